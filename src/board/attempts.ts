@@ -1,0 +1,105 @@
+/**
+ * The record of who tried a job and how it ended, kept in the posting itself.
+ *
+ * A claim appends an attempt in its own transaction; the settle fills in how it ended:
+ *
+ * - `failed`: the work was tried and did not succeed. Counts towards `maxAttempts`.
+ * - `returned`: the owner gave it back unharmed (a shutdown, logbooks away). Costs nothing.
+ * - no end, when the next claim comes: a **death**. The owner's process or machine went away in the middle. Deaths at the
+ *   end of the list are limited too, or a job that kills whoever runs it would go on for ever.
+ *
+ * A job with two or more deaths at the end of its list is a **suspect**; a process runs one suspect at a time, so that a
+ * poison job does not take its neighbours along.
+ */
+import { InvalidPosting } from '../core/errors.ts'
+
+export interface Attempt {
+  readonly who: string
+  readonly at: Date
+  readonly ended?: 'failed' | 'returned'
+  readonly reason?: string
+}
+
+export interface Attempted {
+  readonly runs: number
+  readonly attempts: readonly Attempt[]
+  readonly maxAttempts: number
+}
+
+/** How many attempts a posting carries along. */
+const KEPT = 20
+/** The most that `maxAttempts` may be: with the deaths that may trail them, that many failures fit {@link KEPT}. */
+export const MOST_ATTEMPTS = 10
+const MOST_TRAILING_DEATHS = 10
+const LONGEST_REASON = 500
+
+/** The posting as a claim writes it: the next run, with its attempt. */
+export function beginAttempt<P extends Attempted>(posting: P, attempt: { who: string; at: Date }): P {
+  return { ...posting, runs: posting.runs + 1, attempts: trimmed([...posting.attempts, attempt]) }
+}
+
+/** The posting as a settle writes it: the newest attempt with its end. */
+export function endAttempt<P extends Attempted>(posting: P, end: { ended: 'failed' | 'returned'; reason?: string }): P {
+  const attempts = [...posting.attempts]
+  const newest = attempts.pop()
+  if (!newest) return posting
+  const reason = end.reason === undefined ? {} : { reason: end.reason.slice(0, LONGEST_REASON) }
+  return { ...posting, attempts: [...attempts, { ...newest, ended: end.ended, ...reason }] }
+}
+
+/** Whether the run under way may fail and the job still be tried again. */
+export function mayTryAgain(posting: Attempted): boolean {
+  return failures(posting.attempts) + 1 < posting.maxAttempts
+}
+
+/** Why an unclaimed job must not be claimed any more, or undefined. */
+export function limitReached(posting: Attempted): string | undefined {
+  const failed = failures(posting.attempts)
+  if (failed >= posting.maxAttempts) return `failed ${failed} times, ${posting.maxAttempts} are allowed`
+  const deaths = trailingDeaths(posting.attempts)
+  if (deaths >= MOST_TRAILING_DEATHS) return `its owner died ${deaths} times in a row`
+  return undefined
+}
+
+export function isSuspect(posting: Attempted): boolean {
+  return trailingDeaths(posting.attempts) >= 2
+}
+
+/** @throws InvalidPosting unless it is a list of attempts; absent is empty */
+export function readAttempts(value: unknown): readonly Attempt[] {
+  if (value === undefined) return []
+  if (!Array.isArray(value)) throw new InvalidPosting('attempts is no list')
+  return value.map(readAttempt)
+}
+
+function readAttempt(value: unknown): Attempt {
+  const { who, at, ended, reason } = Object(value) as Record<string, unknown>
+  const date = new Date(at instanceof Date || typeof at === 'string' || typeof at === 'number' ? at : Number.NaN)
+  if (typeof who !== 'string' || Number.isNaN(date.getTime())) throw new InvalidPosting('an attempt is unreadable')
+  return {
+    who,
+    at: date,
+    ...(ended === 'failed' || ended === 'returned' ? { ended } : {}),
+    ...(typeof reason === 'string' ? { reason } : {}),
+  }
+}
+
+function failures(attempts: readonly Attempt[]): number {
+  return attempts.filter((attempt) => attempt.ended === 'failed').length
+}
+
+function trailingDeaths(attempts: readonly Attempt[]): number {
+  let deaths = 0
+  while (deaths < attempts.length && attempts[attempts.length - 1 - deaths]?.ended === undefined) deaths += 1
+  return deaths
+}
+
+/** Drops what no limit counts first: returned attempts, then deaths that somebody survived, then the oldest. */
+function trimmed(attempts: readonly Attempt[]): readonly Attempt[] {
+  if (attempts.length <= KEPT) return attempts
+  const trailing = attempts.length - 1 - trailingDeaths(attempts.slice(0, -1))
+  const returned = attempts.findIndex((attempt) => attempt.ended === 'returned')
+  const survived = attempts.findIndex((attempt, index) => attempt.ended === undefined && index < trailing)
+  const dropped = returned >= 0 ? returned : Math.max(survived, 0)
+  return trimmed(attempts.filter((_, index) => index !== dropped))
+}

@@ -1,0 +1,167 @@
+/**
+ * What a board needs of the system that keeps it. Everything else (the live view, the queue, filters, events, waiting,
+ * checks) is written once, in `JobBoard`.
+ *
+ * No connection, key or transaction type appears here. A **job id** is the backend's own name for a posting
+ * (`job0000000042`), unique for ever on its board; users know a job by its uuid.
+ *
+ * Rules that every backend keeps, proven by `test/contract/board.ts`:
+ *
+ * 1. Each element of `post`, `claim` and `settle` is one atomic step: done, or refused with nothing changed. The answer to
+ *    one element does not depend on its neighbours.
+ * 2. A refusal is proven by committed state. When a connection drops in between, the backend finds out what happened, or
+ *    answers OutcomeUnknown. It never sends a step again on another session.
+ * 3. The sink hears of a change before the answer to any step that was committed after it, and hears it synchronously:
+ *    when a claim is answered with a refusal, the view knows already who was faster.
+ * 4. A change is reported once, in the order of commits, or the sink is told of a gap.
+ */
+import type { Failure } from '../core/failure.ts'
+import type { Posting } from './posting.ts'
+
+export interface Backend {
+  /** For people: the URI, without a password. */
+  readonly uri: string
+
+  /** Connects, makes the board where it is missing, and reports to the sink from now on, beginning with a gap. */
+  open(sink: Sink, options: { signal: AbortSignal }): Promise<void>
+  /** Idempotent; ends the session, and with it every claim. */
+  close(): Promise<void>
+
+  /** NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. One transaction each. */
+  post(postings: readonly Posting[]): Promise<Result<Posted>[]>
+  /** NotConnected, NotFound, Unclaimable. One transaction each. */
+  claim(choices: readonly Choice[]): Promise<Result<Granted>[]>
+  /** NotConnected, ClaimLost, OutcomeUnknown. One transaction each. */
+  settle(settlements: readonly Settlement[]): Promise<Result<void>[]>
+  /** Trashes a job that nobody owns. NotConnected, NotFound, Unclaimable, OutcomeUnknown. One transaction. */
+  discard(discarded: Discard): Promise<Result<void>>
+
+  /** What is on the board now. */
+  list(): Promise<Listing>
+  /** One element per id; undefined where the posting is gone. */
+  read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]>
+  /** Who holds the claim. */
+  owner(id: string): Promise<string | undefined>
+  /** Resolves when the sink has heard of everything that was committed before the call. */
+  barrier(): Promise<void>
+  trashed(): Promise<TrashedEntry[]>
+
+  /** Shows a participant for as long as the session lasts. @throws Duplicate while another living one bears the name */
+  register(entity: Entity): Promise<void>
+  unregister(entity: Entity): Promise<void>
+  entities(kind: string): Promise<Entity[]>
+}
+
+/** Who hears what happens on the board. Called synchronously; never throws. */
+export interface Sink {
+  changes(batch: readonly Change[]): void
+  /** Changes may have been missed: list again. */
+  gap(): void
+  session(event: SessionEvent): void
+  /** Something failed in the background. */
+  error(error: Error): void
+}
+
+export type Change = {
+  readonly kind: 'posted' | 'updated' | 'gone' | 'claimed' | 'released' | 'trashed'
+  readonly id: string
+}
+
+/**
+ * `connected`: operations go through. `disconnected`: nothing goes through, claims still stand. `lost`: the session is
+ * over and with it every claim it held; a new one follows, with another id. `closed`: the end.
+ */
+export type SessionState = 'connected' | 'disconnected' | 'lost' | 'closed'
+
+export interface SessionEvent {
+  readonly state: SessionState
+  /** Tells this session from every other of this backend object. No secret: it can be logged. */
+  readonly session: string
+  readonly reason?: Error
+}
+
+export type Result<T> = { readonly value: T } | { readonly error: Error }
+
+export interface Posted {
+  /** Absent when the answer was lost and the job has left the board since. */
+  readonly id?: string
+  readonly revision: number
+  readonly order: bigint
+}
+
+export interface Choice {
+  readonly id: string
+  readonly who: string
+  /** The posting as it was chosen, and its revision: the claim is refused if it has changed since. */
+  readonly revision: number
+  /** What the posting becomes: the next run, with its attempt. */
+  readonly posting: Posting
+}
+
+export interface Granted {
+  readonly session: string
+  /** The posting's revision as this claim wrote it; settles are checked against it. */
+  readonly revision: number
+  /** Grows over the whole board with every claim. */
+  readonly fence: bigint
+}
+
+/** Ends a claim, in the session and at the revision that granted it. */
+export type Settlement = {
+  readonly id: string
+  readonly who: string
+  readonly session: string
+  readonly revision: number
+  /** What the posting becomes, on the board or in the trash. */
+  readonly posting: Posting
+} & ({ readonly kind: 'consume' } | { readonly kind: 'abandon' } | ({ readonly kind: 'trash' } & Verdict))
+
+export type Discard = {
+  readonly id: string
+  readonly who: string
+  readonly revision: number
+  readonly posting: Posting
+} & Verdict
+
+/** Why a job is in the trash. */
+export interface Verdict {
+  readonly reason: string
+  readonly failure?: Failure
+}
+
+export interface Listing {
+  readonly jobs: readonly string[]
+  readonly claimed: ReadonlySet<string>
+  /** The ids in the trash. */
+  readonly trashed: ReadonlySet<string>
+}
+
+export interface Stored {
+  readonly id: string
+  readonly posting: Posting
+  readonly revision: number
+  /** Posting order: smaller is older; equal for jobs posted in one transaction, whose ids then decide. */
+  readonly order: bigint
+  readonly postedAt: Date
+}
+
+export interface Unreadable {
+  readonly id: string
+  readonly error: Error
+}
+
+export interface TrashedEntry extends Verdict {
+  readonly id: string
+  readonly posting: Posting
+  readonly who: string
+  readonly at: Date
+}
+
+/** A participant that lives: a conductor, say. */
+export interface Entity {
+  readonly kind: string
+  readonly name: string
+  /** Tells a living bearer of the name from a leftover of its own. */
+  readonly instance: string
+  readonly metadata: Readonly<Record<string, unknown>>
+}

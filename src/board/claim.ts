@@ -1,0 +1,182 @@
+/**
+ * A claim: the right of one owner to one job, until it is settled or lost.
+ *
+ *     held → settling → settled      consume, abandon or trash was done
+ *       │       └→ held              it was not: the connection is away, say; try again
+ *       └──────────→ lost            the session ended, or somebody took the claim away
+ *
+ * When a claim is lost its `lost` signal fires, before the backend could give the job to somebody else: stop, write
+ * nothing. A settle that is under way when that happens tells in its own error what became of it.
+ */
+import { ClaimLost, JobboardError, NotFound } from '../core/errors.ts'
+import { describeFailure, type Failure, failureOf } from '../core/failure.ts'
+import { endAttempt, mayTryAgain } from './attempts.ts'
+import type { Settlement } from './backend.ts'
+import type { Job } from './job.ts'
+import type { Posting } from './posting.ts'
+
+export interface AbandonOptions {
+  /** True where the work was tried and did not succeed: counts as a failed attempt. Returned otherwise, uncharged. */
+  readonly failed?: boolean
+  readonly reason?: string
+  /** The next claim's run will be above this one: what a logbook knows of that the posting does not. */
+  readonly newestRun?: number
+}
+
+export interface TrashOptions {
+  readonly reason?: string
+  readonly failure?: Failure
+}
+
+/** What {@link Claim.perform} hands to the work. */
+export interface PerformContext {
+  /** Fires when the claim is lost. */
+  readonly signal: AbortSignal
+  readonly run: number
+  /** Grows over the whole board: pass it to systems outside, so that they can refuse a former owner. */
+  readonly fence: bigint
+}
+
+/** How a performed job ended here. */
+export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost'
+
+/** @internal What a board gives to a claim. */
+export interface Granting {
+  readonly job: Job
+  readonly id: string
+  readonly who: string
+  readonly session: string
+  readonly revision: number
+  readonly fence: bigint
+  readonly posting: Posting
+  readonly settle: (claim: Claim, settlement: Settlement) => Promise<void>
+}
+
+export class Claim implements AsyncDisposable {
+  readonly job: Job
+  readonly who: string
+  /** Of this claim: one more than that of the claim before. */
+  readonly run: number
+  /** For systems outside: grows over the whole board with every claim. */
+  readonly fence: bigint
+  readonly #granting: Granting
+  readonly #lost = new AbortController()
+  #phase: 'held' | 'settling' | 'settled' | 'lost' = 'held'
+
+  /** @internal Boards grant claims. */
+  constructor(granting: Granting) {
+    this.job = granting.job
+    this.who = granting.who
+    this.run = granting.posting.runs
+    this.fence = granting.fence
+    this.#granting = granting
+  }
+
+  /** Fires, with a ClaimLost as reason, when the job may go to somebody else. */
+  get lost(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  get settled(): boolean {
+    return this.#phase === 'settled'
+  }
+
+  /** The work is done: the job leaves the board. @throws ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown */
+  consume(): Promise<void> {
+    return this.#settle({ kind: 'consume', posting: this.#granting.posting })
+  }
+
+  /** Back on the board, for anybody. @throws as {@link consume} */
+  abandon(options: AbandonOptions = {}): Promise<void> {
+    const ended = this.#ended(options.failed ? 'failed' : 'returned', options.reason)
+    const runs = Math.max(ended.runs, options.newestRun ?? 0)
+    return this.#settle({ kind: 'abandon', posting: { ...ended, runs } })
+  }
+
+  /** Into the trash, never run again by itself. @throws as {@link consume} */
+  trash(options: TrashOptions = {}): Promise<void> {
+    const reason = options.reason ?? (options.failure ? describeFailure(options.failure) : 'trashed by its owner')
+    const failure = options.failure ? { failure: options.failure } : {}
+    return this.#settle({ kind: 'trash', posting: this.#ended('failed', reason), reason, ...failure })
+  }
+
+  /** What becomes of a job whose run failed: tried again while attempts are left, else trashed. */
+  async fail(failure: Failure): Promise<'abandoned' | 'trashed'> {
+    if (!failure.nonRetryable && mayTryAgain(this.#granting.posting)) {
+      await this.abandon({ failed: true, reason: describeFailure(failure) })
+      return 'abandoned'
+    }
+    await this.trash({ failure })
+    return 'trashed'
+  }
+
+  /**
+   * Does the work and settles the job: consumed when `work` returns; tried again or trashed when it throws (a
+   * NonRetryable goes to the trash at once); nothing when the claim was lost meanwhile.
+   *
+   * @throws what settling throws, never what `work` throws
+   * @example await claim.perform(async (job, { signal }) => resize(job.details, signal))
+   */
+  async perform(work: (job: Job, context: PerformContext) => unknown): Promise<Performed> {
+    const failure = await this.#attempt(work)
+    if (this.#phase === 'lost') return 'lost'
+    try {
+      if (failure) return await this.fail(failure)
+      await this.consume()
+      return 'consumed'
+    } catch (error) {
+      if (error instanceof ClaimLost) return 'lost'
+      throw error
+    }
+  }
+
+  /** Abandons, uncharged, unless it was settled or lost before. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#phase !== 'held') return
+    await this.abandon({ reason: 'given back by its owner' }).catch((error: unknown) => {
+      if (!(error instanceof JobboardError)) throw error
+    })
+  }
+
+  /** @internal */
+  lose(reason: ClaimLost): void {
+    if (this.#phase === 'settled' || this.#phase === 'lost') return
+    if (this.#phase === 'held') this.#phase = 'lost'
+    this.#lost.abort(reason)
+  }
+
+  /** @internal Whether a release seen on the board is this claim's own doing. */
+  get settling(): boolean {
+    return this.#phase === 'settling' || this.#phase === 'settled'
+  }
+
+  async #attempt(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
+    try {
+      await work(this.job, { signal: this.lost, run: this.run, fence: this.fence })
+      return undefined
+    } catch (error) {
+      return failureOf(error)
+    }
+  }
+
+  async #settle(how: DistributiveOmit<Settlement, 'id' | 'who' | 'session' | 'revision'>): Promise<void> {
+    if (this.#phase === 'lost') throw this.#lost.signal.reason
+    if (this.#phase !== 'held') throw new NotFound(`${this.job} was settled before`)
+    this.#phase = 'settling'
+    const { id, who, session, revision } = this.#granting
+    try {
+      await this.#granting.settle(this, { id, who, session, revision, ...how })
+      this.#phase = 'settled'
+    } catch (error) {
+      this.#phase = this.#lost.signal.aborted ? 'lost' : 'held'
+      if (error instanceof ClaimLost) this.lose(error)
+      throw error
+    }
+  }
+
+  #ended(ended: 'failed' | 'returned', reason: string | undefined): Posting {
+    return endAttempt(this.#granting.posting, { ended, ...(reason === undefined ? {} : { reason }) })
+  }
+}
+
+type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never

@@ -1,0 +1,65 @@
+/** One job as this process sees it, from the first sight of it until nobody holds on to it any more. */
+import { type Deferred, deferred } from '../core/abort.ts'
+import type { JobState } from '../core/states.ts'
+import type { Stored } from './backend.ts'
+import type { Ordered } from './claim-order.ts'
+
+/**
+ * What is known of the posting: `unread` (not yet), `fresh`, `stale` (it changed since it was read), `unreadable` (this
+ * release cannot make sense of it; hidden from claiming here, left for others).
+ */
+export type Content = 'unread' | 'fresh' | 'stale' | 'unreadable'
+
+export interface Entry {
+  /** Absent only for a job whose post was answered by its own end. */
+  readonly id: string | undefined
+  content: Content
+  /** The posting as it was last read. */
+  stored: Stored | undefined
+  claimed: boolean
+  /** Set while this process tries to claim it, so that it does not choose the job twice. */
+  chosen: boolean
+  /** Set once its trash entry was seen, which comes just before the posting goes. */
+  trashing: boolean
+  /** Posted by this process while a gap was open: a listing that lacks it may be older than the post. */
+  newerThanGap: boolean
+  /** Counts changes of the posting: content that was asked for before the newest change is not believed. */
+  changes: number
+  ended: 'COMPLETE' | 'TRASHED' | undefined
+  /** Where it stands in the queue, while it does. */
+  place: Place | undefined
+  /** Made when somebody waits for the end. */
+  end: Deferred<'COMPLETE' | 'TRASHED'> | undefined
+}
+
+export interface Place extends Ordered {
+  readonly entry: Entry
+  readonly stored: Stored
+}
+
+export function newEntry(id: string | undefined): Entry {
+  return {
+    id,
+    content: 'unread',
+    stored: undefined,
+    claimed: false,
+    chosen: false,
+    trashing: false,
+    newerThanGap: false,
+    changes: 0,
+    ended: undefined,
+    place: undefined,
+    end: undefined,
+  }
+}
+
+export function stateOf(entry: Entry): JobState {
+  return entry.ended ?? (entry.claimed ? 'CLAIMED' : 'UNCLAIMED')
+}
+
+/** Resolves with how the job left the board. */
+export async function endOf(entry: Entry): Promise<'COMPLETE' | 'TRASHED'> {
+  if (entry.ended) return entry.ended
+  entry.end ??= deferred()
+  return entry.end.promise
+}

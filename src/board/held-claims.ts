@@ -1,0 +1,156 @@
+/**
+ * The claims that one board object holds: taken from the queue through the backend's transaction, settled, or lost.
+ */
+import { ClaimLost, NotConnected, NotFound, NotOwner, OutcomeUnknown, Unclaimable } from '../core/errors.ts'
+import { beginAttempt, isSuspect, limitReached } from './attempts.ts'
+import type { Backend, Choice, Granted, Result, SessionEvent, Settlement, Stored } from './backend.ts'
+import { Claim } from './claim.ts'
+import type { Entry, Place } from './entry.ts'
+import { Job } from './job.ts'
+import type { Happening, LiveView } from './live-view.ts'
+import type { Posting } from './posting.ts'
+
+export class HeldClaims {
+  readonly #backend: Backend
+  readonly #view: LiveView
+  readonly #who: string
+  readonly #failed: (error: Error) => void
+  readonly #claims = new Map<Entry, Claim>()
+  #session: SessionEvent | undefined
+
+  constructor(options: { backend: Backend; view: LiveView; who: string; failed: (error: Error) => void }) {
+    this.#backend = options.backend
+    this.#view = options.view
+    this.#who = options.who
+    this.#failed = options.failed
+  }
+
+  /** Tries to claim what is claimable now, up to `max`; empty where there is nothing, or others were faster. */
+  async take(wanted: { max: number; accept: (posting: Posting) => boolean }): Promise<Claim[] | 'nothing'> {
+    if (this.#session?.state !== 'connected' || !this.#view.current) return 'nothing'
+    const places = this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld() })
+    if (places.length === 0) return 'nothing'
+    const results = await this.#claimAll(places)
+    return results.flatMap((result) => ('value' in result ? [result.value] : []))
+  }
+
+  /** Claims this very job. @throws Unclaimable, NotFound */
+  async claim(job: Job): Promise<Claim> {
+    const entry = Job.entryOf(job)
+    if (entry.ended || !entry.stored) throw new NotFound(`${job} has left the board`)
+    if (!entry.place || entry.chosen) throw await this.#unclaimable(job, entry)
+    entry.chosen = true
+    const [result] = await this.#claimAll([entry.place])
+    if (result && 'value' in result) return result.value
+    const limit = limitReached(entry.stored.posting)
+    if (result?.error instanceof Unclaimable && limit === undefined) throw await this.#unclaimable(job, entry)
+    throw result?.error ?? new NotConnected(`${this.#backend.uri} gave no answer`)
+  }
+
+  /** The claim of the job. @throws NotFound when nobody holds one, NotOwner when another does */
+  async find(job: Job): Promise<Claim> {
+    const entry = Job.entryOf(job)
+    const claim = this.#claims.get(entry)
+    if (claim) return claim
+    if (entry.ended || !entry.claimed || entry.id === undefined) {
+      throw new NotFound(`${job} is ${job.state}: nobody holds a claim of it`)
+    }
+    const owner = await this.#backend.owner(entry.id)
+    throw new NotOwner(`${job} is claimed by ${owner ?? 'somebody else'}, not through this board object`)
+  }
+
+  sessionChanged(event: SessionEvent): void {
+    this.#session = event
+    if (event.state === 'lost' || event.state === 'closed')
+      this.loseAll(`the session with ${this.#backend.uri} is over`)
+  }
+
+  loseAll(why: string): void {
+    for (const [entry, claim] of this.#claims) this.#lose(entry, claim, why)
+  }
+
+  /** A change that was not this process' own doing ends its claim. */
+  happened(happening: Happening, entry: Entry): void {
+    const claim = this.#claims.get(entry)
+    if (!claim || claim.settling || happening === 'claimed' || happening === 'posted') return
+    this.#lose(entry, claim, `the claim was taken away (the job was ${happening})`)
+  }
+
+  #suspectHeld(): boolean {
+    for (const { stored } of this.#claims.keys()) {
+      // The newest attempt is the one under way: what makes a suspect is how those before it ended.
+      if (stored && isSuspect({ ...stored.posting, attempts: stored.posting.attempts.slice(0, -1) })) return true
+    }
+    return false
+  }
+
+  async #claimAll(places: readonly Place[]): Promise<Result<Claim>[]> {
+    try {
+      return await Promise.all(places.map((place) => this.#claimOne(place)))
+    } finally {
+      this.#view.queue.release(places)
+    }
+  }
+
+  async #claimOne({ entry, stored }: Place): Promise<Result<Claim>> {
+    const limit = limitReached(stored.posting)
+    if (limit !== undefined) return this.#discard(stored, limit)
+    const posting = beginAttempt(stored.posting, { who: this.#who, at: new Date() })
+    const choice: Choice = { id: stored.id, who: this.#who, revision: stored.revision, posting }
+    const [result] = await this.#backend.claim([choice])
+    if (!result) throw new NotConnected(`${this.#backend.uri} gave no answer`)
+    if ('value' in result) return { value: this.#granted(entry, stored.id, posting, result.value) }
+    if (!isNews(result.error)) this.#hide(entry, result.error)
+    return result
+  }
+
+  /** Nobody here can claim it, and choosing it again at once would never end. */
+  #hide(entry: Entry, error: Error): void {
+    entry.content = 'unreadable'
+    this.#view.queue.update(entry)
+    this.#failed(error)
+  }
+
+  #granted(entry: Entry, id: string, posting: Posting, granted: Granted): Claim {
+    const { session, revision, fence } = granted
+    this.#view.rewrote(entry, { posting, revision })
+    const settle = (settled: Claim, settlement: Settlement) => this.#settle(entry, settled, settlement)
+    const claim = new Claim({ job: new Job(entry), id, who: this.#who, session, revision, fence, posting, settle })
+    this.#claims.set(entry, claim)
+    // The end of the session may have been told between the answer and this line.
+    if (this.#session?.session !== session || this.#session.state === 'lost')
+      this.#lose(entry, claim, 'the session is over')
+    return claim
+  }
+
+  async #settle(entry: Entry, claim: Claim, settlement: Settlement): Promise<void> {
+    const [result] = await this.#backend.settle([settlement])
+    const error = result && 'error' in result ? result.error : undefined
+    if (error && !(error instanceof ClaimLost)) throw error
+    if (this.#claims.get(entry) === claim) this.#claims.delete(entry)
+    if (error) throw error
+  }
+
+  async #discard(stored: Stored, limit: string): Promise<Result<Claim>> {
+    const { id, revision, posting } = stored
+    const result = await this.#backend.discard({ id, revision, posting, who: this.#who, reason: limit })
+    return 'error' in result ? result : { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
+  }
+
+  async #unclaimable(job: Job, entry: Entry): Promise<Error> {
+    if (entry.ended || entry.id === undefined) return new NotFound(`${job} has left the board`)
+    if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
+    const owner = await this.#backend.owner(entry.id)
+    return new Unclaimable(owner === undefined ? `${job} changed just now; try again` : `${job} is claimed by ${owner}`)
+  }
+
+  #lose(entry: Entry, claim: Claim, why: string): void {
+    this.#claims.delete(entry)
+    claim.lose(new ClaimLost(`${claim.job}: ${why}; stop and write nothing, another may own it`))
+  }
+}
+
+/** Answers that the view hears about, or that a connection's return changes: choosing again is right. */
+function isNews(error: Error): boolean {
+  return [Unclaimable, NotFound, NotConnected, OutcomeUnknown, ClaimLost].some((known) => error instanceof known)
+}

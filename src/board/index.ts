@@ -1,0 +1,10 @@
+/** Boards: posting work, seeing it, and owning it one at a time. */
+export type { Attempt } from './attempts.ts'
+export type { Entity, SessionState } from './backend.ts'
+export type { AbandonOptions, Claim, PerformContext, Performed, TrashOptions } from './claim.ts'
+export type { Job } from './job.ts'
+export type { BoardEvents, BoardOptions, ClaimNextOptions, JobBoard, JobEvent, JobsOptions } from './job-board.ts'
+export { type OpenBoardOptions, openBoard } from './open.ts'
+export { type Details, type Posting, type PostOptions, SIZES, type Size } from './posting.ts'
+export { PRIORITIES, type Priority } from './priority.ts'
+export type { TrashedJob } from './trashed-job.ts'

@@ -1,0 +1,99 @@
+/** A job on a board, as its users hold it. */
+import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
+import { NotFound, Timeout } from '../core/errors.ts'
+import type { JobState } from '../core/states.ts'
+import type { Duration } from '../core/time.ts'
+import type { Attempt } from './attempts.ts'
+import { type Entry, endOf, stateOf } from './entry.ts'
+import type { Details, Posting, Size } from './posting.ts'
+import type { Priority } from './priority.ts'
+
+export class Job {
+  readonly #entry: Entry
+  readonly #posting: Posting
+
+  /** @internal Boards make jobs. */
+  constructor(entry: Entry) {
+    if (!entry.stored) throw new NotFound(`job ${entry.id} has not been read`)
+    this.#entry = entry
+    this.#posting = entry.stored.posting
+  }
+
+  get uuid(): string {
+    return this.#posting.uuid
+  }
+
+  get name(): string {
+    return this.#posting.name
+  }
+
+  /** The flow to run, its inputs, and whatever else was posted. May hold secrets: never print it whole. */
+  get details(): Details {
+    return this.#posting.details
+  }
+
+  /** The logbook of the job. */
+  get book(): { readonly uuid: string; readonly name: string } {
+    return this.#posting.book ?? { uuid: this.uuid, name: this.name }
+  }
+
+  get priority(): Priority {
+    return this.#posting.priority
+  }
+
+  get size(): Size {
+    return this.#posting.size
+  }
+
+  get postedAt(): Date | undefined {
+    return this.#entry.stored?.postedAt
+  }
+
+  /** The number of the newest run. */
+  get runs(): number {
+    return this.#current.runs
+  }
+
+  get attempts(): readonly Attempt[] {
+    return this.#current.attempts
+  }
+
+  get maxAttempts(): number {
+    return this.#posting.maxAttempts
+  }
+
+  /** As this process knows it, without asking the backend. */
+  get state(): JobState {
+    return stateOf(this.#entry)
+  }
+
+  /**
+   * Resolves with how the job left the board: COMPLETE or TRASHED. Woken by the board's events, it asks nothing.
+   *
+   * @throws Timeout when the time is over first
+   * @example await job.wait({ timeout: '30s' })
+   */
+  async wait(options: { timeout?: Duration; signal?: AbortSignal } = {}): Promise<'COMPLETE' | 'TRASHED'> {
+    using stop = followSignals([options.signal])
+    using _timer = abortAfter(
+      stop,
+      options.timeout,
+      () => new Timeout(`${this}: still ${this.state} after ${options.timeout}`),
+    )
+    return await unlessAborted(endOf(this.#entry), stop.signal)
+  }
+
+  /** For people: uuid and name, nothing of the details. */
+  toString(): string {
+    return `job ${this.uuid} (${this.name})`
+  }
+
+  /** @internal */
+  static entryOf(job: Job): Entry {
+    return job.#entry
+  }
+
+  get #current(): Posting {
+    return this.#entry.stored?.posting ?? this.#posting
+  }
+}

@@ -1,0 +1,286 @@
+/**
+ * The live view: the board as this process knows it, kept by increments.
+ *
+ * It is told of changes synchronously, in commit order, and turns them into entries, the queue, and happenings for
+ * listeners. The view only chooses; the backend's transaction decides, so being a little behind costs a refused claim and
+ * never a wrong one.
+ *
+ * **After a gap** (first of all when the board opens) nothing is chosen until the board has been listed and diffed.
+ * Changes that arrive meanwhile are kept and applied after the listing. The listing may contain some of them already; that
+ * is harmless, because a change says what is now so, and for whatever it touches the last one wins.
+ *
+ * **Content** is read in batches, after all changes at hand were applied. What changes while a job is claimed is read
+ * when the claim is released; content that was overtaken by a change is read again, never believed.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Condition } from '../core/condition.ts'
+import { NotConnected } from '../core/errors.ts'
+import { backoff, sleep } from '../core/time.ts'
+import type { Backend, Change, Listing, Stored, Unreadable } from './backend.ts'
+import { type Entry, newEntry } from './entry.ts'
+import { ClaimQueue } from './queue.ts'
+
+export type Happening = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'trashed'
+
+export interface ViewListener {
+  happened(happening: Happening, entry: Entry): void
+  failed(error: Error): void
+}
+
+/** How many postings are asked for at once. */
+const READ_BATCH = 256
+/** How many jobs that ended before they were read are remembered, for an own post whose answer is on its way. */
+const ENDED_UNREAD = 1_000
+
+export class LiveView {
+  readonly queue = new ClaimQueue()
+  /** Notified whenever something may have become claimable, or current. */
+  readonly changed = new Condition()
+  readonly #backend: Backend
+  readonly #listener: ViewListener
+  readonly #signal: AbortSignal
+  readonly #entries = new Map<string, Entry>()
+  readonly #byUuid = new Map<string, Entry>()
+  readonly #wanted = new Set<Entry>()
+  readonly #endedUnread = new Map<string, Entry>()
+  #reading = false
+  /** Changes that came since the last gap, while it is not closed yet. */
+  #sinceGap: Change[] | undefined = []
+  #gaps = 0
+
+  /** @param options.signal ends everything that goes on in the background */
+  constructor(options: { backend: Backend; listener: ViewListener; signal: AbortSignal }) {
+    this.#backend = options.backend
+    this.#listener = options.listener
+    this.#signal = options.signal
+  }
+
+  /** Whether what the view shows is complete, and may be chosen from. */
+  get current(): boolean {
+    return this.#sinceGap === undefined
+  }
+
+  /** How many jobs are on the board, readable or not. */
+  get size(): number {
+    return this.#entries.size
+  }
+
+  entries(): Iterable<Entry> {
+    return this.#entries.values()
+  }
+
+  byUuid(uuid: string): Entry | undefined {
+    return this.#byUuid.get(uuid)
+  }
+
+  /** Resolves when the view is current and all content was read. */
+  async settled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    while (!this.current || this.#reading || this.#wanted.size > 0) await this.changed.wait(options)
+  }
+
+  gap(): void {
+    this.#gaps += 1
+    this.#sinceGap = []
+    void this.#resync(this.#gaps)
+  }
+
+  apply(batch: readonly Change[]): void {
+    if (this.#sinceGap) {
+      this.#sinceGap.push(...batch)
+      return
+    }
+    for (const change of batch) this.#apply(change)
+    this.changed.notify()
+  }
+
+  /**
+   * A job that this process posted. The change comes before the answer, so the view knows the job by now, unless it has
+   * ended already or a gap is open; then the listing may be older than the post, and the entry is marked as newer.
+   */
+  learn(stored: Stored): Entry {
+    const known = this.#entries.get(stored.id)
+    const entry = known ?? (this.current ? this.#endedBeforeAnswer(stored.id) : this.#add(stored.id))
+    if (!known && !entry.ended) entry.newerThanGap = true
+    if (entry.ended) entry.stored = stored
+    else this.#adoptContent(entry, stored)
+    this.changed.notify()
+    return entry
+  }
+
+  #endedBeforeAnswer(id: string): Entry {
+    const entry = this.#endedUnread.get(id) ?? newEntry(id)
+    entry.ended ??= 'COMPLETE'
+    return entry
+  }
+
+  /** Content as a claim or settle of this process wrote it; the claim itself is told by the backend's change. */
+  rewrote(entry: Entry, written: { posting: Stored['posting']; revision: number }): void {
+    if (!entry.stored) return
+    entry.stored = { ...entry.stored, ...written }
+    this.queue.update(entry)
+  }
+
+  async #resync(gap: number): Promise<void> {
+    for (let attempt = 1; gap === this.#gaps && !this.#signal.aborted; attempt += 1) {
+      try {
+        const listing = await this.#backend.list()
+        if (gap === this.#gaps) this.#closeGap(listing)
+        return
+      } catch (error) {
+        // Without a connection there is nothing to try: its return is another gap.
+        if (error instanceof NotConnected) return
+        this.#listener.failed(asError(error))
+        await sleep(backoff(attempt, { first: 100, max: 10_000 }), { signal: this.#signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  #closeGap(listing: Listing): void {
+    const missed = this.#sinceGap ?? []
+    this.#sinceGap = undefined
+    const listed = new Set(listing.jobs)
+    for (const [id, entry] of this.#entries) {
+      if (listed.has(id)) continue
+      if (entry.newerThanGap) {
+        entry.newerThanGap = false
+        this.#want(entry)
+        continue
+      }
+      entry.trashing = listing.trashed.has(id)
+      this.#end(entry, id)
+    }
+    for (const id of listing.jobs) {
+      const entry = this.#entries.get(id) ?? this.#add(id)
+      this.#claimed(entry, listing.claimed.has(id))
+      if (!entry.claimed || entry.content === 'unread') this.#outdate(entry)
+    }
+    for (const change of missed) this.#apply(change)
+    this.changed.notify()
+  }
+
+  #apply(change: Change): void {
+    const { id } = change
+    const entry = this.#entries.get(id)
+    switch (change.kind) {
+      case 'posted':
+        if (!entry) this.#want(this.#add(id))
+        return
+      case 'updated':
+        if (entry) this.#outdate(entry)
+        return
+      case 'claimed':
+        if (entry) this.#claimed(entry, true)
+        return
+      case 'released':
+        if (entry) this.#claimed(entry, false)
+        return
+      case 'trashed':
+        if (entry) entry.trashing = true
+        return
+      case 'gone':
+        if (entry) this.#end(entry, id)
+    }
+  }
+
+  #add(id: string): Entry {
+    const entry = newEntry(id)
+    this.#entries.set(id, entry)
+    return entry
+  }
+
+  #claimed(entry: Entry, claimed: boolean): void {
+    if (entry.claimed === claimed) return
+    entry.claimed = claimed
+    if (entry.content === 'stale' && !claimed) this.#want(entry)
+    this.queue.update(entry)
+    this.#listener.happened(claimed ? 'claimed' : 'abandoned', entry)
+  }
+
+  #end(entry: Entry, id: string): void {
+    this.#entries.delete(id)
+    const uuid = entry.stored?.posting.uuid
+    if (uuid !== undefined && this.#byUuid.get(uuid) === entry) this.#byUuid.delete(uuid)
+    this.#wanted.delete(entry)
+    entry.ended = entry.trashing ? 'TRASHED' : 'COMPLETE'
+    if (!entry.stored) this.#rememberUnread(entry, id)
+    this.queue.update(entry)
+    entry.end?.resolve(entry.ended)
+    this.#listener.happened(entry.trashing ? 'trashed' : 'consumed', entry)
+  }
+
+  #rememberUnread(entry: Entry, id: string): void {
+    this.#endedUnread.set(id, entry)
+    const [oldest] = this.#endedUnread.keys()
+    if (this.#endedUnread.size > ENDED_UNREAD && oldest !== undefined) this.#endedUnread.delete(oldest)
+  }
+
+  /** What was read is not so any more. While the job is claimed nobody needs it; the release asks for it. */
+  #outdate(entry: Entry): void {
+    entry.changes += 1
+    if (entry.content !== 'unread') entry.content = 'stale'
+    if (!entry.claimed || entry.content === 'unread') this.#want(entry)
+    this.queue.update(entry)
+  }
+
+  #want(entry: Entry): void {
+    this.#wanted.add(entry)
+    if (!this.#reading) void this.#read()
+  }
+
+  /** Waits a turn first: all changes at hand make one batch, and the answer to an own post makes reading it needless. */
+  async #read(): Promise<void> {
+    this.#reading = true
+    await nextTurn()
+    for (let attempt = 1; this.#wanted.size > 0 && !this.#signal.aborted; attempt += 1) {
+      try {
+        while (this.#wanted.size > 0) await this.#readBatch()
+      } catch (error) {
+        // What is unread stays wanted: the connection's return is a gap, and closing it reads on.
+        if (error instanceof NotConnected) break
+        this.#listener.failed(asError(error))
+        await sleep(backoff(attempt, { first: 100, max: 10_000 }), { signal: this.#signal }).catch(() => undefined)
+      }
+    }
+    this.#reading = false
+    this.changed.notify()
+  }
+
+  async #readBatch(): Promise<void> {
+    const batch: { entry: Entry; changes: number }[] = []
+    for (const entry of this.#wanted) {
+      if (batch.length >= READ_BATCH) break
+      // Claimed meanwhile, as most are that change: the release asks for it again.
+      if (entry.claimed && entry.stored) this.#wanted.delete(entry)
+      else batch.push({ entry, changes: entry.changes })
+    }
+    if (batch.length === 0) return
+    const ids = batch.map(({ entry }) => entry.id ?? '')
+    const contents = await this.#backend.read(ids)
+    batch.forEach(({ entry, changes }, index) => {
+      if (entry.changes !== changes || !this.#wanted.delete(entry)) return
+      const content = contents[index]
+      if (content) this.#adoptContent(entry, content)
+      else if (!entry.ended && entry.id !== undefined) this.#end(entry, entry.id)
+    })
+    this.changed.notify()
+  }
+
+  #adoptContent(entry: Entry, content: Stored | Unreadable): void {
+    this.#wanted.delete(entry)
+    if ('error' in content) {
+      if (entry.content !== 'unreadable') this.#listener.failed(content.error)
+      entry.content = 'unreadable'
+    } else {
+      const first = entry.stored === undefined
+      entry.stored = content
+      entry.content = 'fresh'
+      this.#byUuid.set(content.posting.uuid, entry)
+      if (first) this.#listener.happened('posted', entry)
+    }
+    this.queue.update(entry)
+  }
+}
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}

@@ -1,0 +1,1 @@
+export { MemoryBackend, memorySpace } from './backend.ts'

@@ -1,0 +1,47 @@
+/** Boards by URI. Opening is connecting. */
+import { InvalidArgument } from '../core/errors.ts'
+import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
+import type { Backend } from './backend.ts'
+import { type BoardOptions, JobBoard } from './job-board.ts'
+import { MemoryBackend, memorySpace } from './memory/index.ts'
+
+export interface OpenBoardOptions extends BoardOptions {
+  /** Gives up opening. */
+  readonly signal?: AbortSignal
+}
+
+type BackendFactory = (uri: ResourceUri, options: OpenBoardOptions) => Promise<Backend>
+
+/** Each loads its driver when it is asked for, not before. */
+const BACKENDS: Readonly<Record<string, BackendFactory>> = {
+  memory: async (uri) => {
+    assertParameters(uri, [])
+    return new MemoryBackend({ uri: uri.printable, space: memorySpace(uri.path) })
+  },
+  zookeeper: async (uri, options) => {
+    const { zooKeeperBackend } = await import('./zookeeper/index.ts')
+    return zooKeeperBackend(uri, options)
+  },
+}
+
+/**
+ * Opens a board: `zookeeper://host:2181,host2:2181/path`, or `memory:` (a new one, for this board object only) and
+ * `memory:NAME` (shared by all who open it in this process).
+ *
+ * @throws InvalidArgument for a URI that means nothing here
+ * @throws NotConnected when the servers cannot be reached in time; IncompatibleVersion when they are too old
+ * @example await using board = await openBoard('zookeeper://127.0.0.1:2181/demo')
+ */
+export async function openBoard(uri: string, options: OpenBoardOptions = {}): Promise<JobBoard> {
+  if (typeof uri !== 'string' || uri === '')
+    throw new InvalidArgument('no board was named; give a URI such as zookeeper://127.0.0.1:2181')
+  const parsed = parseUri(uri, 'board')
+  const factory = Object.hasOwn(BACKENDS, parsed.scheme) ? BACKENDS[parsed.scheme] : undefined
+  if (!factory) {
+    const known = Object.keys(BACKENDS).join(':, ')
+    throw new InvalidArgument(`board ${parsed.printable}: unknown scheme ${parsed.scheme}:; known are ${known}:`)
+  }
+  const board = new JobBoard(await factory(parsed, options), options)
+  await board.open(options.signal ? { signal: options.signal } : {})
+  return board
+}

@@ -1,0 +1,150 @@
+/**
+ * The posting: what `post` wrote, and what travels with the job from claim to claim. On the board it is TaskFlow's
+ * (`uuid`, `name`, `priority`, `details`, `book`) with fields of ours beside them; fields that neither knows are kept as
+ * they are, so that two releases and TaskFlow can share a board.
+ */
+import { v7 as uuidv7, validate as validUuid } from 'uuid'
+import { decode, type Encoding, encode } from '../core/codec.ts'
+import { InvalidPosting, JobboardError, PayloadTooLarge } from '../core/errors.ts'
+import { type Attempt, MOST_ATTEMPTS, readAttempts } from './attempts.ts'
+import { type Priority, toPriority } from './priority.ts'
+
+/** Of the layout of a posting; a larger one was written by a newer release and is left to those who can read it. */
+export const POSTING_FORMAT = 1
+
+export const SIZES = ['small', 'medium', 'large'] as const
+export type Size = (typeof SIZES)[number]
+
+export interface Posting {
+  readonly uuid: string
+  readonly name: string
+  readonly details: Details
+  /** The logbook; without one, the logbook bears the job's uuid and name. */
+  readonly book?: { readonly uuid: string; readonly name: string }
+  readonly priority: Priority
+  /** A conductor's filter: how much of a machine the job takes. */
+  readonly size: Size
+  /** How many runs may fail before the job is trashed. */
+  readonly maxAttempts: number
+  readonly format: number
+  /** The number of the newest run: how often the job has been claimed. Never reset. */
+  readonly runs: number
+  /** The newest attempts, oldest first. */
+  readonly attempts: readonly Attempt[]
+}
+
+export interface Details {
+  /** The name of the flow to run, and its version where that matters. */
+  readonly flow?: string
+  readonly version?: string
+  /** The flow's inputs. */
+  readonly store?: object
+  readonly [key: string]: unknown
+}
+
+export interface PostOptions {
+  /** Names the job for people; need not be unique. The flow's name by default. */
+  readonly name?: string
+  /** Whatever else the posting should carry beside flow and store. */
+  readonly details?: Readonly<Record<string, unknown>>
+  readonly book?: { readonly uuid: string; readonly name: string }
+  readonly priority?: Priority
+  readonly size?: Size
+  /** 3 by default, at most 10. */
+  readonly maxAttempts?: number
+  /** Made when absent (version 7). Give one to be able to ask for the job, or post again, after an OutcomeUnknown. */
+  readonly uuid?: string
+}
+
+/** @throws InvalidPosting naming the field that makes no sense */
+export function makePosting(request: PostOptions & { readonly details: Details; readonly name: string }): Posting {
+  const { uuid = uuidv7(), name, details, book, maxAttempts = 3, size = 'medium' } = request
+  const posting: Posting = {
+    uuid,
+    name,
+    details,
+    ...(book ? { book: { uuid: book.uuid, name: book.name } } : {}),
+    priority: toPriority(request.priority),
+    size,
+    maxAttempts,
+    format: POSTING_FORMAT,
+    runs: 0,
+    attempts: [],
+  }
+  return checked(posting)
+}
+
+/** @throws PayloadTooLarge, InvalidArgument when the details hold what is no plain data */
+export function encodePosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
+  const bytes = encode(posting, options.encoding)
+  if (bytes.length <= options.limit) return bytes
+  throw new PayloadTooLarge(
+    `job ${posting.uuid} (${posting.name}) is ${bytes.length} bytes, this board takes ${options.limit}; ` +
+      'put large data elsewhere and post where to find it',
+  )
+}
+
+/** @throws InvalidPosting whatever the bytes are */
+export function decodePosting(bytes: Uint8Array, encoding: Encoding): Posting {
+  return checked(raw(bytes, encoding))
+}
+
+function raw(bytes: Uint8Array, encoding: Encoding): Record<string, unknown> {
+  try {
+    const value = decode(bytes, encoding)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  } catch (cause) {
+    throw new InvalidPosting(`is no ${encoding} record`, { cause })
+  }
+  throw new InvalidPosting(`is no ${encoding} record of a job`)
+}
+
+/** Judges what came from outside, be it a caller or another release. */
+function checked(record: object): Posting {
+  const value: Partial<Record<keyof Posting, unknown>> = record
+  const format = value.format ?? POSTING_FORMAT
+  if (typeof format !== 'number' || format > POSTING_FORMAT) {
+    throw new InvalidPosting(`is of format ${String(format)}, this release reads up to ${POSTING_FORMAT}; upgrade it`)
+  }
+  if (typeof value.uuid !== 'string' || !validUuid(value.uuid)) {
+    throw new InvalidPosting(`uuid ${JSON.stringify(value.uuid)} is no uuid`)
+  }
+  const what = `job ${value.uuid}: `
+  const { name, details = {}, size = 'medium', runs = 0, maxAttempts = 3, book } = value
+  if (typeof name !== 'string' || name === '')
+    throw new InvalidPosting(`${what}the name has to be a text that is not empty`)
+  if (!isObject(details)) throw new InvalidPosting(`${what}the details have to be an object`)
+  if (details['store'] !== undefined && !isObject(details['store'])) {
+    throw new InvalidPosting(`${what}the store has to be an object of the flow's inputs`)
+  }
+  if (!SIZES.includes(size as Size)) throw new InvalidPosting(`${what}size is none of ${SIZES.join(', ')}`)
+  if (!isCount(runs)) throw new InvalidPosting(`${what}runs is no count`)
+  if (!isCount(maxAttempts) || maxAttempts < 1 || maxAttempts > MOST_ATTEMPTS) {
+    throw new InvalidPosting(`${what}maxAttempts has to be a whole number from 1 to ${MOST_ATTEMPTS}`)
+  }
+  if (
+    book !== undefined &&
+    !(isObject(book) && typeof book['uuid'] === 'string' && validUuid(book['uuid']) && typeof book['name'] === 'string')
+  ) {
+    throw new InvalidPosting(`${what}the book has to be { uuid, name }`)
+  }
+  const priority = judged(what, () => toPriority(value.priority))
+  const attempts = judged(what, () => readAttempts(value.attempts))
+  return { ...record, format, uuid: value.uuid, name, details, size, runs, maxAttempts, priority, attempts } as Posting
+}
+
+function judged<T>(what: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw error instanceof JobboardError ? new InvalidPosting(`${what}${error.message}`) : error
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}

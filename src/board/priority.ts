@@ -1,0 +1,19 @@
+/** TaskFlow's five priorities. */
+import { InvalidPosting } from '../core/errors.ts'
+
+export const PRIORITIES = ['VERY_HIGH', 'HIGH', 'NORMAL', 'LOW', 'VERY_LOW'] as const
+
+export type Priority = (typeof PRIORITIES)[number]
+
+/** Smaller is claimed sooner. */
+export function rank(priority: Priority): number {
+  return PRIORITIES.indexOf(priority)
+}
+
+/** As TaskFlow reads it: any case, NORMAL when absent. @throws InvalidPosting for anything else */
+export function toPriority(value: unknown): Priority {
+  if (value === undefined || value === null) return 'NORMAL'
+  const found = PRIORITIES.find((priority) => typeof value === 'string' && priority === value.toUpperCase())
+  if (found) return found
+  throw new InvalidPosting(`priority ${JSON.stringify(value)} is none of ${PRIORITIES.join(', ')}`)
+}

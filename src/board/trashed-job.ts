@@ -1,0 +1,52 @@
+/** A job in the trash: what was posted, who put it there, when and why. */
+import type { Failure } from '../core/failure.ts'
+import type { Attempt } from './attempts.ts'
+import type { TrashedEntry } from './backend.ts'
+import type { Details } from './posting.ts'
+
+export class TrashedJob {
+  readonly #entry: TrashedEntry
+
+  /** @internal */
+  constructor(entry: TrashedEntry) {
+    this.#entry = entry
+  }
+
+  get uuid(): string {
+    return this.#entry.posting.uuid
+  }
+
+  get name(): string {
+    return this.#entry.posting.name
+  }
+
+  /** May hold secrets: never print it whole. */
+  get details(): Details {
+    return this.#entry.posting.details
+  }
+
+  get attempts(): readonly Attempt[] {
+    return this.#entry.posting.attempts
+  }
+
+  /** Who trashed it. */
+  get who(): string {
+    return this.#entry.who
+  }
+
+  get at(): Date {
+    return this.#entry.at
+  }
+
+  get reason(): string {
+    return this.#entry.reason
+  }
+
+  get failure(): Failure | undefined {
+    return this.#entry.failure
+  }
+
+  toString(): string {
+    return `trashed job ${this.uuid} (${this.name})`
+  }
+}

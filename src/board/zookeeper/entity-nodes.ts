@@ -1,0 +1,61 @@
+/** Participants as ephemeral znodes: there as long as their session. */
+import type { Encoding } from '../../core/codec.ts'
+import { Duplicate } from '../../core/errors.ts'
+import { NodeExists, op, type ZooKeeper } from '../../zookeeper/index.ts'
+import type { Entity } from '../backend.ts'
+import type { Layout } from './layout.ts'
+import { unlessGone } from './reading.ts'
+import { decodeEntity, encodeEntity } from './records.ts'
+
+export class EntityNodes {
+  readonly #zookeeper: ZooKeeper
+  readonly #layout: Layout
+  readonly #encoding: Encoding
+
+  constructor(options: { zookeeper: ZooKeeper; layout: Layout; encoding: Encoding }) {
+    this.#zookeeper = options.zookeeper
+    this.#layout = options.layout
+    this.#encoding = options.encoding
+  }
+
+  /** Registering again what is there in this session changes nothing. @throws Duplicate */
+  async register(entity: Entity): Promise<void> {
+    await this.#zookeeper.mkdirp(this.#layout.entityKind(entity.kind))
+    const path = this.#layout.entity(entity.kind, entity.name)
+    try {
+      await this.#zookeeper.create(path, encodeEntity(entity, this.#encoding), { ephemeral: true, ...this.#bound() })
+    } catch (error) {
+      if (!(error instanceof NodeExists)) throw error
+      await this.#takeOver(entity, path)
+    }
+  }
+
+  async unregister(entity: Entity): Promise<void> {
+    await unlessGone(this.#zookeeper.delete(this.#layout.entity(entity.kind, entity.name)))
+  }
+
+  async list(kind: string): Promise<Entity[]> {
+    const folder = this.#layout.entityKind(kind)
+    const listed = await unlessGone(this.#zookeeper.getChildren(folder))
+    const names = listed?.names ?? []
+    const nodes = await Promise.all(names.map((name) => unlessGone(this.#zookeeper.getData(`${folder}/${name}`))))
+    return nodes.flatMap((node) => (node && decodeEntity(node.data, this.#encoding)) ?? [])
+  }
+
+  /** A leftover of this process' last session, which the server has not expired yet, is made anew in this one. */
+  async #takeOver(entity: Entity, path: string): Promise<void> {
+    const there = await unlessGone(this.#zookeeper.getData(path))
+    if (!there) return this.register(entity)
+    if (decodeEntity(there.data, this.#encoding)?.instance !== entity.instance) {
+      throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
+    }
+    if (there.stat.ephemeralOwner === this.#zookeeper.session?.id) return
+    const data = encodeEntity(entity, this.#encoding)
+    await this.#zookeeper.multi([op.delete(path), op.create(path, data, { ephemeral: true })], this.#bound())
+  }
+
+  #bound(): { session?: bigint } {
+    const session = this.#zookeeper.session?.id
+    return session === undefined ? {} : { session }
+  }
+}

@@ -1,0 +1,25 @@
+/** `zookeeper://host:2181,host2:2181/path?sessionTimeout=10s&chroot=/apps` */
+import { InvalidArgument } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import { type Duration, milliseconds } from '../../core/time.ts'
+import { assertParameters, type ResourceUri } from '../../core/uri.ts'
+import type { Backend } from '../backend.ts'
+import { ZooKeeperBackend } from './backend.ts'
+import { DEFAULT_PATH, Layout } from './layout.ts'
+
+/** @throws InvalidArgument when the URI names no hosts, or a path that cannot be a board */
+export function zooKeeperBackend(uri: ResourceUri, options: { log?: Logger }): Backend {
+  assertParameters(uri, ['sessionTimeout', 'chroot'])
+  if (uri.authority === '')
+    throw new InvalidArgument(`${uri.printable}: no hosts; write zookeeper://127.0.0.1:2181/path`)
+  const path = uri.path === '' || uri.path === '/' ? DEFAULT_PATH : uri.path.replace(/\/$/, '')
+  const sessionTimeout = uri.parameters.get('sessionTimeout')
+  if (sessionTimeout !== undefined) milliseconds(sessionTimeout, 'sessionTimeout')
+  return new ZooKeeperBackend({
+    uri: uri.printable,
+    hosts: `${uri.authority}${uri.parameters.get('chroot') ?? ''}`,
+    layout: new Layout(path),
+    ...(sessionTimeout === undefined ? {} : { sessionTimeout: sessionTimeout as Duration }),
+    ...(options.log ? { log: options.log } : {}),
+  })
+}

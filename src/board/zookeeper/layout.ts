@@ -1,0 +1,113 @@
+/**
+ * Where things are on ZooKeeper. DEFAULT_PATH, `job`, `.lock`, `.trash` and `.entities` are TaskFlow's names.
+ *
+ *     <path>                              board record
+ *     <path>/job0000000042                the posting (persistent, sequential)
+ *     <path>/job0000000042.lock           who; its existence is the claim (ephemeral)
+ *     <path>/.trash/job0000000042         the posting, who, when, why
+ *     <path>/.entities/<kind>/<name>      a participant (ephemeral)
+ *     <dirname>/.<basename>-sessions/…    a client's marker (ephemeral), outside the watched tree
+ */
+import { createHash } from 'node:crypto'
+import type { WatchEvent } from '../../zookeeper/index.ts'
+import type { Change } from '../backend.ts'
+
+export const DEFAULT_PATH = '/taskflow/jobs'
+
+const JOB = /^job\d{10,20}$/
+const LOCK = '.lock'
+const TRASH = '.trash'
+const ENTITIES = '.entities'
+
+/** Longer names are hashed: a znode's name is part of every request about it. */
+const LONGEST_NAME = 200
+
+export class Layout {
+  readonly path: string
+  readonly trashFolder: string
+  readonly entitiesFolder: string
+  readonly sessionsFolder: string
+
+  constructor(path: string) {
+    const cut = path.lastIndexOf('/')
+    this.path = path
+    this.trashFolder = `${path}/${TRASH}`
+    this.entitiesFolder = `${path}/${ENTITIES}`
+    this.sessionsFolder = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions`
+  }
+
+  /** ZooKeeper appends the digits. */
+  get newPosting(): string {
+    return `${this.path}/job`
+  }
+
+  posting(id: string): string {
+    return `${this.path}/${id}`
+  }
+
+  lock(id: string): string {
+    return `${this.path}/${id}${LOCK}`
+  }
+
+  trash(id: string): string {
+    return `${this.trashFolder}/${id}`
+  }
+
+  entityKind(kind: string): string {
+    return `${this.entitiesFolder}/${nodeName(kind)}`
+  }
+
+  entity(kind: string, name: string): string {
+    return `${this.entityKind(kind)}/${nodeName(name)}`
+  }
+
+  marker(client: string): string {
+    return `${this.sessionsFolder}/${client}`
+  }
+
+  idOf(path: string): string {
+    return path.slice(path.lastIndexOf('/') + 1)
+  }
+
+  /** What watch events mean for the board; those that are none of its business are left out. */
+  changesOf(batch: readonly WatchEvent[]): Change[] {
+    return batch.flatMap((event) => this.#changeOf(event) ?? [])
+  }
+
+  #changeOf(event: WatchEvent): Change | undefined {
+    const name = event.path.slice(this.path.length + 1)
+    if (isJob(name)) return { kind: POSTING_CHANGES[event.type], id: name }
+    const job = lockedJob(name)
+    if (job !== undefined) {
+      if (event.type === 'created') return { kind: 'claimed', id: job }
+      return event.type === 'deleted' ? { kind: 'released', id: job } : undefined
+    }
+    const trashed = name.startsWith(`${TRASH}/`) ? name.slice(TRASH.length + 1) : ''
+    return isJob(trashed) && event.type === 'created' ? { kind: 'trashed', id: trashed } : undefined
+  }
+}
+
+const POSTING_CHANGES = {
+  created: 'posted',
+  deleted: 'gone',
+  dataChanged: 'updated',
+  childrenChanged: 'updated',
+} as const satisfies Record<WatchEvent['type'], Change['kind']>
+
+export function isJob(name: string): boolean {
+  return JOB.test(name)
+}
+
+/** The job that a lock of this name is of. */
+export function lockedJob(name: string): string | undefined {
+  if (!name.endsWith(LOCK)) return undefined
+  const job = name.slice(0, -LOCK.length)
+  return isJob(job) ? job : undefined
+}
+
+/** Any text as the name of a znode, no two alike: what a path cannot hold is escaped, what is long is hashed. */
+export function nodeName(text: string): string {
+  const escaped = encodeURIComponent(text.toWellFormed()).replace(/^\./, '%2E').replaceAll('~', '%7E')
+  if (escaped.length <= LONGEST_NAME && escaped !== '') return escaped
+  return `~${createHash('sha256').update(text).digest('hex')}`
+}

@@ -1,0 +1,97 @@
+/** What the board's znodes hold, beside postings. */
+import { decode, type Encoding, encode } from '../../core/codec.ts'
+import { IncompatibleVersion, InvalidPosting } from '../../core/errors.ts'
+import type { Failure } from '../../core/failure.ts'
+import type { Entity, TrashedEntry, Verdict } from '../backend.ts'
+import { decodePosting, encodePosting, type Posting } from '../posting.ts'
+
+const BOARD_FORMAT = 1
+const TRASH_FORMAT = 1
+/** A failure is cut to this in the trash; its stack is the first to go. */
+const LARGEST_FAILURE = 8 * 1024
+
+/** At the root of a board, written once. JSON on every board: it says how to read the rest. */
+export interface BoardRecord {
+  readonly format: number
+  readonly encoding: Encoding
+}
+
+export const NEW_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'msgpack' }
+
+export function encodeBoardRecord(record: BoardRecord): Uint8Array {
+  return encode(record, 'json')
+}
+
+/** @throws IncompatibleVersion for a path that holds something else, or a board of a newer release */
+export function decodeBoardRecord(bytes: Uint8Array | null, path: string): BoardRecord {
+  const record = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
+  const { format, encoding } = record
+  if (typeof format !== 'number' || encoding !== 'msgpack') {
+    throw new IncompatibleVersion(`${path} is there and is no board of jobboard; choose a path that is free or a board`)
+  }
+  if (format > BOARD_FORMAT) {
+    throw new IncompatibleVersion(
+      `board ${path} is of format ${format}, this release knows ${BOARD_FORMAT}; upgrade it`,
+    )
+  }
+  return { format, encoding }
+}
+
+export function encodeLock(who: string, encoding: Encoding): Uint8Array {
+  return encode({ owner: who }, encoding)
+}
+
+/** TaskFlow takes a lock without an owner for none, and so do we. */
+export function decodeLock(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
+  const { owner } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, encoding)) : {}
+  return typeof owner === 'string' ? owner : undefined
+}
+
+export function encodeTrash(
+  entry: Verdict & { readonly posting: Posting; readonly who: string; readonly at: Date },
+  options: { encoding: Encoding; limit: number },
+): Uint8Array {
+  const { posting, who, at, reason, failure } = entry
+  const record = { format: TRASH_FORMAT, posting: encodePosting(posting, options), who, at, reason }
+  return encode({ ...record, ...(failure ? { failure: cut(failure) } : {}) }, options.encoding)
+}
+
+/** @throws InvalidPosting when the entry is unreadable */
+export function decodeTrash(id: string, bytes: Uint8Array | null, encoding: Encoding): TrashedEntry {
+  const { posting, who, at, reason, failure } = bytes ? fieldsOf(() => decode(bytes, encoding)) : {}
+  if (
+    !(posting instanceof Uint8Array) ||
+    typeof who !== 'string' ||
+    !(at instanceof Date) ||
+    typeof reason !== 'string'
+  ) {
+    throw new InvalidPosting(`trash entry ${id} is unreadable`)
+  }
+  const entry = { id, posting: decodePosting(posting, encoding), who, at, reason }
+  return failure ? { ...entry, failure: failure as Failure } : entry
+}
+
+export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
+  return encode(entity, encoding)
+}
+
+/** Undefined for what is no entity of ours. */
+export function decodeEntity(bytes: Uint8Array | null, encoding: Encoding): Entity | undefined {
+  const { kind, name, instance, metadata } = bytes ? fieldsOf(() => decode(bytes, encoding)) : {}
+  if (typeof kind !== 'string' || typeof name !== 'string' || typeof instance !== 'string') return undefined
+  return { kind, name, instance, metadata: Object(metadata) as Entity['metadata'] }
+}
+
+function cut(failure: Failure): Failure {
+  if (encode(failure, 'json').length <= LARGEST_FAILURE) return failure
+  const { stack: _, causes: __, ...rest } = failure
+  return { ...rest, message: rest.message.slice(0, LARGEST_FAILURE / 4) }
+}
+
+function fieldsOf(read: () => unknown): Record<string, unknown> {
+  try {
+    return Object(read()) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}

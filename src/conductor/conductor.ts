@@ -1,0 +1,256 @@
+/**
+ * A conductor: claims jobs up to its number of slots, runs their flows, and settles them.
+ *
+ *     starting → busy ⇄ idle → draining → aborting → stopped
+ *
+ * - **busy, idle**: one loop claims for all slots, never more than are free. While the logbooks are away it claims nothing.
+ * - **draining** (the first stage of a stop): nothing is claimed any more; what runs may finish, for `drainTimeout`.
+ * - **aborting** (the second): tasks are told by their signal, flows are suspended in their logbook, and their jobs go
+ *   back uncharged. A task that does not heed its signal is left behind after a grace; it can write nothing any more.
+ *
+ * A slot stays taken until the code of its run has really ended, and a job whose former run still executes here is not
+ * claimed here: a task that ignores its signal must not get a second copy of itself beside it.
+ */
+import { hostname } from 'node:os'
+import type { Claim, Job, JobBoard, Posting } from '../board/index.ts'
+import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
+import { Condition } from '../core/condition.ts'
+import { ShuttingDown } from '../core/errors.ts'
+import { Emitter } from '../core/events.ts'
+import { describeFailure, type Failure } from '../core/failure.ts'
+import { Lifecycle } from '../core/lifecycle.ts'
+import type { Logger } from '../core/log.ts'
+import { backoff, type Duration, milliseconds, sleep } from '../core/time.ts'
+import type { Persistence } from '../persistence/index.ts'
+import { decide, type OnFailure, type Verdict } from './decide.ts'
+import { type JobRun, runJob } from './job-run.ts'
+import type { KnownFlows } from './known-flows.ts'
+import { type Settled, settle } from './settle.ts'
+
+export interface ConductorParts {
+  readonly name: string
+  readonly board: JobBoard
+  readonly persistence: Persistence
+  readonly flows: KnownFlows
+  readonly concurrency: number
+  readonly drainTimeout: Duration
+  readonly onFailure: OnFailure
+  readonly log: Logger
+  /** What was opened for this conductor, in the order in which it is closed at the end of a stop. */
+  readonly owned: readonly AsyncDisposable[]
+}
+
+export interface ConductorEvents {
+  /** A job was claimed and its flow is about to run. */
+  started: { readonly job: Job; readonly run: number }
+  /** Its run is over, and this is what became of the job. */
+  settled: { readonly job: Job; readonly run: number; readonly settled: Settled; readonly failure?: Failure }
+  /** Something failed that no job can be blamed for, or a listener threw. */
+  error: { readonly error: Error }
+}
+
+export type ConductorState = 'starting' | 'busy' | 'idle' | 'draining' | 'aborting' | 'stopped'
+
+/** How long tasks that do not heed their signal are waited for in an abort. */
+const GRACE = 5_000
+const LONGEST_PAUSE = 30_000
+
+export class Conductor implements AsyncDisposable {
+  readonly name: string
+  readonly #parts: ConductorParts
+  readonly #lifecycle: Lifecycle
+  readonly #events: Emitter<ConductorEvents>
+  /** By job: every run of this process whose code may still be executing. */
+  readonly #running = new Map<string, Promise<void>>()
+  readonly #slotFreed = new Condition()
+  readonly #draining = new AbortController()
+  readonly #suspend = new AbortController()
+  readonly #leave = new AbortController()
+  #storageFailures = 0
+  #entity: AsyncDisposable | undefined
+  #loop: Promise<void> = Promise.resolve()
+
+  /** @internal Use `startConductor`. */
+  constructor(parts: ConductorParts) {
+    this.name = parts.name
+    this.#parts = parts
+    this.#lifecycle = new Lifecycle(`conductor ${parts.name}`)
+    this.#events = new Emitter((error, event) => {
+      parts.log.error({ err: error, event }, 'a listener threw')
+    })
+  }
+
+  get state(): ConductorState {
+    if (this.#lifecycle.state === 'new' || this.#lifecycle.state === 'starting') return 'starting'
+    if (this.#lifecycle.state === 'stopped') return 'stopped'
+    if (this.#suspend.signal.aborted) return 'aborting'
+    if (this.#draining.signal.aborted) return 'draining'
+    return this.#running.size > 0 ? 'busy' : 'idle'
+  }
+
+  /** How many jobs it runs now. */
+  get running(): number {
+    return this.#running.size
+  }
+
+  /** Resolves when it has stopped. */
+  get stopped(): Promise<void> {
+    return this.#lifecycle.stopped
+  }
+
+  on<E extends keyof ConductorEvents>(event: E, listener: (event: ConductorEvents[E]) => unknown): () => void {
+    return this.#events.on(event, listener)
+  }
+
+  /** @internal Registers on the board and begins to claim. @throws Duplicate when a living conductor bears the name */
+  start(): Promise<void> {
+    return this.#lifecycle.start(
+      async () => {
+        const { board, flows, concurrency } = this.#parts
+        const metadata = { host: hostname(), pid: process.pid, flows: flows.names, concurrency, startedAt: new Date() }
+        this.#entity = await board.registerEntity({ kind: 'conductor', name: this.name, metadata })
+        this.#loop = this.#claimAndRun()
+      },
+      async () => this.#draining.abort(),
+    )
+  }
+
+  /** Drains, then aborts what has not finished in `drainTimeout`; idempotent. Resolves when nothing of it runs. */
+  stop(): Promise<void> {
+    this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
+    return this.#lifecycle.stop(async () => {
+      await this.#loop
+      await this.#allOver({
+        within: milliseconds(this.#parts.drainTimeout, 'drainTimeout'),
+        unless: this.#suspend.signal,
+      })
+      this.abort()
+      await this.#allOver({ within: GRACE })
+      this.#leave.abort(new ShuttingDown(`conductor ${this.name} has stopped`))
+      await this.#allOver({ within: GRACE })
+      await this.#unregister()
+      for (const opened of this.#parts.owned) await opened[Symbol.asyncDispose]()
+    })
+  }
+
+  /** Goes on to the second stage of a stop at once: tasks are told to stop, their jobs go back to the board. */
+  abort(): void {
+    this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
+    this.#suspend.abort(
+      new ShuttingDown(`conductor ${this.name} is stopping: stop now, the job goes back to the board`),
+    )
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  // --- Claiming ---------------------------------------------------------------------------------------------------
+
+  async #claimAndRun(): Promise<void> {
+    const signal = this.#draining.signal
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        await this.#untilReady(signal)
+        const max = this.#parts.concurrency - this.#running.size
+        const claims = await this.#parts.board.claimNext({ max, accept: (posting) => this.#accepts(posting), signal })
+        for (const claim of claims) this.#dispatch(claim)
+        failures = 0
+      } catch (error) {
+        if (signal.aborted) return
+        failures += 1
+        this.#failed(error)
+        await sleep(backoff(failures, { first: 100, max: LONGEST_PAUSE }), { signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  /** A slot is free, and the logbooks are not known to be away. */
+  async #untilReady(signal: AbortSignal): Promise<void> {
+    if (this.#storageFailures > 0) {
+      await sleep(backoff(this.#storageFailures, { first: 200, max: LONGEST_PAUSE }), { signal })
+    }
+    while (this.#running.size >= this.#parts.concurrency) await this.#slotFreed.wait({ signal })
+  }
+
+  #accepts(posting: Posting): boolean {
+    return !this.#running.has(posting.uuid) && this.#parts.flows.accepts(posting.details)
+  }
+
+  // --- Running ----------------------------------------------------------------------------------------------------
+
+  #dispatch(claim: Claim): void {
+    const { uuid } = claim.job
+    const over = this.#runAndSettle(claim)
+      .catch((error: unknown) => this.#failed(error))
+      .finally(() => {
+        this.#running.delete(uuid)
+        this.#slotFreed.notify()
+      })
+    this.#running.set(uuid, over)
+  }
+
+  async #runAndSettle(claim: Claim): Promise<void> {
+    const { job, run } = claim
+    this.#events.emit('started', { job, run })
+    const { ending, idle } = await this.#run(claim)
+    const verdict = decide(ending, this.#parts)
+    if (ending.kind === 'fenced') await this.#standBack(claim)
+    const settled = await settle(claim, verdict, { failed: (error) => this.#failed(error) })
+    this.#report(claim, verdict, settled)
+    await idle
+  }
+
+  async #run(claim: Claim): Promise<JobRun> {
+    if (this.#draining.signal.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve() }
+    const run = await runJob(claim, { ...this.#parts, suspend: this.#suspend.signal, leave: this.#leave.signal })
+    this.#storageFailures = run.ending.kind === 'storage-away' ? this.#storageFailures + 1 : 0
+    return run
+  }
+
+  /**
+   * Two jobs of one uuid, posted twice after a lost answer, fence each other. Whoever is fenced waits before it gives the
+   * job back, longer each time, or the two would take the flow from each other for ever before a task can end.
+   */
+  async #standBack(claim: Claim): Promise<void> {
+    const returned = claim.job.attempts.filter((attempt) => attempt.ended === 'returned').length
+    using signal = followSignals([claim.lost, this.#suspend.signal])
+    await sleep(backoff(returned + 1, { first: 500, max: LONGEST_PAUSE }), signal).catch(() => undefined)
+  }
+
+  #report(claim: Claim, verdict: Verdict, settled: Settled): void {
+    const { job, run } = claim
+    const failure = 'failure' in verdict ? { failure: verdict.failure } : {}
+    const facts = {
+      job: job.uuid,
+      name: job.name,
+      run,
+      ...('failure' in verdict ? { because: describeFailure(verdict.failure) } : {}),
+    }
+    if ('failure' in verdict) this.#parts.log.warn(facts, `job ${settled}`)
+    else this.#parts.log.info(facts, `job ${settled}`)
+    this.#events.emit('settled', { job, run, settled, ...failure })
+  }
+
+  /** Resolves when nothing runs any more, when the time is over, or when the signal fires. */
+  async #allOver(limits: { within: number; unless?: AbortSignal }): Promise<void> {
+    using stop = followSignals([limits.unless])
+    using _timer = abortAfter(stop, limits.within, () => new ShuttingDown('the time is over'))
+    await unlessAborted(Promise.all(this.#running.values()), stop.signal).catch(() => undefined)
+  }
+
+  /** Fails without a connection; the end of the session takes the entity away then. */
+  async #unregister(): Promise<void> {
+    try {
+      await this.#entity?.[Symbol.asyncDispose]()
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  #failed(thrown: unknown): void {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+    this.#parts.log.warn({ err: error }, 'a fault in the background')
+    this.#events.emit('error', { error })
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * What becomes of a job whose run has ended: the only place that knows. Pure, and tested row by row.
+ *
+ * | verdict              | when                                                                                       |
+ * |----------------------|--------------------------------------------------------------------------------------------|
+ * | nothing              | the claim is lost                                                                          |
+ * | consume              | the flow is a SUCCESS, also when the logbook said so already                               |
+ * | abandon, uncharged   | shutdown; the logbooks are away; fenced while the claim is held                            |
+ * | fail                 | the flow is REVERTED; the logbooks refuse for good; a defect. Tried again while attempts   |
+ * |                      | are left, else trashed; a NonRetryable is trashed at once                                  |
+ * | trash                | the flow is a FAILURE (a revert failed); the posting cannot work                           |
+ */
+import { NonRetryable } from '../core/errors.ts'
+import { describeFailure, type Failure, failureOf, WrappedFailure } from '../core/failure.ts'
+
+/** How one run of a job ended. */
+export type RunEnding =
+  | { readonly kind: 'lost' }
+  | {
+      readonly kind: 'flow'
+      readonly state: 'SUCCESS' | 'REVERTED' | 'FAILURE' | 'SUSPENDED'
+      readonly failures: readonly Failure[]
+      readonly revertFailures: readonly Failure[]
+    }
+  | { readonly kind: 'shutdown' }
+  | { readonly kind: 'storage-away'; readonly error: Error }
+  | { readonly kind: 'fenced'; readonly newestRun: number | undefined }
+  | { readonly kind: 'unworkable'; readonly error: Error }
+  | { readonly kind: 'defect'; readonly error: unknown }
+
+export type Verdict =
+  | { readonly settle: 'nothing' }
+  | { readonly settle: 'consume' }
+  | { readonly settle: 'abandon'; readonly reason: string; readonly newestRun?: number }
+  | { readonly settle: 'fail'; readonly failure: Failure }
+  | { readonly settle: 'trash'; readonly reason: string; readonly failure: Failure }
+
+/** What is done with a job whose flow failed and was reverted; `consume` is what TaskFlow does. */
+export type OnFailure = 'retry' | 'consume'
+
+export function decide(ending: RunEnding, options: { onFailure: OnFailure } = { onFailure: 'retry' }): Verdict {
+  switch (ending.kind) {
+    case 'lost':
+      return { settle: 'nothing' }
+    case 'flow':
+      return decideFlow(ending, options)
+    case 'shutdown':
+      return { settle: 'abandon', reason: 'its conductor shut down' }
+    case 'storage-away':
+      return { settle: 'abandon', reason: `the logbooks are away: ${ending.error.message}` }
+    case 'fenced': {
+      const newestRun = ending.newestRun === undefined ? {} : { newestRun: ending.newestRun }
+      return { settle: 'abandon', reason: 'fenced: the logbook knows of a run that the posting does not', ...newestRun }
+    }
+    case 'unworkable': {
+      const failure = failureOf(new NonRetryable(ending.error.message, { cause: ending.error }))
+      return { settle: 'trash', reason: ending.error.message, failure }
+    }
+    case 'defect':
+      return { settle: 'fail', failure: failureOf(ending.error) }
+  }
+}
+
+function decideFlow(ending: RunEnding & { kind: 'flow' }, options: { onFailure: OnFailure }): Verdict {
+  const { state, failures, revertFailures } = ending
+  switch (state) {
+    case 'SUCCESS':
+      return { settle: 'consume' }
+    case 'SUSPENDED':
+      return { settle: 'abandon', reason: 'its conductor shut down; the flow is suspended' }
+    case 'REVERTED':
+      return options.onFailure === 'consume' ? { settle: 'consume' } : { settle: 'fail', failure: together(failures) }
+    case 'FAILURE': {
+      const failure = together([...failures, ...revertFailures])
+      return { settle: 'trash', reason: `it could not be reverted: ${describeFailure(failure)}`, failure }
+    }
+  }
+}
+
+function together(failures: readonly Failure[]): Failure {
+  const [only] = failures
+  if (only && failures.length === 1) return only
+  const wrapped = failureOf(new WrappedFailure(failures))
+  return failures.some((failure) => failure.nonRetryable) ? { ...wrapped, nonRetryable: true } : wrapped
+}

@@ -1,0 +1,85 @@
+/**
+ * One run of one job: from the claim to how it ended. Acquires the flow in the logbook, lets an engine run it, and says
+ * what happened; deciding and settling come after.
+ */
+import { v7 as uuidv7 } from 'uuid'
+import type { Claim } from '../board/index.ts'
+import { followSignals } from '../core/abort.ts'
+import { ClaimLost, Fenced, ShuttingDown, StorageFailure } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { Engine } from '../engine/index.ts'
+import type { AnyFlow } from '../flow/index.ts'
+import type { FlowLog, Persistence } from '../persistence/index.ts'
+import type { RunEnding } from './decide.ts'
+import type { KnownFlows } from './known-flows.ts'
+
+export interface RunContext {
+  readonly flows: KnownFlows
+  readonly persistence: Persistence
+  readonly log: Logger
+  /** Fires when flows have to rest, in the second stage of a shutdown. */
+  readonly suspend: AbortSignal
+  /** Fires when even tasks that do not heed their signal are not waited for any more. */
+  readonly leave: AbortSignal
+}
+
+export interface JobRun {
+  readonly ending: RunEnding
+  /** Resolves when no code of the run is executing any more: a task may go on after its signal fired. */
+  readonly idle: Promise<void>
+}
+
+/** Never rejects. */
+export async function runJob(claim: Claim, context: RunContext): Promise<JobRun> {
+  let resolved: ReturnType<KnownFlows['resolve']>
+  try {
+    resolved = context.flows.resolve(claim.job.details)
+  } catch (error) {
+    return over({ kind: 'unworkable', error: error instanceof Error ? error : new Error(String(error)) })
+  }
+  try {
+    await using log = await context.persistence.acquire({
+      book: claim.job.book,
+      flow: { uuid: claim.job.uuid, name: resolved.flow.name, version: resolved.flow.version },
+      run: claim.run,
+      claim: uuidv7(),
+    })
+    return await runFlowOf(claim, { ...resolved, log }, context)
+  } catch (error) {
+    return over(endingOf(error, claim))
+  }
+}
+
+async function runFlowOf(
+  claim: Claim,
+  what: { flow: AnyFlow; store: Readonly<Record<string, unknown>>; log: FlowLog },
+  context: RunContext,
+): Promise<JobRun> {
+  using stop = followSignals([claim.lost, context.leave])
+  const { job } = claim
+  const engine = new Engine({
+    ...what,
+    signals: { stop: stop.signal, suspend: context.suspend },
+    context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name } },
+    logger: context.log.child({ job: job.uuid }),
+  })
+  try {
+    const { state, failures, revertFailures } = await engine.run()
+    return over(claim.lost.aborted ? { kind: 'lost' } : { kind: 'flow', state, failures, revertFailures })
+  } catch (error) {
+    return { ending: endingOf(error, claim), idle: engine.idle }
+  }
+}
+
+function over(ending: RunEnding): JobRun {
+  return { ending, idle: Promise.resolve() }
+}
+
+function endingOf(error: unknown, claim: Claim): RunEnding {
+  if (claim.lost.aborted) return { kind: 'lost' }
+  if (error instanceof ShuttingDown) return { kind: 'shutdown' }
+  if (error instanceof Fenced) return { kind: 'fenced', newestRun: error.newestRun }
+  if (error instanceof ClaimLost) return { kind: 'fenced', newestRun: undefined }
+  if (error instanceof StorageFailure && error.retryable) return { kind: 'storage-away', error }
+  return { kind: 'defect', error }
+}

@@ -1,0 +1,51 @@
+/** The flows that a conductor can run, by name and version. Nothing is run that was not given here by value. */
+
+import type { Details } from '../board/index.ts'
+import { Duplicate, InvalidArgument, MissingDependencies } from '../core/errors.ts'
+import { type AnyFlow, isFlow, missingInputs } from '../flow/index.ts'
+
+export class KnownFlows {
+  readonly #byName = new Map<string, AnyFlow[]>()
+
+  /** @throws InvalidArgument for what is no flow, Duplicate for two of one name and version */
+  constructor(flows: readonly AnyFlow[]) {
+    if (flows.length === 0) throw new InvalidArgument('a conductor without flows can run nothing; give it some')
+    for (const flow of flows) {
+      if (!isFlow(flow)) throw new InvalidArgument('flows has to be a list of flows, as linear() makes them')
+      const versions = this.#byName.get(flow.name) ?? []
+      if (versions.some(({ version }) => version === flow.version)) {
+        throw new Duplicate(`flow ${flow.name} is there twice in version ${flow.version}`)
+      }
+      this.#byName.set(flow.name, [...versions, flow])
+    }
+  }
+
+  get names(): string[] {
+    return [...this.#byName.keys()]
+  }
+
+  /** A posting that names no flow is accepted, because nobody else could do more with it than say so. */
+  accepts(details: Details): boolean {
+    return details.flow === undefined || this.#find(details) !== undefined
+  }
+
+  /** The flow to run, and its inputs. @throws MissingDependencies, InvalidArgument when the posting cannot work */
+  resolve(details: Details): { flow: AnyFlow; store: Readonly<Record<string, unknown>> } {
+    const flow = this.#find(details)
+    if (!flow) throw new InvalidArgument('the posting names no flow; post it with the name of one')
+    const store: Readonly<Record<string, unknown>> = { ...details.store }
+    const missing = missingInputs(flow, store)
+    if (missing.length === 0) return { flow, store }
+    throw new MissingDependencies(
+      `flow ${flow.name} ${flow.version} requires ${missing.join(', ')}: the store lacks it`,
+    )
+  }
+
+  /** Without a version in the posting, the flow that was given last. */
+  #find(details: Details): AnyFlow | undefined {
+    const versions = this.#byName.get(details.flow ?? '')
+    return details.version === undefined
+      ? versions?.at(-1)
+      : versions?.find(({ version }) => version === details.version)
+  }
+}

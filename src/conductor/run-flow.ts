@@ -1,0 +1,61 @@
+/** Runs one flow now, in the foreground, without a board: for tests, and for trying a flow. */
+import { v7 as uuidv7 } from 'uuid'
+import { MissingDependencies } from '../core/errors.ts'
+import { WrappedFailure } from '../core/failure.ts'
+import type { Logger } from '../core/log.ts'
+import { Engine } from '../engine/index.ts'
+import { type Flow, missingInputs } from '../flow/index.ts'
+import { openPersistence, type Persistence } from '../persistence/index.ts'
+
+export interface RunFlowOptions {
+  /** Where its logbook is kept; in memory, and forgotten, by default. */
+  readonly persistence?: string | Persistence
+  /** Tells the running task to stop; the flow is suspended, and the signal's reason thrown. */
+  readonly signal?: AbortSignal
+  readonly log?: Logger
+}
+
+/**
+ * Resolves with what the flow's tasks provided.
+ *
+ * @throws MissingDependencies before anything runs, when the store lacks an input
+ * @throws the very error that a task threw, after everything was reverted; WrappedFailure when reverting failed, too
+ * @example const { results } = await runFlow(hello, { name: 'Ada' })
+ */
+export async function runFlow<I extends object, R>(
+  flow: Flow<I, R>,
+  store: NoInfer<I>,
+  options: RunFlowOptions = {},
+): Promise<{ readonly results: R }> {
+  const missing = missingInputs(flow, store)
+  if (missing.length > 0)
+    throw new MissingDependencies(`flow ${flow.name} requires ${missing.join(', ')}: add it to the store`)
+  const { persistence: given = 'memory:', signal, log: logger } = options
+  const persistence = await openPersistence(given)
+  try {
+    const uuid = uuidv7()
+    const { name, version } = flow
+    await using log = await persistence.acquire({
+      book: { uuid, name },
+      flow: { uuid, name, version },
+      run: 1,
+      claim: uuid,
+    })
+    const signals = signal ? { suspend: signal } : {}
+    const engine = new Engine({
+      flow,
+      store: { ...store } as Readonly<Record<string, unknown>>,
+      log,
+      signals,
+      ...(logger ? { logger } : {}),
+    })
+    const ending = await engine.run()
+    if (ending.state === 'SUSPENDED') throw signal?.reason
+    if (ending.state === 'REVERTED' && ending.error !== undefined) throw ending.error
+    if (ending.state !== 'SUCCESS') throw new WrappedFailure([...ending.failures, ...ending.revertFailures])
+    // The flow's type says what its tasks provide, and on SUCCESS every one of them has.
+    return { results: ending.results as R }
+  } finally {
+    if (persistence !== given) await persistence.close()
+  }
+}

@@ -1,0 +1,78 @@
+/** Small tools around AbortSignal that leave no listener behind on a signal that outlives them. */
+import { type Duration, milliseconds } from './time.ts'
+
+/** A signal that follows several others until it is disposed. `AbortSignal.any` would hold on to long-lived sources. */
+export interface FollowingSignal extends Disposable {
+  readonly signal: AbortSignal
+  abort(reason: unknown): void
+}
+
+/** Aborts with the reason of whichever source aborts first; dispose it when the work is over. */
+export function followSignals(sources: Iterable<AbortSignal | undefined>): FollowingSignal {
+  const controller = new AbortController()
+  const followed: [AbortSignal, () => void][] = []
+  for (const source of sources) {
+    if (!source) continue
+    if (source.aborted) {
+      controller.abort(source.reason)
+      break
+    }
+    const follow = () => controller.abort(source.reason)
+    source.addEventListener('abort', follow, { once: true })
+    followed.push([source, follow])
+  }
+  return {
+    signal: controller.signal,
+    abort: (reason) => controller.abort(reason),
+    [Symbol.dispose]: () => {
+      for (const [source, follow] of followed) source.removeEventListener('abort', follow)
+    },
+  }
+}
+
+/** What a timer of Node can wait (about 24 days); beyond it fires at once. */
+const LONGEST_TIMER = 2 ** 31 - 1
+
+/** Aborts `target` with `reason()` when the time is over, unless disposed before; without a time, never. */
+export function abortAfter(
+  target: Pick<FollowingSignal, 'abort'>,
+  after: Duration | undefined,
+  reason: () => unknown,
+): Disposable {
+  if (after === undefined) return { [Symbol.dispose]: () => undefined }
+  const timer = setTimeout(() => target.abort(reason()), Math.min(milliseconds(after, 'timeout'), LONGEST_TIMER))
+  return { [Symbol.dispose]: () => clearTimeout(timer) }
+}
+
+/** The promise's outcome, or the signal's reason if that fires first. The promise itself goes on. */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return promise
+  if (signal.aborted) {
+    promise.catch(() => undefined)
+    throw signal.reason
+  }
+  const { promise: aborted, reject } = deferred<never>()
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+export interface Deferred<T> {
+  readonly promise: Promise<T>
+  resolve(value: T): void
+  reject(reason: unknown): void
+}
+
+/** A promise and its ends (Node 20 has no `Promise.withResolvers`). */
+export function deferred<T = void>(): Deferred<T> {
+  let ends: Pick<Deferred<T>, 'resolve' | 'reject'> | undefined
+  const promise = new Promise<T>((resolve, reject) => {
+    ends = { resolve, reject }
+  })
+  if (!ends) throw new Error('a promise runs its executor at once')
+  return { promise, ...ends }
+}

@@ -1,0 +1,95 @@
+/**
+ * A failure: what is kept of an error once the process that threw it may be gone. It survives JSON and msgpack, keeps
+ * the chain of causes, and can be thrown again as a {@link WrappedFailure}. TaskFlow has the same idea in
+ * `taskflow/types/failure.py`.
+ */
+import { JobboardError, NonRetryable } from './errors.ts'
+
+export interface Failure {
+  /** The error's class, `TypeError` say. */
+  readonly name: string
+  readonly message: string
+  /** The error's `code`, where it had one: ours, Node's (`ENOENT`) or a driver's. */
+  readonly code?: string
+  readonly stack?: string
+  /** The error's `cause` and, of an AggregateError, its errors. */
+  readonly causes?: readonly Failure[]
+  /** True where the error, or one of its causes, was a NonRetryable. */
+  readonly nonRetryable?: true
+}
+
+/** Causes deeper than this are cut off: a chain that long is a loop or a defect, and a failure has to fit a record. */
+const DEEPEST_CAUSE = 8
+const LONGEST_TEXT = 8_192
+
+/**
+ * What to keep of something that was thrown. Never throws, whatever it is given.
+ *
+ * @example failureOf(new Error('disk full', { cause })).causes
+ */
+export function failureOf(thrown: unknown, depth = 0): Failure {
+  if (thrown instanceof WrappedFailure) {
+    const [only] = thrown.failures
+    if (only && thrown.failures.length === 1) return only
+  }
+  if (!(thrown instanceof Error)) return { name: 'Error', message: cut(printable(thrown)) }
+  const causes = depth >= DEEPEST_CAUSE ? [] : causesOf(thrown).map((cause) => failureOf(cause, depth + 1))
+  const code = (thrown as { code?: unknown }).code
+  const final = thrown instanceof NonRetryable || causes.some((cause) => cause.nonRetryable)
+  return {
+    name: thrown.name,
+    message: cut(thrown.message),
+    ...(typeof code === 'string' ? { code } : {}),
+    ...(thrown.stack ? { stack: cut(thrown.stack) } : {}),
+    ...(causes.length > 0 ? { causes } : {}),
+    ...(final ? { nonRetryable: true } : {}),
+  }
+}
+
+/** Several failures, or one that came out of a logbook, as an error to throw. */
+export class WrappedFailure extends JobboardError {
+  static override readonly code = 'JOBBOARD_WRAPPED_FAILURE'
+  readonly failures: readonly Failure[]
+
+  constructor(failures: readonly Failure[]) {
+    super(failures.map(describeFailure).join('; '))
+    this.failures = failures
+  }
+}
+
+/** One line for people: `TypeError: x is not a function, because of Error: …`. */
+export function describeFailure(failure: Failure): string {
+  const [first] = failure.causes ?? []
+  const because = first ? `, because of ${describeFailure(first)}` : ''
+  return `${failure.name}: ${failure.message.replaceAll(/\s*\n\s*/g, ' ')}${because}`
+}
+
+/** One line for people about anything that was thrown. */
+export function describeError(thrown: unknown): string {
+  return describeFailure(failureOf(thrown))
+}
+
+function causesOf(error: Error): unknown[] {
+  const causes = error.cause === undefined ? [] : [error.cause]
+  if (error instanceof AggregateError) causes.push(...error.errors)
+  if (error instanceof WrappedFailure) causes.push(...error.failures.map(revive))
+  return causes
+}
+
+function revive(failure: Failure): Error {
+  const error = new Error(failure.message)
+  error.name = failure.name
+  return failure.code === undefined ? error : Object.assign(error, { code: failure.code })
+}
+
+function printable(value: unknown): string {
+  try {
+    return String(value)
+  } catch {
+    return 'a value that cannot be printed'
+  }
+}
+
+function cut(text: string): string {
+  return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text
+}

@@ -1,0 +1,78 @@
+/**
+ * The state machines, as tables. They are TaskFlow's (`taskflow/states.py`) except for a job's TRASHED, which TaskFlow
+ * cannot tell from COMPLETE.
+ *
+ * A **job** is UNCLAIMED on the board until an owner's claim makes it CLAIMED; the owner abandons it (UNCLAIMED again),
+ * consumes it (COMPLETE) or trashes it. An unclaimed job that nobody may run any more is trashed where it lies, and a
+ * trashed one can be restored.
+ *
+ * A **flow** is PENDING until its first run, RUNNING while an engine works on it, and ends as SUCCESS, REVERTED (an atom
+ * failed and everything was undone) or FAILURE (undoing failed too). SUSPENDED is a rest between two engines. RESUMING is
+ * what an engine says that finds the flow of a dead one.
+ *
+ * An **atom** goes PENDING → RUNNING → SUCCESS or FAILURE; REVERTING undoes either, ends in REVERTED or REVERT_FAILURE.
+ * A reverted atom goes back to PENDING when the flow is started from clean atoms.
+ */
+import { InvalidState } from './errors.ts'
+
+export type JobState = 'UNCLAIMED' | 'CLAIMED' | 'COMPLETE' | 'TRASHED'
+export type FlowState =
+  | 'PENDING'
+  | 'RUNNING'
+  | 'SUCCESS'
+  | 'FAILURE'
+  | 'REVERTED'
+  | 'SUSPENDING'
+  | 'SUSPENDED'
+  | 'RESUMING'
+export type AtomState =
+  | 'PENDING'
+  | 'RUNNING'
+  | 'SUCCESS'
+  | 'FAILURE'
+  | 'REVERTING'
+  | 'REVERTED'
+  | 'REVERT_FAILURE'
+  | 'IGNORE'
+  | 'RETRYING'
+
+/** What an engine means to do with an atom next. */
+export type Intention = 'EXECUTE' | 'REVERT' | 'RETRY' | 'IGNORE'
+
+type Table<S extends string> = Readonly<Record<S, readonly S[]>>
+
+export const JOB_TRANSITIONS: Table<JobState> = {
+  UNCLAIMED: ['CLAIMED', 'TRASHED'],
+  CLAIMED: ['UNCLAIMED', 'COMPLETE', 'TRASHED'],
+  COMPLETE: [],
+  TRASHED: ['UNCLAIMED'],
+}
+
+export const FLOW_TRANSITIONS: Table<FlowState> = {
+  PENDING: ['RUNNING'],
+  RUNNING: ['SUCCESS', 'FAILURE', 'REVERTED', 'SUSPENDING', 'RESUMING'],
+  SUCCESS: ['RUNNING', 'PENDING'],
+  FAILURE: ['RUNNING', 'PENDING'],
+  REVERTED: ['PENDING'],
+  SUSPENDING: ['SUSPENDED', 'SUCCESS', 'FAILURE', 'REVERTED', 'RESUMING'],
+  SUSPENDED: ['RUNNING', 'PENDING'],
+  RESUMING: ['SUSPENDED'],
+}
+
+export const ATOM_TRANSITIONS: Table<AtomState> = {
+  PENDING: ['RUNNING', 'IGNORE'],
+  RUNNING: ['SUCCESS', 'FAILURE'],
+  SUCCESS: ['REVERTING', 'RETRYING'],
+  FAILURE: ['REVERTING'],
+  REVERTING: ['REVERTED', 'REVERT_FAILURE'],
+  REVERTED: ['PENDING'],
+  REVERT_FAILURE: [],
+  IGNORE: ['PENDING'],
+  RETRYING: ['RUNNING'],
+}
+
+/** @throws InvalidState when the table has no such step */
+export function checkTransition<S extends string>(table: Table<S>, step: { what: string; from: S; to: S }): void {
+  if (table[step.from].includes(step.to)) return
+  throw new InvalidState(`${step.what} cannot go from ${step.from} to ${step.to}`)
+}

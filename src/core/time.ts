@@ -1,0 +1,47 @@
+/** Durations as people write them, one monotonic clock, and waiting that can be given up. */
+import { setTimeout as wait } from 'node:timers/promises'
+import { InvalidArgument } from './errors.ts'
+
+/** Milliseconds, or a number with its unit: `250`, `'10s'`, `'1.5h'`. Instants are `Date`. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/**
+ * The milliseconds of a duration.
+ *
+ * @param what the option's name, for the error
+ * @throws InvalidArgument for a negative number, NaN, or a text that is no duration
+ * @example milliseconds('10s', 'timeout') // 10000
+ */
+export function milliseconds(duration: Duration | string, what: string): number {
+  const found = typeof duration === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration.trim()) : undefined
+  const value = found ? Number(found[1]) * (UNITS[found[2] ?? ''] ?? Number.NaN) : Number(duration)
+  if (typeof duration === 'string' ? found !== null : Number.isFinite(value) && value >= 0) return value
+  throw new InvalidArgument(
+    `${what}: ${JSON.stringify(duration)} is no duration; write milliseconds or a number with ms, s, m, h or d, such as '10s'`,
+  )
+}
+
+/** Milliseconds on a clock that never jumps; comparable only within this process. */
+export function monotonic(): number {
+  return performance.now()
+}
+
+/** Resolves after so many milliseconds; rejects with the signal's reason if that fires first. */
+export async function sleep(ms: number, options: { signal?: AbortSignal } = {}): Promise<void> {
+  const { signal } = options
+  signal?.throwIfAborted()
+  try {
+    await wait(ms, undefined, signal ? { signal } : {})
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error
+  }
+}
+
+/** How long to wait before attempt `attempt` (from 1): exponential up to `max`, with full jitter so that a crowd spreads. */
+export function backoff(attempt: number, options: { first: number; max: number; random?: () => number }): number {
+  const { first, max, random = Math.random } = options
+  return random() * Math.min(max, first * 2 ** Math.min(attempt - 1, 30))
+}

@@ -1,0 +1,52 @@
+/** The URIs that name boards and logbooks. Several hosts may stand in one, which `URL` cannot read. */
+import { InvalidArgument } from './errors.ts'
+
+export interface ResourceUri {
+  readonly scheme: string
+  /** Between `//` and the path, as written: `127.0.0.1:2181,127.0.0.1:2182`. Empty where there is no `//`. */
+  readonly authority: string
+  /** With its leading slash behind an authority; as written otherwise (`directory:./logbooks`). */
+  readonly path: string
+  readonly parameters: ReadonlyMap<string, string>
+  /** For people: without the password. */
+  readonly printable: string
+}
+
+const SHAPE = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/i
+
+/** @throws InvalidArgument when the text is no URI, or has a parameter that is not in `known` */
+export function parseUri(text: string, what: string): ResourceUri {
+  const found = SHAPE.exec(text)
+  if (!found)
+    throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is no URI; write scheme:… as in memory:`)
+  const [, scheme = '', authority = '', path = '', query = ''] = found
+  return {
+    scheme: scheme.toLowerCase(),
+    authority,
+    path: decoded(path),
+    parameters: new Map(new URLSearchParams(query)),
+    printable: redactUri(text),
+  }
+}
+
+/** @throws InvalidArgument at a parameter nobody reads: a misspelt option must not be ignored in silence */
+export function assertParameters(uri: ResourceUri, known: readonly string[]): void {
+  for (const name of uri.parameters.keys()) {
+    if (known.includes(name)) continue
+    const can = known.length > 0 ? `known are ${known.join(', ')}` : 'none is known here'
+    throw new InvalidArgument(`${uri.printable}: unknown parameter ${JSON.stringify(name)}; ${can}`)
+  }
+}
+
+/** The URI with `***` where a password stands. */
+export function redactUri(text: string): string {
+  return text.replace(/(\/\/[^/?#]*?:)[^/?#]*@/, '$1***@').replace(/([?&](?:password|auth|secret)=)[^&]*/gi, '$1***')
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}

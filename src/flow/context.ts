@@ -1,0 +1,31 @@
+/** What a task is told beside its arguments: where it runs, for whom, and when to stop. */
+import type { Failure } from '../core/failure.ts'
+import type { Logger } from '../core/log.ts'
+
+export interface Context {
+  /**
+   * Fires when the task has to stop: the claim is lost, or the process shuts down. Its reason is an error. Whatever the
+   * task throws afterwards is not held against it.
+   */
+  readonly signal: AbortSignal
+  /** Names the flow and the task in every line. */
+  readonly log: Logger
+  /**
+   * A number that grows with every claim of the whole board: a system outside that refuses smaller numbers than it has
+   * seen cannot be written to by a former owner. Undefined where no board is involved.
+   */
+  readonly fence: bigint | undefined
+  /** How often the job has been claimed, this time included; from 1. */
+  readonly run: number
+  /** Undefined where the flow runs without a board. */
+  readonly job: { readonly uuid: string; readonly name: string } | undefined
+}
+
+export interface RevertContext<R> extends Context {
+  /** What `execute` returned; undefined where it failed, or where its process died before anybody knew. */
+  readonly result: R | undefined
+  /** Why this task's own `execute` failed; undefined where it did not. */
+  readonly failure: Failure | undefined
+  /** Why the flow is being reverted: every failed `execute` of it. */
+  readonly failures: readonly Failure[]
+}

@@ -1,0 +1,143 @@
+/**
+ * Taking the right to write a flow, and proving that nothing acknowledged is lost when it passes on.
+ *
+ * An heir
+ *  1. links its mark into place, which one of several with the same term can do;
+ *  2. reads the newest log below its term;
+ *  3. links its own log, which begins with all it has read, and syncs the folder;
+ *  4. looks for a newer term, and gives up if there is one;
+ *  5. removes the files of older terms, oldest first, one after the other.
+ *
+ * A writer appends to its log, syncs it, then (A) lists the folder, looking for a newer term, and (B) looks whether its
+ * own log is still there. Only then is the write acknowledged. (See `directory-flow-log.ts`.)
+ *
+ * **No acknowledged write is missed.** Suppose an heir's mark was in place when the writer's listing began. Either the
+ * listing shows it, and the write is refused; or it was removed while the listing ran. Step 5 of the one who removed it
+ * had then removed the writer's log before, as the older, and (B) refuses the write. So a write is acknowledged only if
+ * the listing began before any heir's mark was there; the record was in the log by then, and every heir reads after it
+ * has set its mark. What it reads is that log, or one made of it: logs are removed only by heirs that passed step 4, whose
+ * own log was thus in place before any newer mark, and so before any newer heir began to read.
+ *
+ * **Nothing refused comes back.** What a former writer appends after the heir has read lies in a file that nobody takes
+ * for the newest again. A refused write may have been seen by the heir only if the two raced: it is then part of what the
+ * heir was handed.
+ *
+ * **Power failures.** The log is synced before it has its name, and the name before the acquire is acknowledged, so a
+ * predecessor's log is removed only when its heir's is safe. A mark need not be synced: it guards against writers that
+ * live, and none outlives the machine; from then on the log under the term's name says as much.
+ */
+import { type FileHandle, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ClaimLost, StorageFailure } from '../../core/errors.ts'
+import { acquiredFlow } from '../apply.ts'
+import type { FlowDetail } from '../models.ts'
+import type { AcquireRequest } from '../persistence.ts'
+import { fenced } from '../requests.ts'
+import { errnoOf, publish, readIfThere, syncFolders, unlessMissing } from './files.ts'
+import { readNewestFlow } from './read-flow.ts'
+import { flowBytes, markBytes, readMark } from './records.ts'
+import { compareTerms, listTerms, newestTerm, type Term, type TermFile, termFileName } from './terms.ts'
+
+export interface Acquired {
+  readonly flow: FlowDetail
+  readonly term: Term
+  /** The term's log, which ends at `length`. */
+  readonly file: FileHandle
+  readonly length: number
+}
+
+/** Each attempt is lost only to somebody else's progress, so more than a few mean that something is badly wrong. */
+const MOST_ATTEMPTS = 20
+
+/**
+ * @param folders the flow's folder first, then those above it whose entries must be durable before this is
+ * @throws Fenced @throws ClaimLost when the same claim acquired the flow again meanwhile
+ */
+export async function acquireTerm(folders: readonly [string, ...string[]], request: AcquireRequest): Promise<Acquired> {
+  const [folder] = folders
+  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+    const term = await takeTerm(folder, request)
+    const acquired = term && (await startLog(folder, { term, request }))
+    if (!acquired) continue
+    try {
+      await syncFolders(folders)
+      const files = await listTerms(folder)
+      await assertNewest(folder, { files, term: acquired.term, request })
+      await removeOlder(folder, { files, term: acquired.term })
+      return acquired
+    } catch (error) {
+      await acquired.file.close()
+      throw error
+    }
+  }
+  throw new StorageFailure(`flow ${request.flow.uuid} changes hands faster than it can be acquired; try again`, {
+    retryable: true,
+  })
+}
+
+/** Step 1. Undefined when another was faster: what it left must be judged again. */
+async function takeTerm(folder: string, request: AcquireRequest): Promise<Term | undefined> {
+  const term = await nextTerm(folder, request)
+  const mark = await takenOver(publish(join(folder, termFileName(term, 'mark')), markBytes(request.claim)))
+  await mark?.close()
+  return mark && term
+}
+
+/** The term this request may have, judged by the newest there is. @throws Fenced */
+async function nextTerm(folder: string, request: AcquireRequest): Promise<Term> {
+  const newest = newestTerm(await listTerms(folder))
+  if (!newest || newest.run < request.run) return { run: request.run, repeat: 0 }
+  if (newest.run > request.run || !(await hasClaim(folder, { term: newest, request })))
+    throw fenced(request, newest.run)
+  return { run: request.run, repeat: newest.repeat + 1 }
+}
+
+async function hasClaim(folder: string, { term, request }: { term: Term; request: AcquireRequest }): Promise<boolean> {
+  const path = join(folder, termFileName(term, 'mark'))
+  const bytes = await readIfThere(path)
+  return bytes !== undefined && readMark(bytes, path) === request.claim
+}
+
+/** Steps 2 and 3, but for the sync. Undefined when a newer heir removed the file before it had its name. */
+async function startLog(
+  folder: string,
+  { term, request }: { term: Term; request: AcquireRequest },
+): Promise<Acquired | undefined> {
+  const predecessor = await readNewestFlow(folder, { before: term })
+  const flow = acquiredFlow(predecessor, request, new Date())
+  const bytes = flowBytes(flow)
+  const file = await takenOver(publish(join(folder, termFileName(term, 'log')), bytes, { durable: true }))
+  return file && { flow, term, file, length: bytes.length }
+}
+
+/** A temporary file that vanished was removed by the heir of a newer term, who takes it for a leftover. */
+async function takenOver<T>(publishing: Promise<T | undefined>): Promise<T | undefined> {
+  try {
+    return await publishing
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+/** Step 4. Without it a run whose predecessor was already removed could go on with an empty flow, until its first write. */
+async function assertNewest(
+  folder: string,
+  { files, term, request }: { files: readonly TermFile[]; term: Term; request: AcquireRequest },
+): Promise<void> {
+  const newest = newestTerm(files)
+  if (!newest || compareTerms(newest, term) <= 0) return
+  if (newest.run > term.run || !(await hasClaim(folder, { term: newest, request }))) throw fenced(request, newest.run)
+  throw new ClaimLost(`flow ${request.flow.uuid} was acquired once more by the same claim; use that log`)
+}
+
+/** Step 5. The proof above needs the order; so at the first file that cannot be removed the rest is left for the next. */
+async function removeOlder(folder: string, { files, term }: { files: readonly TermFile[]; term: Term }): Promise<void> {
+  try {
+    for (const file of files) {
+      if (compareTerms(file.term, term) < 0) await unlessMissing(unlink(join(folder, file.name)))
+    }
+  } catch {
+    // Leftovers take room and nothing else: every reader goes by the newest.
+  }
+}

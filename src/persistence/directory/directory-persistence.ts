@@ -1,0 +1,139 @@
+/**
+ * Logbooks in a folder that the processes of one machine share. Nothing is locked and no process has to stay alive: see
+ * `layout.ts` for what lies where and `acquire.ts` for why it is safe.
+ *
+ * What the operations cost (those on one line go to disk side by side):
+ *
+ *     acquire      fdatasync of the new log (before it, on first use of the book, of its record)
+ *                  + fsync of the folders of flow, book, shard and DIR, which is next to nothing where they are unchanged
+ *     write        one fdatasync, shared by all writes that queued up while the last one was under way
+ *     createBook   one fdatasync + fsync of three folders
+ *     destroyBook  one fsync
+ *
+ * Files need a local file system with hard links; over a network the order of what others see is not certain.
+ */
+import { access, constants } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { InvalidState, StorageFailure } from '../../core/errors.ts'
+import { Lifecycle } from '../../core/lifecycle.ts'
+import type { LogBook, Meta } from '../models.ts'
+import type { AcquireRequest, FlowLog, Persistence } from '../persistence.ts'
+import { assertAcquireRequest, assertUuid } from '../requests.ts'
+import { acquireTerm } from './acquire.ts'
+import { foldersOf, listBooks, loadBook, makeBook, removeBook } from './books.ts'
+import { DirectoryFlowLog } from './directory-flow-log.ts'
+import { errnoOf, makeFolder, storageFailure, storing, syncFolders } from './files.ts'
+import { flowFolder } from './layout.ts'
+
+export class DirectoryPersistence implements Persistence {
+  readonly uri: string
+  readonly #root: string
+  readonly #lifecycle: Lifecycle
+  readonly #logs = new Set<DirectoryFlowLog>()
+
+  /** @param options.root absolute, so that a later change of the working directory moves nothing */
+  constructor(options: { uri: string; root: string }) {
+    this.uri = options.uri
+    this.#root = options.root
+    this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
+  }
+
+  async open(): Promise<void> {
+    await this.#lifecycle.start(
+      () => storing(`keep logbooks in ${this.uri}`, () => prepareRoot(this.#root)),
+      async () => undefined,
+    )
+  }
+
+  close(): Promise<void> {
+    return this.#lifecycle.stop(async () => {
+      await Promise.all([...this.#logs].map((log) => log.close()))
+    })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async createBook(book: { uuid: string; name: string; meta?: Meta }): Promise<boolean> {
+    this.#lifecycle.assertRunning()
+    assertUuid(book.uuid, "a book's uuid")
+    return storing(`make logbook ${book.uuid}`, async () => {
+      const made = await makeBook(this.#root, book)
+      await syncFolders(foldersOf(this.#root, book.uuid))
+      return made
+    })
+  }
+
+  async acquire(request: AcquireRequest): Promise<FlowLog> {
+    this.#lifecycle.assertRunning()
+    assertAcquireRequest(request)
+    const { book, flow } = request
+    const log = await storing(`acquire flow ${flow.uuid}`, async () => {
+      await makeBook(this.#root, book)
+      const above = foldersOf(this.#root, book.uuid)
+      const folder = flowFolder(above[0], flow.uuid)
+      await makeFolder(folder)
+      const acquired = await acquireTerm([folder, ...above], request)
+      return new DirectoryFlowLog({ acquired, request, folder, onClose: () => this.#logs.delete(log) })
+    })
+    this.#logs.add(log)
+    if (this.#lifecycle.state === 'running') return log
+    await log.close()
+    throw new InvalidState(`persistence ${this.uri} was closed while flow ${flow.uuid} was being acquired`)
+  }
+
+  async getBook(uuid: string): Promise<LogBook> {
+    this.#lifecycle.assertRunning()
+    assertUuid(uuid, "a book's uuid")
+    return storing(`read logbook ${uuid}`, () => loadBook(this.#root, uuid))
+  }
+
+  async *listBooks(): AsyncIterable<Omit<LogBook, 'flows'>> {
+    this.#lifecycle.assertRunning()
+    try {
+      yield* listBooks(this.#root)
+    } catch (error) {
+      throw storageFailure(error, `list the logbooks in ${this.uri}`)
+    }
+  }
+
+  async destroyBook(uuid: string): Promise<void> {
+    this.#lifecycle.assertRunning()
+    assertUuid(uuid, "a book's uuid")
+    await storing(`remove logbook ${uuid}`, () => removeBook(this.#root, uuid))
+  }
+}
+
+async function prepareRoot(root: string): Promise<void> {
+  try {
+    await makeRoot(root)
+    await access(root, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    const why = WHY_NOT[errnoOf(error) ?? '']
+    throw why ? new StorageFailure(`cannot keep logbooks in ${root}: ${why}`, { cause: error }) : error
+  }
+}
+
+const WHY_NOT: Readonly<Record<string, string>> = {
+  EEXIST: 'it is a file, or a link to nothing; name a folder',
+  ENOENT: 'it cannot be made there; name a folder elsewhere',
+  ENOTDIR: 'a part of the path is a file; name a folder',
+  EACCES: 'permission denied; name a folder that this user may read and write',
+  EPERM: 'permission denied; name a folder that this user may read and write',
+  EROFS: 'the file system is read-only; name a folder elsewhere',
+}
+
+/**
+ * Makes what is missing of the path, and that durable. Not by `mkdir`'s own recursion, which never ends below a link to
+ * nothing. A parent that may be passed but not read cannot be synced, and is left alone.
+ */
+async function makeRoot(path: string): Promise<void> {
+  const above = dirname(path)
+  const made = await makeFolder(path).catch(async (error: unknown) => {
+    if (errnoOf(error) !== 'ENOENT' || above === path) throw error
+    await makeRoot(above)
+    return makeFolder(path)
+  })
+  if (made) await syncFolders([above]).catch(() => undefined)
+}

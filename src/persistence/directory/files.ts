@@ -1,0 +1,111 @@
+/** The few things done with files, and what their errors mean. */
+import { randomUUID } from 'node:crypto'
+import { access, type FileHandle, link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises'
+import { StorageFailure } from '../../core/errors.ts'
+
+/**
+ * Over when somebody frees something, or at once: ENOENT means that a book was destroyed under the one who used it. All
+ * others need a hand on the machine or the URI.
+ */
+const PASSING: ReadonlySet<string> = new Set('ENOSPC EDQUOT EMFILE ENFILE ENOMEM EAGAIN EBUSY EINTR ENOENT'.split(' '))
+
+/** `ENOENT` and its like; undefined for every error that is not the file system's. */
+export function errnoOf(error: unknown): string | undefined {
+  const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
+  return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
+}
+
+/** The file system's refusal as an error that names what was being done; any other error stays itself. */
+export function storageFailure(error: unknown, doing: string): unknown {
+  const code = errnoOf(error)
+  if (!(error instanceof Error) || code === undefined) return error
+  return new StorageFailure(`cannot ${doing}: ${error.message}`, { cause: error, retryable: PASSING.has(code) })
+}
+
+export async function storing<T>(doing: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw storageFailure(error, doing)
+  }
+}
+
+/** The work's outcome, or undefined where the file or folder is not there (any more). */
+export async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
+  try {
+    return await work
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+export async function exists(path: string): Promise<boolean> {
+  return (await unlessMissing(access(path).then(() => true))) ?? false
+}
+
+export function readIfThere(path: string): Promise<Buffer | undefined> {
+  return unlessMissing(readFile(path))
+}
+
+/** Makes a folder whose parent is there, unless it is there itself; resolves to whether it was made. */
+export async function makeFolder(path: string): Promise<boolean> {
+  try {
+    await mkdir(path)
+    return true
+  } catch (error) {
+    const there = errnoOf(error) === 'EEXIST' ? await unlessMissing(stat(path)) : undefined
+    if (there?.isDirectory()) return false
+    throw error
+  }
+}
+
+/**
+ * Makes a file appear at once with all its content, unless one of that name is there. The entry in its folder is durable
+ * after {@link syncFolder}.
+ *
+ * @param options.durable whether the content must be on disk before the name is: a name without its content is worse than none
+ * @returns the open file, or undefined when the name was taken
+ */
+export async function publish(
+  path: string,
+  bytes: Uint8Array,
+  options: { durable?: boolean } = {},
+): Promise<FileHandle | undefined> {
+  const temporary = `${path}.${randomUUID()}.tmp`
+  const file = await open(temporary, 'wx')
+  try {
+    await writeAll(file, bytes, 0)
+    if (options.durable) await file.datasync()
+    await link(temporary, path)
+    return file
+  } catch (error) {
+    await file.close()
+    if (errnoOf(error) === 'EEXIST') return undefined
+    throw error
+  } finally {
+    await unlessMissing(unlink(temporary))
+  }
+}
+
+/** One `write` may take less than it is given, when the disk is nearly full say. */
+export async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done)
+    done += bytesWritten
+  }
+}
+
+/** Makes the names in these folders durable. Cheap for a folder in which nothing has changed. */
+export async function syncFolders(folders: readonly string[]): Promise<void> {
+  await Promise.all(folders.map(syncFolder))
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Who may write a flow is a matter of terms. A **term** is one acquire: its run, and how often the same claim has
+ * repeated it. The newest term writes; each has its own mark and its own log, so that nobody ever writes to a file of
+ * somebody else. The rules, and why they hold, are in `acquire.ts`.
+ */
+import { readdir } from 'node:fs/promises'
+
+export interface Term {
+  readonly run: number
+  readonly repeat: number
+}
+
+export interface TermFile {
+  readonly name: string
+  readonly term: Term
+  readonly kind: 'mark' | 'log' | 'temporary'
+}
+
+/** Negative where `a` is the older. */
+export function compareTerms(a: Term, b: Term): number {
+  return a.run - b.run || a.repeat - b.repeat
+}
+
+export function termFileName({ run, repeat }: Term, kind: 'mark' | 'log'): string {
+  return repeat === 0 ? `${run}.${kind}` : `${run}.${repeat}.${kind}`
+}
+
+/** The files of a flow's folder, older terms first. */
+export async function listTerms(folder: string): Promise<TermFile[]> {
+  const files = (await readdir(folder)).map(parseTermFile).filter((file) => file !== undefined)
+  return files.sort((a, b) => compareTerms(a.term, b.term))
+}
+
+/** The newest term that has what counts: a mark or a log. */
+export function newestTerm(files: readonly TermFile[]): Term | undefined {
+  return files.findLast(({ kind }) => kind !== 'temporary')?.term
+}
+
+const SHAPE = /^(\d+)(?:\.(\d+))?\.(mark|log)(\..+)?$/
+
+function parseTermFile(name: string): TermFile | undefined {
+  const found = SHAPE.exec(name)
+  if (!found) return undefined
+  const [, run, repeat = '0', kind, rest] = found
+  const term = { run: Number(run), repeat: Number(repeat) }
+  return { name, term, kind: rest !== undefined ? 'temporary' : kind === 'mark' ? 'mark' : 'log' }
+}

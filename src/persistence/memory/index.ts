@@ -1,0 +1,23 @@
+/** Logbooks in memory: `memory:` is private to who opens it, `memory:NAME` is shared within the process. */
+import { InvalidArgument } from '../../core/errors.ts'
+import { assertParameters, type ResourceUri } from '../../core/uri.ts'
+import type { Persistence } from '../persistence.ts'
+import { type MemoryBooks, MemoryPersistence } from './memory-persistence.ts'
+
+/** By name, as long as the process lives: closing must not lose what the next to open expects to find. */
+const shared = new Map<string, MemoryBooks>()
+
+/** @throws InvalidArgument for parameters, and for a host, which memory has none of */
+export function memoryPersistence(uri: ResourceUri): Persistence {
+  assertParameters(uri, [])
+  if (uri.authority) throw new InvalidArgument(`${uri.printable}: memory has no host; write memory: or memory:NAME`)
+  return new MemoryPersistence(uri.printable, uri.path ? booksOf(uri.path) : new Map())
+}
+
+function booksOf(name: string): MemoryBooks {
+  const known = shared.get(name)
+  if (known) return known
+  const books: MemoryBooks = new Map()
+  shared.set(name, books)
+  return books
+}

@@ -1,0 +1,50 @@
+/**
+ * What a logbook holds. A **logbook** (book) groups flow details; a **flow detail** is the record of one flow, of one job
+ * say; an **atom detail** is the record of one task or retry of it. All are plain data and are handed out as copies:
+ * changing one changes nothing that is stored.
+ */
+import type { Failure } from '../core/failure.ts'
+import type { AtomState, FlowState, Intention } from '../core/states.ts'
+
+export type Meta = Readonly<Record<string, unknown>>
+
+export interface LogBook {
+  readonly uuid: string
+  readonly name: string
+  readonly meta: Meta
+  readonly createdAt: Date
+  readonly flows: readonly FlowDetail[]
+}
+
+export interface FlowDetail {
+  readonly uuid: string
+  readonly name: string
+  /** The flow's version when it first ran. */
+  readonly version: string
+  readonly state: FlowState
+  readonly meta: Meta
+  /** The newest run that acquired the flow, and its claim; nobody else may write. Zero before the first. */
+  readonly run: number
+  readonly claim: string
+  /** In the order in which they were first recorded. */
+  readonly atoms: readonly AtomDetail[]
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+export interface AtomDetail {
+  /** Unique within its flow. */
+  readonly name: string
+  readonly kind: 'task' | 'retry'
+  readonly version: string
+  readonly state: AtomState
+  readonly intention: Intention
+  /** What `execute` returned; present in SUCCESS and while that is being reverted. */
+  readonly result?: unknown
+  /** Why `execute` failed; kept through the revert, so that it can be told afterwards. */
+  readonly failure?: Failure
+  readonly revertResult?: unknown
+  readonly revertFailure?: Failure
+  readonly meta: Meta
+  readonly updatedAt: Date
+}

@@ -1,0 +1,83 @@
+/**
+ * Where logbooks live, and who may write to them.
+ *
+ * **The newest run writes, nobody else.** An owner acquires a flow with its run number before it reads it. From then on
+ * every write of an older run is refused with ClaimLost and changes nothing, also when the two race; the check and the
+ * write are one step of the backend. An acquire whose run is not above the stored one is refused with {@link Fenced},
+ * unless it comes from the very same claim (a lost answer, asked again).
+ *
+ * **A write that was reported as done is durable**, and what follows it may rely on it. A write that failed with
+ * StorageFailure may or may not have been done; the writer must not go on to the next step.
+ *
+ * The contract is proven for every backend by `test/contract/persistence.ts`.
+ */
+
+import type { FlowState } from '../core/states.ts'
+import type { AtomDetail, FlowDetail, LogBook, Meta } from './models.ts'
+
+export interface Persistence extends AsyncDisposable {
+  /** For people: the URI it was opened with, without a password. */
+  readonly uri: string
+
+  /** @throws StorageFailure when it cannot be reached or written to */
+  open(): Promise<void>
+
+  /** Idempotent; awaits the writes under way. Flow logs handed out are of no use afterwards. */
+  close(): Promise<void>
+
+  /** Makes an empty book. Resolves to false, and changes nothing, when it is there already. */
+  createBook(book: { uuid: string; name: string; meta?: Meta }): Promise<boolean>
+
+  /**
+   * Makes this run the only writer of the flow, and hands out the flow as its predecessor left it. Makes book and flow
+   * where they are missing.
+   *
+   * @throws Fenced when another claim's run is the same or newer
+   */
+  acquire(request: AcquireRequest): Promise<FlowLog>
+
+  /** @throws NotFound */
+  getBook(uuid: string): Promise<LogBook>
+
+  /** Every book without its flows, in no particular order. */
+  listBooks(): AsyncIterable<Omit<LogBook, 'flows'>>
+
+  /** Removes the book with everything in it. @throws NotFound */
+  destroyBook(uuid: string): Promise<void>
+}
+
+export interface AcquireRequest {
+  readonly book: { readonly uuid: string; readonly name: string }
+  readonly flow: { readonly uuid: string; readonly name: string; readonly version: string }
+  /** From 1; the run number of the claim. */
+  readonly run: number
+  /** Tells this claim from every other, forever: an acquire that is repeated after a lost answer carries the same. */
+  readonly claim: string
+}
+
+/** The right of one run to write to one flow. */
+export interface FlowLog extends AsyncDisposable {
+  /** As it stood when it was acquired. */
+  readonly flow: FlowDetail
+
+  /**
+   * Records one transition: all of it or nothing, durably, in the order of the calls.
+   *
+   * @throws ClaimLost when a newer run has acquired the flow, now and ever after. Nobody sees such a write, unless the
+   * two raced and it is part of what the newer run was handed
+   * @throws StorageFailure when the storage is away (`retryable`) or refuses for good
+   * @throws InvalidArgument when a result is no plain data
+   */
+  write(transition: Transition): Promise<void>
+
+  /** Frees what the log holds open; idempotent. The run stays the newest. */
+  close(): Promise<void>
+}
+
+export interface Transition {
+  readonly state?: FlowState
+  /** Replaces the keys it names. */
+  readonly meta?: Meta
+  /** Each replaces the atom of its name, or adds it. */
+  readonly atoms?: readonly AtomDetail[]
+}

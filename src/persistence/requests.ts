@@ -1,0 +1,34 @@
+/** What every backend checks before it does anything: names it can keep, and a run that means something. */
+import { ClaimLost, Fenced, InvalidArgument } from '../core/errors.ts'
+import type { AcquireRequest } from './persistence.ts'
+
+/** @throws InvalidArgument for what no backend could store or find again */
+export function assertAcquireRequest({ book, flow, run, claim }: AcquireRequest): void {
+  assertUuid(book.uuid, "a book's uuid")
+  assertUuid(flow.uuid, "a flow's uuid")
+  if (!Number.isSafeInteger(run) || run < 1) throw new InvalidArgument(`run ${run} is no run number; they start at 1`)
+  if (typeof claim !== 'string' || claim === '') throw new InvalidArgument('a claim is a text that is not empty')
+}
+
+/** Half of a surrogate pair has no UTF-8 form: two such names would become one when they are stored. */
+const LONE_SURROGATE = /\p{Surrogate}/u
+
+/** @throws InvalidArgument for an empty text, or one that is no well-formed Unicode */
+export function assertUuid(uuid: string, what: string): void {
+  if (typeof uuid === 'string' && uuid !== '' && !LONE_SURROGATE.test(uuid)) return
+  throw new InvalidArgument(`${JSON.stringify(uuid)} cannot be ${what}; use a text that is not empty`)
+}
+
+/** The refusal of an acquire: another claim's run is there already. */
+export function fenced(request: AcquireRequest, newestRun: number): Fenced {
+  const { flow, run } = request
+  const known = newestRun === run ? `another claim has the same run` : `run ${newestRun} has acquired it`
+  return new Fenced(`flow ${flow.uuid} is not for run ${run} to acquire: ${known}`, { newestRun })
+}
+
+/** The refusal of a write: the flow belongs to run `by` now, or to nobody since it is gone. */
+export function superseded({ flow, run }: AcquireRequest, by: number | undefined): ClaimLost {
+  const other = by === run ? 'the same claim has acquired it once more' : `run ${by} has acquired it`
+  const why = by === undefined ? 'its logbook was removed' : other
+  return new ClaimLost(`run ${run} may not write to flow ${flow.uuid} any more: ${why}`)
+}

@@ -1,0 +1,15 @@
+/** Two clocks read at once, because neither alone tells how much time has passed for the server. */
+import { monotonic } from '../core/time.ts'
+
+/**
+ * A moment on both clocks. The monotonic one never jumps, but stands still while the machine is suspended; the wall
+ * clock goes on then, but may be set back. Between two moments at least the larger of both differences has passed.
+ */
+export interface Instant {
+  readonly monotonic: number
+  readonly wall: number
+}
+
+export type Clock = () => Instant
+
+export const systemClock: Clock = () => ({ monotonic: monotonic(), wall: Date.now() })

@@ -1,0 +1,67 @@
+/** Where the servers are: `host[:port][,host[:port]…][/chroot]`, as every ZooKeeper client writes it. */
+import { InvalidArgument } from '../core/errors.ts'
+import { checkPath } from './path.ts'
+
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+export interface ConnectString {
+  readonly endpoints: readonly Endpoint[]
+  /** `''` where there is none. */
+  readonly chroot: string
+}
+
+const DEFAULT_PORT = 2181
+const ENDPOINT = /^(?:\[(?<ipv6>[0-9a-fA-F:.%]+)\]|(?<host>[^\s:[\]@/]+))(?::(?<port>\d{1,5}))?$/
+
+/** @throws InvalidArgument naming the part that cannot be read */
+export function parseConnectString(text: string): ConnectString {
+  const slash = text.indexOf('/')
+  const hosts = slash < 0 ? text : text.slice(0, slash)
+  const chroot = slash < 0 || slash === text.length - 1 ? '' : text.slice(slash)
+  if (chroot !== '') checkPath(chroot, { what: 'chroot' })
+  return { endpoints: hosts.split(',').map((part) => parseEndpoint(part.trim())), chroot }
+}
+
+function parseEndpoint(text: string): Endpoint {
+  const found = ENDPOINT.exec(text)?.groups
+  const host = found?.['ipv6'] ?? found?.['host']
+  const port = Number(found?.['port'] ?? DEFAULT_PORT)
+  if (host === undefined || port < 1 || port > 65_535) {
+    throw new InvalidArgument(`${JSON.stringify(text)} is no ZooKeeper server; write host:port, such as 127.0.0.1:2181`)
+  }
+  return { host, port }
+}
+
+export function formatEndpoint({ host, port }: Endpoint): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}
+
+/** The servers in an order of this client's own (so that a crowd of clients spreads over them), again and again. */
+export class Rotation {
+  readonly #endpoints: Endpoint[]
+  #next = 0
+
+  /** @param random from 0 up to 1 */
+  constructor(endpoints: readonly Endpoint[], random: () => number = Math.random) {
+    this.#endpoints = shuffled(endpoints, random)
+  }
+
+  get size(): number {
+    return this.#endpoints.length
+  }
+
+  next(): Endpoint {
+    const endpoint = this.#endpoints[this.#next % this.#endpoints.length]
+    if (!endpoint) throw new InvalidArgument('there is no ZooKeeper server to connect to')
+    this.#next = (this.#next + 1) % this.#endpoints.length
+    return endpoint
+  }
+}
+
+function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  const keyed = items.map((item) => ({ item, key: random() }))
+  return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item)
+}

@@ -1,0 +1,186 @@
+/**
+ * What goes wrong when talking to ZooKeeper: one class a meaning.
+ *
+ * Every error says in `outcome` what became of the request, because that decides what may be done next:
+ *
+ *     not-sent   nothing left this process: safe to ask again, on any session
+ *     refused    the server answered with an error: nothing was changed
+ *     unknown    it was sent and no answer came: it may have happened, or may still happen
+ */
+import { JobboardError } from '../core/errors.ts'
+
+export type Outcome = 'not-sent' | 'refused' | 'unknown'
+
+export interface ZooKeeperErrorOptions extends ErrorOptions {
+  readonly outcome?: Outcome
+  readonly path?: string | undefined
+  readonly zkCode?: number | undefined
+  readonly index?: number | undefined
+}
+
+/** Base of all, and itself what a code means that has no class of its own. */
+export class ZooKeeperError extends JobboardError {
+  static override readonly code: string = 'JOBBOARD_ZOOKEEPER'
+  static readonly outcome: Outcome = 'refused'
+
+  readonly outcome: Outcome
+  readonly path: string | undefined
+  /** The server's number for it, where the server said it. */
+  readonly zkCode: number | undefined
+  /** Which operation of a multi was refused. */
+  readonly index: number | undefined
+
+  constructor(message: string, options: ZooKeeperErrorOptions = {}) {
+    super(message, options)
+    this.outcome = options.outcome ?? new.target.outcome
+    this.path = options.path
+    this.zkCode = options.zkCode
+    this.index = options.index
+  }
+}
+
+// --- The server said no -------------------------------------------------------------------------------------------
+
+export class NoNode extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_NODE'
+}
+
+export class NodeExists extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_NODE_EXISTS'
+}
+
+/** The znode is not at the version that was named. */
+export class BadVersion extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_BAD_VERSION'
+}
+
+/** A znode with children cannot be deleted. */
+export class NotEmpty extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_NOT_EMPTY'
+}
+
+export class NoChildrenForEphemerals extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_CHILDREN_FOR_EPHEMERALS'
+}
+
+/** The ACL does not let this client do it. */
+export class NoAuth extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_AUTH'
+}
+
+export class InvalidAcl extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_INVALID_ACL'
+}
+
+/** The server wants an identity that this client did not give, or does not believe the one it gave. */
+export class AuthFailed extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_AUTH_FAILED'
+}
+
+/** The session was taken over by another connection; the one that asked is closed. */
+export class SessionMoved extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_SESSION_MOVED'
+}
+
+/** The server has lost its quorum and only reads. */
+export class ReadOnlyServer extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_READ_ONLY_SERVER'
+  static override readonly retryable = true
+}
+
+export class NoWatcher extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_WATCHER'
+}
+
+export class QuotaExceeded extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_QUOTA_EXCEEDED'
+}
+
+/** The server is overloaded and did not look at the request. */
+export class Throttled extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_THROTTLED'
+  static override readonly retryable = true
+}
+
+/** The server does not know this operation. */
+export class Unimplemented extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_UNIMPLEMENTED'
+}
+
+export class BadArguments extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_BAD_ARGUMENTS'
+}
+
+// --- The session or the connection is gone --------------------------------------------------------------------------
+
+/** The session is over, and its ephemeral znodes with it. */
+export class SessionExpired extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_SESSION_EXPIRED'
+}
+
+/** The connection broke while the request was under way. Look before you ask again. */
+export class ConnectionLoss extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_CONNECTION_LOSS'
+  static override readonly outcome = 'unknown'
+}
+
+/** There is no connection, and none came in time. */
+export class NotSent extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_NOT_SENT'
+  static override readonly outcome = 'not-sent'
+  static override readonly retryable = true
+}
+
+/** Larger than the server takes. A server that gets such a frame hangs up on everybody who shares the connection. */
+export class RequestTooLarge extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_REQUEST_TOO_LARGE'
+  static override readonly outcome = 'not-sent'
+}
+
+// --- Codes --------------------------------------------------------------------------------------------------------
+
+interface Meaning {
+  readonly type: typeof ZooKeeperError
+  readonly says: string
+  readonly outcome?: Outcome
+}
+
+const MEANINGS: Readonly<Record<number, Meaning>> = {
+  [-6]: { type: Unimplemented, says: 'the server does not know this operation; ZooKeeper 3.6 or newer is needed' },
+  [-8]: { type: BadArguments, says: 'the server takes the arguments for wrong' },
+  [-101]: { type: NoNode, says: 'there is no such znode' },
+  [-102]: { type: NoAuth, says: 'the ACL does not allow it' },
+  [-103]: { type: BadVersion, says: 'the znode is at another version' },
+  [-108]: { type: NoChildrenForEphemerals, says: 'an ephemeral znode cannot have children' },
+  [-110]: { type: NodeExists, says: 'the znode exists already' },
+  [-111]: { type: NotEmpty, says: 'the znode has children' },
+  [-112]: { type: SessionExpired, says: 'the session is over' },
+  [-114]: { type: InvalidAcl, says: 'the server does not accept this ACL' },
+  [-115]: { type: AuthFailed, says: 'authentication failed' },
+  [-118]: { type: SessionMoved, says: 'the session has moved to another connection' },
+  [-119]: { type: ReadOnlyServer, says: 'the server is read-only: it has lost its quorum' },
+  [-121]: { type: NoWatcher, says: 'there is no such watch' },
+  [-122]: { type: ZooKeeperError, says: 'the server gave up on the request', outcome: 'unknown' },
+  [-124]: { type: AuthFailed, says: 'the server demands SASL authentication' },
+  [-125]: { type: QuotaExceeded, says: 'a quota is exceeded' },
+  [-127]: { type: Throttled, says: 'the server is overloaded' },
+}
+
+/** Codes above this are about the server itself, not about what was asked: they do not prove that nothing changed. */
+const NEWEST_SYSTEM_CODE = -100
+const MARSHALLING = -5
+
+/** The error for a code that the server answered with, known or not. */
+export function errorOfCode(
+  zkCode: number,
+  request: { readonly operation: string; readonly path?: string | undefined; readonly index?: number | undefined },
+): ZooKeeperError {
+  const { operation, path, index } = request
+  const meaning = MEANINGS[zkCode]
+  const system = zkCode > NEWEST_SYSTEM_CODE && zkCode !== MARSHALLING
+  const outcome = meaning ? (meaning.outcome ?? 'refused') : system ? 'unknown' : 'refused'
+  const says = meaning?.says ?? `ZooKeeper answered with error ${zkCode}`
+  const subject = path === undefined ? operation : `${operation} ${path}`
+  const place = index === undefined ? '' : ` (operation ${index} of a multi)`
+  return new (meaning?.type ?? ZooKeeperError)(`${subject}: ${says}${place}`, { outcome, path, zkCode, index })
+}

@@ -1,0 +1,89 @@
+/** Requests that wait to be sent: for the end of the tick, for room in the socket, or for a connection. */
+import { monotonic } from '../core/time.ts'
+import { NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
+import { Fifo } from './fifo.ts'
+import type { Pending } from './pending.ts'
+
+export class Outbox {
+  readonly #patience: number
+  #waiting = new Fifo<Pending>()
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param patience milliseconds after which a request that could not be sent is rejected */
+  constructor(patience: number) {
+    this.#patience = patience
+  }
+
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  push(pending: Pending): void {
+    this.#waiting.push(pending)
+    this.#timer ??= setTimeout(() => this.#expire(), this.#patience)
+  }
+
+  /** Calls `first`, and puts whatever it pushes ahead of everything that waits already. */
+  before(first: () => void): void {
+    const waiting = this.#waiting
+    this.#waiting = new Fifo()
+    try {
+      first()
+    } finally {
+      for (const pending of waiting.drain()) this.#waiting.push(pending)
+    }
+  }
+
+  /** The oldest requests, up to about so many bytes, for this session; those bound to another one are rejected. */
+  take(session: bigint, bytes: number): Pending[] {
+    const taken: Pending[] = []
+    for (let size = 0; size < bytes; ) {
+      const pending = this.#waiting.shift()
+      if (!pending) break
+      if (pending.settled) continue
+      if (pending.session !== undefined && pending.session !== session) {
+        pending.fail(notSent(pending, SessionExpired, 'it was meant for a session that is over'))
+        continue
+      }
+      taken.push(pending)
+      size += pending.request.frame.length
+    }
+    if (this.#waiting.size === 0) this.#stopTimer()
+    return taken
+  }
+
+  /** Rejects everything that waits. */
+  reject(type: typeof ZooKeeperError, why: string, cause?: Error): void {
+    this.#stopTimer()
+    for (const pending of this.#waiting.drain()) pending.fail(notSent(pending, type, why, cause))
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  #expire(): void {
+    this.#timer = undefined
+    const waiting = this.#waiting.drain().filter((pending) => !pending.settled)
+    const now = monotonic()
+    let next = Number.POSITIVE_INFINITY
+    for (const pending of waiting) {
+      const left = pending.madeAt + this.#patience - now
+      // Timers may fire a fraction of a millisecond early.
+      if (left < 1) pending.fail(notSent(pending, NotSent, `there was no connection for ${this.#patience} ms`))
+      else {
+        this.#waiting.push(pending)
+        next = Math.min(next, left)
+      }
+    }
+    if (this.#waiting.size > 0) this.#timer = setTimeout(() => this.#expire(), next)
+  }
+}
+
+/** The error for a request that never left. */
+export function notSent({ request }: Pending, type: typeof ZooKeeperError, why: string, cause?: Error): ZooKeeperError {
+  const { operation, path } = request
+  const subject = path === undefined ? operation : `${operation} ${path}`
+  return new type(`${subject}: not sent, ${why}`, { outcome: 'not-sent', path, cause })
+}

@@ -1,0 +1,68 @@
+/** What is done to many znodes at once. None of it is atomic. */
+import { InvalidArgument, InvalidState } from '../core/errors.ts'
+import { NodeExists, NoNode, NotEmpty, type ZooKeeperError } from './errors.ts'
+import { multi, op } from './multi.ts'
+import { lineageOf } from './path.ts'
+import type { Acl } from './records.ts'
+import { create, exists, getChildren, type Request } from './requests.ts'
+
+export type Ask = <T>(request: Request<T>) => Promise<T>
+
+/** Looks first: a create that is refused because the znode is there costs the ensemble as much as one that is not. */
+export async function makePath(ask: Ask, path: string, options: { acl?: readonly Acl[] }): Promise<void> {
+  const lineage = lineageOf(path)
+  const there = await Promise.all(lineage.map((each) => unless(ask(exists(each)), NoNode)))
+  const missing = lineage.filter((_, index) => there[index] === undefined)
+  await Promise.all(missing.map((each) => unless(ask(create(each, null, options)), NodeExists)))
+}
+
+const DEFAULT_LIMIT = 100_000
+/** Listed at a time, and deleted in one transaction: enough to be quick, few enough to let others in between. */
+const AT_ONCE = 500
+const ROUNDS = 10
+
+/** Lists the tree, deletes it from the leaves up, and starts again while others change it meanwhile. */
+export async function deleteTree(ask: Ask, path: string, options: { limit?: number }): Promise<number> {
+  const { limit = DEFAULT_LIMIT } = options
+  if (path === '/') throw new InvalidArgument('the root of a ZooKeeper cannot be deleted; name a znode under it')
+  let deleted = 0
+  for (let round = 1; ; round++) {
+    const found = await list(ask, path, limit)
+    try {
+      for (let end = found.length; end > 0; end -= AT_ONCE) {
+        const portion = found.slice(Math.max(0, end - AT_ONCE), end).reverse()
+        await ask(multi(portion.map((each) => op.delete(each))))
+        deleted += portion.length
+      }
+      return deleted
+    } catch (error) {
+      const changed = error instanceof NoNode || error instanceof NotEmpty
+      if (!changed || round === ROUNDS) throw error
+    }
+  }
+}
+
+/** Every path from `path` down, parents before their children. */
+async function list(ask: Ask, path: string, limit: number): Promise<string[]> {
+  const found: string[] = (await unless(ask(exists(path)), NoNode)) ? [path] : []
+  for (let at = 0; at < found.length; ) {
+    const parents = found.slice(at, at + AT_ONCE)
+    at += parents.length
+    const listings = await Promise.all(parents.map((parent) => unless(ask(getChildren(parent)), NoNode)))
+    for (const [index, listing] of listings.entries()) {
+      for (const name of listing?.names ?? []) found.push(`${parents[index]}/${name}`)
+    }
+    if (found.length > limit) throw new InvalidState(`${path} holds more than ${limit} znodes; nothing was deleted`)
+  }
+  return found
+}
+
+/** Undefined instead of that error. */
+async function unless<T>(promise: Promise<T>, expected: typeof ZooKeeperError): Promise<T | undefined> {
+  try {
+    return await promise
+  } catch (error) {
+    if (error instanceof expected) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,360 @@
+/** What every persistence must do. Each backend's test calls {@link persistenceContract} with how to get at one. */
+import { randomUUID } from 'node:crypto'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { ClaimLost, Fenced, InvalidArgument, InvalidState, NotFound } from '../../src/core/errors.ts'
+import type { FlowLog, Persistence } from '../../src/persistence/index.ts'
+import { atom, atomNames, requestOf } from '../persistence/flows.ts'
+
+export interface PersistenceBackend {
+  readonly name: string
+  /** An empty place for logbooks. */
+  storage(): Promise<PersistenceStorage>
+}
+
+export interface PersistenceStorage extends AsyncDisposable {
+  /** Another object on the same storage, opened: what another process would have. */
+  open(): Promise<Persistence>
+}
+
+const RACES = 50
+
+export function persistenceContract(backend: PersistenceBackend): void {
+  describe(`persistence contract on ${backend.name}`, () => {
+    let storage: PersistenceStorage
+    let here: Persistence
+    let there: Persistence
+
+    beforeEach(async () => {
+      storage = await backend.storage()
+      here = await storage.open()
+      there = await storage.open()
+    })
+
+    afterEach(async () => {
+      await here.close()
+      await there.close()
+      await storage[Symbol.asyncDispose]()
+    })
+
+    describe('books', () => {
+      test('a book is made once, and found by others', async () => {
+        const uuid = randomUUID()
+        expect(await here.createBook({ uuid, name: 'first', meta: { from: 'here' } })).toBe(true)
+        expect(await there.createBook({ uuid, name: 'second' })).toBe(false)
+        const book = await there.getBook(uuid)
+        expect(book).toEqual({ uuid, name: 'first', meta: { from: 'here' }, createdAt: expect.any(Date), flows: [] })
+      })
+
+      test('of many who make the same book at once one does', async () => {
+        const uuid = randomUUID()
+        const makers = [here, there, here, there]
+        const made = await Promise.all(makers.map((by) => by.createBook({ uuid, name: 'book' })))
+        expect(made.filter(Boolean)).toHaveLength(1)
+      })
+
+      test('listing gives every book without its flows', async () => {
+        const uuids = Array.from({ length: 20 }, () => randomUUID())
+        for (const uuid of uuids) await here.acquire(requestOf(uuid, 1))
+        const listed: string[] = []
+        for await (const book of there.listBooks()) {
+          expect(book).not.toHaveProperty('flows')
+          listed.push(book.uuid)
+        }
+        expect(listed.toSorted()).toEqual(uuids.toSorted())
+      })
+
+      test('a destroyed book is gone with its flows, and can be made anew', async () => {
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 7))
+        await log.write({ atoms: [atom('old')] })
+        await there.destroyBook(uuid)
+        await expect(here.getBook(uuid)).rejects.toThrow(NotFound)
+        await expect(log.write({ atoms: [atom('late')] })).rejects.toThrow(ClaimLost)
+        const anew = await here.acquire(requestOf(uuid, 1))
+        expect(anew.flow).toMatchObject({ run: 1, atoms: [] })
+        await expect(log.write({ atoms: [atom('later')] })).rejects.toThrow(ClaimLost)
+        await anew.write({ atoms: [atom('new')] })
+        expect(atomNames(await there.getBook(uuid))).toEqual(['new'])
+      })
+
+      test('what is not there is NotFound', async () => {
+        await expect(here.getBook(randomUUID())).rejects.toThrow(NotFound)
+        await expect(here.destroyBook(randomUUID())).rejects.toThrow(NotFound)
+      })
+
+      test('any text is a uuid but the empty one and half characters', async () => {
+        const texts = [
+          '../x',
+          '..',
+          '.',
+          '/etc/passwd',
+          'a/b',
+          'A',
+          'a',
+          'book',
+          'book.record',
+          '%2e',
+          '\0',
+          'ü',
+          'x'.repeat(999),
+        ]
+        for (const text of texts) {
+          const log = await here.acquire(requestOf(text, 1))
+          await log.write({ meta: { text } })
+        }
+        for (const text of texts) {
+          const book = await there.getBook(text)
+          expect(book.uuid).toBe(text)
+          expect(book.flows.map(({ uuid, meta }) => [uuid, meta['text']])).toEqual([[text, text]])
+        }
+        for (const text of ['', '\ud800']) {
+          await expect(here.createBook({ uuid: text, name: 'book' })).rejects.toThrow(InvalidArgument)
+          await expect(here.acquire(requestOf(text, 1))).rejects.toThrow(InvalidArgument)
+        }
+      })
+    })
+
+    describe('writing', () => {
+      test('a new flow is pending, and what is written is there for others', async () => {
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 3))
+        expect(log.flow).toMatchObject({ uuid, name: 'flow', version: '1.0', state: 'PENDING', run: 3, atoms: [] })
+        await log.write({ state: 'RUNNING', meta: { a: 1, b: 1 } })
+        await log.write({ atoms: [atom('one', { state: 'RUNNING' }), atom('two')] })
+        await log.write({ meta: { b: 2 }, atoms: [atom('one', { result: 'done' })] })
+        const [flow] = (await there.getBook(uuid)).flows
+        expect(flow).toMatchObject({ state: 'RUNNING', meta: { a: 1, b: 2 }, run: 3, claim: 'claim of run 3' })
+        expect(flow?.atoms).toEqual([atom('one', { result: 'done' }), atom('two')])
+        expect(flow?.updatedAt.getTime()).toBeGreaterThanOrEqual(flow?.createdAt.getTime() ?? Number.NaN)
+      })
+
+      test('results come back as they were', async () => {
+        const result = {
+          date: new Date(1_234_567_890_123),
+          big: 2n ** 62n,
+          bytes: new Uint8Array([0, 1, 255]),
+          list: [1, -1.5, 'text ü', '', null, true, [], {}],
+          deep: { er: { still: [{ here: 'x' }] } },
+        }
+        const failure = { name: 'TypeError', message: 'no', causes: [{ name: 'Error', message: 'why' }] }
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 1))
+        await log.write({ atoms: [atom('done', { result }), atom('nothing'), atom('failed', { failure })] })
+        const [done, nothing, failed] = (await there.getBook(uuid)).flows[0]?.atoms ?? []
+        expect(done?.result).toEqual(result)
+        expect(nothing).not.toHaveProperty('result')
+        expect(failed?.failure).toEqual(failure)
+      })
+
+      test('what is no plain data is refused, and the log goes on', async () => {
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 1))
+        const loop: unknown[] = []
+        loop.push(loop)
+        for (const result of [() => 1, Symbol('x'), new Map(), new Set(), new Error('x'), 2n ** 70n, loop]) {
+          await expect(log.write({ atoms: [atom('bad', { result })] })).rejects.toThrow(InvalidArgument)
+        }
+        await log.write({ atoms: [atom('good')] })
+        expect(atomNames(await there.getBook(uuid))).toEqual(['good'])
+      })
+
+      test('what was written or handed out can be changed without harm', async () => {
+        const uuid = randomUUID()
+        const result = { list: [1], bytes: new Uint8Array([1]) }
+        const log = await here.acquire(requestOf(uuid, 1))
+        const writing = log.write({ atoms: [atom('one', { result })] })
+        result.list.push(2)
+        await writing
+        result.bytes[0] = 2
+        const read = (await here.getBook(uuid)).flows[0]?.atoms[0]?.result as typeof result
+        read.list.push(3)
+        read.bytes[0] = 3
+        const again = (await here.getBook(uuid)).flows[0]?.atoms[0]?.result as typeof result
+        expect([again.list, [...again.bytes]]).toEqual([[1], [1]])
+      })
+
+      test('writes made at once are recorded in the order of the calls', async () => {
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 1))
+        const settled: number[] = []
+        const numbers = Array.from({ length: 100 }, (_, number) => number)
+        await Promise.all(
+          numbers.map(async (number) => {
+            await log.write({ meta: { last: number }, atoms: [atom(`a${number}`)] })
+            settled.push(number)
+          }),
+        )
+        expect(settled).toEqual(numbers)
+        const book = await there.getBook(uuid)
+        expect(atomNames(book)).toEqual(numbers.map((number) => `a${number}`))
+        expect(book.flows[0]?.meta).toEqual({ last: 99 })
+      })
+
+      test('a book holds several flows, each with its own run', async () => {
+        const uuid = randomUUID()
+        for (const flow of ['one', 'two', 'three']) {
+          const request = requestOf(uuid, flow.length)
+          const log = await here.acquire({ ...request, flow: { ...request.flow, uuid: flow } })
+          await log.write({ meta: { flow } })
+        }
+        const { flows } = await there.getBook(uuid)
+        expect(Object.fromEntries(flows.map((flow) => [flow.uuid, [flow.run, flow.meta]]))).toEqual({
+          one: [3, { flow: 'one' }],
+          two: [3, { flow: 'two' }],
+          three: [5, { flow: 'three' }],
+        })
+      })
+    })
+
+    describe('runs', () => {
+      test('an heir is handed everything that was acknowledged', async () => {
+        const uuid = randomUUID()
+        for (let run = 1; run <= 5; run++) {
+          const log = await (run % 2 ? here : there).acquire(requestOf(uuid, run))
+          expect(log.flow).toMatchObject({ run, claim: `claim of run ${run}` })
+          expect(log.flow.atoms.map(({ name }) => name)).toEqual(['r1', 'r2', 'r3', 'r4', 'r5'].slice(0, run - 1))
+          await log.write({ atoms: [atom(`r${run}`)] })
+        }
+      })
+
+      test('an older run is refused for good, and changes nothing', async () => {
+        const uuid = randomUUID()
+        const zombie = await here.acquire(requestOf(uuid, 1))
+        await zombie.write({ atoms: [atom('before')] })
+        const heir = await there.acquire(requestOf(uuid, 5))
+        for (const _ of [1, 2]) await expect(zombie.write({ atoms: [atom('late')] })).rejects.toThrow(ClaimLost)
+        await heir.write({ atoms: [atom('after')] })
+        await expect(zombie.write({ state: 'FAILURE' })).rejects.toThrow(ClaimLost)
+        const book = await here.getBook(uuid)
+        expect(atomNames(book)).toEqual(['before', 'after'])
+        expect(book.flows[0]).toMatchObject({ state: 'PENDING', run: 5 })
+      })
+
+      test('a run that is not above the newest is fenced, and told which that is', async () => {
+        const uuid = randomUUID()
+        const owner = await here.acquire(requestOf(uuid, 5))
+        for (const run of [1, 4, 5]) {
+          const refusal = await there.acquire(requestOf(uuid, run, 'another claim')).catch((error: unknown) => error)
+          expect(refusal).toBeInstanceOf(Fenced)
+          expect(refusal).toMatchObject({ newestRun: 5 })
+        }
+        await owner.write({ atoms: [atom('mine')] })
+        expect(atomNames(await there.getBook(uuid))).toEqual(['mine'])
+      })
+
+      test('the same claim may ask again, and again', async () => {
+        const uuid = randomUUID()
+        const logs: FlowLog[] = []
+        for (let time = 0; time < 4; time++) {
+          const log = await (time % 2 ? here : there).acquire(requestOf(uuid, 2))
+          expect(log.flow.atoms.map(({ name }) => name)).toEqual(['t0', 't1', 't2'].slice(0, time))
+          await log.write({ atoms: [atom(`t${time}`)] })
+          logs.push(log)
+        }
+        expect(atomNames(await here.getBook(uuid))).toEqual(['t0', 't1', 't2', 't3'])
+        await here.acquire(requestOf(uuid, 3))
+        for (const log of logs) await expect(log.write({ state: 'FAILURE' })).rejects.toThrow(ClaimLost)
+        await expect(there.acquire(requestOf(uuid, 2))).rejects.toThrow(Fenced)
+      })
+
+      test('of two claims with one run one has it', async () => {
+        for (let round = 0; round < RACES; round++) {
+          const uuid = randomUUID()
+          const claims = ['a', 'b', 'c']
+          const acquiring = claims.map((claim, at) => (at % 2 ? here : there).acquire(requestOf(uuid, 1, claim)))
+          const outcomes = await Promise.allSettled(acquiring)
+          expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+          for (const outcome of outcomes) {
+            if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ newestRun: 1 })
+            else await outcome.value.close()
+          }
+        }
+      })
+
+      test('of many runs that acquire at once, each that succeeds is handed everything', async () => {
+        for (let round = 0; round < RACES; round++) {
+          const uuid = randomUUID()
+          await (await here.acquire(requestOf(uuid, 1))).write({ atoms: [atom('kept')] })
+          const runs = [2, 3, 4, 5, 6, 7, 8, 9]
+          const acquiring = runs.map((run) => (run % 2 ? here : there).acquire(requestOf(uuid, run)))
+          const outcomes = await Promise.allSettled(acquiring)
+          expect(outcomes.at(-1)?.status).toBe('fulfilled')
+          for (const outcome of outcomes) {
+            if (outcome.status === 'fulfilled') expect(outcome.value.flow.atoms).toEqual([atom('kept')])
+            else expect(outcome.reason).toBeInstanceOf(Fenced)
+          }
+        }
+      })
+
+      test('runs that race leave nothing behind that was not acknowledged before the heir, and lose nothing', async () => {
+        for (let round = 0; round < RACES; round++) {
+          const uuid = randomUUID()
+          const older = await here.acquire(requestOf(uuid, 1))
+          const acknowledged: string[] = []
+          const writing = writeUntilRefused(older, { prefix: 'old', acknowledged })
+          // An empty write is acknowledged after those that were made before it.
+          while (acknowledged.length < round % 5) await Promise.race([writing, older.write({})])
+          const [second, third] = await Promise.allSettled([
+            there.acquire(requestOf(uuid, 2)),
+            here.acquire(requestOf(uuid, 3)),
+          ])
+          if (third.status === 'rejected') throw third.reason
+          if (second.status === 'fulfilled') {
+            await expect(second.value.write({ atoms: [atom('second')] })).rejects.toThrow(ClaimLost)
+          } else expect(second.reason).toMatchObject({ code: Fenced.code, newestRun: 3 })
+          expect(await writing).toBeInstanceOf(ClaimLost)
+          const handed = third.value.flow.atoms.map(({ name }) => name)
+          expect(handed.slice(0, acknowledged.length)).toEqual(acknowledged)
+          expect(atomNames(await there.getBook(uuid))).toEqual(handed)
+          for (const log of [older, third.value]) await log.close()
+        }
+      })
+    })
+
+    describe('closing', () => {
+      test('is idempotent, and nothing can be done afterwards', async () => {
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 1))
+        const closed = await here.acquire(requestOf(randomUUID(), 1))
+        await Promise.all([closed.close(), closed.close()])
+        await expect(closed.write({})).rejects.toThrow(InvalidState)
+        await Promise.all([here.close(), here.close()])
+        await expect(log.write({})).rejects.toThrow(InvalidState)
+        await expect(here.getBook(uuid)).rejects.toThrow(InvalidState)
+        await expect(here.acquire(requestOf(uuid, 2))).rejects.toThrow(InvalidState)
+      })
+
+      test('waits for the writes under way', async () => {
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 1))
+        const writes = ['a', 'b', 'c'].map((name) => log.write({ atoms: [atom(name)] }))
+        await here.close()
+        await Promise.all(writes)
+        expect(atomNames(await there.getBook(uuid))).toEqual(['a', 'b', 'c'])
+      })
+
+      test('leaves the run the newest', async () => {
+        const uuid = randomUUID()
+        await using _ = await here.acquire(requestOf(uuid, 4))
+        await here.close()
+        await expect(there.acquire(requestOf(uuid, 4, 'another claim'))).rejects.toThrow(Fenced)
+      })
+    })
+  })
+}
+
+/** Writes one atom after the other; resolves to the refusal. */
+async function writeUntilRefused(
+  log: FlowLog,
+  { prefix, acknowledged }: { prefix: string; acknowledged: string[] },
+): Promise<unknown> {
+  for (let number = 0; ; number++) {
+    const name = `${prefix}${number}`
+    try {
+      await log.write({ atoms: [atom(name)] })
+      acknowledged.push(name)
+    } catch (error) {
+      return error
+    }
+  }
+}

@@ -1,0 +1,23 @@
+/** One ZooKeeper for all test files of a run. */
+import type { TestProject } from 'vitest/node'
+import { provide } from './install.ts'
+import { startZooKeeper, ZOOKEEPER } from './zookeeper.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** `127.0.0.1:PORT`; empty where JOBBOARD_SKIP says to do without. */
+    zookeeperHosts: string
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  if ((await provide(ZOOKEEPER)) === 'skip') {
+    project.provide('zookeeperHosts', '')
+    return async () => {
+      process.stderr.write('LEFT OUT: everything that needs ZooKeeper (JOBBOARD_SKIP)\n')
+    }
+  }
+  const server = await startZooKeeper()
+  project.provide('zookeeperHosts', server.hosts)
+  return () => server.stop()
+}

@@ -1,0 +1,139 @@
+/** How a server that a test needs gets onto this machine: a container, the program that is here, or its package. */
+import { execFile } from 'node:child_process'
+import { constants } from 'node:fs'
+import { access, rename, rm, writeFile } from 'node:fs/promises'
+import { request } from 'node:http'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+
+const run = promisify(execFile)
+
+/** A kind of server: what it is called in JOBBOARD_SKIP, and what it needs where there is no container engine. */
+export interface Provision {
+  readonly name: string
+  /** Debian's packages. */
+  readonly packages: readonly string[]
+  /** Whether everything needed is on this machine. */
+  readonly installed: () => Promise<boolean>
+}
+
+export type Way = 'container' | 'program' | 'install' | 'skip'
+
+export interface Facts {
+  readonly engineAnswers: boolean
+  readonly installed: boolean
+  readonly debian: boolean
+  readonly root: boolean
+  /** JOBBOARD_NO_INSTALL=1 */
+  readonly mayInstall: boolean
+  /** Named in JOBBOARD_SKIP. */
+  readonly mayBeMissing: boolean
+}
+
+/** @throws Error saying exactly what to do, when the server cannot be had and may not be missing */
+export function chooseWay(provision: Pick<Provision, 'name' | 'packages'>, facts: Facts): Way {
+  if (facts.engineAnswers) return 'container'
+  if (facts.installed) return 'program'
+  if (facts.mayBeMissing) return 'skip'
+  if (facts.debian && facts.root && facts.mayInstall) return 'install'
+  const { name, packages } = provision
+  const command = `apt-get install --no-install-recommends -y ${packages.join(' ')}`
+  const how = facts.debian
+    ? `run (as root): ${command}`
+    : `install it (on Debian: ${command}) or start a container engine such as Docker`
+  throw new Error(
+    `the tests need ${name}, which is not on this machine: ${how}; or leave it out with JOBBOARD_SKIP=${name}`,
+  )
+}
+
+/** Finds out what there is, installs what is missing if that is the way, and says which way it was. */
+export async function provide(provision: Provision): Promise<Way> {
+  const way = chooseWay(provision, await factsAbout(provision))
+  if (way === 'install') await install(provision)
+  return way
+}
+
+async function factsAbout(provision: Provision): Promise<Facts> {
+  const { JOBBOARD_NO_INSTALL, JOBBOARD_SKIP = '' } = process.env
+  const [engineAnswers, installed, debian] = await Promise.all([
+    containerEngineAnswers(),
+    provision.installed(),
+    exists('/etc/debian_version'),
+  ])
+  return {
+    engineAnswers,
+    installed,
+    debian,
+    root: process.getuid?.() === 0,
+    mayInstall: JOBBOARD_NO_INSTALL !== '1',
+    mayBeMissing: JOBBOARD_SKIP.split(',').some((name) => name.trim() === provision.name),
+  }
+}
+
+export async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** The program's path, if it is on PATH. */
+export async function which(program: string): Promise<string | undefined> {
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    const path = join(folder, program)
+    if (
+      await access(path, constants.X_OK).then(
+        () => true,
+        () => false,
+      )
+    )
+      return path
+  }
+  return undefined
+}
+
+const ENGINE_PATIENCE = 500
+
+/** Asks the engine itself: a client without an engine is common, and takes seconds to say so. */
+async function containerEngineAnswers(): Promise<boolean> {
+  const where = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock'
+  const target = where.startsWith('unix://')
+    ? { socketPath: where.slice('unix://'.length) }
+    : { host: new URL(where).hostname, port: new URL(where).port }
+  return new Promise((resolve) => {
+    const asking = request({ ...target, path: '/_ping', timeout: ENGINE_PATIENCE }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode === 200)
+    })
+    asking.on('timeout', () => asking.destroy())
+    asking.on('error', () => resolve(false))
+    asking.on('close', () => resolve(false))
+    asking.end()
+  })
+}
+
+const POLICY = '/usr/sbin/policy-rc.d'
+const POLICY_ASIDE = `${POLICY}.before-jobboard`
+
+async function install({ name, packages }: Provision): Promise<void> {
+  process.stderr.write(
+    `The tests need ${name}: installing ${packages.join(', ')} with apt-get (JOBBOARD_NO_INSTALL=1 forbids it).\n`,
+  )
+  const hadPolicy = await exists(POLICY)
+  if (hadPolicy) await rename(POLICY, POLICY_ASIDE)
+  try {
+    // Debian starts a service as soon as it is installed; 101 tells it not to.
+    await writeFile(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+    await aptGet(['install', '--no-install-recommends', '-y', ...packages]).catch(async () => {
+      await aptGet(['update'])
+      await aptGet(['install', '--no-install-recommends', '-y', ...packages])
+    })
+  } finally {
+    await rm(POLICY, { force: true })
+    if (hadPolicy) await rename(POLICY_ASIDE, POLICY)
+  }
+}
+
+async function aptGet(args: readonly string[]): Promise<void> {
+  await run('apt-get', [...args], { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } })
+}

@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest'
+import { InvalidArgument } from '../../../src/core/errors.ts'
+import { isTask, task } from '../../../src/flow/index.ts'
+
+const execute = () => undefined
+
+describe('task', () => {
+  test('is a frozen value with everything it was given', () => {
+    const revert = () => undefined
+    const requires: ('a' | 'b')[] = ['a', 'b']
+    const made = task('t', { requires, provides: 'c', version: '2.1', execute, revert })
+    expect(made).toEqual({
+      kind: 'task',
+      name: 't',
+      version: '2.1',
+      requires: ['a', 'b'],
+      provides: 'c',
+      execute,
+      revert,
+    })
+    requires.pop()
+    expect(made.requires).toEqual(['a', 'b'])
+    expect(Object.isFrozen(made) && Object.isFrozen(made.requires)).toBe(true)
+  })
+
+  test('needs nothing but a name and what to execute', () => {
+    const made = task('t', { execute })
+    expect(made).toMatchObject({ requires: [], version: '1.0' })
+    expect([made.provides, made.revert]).toEqual([undefined, undefined])
+  })
+
+  const loose = task as (name: unknown, options?: unknown) => unknown
+
+  test.each([
+    ['an empty name', () => loose(' ', { execute }), 'a task needs a name: a text that is not empty'],
+    ['a name that is no text', () => loose(3, { execute }), 'a task needs a name: a text that is not empty'],
+    ['no options', () => loose('t'), 'task t: execute has to be a function'],
+    ['nothing to execute', () => loose('t', { execute: 'x' }), 'task t: execute has to be a function'],
+    ['a revert that is none', () => loose('t', { execute, revert: 1 }), 'task t: revert has to be a function'],
+    ['requires as text', () => loose('t', { execute, requires: 'a' }), 'task t: requires has to be a list of names'],
+    [
+      'an empty requirement',
+      () => loose('t', { execute, requires: [''] }),
+      'task t: requires has to be a list of names',
+    ],
+    ['provides as list', () => loose('t', { execute, provides: ['a'] }), 'task t: provides has to be a name'],
+    [
+      'a version as number',
+      () => loose('t', { execute, version: 1 }),
+      "task t: version has to be a text such as '1.0'",
+    ],
+  ])('refuses %s in one line', (_what, make, message) => {
+    expect(make).toThrow(InvalidArgument)
+    expect(make).toThrow(message)
+  })
+
+  test('is told from what only looks like it', () => {
+    const made = task('t', { execute })
+    expect([isTask(made), isTask({ ...made }), isTask(undefined), isTask(execute)]).toEqual([true, false, false, false])
+  })
+})

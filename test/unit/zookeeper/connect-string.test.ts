@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import { InvalidArgument } from '../../../src/core/errors.ts'
+import { formatEndpoint, parseConnectString, Rotation } from '../../../src/zookeeper/connect-string.ts'
+
+describe('a connect string', () => {
+  test('names servers, ports and a chroot', () => {
+    expect(parseConnectString('a:1, b ,[::1]:3/x/y')).toEqual({
+      endpoints: [
+        { host: 'a', port: 1 },
+        { host: 'b', port: 2181 },
+        { host: '::1', port: 3 },
+      ],
+      chroot: '/x/y',
+    })
+  })
+
+  test.each(['a', 'a/'])('%j has no chroot', (text) => {
+    expect(parseConnectString(text).chroot).toBe('')
+  })
+
+  test.each(['', ',', 'a,', 'a:', 'a:0', 'a:65536', 'a:x', ':1', 'u@a:1', 'a:1/x/', 'a:1//', 'a b:1'])(
+    '%j is refused',
+    (text) => {
+      expect(() => parseConnectString(text)).toThrow(InvalidArgument)
+    },
+  )
+
+  test('is written as it is read', () => {
+    for (const text of ['a:1', '[::1]:2181'])
+      expect(parseConnectString(text).endpoints.map(formatEndpoint)).toEqual([text])
+  })
+
+  test('is gone through in one shuffled order, again and again', () => {
+    const { endpoints } = parseConnectString('a,b,c')
+    const draws = [0.9, 0.5, 0.1]
+    const rotation = new Rotation(endpoints, () => draws.shift() ?? 0)
+    expect(Array.from({ length: 5 }, () => rotation.next().host)).toEqual(['c', 'b', 'a', 'c', 'b'])
+  })
+})

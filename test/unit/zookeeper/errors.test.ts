@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'vitest'
+import { JobboardError } from '../../../src/core/errors.ts'
+import * as errors from '../../../src/zookeeper/errors.ts'
+
+const { errorOfCode, ZooKeeperError } = errors
+
+describe('an error of ZooKeeper', () => {
+  test.each([
+    [-101, errors.NoNode, 'refused'],
+    [-102, errors.NoAuth, 'refused'],
+    [-103, errors.BadVersion, 'refused'],
+    [-108, errors.NoChildrenForEphemerals, 'refused'],
+    [-110, errors.NodeExists, 'refused'],
+    [-111, errors.NotEmpty, 'refused'],
+    [-112, errors.SessionExpired, 'refused'],
+    [-114, errors.InvalidAcl, 'refused'],
+    [-119, errors.ReadOnlyServer, 'refused'],
+    [-6, errors.Unimplemented, 'refused'],
+    [-122, ZooKeeperError, 'unknown'],
+    [-125, errors.QuotaExceeded, 'refused'],
+    [-127, errors.Throttled, 'refused'],
+    [-1, ZooKeeperError, 'unknown'],
+    [-999, ZooKeeperError, 'refused'],
+    [17, ZooKeeperError, 'unknown'],
+  ])('of code %i has a class and an outcome', (code, type, outcome) => {
+    const error = errorOfCode(code, { operation: 'delete', path: '/a' })
+    expect(error).toBeInstanceOf(type)
+    expect(error).toMatchObject({ zkCode: code, outcome, path: '/a', name: type.name })
+    expect(error.message).toContain('delete /a')
+  })
+
+  test('of each meaning has a code of its own', () => {
+    const classes = Object.values(errors).filter(
+      (value) => typeof value === 'function' && value.prototype instanceof Error,
+    )
+    const codes = classes.map((type) => (type as typeof ZooKeeperError).code)
+    expect(classes.length).toBeGreaterThan(15)
+    expect(new Set(codes).size).toBe(classes.length)
+  })
+
+  test('is an error of ours and of no other meaning', () => {
+    const error = errorOfCode(-101, { operation: 'exists' })
+    expect(error).toBeInstanceOf(JobboardError)
+    expect(error).not.toBeInstanceOf(errors.NodeExists)
+    expect(new errors.ConnectionLoss('x').outcome).toBe('unknown')
+    expect(new errors.NotSent('x').outcome).toBe('not-sent')
+  })
+})

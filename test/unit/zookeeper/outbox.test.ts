@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { monotonic } from '../../../src/core/time.ts'
+import { NotSent, SessionExpired } from '../../../src/zookeeper/errors.ts'
+import { Outbox } from '../../../src/zookeeper/outbox.ts'
+import { Pending, type RequestOptions } from '../../../src/zookeeper/pending.ts'
+import { exists } from '../../../src/zookeeper/requests.ts'
+
+const SESSION = 7n
+
+function waiting(path: string, options: RequestOptions = {}) {
+  const pending = new Pending(exists(path), monotonic(), options)
+  const failed = pending.promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  return { pending, failed }
+}
+
+const paths = (taken: readonly Pending[]) => taken.map(({ request }) => request.path)
+
+describe('an outbox', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+  })
+
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  test('gives requests out in order, a portion at a time', () => {
+    const outbox = new Outbox(1_000)
+    const all = ['/a', '/b', '/c'].map((path) => waiting(path).pending)
+    for (const pending of all) outbox.push(pending)
+    const size = all[0]?.request.frame.length ?? 0
+    expect(paths(outbox.take(SESSION, size + 1))).toEqual(['/a', '/b'])
+    expect(paths(outbox.take(SESSION, 1_000))).toEqual(['/c'])
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('leaves out what was given up and rejects what was meant for another session', async () => {
+    const outbox = new Outbox(1_000)
+    const giveUp = new AbortController()
+    const other = waiting('/other', { session: 8n })
+    outbox.push(waiting('/given-up', { signal: giveUp.signal }).pending)
+    outbox.push(other.pending)
+    outbox.push(waiting('/mine', { session: SESSION }).pending)
+    giveUp.abort(new Error('enough'))
+    expect(paths(outbox.take(SESSION, 1_000))).toEqual(['/mine'])
+    expect(await other.failed).toBeInstanceOf(SessionExpired)
+    expect(await other.failed).toMatchObject({ outcome: 'not-sent', path: '/other' })
+  })
+
+  test('puts what is asked in between ahead of what waits', () => {
+    const outbox = new Outbox(1_000)
+    outbox.push(waiting('/waits').pending)
+    outbox.before(() => {
+      outbox.push(waiting('/first').pending)
+      outbox.push(waiting('/second').pending)
+    })
+    expect(paths(outbox.take(SESSION, 1_000))).toEqual(['/first', '/second', '/waits'])
+  })
+
+  test('keeps nothing waiting longer than its patience', async () => {
+    const outbox = new Outbox(1_000)
+    const early = waiting('/early')
+    outbox.push(early.pending)
+    vi.advanceTimersByTime(600)
+    const late = waiting('/late')
+    outbox.push(late.pending)
+    vi.advanceTimersByTime(400)
+    expect(await early.failed).toBeInstanceOf(NotSent)
+    expect(await early.failed).toMatchObject({ outcome: 'not-sent' })
+    expect(outbox.size).toBe(1)
+    vi.advanceTimersByTime(600)
+    expect(await late.failed).toBeInstanceOf(NotSent)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})

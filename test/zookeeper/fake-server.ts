@@ -1,0 +1,88 @@
+/** A server that speaks the protocol as badly as a test wants. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { FrameReader } from '../../src/zookeeper/frames.ts'
+import { JuteReader, JuteWriter } from '../../src/zookeeper/jute.ts'
+
+/** One request as it came in. */
+export interface Asked {
+  readonly xid: number
+  readonly opcode: number
+  /** Sends a frame. */
+  send(payload: Uint8Array): void
+  /** Sends bytes as they are. */
+  raw(bytes: Uint8Array): void
+  hangUp(): void
+}
+
+export interface FakeServer extends AsyncDisposable {
+  readonly hosts: string
+}
+
+export interface Behaviour {
+  /** The first frame of a connection; a usual answer by default. */
+  readonly attach?: (asked: Asked) => void
+  /** Every later one; what is not handled (false) is answered with success. */
+  readonly answer?: (asked: Asked) => unknown
+}
+
+/** Operations that a client sends of itself. */
+export const ARMING = 105
+
+export async function startFakeServer(behaviour: Behaviour): Promise<FakeServer> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.on('close', () => sockets.delete(socket))
+    const frames = new FrameReader(1_048_576)
+    let attached = false
+    socket.on('data', (chunk: Buffer) => {
+      frames.add(chunk)
+      for (let frame = frames.next(); frame; frame = frames.next()) {
+        const reader = new JuteReader(frame)
+        const asked = asking(socket, attached ? { xid: reader.int(), opcode: reader.int() } : { xid: 0, opcode: 0 })
+        if (!attached) (behaviour.attach ?? welcome)(asked)
+        else if (!behaviour.answer?.(asked)) asked.send(reply(asked.xid))
+        attached = true
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    hosts: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+function asking(socket: Socket, request: { xid: number; opcode: number }): Asked {
+  return {
+    ...request,
+    send: (payload) => socket.write(new JuteWriter().bytes(payload).finish()),
+    raw: (bytes) => socket.write(bytes),
+    hangUp: () => socket.destroy(),
+  }
+}
+
+export function welcome({ send }: Asked): void {
+  send(new JuteWriter().int(0).int(4_000).long(7n).bytes(new Uint8Array(16)).boolean(false).finish())
+}
+
+/** An answer's header, and what the writer adds to it. */
+export function reply(xid: number, options: { code?: number; body?: (writer: JuteWriter) => unknown } = {}): Buffer {
+  const writer = new JuteWriter()
+    .int(xid)
+    .long(1n)
+    .int(options.code ?? 0)
+  options.body?.(writer)
+  return writer.finish()
+}
+
+export function event(path: string): Buffer {
+  return new JuteWriter().int(-1).long(-1n).int(0).int(1).int(3).text(path).finish()
+}

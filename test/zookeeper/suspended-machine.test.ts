@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { describe, expect, test } from 'vitest'
+import { silent } from '../../src/core/log.ts'
+import { monotonic } from '../../src/core/time.ts'
+import { parseConnectString, Rotation } from '../../src/zookeeper/connect-string.ts'
+import { Pending } from '../../src/zookeeper/pending.ts'
+import { setWatches, sync } from '../../src/zookeeper/requests.ts'
+import { Session } from '../../src/zookeeper/session.ts'
+import { namespace, zookeeperHosts } from '../support/namespace.ts'
+import { connected, failureOf } from './clients.ts'
+
+describe.skipIf(!zookeeperHosts)('an owner that did not notice how time went by', () => {
+  test('(the machine was suspended) takes no answer on a session whose lease is over', async () => {
+    let ahead = 0
+    const states: string[] = []
+    const session = new Session(
+      {
+        rotation: new Rotation(parseConnectString(zookeeperHosts).endpoints),
+        sessionTimeout: 10_000,
+        connectTimeout: 3_000,
+        maxReplyBytes: 1_024,
+        newSession: 'never',
+        log: silent,
+        clock: () => ({ monotonic: monotonic(), wall: Date.now() + ahead }),
+      },
+      {
+        stateChanged: ({ state }) => states.push(state),
+        sessionChanged: () => undefined,
+        events: () => undefined,
+        gap: () => undefined,
+        arming: (zxid) => [setWatches({ persistent: [], recursive: [] }, zxid)],
+      },
+    )
+    try {
+      await session.start()
+      const under = new Pending(sync('/'), monotonic())
+      session.submit(under)
+      // The request leaves in the next tick; an hour goes by before its answer is read.
+      setImmediate(() => {
+        ahead = 3_600_000
+      })
+      expect(await failureOf(under.promise)).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown' })
+      expect(states).toEqual(['connecting', 'connected', 'lost'])
+    } finally {
+      await session.close()
+    }
+  })
+
+  test('(it was stopped) says so before it does anything else', async () => {
+    await using witness = await connected()
+    const path = namespace()
+    const gone = new Promise<void>((resolve) => {
+      const events = (batch: readonly { type: string }[]) => {
+        if (batch.some(({ type }) => type === 'deleted')) resolve()
+      }
+      void witness.watch(path, { mode: 'persistent' }, { events, gap: () => undefined })
+    })
+    const script = new URL('./stopped-owner.ts', import.meta.url).pathname
+    const owner = spawn(process.execPath, ['--import', 'tsx', script, zookeeperHosts, path], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    try {
+      const said: string[] = []
+      const lines = createInterface(owner.stdout)
+      const holding = new Promise<void>((resolve) => lines.on('line', (line) => line === 'holding' && resolve()))
+      lines.on('line', (line) => said.push(line))
+      await holding
+      owner.kill('SIGSTOP')
+      await gone
+      const before = said.length
+      owner.kill('SIGCONT')
+      await once(owner, 'exit')
+      const after = said.slice(before).filter((line) => line !== 'answered')
+      expect(after[0]).toMatch(/^(suspended|lost)$/)
+      // Whatever was printed as answered before the stop may still have been in the pipe.
+      expect(said.lastIndexOf('answered')).toBeLessThan(said.indexOf(after[0] ?? ''))
+    } finally {
+      owner.kill('SIGKILL')
+    }
+  })
+})
