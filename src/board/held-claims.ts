@@ -25,11 +25,17 @@ export class HeldClaims {
     this.#failed = options.failed
   }
 
-  /** Tries to claim what is claimable now, up to `max`; empty where there is nothing, or others were faster. */
-  async take(wanted: { max: number; accept: (posting: Posting) => boolean }): Promise<Claim[] | 'nothing'> {
-    if (this.#session?.state !== 'connected' || !this.#view.current) return 'nothing'
-    const places = this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld() })
-    if (places.length === 0) return 'nothing'
+  /**
+   * What is claimable now, up to `max`, set aside for {@link take}. Synchronous: between finding nothing and waiting for
+   * a change, no change can slip through.
+   */
+  choose(wanted: { max: number; accept: (posting: Posting) => boolean }): Place[] {
+    if (this.#session?.state !== 'connected' || !this.#view.current) return []
+    return this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld() })
+  }
+
+  /** Tries to claim what was chosen; empty where others were faster. */
+  async take(places: readonly Place[]): Promise<Claim[]> {
     const results = await this.#claimAll(places)
     return results.flatMap((result) => ('value' in result ? [result.value] : []))
   }
@@ -128,6 +134,8 @@ export class HeldClaims {
     const error = result && 'error' in result ? result.error : undefined
     if (error && !(error instanceof ClaimLost)) throw error
     if (this.#claims.get(entry) === claim) this.#claims.delete(entry)
+    // The change was told before the answer: a suspect that waited for this one to end is looked at again now.
+    this.#view.changed.notify()
     if (error) throw error
   }
 

@@ -251,12 +251,12 @@ export class JobBoard implements AsyncDisposable {
     using stop = followSignals([this.#lifecycle.signal, options.signal])
     while (true) {
       stop.signal.throwIfAborted()
-      const taken = await this.#claims.take({ max, accept })
-      if (taken === 'nothing') {
+      const places = this.#claims.choose({ max, accept })
+      if (places.length === 0) {
         await this.#view.changed.wait(stop)
         continue
       }
-      const [first, ...rest] = taken
+      const [first, ...rest] = await this.#claims.take(places)
       if (first) return [first, ...rest]
     }
   }

@@ -6,14 +6,14 @@
  * - **busy, idle**: one loop claims for all slots, never more than are free. While the logbooks are away it claims nothing.
  * - **draining** (the first stage of a stop): nothing is claimed any more; what runs may finish, for `drainTimeout`.
  * - **aborting** (the second): tasks are told by their signal, flows are suspended in their logbook, and their jobs go
- *   back uncharged. A task that does not heed its signal is left behind after a grace; it can write nothing any more.
+ *   back uncharged. A task that does not heed its signal is left behind after `abortTimeout`; it can write nothing more.
  *
  * A slot stays taken until the code of its run has really ended, and a job whose former run still executes here is not
  * claimed here: a task that ignores its signal must not get a second copy of itself beside it.
  */
 import { hostname } from 'node:os'
 import type { Claim, Job, JobBoard, Posting } from '../board/index.ts'
-import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
+import { abortAfter, type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
 import { Condition } from '../core/condition.ts'
 import { ShuttingDown } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
@@ -34,6 +34,7 @@ export interface ConductorParts {
   readonly flows: KnownFlows
   readonly concurrency: number
   readonly drainTimeout: Duration
+  readonly abortTimeout: Duration
   readonly onFailure: OnFailure
   readonly log: Logger
   /** What was opened for this conductor, in the order in which it is closed at the end of a stop. */
@@ -51,9 +52,9 @@ export interface ConductorEvents {
 
 export type ConductorState = 'starting' | 'busy' | 'idle' | 'draining' | 'aborting' | 'stopped'
 
-/** How long tasks that do not heed their signal are waited for in an abort. */
-const GRACE = 5_000
 const LONGEST_PAUSE = 30_000
+
+const LOOK_AGAIN = new ShuttingDown('a run has ended: look at the queue again')
 
 export class Conductor implements AsyncDisposable {
   readonly name: string
@@ -62,10 +63,15 @@ export class Conductor implements AsyncDisposable {
   readonly #events: Emitter<ConductorEvents>
   /** By job: every run of this process whose code may still be executing. */
   readonly #running = new Map<string, Promise<void>>()
+  /** What is being settled: short, unlike the code of a task that does not heed its signal. */
+  readonly #settling = new Set<Promise<unknown>>()
+  /** Jobs on the board that were left alone because a former run of theirs still executes here. */
+  readonly #leftAlone = new Set<string>()
   readonly #slotFreed = new Condition()
   readonly #draining = new AbortController()
   readonly #suspend = new AbortController()
   readonly #leave = new AbortController()
+  #lookAgain: FollowingSignal | undefined
   #storageFailures = 0
   #entity: AsyncDisposable | undefined
   #loop: Promise<void> = Promise.resolve()
@@ -125,9 +131,9 @@ export class Conductor implements AsyncDisposable {
         unless: this.#suspend.signal,
       })
       this.abort()
-      await this.#allOver({ within: GRACE })
+      await this.#allOver({ within: milliseconds(this.#parts.abortTimeout, 'abortTimeout') })
       this.#leave.abort(new ShuttingDown(`conductor ${this.name} has stopped`))
-      await this.#allOver({ within: GRACE })
+      await Promise.all(this.#settling)
       await this.#unregister()
       for (const opened of this.#parts.owned) await opened[Symbol.asyncDispose]()
     })
@@ -152,9 +158,7 @@ export class Conductor implements AsyncDisposable {
     for (let failures = 0; !signal.aborted; ) {
       try {
         await this.#untilReady(signal)
-        const max = this.#parts.concurrency - this.#running.size
-        const claims = await this.#parts.board.claimNext({ max, accept: (posting) => this.#accepts(posting), signal })
-        for (const claim of claims) this.#dispatch(claim)
+        for (const claim of await this.#claimNext(signal)) this.#dispatch(claim)
         failures = 0
       } catch (error) {
         if (signal.aborted) return
@@ -173,24 +177,51 @@ export class Conductor implements AsyncDisposable {
     while (this.#running.size >= this.#parts.concurrency) await this.#slotFreed.wait({ signal })
   }
 
+  /** Empty when a run has ended here meanwhile, and with it a reason to leave its job alone. */
+  async #claimNext(signal: AbortSignal): Promise<Claim[]> {
+    const max = this.#parts.concurrency - this.#running.size
+    const accept = (posting: Posting) => this.#accepts(posting)
+    using look = followSignals([signal])
+    this.#lookAgain = look
+    try {
+      return await this.#parts.board.claimNext({ max, accept, signal: look.signal })
+    } catch (error) {
+      if (error === LOOK_AGAIN && !signal.aborted) return []
+      throw error
+    } finally {
+      this.#lookAgain = undefined
+    }
+  }
+
   #accepts(posting: Posting): boolean {
-    return !this.#running.has(posting.uuid) && this.#parts.flows.accepts(posting.details)
+    if (!this.#running.has(posting.uuid)) return this.#parts.flows.accepts(posting.details)
+    this.#leftAlone.add(posting.uuid)
+    return false
+  }
+
+  #runOver(uuid: string): void {
+    this.#running.delete(uuid)
+    this.#slotFreed.notify()
+    if (this.#leftAlone.delete(uuid)) this.#lookAgain?.abort(LOOK_AGAIN)
   }
 
   // --- Running ----------------------------------------------------------------------------------------------------
 
   #dispatch(claim: Claim): void {
     const { uuid } = claim.job
-    const over = this.#runAndSettle(claim)
-      .catch((error: unknown) => this.#failed(error))
-      .finally(() => {
-        this.#running.delete(uuid)
-        this.#slotFreed.notify()
+    const settled = this.#runAndSettle(claim)
+    this.#settling.add(settled)
+    const over = settled
+      .then(({ idle }) => {
+        this.#settling.delete(settled)
+        return idle
       })
+      .finally(() => this.#runOver(uuid))
     this.#running.set(uuid, over)
   }
 
-  async #runAndSettle(claim: Claim): Promise<void> {
+  /** Never rejects. `idle` resolves when the code of the run has ended, too. */
+  async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
     const { job, run } = claim
     this.#events.emit('started', { job, run })
     const { ending, idle } = await this.#run(claim)
@@ -198,7 +229,7 @@ export class Conductor implements AsyncDisposable {
     if (ending.kind === 'fenced') await this.#standBack(claim)
     const settled = await settle(claim, verdict, { failed: (error) => this.#failed(error) })
     this.#report(claim, verdict, settled)
-    await idle
+    return { idle }
   }
 
   async #run(claim: Claim): Promise<JobRun> {

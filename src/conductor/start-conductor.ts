@@ -22,6 +22,8 @@ export interface ConductorOptions {
   readonly name?: string
   /** How long a stop waits for what runs before it aborts it; 25 s by default. */
   readonly drainTimeout?: Duration
+  /** How long an abort waits for tasks that do not heed their signal before it leaves them behind; 5 s by default. */
+  readonly abortTimeout?: Duration
   /** `retry` (the default): tried again while attempts are left, then trashed. `consume` is TaskFlow's way. */
   readonly onFailure?: OnFailure
   readonly log?: Logger
@@ -36,11 +38,13 @@ export interface ConductorOptions {
  * @example await using conductor = await startConductor({ board, persistence: 'directory:./logbooks', flows: [hello] })
  */
 export async function startConductor(options: ConductorOptions): Promise<Conductor> {
-  const { concurrency = availableParallelism(), drainTimeout = '25s', onFailure = 'retry', log = silent } = options
+  const { concurrency = availableParallelism(), drainTimeout = '25s', abortTimeout = '5s', log = silent } = options
+  const { onFailure = 'retry' } = options
   if (!Number.isSafeInteger(concurrency) || concurrency < 1) {
     throw new InvalidArgument(`concurrency has to be a whole number from 1, not ${concurrency}`)
   }
   milliseconds(drainTimeout, 'drainTimeout')
+  milliseconds(abortTimeout, 'abortTimeout')
   const flows = new KnownFlows(options.flows)
   const owned: AsyncDisposable[] = []
   try {
@@ -49,17 +53,8 @@ export async function startConductor(options: ConductorOptions): Promise<Conduct
     const board = await openedBoard(options, log)
     if (board !== options.board) owned.unshift(board)
     const name = options.name ?? nextName(board)
-    const conductor = new Conductor({
-      name,
-      board,
-      persistence,
-      flows,
-      concurrency,
-      drainTimeout,
-      onFailure,
-      log,
-      owned,
-    })
+    const limits = { concurrency, drainTimeout, abortTimeout }
+    const conductor = new Conductor({ name, board, persistence, flows, ...limits, onFailure, log, owned })
     await conductor.start()
     return conductor
   } catch (error) {

@@ -1,6 +1,7 @@
 /** The house stands: arrows between folders point down only, nothing goes in circles, drivers stay in their rooms. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
+import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 
 const SOURCE = resolve(import.meta.dirname, '../../src')
@@ -84,13 +85,10 @@ test('a circle would be found', () => {
   expect(circles(circle)).toHaveLength(1)
 })
 
+/** As the compiler sees them: `import`, `export … from`, and what is loaded when it is used. */
 function importsOf(file: string): Import[] {
-  const text = readFileSync(join(SOURCE, file), 'utf8')
-  const found = text.matchAll(
-    /(?:^|\n)\s*(?:import|export)\b[^'"\n;]*?(?:\n[^'";]*?)*?from\s+'([^']+)'|\bimport\('([^']+)'\)|(?:^|\n)import\s+'([^']+)'/g,
-  )
-  return [...found].map(([, named, lazy, bare]) => {
-    const to = named ?? lazy ?? bare ?? ''
+  const { importedFiles } = ts.preProcessFile(readFileSync(join(SOURCE, file), 'utf8'), true, true)
+  return importedFiles.map(({ fileName: to }) => {
     return { from: file, to: to.startsWith('.') ? relative(SOURCE, resolve(SOURCE, dirname(file), to)) : to }
   })
 }

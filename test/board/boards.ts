@@ -1,0 +1,75 @@
+/** Places for boards, on each backend, with what tests do to them behind the boards' backs. */
+import { randomUUID } from 'node:crypto'
+import type { OpenBoardOptions } from '../../src/board/index.ts'
+import { openBoard } from '../../src/board/index.ts'
+import { JobBoard } from '../../src/board/job-board.ts'
+import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
+import type { ZooKeeper } from '../../src/zookeeper/index.ts'
+import type { BoardBackend, BoardPlace } from '../contract/board.ts'
+import { expireSession } from '../support/expire-session.ts'
+import { namespace, zookeeperHosts } from '../support/namespace.ts'
+import { connected, portOf } from '../zookeeper/clients.ts'
+
+export const memoryBoards: BoardBackend = { name: 'memory:', place: async () => memoryPlace() }
+export const zookeeperBoards: BoardBackend = { name: 'zookeeper:', place: () => zookeeperPlace() }
+
+function memoryPlace(): BoardPlace {
+  const name = randomUUID()
+  const backends = new Map<JobBoard, MemoryBackend>()
+  return {
+    open: async (options = {}) => {
+      const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
+      const board = new JobBoard(backend, options)
+      backends.set(board, backend)
+      await board.open()
+      return board
+    },
+    expire: async (board) => backends.get(board)?.expireSession(),
+    putRaw: async (bytes) => memorySpace(name).post(bytes).id,
+    [Symbol.asyncDispose]: async () => undefined,
+  }
+}
+
+export interface ZooKeeperPlace extends BoardPlace {
+  readonly path: string
+  readonly uri: string
+  /** Sees the znodes themselves. */
+  readonly witness: ZooKeeper
+  /** Through a proxy, or with parameters. */
+  openAt(hosts: string, options?: OpenBoardOptions & { parameters?: string }): Promise<JobBoard>
+  /** Names of what lies at the board's top: postings and locks. */
+  jobNodes(): Promise<string[]>
+  trashNodes(): Promise<string[]>
+}
+
+export async function zookeeperPlace(hosts: string = zookeeperHosts): Promise<ZooKeeperPlace> {
+  const path = namespace('board')
+  const witness = await connected({ hosts })
+  const openAt: ZooKeeperPlace['openAt'] = (at, { parameters = '', ...options } = {}) =>
+    openBoard(`zookeeper://${at}${path}${parameters}`, options)
+  return {
+    path,
+    uri: `zookeeper://${hosts}${path}`,
+    witness,
+    openAt,
+    open: (options) => openAt(hosts, options),
+    expire: async (board) => expireSession(portOf(hosts), await sessionOf(board, { witness, path })),
+    putRaw: async (bytes) => {
+      const made = await witness.create(`${path}/job`, bytes, { sequential: true })
+      return made.path.slice(path.length + 1)
+    },
+    jobNodes: async () => (await witness.getChildren(path)).names.filter((name) => !name.startsWith('.')).sort(),
+    trashNodes: async () => (await witness.getChildren(`${path}/.trash`)).names.sort(),
+    [Symbol.asyncDispose]: () => witness.close(),
+  }
+}
+
+/** A board tells nobody its session's id; whose an ephemeral znode of it is does. */
+async function sessionOf(board: JobBoard, at: { witness: ZooKeeper; path: string }): Promise<bigint> {
+  const name = randomUUID()
+  await using _probe = await board.registerEntity({ kind: 'probe', name, metadata: {} })
+  await at.witness.sync(at.path)
+  const stat = await at.witness.exists(`${at.path}/.entities/probe/${name}`)
+  if (!stat) throw new Error('the probe was not registered')
+  return stat.ephemeralOwner
+}

@@ -1,0 +1,59 @@
+/** Waiting for what boards tell. */
+import type { BoardEvents, Claim, JobBoard } from '../../src/board/index.ts'
+
+/** The next event of the kind that fits. Call it before what makes the event happen. */
+export function next<E extends keyof BoardEvents>(
+  board: JobBoard,
+  kind: E,
+  fits: (event: BoardEvents[E]) => boolean = () => true,
+): Promise<BoardEvents[E]> {
+  return new Promise((resolve) => {
+    const off = board.on(kind, (event) => {
+      if (!fits(event)) return
+      off()
+      resolve(event)
+    })
+  })
+}
+
+const KINDS = ['posted', 'claimed', 'abandoned', 'consumed', 'trashed'] as const
+
+/** Everything told about jobs from now on, as `kind name`. */
+export function historyOf(board: JobBoard): string[] {
+  const history: string[] = []
+  for (const kind of KINDS) board.on(kind, ({ job }) => history.push(`${kind} ${job.name}`))
+  return history
+}
+
+/** Resolves with the reason when the claim is lost. */
+export function lossOf(claim: Claim): Promise<unknown> {
+  const { lost } = claim
+  if (lost.aborted) return Promise.resolve(lost.reason)
+  return new Promise((resolve) => lost.addEventListener('abort', () => resolve(lost.reason), { once: true }))
+}
+
+/** The error that a promise rejects with. */
+export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => {
+      throw new Error('it was expected to fail')
+    },
+    (error: unknown) => error,
+  )
+}
+
+/** Resolves when the callback has been called as often as given; what it returns is the callback. */
+export function afterCalls(count: number): { called: () => void; all: Promise<void> } {
+  let calls = 0
+  let finish: () => void = () => undefined
+  const all = new Promise<void>((resolve) => {
+    finish = resolve
+  })
+  return {
+    called: () => {
+      calls += 1
+      if (calls === count) finish()
+    },
+    all,
+  }
+}

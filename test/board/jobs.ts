@@ -1,0 +1,45 @@
+/** Looking at jobs, and getting them into the state that a test is about. */
+import type { Claim, Job, JobBoard, JobsOptions } from '../../src/board/index.ts'
+import { PayloadTooLarge } from '../../src/core/errors.ts'
+
+/** Everything committed before this call is in the board's view when it resolves. */
+export async function refresh(board: JobBoard): Promise<void> {
+  await namesOn(board)
+}
+
+/** As everybody who looks now would see them. */
+export async function namesOn(board: JobBoard, options: JobsOptions = {}): Promise<string[]> {
+  const names: string[] = []
+  for await (const job of board.jobs({ ensureFresh: true, ...options })) names.push(job.name)
+  return names
+}
+
+export async function claimed(board: JobBoard, name: string): Promise<Claim> {
+  const [claim] = await board.claimNext({ accept: (posting) => posting.name === name })
+  return claim
+}
+
+/** Posts the largest job that the board takes, with a text of a length within the range. */
+export async function fillTo(board: JobBoard, range: { from: number; to: number }): Promise<Job> {
+  let { from, to } = range
+  let largest = await board.post('flow', { text: 'x'.repeat(from) })
+  while (to - from > 1) {
+    const length = Math.floor((from + to) / 2)
+    try {
+      const larger = await board.post('flow', { text: 'x'.repeat(length) })
+      await (await board.claim(largest)).consume()
+      largest = larger
+      from = length
+    } catch (error) {
+      if (!(error instanceof PayloadTooLarge)) throw error
+      to = length
+    }
+  }
+  return largest
+}
+
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}

@@ -1,0 +1,500 @@
+/** What conductors do with jobs: each row of the decision table made to happen, take-overs, slots, stops. */
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { JobBoard } from '../../src/board/job-board.ts'
+import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
+import { type Deferred, deferred } from '../../src/core/abort.ts'
+import { Duplicate, MissingDependencies, NonRetryable, NotConnected, StorageFailure } from '../../src/core/errors.ts'
+import {
+  type Conductor,
+  type ConductorOptions,
+  input,
+  linear,
+  openBoard,
+  openPersistence,
+  type Persistence,
+  startConductor,
+  type TrashedJob,
+  task,
+} from '../../src/index.ts'
+
+const started: Conductor[] = []
+
+afterEach(async () => {
+  for (const conductor of started.splice(0)) {
+    conductor.abort()
+    await conductor.stop()
+  }
+})
+
+/** A conductor that is stopped when the test ends. */
+async function conduct(options: ConductorOptions): Promise<Conductor> {
+  const conductor = await startConductor(options)
+  started.push(conductor)
+  return conductor
+}
+
+let spaces = 0
+
+/** Boards on one new place. */
+async function boards<const Who extends readonly string[]>(...who: Who): Promise<{ [I in keyof Who]: JobBoard }> {
+  spaces += 1
+  const opened = await Promise.all(
+    who.map((name) => openBoard(`memory:conductor-${process.pid}-${spaces}`, { who: name })),
+  )
+  onTestFinished(async () => {
+    for (const board of opened) await board.close()
+  })
+  return opened as { [I in keyof Who]: JobBoard }
+}
+
+async function trashOf(board: JobBoard): Promise<TrashedJob[]> {
+  const trashed: TrashedJob[] = []
+  for await (const job of board.trashed()) trashed.push(job)
+  return trashed
+}
+
+/** A flow of one task; `work` may be changed between runs. */
+function single(name: string, execute: (args: { n: number }, signal: AbortSignal) => unknown) {
+  const only = task('only', {
+    requires: ['n'],
+    provides: 'out',
+    execute: async (args: { n: number }, { signal }) => execute(args, signal),
+  })
+  return linear(name, input<{ n: number }>(), only)
+}
+
+describe('the decision table, on a board', () => {
+  test('SUCCESS: consumed, and its logbook says so', async () => {
+    const [board] = await boards('a')
+    const persistence = await openPersistence('memory:')
+    const double = single('double', ({ n }) => n * 2)
+    await conduct({ board, persistence, flows: [double] })
+    const job = await board.post(double, { n: 21 })
+    expect(await job.wait()).toBe('COMPLETE')
+    const book = await persistence.getBook(job.uuid)
+    expect(book.flows[0]).toMatchObject({ state: 'SUCCESS', run: 1, atoms: [{ name: 'only', result: 42 }] })
+  })
+
+  test('SUCCESS that the last owner could not consume: consumed, and nothing runs again', async () => {
+    const [board, dying] = await boards('heir', 'dying')
+    const persistence = await openPersistence('memory:')
+    let runs = 0
+    const count = single('count', () => {
+      runs += 1
+    })
+    const job = await board.post(count, { n: 1 })
+    const [claim] = await dying.claimNext()
+    const request = { book: job.book, flow: { uuid: job.uuid, name: 'count', version: count.version }, run: claim.run }
+    const log = await persistence.acquire({ ...request, claim: 'dying' })
+    const { Engine } = await import('../../src/engine/index.ts')
+    await new Engine({ flow: count, store: { n: 1 }, log }).run()
+    await dying.close()
+    await conduct({ board, persistence, flows: [count] })
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(runs).toBe(1)
+    expect(job.runs).toBe(2)
+  })
+
+  test('REVERTED: tried again from clean atoms, until it succeeds', async () => {
+    const [board] = await boards('a')
+    const persistence = await openPersistence('memory:')
+    let tries = 0
+    const flaky = single('flaky', () => {
+      tries += 1
+      if (tries < 3) throw new Error(`try ${tries}`)
+      return 'fine'
+    })
+    await conduct({ board, persistence, flows: [flaky] })
+    const job = await board.post(flaky, { n: 1 })
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(job.attempts.map(({ ended, reason }) => [ended, reason])).toEqual([
+      ['failed', 'Error: try 1'],
+      ['failed', 'Error: try 2'],
+      [undefined, undefined],
+    ])
+    const [flow] = (await persistence.getBook(job.uuid)).flows
+    expect(flow).toMatchObject({ state: 'SUCCESS', run: 3, atoms: [{ state: 'SUCCESS', result: 'fine' }] })
+    expect(flow?.atoms[0]?.failure).toBeUndefined()
+  })
+
+  test('REVERTED as often as is allowed: trashed, with every attempt and the failure', async () => {
+    const [board] = await boards('a')
+    const hopeless = single('hopeless', () => {
+      throw new TypeError('no way')
+    })
+    await conduct({ board, persistence: 'memory:', flows: [hopeless] })
+    const job = await board.post(hopeless, { n: 1 }, { maxAttempts: 2 })
+    expect(await job.wait()).toBe('TRASHED')
+    const [trashed] = await trashOf(board)
+    expect(trashed).toMatchObject({
+      uuid: job.uuid,
+      who: 'a',
+      reason: 'TypeError: no way',
+      failure: { name: 'TypeError' },
+    })
+    expect(trashed?.attempts.map(({ ended }) => ended)).toEqual(['failed', 'failed'])
+  })
+
+  test('NonRetryable: trashed at once', async () => {
+    const [board] = await boards('a')
+    const gone = single('gone', () => {
+      throw new NonRetryable('the file is gone')
+    })
+    await conduct({ board, persistence: 'memory:', flows: [gone] })
+    const job = await board.post(gone, { n: 1 })
+    expect(await job.wait()).toBe('TRASHED')
+    expect((await trashOf(board))[0]?.attempts).toHaveLength(1)
+  })
+
+  test("onFailure 'consume': a flow that was reverted leaves the board", async () => {
+    const [board] = await boards('a')
+    const bad = single('bad', () => {
+      throw new Error('bad')
+    })
+    await conduct({ board, persistence: 'memory:', flows: [bad], onFailure: 'consume' })
+    const job = await board.post(bad, { n: 1 })
+    expect(await job.wait()).toBe('COMPLETE')
+  })
+
+  test('FAILURE: trashed at once, with what failed and what could not be undone', async () => {
+    const [board] = await boards('a')
+    const cursed = task('cursed', {
+      execute: async () => {
+        throw new Error('cannot do')
+      },
+      revert: async () => {
+        throw new Error('cannot undo')
+      },
+    })
+    const flow = linear('cursed', input(), cursed)
+    await conduct({ board, persistence: 'memory:', flows: [flow] })
+    const job = await board.post(flow, {})
+    expect(await job.wait()).toBe('TRASHED')
+    const [trashed] = await trashOf(board)
+    expect(trashed?.failure?.causes?.map(({ message }) => message)).toEqual(['cannot do', 'cannot undo'])
+    expect(trashed?.attempts).toHaveLength(1)
+  })
+
+  test('inputs missing in a version known here: trashed, saying which', async () => {
+    const [board] = await boards('a')
+    const needy = single('needy', () => 1)
+    await expect(board.post(needy, {} as { n: number })).rejects.toBeInstanceOf(MissingDependencies)
+    await conduct({ board, persistence: 'memory:', flows: [needy] })
+    const job = await board.post('needy', {})
+    expect(await job.wait()).toBe('TRASHED')
+    expect((await trashOf(board))[0]?.reason).toMatch(/requires n/)
+  })
+
+  test('a flow or version unknown here is left to others', async () => {
+    const [board] = await boards('a')
+    const known = single('known', () => 1)
+    await conduct({ board, persistence: 'memory:', flows: [known] })
+    const strange = await board.post('strange', {})
+    const newer = await board.post({ ...known, version: '2.0' }, { n: 1 })
+    const mine = await board.post(known, { n: 1 })
+    await mine.wait()
+    expect([strange.state, newer.state]).toEqual(['UNCLAIMED', 'UNCLAIMED'])
+    const next = linear({ name: 'known', version: '2.0' }, input<{ n: number }>(), ...known.atoms)
+    await conduct({ board, persistence: 'memory:', flows: [next], name: 'newer' })
+    expect(await newer.wait()).toBe('COMPLETE')
+  })
+
+  test('a result that cannot be stored is a failed run, not a stuck job', async () => {
+    const [board] = await boards('a')
+    const odd = single('odd', () => () => 'a function')
+    await conduct({ board, persistence: 'memory:', flows: [odd] })
+    const job = await board.post(odd, { n: 1 }, { maxAttempts: 1 })
+    expect(await job.wait()).toBe('TRASHED')
+    expect((await trashOf(board))[0]?.reason).toMatch(/only/)
+  })
+
+  test('logbooks away: given back uncharged, and done when they are back', async () => {
+    const [board] = await boards('a')
+    const inner = await openPersistence('memory:')
+    let away = 2
+    const persistence = delegate(inner, {
+      acquire: async (request) => {
+        away -= 1
+        if (away >= 0) throw new StorageFailure('disk gone', { retryable: true })
+        return inner.acquire(request)
+      },
+    })
+    const fine = single('fine', () => 1)
+    await conduct({ board, persistence, flows: [fine] })
+    const job = await board.post(fine, { n: 1 }, { maxAttempts: 1 })
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(job.attempts.map(({ ended }) => ended)).toEqual(['returned', 'returned', undefined])
+  })
+
+  test('fenced although it holds the claim: the run number is healed through the posting', async () => {
+    const [board] = await boards('a')
+    const persistence = await openPersistence('memory:')
+    const fine = single('fine', () => 1)
+    const job = await board.post(fine, { n: 1 })
+    const flow = { uuid: job.uuid, name: 'fine', version: fine.version }
+    await persistence.acquire({ book: job.book, flow, run: 41, claim: 'of a board restored from a backup' })
+    await conduct({ board, persistence, flows: [fine] })
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(job.runs).toBe(42)
+    expect(job.attempts[0]).toMatchObject({ ended: 'returned', reason: expect.stringMatching(/fenced/) })
+  })
+
+  test('a settle that does not go through is tried until it does', async () => {
+    const backend = new MemoryBackend({ uri: 'memory:flaky', space: memorySpace('') })
+    let refusals = 3
+    const flaky = Object.create(backend, {
+      settle: {
+        value: async (settlements: Parameters<MemoryBackend['settle']>[0]) => {
+          refusals -= 1
+          return refusals >= 0 ? [{ error: new NotConnected('away') }] : backend.settle(settlements)
+        },
+      },
+    })
+    for (const method of [
+      'open',
+      'close',
+      'post',
+      'claim',
+      'discard',
+      'list',
+      'read',
+      'owner',
+      'barrier',
+      'trashed',
+      'register',
+      'unregister',
+      'entities',
+    ] as const) {
+      Object.defineProperty(flaky, method, {
+        value: (...args: never[]) => Reflect.apply(backend[method], backend, args),
+      })
+    }
+    await using board = new JobBoard(flaky)
+    await board.open()
+    const fine = single('fine', () => 1)
+    await conduct({ board, persistence: 'memory:', flows: [fine] })
+    const job = await board.post(fine, { n: 1 })
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(refusals).toBe(-1)
+    await started.pop()?.stop()
+  })
+})
+
+describe('owners that go', () => {
+  test('the session ends in the middle: stopped at once, nothing written, the heir goes on where it stopped', async () => {
+    const space = memorySpace('')
+    const backend = new MemoryBackend({ uri: 'memory:', space })
+    await using mortal = new JobBoard(backend, { who: 'mortal' })
+    await mortal.open()
+    await using heirs = new JobBoard(new MemoryBackend({ uri: 'memory:', space }), { who: 'heir' })
+    await heirs.open()
+    const persistence = await openPersistence('memory:')
+    const ran: string[] = []
+    const reached = deferred()
+    const release = deferred()
+    let signal: AbortSignal | undefined
+    const first = task('first', { provides: 'a', execute: async (_: object, ctx) => ran.push(`first ${ctx.run}`) })
+    const second = task('second', {
+      execute: async (_: object, ctx) => {
+        ran.push(`second ${ctx.run}`)
+        if (ctx.run > 1) return
+        signal = ctx.signal
+        reached.resolve()
+        await release.promise
+      },
+    })
+    const flow = linear('steps', input(), first, second)
+    const dying = await conduct({ board: mortal, persistence, flows: [flow], name: 'dying', concurrency: 1 })
+    const job = await heirs.post(flow, {})
+    await reached.promise
+    const lost = new Promise<string>((resolve) => dying.on('settled', ({ settled }) => resolve(settled)))
+    backend.expireSession()
+    expect(signal?.aborted).toBe(true)
+    expect(await lost).toBe('lost')
+    expect(dying.running).toBe(1)
+    await conduct({ board: heirs, persistence, flows: [flow], name: 'heir' })
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(ran).toEqual(['first 1', 'second 1', 'second 2'])
+    expect(job.attempts.map(({ who, ended }) => [who, ended])).toEqual([
+      ['mortal', undefined],
+      ['heir', undefined],
+    ])
+    release.resolve()
+    await started.shift()?.stop()
+    expect(dying.running).toBe(0)
+  })
+
+  test('a job whose former run still executes here is not claimed here a second time', async () => {
+    const backend = new MemoryBackend({ uri: 'memory:', space: memorySpace('') })
+    await using board = new JobBoard(backend, { who: 'only' })
+    await board.open()
+    const reached = deferred()
+    const release = deferred()
+    let executing = 0
+    let most = 0
+    const deaf = single('deaf', async () => {
+      executing += 1
+      most = Math.max(most, executing)
+      reached.resolve()
+      await release.promise
+      executing -= 1
+    })
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [deaf], concurrency: 4 })
+    const job = await board.post(deaf, { n: 1 })
+    await reached.promise
+    const settled = new Promise((resolve) => conductor.on('settled', resolve))
+    backend.expireSession()
+    await settled
+    await board.wait()
+    expect([job.state, conductor.running]).toEqual(['UNCLAIMED', 1])
+    release.resolve()
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(most).toBe(1)
+  })
+
+  test('two jobs of one uuid, as a repeated post may leave them, both end, and a done task is not repeated', async () => {
+    const [board] = await boards('a')
+    let runs = 0
+    const once = single('once', () => {
+      runs += 1
+    })
+    const job = await board.post(once, { n: 1 })
+    const again = await board.post(once, { n: 1 }, { uuid: job.uuid })
+    await conduct({ board, persistence: 'memory:', flows: [once], concurrency: 4 })
+    expect(await Promise.all([job.wait(), again.wait()])).toEqual(['COMPLETE', 'COMPLETE'])
+    expect(runs).toBe(1)
+  })
+})
+
+describe('slots', () => {
+  test('never more jobs at once than slots, and never more claims', async () => {
+    const [board] = await boards('a')
+    let executing = 0
+    let most = 0
+    let claimed = 0
+    const gates: Deferred<void>[] = []
+    const busy = single('busy', async () => {
+      executing += 1
+      most = Math.max(most, executing)
+      for await (const job of board.jobs()) if (job.state === 'CLAIMED') claimed = Math.max(claimed, executing)
+      const gate = deferred()
+      gates.push(gate)
+      if (gates.length % 3 === 0) for (const open of gates.splice(0)) open.resolve()
+      await gate.promise
+      executing -= 1
+    })
+    await conduct({ board, persistence: 'memory:', flows: [busy], concurrency: 3 })
+    const jobs = await Promise.all(Array.from({ length: 30 }, (_, n) => board.post(busy, { n })))
+    await Promise.all(jobs.map((job) => job.wait()))
+    expect(most).toBe(3)
+    expect(claimed).toBeLessThanOrEqual(3)
+  })
+})
+
+describe('stopping', () => {
+  test('drains: what runs may finish, nothing new is claimed', async () => {
+    const [board] = await boards('a')
+    const reached = deferred()
+    const release = deferred()
+    const slow = single('slow', async () => {
+      reached.resolve()
+      await release.promise
+    })
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [slow], concurrency: 1 })
+    const job = await board.post(slow, { n: 1 })
+    const waiting = await board.post(slow, { n: 2 })
+    await reached.promise
+    const stopped = conductor.stop()
+    expect(conductor.state).toBe('draining')
+    release.resolve()
+    await stopped
+    expect([job.state, waiting.state, conductor.state]).toEqual(['COMPLETE', 'UNCLAIMED', 'stopped'])
+    expect(await board.entities('conductor')).toEqual([])
+  })
+
+  test('aborts what does not finish: suspended, given back uncharged, gone on with by another', async () => {
+    const [board] = await boards('a')
+    const persistence = await openPersistence('memory:')
+    const reached = deferred()
+    const ran: string[] = []
+    const first = task('first', { execute: async (_: object, ctx) => ran.push(`first ${ctx.run}`) })
+    const second = task('second', {
+      execute: async (_: object, ctx) => {
+        ran.push(`second ${ctx.run}`)
+        if (ctx.run > 1) return
+        reached.resolve()
+        await new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason)))
+      },
+    })
+    const flow = linear('steps', input(), first, second)
+    const conductor = await conduct({ board, persistence, flows: [flow], drainTimeout: 0 })
+    const job = await board.post(flow, {}, { maxAttempts: 1 })
+    await reached.promise
+    await conductor.stop()
+    expect(job.state).toBe('UNCLAIMED')
+    expect((await persistence.getBook(job.uuid)).flows[0]?.state).toBe('SUSPENDED')
+    await conduct({ board, persistence, flows: [flow], name: 'next' })
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(job.attempts[0]?.ended).toBe('returned')
+    expect(ran).toEqual(['first 1', 'second 1', 'second 2'])
+  })
+
+  test('a task that does not heed its signal is left behind, and cannot write any more', async () => {
+    const [board] = await boards('a')
+    const persistence = await openPersistence('memory:')
+    const reached = deferred()
+    const release = deferred()
+    const deaf = single('deaf', async ({ n }) => {
+      reached.resolve()
+      await release.promise
+      return n
+    })
+    const limits = { drainTimeout: 0, abortTimeout: 0 } as const
+    const conductor = await conduct({ board, persistence, flows: [deaf], ...limits })
+    const job = await board.post(deaf, { n: 1 })
+    await reached.promise
+    await conductor.stop()
+    expect([job.state, conductor.running]).toEqual(['UNCLAIMED', 1])
+    release.resolve()
+    const [flow] = (await persistence.getBook(job.uuid)).flows
+    expect(flow).toMatchObject({ state: 'RUNNING', atoms: [{ state: 'RUNNING' }] })
+  })
+
+  test('what it opened is closed, what it was given is left open', async () => {
+    const [board] = await boards('a')
+    const fine = single('fine', () => 1)
+    const given = await startConductor({ board, persistence: 'memory:', flows: [fine] })
+    await given.stop()
+    await given.stop()
+    expect(board.connected).toBe(true)
+    const opened = await startConductor({ board: 'memory:', persistence: 'memory:', flows: [fine] })
+    await opened.stop()
+    expect(opened.state).toBe('stopped')
+  })
+})
+
+test('a conductor shows itself on the board, and two of one name on two boards are refused', async () => {
+  const [board, other] = await boards('a', 'b')
+  const fine = single('fine', () => 1)
+  await conduct({ board, persistence: 'memory:', flows: [fine], name: 'twin' })
+  const [entity] = await other.entities('conductor')
+  expect(entity).toMatchObject({ name: 'twin', metadata: { pid: process.pid, flows: ['fine'] } })
+  const twin = startConductor({ board: other, persistence: 'memory:', flows: [fine], name: 'twin' })
+  await expect(twin).rejects.toBeInstanceOf(Duplicate)
+})
+
+/** The persistence with some of its methods replaced. */
+function delegate(inner: Persistence, replaced: Partial<Persistence>): Persistence {
+  return {
+    uri: inner.uri,
+    open: () => inner.open(),
+    close: () => inner.close(),
+    createBook: (book) => inner.createBook(book),
+    acquire: (request) => inner.acquire(request),
+    getBook: (uuid) => inner.getBook(uuid),
+    listBooks: () => inner.listBooks(),
+    destroyBook: (uuid) => inner.destroyBook(uuid),
+    [Symbol.asyncDispose]: () => inner.close(),
+    ...replaced,
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * What every board must do, whatever keeps it. Each backend's test calls {@link boardContract} with how to get at one.
+ * The parts are in `board/`, by what they are about.
+ */
+import { afterEach, beforeEach, describe } from 'vitest'
+import type { JobBoard, OpenBoardOptions } from '../../src/board/index.ts'
+import { claimingContract } from './board/claiming.ts'
+import { endsContract } from './board/ends.ts'
+import { entitiesContract } from './board/entities.ts'
+import { eventsContract } from './board/events.ts'
+import { limitsContract } from './board/limits.ts'
+import { losingContract } from './board/losing.ts'
+import { postingContract } from './board/posting.ts'
+import { settlingContract } from './board/settling.ts'
+
+export interface BoardBackend {
+  readonly name: string
+  /** An empty place for boards. */
+  place(): Promise<BoardPlace>
+}
+
+export interface BoardPlace extends AsyncDisposable {
+  /** Another board object on the same place: what another process would have. */
+  open(options?: OpenBoardOptions): Promise<JobBoard>
+  /** Ends the board's session behind its back, as its server would that has not heard of it for long. */
+  expire(board: JobBoard): Promise<void>
+  /** Puts bytes where a posting would be; resolves to its id. */
+  putRaw(bytes: Uint8Array): Promise<string>
+}
+
+/** The place of one test. Boards that are opened through it are closed at the end. */
+export type Place = Omit<BoardPlace, keyof AsyncDisposable>
+
+export function boardContract(backend: BoardBackend): void {
+  describe(`board contract on ${backend.name}`, () => {
+    let place: BoardPlace | undefined
+    const boards: JobBoard[] = []
+
+    beforeEach(async () => {
+      place = await backend.place()
+    })
+
+    afterEach(async () => {
+      await Promise.all(boards.splice(0).map((board) => board.close()))
+      await place?.[Symbol.asyncDispose]()
+    })
+
+    const there = (): BoardPlace => {
+      if (!place) throw new Error('there is a place only within a test')
+      return place
+    }
+    const use: Place = {
+      open: async (options) => {
+        const board = await there().open(options)
+        boards.push(board)
+        return board
+      },
+      expire: (board) => there().expire(board),
+      putRaw: (bytes) => there().putRaw(bytes),
+    }
+    describe('posting and looking', () => postingContract(use))
+    describe('claiming', () => claimingContract(use))
+    describe('settling', () => settlingContract(use))
+    describe('attempts and their limits', () => limitsContract(use))
+    describe('losing a claim', () => losingContract(use))
+    describe('events', () => eventsContract(use))
+    describe('waiting and closing', () => endsContract(use))
+    describe('entities', () => entitiesContract(use))
+  })
+}

@@ -1,0 +1,126 @@
+/** What happens is told once, in order, on every board, and no listener harms another. */
+import { describe, expect, test } from 'vitest'
+import { historyOf, next } from '../../board/events.ts'
+import { claimed, namesOn, refresh } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+
+export function eventsContract({ open, expire, putRaw }: Place): void {
+  test("a job's whole life is heard once and in order by everybody", async () => {
+    const boards = await Promise.all([open({ who: 'actor' }), open(), open()])
+    const [actor] = boards
+    const histories = boards.map(historyOf)
+    const done = boards.map((board) => next(board, 'consumed'))
+    await actor.post('flow', {}, { name: 'job' })
+    await Promise.all(boards.map(refresh))
+    await (await claimed(actor, 'job')).abandon()
+    await (await claimed(actor, 'job')).consume()
+    const events = await Promise.all(done)
+    for (const { job } of events) expect(job).toMatchObject({ name: 'job', state: 'COMPLETE' })
+    const life = ['posted', 'claimed', 'abandoned', 'claimed', 'consumed'].map((kind) => `${kind} job`)
+    for (const history of histories) expect(history).toEqual(life)
+  })
+
+  test('a trashed job is heard as trashed, never as consumed', async () => {
+    const boards = await Promise.all([open(), open()])
+    const [actor] = boards
+    const histories = boards.map(historyOf)
+    const trashed = boards.map((board) => next(board, 'trashed'))
+    await actor.post('flow', {}, { name: 'job' })
+    await Promise.all(boards.map(refresh))
+    await (await claimed(actor, 'job')).trash()
+    for (const { job } of await Promise.all(trashed)) expect(job.state).toBe('TRASHED')
+    for (const history of histories) expect(history).toEqual(['posted job', 'claimed job', 'trashed job'])
+  })
+
+  test("an owner's death is heard as an abandoned job", async () => {
+    const [mortal, other] = await Promise.all([open(), open()])
+    await mortal.post('flow', {}, { name: 'job' })
+    await refresh(other)
+    const history = historyOf(other)
+    const abandoned = next(other, 'abandoned')
+    await claimed(mortal, 'job')
+    await expire(mortal)
+    await abandoned
+    expect(history).toEqual(['claimed job', 'abandoned job'])
+  })
+
+  test('a listener that throws, or rejects, is reported, and the others hear all the same', async () => {
+    const board = await open()
+    const errors: string[] = []
+    const heard: string[] = []
+    board.on('posted', () => {
+      throw new Error('thrown')
+    })
+    board.on('posted', () => Promise.reject(new Error('rejected')))
+    board.on('posted', ({ job }) => heard.push(job.name))
+    board.on('error', () => {
+      throw new Error('even here')
+    })
+    const reported = new Promise<void>((resolve) => {
+      board.on('error', ({ error }) => {
+        errors.push(error.message)
+        if (errors.length === 2) resolve()
+      })
+    })
+    await board.post('flow', {}, { name: 'job' })
+    await reported
+    expect(errors.sort()).toEqual(['rejected', 'thrown'])
+    expect(heard).toEqual(['job'])
+    await (await claimed(board, 'job')).consume()
+  })
+
+  test('whoever stops listening hears nothing more', async () => {
+    const board = await open()
+    const heard: string[] = []
+    const off = board.on('posted', ({ job }) => heard.push(job.name))
+    await board.post('flow', {}, { name: 'a' })
+    off()
+    await board.post('flow', {}, { name: 'b' })
+    await refresh(board)
+    expect(heard).toEqual(['a'])
+  })
+
+  describe('a posting that makes no sense', () => {
+    const garbage: [string, Uint8Array][] = [
+      ['nothing', new Uint8Array()],
+      ['no record', Uint8Array.of(0xc1, 1, 2, 3)],
+      ['a record of something else', Uint8Array.of(0x81, 0xa1, 0x61, 0x01)],
+      ['a list', Uint8Array.of(0x91, 0x01)],
+      [
+        'a uuid that is a number of 64 bits',
+        Uint8Array.of(0x81, 0xa4, ...Buffer.from('uuid'), 0xcf, 9, 9, 9, 9, 9, 9, 9, 9),
+      ],
+    ]
+    test.each(garbage)('(%s) is hidden, reported once, and holds nobody up', async (_, bytes) => {
+      const [here, there] = await Promise.all([open(), open()])
+      const errors: string[] = []
+      const reported = next(there, 'error')
+      there.on('error', ({ error }) => errors.push(error.message))
+      const id = await putRaw(bytes)
+      await reported
+      await here.post('flow', {}, { name: 'job' })
+      expect(await namesOn(there)).toEqual(['job'])
+      const [claim, ...others] = await there.claimNext({ max: 2 })
+      expect(claim.job.name).toBe('job')
+      expect(others).toEqual([])
+      await claim.consume()
+      const back = next(there, 'state', ({ state }) => state === 'connected')
+      await expire(there)
+      await back
+      await refresh(there)
+      expect(errors).toHaveLength(1)
+      expect(errors[0]).toContain(id)
+    })
+
+    test('is reported to who listens first, when it was there before the board was opened', async () => {
+      const first = await open()
+      const noticed = next(first, 'error')
+      const id = await putRaw(Uint8Array.of(0xc1))
+      await noticed
+      const board = await open()
+      const { error } = await next(board, 'error')
+      expect(error.message).toContain(id)
+      expect(await namesOn(board)).toEqual([])
+    })
+  })
+}

@@ -1,0 +1,107 @@
+/** Attempts are counted, and neither failing nor dying goes on for ever. */
+import { expect, test } from 'vitest'
+import type { Job, JobBoard } from '../../../src/board/index.ts'
+import { Unclaimable } from '../../../src/core/errors.ts'
+import { failureOf, lossOf, next } from '../../board/events.ts'
+import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+
+export function limitsContract({ open, expire }: Place): void {
+  /** Claims the job and dies, so many times. */
+  async function die(board: JobBoard, job: Job, { times }: { times: number }): Promise<void> {
+    for (let death = 0; death < times; death++) {
+      const claim = await claimed(board, job.name)
+      const lost = lossOf(claim)
+      const back = next(board, 'state', ({ state }) => state === 'connected')
+      await expire(board)
+      await Promise.all([lost, back])
+      await refresh(board)
+    }
+  }
+
+  test('a job given back has no limit', async () => {
+    const board = await open()
+    const job = await board.post('flow', {}, { maxAttempts: 1 })
+    for (let run = 1; run <= 30; run++) await (await board.claim(job)).abandon({ reason: `run ${run}` })
+    expect(job).toMatchObject({ state: 'UNCLAIMED', runs: 30 })
+    expect(job.attempts).toHaveLength(20)
+    expect(job.attempts.at(-1)?.reason).toBe('run 30')
+  })
+
+  test('a job that was given back as failed too often is trashed by the next claim', async () => {
+    const [here, there] = await Promise.all([open(), open({ who: 'there' })])
+    const job = await here.post('flow', {}, { maxAttempts: 2 })
+    for (let run = 1; run <= 2; run++) await (await here.claim(job)).abandon({ failed: true })
+    await here.post('flow', {}, { name: 'after it' })
+    const [claim] = await there.claimNext()
+    expect(claim.job.name).toBe('after it')
+    const [entry] = await all(here.trashed())
+    expect(entry).toMatchObject({ uuid: job.uuid, who: 'there', reason: expect.stringContaining('failed 2 times') })
+    await refresh(here)
+    expect(job.state).toBe('TRASHED')
+  })
+
+  test('claiming a job that is over its limit says so and trashes it', async () => {
+    const board = await open()
+    const job = await board.post('flow', {}, { maxAttempts: 1 })
+    await (await board.claim(job)).abandon({ failed: true })
+    const failure = await failureOf(board.claim(job))
+    expect(failure).toBeInstanceOf(Unclaimable)
+    expect(String(failure)).toContain('failed 1 times')
+    expect(job.state).toBe('TRASHED')
+  })
+
+  test('a job whose owner died ten times in a row is trashed by the next claim', async () => {
+    const [mortal, other] = await Promise.all([open({ who: 'mortal' }), open()])
+    const job = await mortal.post('flow', {}, { name: 'poison' })
+    await die(mortal, job, { times: 10 })
+    await other.post('flow', {}, { name: 'after it' })
+    const [claim] = await other.claimNext()
+    expect(claim.job.name).toBe('after it')
+    const [entry] = await all(other.trashed())
+    expect(entry).toMatchObject({ uuid: job.uuid, reason: expect.stringContaining('died 10 times') })
+    expect(entry?.attempts).toHaveLength(10)
+  })
+
+  test('a job with a death before it succeeded is done like any other', async () => {
+    const board = await open({ who: 'mortal' })
+    const job = await board.post('flow', {}, { maxAttempts: 1 })
+    await die(board, job, { times: 1 })
+    const claim = await claimed(board, 'flow')
+    expect(claim.run).toBe(2)
+    expect(claim.job.attempts).toMatchObject([{ who: 'mortal' }, { who: 'mortal' }])
+    expect(claim.job.attempts[0]).not.toHaveProperty('ended')
+    await claim.consume()
+  })
+
+  test('of the jobs that kill their owners a board runs one at a time', async () => {
+    const board = await open()
+    const suspects: Job[] = []
+    for (const name of ['first', 'second']) {
+      const job = await board.post('flow', {}, { name })
+      await die(board, job, { times: 2 })
+      suspects.push(job)
+    }
+    await board.post('flow', {}, { name: 'innocent', priority: 'LOW' })
+    const both = board.claimNext({ max: 3 })
+    const waiting = board.claimNext()
+    const claims = await both
+    expect(claims.map(({ job }) => job.name)).toEqual(['first', 'innocent'])
+    expect(await namesOn(board, { onlyUnclaimed: true })).toEqual(['second'])
+    await claims[0].consume()
+    expect((await waiting)[0].job.name).toBe('second')
+    expect(suspects.map(({ state }) => state)).toEqual(['COMPLETE', 'CLAIMED'])
+  })
+
+  test('two who ask at once get one suspect between them', async () => {
+    const board = await open()
+    for (const name of ['first', 'second']) await die(board, await board.post('flow', {}, { name }), { times: 2 })
+    const asked = [board.claimNext(), board.claimNext()]
+    const [claim] = await Promise.race(asked)
+    await refresh(board)
+    expect(await namesOn(board, { onlyUnclaimed: true })).toHaveLength(1)
+    await claim.consume()
+    const names = (await Promise.all(asked)).map(([{ job }]) => job.name)
+    expect(names.sort()).toEqual(['first', 'second'])
+  })
+}

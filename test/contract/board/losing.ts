@@ -1,0 +1,144 @@
+/** An owner whose session ends has lost everything, is told at once, and harms nobody afterwards. */
+import { expect, test } from 'vitest'
+import { ClaimLost } from '../../../src/core/errors.ts'
+import { failureOf, historyOf, lossOf, next } from '../../board/events.ts'
+import { claimed, refresh } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+
+export function losingContract({ open, expire }: Place): void {
+  test('a claim is lost with its session, and another takes over with a higher run and a larger fence', async () => {
+    const [former, heir] = await Promise.all([open({ who: 'former' }), open({ who: 'heir' })])
+    const job = await former.post('flow', {})
+    const claim = await former.claim(job)
+    const lost = lossOf(claim)
+    const inherited = heir.claimNext()
+    await expire(former)
+    expect(await lost).toBeInstanceOf(ClaimLost)
+    const [taken] = await inherited
+    expect(taken).toMatchObject({ who: 'heir', run: claim.run + 1 })
+    expect(taken.fence).toBeGreaterThan(claim.fence)
+    expect(taken.job.attempts).toMatchObject([{ who: 'former' }, { who: 'heir' }])
+    for (const settle of ['consume', 'abandon', 'trash'] as const) {
+      expect(await failureOf(claim[settle]())).toBeInstanceOf(ClaimLost)
+    }
+    expect(taken.lost.aborted).toBe(false)
+    await taken.consume()
+  })
+
+  test('the former owner may take over from itself, and its old claim stays powerless', async () => {
+    const board = await open({ who: 'one name' })
+    await board.post('flow', {})
+    const [old] = await board.claimNext()
+    const lost = lossOf(old)
+    await expire(board)
+    await lost
+    const [claim] = await board.claimNext()
+    expect(claim.run).toBe(2)
+    expect(await failureOf(old.consume())).toBeInstanceOf(ClaimLost)
+    expect(claim.lost.aborted).toBe(false)
+    await claim.consume()
+    expect(board.jobCount).toBe(0)
+  })
+
+  test('work that loses its claim is told by its signal, and nothing is settled', async () => {
+    const [former, heir] = await Promise.all([open(), open()])
+    await former.post('flow', {})
+    const [claim] = await former.claimNext()
+    const working = claim.perform(async (_, { signal }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      throw signal.reason
+    })
+    await expire(former)
+    expect(await working).toBe('lost')
+    const [taken] = await heir.claimNext()
+    expect(taken.job.attempts[0]).not.toHaveProperty('ended')
+  })
+
+  test('work that does not look at its signal ends as lost, too', async () => {
+    const [former, heir] = await Promise.all([open(), open()])
+    await former.post('flow', {})
+    const [claim] = await former.claimNext()
+    const taken = heir.claimNext()
+    const ended = await claim.perform(async () => {
+      await expire(former)
+      await taken
+    })
+    expect(ended).toBe('lost')
+    await (await taken)[0].consume()
+  })
+
+  test('every claim of the session is lost, none of another board', async () => {
+    const [mortal, other] = await Promise.all([open(), open()])
+    for (const name of ['a', 'b', 'c']) await mortal.post('flow', {}, { name })
+    const claims = [await claimed(mortal, 'a'), await claimed(mortal, 'b')]
+    const safe = await claimed(other, 'c')
+    const losses = Promise.all(claims.map(lossOf))
+    await expire(mortal)
+    await losses
+    expect(safe.lost.aborted).toBe(false)
+    await refresh(other)
+    await safe.consume()
+    const back = await other.claimNext({ max: 2 })
+    expect(back.map(({ job }) => job.name)).toEqual(['a', 'b'])
+  })
+
+  test('a board that lost its session goes on by itself', async () => {
+    const [board, other] = await Promise.all([open(), open()])
+    const states: string[] = []
+    board.on('state', ({ state }) => states.push(state))
+    const connected = next(board, 'state', ({ state }) => state === 'connected')
+    await expire(board)
+    await connected
+    expect(states.filter((state) => state !== 'disconnected')).toEqual(['lost', 'connected'])
+    expect(board.connected).toBe(true)
+    const history = historyOf(board)
+    const consumed = next(board, 'consumed')
+    await other.post('flow', {}, { name: 'later' })
+    await (await claimed(other, 'later')).consume()
+    await consumed
+    expect(history).toEqual(['posted later', 'claimed later', 'consumed later'])
+    await board.post('flow', {}, { name: 'own' })
+    await (await claimed(board, 'own')).consume()
+  })
+
+  test('a claim that is settled before its session ends is not lost', async () => {
+    const board = await open()
+    await board.post('flow', {})
+    const [claim] = await board.claimNext()
+    await claim.consume()
+    const back = next(board, 'state', ({ state }) => state === 'connected')
+    await expire(board)
+    await back
+    expect(claim.lost.aborted).toBe(false)
+    expect(claim.settled).toBe(true)
+  })
+
+  test('claims that are held when a board is closed are lost, and go to others', async () => {
+    const [closing, heir] = await Promise.all([open(), open()])
+    await closing.post('flow', {})
+    const [claim] = await closing.claimNext()
+    const heard: string[] = []
+    claim.lost.addEventListener('abort', () => heard.push('lost'))
+    heir.on('abandoned', () => heard.push('abandoned'))
+    const inherited = heir.claimNext()
+    await closing.close()
+    expect(claim.lost.reason).toBeInstanceOf(ClaimLost)
+    expect((await inherited)[0].run).toBe(2)
+    expect(heard).toEqual(['lost', 'abandoned'])
+    expect(await failureOf(claim.consume())).toBeInstanceOf(ClaimLost)
+  })
+
+  test('a claim that is granted while the board closes is lost, not left behind', async () => {
+    const [closing, heir] = await Promise.all([open(), open()])
+    for (let round = 0; round < 5; round++) await closing.post('flow', {})
+    const granted = Promise.allSettled([closing.claimNext({ max: 5 }), closing.claimNext({ max: 5 })])
+    const closed = closing.close()
+    for (const result of await granted) {
+      if (result.status === 'rejected') continue
+      await closed
+      for (const { lost } of result.value) expect(lost.aborted).toBe(true)
+    }
+    const inherited = await heir.claimNext({ max: 5 })
+    expect(inherited.length).toBeGreaterThan(0)
+  })
+}

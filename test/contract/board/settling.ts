@@ -1,0 +1,184 @@
+/** A claim is settled once, by its owner, for everybody to see. */
+import { describe, expect, test } from 'vitest'
+import { NonRetryable, NotFound, NotOwner } from '../../../src/core/errors.ts'
+import { failureOf } from '../../board/events.ts'
+import { all, namesOn, refresh } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+
+const SETTLES = ['consume', 'abandon', 'trash'] as const
+
+export function settlingContract({ open }: Place): void {
+  test('a consumed job is gone', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const job = await here.post('flow', {})
+    const seen = await there.find(job.uuid)
+    const claim = await here.claim(job)
+    await claim.consume()
+    expect(claim.settled).toBe(true)
+    expect(job.state).toBe('COMPLETE')
+    expect(here.jobCount).toBe(0)
+    expect(await namesOn(there)).toEqual([])
+    expect(seen.state).toBe('COMPLETE')
+    expect(await all(there.trashed())).toEqual([])
+  })
+
+  test('an abandoned job is there for anybody, with what was tried', async () => {
+    const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
+    const job = await here.post('flow', {})
+    await (await here.claim(job)).abandon({ reason: 'going home' })
+    expect(await namesOn(there, { onlyUnclaimed: true })).toEqual(['flow'])
+    const [claim] = await there.claimNext()
+    expect(claim).toMatchObject({ who: 'there', run: 2 })
+    expect(claim.job.attempts).toEqual([
+      { who: 'here', at: expect.any(Date), ended: 'returned', reason: 'going home' },
+      { who: 'there', at: expect.any(Date) },
+    ])
+  })
+
+  test('the run after an abandon is above what the logbook knew of', async () => {
+    const board = await open()
+    const job = await board.post('flow', {})
+    await (await board.claim(job)).abandon({ newestRun: 41 })
+    expect((await board.claim(job)).run).toBe(42)
+  })
+
+  test('a trashed job is in the trash, with who, when, why and the failure', async () => {
+    const [here, there] = await Promise.all([open({ who: 'here' }), open()])
+    const job = await here.post('flow', { secret: 1 }, { name: 'name' })
+    const failure = { name: 'TypeError', message: 'x is not a function', stack: 'at y', causes: [] }
+    await (await here.claim(job)).trash({ failure })
+    expect(job.state).toBe('TRASHED')
+    expect(await namesOn(there)).toEqual([])
+    const [entry, ...others] = await all(there.trashed())
+    expect(others).toEqual([])
+    expect(entry).toMatchObject({ uuid: job.uuid, name: 'name', who: 'here', failure, details: job.details })
+    expect(entry?.reason).toContain('x is not a function')
+    expect(entry?.at).toBeInstanceOf(Date)
+    expect(entry?.attempts).toMatchObject([{ who: 'here', ended: 'failed' }])
+    expect(await failureOf(there.find(job.uuid))).toBeInstanceOf(NotFound)
+  })
+
+  test('the trash is listed in the order in which it was filled', async () => {
+    const board = await open()
+    for (const name of ['a', 'b', 'c']) await board.post('flow', {}, { name })
+    for (const name of ['b', 'c', 'a']) {
+      const [claim] = await board.claimNext({ accept: (posting) => posting.name === name })
+      await claim.trash({ reason: `why ${name}` })
+    }
+    const entries = await all((await open()).trashed())
+    expect(entries.map(({ name, reason }) => [name, reason])).toEqual(
+      ['b', 'c', 'a'].map((name) => [name, `why ${name}`]),
+    )
+  })
+
+  describe.each(SETTLES)('%s', (settle) => {
+    test('a second time is NotFound, by claim and by job', async () => {
+      const board = await open()
+      const job = await board.post('flow', {})
+      const claim = await board.claim(job)
+      await board[settle](job)
+      expect(claim.settled).toBe(true)
+      for (const again of SETTLES) {
+        expect(await failureOf(claim[again]())).toBeInstanceOf(NotFound)
+        expect(await failureOf(board[again](job))).toBeInstanceOf(NotFound)
+      }
+    })
+
+    test('of an unclaimed job is NotFound', async () => {
+      const board = await open()
+      const job = await board.post('flow', {})
+      expect(await failureOf(board[settle](job))).toBeInstanceOf(NotFound)
+      expect(await namesOn(board)).toEqual(['flow'])
+    })
+
+    test('by who does not own it is NotOwner naming who does, even under the same name', async () => {
+      const [here, there] = await Promise.all([open({ who: 'one name' }), open({ who: 'one name' })])
+      const job = await here.post('flow', {})
+      const claim = await here.claim(job)
+      const seen = await there.find(job.uuid)
+      await refresh(there)
+      const failure = await failureOf(there[settle](seen))
+      expect(failure).toBeInstanceOf(NotOwner)
+      expect(String(failure)).toContain('one name')
+      await claim.consume()
+    })
+
+    test('twice at once happens once', async () => {
+      const board = await open()
+      const job = await board.post('flow', {})
+      const claim = await board.claim(job)
+      const results = await Promise.allSettled([claim[settle](), claim[settle](), board[settle](job)])
+      expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected'])
+    })
+  })
+
+  describe('perform', () => {
+    test('consumes when the work is done, having told it what it runs for', async () => {
+      const board = await open()
+      await board.post('flow', { n: 1 })
+      const [claim] = await board.claimNext()
+      const ended = await claim.perform((job, { signal, run, fence }) => {
+        expect(job.details.store).toEqual({ n: 1 })
+        expect(signal).toBe(claim.lost)
+        expect([run, fence]).toEqual([1, claim.fence])
+      })
+      expect(ended).toBe('consumed')
+      expect(await namesOn(board)).toEqual([])
+    })
+
+    test('gives back what failed while attempts are left, then trashes it with its history', async () => {
+      const board = await open()
+      const job = await board.post('flow', {}, { maxAttempts: 2 })
+      const fail = async () => {
+        const [claim] = await board.claimNext()
+        return claim.perform(() => {
+          throw new Error(`boom ${claim.run}`)
+        })
+      }
+      expect(await fail()).toBe('abandoned')
+      expect(job).toMatchObject({ state: 'UNCLAIMED', attempts: [{ ended: 'failed', reason: 'Error: boom 1' }] })
+      expect(await fail()).toBe('trashed')
+      const [entry] = await all(board.trashed())
+      expect(entry?.attempts.map(({ reason }) => reason)).toEqual(['Error: boom 1', 'Error: boom 2'])
+      expect(entry?.failure?.message).toBe('boom 2')
+    })
+
+    test('trashes a NonRetryable at once, also one that is only the cause', async () => {
+      const board = await open()
+      for (const error of [new NonRetryable('never'), new Error('outer', { cause: new NonRetryable('never') })]) {
+        await board.post('flow', {})
+        const [claim] = await board.claimNext()
+        expect(await claim.perform(() => Promise.reject(error))).toBe('trashed')
+      }
+      expect(await all(board.trashed())).toHaveLength(2)
+    })
+
+    test('what the work does to the details is not written', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const { uuid } = await here.post('flow', { list: [1, 2] })
+      const [claim] = await here.claimNext()
+      await claim.perform((job) => {
+        Object.assign(job.details.store ?? {}, { list: [] })
+        throw new Error('half done')
+      })
+      expect((await there.find(uuid)).details.store).toEqual({ list: [1, 2] })
+      expect((await here.find(uuid)).details.store).toEqual({ list: [1, 2] })
+      const [again] = await here.claimNext()
+      expect(again.job.details.store).toEqual({ list: [1, 2] })
+    })
+  })
+
+  test('disposing of a claim gives the job back, uncharged, unless it was settled', async () => {
+    const board = await open()
+    const job = await board.post('flow', {}, { maxAttempts: 1 })
+    for (let run = 1; run <= 3; run++) {
+      await using claim = await board.claim(job)
+      expect(claim.run).toBe(run)
+    }
+    {
+      await using claim = await board.claim(job)
+      await claim.consume()
+    }
+    expect(job.state).toBe('COMPLETE')
+  })
+}
