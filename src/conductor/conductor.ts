@@ -13,7 +13,7 @@
  */
 import { hostname } from 'node:os'
 import type { Claim, Job, JobBoard, Posting } from '../board/index.ts'
-import { abortAfter, type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
+import { abortAfter, type FollowingSignal, followSignals, sharedController, unlessAborted } from '../core/abort.ts'
 import { Condition } from '../core/condition.ts'
 import { ShuttingDown } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
@@ -68,9 +68,9 @@ export class Conductor implements AsyncDisposable {
   /** Jobs on the board that were left alone because a former run of theirs still executes here. */
   readonly #leftAlone = new Set<string>()
   readonly #slotFreed = new Condition()
-  readonly #draining = new AbortController()
-  readonly #suspend = new AbortController()
-  readonly #leave = new AbortController()
+  readonly #draining = sharedController()
+  readonly #suspend = sharedController()
+  readonly #leave = sharedController()
   #lookAgain: FollowingSignal | undefined
   #storageFailures = 0
   #entity: AsyncDisposable | undefined

@@ -1,5 +1,13 @@
 /** Small tools around AbortSignal that leave no listener behind on a signal that outlives them. */
+import { setMaxListeners } from 'node:events'
 import { type Duration, milliseconds } from './time.ts'
+
+/** An AbortController whose signal any number may listen to: Node warns of a leak at the eleventh. */
+export function sharedController(): AbortController {
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  return controller
+}
 
 /** A signal that follows several others until it is disposed. `AbortSignal.any` would hold on to long-lived sources. */
 export interface FollowingSignal extends Disposable {

@@ -7,14 +7,14 @@
  * A stop that comes while the start is under way aborts the start's signal, waits for it to end, and then stops.
  * River's `rivershared/startstop` taught us that every background service wants exactly this and gets it wrong alone.
  */
-import { deferred } from './abort.ts'
+import { deferred, sharedController } from './abort.ts'
 import { InvalidState } from './errors.ts'
 
 export type LifecycleState = 'new' | 'starting' | 'running' | 'stopping' | 'stopped'
 
 export class Lifecycle {
   readonly #name: string
-  readonly #stop = new AbortController()
+  readonly #stop = sharedController()
   readonly #stopped = deferred()
   #state: LifecycleState = 'new'
   #starting: Promise<void> | undefined

@@ -3,12 +3,13 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { ClaimLost, Fenced } from '../../src/core/errors.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
+import { count } from '../support/counts.ts'
 import { acknowledgedOf, testDirectory, Writer } from './directories.ts'
 import type { Report } from './directory-child.ts'
 import { atomNames } from './flows.ts'
 
-const RACES = 50
-const KILLS = 20
+const RACES = count({ test: 50, long: 1_000 })
+const KILLS = count({ test: 20, long: 200 })
 
 test('two processes race for a flow: the newer run has it, and nothing acknowledged is lost', async () => {
   const uri = `directory:${await testDirectory()}`
@@ -37,7 +38,7 @@ test('two processes race for a flow: the newer run has it, and nothing acknowled
   }
   // A race that always ends in the same way is none.
   expect(outcomes).toContain(ClaimLost.code)
-}, 120_000)
+})
 
 test('a process killed while it acquires or writes loses nothing it had acknowledged', async () => {
   const uri = `directory:${await testDirectory()}`
@@ -61,7 +62,7 @@ test('a process killed while it acquires or writes loses nothing it had acknowle
       expect(atomNames(await persistence.getBook(uuid))).toEqual(expect.arrayContaining(acknowledged))
   }
   expect(acknowledged.length).toBeGreaterThan(KILLS)
-}, 120_000)
+})
 
 function handedOver(reports: readonly Report[]): string[] {
   return reports.flatMap((report) => (report.told === 'acquired' ? report.atoms : []))

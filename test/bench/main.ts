@@ -1,0 +1,14 @@
+/** `npm run bench -- NAME`: prints figures, each beside another of the same run. Speeds alone mean nothing elsewhere. */
+const BENCHES: Readonly<Record<string, () => Promise<{ default: () => Promise<void> }>>> = {
+  board: () => import('./board.ts'),
+  logbook: () => import('./logbook.ts'),
+}
+
+const [name = ''] = process.argv.slice(2)
+const bench = Object.hasOwn(BENCHES, name) ? BENCHES[name] : undefined
+if (bench) {
+  await (await bench()).default()
+} else {
+  console.error(`npm run bench -- NAME, where NAME is one of ${Object.keys(BENCHES).join(', ')}`)
+  process.exitCode = 2
+}
