@@ -94,12 +94,15 @@ function trailingDeaths(attempts: readonly Attempt[]): number {
   return deaths
 }
 
-/** Drops what no limit counts first: returned attempts, then deaths that somebody survived, then the oldest. */
+/**
+ * Drops what no limit counts first: deaths that somebody survived, then returned attempts, then the oldest. In this order:
+ * a returned attempt may stand between deaths, and without it those before would count with those behind.
+ */
 function trimmed(attempts: readonly Attempt[]): readonly Attempt[] {
   if (attempts.length <= KEPT) return attempts
   const trailing = attempts.length - 1 - trailingDeaths(attempts.slice(0, -1))
   const returned = attempts.findIndex((attempt) => attempt.ended === 'returned')
   const survived = attempts.findIndex((attempt, index) => attempt.ended === undefined && index < trailing)
-  const dropped = returned >= 0 ? returned : Math.max(survived, 0)
+  const dropped = survived >= 0 ? survived : Math.max(returned, 0)
   return trimmed(attempts.filter((_, index) => index !== dropped))
 }

@@ -85,6 +85,8 @@ export type Result<T> = { readonly value: T } | { readonly error: Error }
 export interface Posted {
   /** Absent when the answer was lost and the job has left the board since. */
   readonly id?: string
+  /** Whether it has left the board for the trash. */
+  readonly trashed?: boolean
   readonly revision: number
   readonly order: bigint
 }

@@ -1,10 +1,11 @@
 /** The participants that this board object shows, kept up over a change of session. */
 import { v7 as uuidv7 } from 'uuid'
+import { Duplicate } from '../core/errors.ts'
 import type { Backend, Entity } from './backend.ts'
 
 export class EntityRegistry {
   readonly #backend: Backend
-  /** With the session that each is registered in. */
+  /** With the session that each is registered in, once it is. Being in here is what wants it registered. */
   readonly #entities = new Map<Entity, string | undefined>()
   /** Of this object: tells its own leftovers, of a session that is over but not yet expired, from another's. */
   readonly #instance = uuidv7()
@@ -16,8 +17,17 @@ export class EntityRegistry {
 
   /** @throws Duplicate while another living participant of the kind bears the name */
   async register(entity: Omit<Entity, 'instance'>): Promise<AsyncDisposable> {
+    for (const { kind, name } of this.#entities.keys()) {
+      if (kind === entity.kind && name === entity.name) throw new Duplicate(`this board shows ${kind} ${name} already`)
+    }
     const registered = { ...entity, instance: this.#instance }
-    await this.#register(registered)
+    this.#entities.set(registered, undefined)
+    try {
+      await this.#register(registered)
+    } catch (error) {
+      this.#entities.delete(registered)
+      throw error
+    }
     return {
       [Symbol.asyncDispose]: async () => {
         if (this.#entities.delete(registered)) await this.#backend.unregister(registered)
@@ -32,9 +42,14 @@ export class EntityRegistry {
     await Promise.all(missing.map(([entity]) => this.#register(entity)))
   }
 
+  /** Until it is in the session there is: one that ended meanwhile took it along. */
   async #register(entity: Entity): Promise<void> {
-    const session = this.#session
-    await this.#backend.register(entity)
-    this.#entities.set(entity, session)
+    while (this.#entities.has(entity)) {
+      const session = this.#session
+      await this.#backend.register(entity)
+      if (!this.#entities.has(entity)) await this.#backend.unregister(entity)
+      else this.#entities.set(entity, session)
+      if (session === this.#session) return
+    }
   }
 }

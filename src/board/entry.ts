@@ -23,6 +23,8 @@ export interface Entry {
   trashing: boolean
   /** Posted by this process while a gap was open: a listing that lacks it may be older than the post. */
   newerThanGap: boolean
+  /** What was said of it when it could not be read: said once, however often it is read again. */
+  fault: string | undefined
   /** Counts changes of the posting: content that was asked for before the newest change is not believed. */
   changes: number
   ended: 'COMPLETE' | 'TRASHED' | undefined
@@ -46,6 +48,7 @@ export function newEntry(id: string | undefined): Entry {
     chosen: false,
     trashing: false,
     newerThanGap: false,
+    fault: undefined,
     changes: 0,
     ended: undefined,
     place: undefined,

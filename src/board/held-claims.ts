@@ -1,14 +1,26 @@
 /**
  * The claims that one board object holds: taken from the queue through the backend's transaction, settled, or lost.
  */
-import { ClaimLost, NotConnected, NotFound, NotOwner, OutcomeUnknown, Unclaimable } from '../core/errors.ts'
+import {
+  ClaimLost,
+  JobboardError,
+  NotConnected,
+  NotFound,
+  NotOwner,
+  OutcomeUnknown,
+  Unclaimable,
+} from '../core/errors.ts'
+import { sleep } from '../core/time.ts'
 import { beginAttempt, isSuspect, limitReached } from './attempts.ts'
 import type { Backend, Choice, Granted, Result, SessionEvent, Settlement, Stored } from './backend.ts'
 import { Claim } from './claim.ts'
-import type { Entry, Place } from './entry.ts'
+import { type Entry, type Place, stateOf } from './entry.ts'
 import { Job } from './job.ts'
 import type { Happening, LiveView } from './live-view.ts'
 import type { Posting } from './posting.ts'
+
+/** How long a job rests, in milliseconds, whose claim a server refused because of its own troubles. */
+const PAUSE = 500
 
 export class HeldClaims {
   readonly #backend: Backend
@@ -16,6 +28,8 @@ export class HeldClaims {
   readonly #who: string
   readonly #failed: (error: Error) => void
   readonly #claims = new Map<Entry, Claim>()
+  /** Chosen, and the answer is not there yet. */
+  readonly #trying = new Set<Place>()
   #session: SessionEvent | undefined
 
   constructor(options: { backend: Backend; view: LiveView; who: string; failed: (error: Error) => void }) {
@@ -83,6 +97,7 @@ export class HeldClaims {
   }
 
   #suspectHeld(): boolean {
+    for (const { stored } of this.#trying) if (isSuspect(stored.posting)) return true
     for (const { stored } of this.#claims.keys()) {
       // The newest attempt is the one under way: what makes a suspect is how those before it ended.
       if (stored && isSuspect({ ...stored.posting, attempts: stored.posting.attempts.slice(0, -1) })) return true
@@ -91,23 +106,32 @@ export class HeldClaims {
   }
 
   async #claimAll(places: readonly Place[]): Promise<Result<Claim>[]> {
+    for (const place of places) this.#trying.add(place)
     try {
-      return await Promise.all(places.map((place) => this.#claimOne(place)))
+      return await Promise.all(places.map((place) => this.#claimOne(place).catch(failed)))
     } finally {
+      for (const place of places) this.#trying.delete(place)
       this.#view.queue.release(places)
+      // Whoever found nothing because these were being tried looks again.
+      this.#view.changed.notify()
     }
   }
 
-  async #claimOne({ entry, stored }: Place): Promise<Result<Claim>> {
-    const limit = limitReached(stored.posting)
-    if (limit !== undefined) return this.#discard(stored, limit)
+  async #claimOne(place: Place): Promise<Result<Claim>> {
+    const limit = limitReached(place.stored.posting)
+    const result = await (limit === undefined ? this.#tryClaim(place) : this.#discard(place.stored, limit))
+    if ('value' in result || isNews(result.error)) return result
+    if (result.error instanceof JobboardError && result.error.retryable) await sleep(PAUSE)
+    else this.#hide(place.entry, result.error)
+    return result
+  }
+
+  async #tryClaim({ entry, stored }: Place): Promise<Result<Claim>> {
     const posting = beginAttempt(stored.posting, { who: this.#who, at: new Date() })
     const choice: Choice = { id: stored.id, who: this.#who, revision: stored.revision, posting }
     const [result] = await this.#backend.claim([choice])
-    if (!result) throw new NotConnected(`${this.#backend.uri} gave no answer`)
-    if ('value' in result) return { value: this.#granted(entry, stored.id, posting, result.value) }
-    if (!isNews(result.error)) this.#hide(entry, result.error)
-    return result
+    if (!result) return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
+    return 'error' in result ? result : { value: this.#granted(entry, stored.id, posting, result.value) }
   }
 
   /** Nobody here can claim it, and choosing it again at once would never end. */
@@ -124,7 +148,8 @@ export class HeldClaims {
     const claim = new Claim({ job: new Job(entry), id, who: this.#who, session, revision, fence, posting, settle })
     this.#claims.set(entry, claim)
     // The end of the session may have been told between the answer and this line.
-    if (this.#session?.session !== session || this.#session.state === 'lost')
+    const now = this.#session
+    if (now?.session !== session || now.state === 'lost' || now.state === 'closed')
       this.#lose(entry, claim, 'the session is over')
     return claim
   }
@@ -149,13 +174,22 @@ export class HeldClaims {
     if (entry.ended || entry.id === undefined) return new NotFound(`${job} has left the board`)
     if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
     const owner = await this.#backend.owner(entry.id)
-    return new Unclaimable(owner === undefined ? `${job} changed just now; try again` : `${job} is claimed by ${owner}`)
+    if (owner !== undefined) return new Unclaimable(`${job} is claimed by ${owner}`)
+    // Released since, or gone: what has happened is on its way to the view.
+    await this.#backend.barrier()
+    if (stateOf(entry) === 'COMPLETE' || stateOf(entry) === 'TRASHED') return new NotFound(`${job} has left the board`)
+    return new Unclaimable(`${job} changed just now; try again`)
   }
 
   #lose(entry: Entry, claim: Claim, why: string): void {
     this.#claims.delete(entry)
     claim.lose(new ClaimLost(`${claim.job}: ${why}; stop and write nothing, another may own it`))
   }
+}
+
+/** So that what becomes of one job takes no claim of another along. */
+function failed(thrown: unknown): { readonly error: Error } {
+  return { error: thrown instanceof Error ? thrown : new Error(String(thrown)) }
 }
 
 /** Answers that the view hears about, or that a connection's return changes: choosing again is right. */

@@ -7,7 +7,15 @@
  */
 import { hostname } from 'node:os'
 import { abortAfter, followSignals } from '../core/abort.ts'
-import { InvalidPosting, MissingDependencies, NotConnected, NotFound, Timeout } from '../core/errors.ts'
+import {
+  InvalidArgument,
+  InvalidPosting,
+  InvalidState,
+  MissingDependencies,
+  NotConnected,
+  NotFound,
+  Timeout,
+} from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { type Logger, silent } from '../core/log.ts'
@@ -18,6 +26,7 @@ import type { AbandonOptions, Claim, TrashOptions } from './claim.ts'
 import { compareClaimOrder } from './claim-order.ts'
 import { EntityRegistry } from './entity-registry.ts'
 import { type Entry, newEntry, type Place } from './entry.ts'
+import type { BoardEvents } from './events.ts'
 import { HeldClaims } from './held-claims.ts'
 import { Job } from './job.ts'
 import { type Happening, LiveView } from './live-view.ts'
@@ -29,23 +38,6 @@ export interface BoardOptions {
   /** Who claims: `host:pid` by default. Must not be empty. */
   readonly who?: string
   readonly log?: Logger
-}
-
-export interface JobEvent {
-  readonly job: Job
-  readonly owner?: string
-  readonly reason?: string
-}
-
-export interface BoardEvents {
-  posted: JobEvent
-  claimed: JobEvent
-  abandoned: JobEvent
-  consumed: JobEvent
-  trashed: JobEvent
-  state: { readonly state: SessionState; readonly reason?: Error }
-  /** Something failed in the background, or a listener threw. */
-  error: { readonly error: Error }
 }
 
 export interface JobsOptions {
@@ -76,6 +68,8 @@ export class JobBoard implements AsyncDisposable {
   readonly #events: Emitter<BoardEvents>
   readonly #claims: HeldClaims
   #session: SessionEvent | undefined
+  /** What failed while nobody could listen yet; the first listener for errors is told. */
+  #unheard: Error[] | undefined = []
 
   /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty */
   constructor(backend: Backend, options: BoardOptions = {}) {
@@ -119,7 +113,9 @@ export class JobBoard implements AsyncDisposable {
 
   /** Calls `listener` at each event, until the function returned is called. A listener that throws harms nobody. */
   on<E extends keyof BoardEvents>(event: E, listener: (event: BoardEvents[E]) => unknown): () => void {
-    return this.#events.on(event, listener)
+    const off = this.#events.on(event, listener)
+    if (event === 'error') queueMicrotask(() => this.#tellUnheard())
+    return off
   }
 
   /** @internal Resolves when the board is connected and the view is current. */
@@ -139,7 +135,7 @@ export class JobBoard implements AsyncDisposable {
     return this.#lifecycle.stop(async () => {
       await this.#backend.close()
       this.#claims.loseAll('the board was closed')
-      this.#view.changed.notify()
+      this.#view.giveUp(new InvalidState(`board ${this.uri} was closed`))
     })
   }
 
@@ -158,26 +154,27 @@ export class JobBoard implements AsyncDisposable {
    * @throws OutcomeUnknown: it may have been posted; post again with the same uuid if running twice does no harm
    * @example await board.post(greet, { name: 'Ada' }, { priority: 'HIGH' })
    */
-  post<I extends object, R extends object>(flow: Flow<I, R>, store: NoInfer<I>, options?: PostOptions): Promise<Job>
+  post<I extends object>(flow: Flow<I>, store: NoInfer<I>, options?: PostOptions): Promise<Job>
   post(flow: string, store: object, options?: PostOptions): Promise<Job>
   async post(flow: AnyFlow | string, store: object, options: PostOptions = {}): Promise<Job> {
     this.#lifecycle.assertRunning()
     const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
     const [result] = await this.#backend.post([posting])
     const posted = granted(result)
-    const { id, revision, order } = posted
+    const { id, trashed, revision, order } = posted
     if (id !== undefined) {
       const entry = this.#view.learn({ id, posting, revision, order, postedAt: new Date() })
       return new Job(entry)
     }
     const gone = newEntry(undefined)
     gone.stored = { id: '', posting, revision, order, postedAt: new Date() }
-    gone.ended = 'COMPLETE'
+    gone.ended = trashed ? 'TRASHED' : 'COMPLETE'
     return new Job(gone)
   }
 
   /** The jobs on the board as it stands now: higher priority first, then in posting order. */
   async *jobs(options: JobsOptions = {}): AsyncGenerator<Job, void, undefined> {
+    this.#lifecycle.assertRunning()
     const { onlyUnclaimed = false, ensureFresh = false, name, priority, size } = options
     if (ensureFresh) await this.#refresh()
     const places = [...this.#view.entries()].map(placeOf).filter((place) => place !== undefined)
@@ -193,6 +190,7 @@ export class JobBoard implements AsyncDisposable {
 
   /** Resolves when there is a job to claim. @throws Timeout */
   async wait(options: { timeout?: Duration; signal?: AbortSignal } = {}): Promise<void> {
+    this.#lifecycle.assertRunning()
     using stop = followSignals([this.#lifecycle.signal, options.signal])
     using _timer = abortAfter(
       stop,
@@ -204,6 +202,7 @@ export class JobBoard implements AsyncDisposable {
 
   /** The job with this uuid. @throws NotFound when it is not on the board (any more) */
   async find(uuid: string): Promise<Job> {
+    this.#lifecycle.assertRunning()
     if (!this.#view.byUuid(uuid)) await this.#refresh()
     const entry = this.#view.byUuid(uuid)
     if (entry) return new Job(entry)
@@ -214,12 +213,14 @@ export class JobBoard implements AsyncDisposable {
 
   /** Who holds the claim of the job; one round trip. */
   async findOwner(job: Job): Promise<string | undefined> {
+    this.#lifecycle.assertRunning()
     const { id, ended } = Job.entryOf(job)
     return id === undefined || ended ? undefined : this.#backend.owner(id)
   }
 
   /** What was trashed, oldest first, with who did it and why. */
   async *trashed(): AsyncGenerator<TrashedJob, void, undefined> {
+    this.#lifecycle.assertRunning()
     for (const entry of await this.#backend.trashed()) yield new TrashedJob(entry)
   }
 
@@ -233,9 +234,10 @@ export class JobBoard implements AsyncDisposable {
    */
   async claim(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
-    const { ended, content } = Job.entryOf(job)
+    const own = await this.#own(job)
+    const { ended, content } = Job.entryOf(own)
     if (!ended && content !== 'fresh') await this.#refresh()
-    return this.#claims.claim(job)
+    return this.#claims.claim(own)
   }
 
   /**
@@ -247,6 +249,7 @@ export class JobBoard implements AsyncDisposable {
    */
   async claimNext(options: ClaimNextOptions = {}): Promise<[Claim, ...Claim[]]> {
     const { max = 1, accept = () => true } = options
+    if (!(max >= 1)) throw new InvalidArgument(`claimNext: max is ${max}; it has to be 1 or more`)
     this.#lifecycle.assertRunning()
     using stop = followSignals([this.#lifecycle.signal, options.signal])
     while (true) {
@@ -279,33 +282,45 @@ export class JobBoard implements AsyncDisposable {
 
   /** Settles what this board claimed. @throws NotFound when nobody holds it, NotOwner when another does, as Claim.consume */
   async consume(job: Job): Promise<void> {
-    return (await this.#claims.find(job)).consume()
+    return (await this.#claimOf(job)).consume()
   }
 
   /** @throws as {@link consume} */
   async abandon(job: Job, options?: AbandonOptions): Promise<void> {
-    return (await this.#claims.find(job)).abandon(options)
+    return (await this.#claimOf(job)).abandon(options)
   }
 
   /** @throws as {@link consume} */
   async trash(job: Job, options?: TrashOptions): Promise<void> {
-    return (await this.#claims.find(job)).trash(options)
+    return (await this.#claimOf(job)).trash(options)
   }
 
   // --- Participants -----------------------------------------------------------------------------------------------
 
   /** Shows a participant on the board until it is disposed, also over a change of session. @throws Duplicate */
-  registerEntity(entity: Omit<Entity, 'instance'>): Promise<AsyncDisposable> {
+  async registerEntity(entity: Omit<Entity, 'instance'>): Promise<AsyncDisposable> {
     this.#lifecycle.assertRunning()
     return this.#entities.register(entity)
   }
 
   /** Who lives: conductors, say. One round trip and one for each. */
-  entities(kind: string): Promise<Entity[]> {
+  async entities(kind: string): Promise<Entity[]> {
+    this.#lifecycle.assertRunning()
     return this.#backend.entities(kind)
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
+
+  /** The same job in this view: it may have been seen through another board object. @throws NotFound */
+  async #own(job: Job): Promise<Job> {
+    const entry = Job.entryOf(job)
+    return entry.ended || this.#view.owns(entry) ? job : this.find(job.uuid)
+  }
+
+  async #claimOf(job: Job): Promise<Claim> {
+    this.#lifecycle.assertRunning()
+    return this.#claims.find(await this.#own(job))
+  }
 
   async #refresh(): Promise<void> {
     await this.#backend.barrier()
@@ -338,7 +353,14 @@ export class JobBoard implements AsyncDisposable {
 
   #failed(error: Error): void {
     this.#log.warn({ err: error }, 'jobboard: a fault in the background')
+    if (this.#unheard && this.#lifecycle.state === 'starting') this.#unheard.push(error)
     this.#events.emit('error', { error })
+  }
+
+  #tellUnheard(): void {
+    const unheard = this.#unheard ?? []
+    this.#unheard = undefined
+    for (const error of unheard) this.#events.emit('error', { error })
   }
 
   #listenerFailed(thrown: unknown, event: keyof BoardEvents): void {

@@ -11,6 +11,7 @@ import type { Priority } from './priority.ts'
 export class Job {
   readonly #entry: Entry
   readonly #posting: Posting
+  #details: Details | undefined
 
   /** @internal Boards make jobs. */
   constructor(entry: Entry) {
@@ -27,9 +28,13 @@ export class Job {
     return this.#posting.name
   }
 
-  /** The flow to run, its inputs, and whatever else was posted. May hold secrets: never print it whole. */
+  /**
+   * The flow to run, its inputs, and whatever else was posted; a copy, so that work which changes it changes nothing on the
+   * board. May hold secrets: never print it whole.
+   */
   get details(): Details {
-    return this.#posting.details
+    this.#details ??= structuredClone(this.#posting.details)
+    return this.#details
   }
 
   /** The logbook of the job. */

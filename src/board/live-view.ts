@@ -13,6 +13,7 @@
  * when the claim is released; content that was overtaken by a change is read again, never believed.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { deferred } from '../core/abort.ts'
 import { Condition } from '../core/condition.ts'
 import { NotConnected } from '../core/errors.ts'
 import { backoff, sleep } from '../core/time.ts'
@@ -29,8 +30,8 @@ export interface ViewListener {
 
 /** How many postings are asked for at once. */
 const READ_BATCH = 256
-/** How many jobs that ended before they were read are remembered, for an own post whose answer is on its way. */
-const ENDED_UNREAD = 1_000
+/** Of how many jobs that ended is remembered how, for an own post whose answer is on its way. */
+const ENDS_KEPT = 1_000
 
 export class LiveView {
   readonly queue = new ClaimQueue()
@@ -41,8 +42,9 @@ export class LiveView {
   readonly #signal: AbortSignal
   readonly #entries = new Map<string, Entry>()
   readonly #byUuid = new Map<string, Entry>()
+  readonly #postedTwice = new Set<string>()
   readonly #wanted = new Set<Entry>()
-  readonly #endedUnread = new Map<string, Entry>()
+  readonly #ends = new Map<string, 'COMPLETE' | 'TRASHED'>()
   #reading = false
   /** Changes that came since the last gap, while it is not closed yet. */
   #sinceGap: Change[] | undefined = []
@@ -71,6 +73,21 @@ export class LiveView {
 
   byUuid(uuid: string): Entry | undefined {
     return this.#byUuid.get(uuid)
+  }
+
+  /** Whether the entry is this view's, or that of another board object. */
+  owns(entry: Entry): boolean {
+    return entry.id !== undefined && this.#entries.get(entry.id) === entry
+  }
+
+  /** No end will be heard of any more: whoever waits for one is told, and so are those who come later. */
+  giveUp(reason: Error): void {
+    for (const entry of this.#entries.values()) {
+      entry.end ??= deferred()
+      entry.end.promise.catch(() => undefined)
+      entry.end.reject(reason)
+    }
+    this.changed.notify()
   }
 
   /** Resolves when the view is current and all content was read. */
@@ -102,14 +119,24 @@ export class LiveView {
     const entry = known ?? (this.current ? this.#endedBeforeAnswer(stored.id) : this.#add(stored.id))
     if (!known && !entry.ended) entry.newerThanGap = true
     if (entry.ended) entry.stored = stored
-    else this.#adoptContent(entry, stored)
+    else if (entry.changes === 0 && entry.content === 'unread') this.#adoptContent(entry, stored)
+    else this.#adoptOld(entry, stored)
     this.changed.notify()
     return entry
   }
 
+  /** The answer to a post took so long that the posting has changed since: it says what the job is, not how it stands. */
+  #adoptOld(entry: Entry, stored: Stored): void {
+    if (entry.stored) return
+    entry.stored = stored
+    entry.content = 'stale'
+    this.#index(stored.posting.uuid, entry)
+    this.#listener.happened('posted', entry)
+  }
+
   #endedBeforeAnswer(id: string): Entry {
-    const entry = this.#endedUnread.get(id) ?? newEntry(id)
-    entry.ended ??= 'COMPLETE'
+    const entry = newEntry(id)
+    entry.ended = this.#ends.get(id) ?? 'COMPLETE'
     return entry
   }
 
@@ -140,9 +167,10 @@ export class LiveView {
     this.#sinceGap = undefined
     const listed = new Set(listing.jobs)
     for (const [id, entry] of this.#entries) {
+      const newer = entry.newerThanGap
+      entry.newerThanGap = false
       if (listed.has(id)) continue
-      if (entry.newerThanGap) {
-        entry.newerThanGap = false
+      if (newer) {
         this.#want(entry)
         continue
       }
@@ -152,7 +180,7 @@ export class LiveView {
     for (const id of listing.jobs) {
       const entry = this.#entries.get(id) ?? this.#add(id)
       this.#claimed(entry, listing.claimed.has(id))
-      if (!entry.claimed || entry.content === 'unread') this.#outdate(entry)
+      this.#outdate(entry)
     }
     for (const change of missed) this.#apply(change)
     this.changed.notify()
@@ -199,19 +227,34 @@ export class LiveView {
   #end(entry: Entry, id: string): void {
     this.#entries.delete(id)
     const uuid = entry.stored?.posting.uuid
-    if (uuid !== undefined && this.#byUuid.get(uuid) === entry) this.#byUuid.delete(uuid)
+    if (uuid !== undefined && this.#byUuid.get(uuid) === entry) this.#unindex(uuid)
     this.#wanted.delete(entry)
     entry.ended = entry.trashing ? 'TRASHED' : 'COMPLETE'
-    if (!entry.stored) this.#rememberUnread(entry, id)
+    this.#rememberEnd(id, entry.ended)
     this.queue.update(entry)
     entry.end?.resolve(entry.ended)
     this.#listener.happened(entry.trashing ? 'trashed' : 'consumed', entry)
   }
 
-  #rememberUnread(entry: Entry, id: string): void {
-    this.#endedUnread.set(id, entry)
-    const [oldest] = this.#endedUnread.keys()
-    if (this.#endedUnread.size > ENDED_UNREAD && oldest !== undefined) this.#endedUnread.delete(oldest)
+  #index(uuid: string, entry: Entry): void {
+    const other = this.#byUuid.get(uuid)
+    if (other && other !== entry) this.#postedTwice.add(uuid)
+    else this.#byUuid.set(uuid, entry)
+  }
+
+  /** Of a uuid that was posted twice the other job is found from now on. */
+  #unindex(uuid: string): void {
+    this.#byUuid.delete(uuid)
+    if (!this.#postedTwice.delete(uuid)) return
+    for (const entry of this.#entries.values()) {
+      if (entry.stored?.posting.uuid === uuid) this.#index(uuid, entry)
+    }
+  }
+
+  #rememberEnd(id: string, end: 'COMPLETE' | 'TRASHED'): void {
+    this.#ends.set(id, end)
+    const [oldest] = this.#ends.keys()
+    if (this.#ends.size > ENDS_KEPT && oldest !== undefined) this.#ends.delete(oldest)
   }
 
   /** What was read is not so any more. While the job is claimed nobody needs it; the release asks for it. */
@@ -260,7 +303,8 @@ export class LiveView {
       if (entry.changes !== changes || !this.#wanted.delete(entry)) return
       const content = contents[index]
       if (content) this.#adoptContent(entry, content)
-      else if (!entry.ended && entry.id !== undefined) this.#end(entry, entry.id)
+      // While a gap is open, how it ended is what the listing says.
+      else if (this.current && !entry.ended && entry.id !== undefined) this.#end(entry, entry.id)
     })
     this.changed.notify()
   }
@@ -268,13 +312,15 @@ export class LiveView {
   #adoptContent(entry: Entry, content: Stored | Unreadable): void {
     this.#wanted.delete(entry)
     if ('error' in content) {
-      if (entry.content !== 'unreadable') this.#listener.failed(content.error)
+      if (entry.fault !== content.error.message) this.#listener.failed(content.error)
+      entry.fault = content.error.message
       entry.content = 'unreadable'
     } else {
       const first = entry.stored === undefined
       entry.stored = content
       entry.content = 'fresh'
-      this.#byUuid.set(content.posting.uuid, entry)
+      entry.fault = undefined
+      this.#index(content.posting.uuid, entry)
       if (first) this.#listener.happened('posted', entry)
     }
     this.queue.update(entry)

@@ -56,7 +56,11 @@ export interface PostOptions {
   readonly uuid?: string
 }
 
-/** @throws InvalidPosting naming the field that makes no sense */
+/**
+ * A copy of what is asked for: what the caller does to the store afterwards was not posted.
+ *
+ * @throws InvalidPosting naming the field that makes no sense; InvalidArgument when the details hold what is no plain data
+ */
 export function makePosting(request: PostOptions & { readonly details: Details; readonly name: string }): Posting {
   const { uuid = uuidv7(), name, details, book, maxAttempts = 3, size = 'medium' } = request
   const posting: Posting = {
@@ -71,7 +75,7 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     runs: 0,
     attempts: [],
   }
-  return checked(posting)
+  return checked(Object(decode(encode(posting, 'msgpack'), 'msgpack')))
 }
 
 /** @throws PayloadTooLarge, InvalidArgument when the details hold what is no plain data */
@@ -103,11 +107,12 @@ function raw(bytes: Uint8Array, encoding: Encoding): Record<string, unknown> {
 function checked(record: object): Posting {
   const value: Partial<Record<keyof Posting, unknown>> = record
   const format = value.format ?? POSTING_FORMAT
-  if (typeof format !== 'number' || format > POSTING_FORMAT) {
-    throw new InvalidPosting(`is of format ${String(format)}, this release reads up to ${POSTING_FORMAT}; upgrade it`)
+  if (!isCount(format)) throw new InvalidPosting('has a format that is no number')
+  if (format > POSTING_FORMAT) {
+    throw new InvalidPosting(`is of format ${format}, this release reads up to ${POSTING_FORMAT}; upgrade it`)
   }
   if (typeof value.uuid !== 'string' || !validUuid(value.uuid)) {
-    throw new InvalidPosting(`uuid ${JSON.stringify(value.uuid)} is no uuid`)
+    throw new InvalidPosting(typeof value.uuid === 'string' ? `uuid ${value.uuid} is no uuid` : 'has no uuid')
   }
   const what = `job ${value.uuid}: `
   const { name, details = {}, size = 'medium', runs = 0, maxAttempts = 3, book } = value

@@ -15,5 +15,6 @@ export function toPriority(value: unknown): Priority {
   if (value === undefined || value === null) return 'NORMAL'
   const found = PRIORITIES.find((priority) => typeof value === 'string' && priority === value.toUpperCase())
   if (found) return found
-  throw new InvalidPosting(`priority ${JSON.stringify(value)} is none of ${PRIORITIES.join(', ')}`)
+  const what = typeof value === 'string' ? `priority ${value}` : 'the priority'
+  throw new InvalidPosting(`${what} is none of ${PRIORITIES.join(', ')}`)
 }

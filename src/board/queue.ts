@@ -49,9 +49,10 @@ export class ClaimQueue {
         if (suspectHeld) continue
         suspectHeld = true
       }
-      place.entry.chosen = true
       taken.push(place)
     }
+    // Not before all were looked at: what `accept` throws must leave nothing chosen.
+    for (const { entry } of taken) entry.chosen = true
     return taken
   }
 

@@ -25,6 +25,11 @@ export class TrashedJob {
     return this.#entry.posting.details
   }
 
+  /** The logbook of the job. */
+  get book(): { readonly uuid: string; readonly name: string } {
+    return this.#entry.posting.book ?? { uuid: this.uuid, name: this.name }
+  }
+
   get attempts(): readonly Attempt[] {
     return this.#entry.posting.attempts
   }

@@ -90,6 +90,18 @@ export class IncompatibleVersion extends JobboardError {
   static override readonly code = 'JOBBOARD_INCOMPATIBLE_VERSION'
 }
 
+/** What this backend or driver truly cannot do; the message says what to use instead. */
+export class UnsupportedCapability extends JobboardError {
+  static override readonly code = 'JOBBOARD_UNSUPPORTED_CAPABILITY'
+  /** The name it has among the capabilities that are declared. */
+  readonly capability: string
+
+  constructor(message: string, options: ErrorOptions & { capability: string }) {
+    super(message, options)
+    this.capability = options.capability
+  }
+}
+
 // --- Jobs ---------------------------------------------------------------------------------------------------------
 
 /** Base of what goes wrong with one job. */

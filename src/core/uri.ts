@@ -38,9 +38,12 @@ export function assertParameters(uri: ResourceUri, known: readonly string[]): vo
   }
 }
 
-/** The URI with `***` where a password stands. */
+/**
+ * The URI with `***` where a password stands. Up to the last `@`, for a password may hold what a URI should have escaped:
+ * hiding too much of an odd path is better than showing half a password.
+ */
 export function redactUri(text: string): string {
-  return text.replace(/(\/\/[^/?#]*?:)[^/?#]*@/, '$1***@').replace(/([?&](?:password|auth|secret)=)[^&]*/gi, '$1***')
+  return text.replace(/(\/\/[^/?#:@]*:).*@/, '$1***@').replace(/([?&](?:password|auth|secret)=)[^&]*/gi, '$1***')
 }
 
 function decoded(path: string): string {

@@ -8,7 +8,7 @@ import type { ZooKeeper } from '../../src/zookeeper/index.ts'
 import type { BoardBackend, BoardPlace } from '../contract/board.ts'
 import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { connected, portOf } from '../zookeeper/clients.ts'
+import { connected } from '../zookeeper/clients.ts'
 
 export const memoryBoards: BoardBackend = { name: 'memory:', place: async () => memoryPlace() }
 export const zookeeperBoards: BoardBackend = { name: 'zookeeper:', place: () => zookeeperPlace() }
@@ -37,6 +37,7 @@ export interface ZooKeeperPlace extends BoardPlace {
   readonly witness: ZooKeeper
   /** Through a proxy, or with parameters. */
   openAt(hosts: string, options?: OpenBoardOptions & { parameters?: string }): Promise<JobBoard>
+  sessionOf(board: JobBoard): Promise<bigint>
   /** Names of what lies at the board's top: postings and locks. */
   jobNodes(): Promise<string[]>
   trashNodes(): Promise<string[]>
@@ -53,7 +54,8 @@ export async function zookeeperPlace(hosts: string = zookeeperHosts): Promise<Zo
     witness,
     openAt,
     open: (options) => openAt(hosts, options),
-    expire: async (board) => expireSession(portOf(hosts), await sessionOf(board, { witness, path })),
+    sessionOf: (board) => sessionOf(board, { witness, path }),
+    expire: async (board) => expireSession(hosts, await sessionOf(board, { witness, path })),
     putRaw: async (bytes) => {
       const made = await witness.create(`${path}/job`, bytes, { sequential: true })
       return made.path.slice(path.length + 1)

@@ -16,6 +16,19 @@ export function next<E extends keyof BoardEvents>(
   })
 }
 
+/** Resolves when the board has lost its session and has another. Before that its connection may break and come back. */
+export function rebirthOf(board: JobBoard): Promise<void> {
+  return new Promise((resolve) => {
+    let lost = false
+    const off = board.on('state', ({ state }) => {
+      lost ||= state === 'lost'
+      if (!lost || state !== 'connected') return
+      off()
+      resolve()
+    })
+  })
+}
+
 const KINDS = ['posted', 'claimed', 'abandoned', 'consumed', 'trashed'] as const
 
 /** Everything told about jobs from now on, as `kind name`. */
@@ -40,20 +53,4 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
     },
     (error: unknown) => error,
   )
-}
-
-/** Resolves when the callback has been called as often as given; what it returns is the callback. */
-export function afterCalls(count: number): { called: () => void; all: Promise<void> } {
-  let calls = 0
-  let finish: () => void = () => undefined
-  const all = new Promise<void>((resolve) => {
-    finish = resolve
-  })
-  return {
-    called: () => {
-      calls += 1
-      if (calls === count) finish()
-    },
-    all,
-  }
 }

@@ -25,15 +25,15 @@ export async function fillTo(board: JobBoard, range: { from: number; to: number 
   let largest = await board.post('flow', { text: 'x'.repeat(from) })
   while (to - from > 1) {
     const length = Math.floor((from + to) / 2)
-    try {
-      const larger = await board.post('flow', { text: 'x'.repeat(length) })
+    const larger = await board.post('flow', { text: 'x'.repeat(length) }).catch((error: unknown) => {
+      if (error instanceof PayloadTooLarge) return undefined
+      throw error
+    })
+    if (larger) {
       await (await board.claim(largest)).consume()
       largest = larger
       from = length
-    } catch (error) {
-      if (!(error instanceof PayloadTooLarge)) throw error
-      to = length
-    }
+    } else to = length
   }
   return largest
 }

@@ -1,34 +1,40 @@
 /** Ends a session behind its owner's back, at once and for certain: by a second connection that closes it. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { parseConnectString } from '../../src/zookeeper/connect-string.ts'
+import { type Endpoint, parseConnectString } from '../../src/zookeeper/connect-string.ts'
 import { FrameReader } from '../../src/zookeeper/frames.ts'
 import { JuteReader } from '../../src/zookeeper/jute.ts'
 import { readConnectResponse, readReplyHeader } from '../../src/zookeeper/records.ts'
 import { closeSession, connectFrame, numberFrame } from '../../src/zookeeper/requests.ts'
 
 const ATTEMPTS = 100
+/** Milliseconds for one server. */
+const PATIENCE = 2_000
 
 /** What the owner sees is an expiry: the connection breaks, and on the next one the server says that it is over. */
 export async function expireSession(hosts: string, id: bigint): Promise<void> {
   // The owner, whose connection breaks when the second one attaches, comes back at once and breaks that one in turn.
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) if (await closedBy(hosts, id)) return
+  const { endpoints } = parseConnectString(hosts)
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const server = endpoints[attempt % endpoints.length]
+    if (server && (await closedBy(server, id))) return
+  }
   throw new Error(`the session was not closed in ${ATTEMPTS} attempts`)
 }
 
 /** Whether the server says that the session is over, by whomever. */
-async function closedBy(hosts: string, session: bigint): Promise<boolean> {
-  const [server] = parseConnectString(hosts).endpoints
-  if (!server) throw new Error('there is no server')
+async function closedBy(server: Endpoint, session: bigint): Promise<boolean> {
   const { frame } = closeSession()
   numberFrame(frame, 1)
   const frames = new FrameReader(1_024)
-  const socket = connect(server)
+  const socket = connect({ ...server, timeout: PATIENCE })
   socket.on('data', (chunk: Buffer) => frames.add(chunk))
+  socket.on('timeout', () => socket.destroy())
   socket.on('error', () => undefined)
-  // Both at once, to leave the owner as little time as possible in between.
+  // Both at once, to leave the owner as little time as possible in between. The end of the connection is the server's to
+  // make: a follower that sees it before its leader has confirmed the session forgets the rest.
   const attach = connectFrame({ lastZxid: 0n, timeout: 10_000, session, password: passwordOf(session) })
-  socket.end(Buffer.concat([attach, frame]))
+  socket.write(Buffer.concat([attach, frame]))
   await once(socket, 'close')
   const attached = frames.next()
   if (!attached) return false

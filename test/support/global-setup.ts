@@ -1,5 +1,6 @@
-/** One ZooKeeper for all test files of a run. */
+/** One ZooKeeper for all test files of a run; and what is shipped, built from the sources as they are. */
 import type { TestProject } from 'vitest/node'
+import { ensureBuilt } from './build.ts'
 import { provide } from './install.ts'
 import { startZooKeeper, ZOOKEEPER } from './zookeeper.ts'
 
@@ -11,6 +12,7 @@ declare module 'vitest' {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  await ensureBuilt()
   if ((await provide(ZOOKEEPER)) === 'skip') {
     project.provide('zookeeperHosts', '')
     return async () => {

@@ -1,45 +1,58 @@
 /**
- * A server as a child process that cannot outlive us, however we end. A shell stands between: when its standard input
- * closes, because we closed it or because we were killed, it kills the server.
+ * A child process that cannot outlive us, however we end. A shell stands between: when its standard input closes,
+ * because we closed it or because we were killed, it kills the child.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createInterface } from 'node:readline'
+import { createInterface, type Interface } from 'node:readline'
 
+/** The child says its own number before it becomes what it is to be, so that this is always the first line. */
 const GUARD = `
-exec 3<&0
-"$@" </dev/null 3<&- >"$LOG_FILE" 2>&1 &
-server=$!
-echo $server
-{ read -r _ <&3; kill -KILL $server; } 2>/dev/null &
+exec 3<&0 4>&1
+if [ -n "$LOG_FILE" ]; then exec 4>"$LOG_FILE" 2>&4; fi
+sh -c 'echo $$; exec "$@" >&4 4>&-' child "$@" </dev/null 3<&- &
+child=$!
+exec >&- 4>&- 2>/dev/null
+{ read -r _ <&3; kill -KILL $child; } 2>/dev/null &
 reader=$!
-wait $server
+wait $child
+code=$?
 kill $reader
+exit $code
 `
 
 export interface GuardedProcess {
-  /** Of the server itself. */
+  /** Of the child itself. */
   readonly pid: number
   readonly running: boolean
-  /** Resolves when the server is gone. */
-  readonly ended: Promise<void>
-  /** No-op once the server is gone. */
+  /** Resolves when the child is gone, with its exit code (128 and the signal's number when it was killed). */
+  readonly ended: Promise<number>
+  /** What it prints; nothing when that goes to a file. */
+  readonly lines: Interface
+  /** No-op once the child is gone. */
   signal(name: NodeJS.Signals): void
 }
 
-export async function startGuarded(command: readonly string[], options: { logFile: string }): Promise<GuardedProcess> {
+/** @param options.logFile where what it prints goes; without it that is in `lines`, and its errors are ours */
+export async function startGuarded(
+  command: readonly string[],
+  options: { readonly logFile?: string } = {},
+): Promise<GuardedProcess> {
   const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', ...command], {
-    stdio: ['pipe', 'pipe', 'ignore'],
-    env: { ...process.env, LOG_FILE: options.logFile },
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, LOG_FILE: options.logFile ?? '' },
   })
   let running = true
-  const ended = whenEnded(guard).then(() => {
+  const ended = whenEnded(guard).then((code) => {
     running = false
+    return code
   })
-  const pid = await firstLine(guard)
+  const lines = createInterface(guard.stdout)
+  const [pid] = await once(lines, 'line')
   return {
     pid: Number(pid),
     ended,
+    lines,
     get running() {
       return running
     },
@@ -49,17 +62,10 @@ export async function startGuarded(command: readonly string[], options: { logFil
   }
 }
 
-async function firstLine(guard: ChildProcess): Promise<string> {
-  if (!guard.stdout) throw new Error('the guard has no standard output')
-  const lines = createInterface(guard.stdout)
-  const [line] = await once(lines, 'line')
-  lines.close()
-  return String(line)
-}
-
-async function whenEnded(guard: ChildProcess): Promise<void> {
+async function whenEnded(guard: ChildProcess): Promise<number> {
   guard.stdin?.on('error', () => undefined)
-  await once(guard, 'exit')
+  // Closed, not only ended: everything that was printed has been read.
+  const [code] = await once(guard, 'close')
   guard.stdin?.destroy()
-  guard.stdout?.destroy()
+  return Number(code)
 }

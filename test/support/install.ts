@@ -46,9 +46,14 @@ export function chooseWay(provision: Pick<Provision, 'name' | 'packages'>, facts
   )
 }
 
-/** Finds out what there is, installs what is missing if that is the way, and says which way it was. */
-export async function provide(provision: Provision): Promise<Way> {
-  const way = chooseWay(provision, await factsAbout(provision))
+/**
+ * Finds out what there is, installs what is missing if that is the way, and says which way it was.
+ *
+ * @param options.here a container will not do
+ */
+export async function provide(provision: Provision, options: { readonly here?: boolean } = {}): Promise<Way> {
+  const facts = await factsAbout(provision)
+  const way = chooseWay(provision, options.here ? { ...facts, engineAnswers: false } : facts)
   if (way === 'install') await install(provision)
   return way
 }

@@ -1,19 +1,25 @@
 /** A TCP proxy that stands between a client and its server and does what networks do. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { Lane, type Manner } from './proxy-lane.ts'
 
 /**
  * - `pass`: as if it were not there
  * - `blackhole`: connections stay open and nothing gets through, in neither direction; new ones are taken
  * - `refuse`: new connections are reset; those there are go on
+ * - `drop-requests`: nothing gets to the server, what the server says gets through
  * - `swallow-replies`: requests get through, answers do not: "it was done, and nobody knows"
  */
-export type ProxyMode = 'pass' | 'blackhole' | 'refuse' | 'swallow-replies'
+export type ProxyMode = 'pass' | 'blackhole' | 'refuse' | 'drop-requests' | 'swallow-replies'
 
-export interface Proxy extends AsyncDisposable {
+export type Side = 'client' | 'server'
+
+export interface TcpProxy extends AsyncDisposable {
   readonly hosts: string
   readonly port: number
   mode: ProxyMode
+  /** How what gets through arrives, in both directions; as it is by default. */
+  manner: Manner
   /** Connections that were taken so far. */
   readonly accepted: number
   /** Bytes that came from clients so far, whether they got through or not. */
@@ -22,14 +28,58 @@ export interface Proxy extends AsyncDisposable {
   nextRequest(): Promise<void>
   /** Breaks every connection with a reset. */
   resetAll(): void
+  /**
+   * Lets so many bytes from that side through, counted from now over all connections. The connection with the byte
+   * after them ends there, in the middle of a frame if need be; those to come are whole again.
+   *
+   * @returns resolves when the cut is made
+   */
+  cutAfter(bytes: number, options: { from: Side }): Promise<void>
+  /** Forgets a cut that was not made yet. */
+  stopCutting(): void
   close(): Promise<void>
 }
 
-export async function startProxy(target: { readonly port: number; readonly host?: string }): Promise<Proxy> {
+export interface ProxyOptions {
+  readonly port: number
+  readonly host?: string
+  /** Changes the first bytes of each connection. */
+  readonly rewrite?: (first: Buffer) => Buffer
+}
+
+const DROPPED: Readonly<Record<Side, readonly ProxyMode[]>> = {
+  client: ['blackhole', 'drop-requests'],
+  server: ['blackhole', 'swallow-replies'],
+}
+
+interface Cut {
+  readonly from: Side
+  left: number
+  readonly done: () => void
+}
+
+export async function startProxy(target: ProxyOptions): Promise<TcpProxy> {
   const pairs = new Set<readonly [Socket, Socket]>()
   const waiting = new Set<() => void>()
   const counts = { accepted: 0, received: 0 }
   let mode: ProxyMode = 'pass'
+  let manner: Manner = {}
+  let cut: Cut | undefined
+
+  /** Hands a chunk on, unless the connection is to be cut in it. */
+  const pass = (chunk: Buffer, from: Side, between: { sender: Socket; receiver: Socket; lane: Lane }) => {
+    if (DROPPED[from].includes(mode)) return
+    if (cut?.from !== from) return between.lane.push(chunk)
+    if (chunk.length <= cut.left) {
+      cut.left -= chunk.length
+      return between.lane.push(chunk)
+    }
+    // A reset would take what was let through with it; so the receiver is told in peace.
+    between.receiver.end(chunk.subarray(0, cut.left))
+    between.sender.resetAndDestroy()
+    cut.done()
+    cut = undefined
+  }
 
   const server = createServer((client) => {
     client.on('error', () => undefined)
@@ -42,23 +92,27 @@ export async function startProxy(target: { readonly port: number; readonly host?
     const pair = [client, upstream] as const
     pairs.add(pair)
     client.setNoDelay(true)
+    const lanes = { up: new Lane(upstream, () => manner), down: new Lane(client, () => manner) }
+    let rewrite = target.rewrite
     client.on('data', (chunk) => {
       counts.received += chunk.length
       for (const wake of waiting) wake()
       waiting.clear()
-      if (mode !== 'blackhole') upstream.write(chunk)
+      pass(rewrite?.(chunk) ?? chunk, 'client', { sender: client, receiver: upstream, lane: lanes.up })
+      rewrite = undefined
     })
     upstream.on('data', (chunk) => {
-      if (mode === 'pass' || mode === 'refuse') client.write(chunk)
+      pass(chunk, 'server', { sender: upstream, receiver: client, lane: lanes.down })
     })
     upstream.on('error', () => undefined)
+    // In a black hole not even the end of a connection gets through; one side goes on as if the other were there.
     client.on('close', () => {
-      pairs.delete(pair)
-      upstream.destroy()
+      if (mode !== 'blackhole' && !upstream.writableEnded) upstream.destroy()
+      if (upstream.destroyed) pairs.delete(pair)
     })
-    // In a black hole not even the end of a connection gets through.
     upstream.on('close', () => {
-      if (mode !== 'blackhole') client.destroy()
+      if (mode !== 'blackhole' && !client.writableEnded) client.destroy()
+      if (client.destroyed) pairs.delete(pair)
     })
   })
   server.listen(0, '127.0.0.1')
@@ -87,6 +141,12 @@ export async function startProxy(target: { readonly port: number; readonly host?
     set mode(next) {
       mode = next
     },
+    get manner() {
+      return manner
+    },
+    set manner(next) {
+      manner = next
+    },
     get accepted() {
       return counts.accepted
     },
@@ -95,6 +155,13 @@ export async function startProxy(target: { readonly port: number; readonly host?
     },
     nextRequest: () => new Promise((resolve) => waiting.add(resolve)),
     resetAll,
+    cutAfter: (bytes, { from }) =>
+      new Promise((resolve) => {
+        cut = { from, left: bytes, done: resolve }
+      }),
+    stopCutting: () => {
+      cut = undefined
+    },
     close,
     [Symbol.asyncDispose]: close,
   }

@@ -1,19 +1,15 @@
 /** The same server in a container, where an engine answers. */
 import { GenericContainer, getContainerRuntimeClient } from 'testcontainers'
-import { fourLetter, untilReady, type ZooKeeperServer } from './zookeeper.ts'
+import type { ZooKeeperServer } from './zookeeper.ts'
+import { configFile, fourLetter, type Settings, untilReady } from './zookeeper-program.ts'
 
 const IMAGE = 'zookeeper:3.9'
 
-export async function startContainer(
-  port: number,
-  settings: Readonly<Record<string, string | number | boolean>>,
-): Promise<ZooKeeperServer> {
-  const lines = Object.entries({ ...settings, dataDir: '/data', clientPort: 2181 }).map(
-    ([key, value]) => `${key}=${value}\n`,
-  )
+export async function startContainer(port: number, settings: Settings): Promise<ZooKeeperServer> {
+  const content = configFile({ ...settings, dataDir: '/data', clientPort: 2181 })
   const container = await new GenericContainer(IMAGE)
     .withExposedPorts({ container: 2181, host: port })
-    .withCopyContentToContainer([{ content: lines.join(''), target: '/conf/zoo.cfg' }])
+    .withCopyContentToContainer([{ content, target: '/conf/zoo.cfg' }])
     .start()
   const runtime = await getContainerRuntimeClient()
   const engine = runtime.container.getById(container.getId())

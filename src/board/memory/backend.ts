@@ -1,5 +1,5 @@
 /** The memory backend: a board inside one process, for tests, for trying things, and for work that may die with it. */
-import { ClaimLost, InvalidState } from '../../core/errors.ts'
+import { ClaimLost, InvalidPosting, InvalidState } from '../../core/errors.ts'
 import type {
   Backend,
   Choice,
@@ -53,8 +53,9 @@ export class MemoryBackend implements Backend {
     if (!open) return
     this.#open = undefined
     open.unsubscribe()
-    this.#space.endSession(open.session)
+    // The owner first: it has to know before anybody else can claim.
     open.sink.session({ state: 'closed', session: open.session })
+    this.#space.endSession(open.session)
   }
 
   /** Ends the session and begins another, as an expired one would on a server: what a test of take-overs needs. */
@@ -110,12 +111,13 @@ export class MemoryBackend implements Backend {
       const { bytes, revision, order, postedAt } = row
       const posting = attempt(() => decodePosting(bytes, 'msgpack'))
       return 'error' in posting
-        ? { id, error: posting.error }
+        ? { id, error: unreadable(id, posting.error) }
         : { id, revision, order, postedAt, posting: posting.value }
     })
   }
 
   async owner(id: string): Promise<string | undefined> {
+    this.#opened()
     return this.#space.owner(id)
   }
 
@@ -151,6 +153,10 @@ export class MemoryBackend implements Backend {
 /** Attempts and a failure join a posting later: only the post itself is limited. */
 function encoded(posting: Posting, options: { limit: number } = { limit: Number.POSITIVE_INFINITY }): Uint8Array {
   return encodePosting(posting, { encoding: 'msgpack', ...options })
+}
+
+function unreadable(id: string, cause: Error): InvalidPosting {
+  return new InvalidPosting(`${id} ${cause.message}; it is not claimed here, remove it`, { cause })
 }
 
 function attempt<T>(step: () => T): Result<T> {

@@ -121,7 +121,7 @@ export class MemorySpace {
   }
 
   register(entity: Entity, session: string): void {
-    const key = `${entity.kind}/${entity.name}`
+    const key = JSON.stringify([entity.kind, entity.name])
     const living = this.#entities.get(key)
     if (living && living.entity.instance !== entity.instance) {
       throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
@@ -130,7 +130,8 @@ export class MemorySpace {
   }
 
   unregister(entity: Entity): void {
-    this.#entities.delete(`${entity.kind}/${entity.name}`)
+    const key = JSON.stringify([entity.kind, entity.name])
+    if (this.#entities.get(key)?.entity.instance === entity.instance) this.#entities.delete(key)
   }
 
   entities(kind: string): Entity[] {

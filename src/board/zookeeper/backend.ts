@@ -4,7 +4,7 @@
  */
 import { ClaimLost, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
 import { type Logger, silent } from '../../core/log.ts'
-import type { Duration } from '../../core/time.ts'
+import { type Duration, milliseconds } from '../../core/time.ts'
 import {
   BadVersion,
   NodeExists,
@@ -72,11 +72,12 @@ export class ZooKeeperBackend implements Backend {
   #board: Opened | undefined
 
   constructor(options: ZooKeeperBackendOptions) {
-    const { uri, hosts, layout, sessionTimeout, log = silent } = options
+    const { uri, hosts, layout, sessionTimeout = '10s', log = silent } = options
     this.uri = uri
     this.#layout = layout
-    this.#zookeeper = new ZooKeeper({ hosts, log, ...(sessionTimeout === undefined ? {} : { sessionTimeout }) })
-    this.#committer = new Committer(this.#zookeeper, layout)
+    this.#zookeeper = new ZooKeeper({ hosts, log, sessionTimeout })
+    const patience = milliseconds(sessionTimeout, 'sessionTimeout')
+    this.#committer = new Committer(this.#zookeeper, layout, { patience })
   }
 
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
@@ -107,13 +108,22 @@ export class ZooKeeperBackend implements Backend {
           const id = created && 'path' in created ? { id: this.#layout.idOf(created.path) } : {}
           return { ...id, revision: 0, order: zxid }
         },
-        recovered: async (zxid) => {
-          const id = await asking('looking for a job just posted', () => this.#opened.reader.postedIn(zxid))
-          return { ...(id === undefined ? {} : { id }), revision: 0, order: zxid }
-        },
+        recovered: (zxid) => this.#postedIn(zxid, posting.uuid),
         refused: (error) => error,
       }),
     )
+  }
+
+  /** Where the answer to a post was lost: the job may have been claimed, done or trashed by others since. */
+  async #postedIn(zxid: bigint, uuid: string): Promise<Posted> {
+    const { reader } = this.#opened
+    return asking('looking for a job just posted', async () => {
+      const id = await reader.postedIn(zxid)
+      if (id !== undefined) return { id, revision: 0, order: zxid }
+      const trash = await reader.trashed()
+      const trashed = trash.some((entry) => !(entry instanceof Error) && entry.posting.uuid === uuid)
+      return { trashed, revision: 0, order: zxid }
+    })
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
@@ -140,8 +150,7 @@ export class ZooKeeperBackend implements Backend {
       const session = this.#sessionOf(settlement.session)
       if (session === undefined)
         throw new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`)
-      const refused = (cause: ZooKeeperError) =>
-        new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause })
+      const refused = (cause: ZooKeeperError) => notSettled(what, cause)
       return this.#committer.commit({ ...effect(what, this.#settleOps(settlement)), session, refused })
     })
   }
@@ -149,10 +158,10 @@ export class ZooKeeperBackend implements Backend {
   async discard(discarded: Discard): Promise<Result<void>> {
     const { id, revision, posting } = discarded
     const what = `removal of job ${posting.uuid} (${posting.name})`
-    const ops = transactions.discard(this.#layout, id, { revision, entry: this.#trashEntry(discarded) })
-    const committing = () =>
-      this.#committer.commit({ ...effect(what, ops), refused: (error) => notClaimed(what, error) })
-    return resultOf(committing)
+    return resultOf(() => {
+      const ops = transactions.discard(this.#layout, id, { revision, entry: this.#trashEntry(discarded) })
+      return this.#committer.commit({ ...effect(what, ops), refused: (error) => notClaimed(what, error) })
+    })
   }
 
   async list(): Promise<Listing> {
@@ -260,12 +269,18 @@ function notClaimed(what: string, cause: ZooKeeperError): Error {
   return raced ? new Unclaimable(`${what}: it was claimed or changed by another`, { cause }) : cause
 }
 
+/** Only the posting and the lock prove that a claim is gone; a server that says no for another reason leaves it as it is. */
+function notSettled(what: string, cause: ZooKeeperError): Error {
+  const gone = cause instanceof BadVersion || (cause instanceof NoNode && !cause.path?.includes('/.trash/'))
+  return gone ? new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause }) : cause
+}
+
 /** One result per element, whatever becomes of its neighbours. */
 function each<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
   return Promise.all(elements.map((element) => resultOf(() => step(element))))
 }
 
-async function resultOf<T>(step: () => Promise<T>): Promise<Result<T>> {
+async function resultOf<T>(step: () => T | Promise<T>): Promise<Result<T>> {
   try {
     return { value: await step() }
   } catch (error) {

@@ -23,7 +23,8 @@ export async function openBoardPath(zookeeper: ZooKeeper, layout: Layout): Promi
 
 async function makeBoard(zookeeper: ZooKeeper, layout: Layout): Promise<void> {
   const parent = layout.path.slice(0, layout.path.lastIndexOf('/'))
-  if (parent !== '') await zookeeper.mkdirp(parent)
+  // Also where nothing is above the board but a chroot: that may be missing too.
+  await zookeeper.mkdirp(parent === '' ? '/' : parent)
   try {
     await zookeeper.multi([
       op.create(layout.path, encodeBoardRecord(NEW_BOARD)),

@@ -14,6 +14,7 @@
  */
 import { v7 as uuidv7 } from 'uuid'
 import { ClaimLost, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
+import { monotonic } from '../../core/time.ts'
 import {
   BadVersion,
   NoNode,
@@ -54,17 +55,26 @@ interface Marker {
 export class Committer {
   readonly #zookeeper: ZooKeeper
   readonly #layout: Layout
+  readonly #patience: number
   #marker: Marker | undefined
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(zookeeper: ZooKeeper, layout: Layout) {
+  /** @param options.patience how long a transaction waits for a connection, in milliseconds */
+  constructor(zookeeper: ZooKeeper, layout: Layout, options: { patience: number }) {
     this.#zookeeper = zookeeper
     this.#layout = layout
+    this.#patience = options.patience
   }
 
-  /** @throws what `refused` says; NotConnected, OutcomeUnknown; ClaimLost when its session is over */
+  /**
+   * Waits for a connection no longer than a session lasts, counted from the call: those that stand in line while a server
+   * is away must not wait one after the other.
+   *
+   * @throws what `refused` says; NotConnected, OutcomeUnknown; ClaimLost when its session is over
+   */
   commit<T>(transaction: Transaction<T>): Promise<T> {
-    const turn = this.#last.then(() => this.#commit(transaction))
+    const until = monotonic() + this.#patience
+    const turn = this.#last.then(() => this.#commit(transaction, until))
     this.#last = turn.catch(() => undefined)
     return turn
   }
@@ -74,14 +84,29 @@ export class Committer {
     await this.#last
   }
 
-  async #commit<T>(transaction: Transaction<T>): Promise<T> {
+  async #commit<T>(transaction: Transaction<T>, until: number): Promise<T> {
     while (true) {
+      if (this.#zookeeper.state !== 'connected' && monotonic() > until) throw notConnected(transaction)
       const marker = await this.#markerFor(transaction)
       const answer = await this.#send(transaction, marker)
       if (answer === 'again') continue
       marker.version += 1
       const { session } = marker
-      return 'results' in answer ? transaction.done(answer, session) : transaction.recovered(answer.zxid, session)
+      if ('results' in answer) return transaction.done(answer, session)
+      return this.#recovered(transaction, answer.zxid, session)
+    }
+  }
+
+  /** That it was applied is certain by now: a connection that breaks meanwhile must not read as "nothing was done". */
+  async #recovered<T>(transaction: Transaction<T>, zxid: bigint, session: bigint): Promise<T> {
+    while (true) {
+      try {
+        return await transaction.recovered(zxid, session)
+      } catch (error) {
+        if (!(error instanceof NotConnected)) throw error
+        const over = this.#zookeeper.state === 'closed' || this.#zookeeper.session?.id !== session
+        if (over) throw outcomeUnknown(transaction, error)
+      }
     }
   }
 
@@ -136,10 +161,6 @@ export class Committer {
       try {
         this.#marker = await this.#newMarker(session)
       } catch (error) {
-        if (error instanceof NoNode) {
-          await this.#zookeeper.mkdirp(this.#layout.sessionsFolder)
-          continue
-        }
         // Broken while making it: an unknown one goes with the session and harms nobody.
         if (error instanceof ZooKeeperError && (error.outcome === 'unknown' || error instanceof SessionExpired))
           continue
@@ -152,7 +173,12 @@ export class Committer {
   async #newMarker(session: bigint | undefined): Promise<Marker | undefined> {
     const path = this.#layout.marker(uuidv7())
     const bound = session === undefined ? {} : { session }
-    const { stat } = await this.#zookeeper.create(path, null, { ephemeral: true, ...bound })
+    const create = () => this.#zookeeper.create(path, null, { ephemeral: true, ...bound })
+    const { stat } = await create().catch(async (error: unknown) => {
+      if (!(error instanceof NoNode)) throw error
+      await this.#zookeeper.mkdirp(this.#layout.sessionsFolder)
+      return create()
+    })
     return { session: stat.ephemeralOwner, path, version: 0 }
   }
 }
@@ -161,8 +187,9 @@ function sessionOver(transaction: { what: string }): ClaimLost {
   return new ClaimLost(`${transaction.what}: the session that claimed it is over; stop and write nothing`)
 }
 
-function notConnected(transaction: { what: string }, cause: ZooKeeperError): Error {
-  return new NotConnected(`${transaction.what}: nothing was done: ${cause.message}`, { cause })
+function notConnected(transaction: { what: string }, cause?: ZooKeeperError): Error {
+  const why = cause?.message ?? 'there is no connection'
+  return new NotConnected(`${transaction.what}: nothing was done: ${why}`, cause ? { cause } : {})
 }
 
 function outcomeUnknown(transaction: { what: string }, cause?: Error): OutcomeUnknown {

@@ -30,8 +30,12 @@ export class EntityNodes {
     }
   }
 
+  /** Only its own: when it was away, another may have taken the name. */
   async unregister(entity: Entity): Promise<void> {
-    await unlessGone(this.#zookeeper.delete(this.#layout.entity(entity.kind, entity.name)))
+    const path = this.#layout.entity(entity.kind, entity.name)
+    const there = await unlessGone(this.#zookeeper.getData(path))
+    if (decodeEntity(there?.data ?? null, this.#encoding)?.instance !== entity.instance) return
+    await unlessGone(this.#zookeeper.delete(path))
   }
 
   async list(kind: string): Promise<Entity[]> {

@@ -12,6 +12,9 @@ export function zooKeeperBackend(uri: ResourceUri, options: { log?: Logger }): B
   assertParameters(uri, ['sessionTimeout', 'chroot'])
   if (uri.authority === '')
     throw new InvalidArgument(`${uri.printable}: no hosts; write zookeeper://127.0.0.1:2181/path`)
+  // Before anything quotes the hosts: what stands there may be a password.
+  if (uri.authority.includes('@'))
+    throw new InvalidArgument(`${uri.printable}: no user and password can stand before the hosts; leave them out`)
   const path = uri.path === '' || uri.path === '/' ? DEFAULT_PATH : uri.path.replace(/\/$/, '')
   const sessionTimeout = uri.parameters.get('sessionTimeout')
   if (sessionTimeout !== undefined) milliseconds(sessionTimeout, 'sessionTimeout')

@@ -105,9 +105,12 @@ export function lockedJob(name: string): string | undefined {
   return isJob(job) ? job : undefined
 }
 
-/** Any text as the name of a znode, no two alike: what a path cannot hold is escaped, what is long is hashed. */
+/**
+ * Any text as the name of a znode, no two alike: what a path cannot hold is escaped; what is long, or has half a character
+ * that no escape stands for, is hashed.
+ */
 export function nodeName(text: string): string {
-  const escaped = encodeURIComponent(text.toWellFormed()).replace(/^\./, '%2E').replaceAll('~', '%7E')
+  const escaped = text.isWellFormed() ? encodeURIComponent(text).replace(/^\./, '%2E').replaceAll('~', '%7E') : ''
   if (escaped.length <= LONGEST_NAME && escaped !== '') return escaped
-  return `~${createHash('sha256').update(text).digest('hex')}`
+  return `~${createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex')}`
 }

@@ -52,15 +52,13 @@ export class BoardReader {
     return lock && (decodeLock(lock.data, this.#encoding) ?? 'an unknown owner')
   }
 
-  /** Unreadable entries come as the error that says so. */
+  /** In the order in which they were trashed; unreadable entries come as the error that says so. */
   async trashed(): Promise<(TrashedEntry | Error)[]> {
     const { names } = await this.#zookeeper.getChildren(this.#layout.trashFolder)
-    const ids = names.filter(isJob).sort()
-    const nodes = await Promise.all(ids.map((id) => unlessGone(this.#zookeeper.getData(this.#layout.trash(id)))))
-    return ids.flatMap((id, index) => {
-      const node = nodes[index]
-      return node ? this.#trashedEntry(id, node.data) : []
-    })
+    const nodes = await Promise.all(names.filter(isJob).map((id) => this.#trashNode(id)))
+    const there = nodes.filter((node) => node !== undefined)
+    there.sort((a, b) => (a.czxid < b.czxid ? -1 : a.czxid > b.czxid ? 1 : 0))
+    return there.map(({ id, data }) => this.#trashedEntry(id, data))
   }
 
   /** The posting that a transaction made: ids grow with transactions, so it is near the end. */
@@ -75,6 +73,11 @@ export class BoardReader {
       if (stats.some((stat) => stat !== undefined && stat.czxid < zxid)) return undefined
     }
     return undefined
+  }
+
+  async #trashNode(id: string): Promise<{ id: string; data: Uint8Array | null; czxid: bigint } | undefined> {
+    const node = await unlessGone(this.#zookeeper.getData(this.#layout.trash(id)))
+    return node && { id, data: node.data, czxid: node.stat.czxid }
   }
 
   #trashedEntry(id: string, data: Uint8Array | null): TrashedEntry | Error {

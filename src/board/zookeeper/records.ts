@@ -26,10 +26,11 @@ export function encodeBoardRecord(record: BoardRecord): Uint8Array {
 export function decodeBoardRecord(bytes: Uint8Array | null, path: string): BoardRecord {
   const record = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
   const { format, encoding } = record
-  if (typeof format !== 'number' || encoding !== 'msgpack') {
+  const newer = typeof format === 'number' && format > BOARD_FORMAT
+  if (typeof format !== 'number' || (encoding !== 'msgpack' && !newer)) {
     throw new IncompatibleVersion(`${path} is there and is no board of jobboard; choose a path that is free or a board`)
   }
-  if (format > BOARD_FORMAT) {
+  if (newer || encoding !== 'msgpack') {
     throw new IncompatibleVersion(
       `board ${path} is of format ${format}, this release knows ${BOARD_FORMAT}; upgrade it`,
     )
@@ -41,7 +42,7 @@ export function encodeLock(who: string, encoding: Encoding): Uint8Array {
   return encode({ owner: who }, encoding)
 }
 
-/** TaskFlow takes a lock without an owner for none, and so do we. */
+/** Undefined for a lock that does not say whose it is. It is a claim all the same: nobody else can make the znode. */
 export function decodeLock(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
   const { owner } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, encoding)) : {}
   return typeof owner === 'string' ? owner : undefined

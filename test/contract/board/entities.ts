@@ -1,7 +1,7 @@
 /** Participants are seen as long as they live. */
 import { expect, test } from 'vitest'
 import { Duplicate } from '../../../src/core/errors.ts'
-import { failureOf, next } from '../../board/events.ts'
+import { failureOf, rebirthOf } from '../../board/events.ts'
 import { refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -54,7 +54,7 @@ export function entitiesContract({ open, expire }: Place): void {
     await mortal.registerEntity(conductor('one'))
     await mortal.registerEntity(conductor('two'))
     for (let death = 0; death < 2; death++) {
-      const back = next(mortal, 'state', ({ state }) => state === 'connected')
+      const back = rebirthOf(mortal)
       await expire(mortal)
       await back
       await refresh(mortal)
@@ -73,7 +73,7 @@ export function entitiesContract({ open, expire }: Place): void {
     mortal.on('error', ({ error }) => errors.push(error))
     await gone[Symbol.asyncDispose]()
     await using _kept = await other.registerEntity(conductor('gone'))
-    const back = next(mortal, 'state', ({ state }) => state === 'connected')
+    const back = rebirthOf(mortal)
     await expire(mortal)
     await back
     await refresh(mortal)

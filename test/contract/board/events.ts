@@ -1,6 +1,6 @@
 /** What happens is told once, in order, on every board, and no listener harms another. */
 import { describe, expect, test } from 'vitest'
-import { historyOf, next } from '../../board/events.ts'
+import { historyOf, next, rebirthOf } from '../../board/events.ts'
 import { claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -104,7 +104,7 @@ export function eventsContract({ open, expire, putRaw }: Place): void {
       expect(claim.job.name).toBe('job')
       expect(others).toEqual([])
       await claim.consume()
-      const back = next(there, 'state', ({ state }) => state === 'connected')
+      const back = rebirthOf(there)
       await expire(there)
       await back
       await refresh(there)

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { Job, JobBoard } from '../../../src/board/index.ts'
 import { Unclaimable } from '../../../src/core/errors.ts'
-import { failureOf, lossOf, next } from '../../board/events.ts'
+import { failureOf, lossOf, rebirthOf } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -12,7 +12,7 @@ export function limitsContract({ open, expire }: Place): void {
     for (let death = 0; death < times; death++) {
       const claim = await claimed(board, job.name)
       const lost = lossOf(claim)
-      const back = next(board, 'state', ({ state }) => state === 'connected')
+      const back = rebirthOf(board)
       await expire(board)
       await Promise.all([lost, back])
       await refresh(board)
@@ -23,6 +23,7 @@ export function limitsContract({ open, expire }: Place): void {
     const board = await open()
     const job = await board.post('flow', {}, { maxAttempts: 1 })
     for (let run = 1; run <= 30; run++) await (await board.claim(job)).abandon({ reason: `run ${run}` })
+    await refresh(board)
     expect(job).toMatchObject({ state: 'UNCLAIMED', runs: 30 })
     expect(job.attempts).toHaveLength(20)
     expect(job.attempts.at(-1)?.reason).toBe('run 30')

@@ -136,6 +136,7 @@ export function settlingContract({ open }: Place): void {
         })
       }
       expect(await fail()).toBe('abandoned')
+      await refresh(board)
       expect(job).toMatchObject({ state: 'UNCLAIMED', attempts: [{ ended: 'failed', reason: 'Error: boom 1' }] })
       expect(await fail()).toBe('trashed')
       const [entry] = await all(board.trashed())

@@ -1,0 +1,50 @@
+/**
+ * Archives a folder: `npm run demo -- DIR`, or without DIR something that is there. See USAGE in `options.ts`.
+ *
+ * What to read first: `flow.ts`, what is done with a file; `archive.ts`, how jobs are posted and waited for.
+ */
+import { describeError, InvalidArgument } from 'jobboard'
+import { archive } from './archive.ts'
+import { Interrupt } from './interrupt.ts'
+import { assertFolder, readOptions, USAGE, UsageError } from './options.ts'
+import { assertEmpty } from './output.ts'
+import { printableText } from './printable.ts'
+import { report } from './report.ts'
+
+const WRONG_USAGE = 2
+const FAILED = 1
+
+async function main(args: readonly string[]): Promise<number> {
+  const options = readOptions(args)
+  if (options === 'help') {
+    console.log(USAGE)
+    return 0
+  }
+  await assertFolder(options.folder)
+  if (options.out !== undefined) await assertEmpty(options.out)
+  using interrupt = new Interrupt()
+  try {
+    const result = await archive(options, interrupt)
+    console.log(report(result))
+    if (result.ending === 'interrupted') return interrupt.exitCode
+    return result.ending === 'done' && result.summary.failures.length === 0 ? 0 : FAILED
+  } catch (error) {
+    if (!interrupt.signal.aborted) throw error
+    console.error('interrupted')
+    return interrupt.exitCode
+  }
+}
+
+/** One line that names the thing and says what to do; where it came from only for those who ask. */
+function complain(error: unknown, options: { verbose: boolean }): number {
+  if (options.verbose) console.error(error)
+  else if (error instanceof UsageError) console.error(error.message)
+  else console.error(printableText(describeError(error)))
+  return error instanceof UsageError || error instanceof InvalidArgument ? WRONG_USAGE : FAILED
+}
+
+// Whoever reads what we say may leave early, as `head` does; the work goes on.
+process.stdout.on('error', () => undefined)
+
+const args = process.argv.slice(2)
+process.exitCode = await main(args).catch((error: unknown) => complain(error, { verbose: args.includes('--verbose') }))

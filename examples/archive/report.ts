@@ -1,0 +1,59 @@
+/** What a run says at its end. */
+import { relative } from 'node:path'
+import type { Result } from './archive.ts'
+import { count, printableBytes, printableText } from './printable.ts'
+import { painter } from './progress.ts'
+import type { Summary } from './summary.ts'
+import type { Named } from './tally.ts'
+
+/** How many names are printed; all of them are in `summary.json`. */
+const MOST_NAMES = 20
+
+export function report({ ending, summary, output, persistence, left }: Result): string {
+  const paint = painter(process.stdout)
+  const { files, bytesIn, bytesOut, seconds, jobsPerSecond, failures, leftOut } = summary
+  const archived = `${count(files, 'file')}, ${printableBytes(bytesIn)} in, ${printableBytes(bytesOut)} out`
+  const alarm = failures.length > 0 ? 'red' : 'bold'
+  const lines = [
+    paint('bold', line('archived', `${archived}, ${seconds.toFixed(1)} s, ${jobsPerSecond} jobs per second`)),
+    paint(alarm, line('failed', String(failures.length))),
+    ...list(failures),
+  ]
+  if (leftOut.length > 0) lines.push(line('left out', String(leftOut.length)), ...list(leftOut))
+  if (ending !== 'done') lines.push(line('not done', notDone(summary)))
+  if (ending === 'alone') lines.push(paint('red', line('', 'because no conductor is left')))
+  if (left.jobs !== 0) lines.push(line('', whatIsLeft(left)))
+  lines.push(
+    line('archive', printableText(short(output.files))),
+    line('manifest', printableText(short(output.manifestFile))),
+    line('summary', printableText(short(output.summaryFile))),
+    line('logbooks', printableText(persistence)),
+  )
+  return lines.join('\n')
+}
+
+function notDone({ unfinished, allFound }: Summary): string {
+  return `${count(unfinished.length, 'file')}${allFound ? '' : ', and those that were not found yet'}`
+}
+
+function line(title: string, text: string): string {
+  return `${title.padEnd(10)}${text}`
+}
+
+function list(things: readonly Named[]): string[] {
+  const shown = things.slice(0, MOST_NAMES).map(({ name, reason }) => `  ${name || '.'}: ${reason}`)
+  const more = things.length - shown.length
+  return more > 0 ? [...shown, `  and ${more} more, see summary.json`] : shown
+}
+
+function whatIsLeft({ jobs, flow, board }: Result['left']): string {
+  const many =
+    jobs === undefined ? 'jobs of this run may be' : `${count(jobs, 'job')} of this run ${jobs === 1 ? 'is' : 'are'}`
+  return `${many} left on ${board}, as flow ${flow}`
+}
+
+/** As seen from here, where that is shorter. */
+function short(path: string): string {
+  const fromHere = relative(process.cwd(), path)
+  return fromHere.length < path.length ? fromHere : path
+}

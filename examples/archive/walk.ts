@@ -1,0 +1,63 @@
+/** Finds everything below a folder. Names are bytes here: a file's name need not be UTF-8. */
+import type { Dirent } from 'node:fs'
+import { readdir, realpath } from 'node:fs/promises'
+import { relative } from 'node:path'
+
+export interface Found {
+  /** Relative to the folder. */
+  readonly path: Buffer
+  /** A `folder` is one that cannot be listed. */
+  readonly kind: 'file' | 'folder' | LeftOut
+  /** Why it cannot be listed. */
+  readonly reason?: string
+}
+
+type LeftOut = 'link' | 'pipe' | 'socket' | 'device'
+
+const SLASH = Buffer.from('/')
+
+/**
+ * Yields the files of each folder in the order of their names, then what is in its folders. Links are not followed.
+ *
+ * @param options.except a folder that is left out without a word
+ */
+export async function* walk(folder: string, options: { except: string }): AsyncGenerator<Found, void, undefined> {
+  const root = await realpath(folder)
+  const except = Buffer.from(relative(root, await realpath(options.except)))
+  const folders: Buffer[] = [Buffer.alloc(0)]
+  for (let path = folders.pop(); path; path = folders.pop()) {
+    const entries = await list(root, path)
+    if ('reason' in entries) {
+      yield { path, kind: 'folder', reason: entries.reason }
+      continue
+    }
+    for (const entry of entries.filter((entry) => !entry.isDirectory())) {
+      yield { path: below(path, entry.name), kind: kindOf(entry) }
+    }
+    const deeper = entries.filter((entry) => entry.isDirectory()).map((entry) => below(path, entry.name))
+    folders.push(...deeper.filter((path) => !path.equals(except)).reverse())
+  }
+}
+
+type Entries = readonly Dirent<Buffer>[]
+
+async function list(root: string, path: Buffer): Promise<Entries | { readonly reason: string }> {
+  try {
+    const absolute = below(Buffer.from(root), path)
+    const entries = await readdir(absolute, { withFileTypes: true, encoding: 'buffer' })
+    return entries.sort((a, b) => Buffer.compare(a.name, b.name))
+  } catch (error) {
+    return { reason: error instanceof Error ? error.message.split(', ', 1).join() : String(error) }
+  }
+}
+
+function below(folder: Buffer, name: Buffer): Buffer {
+  return folder.length === 0 ? name : Buffer.concat([folder, SLASH, name])
+}
+
+function kindOf(entry: Dirent<Buffer>): 'file' | LeftOut {
+  if (entry.isFile()) return 'file'
+  if (entry.isSymbolicLink()) return 'link'
+  if (entry.isFIFO()) return 'pipe'
+  return entry.isSocket() ? 'socket' : 'device'
+}

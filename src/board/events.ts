@@ -1,0 +1,21 @@
+/**
+ * What a board tells. Every connected board hears of every change, whoever made it; of a job that came and went faster
+ * than a board could read it, that board says nothing.
+ */
+import type { SessionState } from './backend.ts'
+import type { Job } from './job.ts'
+
+export interface JobEvent {
+  readonly job: Job
+}
+
+export interface BoardEvents {
+  posted: JobEvent
+  claimed: JobEvent
+  abandoned: JobEvent
+  consumed: JobEvent
+  trashed: JobEvent
+  state: { readonly state: SessionState; readonly reason?: Error }
+  /** Something failed in the background, or a listener threw. */
+  error: { readonly error: Error }
+}

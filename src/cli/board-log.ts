@@ -1,0 +1,45 @@
+/**
+ * What a board says to its log, kept for the error message: while it is being opened nobody can listen to its events, and
+ * why a server could not be reached is known to nobody but the log.
+ */
+import { pino } from 'pino'
+import { InvalidPosting } from '../core/errors.ts'
+import { type Logger, silent } from '../core/log.ts'
+
+export class BoardLog {
+  /** For the board; passes everything on. */
+  readonly logger: Logger
+  /** What is on the board, or in its trash, and cannot be read. */
+  readonly unreadable: InvalidPosting[] = []
+  /** Why there was no connection, the last time one was tried. */
+  noConnection: string | undefined
+
+  constructor(target: Logger = silent) {
+    this.logger = pino({
+      level: 'debug',
+      hooks: {
+        logMethod: (args, _write, level) => {
+          this.#note(args)
+          target[nameOf(level)](...args)
+        },
+      },
+    })
+  }
+
+  #note([facts]: readonly unknown[]): void {
+    const { err, reason }: { err?: unknown; reason?: unknown } = Object(facts)
+    if (err instanceof InvalidPosting) this.unreadable.push(err)
+    if (typeof reason === 'string') this.noConnection = bare(reason)
+  }
+}
+
+/** Without the class of the error and its causes, which only say the same in other words. */
+function bare(reason: string): string {
+  return reason.replace(/^\w+: /, '').replace(/, because of .*/s, '')
+}
+
+function nameOf(level: number): 'error' | 'warn' | 'info' | 'debug' {
+  if (level >= 50) return 'error'
+  if (level >= 40) return 'warn'
+  return level >= 30 ? 'info' : 'debug'
+}

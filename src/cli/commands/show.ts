@@ -1,0 +1,113 @@
+/** `jobboard show`: one job, wherever it is. */
+import type { Command } from 'commander'
+import { validate } from 'uuid'
+import type { Job, JobBoard, TrashedJob } from '../../board/index.ts'
+import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import type { Persistence } from '../../persistence/index.ts'
+import type { Run } from '../action.ts'
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode } from '../exit-codes.ts'
+import { openLogbooks, openTheBoard } from '../opening.ts'
+import type { SharedOptions } from '../options.ts'
+import { printJson, printLines } from '../output.ts'
+import { reportLines } from '../render/report.ts'
+import {
+  type JobReport,
+  type JobView,
+  type LogbookView,
+  logbookView,
+  particulars,
+  type TrashView,
+  trashView,
+} from '../views.ts'
+import { viewOf } from './jobs.ts'
+
+export interface ShowCommandOptions extends SharedOptions {
+  readonly json?: boolean
+}
+
+export function defineShow(program: Command, run: Run): void {
+  program
+    .command('show')
+    .summary('show a job and its logbook')
+    .description(
+      'Shows a job on the board or in the trash: its state, owner and attempts, and of its store the names of the keys. ' +
+        'With --persistence also its logbook: the state of the flow and of each task. A job that is done has left the ' +
+        'board; its logbook is what there is of it.',
+    )
+    .argument('<uuid>', 'uuid of the job')
+    .option('--json', 'print a JSON object')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ jobboard show 0199c0de-0000-7000-8000-000000000001 --persistence directory:./logbooks',
+    )
+    .action(run((context, command: Command) => show(command.args[0] ?? '', command.optsWithGlobals(), context)))
+}
+
+export async function show(uuid: string, options: ShowCommandOptions, context: CliContext): Promise<ExitCode> {
+  if (!validate(uuid)) throw new InvalidArgument(`${uuid} is no uuid; jobboard jobs prints the uuid of each job`)
+  await using persistence = await openLogbooks(options, context)
+  await using opened = await openTheBoard(options, context)
+  const report = await reportOn(uuid, { board: opened.board, persistence })
+  if (options.json) await printJson(context, [{ uuid, ...report }])
+  else await printLines(context, reportLines(uuid, report, { width: context.stdout.columns, now: new Date() }))
+  return DONE
+}
+
+interface Places {
+  readonly board: JobBoard
+  readonly persistence: Persistence | undefined
+}
+
+/** @throws NotFound when it is in none of the places */
+async function reportOn(uuid: string, places: Places): Promise<JobReport> {
+  const { board, persistence } = places
+  const job = (await onBoard(uuid, board)) ?? (await inTrash(uuid, board))
+  const logbook = persistence ? await logbookOf(uuid, job?.book.uuid ?? uuid, persistence) : undefined
+  if (!job && !logbook) throw nowhere(uuid, places)
+  return {
+    ...(job ? { job: { ...(await shown(job, board)), ...particulars(job) } } : {}),
+    ...(logbook === undefined ? {} : { logbook }),
+  }
+}
+
+async function shown(job: Job | TrashedJob, board: JobBoard): Promise<JobView | TrashView> {
+  return 'state' in job ? viewOf(board, job) : trashView(job)
+}
+
+async function onBoard(uuid: string, board: JobBoard): Promise<Job | undefined> {
+  try {
+    return await board.find(uuid)
+  } catch (error) {
+    if (error instanceof NotFound) return undefined
+    throw error
+  }
+}
+
+/** The newest of that uuid. Reads the whole trash. */
+async function inTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
+  let found: TrashedJob | undefined
+  for await (const job of board.trashed()) if (job.uuid === uuid) found = job
+  return found
+}
+
+/** Null where the job has no logbook, or none with its flow in it. */
+async function logbookOf(uuid: string, bookUuid: string, persistence: Persistence): Promise<LogbookView | null> {
+  try {
+    const book = await persistence.getBook(bookUuid)
+    const flow = book.flows.find((candidate) => candidate.uuid === uuid)
+    return flow ? logbookView(book, flow) : null
+  } catch (error) {
+    if (error instanceof NotFound) return null
+    throw error
+  }
+}
+
+function nowhere(uuid: string, { board, persistence }: Places): NotFound {
+  const looked = `job ${uuid} is not on ${board.uri} and not in its trash`
+  return new NotFound(
+    persistence
+      ? `${looked}, and ${persistence.uri} has no logbook of it; check the uuid, --board and --persistence`
+      : `${looked}; if it is done, --persistence URI shows its logbook`,
+  )
+}

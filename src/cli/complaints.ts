@@ -1,0 +1,36 @@
+/** From whatever was thrown to one line on standard error and an exit code. */
+import { InvalidArgument, InvalidPosting, JobboardError, MissingDependencies } from '../core/errors.ts'
+import { describeError } from '../core/failure.ts'
+import type { CliContext } from './context.ts'
+import { type ExitCode, FAILED, WRONG_USAGE } from './exit-codes.ts'
+import { printable } from './render/text.ts'
+
+/** What whoever typed the command line can put right by typing another. */
+const USAGE = [InvalidArgument, MissingDependencies, InvalidPosting]
+
+/** Causes deeper than this are a loop. */
+const DEEPEST_CAUSE = 8
+
+/** Writes the line, and with `verbose` the stack traces below it; answers with the exit code. */
+export function complain(thrown: unknown, context: CliContext, options: { verbose?: boolean } = {}): ExitCode {
+  context.stderr.write(`jobboard: ${oneLine(thrown)}\n`)
+  if (options.verbose) context.stderr.write(traces(thrown))
+  return USAGE.some((meaning) => thrown instanceof meaning) ? WRONG_USAGE : FAILED
+}
+
+/** Our own messages name the thing and say what to do; of others the class and the cause help. */
+function oneLine(thrown: unknown): string {
+  const text = thrown instanceof JobboardError ? thrown.message : describeError(thrown)
+  return printable(text.replaceAll(/\s*\n\s*/g, ' ').trim())
+}
+
+function traces(thrown: unknown): string {
+  const lines: string[] = []
+  let at = thrown
+  for (let depth = 0; depth < DEEPEST_CAUSE && at instanceof Error; depth += 1) {
+    const [first = '', ...rest] = (at.stack ?? String(at)).split('\n')
+    lines.push(depth === 0 ? first : `caused by ${first}`, ...rest)
+    at = at.cause
+  }
+  return lines.map((line) => `${printable(line)}\n`).join('')
+}

@@ -1,0 +1,91 @@
+/** The flows of a module that the command line names: JavaScript, or TypeScript where tsx is at hand. */
+import { stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { extname, join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { InvalidArgument, JobboardError } from '../core/errors.ts'
+import { type AnyFlow, isFlow } from '../flow/index.ts'
+
+const TYPESCRIPT = ['.ts', '.mts', '.cts', '.tsx']
+
+/**
+ * Every flow that the module exports: by a name, as default, or in a list.
+ *
+ * @param module a path or a package, both seen from `cwd`
+ * @throws InvalidArgument when it is not there, has no flows, or is TypeScript without tsx
+ * @throws JobboardError when the module itself throws
+ */
+export async function loadFlows(module: string, options: { cwd: string }): Promise<AnyFlow[]> {
+  const file = await locate(module, options)
+  if (TYPESCRIPT.includes(extname(file))) await understandTypeScript(module, options)
+  const flows = flowsIn(await evaluate(module, file))
+  if (flows.length > 0) return flows
+  throw new InvalidArgument(
+    `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
+  )
+}
+
+/** The newest of that name, as conductors choose it: the last. @throws InvalidArgument naming those that are there */
+export function chooseFlow(name: string, flows: readonly AnyFlow[], module: string): AnyFlow {
+  const found = flows.findLast((flow) => flow.name === name)
+  if (found) return found
+  const names = [...new Set(flows.map((flow) => flow.name))].join(', ')
+  throw new InvalidArgument(`module ${module} has no flow ${JSON.stringify(name)}; it has ${names}`)
+}
+
+async function locate(module: string, { cwd }: { cwd: string }): Promise<string> {
+  const path = resolve(cwd, module)
+  const found = await stat(path).catch(() => undefined)
+  if (found?.isFile()) return path
+  if (found)
+    throw new InvalidArgument(`${module} is a folder; name the module in it, as in ${join(module, 'flows.js')}`)
+  try {
+    return requireFrom(cwd).resolve(module)
+  } catch (error) {
+    const { code } = error as { code?: unknown }
+    if (code === 'ERR_PACKAGE_PATH_NOT_EXPORTED') {
+      throw new InvalidArgument(`package ${module} does not say where it begins; name its file instead`, {
+        cause: error,
+      })
+    }
+    throw new InvalidArgument(`module ${module} is not there: no such file seen from ${cwd}, and no such package`, {
+      cause: error,
+    })
+  }
+}
+
+async function understandTypeScript(module: string, { cwd }: { cwd: string }): Promise<void> {
+  let tsx: string
+  try {
+    tsx = requireFrom(cwd).resolve('tsx')
+  } catch (cause) {
+    throw new InvalidArgument(
+      `module ${module} is TypeScript, and tsx is not installed in ${cwd}; run npm install tsx there, or name the JavaScript`,
+      { cause },
+    )
+  }
+  // As `node --import tsx` does it, for good: a flow may load more of its modules when it runs. What tsx offers to
+  // programs, tsx/esm/api, cannot be resolved from here: a require finds its CommonJS half, which does not work.
+  await import(pathToFileURL(tsx).href)
+}
+
+async function evaluate(module: string, file: string): Promise<object> {
+  try {
+    return await import(pathToFileURL(file).href)
+  } catch (cause) {
+    const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
+    throw new JobboardError(`module ${module} cannot be loaded: ${why}`, { cause })
+  }
+}
+
+/** What a CommonJS module exports is on its default. The same flow may be there twice, under a name and as default. */
+function flowsIn(exports: object): AnyFlow[] {
+  const values: unknown[] = Object.values(exports)
+  const { default: main }: { default?: unknown } = exports
+  if (typeof main === 'object' && main !== null && !isFlow(main)) values.push(...Object.values(main))
+  return [...new Set(values.flat().filter(isFlow))]
+}
+
+function requireFrom(cwd: string): NodeJS.Require {
+  return createRequire(join(cwd, 'noop.js'))
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env node
+/** The executable: the process goes in, its exit code comes out. Nothing else here touches the process. */
+import { complain } from './complaints.ts'
+import { processContext } from './context.ts'
+import { run } from './run.ts'
+
+const context = processContext()
+const argv = process.argv.slice(2)
+
+for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+  process.on(event, (error: unknown) => {
+    complain(error, context, { verbose: argv.includes('--verbose') })
+    process.exit(1)
+  })
+}
+
+const exitCode = await run(argv, context)
+await context.stderr.flush().catch(() => undefined)
+// A flow's module may leave timers and sockets behind; they must not keep the command alive.
+process.exit(exitCode)

@@ -1,0 +1,114 @@
+/** Opening what the URIs name, within a bounded time. Drivers are loaded here, when they are used. */
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { JobBoard } from '../board/index.ts'
+import { abortAfter, followSignals } from '../core/abort.ts'
+import { InvalidArgument, NotConnected, StorageFailure } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { sleep } from '../core/time.ts'
+import { parseUri } from '../core/uri.ts'
+import type { Persistence } from '../persistence/index.ts'
+import type { BoardLog } from './board-log.ts'
+import type { CliContext } from './context.ts'
+import { boardUri, DEFAULT_TIMEOUT, duration, persistenceUri, type SharedOptions } from './options.ts'
+
+/** Between two tries to open a board. */
+const PAUSE = 200
+
+export interface OpenedBoard extends AsyncDisposable {
+  readonly board: JobBoard
+  /** What is on the board, or in its trash, and cannot be read, as far as it was met. */
+  readonly unreadable: readonly Error[]
+}
+
+/**
+ * The board that `--board` or JOBBOARD_BOARD names, open.
+ *
+ * @throws InvalidArgument where there is none, or one that this process alone could see
+ * @throws NotConnected naming the servers when `--timeout` is over
+ */
+export async function openTheBoard(
+  options: SharedOptions,
+  context: CliContext,
+  settings: { log?: Logger; who?: string } = {},
+): Promise<OpenedBoard> {
+  const uri = boardUri(options, context)
+  const { scheme, printable } = parseUri(uri, 'board')
+  if (scheme === 'memory') {
+    throw new InvalidArgument(
+      `board ${printable} would be gone with this command; name one that is shared, such as zookeeper://127.0.0.1:2181/demo`,
+    )
+  }
+  const timeout = options.timeout ?? DEFAULT_TIMEOUT
+  const ms = duration(timeout, '--timeout')
+  const limit = { timeout: /^\d+$/.test(timeout) ? `${timeout}ms` : timeout, ms, uri: printable }
+  const [{ BoardLog }, { openBoard }] = await Promise.all([import('./board-log.ts'), import('../board/index.ts')])
+  const log = new BoardLog(settings.log)
+  const who = settings.who === undefined ? {} : { who: settings.who }
+  const board = await inTime((signal) => openBoard(uri, { log: log.logger, signal, ...who }), log, limit)
+  return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
+}
+
+/** A board gives up trying to connect by itself after its session's timeout, which may be sooner. */
+async function inTime(
+  open: (signal: AbortSignal) => Promise<JobBoard>,
+  log: BoardLog,
+  limit: { timeout: string; ms: number; uri: string },
+): Promise<JobBoard> {
+  const { timeout, ms, uri } = limit
+  using time = followSignals([])
+  using _timer = abortAfter(time, ms, () => {
+    const why = log.noConnection ?? 'no answer in this time'
+    return new NotConnected(`cannot open ${uri} within ${timeout}: ${why}; start a server there, or correct --board`)
+  })
+  while (true) {
+    try {
+      return await open(time.signal)
+    } catch (error) {
+      if (!(error instanceof NotConnected)) throw error
+    }
+    await sleep(PAUSE, time)
+  }
+}
+
+/**
+ * The logbooks that `--persistence` or JOBBOARD_PERSISTENCE names, for looking into them only; undefined where none are
+ * named.
+ *
+ * @throws StorageFailure when the folder is not there: a look must not make one
+ */
+export async function openLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence | undefined> {
+  const uri = persistenceUri(options, context)
+  if (uri === undefined) return undefined
+  const { scheme, path, printable } = parseUri(uri, 'persistence')
+  if (scheme === 'memory') {
+    throw new InvalidArgument(
+      `logbooks in ${printable} are those of another process; name some that are shared, as in directory:./logbooks`,
+    )
+  }
+  if (scheme === 'directory' && !(await isFolder(resolve(context.cwd, path)))) {
+    throw new StorageFailure(`there are no logbooks in ${printable}: no such folder; correct --persistence`)
+  }
+  return openPersistenceAt(uri)
+}
+
+/** @throws InvalidArgument where there are none named: a conductor must not forget what it did */
+export async function openConductorsLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence> {
+  const uri = persistenceUri(options, context)
+  if (uri !== undefined) return openPersistenceAt(uri)
+  throw new InvalidArgument(
+    'no logbooks were named: give --persistence URI or set JOBBOARD_PERSISTENCE, as in --persistence directory:./logbooks',
+  )
+}
+
+async function openPersistenceAt(uri: string): Promise<Persistence> {
+  const { openPersistence } = await import('../persistence/index.ts')
+  return openPersistence(uri)
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+}

@@ -1,0 +1,75 @@
+/** The command line as commander knows it. What a command does is loaded with its file; drivers only when it runs. */
+import { createRequire } from 'node:module'
+import { Command } from 'commander'
+import type { Run } from './action.ts'
+import { defineConductor } from './commands/conductor.ts'
+import { defineJobs } from './commands/jobs.ts'
+import { definePost } from './commands/post.ts'
+import { defineShow } from './commands/show.ts'
+import { defineTrashList } from './commands/trash-list.ts'
+import type { CliContext } from './context.ts'
+import type { ExitCode } from './exit-codes.ts'
+import { DEFAULT_TIMEOUT } from './options.ts'
+
+const AFTER = `
+Exit codes: 0 done, 1 failed, 2 wrong usage.
+
+Examples:
+  $ export JOBBOARD_BOARD=zookeeper://127.0.0.1:2181/demo JOBBOARD_PERSISTENCE=directory:./logbooks
+  $ jobboard conductor --flows ./flows.js
+  $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}'
+  $ jobboard jobs`
+
+/** Throws CommanderError for what it cannot understand, and where it has printed help or version. */
+export async function runProgram(argv: readonly string[], context: CliContext): Promise<ExitCode> {
+  let exitCode: ExitCode = 0
+  const run: Run =
+    (work) =>
+    async (...args) => {
+      const command = args.at(-1)
+      if (command instanceof Command) exitCode = await work(context, command)
+    }
+  await programOf(context, run).parseAsync([...argv], { from: 'user' })
+  return exitCode
+}
+
+function programOf(context: CliContext, run: Run): Command {
+  const program = new Command('jobboard')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.stdout.write(text),
+      writeErr: (text) => context.stderr.write(text),
+      // Errors are thrown, and complained of in one place.
+      outputError: () => undefined,
+      getOutHelpWidth: () => context.stdout.columns ?? HELP_WIDTH,
+      getErrHelpWidth: () => context.stderr.columns ?? HELP_WIDTH,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .description('Posts work and has it done by exactly one owner at a time.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .helpCommand('help [command]', 'print help for a command')
+    .option('--board <uri>', 'where the jobs are, zookeeper://host:port,host:port/path (or JOBBOARD_BOARD)')
+    .option('--persistence <uri>', 'where the logbooks are, directory:DIR (or JOBBOARD_PERSISTENCE)')
+    .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)
+    .option('--verbose', 'print the stack trace of an error, and its causes')
+    .addHelpText('after', AFTER)
+  definePost(program, run)
+  defineJobs(program, run)
+  defineShow(program, run)
+  defineConductor(program, run)
+  const trash = program.command('trash').summary('look into the trash').description('Looks into the trash.')
+  defineTrashList(trash.helpCommand(false), run)
+  return program
+}
+
+/** Where there is no terminal to ask. */
+const HELP_WIDTH = 80
+
+/** Of this package, from the sources as well as from what was built of them. */
+function version(): string {
+  const manifest: { version: string } = createRequire(import.meta.url)('../../package.json')
+  return manifest.version
+}

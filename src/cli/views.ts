@@ -1,0 +1,146 @@
+/**
+ * What the command line shows of things, as plain data: `--json` prints it as it is, tables are made from it. Of a store
+ * there are the names of its keys only, because its values are people's secrets.
+ */
+import type { Attempt, Job, Priority, Size, TrashedJob } from '../board/index.ts'
+import type { Failure } from '../core/failure.ts'
+import type { AtomState, FlowState, JobState } from '../core/states.ts'
+import type { AtomDetail, FlowDetail, LogBook } from '../persistence/index.ts'
+
+export interface WorkView {
+  /** The flow that runs it; a posting may name none. */
+  readonly flow?: string
+  readonly version?: string
+}
+
+export interface JobView extends WorkView {
+  readonly uuid: string
+  readonly name: string
+  readonly state: JobState
+  readonly owner?: string
+  readonly priority: Priority
+  readonly size: Size
+  readonly runs: number
+  readonly maxAttempts: number
+  readonly postedAt?: Date
+}
+
+export interface FailureView {
+  readonly name: string
+  readonly message: string
+  readonly code?: string
+  readonly causes?: readonly FailureView[]
+}
+
+export interface TrashView extends WorkView {
+  readonly uuid: string
+  readonly name: string
+  readonly state: 'TRASHED'
+  readonly by: string
+  readonly at: Date
+  readonly reason: string
+  readonly failure?: FailureView
+}
+
+export interface AtomView {
+  readonly name: string
+  readonly kind: AtomDetail['kind']
+  readonly state: AtomState
+  readonly updatedAt: Date
+  readonly failure?: FailureView
+  readonly revertFailure?: FailureView
+}
+
+export interface LogbookView {
+  readonly uuid: string
+  readonly name: string
+  readonly flow: string
+  readonly version: string
+  readonly state: FlowState
+  readonly run: number
+  readonly createdAt: Date
+  readonly updatedAt: Date
+  readonly atoms: readonly AtomView[]
+}
+
+/** One job with all that can be told about it. */
+export interface JobReport {
+  /** On the board, or in its trash; absent where it has left both. */
+  readonly job?: (JobView | TrashView) & {
+    readonly storeKeys: readonly string[]
+    readonly attempts: readonly Attempt[]
+  }
+  /** Null where no run has begun yet; absent where nobody said where logbooks are. */
+  readonly logbook?: LogbookView | null
+}
+
+export function jobView(job: Job, owner: string | undefined): JobView {
+  const { uuid, name, state, priority, size, runs, maxAttempts, postedAt } = job
+  return {
+    uuid,
+    name,
+    state,
+    ...(owner === undefined ? {} : { owner }),
+    ...workView(job),
+    priority,
+    size,
+    runs,
+    maxAttempts,
+    ...(postedAt ? { postedAt } : {}),
+  }
+}
+
+export function trashView(job: TrashedJob): TrashView {
+  const { uuid, name, who, at, reason, failure } = job
+  return {
+    uuid,
+    name,
+    state: 'TRASHED',
+    ...workView(job),
+    by: who,
+    at,
+    reason,
+    ...(failure ? { failure: failureView(failure) } : {}),
+  }
+}
+
+/** What only one's own report of a job shows, not a list. */
+export function particulars(job: Job | TrashedJob): { storeKeys: string[]; attempts: readonly Attempt[] } {
+  return { storeKeys: Object.keys(job.details.store ?? {}), attempts: job.attempts }
+}
+
+export function logbookView(book: LogBook, flow: FlowDetail): LogbookView {
+  const { name, version, state, run, createdAt, updatedAt } = flow
+  const atoms = flow.atoms.map(atomView)
+  return { uuid: book.uuid, name: book.name, flow: name, version, state, run, createdAt, updatedAt, atoms }
+}
+
+function atomView({ name, kind, state, updatedAt, failure, revertFailure }: AtomDetail): AtomView {
+  return {
+    name,
+    kind,
+    state,
+    updatedAt,
+    ...(failure ? { failure: failureView(failure) } : {}),
+    ...(revertFailure ? { revertFailure: failureView(revertFailure) } : {}),
+  }
+}
+
+/** Anybody may have written a posting: what is no text is not shown as one. */
+function workView({ details }: Job | TrashedJob): WorkView {
+  const { flow, version }: { flow?: unknown; version?: unknown } = details
+  return {
+    ...(typeof flow === 'string' ? { flow } : {}),
+    ...(typeof version === 'string' ? { version } : {}),
+  }
+}
+
+/** Without the stack, which is long and about our insides. */
+function failureView({ name, message, code, causes }: Failure): FailureView {
+  return {
+    name,
+    message,
+    ...(code === undefined ? {} : { code }),
+    ...(causes ? { causes: causes.map(failureView) } : {}),
+  }
+}

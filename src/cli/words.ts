@@ -1,0 +1,6 @@
+/** Words that options take. Spelt out here, because `--help` must not have to load the board. */
+import type { Priority, Size } from '../board/index.ts'
+
+export const PRIORITY_WORDS = ['VERY_HIGH', 'HIGH', 'NORMAL', 'LOW', 'VERY_LOW'] as const satisfies readonly Priority[]
+export const SIZE_WORDS = ['small', 'medium', 'large'] as const satisfies readonly Size[]
+export const LEVEL_WORDS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const

@@ -1,0 +1,319 @@
+/** What becomes of an operation when the connection breaks in the middle of it: found out, exactly. */
+import { describe, expect, test } from 'vitest'
+import type { BoardEvents, Claim, Job, JobBoard } from '../../src/board/index.ts'
+import { ClaimLost, NotConnected, NotFound, OutcomeUnknown } from '../../src/core/errors.ts'
+import { expireSession } from '../support/expire-session.ts'
+import { zookeeperHosts } from '../support/namespace.ts'
+import { startProxy, type TcpProxy } from '../support/proxy.ts'
+import { portOf } from '../zookeeper/clients.ts'
+import { type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
+import { failureOf, historyOf, lossOf, next, rebirthOf } from './events.ts'
+import { all, namesOn, refresh } from './jobs.ts'
+
+/** A board behind a proxy, and one that sees the server directly. */
+class Scene implements AsyncDisposable {
+  readonly place: ZooKeeperPlace
+  readonly proxy: TcpProxy
+  readonly board: JobBoard
+  readonly other: JobBoard
+
+  constructor(parts: { place: ZooKeeperPlace; proxy: TcpProxy; board: JobBoard; other: JobBoard }) {
+    this.place = parts.place
+    this.proxy = parts.proxy
+    this.board = parts.board
+    this.other = parts.other
+  }
+
+  static async set(): Promise<Scene> {
+    const place = await zookeeperPlace()
+    const proxy = await startProxy({ port: portOf(zookeeperHosts) })
+    const [board, other] = await Promise.all([
+      place.openAt(proxy.hosts, { who: 'board', parameters: '?sessionTimeout=30s' }),
+      place.open({ who: 'other' }),
+    ])
+    // The first transaction of a session makes its marker: that is not what these tests are about.
+    const first = await board.post('flow', {}, { name: 'first' })
+    await (await board.claim(first)).consume()
+    await refresh(other)
+    return new Scene({ place, proxy, board, other })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.board.close(), this.other.close()])
+    await this.proxy.close()
+    await this.place[Symbol.asyncDispose]()
+  }
+}
+
+type Kind = 'posted' | 'claimed' | 'consumed' | 'abandoned' | 'trashed'
+
+/** One operation, made ready so that it is one request; and what has to be so when it was done, once. */
+interface Case {
+  readonly name: string
+  readonly kind: Kind & keyof BoardEvents
+  ready(scene: Scene): Promise<() => Promise<unknown>>
+  check(scene: Scene, result: unknown): Promise<void>
+}
+
+async function claimOn(board: JobBoard): Promise<Claim> {
+  return board.claim(await board.post('flow', {}, { name: 'job' }))
+}
+
+const CASES: readonly Case[] = [
+  {
+    name: 'post',
+    kind: 'posted',
+    ready:
+      async ({ board }) =>
+      () =>
+        board.post('flow', { n: 1 }, { name: 'job' }),
+    check: async ({ board, place }, result) => {
+      const job = result as Job
+      expect(await place.jobNodes()).toHaveLength(1)
+      expect(job).toMatchObject({ name: 'job', state: 'UNCLAIMED' })
+      expect((await board.find(job.uuid)).uuid).toBe(job.uuid)
+      const claim = await board.claim(job)
+      expect(claim.run).toBe(1)
+      await claim.consume()
+      expect(job.state).toBe('COMPLETE')
+    },
+  },
+  {
+    name: 'claim',
+    kind: 'claimed',
+    ready: async ({ board }) => {
+      const job = await board.post('flow', {}, { name: 'job' })
+      return () => board.claim(job)
+    },
+    check: async ({ board, other, place }, result) => {
+      const claim = result as Claim
+      expect(claim).toMatchObject({ who: 'board', run: 1 })
+      expect(claim.lost.aborted).toBe(false)
+      const [id] = await place.jobNodes()
+      expect((await place.witness.exists(`${place.path}/${id}.lock`))?.czxid).toBe(claim.fence)
+      expect(await other.findOwner(await other.find(claim.job.uuid))).toBe('board')
+      await claim.consume()
+      expect(await namesOn(board)).toEqual([])
+    },
+  },
+  {
+    name: 'consume',
+    kind: 'consumed',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.consume()
+    },
+    check: async ({ board, place }) => {
+      expect(await namesOn(board)).toEqual([])
+      expect(await place.jobNodes()).toEqual([])
+      expect(await place.trashNodes()).toEqual([])
+    },
+  },
+  {
+    name: 'abandon',
+    kind: 'abandoned',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.abandon({ failed: true, reason: 'tried' })
+    },
+    check: async ({ board, place }) => {
+      expect(await namesOn(board, { onlyUnclaimed: true })).toEqual(['job'])
+      expect(await place.jobNodes()).toHaveLength(1)
+      const [claim] = await board.claimNext()
+      expect(claim.run).toBe(2)
+      expect(claim.job.attempts).toMatchObject([{ ended: 'failed', reason: 'tried' }, { who: 'board' }])
+      await claim.consume()
+    },
+  },
+  {
+    name: 'trash',
+    kind: 'trashed',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.trash({ reason: 'why' })
+    },
+    check: async ({ board, place }) => {
+      expect(await namesOn(board)).toEqual([])
+      expect(await place.jobNodes()).toEqual([])
+      const entries = await all(board.trashed())
+      expect(entries.map(({ reason }) => reason)).toEqual(['why'])
+    },
+  },
+]
+
+/** Starts the operation, whose answer gets lost, and resolves when the server has done it. */
+async function doneUnheard(scene: Scene, { kind, ready }: Case): Promise<Promise<unknown>[]> {
+  const act = await ready(scene)
+  await refresh(scene.other)
+  const told = next(scene.other, kind)
+  scene.proxy.mode = 'swallow-replies'
+  const acting = act()
+  acting.catch(() => undefined)
+  await told
+  return [acting]
+}
+
+/** Resolves on a connection that holds: one that was cut may not know it yet. */
+async function steady(board: JobBoard): Promise<void> {
+  while (true) {
+    const failure = await refresh(board).catch((error: unknown) => error)
+    if (failure === undefined) return
+    expect(failure).toBeInstanceOf(NotConnected)
+  }
+}
+
+const CUTS = [1, 2, 3, 4, 5, 6, 7, 8]
+
+describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
+  describe.each(CASES)('in $name', (operation) => {
+    test('after it was done: the result is what it would have been, and nothing is done twice', async () => {
+      await using scene = await Scene.set()
+      const history = historyOf(scene.other)
+      const [acting] = await doneUnheard(scene, operation)
+      scene.proxy.mode = 'pass'
+      scene.proxy.resetAll()
+      await operation.check(scene, await acting)
+      await refresh(scene.other)
+      expect(history.filter((told) => told === 'posted job').length).toBeLessThanOrEqual(1)
+      expect(await scene.place.jobNodes()).toEqual([])
+      expect(scene.other.jobCount).toBe(0)
+    })
+
+    test('before it arrived: it is done after all, once', async () => {
+      await using scene = await Scene.set()
+      const act = await operation.ready(scene)
+      scene.proxy.mode = 'blackhole'
+      const sent = scene.proxy.nextRequest()
+      const acting = act()
+      await sent
+      scene.proxy.mode = 'pass'
+      scene.proxy.resetAll()
+      await operation.check(scene, await acting)
+      expect(await scene.place.jobNodes()).toEqual([])
+    })
+
+    test('while there is no connection: it is done when there is one', async () => {
+      await using scene = await Scene.set()
+      const act = await operation.ready(scene)
+      const suspended = next(scene.board, 'state', ({ state }) => state === 'disconnected')
+      scene.proxy.mode = 'refuse'
+      scene.proxy.resetAll()
+      await suspended
+      const acting = act()
+      scene.proxy.mode = 'pass'
+      await operation.check(scene, await acting)
+    })
+
+    test.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
+      await using scene = await Scene.set()
+      const [acting] = await doneUnheard(scene, operation)
+      let over = false
+      const cutting = async () => {
+        for (let request = 0; request < cut; request++) await scene.proxy.nextRequest()
+        if (!over) scene.proxy.resetAll()
+      }
+      scene.proxy.mode = 'pass'
+      scene.proxy.resetAll()
+      void cutting()
+      const result = await acting
+      over = true
+      await steady(scene.board)
+      await operation.check(scene, result)
+      expect(await scene.place.jobNodes()).toEqual([])
+    })
+
+    test('and whose session ends before it can be found out: nobody knows, and it is said', async () => {
+      await using scene = await Scene.set()
+      const { board, other, place, proxy } = scene
+      const session = await place.sessionOf(board)
+      const [acting] = await doneUnheard(scene, operation)
+      const reborn = rebirthOf(board)
+      proxy.mode = 'refuse'
+      proxy.resetAll()
+      await expireSession(zookeeperHosts, session)
+      proxy.mode = 'pass'
+      const failure = await failureOf(Promise.resolve(acting))
+      expect(failure).toBeInstanceOf(OutcomeUnknown)
+      expect(String(failure)).toContain('(job)')
+      await reborn
+      // Whatever became of it, nothing is doubled, nothing is stuck, and both boards see the same.
+      const names = await namesOn(board, { onlyUnclaimed: true })
+      expect(names).toEqual(operation.kind === 'consumed' || operation.kind === 'trashed' ? [] : ['job'])
+      expect(await namesOn(other, { onlyUnclaimed: true })).toEqual(names)
+      for (const _ of names) await (await board.claimNext())[0].consume()
+      expect(await place.jobNodes()).toEqual([])
+    })
+  })
+
+  test('a job that was done by others before the answer to its post was found out is known to be done', async () => {
+    for (const settle of ['consume', 'trash'] as const) {
+      await using scene = await Scene.set()
+      const { board, other, proxy } = scene
+      proxy.mode = 'swallow-replies'
+      const posting = board.post('flow', {}, { name: 'job' })
+      const [claim] = await other.claimNext()
+      await claim[settle]()
+      proxy.mode = 'pass'
+      proxy.resetAll()
+      const job = await posting
+      expect(job.uuid).toBe(claim.job.uuid)
+      expect(await job.wait()).toBe(settle === 'consume' ? 'COMPLETE' : 'TRASHED')
+      expect(await failureOf(board.claim(job))).toBeInstanceOf(NotFound)
+    }
+  })
+
+  test('a job that changed before the answer to its post was found out is claimed as it is now', async () => {
+    await using scene = await Scene.set()
+    const { board, other, proxy } = scene
+    proxy.mode = 'swallow-replies'
+    const posting = board.post('flow', {}, { name: 'job' })
+    for (let run = 1; run <= 3; run++) await (await other.claimNext())[0].abandon({ reason: `run ${run}` })
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    const job = await posting
+    const [claim] = await board.claimNext()
+    expect(claim.run).toBe(4)
+    expect(job.attempts).toHaveLength(4)
+    await claim.consume()
+  })
+
+  test("a claim of another, while one's own was on its way, is a claim that was refused", async () => {
+    await using scene = await Scene.set()
+    const { board, other, proxy } = scene
+    const job = await board.post('flow', {}, { name: 'job' })
+    const seen = await other.find(job.uuid)
+    proxy.mode = 'blackhole'
+    const sent = proxy.nextRequest()
+    const acting = failureOf(board.claim(job))
+    await sent
+    const claim = await other.claim(seen)
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    expect(await acting).toMatchObject({ code: 'JOBBOARD_UNCLAIMABLE', message: expect.stringContaining('other') })
+    await claim.consume()
+  })
+
+  test('a settle that was never sent when the session ended is a claim lost, and changes nothing', async () => {
+    for (const settle of ['consume', 'abandon', 'trash'] as const) {
+      await using scene = await Scene.set()
+      const { board, other, place, proxy } = scene
+      const claim = await claimOn(board)
+      const session = await place.sessionOf(board)
+      const [lost, reborn] = [lossOf(claim), rebirthOf(board)]
+      const suspended = next(board, 'state', ({ state }) => state === 'disconnected')
+      proxy.mode = 'refuse'
+      proxy.resetAll()
+      await suspended
+      expect(claim.lost.aborted).toBe(false)
+      const settling = failureOf(claim[settle]())
+      await expireSession(zookeeperHosts, session)
+      proxy.mode = 'pass'
+      expect(await settling).toBeInstanceOf(ClaimLost)
+      expect(await lost).toBeInstanceOf(ClaimLost)
+      await reborn
+      const [taken] = await other.claimNext()
+      expect(taken.run).toBe(2)
+      expect(await all(other.trashed())).toEqual([])
+    }
+  })
+})

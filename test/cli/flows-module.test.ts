@@ -1,0 +1,131 @@
+/** Where flows come from: JavaScript and TypeScript, paths and packages, and what is said when there are none. */
+import { cp, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { openBoard } from '../../src/index.ts'
+import { ROOT } from '../support/build.ts'
+import { FLOWS, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+
+afterAll(killLeftOvers)
+
+const TYPED = `
+import { input, linear, task } from 'jobboard'
+import { words } from './words.ts'
+
+interface Inputs { readonly name: string }
+const greet = task('greet', { requires: ['name'], execute: async ({ name }: Inputs): Promise<string> => words + name })
+export const hello = linear('hello', input<Inputs>(), greet)
+`
+const WORDS = `export const words: string = 'Hello, '\n`
+
+const STORE = ['--store', '{"name":"Ada"}']
+
+describe('JavaScript', () => {
+  const commonJs = FLOWS.replace(/import (.*) from 'jobboard'/, "const $1 = require('jobboard')")
+    .replace('export const hello =', 'exports.hello =')
+    .replace('export default', 'exports.others =')
+  const modules: readonly (readonly [what: string, module: string, file: string, content: string])[] = [
+    ['a path', 'flows.mjs', 'flows.mjs', FLOWS],
+    ['a path with a dot', './sub/flows.mjs', 'sub/flows.mjs', FLOWS],
+    ['CommonJS', 'flows.cjs', 'flows.cjs', commonJs],
+    ['a name that is no URL', 'my #1 flows?.mjs', 'my #1 flows?.mjs', FLOWS],
+    ['a package', 'our-flows', 'node_modules/our-flows/index.mjs', FLOWS],
+  ]
+  test.each(modules)('%s', async (_, module, file, content) => {
+    await using place = await workplace()
+    await place.write(file, content)
+    await place.write('node_modules/our-flows/package.json', '{"name":"our-flows","exports":"./index.mjs"}')
+    expect(await place.jobboard(['post', 'hello', '--flows', module, ...STORE])).toMatchObject({
+      exitCode: 0,
+      stderr: '',
+    })
+    expect(await place.jobboard(['post', 'refused', '--flows', module])).toMatchObject({ exitCode: 0, stderr: '' })
+  })
+
+  test('flows and errors of another copy of the library', async () => {
+    await using place = await workplace()
+    const copy = join(place.cwd, 'app/node_modules/jobboard')
+    await cp(join(ROOT, 'dist'), join(copy, 'dist'), { recursive: true })
+    await cp(join(ROOT, 'package.json'), join(copy, 'package.json'))
+    for (const name of ['msgpackr', 'pino', 'uuid']) {
+      await symlink(join(ROOT, 'node_modules', name), join(place.cwd, 'app/node_modules', name))
+    }
+    await place.write('app/flows.mjs', FLOWS)
+    await runs(place, 'app/flows.mjs', 'refused', 'TRASHED')
+  })
+})
+
+describe('TypeScript', () => {
+  test.each([
+    ['in a package of modules', '{"type":"module"}'],
+    ['without a word about modules', '{}'],
+  ])('%s', async (_, manifest) => {
+    await using place = await workplace({ tsx: true })
+    await place.write('package.json', manifest)
+    await place.write('flows.ts', TYPED)
+    await place.write('words.ts', WORDS)
+    expect((await place.jobboard(['post', 'hello', '--flows', './flows.ts'])).stderr).toBe(
+      'jobboard: flow hello requires name: add it to --store\n',
+    )
+    await runs(place, 'flows.ts', 'hello', 'COMPLETE')
+  })
+
+  test('tsx is missing', async () => {
+    await using place = await workplace()
+    await place.write('flows.ts', TYPED)
+    expect(await place.jobboard(['conductor', '--flows', 'flows.ts'])).toEqual({
+      exitCode: 2,
+      stdout: '',
+      stderr: `jobboard: module flows.ts is TypeScript, and tsx is not installed in ${place.cwd}; run npm install tsx there, or name the JavaScript\n`,
+    })
+  })
+})
+
+describe('no flows', () => {
+  const cases: readonly (readonly [module: string, content: string, exitCode: number, says: string])[] = [
+    [
+      'empty.mjs',
+      'export const hello = { name: "hello" }',
+      2,
+      'module empty.mjs has no flows; export what linear() makes',
+    ],
+    ['missing.mjs', '', 2, 'module missing.mjs is not there: no such file seen from '],
+    ['no-such-package', '', 2, 'module no-such-package is not there: no such file seen from '],
+    ['folder', '', 2, 'folder is a folder; name the module in it, as in folder/flows.js'],
+    ['broken.mjs', 'export const = 1', 1, 'module broken.mjs cannot be loaded: SyntaxError: '],
+    ['throws.mjs', 'throw new Error("no\\npaper")', 1, 'module throws.mjs cannot be loaded: Error: no paper'],
+    ['imports.mjs', 'import "./gone.mjs"', 1, 'module imports.mjs cannot be loaded: Error: Cannot find module '],
+    [
+      'rejects.mjs',
+      'Promise.reject(new TypeError("late")); await new Promise(() => setInterval(() => {}, 1e6))',
+      1,
+      'TypeError: late',
+    ],
+  ]
+  test.each(cases)('%s', async (module, content, exitCode, says) => {
+    await using place = await workplace()
+    if (content) await place.write(module, content)
+    await place.write('folder/file', '')
+    const outcome = await place.jobboard(['conductor', '--flows', module])
+    expect(outcome).toMatchObject({ exitCode, stdout: '' })
+    expect(outcome.stderr).toMatch(/^jobboard: [^\n]+\n$/)
+    expect(outcome.stderr).toContain(says)
+  })
+})
+
+test('a module that leaves a timer behind does not keep a command alive', async () => {
+  await using place = await workplace()
+  await place.write('flows.mjs', `${FLOWS}\nsetInterval(() => undefined, 1_000)`)
+  expect((await place.jobboard(['post', 'hello', '--flows', 'flows.mjs', ...STORE])).exitCode).toBe(0)
+})
+
+async function runs(place: Workplace, module: string, flow: string, end: 'COMPLETE' | 'TRASHED'): Promise<void> {
+  const { stdout: uuid, stderr } = await place.jobboard(['post', flow, '--flows', module, ...STORE])
+  expect(stderr).toBe('')
+  await using board = await openBoard(place.board)
+  const job = await board.find(uuid.trim())
+  const conductor = place.start(['conductor', '--flows', module])
+  expect(await job.wait()).toBe(end)
+  conductor.process.kill('SIGTERM')
+  expect((await conductor.ended).exitCode).toBe(0)
+}

@@ -1,0 +1,69 @@
+/** What `--help` says is what the reference says, and it is said quickly because nothing more is loaded for it. */
+import { readFile } from 'node:fs/promises'
+import { dirname, join, relative, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ROOT } from '../support/build.ts'
+import { type Workplace, workplace } from './workplace.ts'
+
+const REFERENCE = join(ROOT, 'docs/reference/cli.md')
+const COMMANDS = ['post', 'jobs', 'show', 'conductor', 'trash list'] as const
+
+let place: Workplace
+
+beforeAll(async () => {
+  place = await workplace()
+})
+afterAll(async () => place[Symbol.asyncDispose]())
+
+describe('the reference has the help of', () => {
+  test.each(['', ...COMMANDS])('jobboard %s', async (command) => {
+    const { exitCode, stdout, stderr } = await place.bare([...words(command), '--help'])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toContain('\nExample')
+    const reference = await readFile(REFERENCE, 'utf8')
+    expect(reference).toContain(`\n\`\`\`text\n${stdout.trimEnd()}\n\`\`\`\n`)
+  })
+})
+
+test('the reference has no other commands', async () => {
+  const headings = [...(await readFile(REFERENCE, 'utf8')).matchAll(/^## `jobboard (.*)`$/gm)].map(([, name]) => name)
+  expect(headings).toEqual(COMMANDS)
+})
+
+test('lines of help fit 80 columns, but for examples', async () => {
+  for (const command of ['', ...COMMANDS]) {
+    const { stdout } = await place.bare([...words(command), '--help'])
+    const [text = ''] = stdout.split(/^Examples?:$/m)
+    expect(text.split('\n').filter((line) => line.length > 80)).toEqual([])
+  }
+})
+
+test('--version', async () => {
+  const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string }
+  expect(await place.bare(['--version'])).toEqual({ exitCode: 0, stdout: `${version}\n`, stderr: '' })
+})
+
+test('boards, logbooks, conductors and drivers are loaded when they are used', async () => {
+  const reached = await staticImports(join(ROOT, 'dist/cli/main.js'))
+  const folders = new Set([...reached.files].map((file) => relative(join(ROOT, 'dist'), dirname(file)).split('/')[0]))
+  expect([...folders].sort()).toEqual(['cli', 'core', 'flow'])
+  expect([...reached.packages].sort()).toEqual(['commander', 'uuid'])
+})
+
+function words(command: string): string[] {
+  return command === '' ? [] : command.split(' ')
+}
+
+/** What is loaded before the first line runs: types are gone from what was built. */
+async function staticImports(main: string): Promise<{ files: Set<string>; packages: Set<string> }> {
+  const files = new Set([main])
+  const packages = new Set<string>()
+  for (const file of files) {
+    const code = await readFile(file, 'utf8')
+    for (const [, name = ''] of code.matchAll(/^(?:import|export)\b(?:[^'"=(]*\bfrom)?\s*['"]([^'"]+)['"];$/gm)) {
+      if (name.startsWith('.')) files.add(resolve(dirname(file), name))
+      else if (!name.startsWith('node:')) packages.add(name)
+    }
+  }
+  return { files, packages }
+}

@@ -1,0 +1,123 @@
+/** The life of jobs from the command line, with the real program and a real ZooKeeper. */
+import { afterAll, expect, test } from 'vitest'
+import { openBoard } from '../../src/index.ts'
+import { FLOWS, jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+
+afterAll(killLeftOvers)
+
+test('post, jobs, conductor, show, trash list', async () => {
+  await using place = await workplace()
+  await place.write('flows.js', FLOWS)
+
+  const good = await posted(place, ['hello', '--flows', 'flows.js', '--store', '{"name":"Ada"}', '--priority', 'high'])
+  const bad = await posted(place, ['refused', '--name', 'to be\nrefused', '--max-attempts', '5', '--size', 'LARGE'])
+
+  const table = await place.jobboard(['jobs'])
+  expect(table).toMatchObject({ exitCode: 0, stderr: '' })
+  const [titles, first, second, ...rest] = table.stdout.trimEnd().split('\n')
+  expect(titles).toMatch(/^UUID +NAME +STATE +PRIORITY +RUNS +AGE +OWNER$/)
+  expect(first).toMatch(new RegExp(`^${good}  hello +UNCLAIMED  HIGH +0 +\\d+s +-$`))
+  expect(second).toMatch(new RegExp(`^${bad}  to be\\\\nrefused  UNCLAIMED  NORMAL +0 +\\d+s +-$`))
+  expect(rest).toEqual([])
+
+  const waiting = await place.jobboard(['show', good])
+  expect(waiting).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('no logbooks in directory:') })
+
+  await using board = await openBoard(place.board)
+  const ends = await Promise.all([good, bad].map((uuid) => board.find(uuid)))
+  const conductor = place.start(['conductor', '--flows', 'flows.js', '--name', 'worker-1', '--concurrency', '2'])
+  await conductor.says(`conductor worker-1 runs hello, refused from ${place.board}, logbooks in ${place.persistence}`)
+  expect(await Promise.all(ends.map((job) => job.wait()))).toEqual(['COMPLETE', 'TRASHED'])
+  conductor.process.kill('SIGTERM')
+  const stopped = await conductor.ended
+  expect(stopped.exitCode).toBe(0)
+  expect(stopped.stdout.trim().split('\n')).toHaveLength(1)
+  const logged = stopped.stderr
+    .trim()
+    .split('\n')
+    .map((line): { msg: string; job?: string } => JSON.parse(line))
+  expect(logged.map(({ msg }) => msg)).toEqual(expect.arrayContaining(['conductor started', 'conductor stopped']))
+  expect(
+    logged
+      .filter(({ msg }) => msg.startsWith('job '))
+      .map(({ job }) => job)
+      .sort(),
+  ).toEqual([good, bad].sort())
+
+  expect(await place.jobboard(['jobs'])).toEqual({ exitCode: 0, stdout: `no jobs on ${place.board}\n`, stderr: '' })
+
+  const done = await place.jobboard(['show', good])
+  expect(done).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(done.stdout).toContain(`job ${good} has left the board; this is what its logbook says`)
+  expect(done.stdout).toContain(`logbook ${good}  hello  SUCCESS\n  flow      hello 2.1\n  run       1\n`)
+  expect(done.stdout).toMatch(/^greet {2}SUCCESS {2}/m)
+  expect(done.stdout).toMatch(/^print {2}SUCCESS {2}/m)
+
+  const trashed = await place.jobboard(['show', bad])
+  expect(trashed.exitCode).toBe(0)
+  expect(trashed.stdout).toContain(`job ${bad}  to be\\nrefused  TRASHED\n`)
+  expect(trashed.stdout).toMatch(/^ {2}reason +NonRetryable: the paper.+is out$/m)
+  expect(trashed.stdout).toMatch(/^refuse +REVERTED .*NonRetryable: the paper/m)
+
+  const list = await place.jobboard(['trash', 'list'])
+  expect(list).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(list.stdout).toMatch(
+    new RegExp(`^UUID +NAME +AGE +BY +REASON\n${bad}  to be\\\\nrefused  \\d+s +worker-1  NonRetryable`),
+  )
+})
+
+test('a job that waits, and one that runs', async () => {
+  await using place = await workplace()
+  await place.write('flows.js', FLOWS)
+  const uuid = await posted(place, ['hello', '--store', '{"name":"Ada","secret":"hunter2"}'])
+  await using board = await openBoard(place.board, { who: 'somebody' })
+  const waiting = await place.bare(['show', uuid, '--board', place.board])
+  expect(waiting.stdout).toContain(`job ${uuid}  hello  UNCLAIMED\n  flow      hello\n  store     name, secret\n`)
+  expect(waiting.stdout).not.toContain('hunter2')
+
+  await using claim = await board.claim(await board.find(uuid))
+  const running = await place.bare(['--board', place.board, 'show', uuid])
+  expect(running.stdout).toContain(`job ${uuid}  hello  CLAIMED\n`)
+  expect(running.stdout).toContain('  owner     somebody\n')
+  expect(running.stdout).toMatch(/^\S+Z +somebody +running +-$/m)
+  expect((await place.jobboard(['jobs', '--unclaimed'])).stdout).toBe(`no jobs on ${place.board}\n`)
+
+  await claim.abandon({ failed: true, reason: 'no paper' })
+  const failed = await place.bare(['--board', place.board, 'show', uuid])
+  expect(failed.stdout).toMatch(/^\S+Z +somebody +failed +no paper$/m)
+})
+
+test('two signals stop a conductor whose task takes no end, and the job goes back', async () => {
+  await using place = await workplace()
+  await place.write(
+    'endless.js',
+    `import { input, linear, task } from 'jobboard'
+     const wait = task('wait', { execute: (_, ctx) => new Promise((_, reject) => {
+       console.log('running')
+       ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason))
+     }) })
+     export const endless = linear('endless', input(), wait)`,
+  )
+  await posted(place, ['endless'])
+  const conductor = place.start(['conductor', '--flows', './endless.js', '--drain-timeout', '1h'])
+  await conductor.says('running')
+  conductor.process.kill('SIGINT')
+  conductor.process.kill('SIGTERM')
+  expect((await conductor.ended).exitCode).toBe(0)
+  const [job] = jsonLines((await place.jobboard(['jobs', '--json'])).stdout)
+  expect(job).toMatchObject({ state: 'UNCLAIMED', runs: 1 })
+})
+
+test('the store can come on standard input', async () => {
+  await using place = await workplace()
+  await place.write('flows.js', FLOWS)
+  const args = ['post', 'hello', '--flows', 'flows.js', '--store', '-']
+  expect(await place.jobboard(args, { stdin: '{"name":"Ada"}' })).toMatchObject({ exitCode: 0, stderr: '' })
+})
+
+async function posted(place: Workplace, args: readonly string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await place.jobboard(['post', ...args])
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(stdout).toMatch(/^[0-9a-f-]{36}\n$/)
+  return stdout.trim()
+}

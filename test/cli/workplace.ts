@@ -1,0 +1,141 @@
+/** A folder of a user's own, with a board, logbooks, and the command line as it is shipped. */
+import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { ensureBuilt, MAIN, ROOT } from '../support/build.ts'
+import { namespace, zookeeperHosts } from '../support/namespace.ts'
+
+export interface Outcome {
+  /** Of a process that a signal ended, null. */
+  readonly exitCode: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>
+  readonly stdin?: string
+}
+
+export interface Workplace extends AsyncDisposable {
+  readonly cwd: string
+  /** Of the board in ZooKeeper. */
+  readonly path: string
+  readonly board: string
+  readonly persistence: string
+  write(name: string, content: string): Promise<void>
+  /** With the board and the logbooks in the environment. */
+  jobboard(args: readonly string[], options?: RunOptions): Promise<Outcome>
+  /** Without them. */
+  bare(args: readonly string[], options?: RunOptions): Promise<Outcome>
+  start(args: readonly string[]): Running
+}
+
+export interface Running {
+  readonly process: ChildProcessByStdio<Writable, Readable, Readable>
+  readonly ended: Promise<Outcome>
+  /** Resolves once standard output has it. @throws Error when the process ends first */
+  says(words: string): Promise<void>
+}
+
+const started = new Set<Running['process']>()
+
+/** @param options.tsx whether TypeScript can be had there */
+export async function workplace(options: { tsx?: boolean } = {}): Promise<Workplace> {
+  await ensureBuilt()
+  const cwd = await realpath(await mkdtemp(join(tmpdir(), 'jobboard-cli-')))
+  await link(cwd, { jobboard: ROOT, ...(options.tsx ? { tsx: join(ROOT, 'node_modules/tsx') } : {}) })
+  const path = namespace('cli')
+  const board = `zookeeper://${zookeeperHosts}${path}`
+  const persistence = `directory:${join(cwd, 'logbooks')}`
+  const named = { JOBBOARD_BOARD: board, JOBBOARD_PERSISTENCE: persistence }
+  const bare: Workplace['bare'] = (args, { env = {}, stdin = '' } = {}) => {
+    const running = launch(args, { cwd, env })
+    running.process.stdin.end(stdin)
+    return running.ended
+  }
+  return {
+    cwd,
+    path,
+    board,
+    persistence,
+    write: async (name, content) => {
+      await mkdir(dirname(join(cwd, name)), { recursive: true })
+      await writeFile(join(cwd, name), content)
+    },
+    bare,
+    jobboard: (args, given = {}) => bare(args, { ...given, env: { ...named, ...given.env } }),
+    start: (args) => launch(args, { cwd, env: named }),
+    [Symbol.asyncDispose]: () => rm(cwd, { recursive: true, force: true }),
+  }
+}
+
+/** Ends what a failed test left running. */
+export function killLeftOvers(): void {
+  for (const child of started) child.kill('SIGKILL')
+}
+
+/** Packages as `npm install` would have put them there. */
+async function link(cwd: string, packages: Readonly<Record<string, string>>): Promise<void> {
+  await mkdir(join(cwd, 'node_modules'))
+  for (const [name, target] of Object.entries(packages)) await symlink(target, join(cwd, 'node_modules', name))
+}
+
+function launch(
+  args: readonly string[],
+  { cwd, env }: { cwd: string; env: Readonly<Record<string, string>> },
+): Running {
+  const { PATH = '' } = process.env
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { PATH, ...env }, stdio: 'pipe' })
+  started.add(child)
+  // Whoever does not read its standard input closes it under our hands.
+  child.stdin.on('error', () => undefined)
+  const ended = outcomeOf(child).finally(() => started.delete(child))
+  return { process: child, ended, says: (words) => untilSaid(child, words, ended) }
+}
+
+async function outcomeOf(child: Running['process']): Promise<Outcome> {
+  const [stdout, stderr, [exitCode]] = await Promise.all([
+    text(child.stdout).catch(() => ''),
+    text(child.stderr),
+    once(child, 'close'),
+  ])
+  return { exitCode, stdout, stderr }
+}
+
+async function untilSaid(child: Running['process'], words: string, ended: Promise<Outcome>): Promise<void> {
+  let said = ''
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (chunk) => {
+      said += chunk
+      if (said.includes(words)) resolve()
+    })
+    ended.then(({ stderr }) => reject(new Error(`it ended without saying ${JSON.stringify(words)}: ${stderr}`)), reject)
+  })
+}
+
+/** What `--json` printed. */
+export function jsonLines(text: string): unknown[] {
+  return text === ''
+    ? []
+    : text
+        .trimEnd()
+        .split('\n')
+        .map((line): unknown => JSON.parse(line))
+}
+
+/** A module with a flow that works and one that cannot. */
+export const FLOWS = `
+import { input, linear, NonRetryable, task } from 'jobboard'
+
+const greet = task('greet', { requires: ['name'], provides: 'text', execute: async ({ name }) => 'Hello, ' + name })
+const print = task('print', { requires: ['text'], execute: async () => undefined })
+const refuse = task('refuse', { execute: async () => { throw new NonRetryable('the paper\\nis out') } })
+
+export const hello = linear({ name: 'hello', version: '2.1' }, input(), greet, print)
+export default [linear('refused', input(), refuse)]
+`

@@ -1,0 +1,85 @@
+/** The command line as it is shipped, built once where what is there is missing or older than its sources. */
+import { execFile } from 'node:child_process'
+import { chmod, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+export const ROOT = resolve(import.meta.dirname, '../..')
+/** What `npx jobboard` runs. */
+export const MAIN = join(ROOT, 'dist/cli/main.js')
+
+const SOURCE = join(ROOT, 'src')
+const LOCK = join(ROOT, 'node_modules/.jobboard-build.lock')
+const POLL = 100
+
+let built: Promise<void> | undefined
+
+/** Test files run side by side: the first of them builds, the others wait for it. */
+export function ensureBuilt(): Promise<void> {
+  built ??= builtOnce()
+  return built
+}
+
+async function builtOnce(): Promise<void> {
+  while (await stale()) {
+    if (!(await locked())) {
+      await sleep(POLL)
+      continue
+    }
+    try {
+      if (await stale()) await build()
+      return
+    } finally {
+      await rm(LOCK, { force: true })
+    }
+  }
+}
+
+async function stale(): Promise<boolean> {
+  const built = await modified(MAIN)
+  if (built === undefined) return true
+  const names = await readdir(SOURCE, { recursive: true })
+  const times = await Promise.all(names.map((name) => modified(join(SOURCE, name))))
+  return times.some((time) => time !== undefined && time > built)
+}
+
+/** Over what is there, so that whoever runs it meanwhile does not find it gone. */
+async function build(): Promise<void> {
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+  try {
+    await promisify(execFile)(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--noEmitOnError'], { cwd: ROOT })
+    await chmod(MAIN, 0o755)
+  } catch (error) {
+    const { stdout } = error as { stdout?: string }
+    throw new Error(`the command line cannot be built: ${stdout?.trim()}`, { cause: error })
+  }
+}
+
+/** Whether the lock is ours now. One whose holder is gone is taken away. */
+async function locked(): Promise<boolean> {
+  try {
+    await writeFile(LOCK, String(process.pid), { flag: 'wx' })
+    return true
+  } catch {
+    const holder = Number(await readFile(LOCK, 'utf8').catch(() => ''))
+    if (holder > 0 && !alive(holder)) await rm(LOCK, { force: true })
+    return false
+  }
+}
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function modified(path: string): Promise<number | undefined> {
+  return stat(path).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => undefined,
+  )
+}

@@ -1,0 +1,29 @@
+/** The `zookeeper` package for the tests of the native driver: compiled here, once. */
+import { join } from 'node:path'
+import { ROOT } from './build.ts'
+import { type Provision, provide, which } from './install.ts'
+import { ensureInstalled, requireFrom } from './npm-folder.ts'
+
+export const NATIVE_FOLDER = join(ROOT, 'test/support/native')
+
+/** What it takes to compile it. */
+const COMPILER: Provision = {
+  name: 'native',
+  packages: ['build-essential', 'python3'],
+  installed: async () => {
+    const programs = await Promise.all(['c++', 'cc', 'make', 'python3'].map(which))
+    return programs.every((program) => program !== undefined)
+  },
+}
+
+/** JOBBOARD_SKIP=native: the last line of the run says that it was left out. */
+export const nativeLeftOut: boolean = (process.env['JOBBOARD_SKIP'] ?? '')
+  .split(',')
+  .some((name) => name.trim() === COMPILER.name)
+
+/** @returns what `require('zookeeper')` gives */
+export async function nativePackage(): Promise<unknown> {
+  await provide(COMPILER, { here: true })
+  await ensureInstalled(NATIVE_FOLDER, { because: 'the native driver needs the package zookeeper, compiled' })
+  return requireFrom(NATIVE_FOLDER, 'zookeeper')
+}

@@ -1,0 +1,91 @@
+/**
+ * Packages that the tests and benchmarks use and the library does not: in folders with a lock of their own, installed
+ * when they are first needed and kept until the lock or Node changes.
+ */
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { basename, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { ROOT } from './build.ts'
+import { exists } from './install.ts'
+
+const POLL = 100
+const PREFIX = join(process.execPath, '../..')
+
+/** Test files run side by side, in processes: the first of them installs, the others wait for it. */
+export async function ensureInstalled(folder: string, options: { readonly because: string }): Promise<void> {
+  const lock = join(ROOT, 'node_modules', `.jobboard-${basename(folder)}.lock`)
+  while (!(await installed(folder))) {
+    if (!(await locked(lock))) {
+      await sleep(POLL)
+      continue
+    }
+    try {
+      if (!(await installed(folder))) await install(folder, options.because)
+    } finally {
+      await rm(lock, { force: true })
+    }
+  }
+}
+
+/** What a package of that folder exports. */
+export function requireFrom(folder: string, name: string): unknown {
+  return createRequire(join(folder, 'package.json'))(name)
+}
+
+async function install(folder: string, because: string): Promise<void> {
+  const args = ['ci', '--no-audit', '--no-fund', ...(await headers())]
+  const command = `cd ${folder} && npm ${args.join(' ')}`
+  if (process.env['JOBBOARD_NO_INSTALL'] === '1')
+    throw new Error(`${because}, and may not be installed; run: ${command}`)
+  process.stderr.write(`${because}; installing: ${command} (JOBBOARD_NO_INSTALL=1 forbids it)\n`)
+  try {
+    await promisify(execFile)('npm', args, { cwd: folder, maxBuffer: 64 * 1_024 * 1_024 })
+  } catch (error) {
+    const { stderr = '' } = error as { stderr?: string }
+    throw new Error(`${command} failed:\n${stderr.trim().slice(-2_000)}`, { cause: error })
+  }
+  await writeFile(stampOf(folder), await fingerprint(folder))
+}
+
+/** Packages that compile use the headers of the Node that runs, and load nothing, where they are beside it. */
+async function headers(): Promise<string[]> {
+  return (await exists(join(PREFIX, 'include/node/node.h'))) ? [`--nodedir=${PREFIX}`] : []
+}
+
+async function installed(folder: string): Promise<boolean> {
+  const stamp = await readFile(stampOf(folder), 'utf8').catch(() => '')
+  return stamp === (await fingerprint(folder))
+}
+
+const stampOf = (folder: string) => join(folder, 'node_modules/.jobboard-installed')
+
+async function fingerprint(folder: string): Promise<string> {
+  const lock = await readFile(join(folder, 'package-lock.json'))
+  const node = `${process.version} ${process.platform} ${process.arch}`
+  return createHash('sha256').update(lock).update(node).digest('hex')
+}
+
+/** Whether the lock is ours now. One whose holder is gone is taken away. */
+async function locked(lock: string): Promise<boolean> {
+  try {
+    await writeFile(lock, String(process.pid), { flag: 'wx' })
+    return true
+  } catch {
+    const holder = Number(await readFile(lock, 'utf8').catch(() => ''))
+    if (holder > 0 && !alive(holder)) await rm(lock, { force: true })
+    return false
+  }
+}
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

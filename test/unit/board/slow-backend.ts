@@ -1,0 +1,145 @@
+/** The memory backend with its answers, its requests and its news under a test's control: races made to happen. */
+import type { Backend, Change, Entity, Sink } from '../../../src/board/backend.ts'
+import { JobBoard } from '../../../src/board/job-board.ts'
+import { MemoryBackend, memorySpace } from '../../../src/board/memory/index.ts'
+import { type Deferred, deferred } from '../../../src/core/abort.ts'
+
+type Method = 'post' | 'claim' | 'settle' | 'list' | 'read' | 'register' | 'unregister'
+
+/** The next call of a method, stopped on its way there or on its way back. */
+export interface Stopped {
+  /** Resolves when it is there. */
+  readonly there: Promise<void>
+  /** Lets it go on; with an error, the call rejects with it. */
+  release(error?: Error): void
+}
+
+interface Stop {
+  readonly when: 'before' | 'after'
+  readonly there: Deferred<void>
+  readonly released: Deferred<void>
+}
+
+export class SlowBackend implements Backend {
+  readonly #memory: MemoryBackend
+  readonly #stops = new Map<Method, Stop[]>()
+  #sink: Sink | undefined
+  #deaf = false
+
+  constructor(name: string) {
+    this.#memory = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
+  }
+
+  stop(method: Method, when: 'before' | 'after'): Stopped {
+    const stop: Stop = { when, there: deferred(), released: deferred() }
+    // An error may be there before the call is.
+    stop.released.promise.catch(() => undefined)
+    this.#stops.set(method, [...(this.#stops.get(method) ?? []), stop])
+    return {
+      there: stop.there.promise,
+      release: (error) => (error ? stop.released.reject(error) : stop.released.resolve()),
+    }
+  }
+
+  /** From now on no change is told. */
+  turnDeaf(): void {
+    this.#deaf = true
+  }
+
+  /** Changes are told again; what was missed is a gap. */
+  hearAgain(): void {
+    this.#deaf = false
+    this.#sink?.gap()
+  }
+
+  expireSession(): void {
+    this.#memory.expireSession()
+  }
+
+  get uri(): string {
+    return this.#memory.uri
+  }
+
+  open(sink: Sink): Promise<void> {
+    const changes = (batch: readonly Change[]) => {
+      if (!this.#deaf) sink.changes(batch)
+    }
+    this.#sink = { ...sink, changes }
+    return this.#memory.open(this.#sink)
+  }
+
+  close(): Promise<void> {
+    return this.#memory.close()
+  }
+
+  post(...args: Parameters<Backend['post']>): ReturnType<Backend['post']> {
+    return this.#through('post', () => this.#memory.post(...args))
+  }
+
+  claim(...args: Parameters<Backend['claim']>): ReturnType<Backend['claim']> {
+    return this.#through('claim', () => this.#memory.claim(...args))
+  }
+
+  settle(...args: Parameters<Backend['settle']>): ReturnType<Backend['settle']> {
+    return this.#through('settle', () => this.#memory.settle(...args))
+  }
+
+  discard(...args: Parameters<Backend['discard']>): ReturnType<Backend['discard']> {
+    return this.#memory.discard(...args)
+  }
+
+  list(): ReturnType<Backend['list']> {
+    return this.#through('list', () => this.#memory.list())
+  }
+
+  read(...args: Parameters<Backend['read']>): ReturnType<Backend['read']> {
+    return this.#through('read', () => this.#memory.read(...args))
+  }
+
+  owner(id: string): Promise<string | undefined> {
+    return this.#memory.owner(id)
+  }
+
+  barrier(): Promise<void> {
+    return this.#memory.barrier()
+  }
+
+  trashed(): ReturnType<Backend['trashed']> {
+    return this.#memory.trashed()
+  }
+
+  register(entity: Entity): Promise<void> {
+    return this.#through('register', () => this.#memory.register(entity))
+  }
+
+  unregister(entity: Entity): Promise<void> {
+    return this.#through('unregister', () => this.#memory.unregister(entity))
+  }
+
+  entities(kind: string): Promise<Entity[]> {
+    return this.#memory.entities(kind)
+  }
+
+  async #through<T>(method: Method, call: () => Promise<T>): Promise<T> {
+    const stop = this.#stops.get(method)?.shift()
+    if (stop?.when === 'before') {
+      stop.there.resolve()
+      await stop.released.promise
+    }
+    const answer = await call()
+    if (stop?.when === 'after') {
+      stop.there.resolve()
+      await stop.released.promise
+    }
+    return answer
+  }
+}
+
+/** A board on a slow backend, and one beside it that is quick. */
+export async function slowBoard(name: string): Promise<{ board: JobBoard; backend: SlowBackend; other: JobBoard }> {
+  const backend = new SlowBackend(name)
+  const board = new JobBoard(backend, { who: 'slow' })
+  const other = new JobBoard(new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) }), { who: 'other' })
+  await Promise.all([board.open(), other.open()])
+  return { board, backend, other }
+}

@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest'
+import { InvalidArgument } from '../../../src/core/errors.ts'
+import { backoff, milliseconds, sleep } from '../../../src/core/time.ts'
+
+describe('milliseconds', () => {
+  test.each([
+    [250, 250],
+    [0, 0],
+    ['250ms', 250],
+    ['10s', 10_000],
+    ['1.5h', 5_400_000],
+    ['2d', 172_800_000],
+    [' 3m ', 180_000],
+  ])('%j', (duration, value) => {
+    expect(milliseconds(duration, 'timeout')).toBe(value)
+  })
+
+  test.each(['', '10', 's', '-1s', '1w', 'ten seconds', -1, Number.NaN, Number.POSITIVE_INFINITY])(
+    '%j is refused',
+    (duration) => {
+      expect(() => milliseconds(duration, 'timeout')).toThrow(InvalidArgument)
+    },
+  )
+})
+
+test('backoff doubles up to its limit, and is spread over all of it', () => {
+  const longest = [1, 2, 3, 4, 50].map((attempt) => backoff(attempt, { first: 100, max: 500, random: () => 1 }))
+  expect(longest).toEqual([100, 200, 400, 500, 500])
+  expect(backoff(3, { first: 100, max: 500, random: () => 0 })).toBe(0)
+})
+
+test('sleep ends with the reason of its signal', async () => {
+  const reason = new Error('enough')
+  const controller = new AbortController()
+  const sleeping = sleep(60_000, { signal: controller.signal })
+  controller.abort(reason)
+  await expect(sleeping).rejects.toBe(reason)
+  await expect(sleep(0, { signal: controller.signal })).rejects.toBe(reason)
+})

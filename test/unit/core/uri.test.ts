@@ -1,0 +1,41 @@
+import { describe, expect, test } from 'vitest'
+import { InvalidArgument } from '../../../src/core/errors.ts'
+import { assertParameters, parseUri, redactUri } from '../../../src/core/uri.ts'
+
+describe('parseUri', () => {
+  test.each([
+    ['memory:', { scheme: 'memory', authority: '', path: '' }],
+    ['memory:name', { scheme: 'memory', authority: '', path: 'name' }],
+    ['directory:./log%20books', { scheme: 'directory', authority: '', path: './log books' }],
+    ['ZooKeeper://a:1,[::1]:2/jobs', { scheme: 'zookeeper', authority: 'a:1,[::1]:2', path: '/jobs' }],
+  ])('%s', (text, parts) => {
+    expect(parseUri(text, 'board')).toMatchObject(parts)
+  })
+
+  test('reads parameters', () => {
+    const uri = parseUri('zookeeper://h/p?sessionTimeout=10s&chroot=/apps', 'board')
+    expect([...uri.parameters]).toEqual([
+      ['sessionTimeout', '10s'],
+      ['chroot', '/apps'],
+    ])
+    expect(() => assertParameters(uri, ['sessionTimeout', 'chroot'])).not.toThrow()
+    expect(() => assertParameters(uri, ['chroot'])).toThrow(/unknown parameter "sessionTimeout"; known are chroot/)
+  })
+
+  test.each(['', 'nothing', '/a/path', '127.0.0.1:2181'])('%j is no URI', (text) => {
+    expect(() => parseUri(text, 'board')).toThrow(InvalidArgument)
+  })
+})
+
+describe('redactUri', () => {
+  test.each([
+    ['redis://user:secret@h/0', 'redis://user:***@h/0'],
+    ['redis://:secret@h/0', 'redis://:***@h/0'],
+    ['postgres://u:se/cr?e#t@h/db', 'postgres://u:***@h/db'],
+    ['postgres://u:a@b@h/db', 'postgres://u:***@h/db'],
+    ['zookeeper://h:2181/p?auth=u:secret&tick=2s', 'zookeeper://h:2181/p?auth=***&tick=2s'],
+    ['zookeeper://h:2181/jobs', 'zookeeper://h:2181/jobs'],
+  ])('%s', (text, shown) => {
+    expect(redactUri(text)).toBe(shown)
+  })
+})
