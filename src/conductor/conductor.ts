@@ -209,7 +209,10 @@ export class Conductor implements AsyncDisposable {
 
   #dispatch(claim: Claim): void {
     const { uuid } = claim.job
-    const settled = this.#runAndSettle(claim)
+    const settled = this.#runAndSettle(claim).catch((error: unknown) => {
+      this.#failed(error)
+      return { idle: Promise.resolve() }
+    })
     this.#settling.add(settled)
     const over = settled
       .then(({ idle }) => {
@@ -220,14 +223,14 @@ export class Conductor implements AsyncDisposable {
     this.#running.set(uuid, over)
   }
 
-  /** Never rejects. `idle` resolves when the code of the run has ended, too. */
+  /** `idle` resolves when the code of the run has ended, too. */
   async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
     const { job, run } = claim
     this.#events.emit('started', { job, run })
     const { ending, idle } = await this.#run(claim)
     const verdict = decide(ending, this.#parts)
     if (ending.kind === 'fenced') await this.#standBack(claim)
-    const settled = await settle(claim, verdict, { failed: (error) => this.#failed(error) })
+    const settled = await settle(claim, verdict, { failed: (error) => this.#failed(error), leave: this.#leave.signal })
     this.#report(claim, verdict, settled)
     return { idle }
   }
@@ -270,8 +273,9 @@ export class Conductor implements AsyncDisposable {
     await unlessAborted(Promise.all(this.#running.values()), stop.signal).catch(() => undefined)
   }
 
-  /** Fails without a connection; the end of the session takes the entity away then. */
+  /** Not without a connection: it would wait for one, and the end of the session takes the entity away anyway. */
   async #unregister(): Promise<void> {
+    if (!this.#parts.board.connected) return
     try {
       await this.#entity?.[Symbol.asyncDispose]()
     } catch (error) {

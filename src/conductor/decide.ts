@@ -31,7 +31,7 @@ export type RunEnding =
 export type Verdict =
   | { readonly settle: 'nothing' }
   | { readonly settle: 'consume' }
-  | { readonly settle: 'abandon'; readonly reason: string; readonly newestRun?: number }
+  | { readonly settle: 'abandon'; readonly reason: string; readonly failed?: true; readonly newestRun?: number }
   | { readonly settle: 'fail'; readonly failure: Failure }
   | { readonly settle: 'trash'; readonly reason: string; readonly failure: Failure }
 

@@ -5,11 +5,11 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { Claim } from '../board/index.ts'
 import { followSignals } from '../core/abort.ts'
-import { ClaimLost, Fenced, ShuttingDown, StorageFailure } from '../core/errors.ts'
+import { ClaimLost, Fenced, IncompatibleVersion, InvalidState, ShuttingDown, StorageFailure } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { Engine } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
-import type { FlowLog, Persistence } from '../persistence/index.ts'
+import type { AcquireRequest, FlowLog, Persistence } from '../persistence/index.ts'
 import type { RunEnding } from './decide.ts'
 import type { KnownFlows } from './known-flows.ts'
 
@@ -38,7 +38,7 @@ export async function runJob(claim: Claim, context: RunContext): Promise<JobRun>
     return over({ kind: 'unworkable', error: error instanceof Error ? error : new Error(String(error)) })
   }
   try {
-    await using log = await context.persistence.acquire({
+    await using log = await acquire(context.persistence, {
       book: claim.job.book,
       flow: { uuid: claim.job.uuid, name: resolved.flow.name, version: resolved.flow.version },
       run: claim.run,
@@ -71,6 +71,16 @@ async function runFlowOf(
   }
 }
 
+/** A persistence that was closed under the conductor is away; no job is to blame for it. */
+async function acquire(persistence: Persistence, request: AcquireRequest): Promise<FlowLog> {
+  try {
+    return await persistence.acquire(request)
+  } catch (error) {
+    if (!(error instanceof InvalidState)) throw error
+    throw new StorageFailure(`the logbooks at ${persistence.uri}: ${error.message}`, { cause: error, retryable: true })
+  }
+}
+
 function over(ending: RunEnding): JobRun {
   return { ending, idle: Promise.resolve() }
 }
@@ -81,5 +91,7 @@ function endingOf(error: unknown, claim: Claim): RunEnding {
   if (error instanceof Fenced) return { kind: 'fenced', newestRun: error.newestRun }
   if (error instanceof ClaimLost) return { kind: 'fenced', newestRun: undefined }
   if (error instanceof StorageFailure && error.retryable) return { kind: 'storage-away', error }
+  // Written by a newer release, which is able to read it: theirs to run.
+  if (error instanceof IncompatibleVersion) return { kind: 'storage-away', error }
   return { kind: 'defect', error }
 }

@@ -23,7 +23,7 @@ export async function runConductor(
     signals += 1
     if (signals > 2) process.exit(128 + constants.signals[signal])
     if (!conductor) starting.abort(new Error(`${signal} came before the conductor had started`))
-    else if (signals === 1) void conductor.stop()
+    else if (signals === 1) conductor.stop().catch(() => undefined)
     else conductor.abort()
   }
   for (const signal of SIGNALS) process.on(signal, onSignal)
@@ -31,9 +31,11 @@ export async function runConductor(
     const signal = options.signal ? AbortSignal.any([starting.signal, options.signal]) : starting.signal
     conductor = await startConductor({ ...options, signal })
     options.started?.(conductor)
-    if (signals > 0) void conductor.stop()
+    if (signals > 0) conductor.stop().catch(() => undefined)
     await conductor.stopped
   } finally {
+    // Also when `started` threw; and where the stop failed, this is where it is told.
+    await conductor?.stop()
     for (const signal of SIGNALS) process.off(signal, onSignal)
   }
 }

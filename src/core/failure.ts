@@ -34,13 +34,13 @@ export function failureOf(thrown: unknown, depth = 0): Failure {
   }
   if (!(thrown instanceof Error)) return { name: 'Error', message: cut(printable(thrown)) }
   const causes = depth >= DEEPEST_CAUSE ? [] : causesOf(thrown).map((cause) => failureOf(cause, depth + 1))
-  const code = (thrown as { code?: unknown }).code
+  const [name, message, code, stack] = ['name', 'message', 'code', 'stack'].map((key) => property(thrown, key))
   const final = thrown instanceof NonRetryable || causes.some((cause) => cause.nonRetryable)
   return {
-    name: thrown.name,
-    message: cut(thrown.message),
+    name: cut(printable(name)),
+    message: cut(printable(message)),
     ...(typeof code === 'string' ? { code } : {}),
-    ...(thrown.stack ? { stack: cut(thrown.stack) } : {}),
+    ...(typeof stack === 'string' ? { stack: cut(stack) } : {}),
     ...(causes.length > 0 ? { causes } : {}),
     ...(final ? { nonRetryable: true } : {}),
   }
@@ -61,7 +61,8 @@ export class WrappedFailure extends JobboardError {
 export function describeFailure(failure: Failure): string {
   const [first] = failure.causes ?? []
   const because = first ? `, because of ${describeFailure(first)}` : ''
-  return `${failure.name}: ${failure.message.replaceAll(/\s*\n\s*/g, ' ')}${because}`
+  // Whatever it is: failures are read back from logbooks and the trash, which others write, too.
+  return `${printable(failure.name)}: ${printable(failure.message).replaceAll(/\s*\n\s*/g, ' ')}${because}`
 }
 
 /** One line for people about anything that was thrown. */
@@ -70,8 +71,10 @@ export function describeError(thrown: unknown): string {
 }
 
 function causesOf(error: Error): unknown[] {
-  const causes = error.cause === undefined ? [] : [error.cause]
-  if (error instanceof AggregateError) causes.push(...error.errors)
+  const cause = property(error, 'cause')
+  const causes = cause === undefined ? [] : [cause]
+  const errors = error instanceof AggregateError ? property(error, 'errors') : []
+  if (Array.isArray(errors)) causes.push(...errors)
   if (error instanceof WrappedFailure) causes.push(...error.failures.map(revive))
   return causes
 }
@@ -82,9 +85,18 @@ function revive(failure: Failure): Error {
   return failure.code === undefined ? error : Object.assign(error, { code: failure.code })
 }
 
+/** Errors are made by anybody: a property may be of any type, and reading it may throw. */
+function property(error: Error, key: string): unknown {
+  try {
+    return (error as unknown as Record<string, unknown>)[key]
+  } catch {
+    return undefined
+  }
+}
+
 function printable(value: unknown): string {
   try {
-    return String(value)
+    return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value)
   } catch {
     return 'a value that cannot be printed'
   }

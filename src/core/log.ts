@@ -8,5 +8,8 @@ export const silent: Logger = pino({ level: 'silent' })
 
 /** JSON lines on standard error, for daemons: standard output belongs to results. */
 export function daemonLog(options: { level?: string; name: string }): Logger {
-  return pino({ name: options.name, level: options.level ?? 'info' }, pino.destination({ fd: 2, sync: true }))
+  const destination = pino.destination({ fd: 2, sync: true })
+  // A full disk under the log must not end the jobs.
+  destination.on('error', () => undefined)
+  return pino({ name: options.name, level: options.level ?? 'info' }, destination)
 }

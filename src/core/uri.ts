@@ -43,8 +43,13 @@ export function assertParameters(uri: ResourceUri, known: readonly string[]): vo
  * hiding too much of an odd path is better than showing half a password.
  */
 export function redactUri(text: string): string {
-  return text.replace(/(\/\/[^/?#:@]*:).*@/, '$1***@').replace(/([?&](?:password|auth|secret)=)[^&]*/gi, '$1***')
+  const local = /^(directory|memory):/i.test(text)
+  const authority = local ? text : text.replace(CREDENTIALS, (_, scheme, user = '') => `${scheme}${user}***@`)
+  return authority.replace(/([?&](?:password|auth|secret)=)[^&]*/gi, '$1***')
 }
+
+/** Without a colon the whole of it may be the secret. */
+const CREDENTIALS = /^([a-z][a-z0-9+.-]*:\/*)([^/?#:@]*:)?.*@/i
 
 function decoded(path: string): string {
   try {

@@ -115,7 +115,6 @@ export class Engine {
    * @throws MissingDependencies before anything runs, when an atom requires what nobody provides
    * @throws ClaimLost when a newer run has acquired the flow
    * @throws StorageFailure when the logbook cannot be written
-   * @throws InvalidArgument when a task returns what is no plain data
    * @throws Duplicate or IncompatibleVersion when the logbook's atoms are of other kinds than the flow's
    * @throws InvalidState when it has been called before
    */
@@ -171,9 +170,12 @@ export class Engine {
     // A task that was RUNNING when its process died is RUNNING still, and has nothing new to record.
     if (this.#ledger.atom(name).state !== 'RUNNING') this.#ledger.moveAtom(name, 'RUNNING', { version })
     await this.#record()
-    const attempt = await this.#attempt(name, this.#context, (context) => execute(args, context))
+    // What cannot be stored is the task's failure, and undone like one.
+    const attempt = await this.#attempt(name, this.#context, async (context) =>
+      plain(await execute(args, context), `the result of task ${name}`),
+    )
     if (attempt.ok) {
-      this.#ledger.moveAtom(name, 'SUCCESS', { result: plain(attempt.value, `the result of task ${name}`) })
+      this.#ledger.moveAtom(name, 'SUCCESS', { result: attempt.value })
       return 'done'
     }
     if (this.#suspend?.aborted) return 'suspended'

@@ -5,6 +5,8 @@
 import { monotonic } from '../core/time.ts'
 import type { Connection } from './connection.ts'
 import { SessionExpired } from './errors.ts'
+import type { Hosts, Server } from './hosts.ts'
+import type { Introduction } from './introduction.ts'
 import { Pending } from './pending.ts'
 import { closeSession } from './requests.ts'
 
@@ -14,30 +16,66 @@ export interface Credentials {
   readonly timeout: number
 }
 
-export class AbandonedSession {
-  readonly #credentials: Credentials
-  readonly #forgottenAt: number
+export interface AbandonmentOptions {
+  readonly hosts: Hosts
+  readonly introduction: Introduction
+  /** A connection for this purpose only. */
+  readonly dial: (server: Server) => Connection
+}
 
-  constructor(credentials: Credentials) {
+export class Abandonment {
+  readonly #options: AbandonmentOptions
+  #credentials: Credentials | undefined
+  #forgottenAt = 0
+
+  constructor(options: AbandonmentOptions) {
+    this.#options = options
+  }
+
+  /** Whether there is a session to be closed. */
+  get pending(): boolean {
+    return this.#credentials !== undefined
+  }
+
+  abandon(credentials: Credentials): void {
     this.#credentials = credentials
+    // By then the server has certainly forgotten it, even if its leader changed and gave everybody a fresh timeout.
     this.#forgottenAt = monotonic() + 2 * credentials.timeout
   }
 
-  /** The server has certainly forgotten it by now, even if its leader changed and gave everybody a fresh timeout. */
-  get forgotten(): boolean {
-    return monotonic() > this.#forgottenAt
+  /** Leaves it to the server's patience. */
+  forget(): void {
+    this.#credentials = undefined
   }
 
   /**
-   * Attaches to it once more and closes it. Two round trips.
+   * Attaches to it once more and closes it. Two round trips, and those of SASL.
    *
-   * @throws NotConnected, ConnectionLoss when it is not known to be closed
+   * @throws NotConnected, ConnectionLoss when it is not known to be closed; it is still pending then
+   * @throws AuthFailed
    */
-  async close(connection: Connection): Promise<void> {
-    const { id: session, password, timeout } = this.#credentials
+  async close(server: Server): Promise<void> {
+    if (this.#credentials && monotonic() < this.#forgottenAt) {
+      await this.#closeOver(this.#options.dial(server), this.#credentials)
+    }
+    this.forget()
+  }
+
+  /** One try at each server, until the deadline on the monotonic clock. Never throws. */
+  async closeAnywhere(deadline: number): Promise<void> {
+    const { hosts } = this.#options
+    for (let server = 0; server < hosts.size && this.pending && monotonic() < deadline; server++) {
+      const closing = hosts.next().then((next) => this.close(next))
+      await closing.catch(() => undefined)
+    }
+  }
+
+  async #closeOver(connection: Connection, credentials: Credentials): Promise<void> {
+    const { id: session, password, timeout } = credentials
     // Nothing is read on it, so any server will do, however far behind: it need not have seen what we have.
     const response = await connection.attach({ lastZxid: 0n, timeout, session, password })
     if (response.timeout > 0) {
+      await this.#options.introduction.authenticate(connection)
       const farewell = new Pending(closeSession(), monotonic())
       connection.send([farewell])
       await farewell.promise

@@ -1,38 +1,35 @@
-/** The client: ZooKeeper's operations as promises. What keeps the session alive is in `session.ts`. */
+/**
+ * The client: what there is beside the operations on znodes, which are in `znodes.ts`. What keeps the session alive is in
+ * `session.ts`.
+ */
 import { unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { describeError } from '../core/failure.ts'
-import { type Logger, silent } from '../core/log.ts'
-import { type Duration, milliseconds, monotonic } from '../core/time.ts'
-import { parseConnectString, Rotation } from './connect-string.ts'
-import { ConnectionLoss, NoNode, NoWatcher, RequestTooLarge, ZooKeeperError } from './errors.ts'
-import { multi, type Op, type ResultsOf } from './multi.ts'
-import { Chroot, checkPath } from './path.ts'
-import { Pending, type RequestOptions } from './pending.ts'
-import type { Stat } from './records.ts'
-import type { CreateMode, Request, WatchMode } from './requests.ts'
+import { silent } from '../core/log.ts'
+import { type Duration, milliseconds } from '../core/time.ts'
+import type { Identity } from './acl.ts'
+import { Asker } from './asker.ts'
+import { EVERYTHING } from './capabilities.ts'
+import { formatEndpoint, parseConnectString } from './connect-string.ts'
+import type { ClientCounters } from './counters.ts'
+import { CONFIG_PATH, configOf, type EnsembleConfig, type Reconfiguration, reconfig } from './ensemble.ts'
+import type { LeaseHold } from './lease-keeper.ts'
+import type { OneShotHandler } from './one-shots.ts'
+import { sessionOptions, type ZooKeeperOptions } from './options.ts'
+import { Chroot } from './path.ts'
+import type { RequestOptions } from './pending.ts'
+import type { WatchKind, WatchMode } from './requests.ts'
 import * as requests from './requests.ts'
-import { Session, type SessionInfo } from './session.ts'
+import { mapped } from './requests.ts'
+import { Session } from './session.ts'
+import type { SessionInfo } from './session-options.ts'
 import type { ClientState } from './states.ts'
-import * as tree from './tree.ts'
 import { Watches, type WatchHandler } from './watches.ts'
+import { type Watch, Watching } from './watching.ts'
+import { Znodes } from './znodes.ts'
 
-export interface ZooKeeperOptions {
-  /** `host:port,host:port/chroot` */
-  readonly hosts: string
-  /** How long the server keeps the session when it hears nothing of it; the server may grant another. 10 s by default. */
-  readonly sessionTimeout?: Duration
-  /** How long to wait for one server before trying the next; a third of the session's timeout by default. */
-  readonly connectTimeout?: Duration
-  readonly log?: Logger
-  /** Larger answers close the connection. 64 MiB by default: a long list of children is large. */
-  readonly maxReplyBytes?: number
-  /** Larger requests are refused here. By default what a server takes that was left at its own default. */
-  readonly maxRequestBytes?: number
-  /** Whether another session follows one that is lost. */
-  readonly newSession?: 'automatic' | 'never'
-}
+export type { ZooKeeperOptions } from './options.ts'
 
 export interface StateEvent {
   readonly state: ClientState
@@ -54,19 +51,10 @@ interface ClientEvents {
   session: SessionEvent
 }
 
-export interface Watch {
-  readonly path: string
-  /** Stops telling the handler, at once. */
-  remove(): Promise<void>
-}
-
-type Versioned = RequestOptions & { readonly version?: number }
-
-const DEFAULT_SESSION_TIMEOUT = 10_000
-const DEFAULT_MAX_REPLY = 64 * 1_024 * 1_024
 /** `jute.maxbuffer` as servers ship. */
 const DEFAULT_MAX_REQUEST = 1_048_575
-const ANY_VERSION = -1
+/** Smaller than a server takes: other requests get in between. */
+const ARMING_BYTES = 128 * 1_024
 
 /**
  * A client for ZooKeeper 3.6 and newer.
@@ -84,45 +72,50 @@ const ANY_VERSION = -1
  * await zookeeper.connect()
  * const { path } = await zookeeper.create('/greeting', Buffer.from('hello'))
  */
-export class ZooKeeper implements AsyncDisposable {
-  readonly #hosts: string
-  readonly #chroot: Chroot
+export class ZooKeeper extends Znodes implements AsyncDisposable {
+  /** As a driver (`ZooKeeperDriver`) it lacks nothing. */
+  readonly capabilities = EVERYTHING
+  #hosts: string
   readonly #sessionTimeout: number
-  readonly #maxRequestBytes: number
-  readonly #watches: Watches
+  readonly #asker: Asker
+  readonly #watching: Watching
   readonly #session: Session
   readonly #emitter: Emitter<ClientEvents>
 
   /** @throws InvalidArgument for options that cannot mean anything */
   constructor(options: ZooKeeperOptions) {
     const log = options.log ?? silent
-    const { endpoints, chroot } = parseConnectString(options.hosts)
-    this.#hosts = options.hosts
-    this.#chroot = new Chroot(chroot)
-    this.#sessionTimeout = milliseconds(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
-    if (this.#sessionTimeout < 1) throw new InvalidArgument('sessionTimeout: a session must last longer than no time')
-    this.#maxRequestBytes = options.maxRequestBytes ?? DEFAULT_MAX_REQUEST
-    this.#watches = new Watches((error) => log.error({ reason: describeError(error) }, 'a watch handler threw'))
-    this.#emitter = new Emitter((error, event) =>
+    const chroot = new Chroot(parseConnectString(options.hosts).chroot)
+    const settings = sessionOptions(options)
+    const maxRequestBytes = options.maxRequestBytes ?? DEFAULT_MAX_REQUEST
+    const watches = new Watches({
+      chroot,
+      armingBytes: Math.min(ARMING_BYTES, maxRequestBytes / 2),
+      onFault: (error) => log.error({ reason: describeError(error) }, 'a watch handler threw'),
+    })
+    const emitter = new Emitter<ClientEvents>((error, event) =>
       log.error({ event, reason: describeError(error) }, 'a listener of the ZooKeeper client threw'),
     )
-    this.#session = new Session(
-      {
-        rotation: new Rotation(endpoints),
-        sessionTimeout: this.#sessionTimeout,
-        connectTimeout: milliseconds(options.connectTimeout ?? this.#sessionTimeout / 3, 'connectTimeout'),
-        maxReplyBytes: options.maxReplyBytes ?? DEFAULT_MAX_REPLY,
-        newSession: options.newSession ?? 'automatic',
-        log,
+    const session = new Session(settings, {
+      stateChanged: (event) => {
+        emitter.emit('state', event)
+        if (event.state === 'lost') watches.sessionOver(event.reason)
+        if (event.state === 'closed') watches.close()
       },
-      {
-        stateChanged: (event) => this.#emitter.emit('state', event),
-        sessionChanged: (event) => this.#emitter.emit('session', event),
-        events: (batch) => this.#watches.dispatch(batch),
-        gap: () => this.#watches.gap(),
-        arming: (zxid) => this.#watches.portions().map((portion) => requests.setWatches(portion, zxid)),
-      },
-    )
+      sessionChanged: (event) => emitter.emit('session', event),
+      events: (batch) => watches.dispatch(batch),
+      gap: () => watches.gap(),
+      arming: (zxid) => watches.portions().map((portion) => requests.setWatches(portion, zxid)),
+    })
+    const asker = new Asker({ chroot, maxRequestBytes, submit: (pending) => session.submit(pending) })
+    const watching = new Watching(asker, watches)
+    super(asker, watching)
+    this.#hosts = options.hosts
+    this.#sessionTimeout = settings.sessionTimeout
+    this.#asker = asker
+    this.#watching = watching
+    this.#session = session
+    this.#emitter = emitter
   }
 
   get state(): ClientState {
@@ -140,6 +133,7 @@ export class ZooKeeper implements AsyncDisposable {
    * @param options.timeout how long to try; the session's timeout by default
    * @throws NotConnected naming the servers and what the last of them did
    * @throws IncompatibleVersion when the server is older than 3.6
+   * @throws AuthFailed when the server does not accept what this client says of itself
    */
   async connect(options: { readonly signal?: AbortSignal; readonly timeout?: Duration } = {}): Promise<void> {
     const timeout = milliseconds(options.timeout ?? this.#sessionTimeout, 'timeout')
@@ -161,6 +155,42 @@ export class ZooKeeper implements AsyncDisposable {
   }
 
   /**
+   * Relies on the session from now on until the hold is released: an empty transaction goes out six times in a session's
+   * timeout, which most servers must agree to (a `sync` could be answered by a leader that is none any more), and
+   * `session.leaseUntil` tells until when the session is certain to be alive. When that instant comes the session is lost,
+   * before the server could give anything of it to somebody else.
+   *
+   * Any number may hold it. Without a hold nothing but pings is sent, which prove too little to rely on.
+   *
+   * @example
+   * using hold = zookeeper.holdLease()
+   * const { session } = await hold.proven()
+   * await zookeeper.create('/leader', null, { ephemeral: true, session })
+   */
+  holdLease(): LeaseHold {
+    return this.#session.lease.hold()
+  }
+
+  /**
+   * From now on these servers. A connection to one that is not among them is left, with the same session.
+   *
+   * @param hosts as at the beginning; the chroot must be the same, or left out
+   * @throws InvalidArgument
+   */
+  updateHosts(hosts: string): void {
+    const { endpoints, chroot } = parseConnectString(hosts)
+    const before = parseConnectString(this.#hosts).chroot
+    if (chroot !== '' && chroot !== before) throw new InvalidArgument('updateHosts: the chroot cannot be changed')
+    this.#hosts = `${endpoints.map(formatEndpoint).join()}${before}`
+    this.#session.updateHosts(endpoints)
+  }
+
+  /** What was done so far, in numbers. */
+  counters(): ClientCounters {
+    return this.#session.counters
+  }
+
+  /**
    * Closes the session at the server, so that its ephemeral znodes go at once. What was asked before is still answered;
    * whatever is pending after that is rejected. Never throws, may be called again, takes a few seconds at the most.
    */
@@ -177,119 +207,6 @@ export class ZooKeeper implements AsyncDisposable {
     return this.#emitter.on(event, listener)
   }
 
-  // --- Znodes -----------------------------------------------------------------------------------------------------
-
-  /**
-   * Creates a znode. Without data it has none (null), which is not the same as empty data.
-   *
-   * @param options.ephemeral it lives as long as this session
-   * @param options.sequential the server appends ten digits, counted per parent, to the name
-   * @throws NodeExists, NoNode (no parent), NoChildrenForEphemerals, NoAuth, InvalidAcl
-   */
-  async create(
-    path: string,
-    data: Uint8Array | null = null,
-    options: CreateMode & RequestOptions = {},
-  ): Promise<{ path: string; stat: Stat }> {
-    const sequential = options.sequential ?? false
-    const created = await this.#ask(requests.create(this.#outward(path, { sequential }), data, options), options)
-    return { path: this.#inward(created.path), stat: created.stat }
-  }
-
-  /**
-   * @param options.version what the znode must be at; any by default
-   * @throws NoNode, BadVersion, NotEmpty, NoAuth
-   */
-  async delete(path: string, options: Versioned = {}): Promise<void> {
-    await this.#ask(requests.remove(this.#outward(path), options.version ?? ANY_VERSION), options)
-  }
-
-  /** Undefined where there is no such znode. */
-  async exists(path: string, options: RequestOptions = {}): Promise<Stat | undefined> {
-    try {
-      return await this.#ask(requests.exists(this.#outward(path)), options)
-    } catch (error) {
-      if (error instanceof NoNode) return undefined
-      throw error
-    }
-  }
-
-  /** @throws NoNode, NoAuth */
-  async getData(path: string, options: RequestOptions = {}): Promise<{ data: Uint8Array | null; stat: Stat }> {
-    return this.#ask(requests.getData(this.#outward(path)), options)
-  }
-
-  /**
-   * @param options.version what the znode must be at; any by default
-   * @throws NoNode, BadVersion, NoAuth
-   */
-  async setData(path: string, data: Uint8Array | null, options: Versioned = {}): Promise<Stat> {
-    return this.#ask(requests.setData(this.#outward(path), data, options.version ?? ANY_VERSION), options)
-  }
-
-  /**
-   * The names of the children, in no order.
-   *
-   * @throws NoNode, NoAuth
-   */
-  async getChildren(path: string, options: RequestOptions = {}): Promise<{ names: string[]; stat: Stat }> {
-    return this.#ask(requests.getChildren(this.#outward(path)), options)
-  }
-
-  /**
-   * Lets the server this client is attached to catch up with the leader: what is read after it shows every write that
-   * was answered, to anybody, before it. There is no need to await it: ask, and read right behind it.
-   */
-  async sync(path: string, options: RequestOptions = {}): Promise<void> {
-    await this.#ask(requests.sync(this.#outward(path)), options)
-  }
-
-  /**
-   * One transaction: all operations, in order, or none. They see each other's effects.
-   *
-   * @throws the error of the operation that was refused; its `index` says which
-   * @example
-   * const { zxid, results: [, created] } = await zookeeper.multi([op.check('/a', { version: 3 }), op.create('/a/b', null)])
-   */
-  async multi<const Ops extends readonly Op[]>(
-    ops: Ops,
-    options: RequestOptions = {},
-  ): Promise<{ zxid: bigint; results: ResultsOf<Ops> }> {
-    const outward = ops.map((each) => {
-      const sequential = each.type === 'create' && each.sequential === true
-      return { ...each, path: this.#outward(each.path, { sequential }) }
-    })
-    const { zxid, results } = await this.#ask(multi(outward), options)
-    const inward = results.map((result) =>
-      result && 'path' in result ? { ...result, path: this.#inward(result.path) } : result,
-    )
-    // One result per operation, of its type, is what the answer was read as.
-    return { zxid, results: inward as ResultsOf<Ops> }
-  }
-
-  /**
-   * Makes a znode and whatever is missing above it, without data. Two round trips; a transaction for each that is made.
-   * Of `/` under a chroot it makes the chroot.
-   */
-  async mkdirp(path: string, options: Pick<CreateMode, 'acl'> & RequestOptions = {}): Promise<void> {
-    const target = this.#outward(path)
-    await tree.makePath((request) => this.#ask(request, options), target, options.acl ? { acl: options.acl } : {})
-  }
-
-  /**
-   * Deletes a znode and everything under it, children first, in several transactions. What is made meanwhile is deleted,
-   * too, up to a point.
-   *
-   * @param options.limit how many znodes may be deleted; 100,000 by default
-   * @returns how many were deleted; 0 where there was nothing
-   * @throws InvalidState before anything is deleted when there are more than `limit`
-   * @throws NotEmpty when children are made faster than they are deleted
-   */
-  async deleteRecursive(path: string, options: RequestOptions & { readonly limit?: number } = {}): Promise<number> {
-    const limit = options.limit === undefined ? {} : { limit: options.limit }
-    return tree.deleteTree((request) => this.#ask(request, options), this.#outward(path), limit)
-  }
-
   // --- Watches ----------------------------------------------------------------------------------------------------
 
   /**
@@ -302,74 +219,67 @@ export class ZooKeeper implements AsyncDisposable {
    * that happened in between is told: read everything again. What a handler asks in it goes ahead of what was waiting
    * for the connection. Watch first, then read: what changes after the reading is told.
    *
-   * @throws InvalidState when the path is watched in the other mode
+   * @throws InvalidState when this client watches the same path in the other mode, or waits for a one-shot watch there
    */
   async watch(
     path: string,
     options: { readonly mode: WatchMode; readonly signal?: AbortSignal },
     handler: WatchHandler,
   ): Promise<Watch> {
-    const outward = this.#outward(path)
-    const registration = this.#watches.add(outward, options.mode, this.#inwardHandler(handler))
-    const remove = async () => {
-      if (!this.#watches.remove(registration)) return
-      await this.#ask(requests.removeWatches(outward)).catch(ignoreGone)
-    }
-    try {
-      await this.#armWatch(outward, options)
-    } catch (error) {
-      remove().catch(() => undefined)
-      throw error
-    }
-    return { path, remove }
+    return this.#watching.watch(path, options, handler)
   }
 
-  /** A watch that is registered is armed with every new connection; asking again after one is lost does no harm. */
-  async #armWatch(path: string, options: { mode: WatchMode; signal?: AbortSignal }): Promise<void> {
-    const signal = options.signal ? { signal: options.signal } : {}
-    for (;;) {
-      try {
-        return await this.#ask(requests.addWatch(path, options.mode), signal)
-      } catch (error) {
-        if (!(error instanceof ConnectionLoss) || this.state === 'closed') throw error
-      }
-    }
+  /**
+   * Takes watches of this client away; none of them is called any more. One-shot ones are of a kind: `data` those of
+   * exists and getData, `children` those of getChildren. `any` are both, and the persistent ones of that very path.
+   * One round trip, none where others still wait for the same change.
+   *
+   * @param options.kind `any` by default
+   * @param options.handler only this function's
+   * @throws NoWatcher when there is no such watch
+   */
+  async removeWatches(
+    path: string,
+    options: { readonly kind?: WatchKind; readonly handler?: OneShotHandler } = {},
+  ): Promise<void> {
+    await this.#watching.remove(path, { ...options, kind: options.kind ?? 'any' })
   }
 
-  #inwardHandler(handler: WatchHandler): WatchHandler {
-    return {
-      gap: () => handler.gap(),
-      events: (batch) => handler.events(batch.map((event) => ({ ...event, path: this.#inward(event.path) }))),
-    }
+  // --- Who we are, who they are ---------------------------------------------------------------------------------------
+
+  /**
+   * One more identity, such as `digest` with `user:password`, on this connection and all that follow.
+   *
+   * @throws AuthFailed when the server does not know the scheme or does not accept it; it hangs up then
+   */
+  addAuth(scheme: string, auth: string | Uint8Array): Promise<void> {
+    return this.#session.addAuth({ scheme, auth })
   }
 
-  // --- Asking -----------------------------------------------------------------------------------------------------
-
-  #ask<T>(request: Request<T>, options: RequestOptions = {}): Promise<T> {
-    const bytes = requests.payloadBytes(request.frame)
-    if (bytes > this.#maxRequestBytes) {
-      const { operation, path } = request
-      const subject = path === undefined ? operation : `${operation} ${path}`
-      const message = `${subject}: not sent, ${bytes} bytes are more than the ${this.#maxRequestBytes} that a server takes`
-      return Promise.reject(new RequestTooLarge(message, { path }))
-    }
-    const pending = new Pending(request, monotonic(), options)
-    this.#session.submit(pending)
-    return pending.promise
+  /**
+   * The identities that servers know this client by; ZooKeeper 3.7 or newer.
+   *
+   * @throws Unimplemented by older servers, which close the connection
+   */
+  whoAmI(options: RequestOptions = {}): Promise<Identity[]> {
+    return this.#asker.ask(requests.whoAmI, options)
   }
 
-  #outward(path: string, options: { sequential?: boolean } = {}): string {
-    checkPath(path, options)
-    return this.#chroot.outward(path)
+  /**
+   * Who the servers are. It is outside of every chroot: `getData('/zookeeper/config')` of a client without one may also be
+   * watched.
+   */
+  getConfig(options: RequestOptions = {}): Promise<EnsembleConfig> {
+    return this.#asker.ask(() => mapped(requests.getData(CONFIG_PATH), configOf), options)
   }
 
-  #inward(path: string): string {
-    return this.#chroot.inward(path) ?? path
+  /**
+   * Changes who the servers are, while they run. Those who join must be running.
+   *
+   * @throws ReconfigRefused, NoAuth (it takes WRITE on the configuration, by default the super user's), BadVersion,
+   * BadArguments
+   */
+  reconfig(change: Reconfiguration, options: RequestOptions = {}): Promise<EnsembleConfig> {
+    return this.#asker.ask(() => reconfig(change), options)
   }
-}
-
-/** The watch is gone, one way or another: with the session, with the connection, or before. */
-function ignoreGone(error: unknown): void {
-  if (error instanceof NoWatcher || (error instanceof ZooKeeperError && error.outcome !== 'refused')) return
-  throw error
 }

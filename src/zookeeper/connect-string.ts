@@ -38,30 +38,3 @@ function parseEndpoint(text: string): Endpoint {
 export function formatEndpoint({ host, port }: Endpoint): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
-
-/** The servers in an order of this client's own (so that a crowd of clients spreads over them), again and again. */
-export class Rotation {
-  readonly #endpoints: Endpoint[]
-  #next = 0
-
-  /** @param random from 0 up to 1 */
-  constructor(endpoints: readonly Endpoint[], random: () => number = Math.random) {
-    this.#endpoints = shuffled(endpoints, random)
-  }
-
-  get size(): number {
-    return this.#endpoints.length
-  }
-
-  next(): Endpoint {
-    const endpoint = this.#endpoints[this.#next % this.#endpoints.length]
-    if (!endpoint) throw new InvalidArgument('there is no ZooKeeper server to connect to')
-    this.#next = (this.#next + 1) % this.#endpoints.length
-    return endpoint
-  }
-}
-
-function shuffled<T>(items: readonly T[], random: () => number): T[] {
-  const keyed = items.map((item) => ({ item, key: random() }))
-  return keyed.sort((a, b) => a.key - b.key).map(({ item }) => item)
-}

@@ -1,23 +1,24 @@
 /**
- * One TCP connection to one server: attach, pipeline requests, match answers, notice when it is dead.
+ * One connection to one server: attach, pipeline requests, match answers, notice when it is dead.
  *
  * Answers come in the order of the requests, so the oldest request that waits is the one that is answered, and its
- * number must be the answer's. Where it is not, nothing that follows can be trusted and the connection is torn down.
- *
- * Events of watches come between answers, and whoever listens to both sees them in the order in which the server sent
- * them. Each run of events is handed on, synchronously, before the answer behind it is looked at. Answers settle promises,
- * and what awaits those runs later; so before an event behind an answer is handed on, it is left to run first.
+ * number must be the answer's. Where it is not, nothing that follows can be trusted and the connection is torn down. Only
+ * answers to `auth` overtake others; they are in order among themselves.
  */
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { type Deferred, deferred } from '../core/abort.ts'
 import { NotConnected } from '../core/errors.ts'
 import type { Clock, Instant } from './clock.ts'
-import { type Endpoint, formatEndpoint } from './connect-string.ts'
+import { formatEndpoint } from './connect-string.ts'
+import type { Counters } from './counters.ts'
 import { ConnectionLoss } from './errors.ts'
+import { ConnectionFault } from './faults.ts'
 import { Fifo } from './fifo.ts'
-import { FrameReader } from './frames.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { JuteReader, MalformedBytes } from './jute.ts'
+import type { Server } from './hosts.ts'
+import { Inbound } from './inbound.ts'
+import { type JuteReader, MalformedBytes } from './jute.ts'
+import { wentThroughLeader } from './leader-proof.ts'
 import { XID } from './opcodes.ts'
 import { Pending } from './pending.ts'
 import {
@@ -26,10 +27,10 @@ import {
   type ReplyHeader,
   readConnectResponse,
   readReplyHeader,
-  readWatchEvent,
   type WatchEvent,
 } from './records.ts'
 import { connectFrame, numberFrame, ping, xidAfter } from './requests.ts'
+import { openSocket, type TlsOptions } from './socket.ts'
 
 /** What a connection tells the one who opened it. Everything is called synchronously. */
 export interface ConnectionOwner {
@@ -38,35 +39,39 @@ export interface ConnectionOwner {
   events(batch: readonly WatchEvent[]): void
   /** An answer came to a request that was sent then; `zxid` is the newest transaction it shows, 0n if it shows none. */
   answered(sentAt: Instant, zxid: bigint): void
-  /** There is room in the socket again. */
+  /** The same answer went through the leader. */
+  proven(sentAt: Instant): void
+  /** There may be room for more, in the socket or under way. */
   drained(): void
   /** It is over. Requests under way were rejected as unknown. */
   closed(cause: Error): void
 }
 
 export interface ConnectionOptions {
-  readonly endpoint: Endpoint
+  readonly server: Server
+  readonly tls?: TlsOptions | undefined
   readonly connectTimeout: number
   readonly maxReplyBytes: number
   readonly clock: Clock
+  readonly counters: Counters
 }
 
-interface Message {
-  readonly header: ReplyHeader | undefined
-  readonly body: JuteReader
-}
+/** What the system calls it when the other side hangs up. */
+const HANG_UPS: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
+/** The size of an answer's header: a first frame of it refuses to serve this client. */
+const HEADER_BYTES = 16
 
 export class Connection {
   readonly #options: ConnectionOptions
   readonly #owner: ConnectionOwner
-  readonly #frames: FrameReader
+  readonly #inbound: Inbound
   readonly #inFlight = new Fifo<Pending>()
+  readonly #authInFlight = new Fifo<Pending>()
   #socket: Socket | undefined
   #attaching: Deferred<ConnectResponse> | undefined
   #attachTimer: NodeJS.Timeout | undefined
   #heartbeat: Heartbeat | undefined
-  #events: WatchEvent[] = []
-  #yielding = false
+  #ready = false
   #xid = 0
   #full = false
   #over = false
@@ -74,7 +79,19 @@ export class Connection {
   constructor(options: ConnectionOptions, owner: ConnectionOwner) {
     this.#options = options
     this.#owner = owner
-    this.#frames = new FrameReader(options.maxReplyBytes)
+    this.#inbound = new Inbound(options.maxReplyBytes, {
+      open: () => !this.#over,
+      stillOpen: () => !this.#over && owner.alive(),
+      first: (body) => this.#attached(body),
+      answer: (header, body) => this.#answer(header, body),
+      events: (batch) => owner.events(batch),
+      answered: () => owner.drained(),
+      fault: (error) => this.destroy(error instanceof Error ? error : new Error(String(error))),
+    })
+  }
+
+  get server(): Server {
+    return this.#options.server
   }
 
   /** False once it is over or while the socket holds more than the network takes. */
@@ -82,8 +99,13 @@ export class Connection {
     return !this.#over && !this.#full
   }
 
+  /** Requests that were sent and not answered yet. */
+  get inFlight(): number {
+    return this.#inFlight.size
+  }
+
   /**
-   * Connects and asks for a session. One round trip after TCP's own.
+   * Connects and asks for a session. One round trip after those of TCP and TLS.
    *
    * @throws NotConnected when the server cannot be reached, hangs up without a word, or does not answer in time
    */
@@ -91,29 +113,31 @@ export class Connection {
     const attaching = deferred<ConnectResponse>()
     if (this.#over) return Promise.reject(new NotConnected('the connection was given up'))
     this.#attaching = attaching
-    const { host, port } = this.#options.endpoint
-    const socket = connect({ host, port, noDelay: true })
+    const { server, tls, connectTimeout } = this.#options
+    const socket = openSocket(server, tls, () => {
+      this.#ready = true
+      this.#write(connectFrame(request))
+    })
     this.#socket = socket
-    const late = () => this.destroy(new Error(`no answer within ${this.#options.connectTimeout} ms`))
-    this.#attachTimer = setTimeout(late, this.#options.connectTimeout)
+    const late = () => this.destroy(new ConnectionFault('late', `no answer within ${connectTimeout} ms`))
+    this.#attachTimer = setTimeout(late, connectTimeout)
     let fault: Error | undefined
-    socket.on('connect', () => socket.write(connectFrame(request)))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
     socket.on('drain', () => this.#drained())
     socket.on('error', (error) => {
       fault = error
     })
-    socket.on('close', () => this.destroy(fault ?? new Error('the server closed the connection')))
+    socket.on('close', () => this.destroy(this.#whyClosed(fault)))
     return attaching.promise
   }
 
   /** From now on pings when there is nothing else to send, and gives the connection up when nothing is heard. */
   keepAlive(sessionTimeout: number): void {
     if (this.#over) return
-    this.#heartbeat = new Heartbeat(sessionTimeout, {
-      ping: () => this.#ping(),
-      silent: (ms) => this.destroy(new Error(`nothing was heard of the server for ${Math.round(ms)} ms`)),
-    })
+    const silent = (ms: number) => {
+      this.destroy(new ConnectionFault('silent', `nothing was heard of the server for ${Math.round(ms)} ms`))
+    }
+    this.#heartbeat = new Heartbeat(sessionTimeout, { ping: () => this.#ping(), silent })
     this.#heartbeat.start()
   }
 
@@ -122,21 +146,23 @@ export class Connection {
     const sentAt = this.#options.clock()
     const frames: Buffer[] = []
     for (const pending of requests) {
-      if (pending.request.xid === undefined) this.#xid = xidAfter(this.#xid)
-      pending.xid = pending.request.xid ?? this.#xid
+      const { xid, frame, operation } = pending.request
+      if (xid === undefined) this.#xid = xidAfter(this.#xid)
+      pending.xid = xid ?? this.#xid
       pending.sentAt = sentAt
-      numberFrame(pending.request.frame, pending.xid)
-      this.#inFlight.push(pending)
-      frames.push(pending.request.frame)
+      numberFrame(frame, pending.xid)
+      if (xid === XID.auth) this.#authInFlight.push(pending)
+      else this.#inFlight.push(pending)
+      frames.push(frame)
+      this.#options.counters.of(operation).sent++
     }
-    const [only] = frames
-    const bytes = only && frames.length === 1 ? only : Buffer.concat(frames)
     if (this.#over || !this.#socket) {
       this.#loseRequests(new Error('the connection is closed'))
       return
     }
+    const [only] = frames
     this.#heartbeat?.sent()
-    this.#full = !this.#socket.write(bytes)
+    this.#full = !this.#write(only && frames.length === 1 ? only : Buffer.concat(frames))
   }
 
   /** Ends it at once, if it has not ended already. */
@@ -146,10 +172,15 @@ export class Connection {
     clearTimeout(this.#attachTimer)
     this.#heartbeat?.stop()
     this.#socket?.destroy()
-    const where = formatEndpoint(this.#options.endpoint)
+    const where = formatEndpoint(this.#options.server)
     this.#attaching?.reject(new NotConnected(`${where}: ${messageOf(cause)}`, { cause }))
     this.#owner.closed(cause)
     this.#loseRequests(cause)
+  }
+
+  #write(bytes: Buffer): boolean {
+    this.#options.counters.bytesOut += bytes.length
+    return this.#socket?.write(bytes) ?? false
   }
 
   #ping(): void {
@@ -160,9 +191,25 @@ export class Connection {
     this.send([pending])
   }
 
+  #whyClosed(fault: NodeJS.ErrnoException | undefined): Error {
+    if (!this.#attaching) {
+      if (!fault) return new ConnectionFault('closed', 'the server closed the connection')
+      return new ConnectionFault('reset', messageOf(fault), { cause: fault })
+    }
+    // It was taken and closed at once: so quickly sometimes that the system has not told us of the first when it tells
+    // of the second.
+    const taken = this.#ready || fault === undefined || HANG_UPS.has(fault.code ?? '')
+    if (!taken) return fault
+    const said = fault ? ` (${messageOf(fault)})` : ''
+    return new ConnectionFault('hung-up', `the server closed the connection without a word${said}`, { cause: fault })
+  }
+
   #loseRequests(cause: Error): void {
-    const how = `the connection to ${formatEndpoint(this.#options.endpoint)} was lost before the answer came`
-    for (const pending of this.#inFlight.drain()) pending.fail(lost(pending, how, cause))
+    const how = `the connection to ${formatEndpoint(this.#options.server)} was lost before the answer came`
+    for (const pending of [...this.#inFlight.drain(), ...this.#authInFlight.drain()]) {
+      this.#options.counters.of(pending.request.operation).unknown++
+      pending.fail(lost(pending, how, cause))
+    }
   }
 
   #drained(): void {
@@ -172,92 +219,43 @@ export class Connection {
 
   #received(chunk: Buffer): void {
     if (this.#over || !this.#owner.alive()) return
+    this.#options.counters.bytesIn += chunk.length
     this.#heartbeat?.received()
-    this.#frames.add(chunk)
-    if (!this.#yielding) this.#read()
+    this.#inbound.add(chunk)
   }
 
-  #read(held?: Message): void {
-    let answered = false
-    try {
-      for (let next = held ?? this.#next(); next && !this.#over; next = this.#next()) {
-        if (next.header?.xid === XID.watchEvent) {
-          if (answered) {
-            this.#yield(next)
-            return
-          }
-          const event = readWatchEvent(next.body)
-          if (event) this.#events.push(event)
-        } else {
-          this.#handOnEvents()
-          // A handler may have closed the client; what was in flight is settled then.
-          if (this.#over) return
-          this.#answer(next)
-          answered = true
-        }
-      }
-      this.#handOnEvents()
-    } catch (error) {
-      this.destroy(error instanceof Error ? error : new Error(String(error)))
-    }
-  }
-
-  #next(): Message | undefined {
-    const frame = this.#frames.next()
-    if (!frame) return undefined
-    const body = new JuteReader(frame)
-    // The first frame of a connection has no header.
-    return { header: this.#attaching ? undefined : readReplyHeader(body), body }
-  }
-
-  /** Reads on, from `held`, when everything that waited for the answers so far has run. */
-  #yield(held: Message): void {
-    this.#yielding = true
-    // Microtasks run until there are none left; ticks that were set in one run after that.
-    queueMicrotask(() =>
-      process.nextTick(() => {
-        this.#yielding = false
-        if (!this.#over && this.#owner.alive()) this.#read(held)
-      }),
-    )
-  }
-
-  #answer({ header, body }: Message): void {
-    if (!header) {
-      this.#attached(body)
-      return
-    }
-    const pending = this.#inFlight.shift()
+  #answer(header: ReplyHeader, body: JuteReader): void {
+    const pending = (header.xid === XID.auth ? this.#authInFlight : this.#inFlight).shift()
     if (!pending?.sentAt) throw new MalformedBytes(`an answer (${header.xid}) to nothing that was asked`)
+    const counts = this.#options.counters.of(pending.request.operation)
     try {
       if (pending.xid !== header.xid) {
         throw new MalformedBytes(`an answer to request ${header.xid} where ${pending.xid} was the oldest one waiting`)
       }
       this.#owner.answered(pending.sentAt, header.xid > 0 ? header.zxid : 0n)
-      pending.answer(header, body)
+      if (wentThroughLeader(pending.request.frame, header.code)) this.#owner.proven(pending.sentAt)
+      counts[pending.answer(header, body)]++
     } catch (error) {
+      counts.unknown++
       pending.fail(lost(pending, 'the answer cannot be read', error))
       throw error
     }
   }
 
   #attached(body: JuteReader): void {
+    if (body.remaining === HEADER_BYTES) {
+      const { code } = readReplyHeader(body)
+      throw new ConnectionFault('read-only', `the server has no quorum and gives no session (error ${code})`)
+    }
     const response = readConnectResponse(body)
     clearTimeout(this.#attachTimer)
     this.#attaching?.resolve(response)
     this.#attaching = undefined
   }
-
-  #handOnEvents(): void {
-    if (this.#events.length === 0) return
-    const batch = this.#events
-    this.#events = []
-    this.#owner.events(batch)
-  }
 }
 
-/** An attempt at several addresses of one name fails with an error that has a code and no message. */
-function messageOf(cause: Error & { code?: string }): string {
+/** Some of the system's errors have a code and no message. */
+function messageOf(cause: NodeJS.ErrnoException): string {
   return cause.message || (cause.code ?? cause.name)
 }
 

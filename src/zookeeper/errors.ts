@@ -111,6 +111,16 @@ export class BadArguments extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_BAD_ARGUMENTS'
 }
 
+/** The session is a local one of its server's, and such sessions own no ephemeral znodes. */
+export class EphemeralOnLocalSession extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_EPHEMERAL_ON_LOCAL_SESSION'
+}
+
+/** The ensemble cannot change its members: it was not allowed to, is at it already, or would lose its quorum. */
+export class ReconfigRefused extends ZooKeeperError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_RECONFIG_REFUSED'
+}
+
 // --- The session or the connection is gone --------------------------------------------------------------------------
 
 /** The session is over, and its ephemeral znodes with it. */
@@ -145,10 +155,15 @@ interface Meaning {
   readonly outcome?: Outcome
 }
 
+/** To those who only look, an answer like any other. */
+export const NO_NODE = -101
+
 const MEANINGS: Readonly<Record<number, Meaning>> = {
   [-6]: { type: Unimplemented, says: 'the server does not know this operation; ZooKeeper 3.6 or newer is needed' },
+  [-13]: { type: ReconfigRefused, says: 'too few of the new members are up to date for a quorum', outcome: 'refused' },
+  [-14]: { type: ReconfigRefused, says: 'another change of the members is under way', outcome: 'refused' },
   [-8]: { type: BadArguments, says: 'the server takes the arguments for wrong' },
-  [-101]: { type: NoNode, says: 'there is no such znode' },
+  [NO_NODE]: { type: NoNode, says: 'there is no such znode' },
   [-102]: { type: NoAuth, says: 'the ACL does not allow it' },
   [-103]: { type: BadVersion, says: 'the znode is at another version' },
   [-108]: { type: NoChildrenForEphemerals, says: 'an ephemeral znode cannot have children' },
@@ -159,8 +174,10 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
   [-115]: { type: AuthFailed, says: 'authentication failed' },
   [-118]: { type: SessionMoved, says: 'the session has moved to another connection' },
   [-119]: { type: ReadOnlyServer, says: 'the server is read-only: it has lost its quorum' },
+  [-120]: { type: EphemeralOnLocalSession, says: 'a local session cannot own ephemeral znodes' },
   [-121]: { type: NoWatcher, says: 'there is no such watch' },
   [-122]: { type: ZooKeeperError, says: 'the server gave up on the request', outcome: 'unknown' },
+  [-123]: { type: ReconfigRefused, says: 'the servers run without reconfigEnabled=true' },
   [-124]: { type: AuthFailed, says: 'the server demands SASL authentication' },
   [-125]: { type: QuotaExceeded, says: 'a quota is exceeded' },
   [-127]: { type: Throttled, says: 'the server is overloaded' },

@@ -1,21 +1,43 @@
 /** A client for Apache ZooKeeper that needs nothing but Node: `import { ZooKeeper } from 'jobboard/zookeeper'`. */
-export { type SessionEvent, type StateEvent, type Watch, ZooKeeper, type ZooKeeperOptions } from './client.ts'
+export { ACL, type Acl, digestId, type Identity, PERMISSION } from './acl.ts'
+export { type Capabilities, type Capability, EVERYTHING } from './capabilities.ts'
+export { type CertainClient, idempotentDelete, protectedCreate, versionedSetData } from './certain.ts'
+export { type SessionEvent, type StateEvent, ZooKeeper, type ZooKeeperOptions } from './client.ts'
 export { type ConnectString, type Endpoint, parseConnectString } from './connect-string.ts'
+export type { ClientCounters, OperationCounts } from './counters.ts'
+export type { ContainerMode, CreateMode, ExpiringMode, OrdinaryMode } from './create.ts'
+export type { DriverEvents, ZooKeeperDriver } from './driver.ts'
+export type { EnsembleConfig, Reconfiguration } from './ensemble.ts'
 export * from './errors.ts'
+export { type FaultKind, HungUp } from './faults.ts'
+export type { AuthInfo } from './introduction.ts'
+export type { LeaseHold, ProvenLease } from './lease-keeper.ts'
+export { NATIVE_CAPABILITIES, type NativeOptions, NativeZooKeeper } from './native.ts'
+export type { OneShotHandler, WatchLost } from './one-shots.ts'
 export {
   type CheckOp,
+  type CreatedInMulti,
   type CreateOp,
   type DeleteOp,
+  type GetChildrenOp,
+  type GetDataOp,
   type Op,
   op,
+  type Reading,
+  type ReadingOf,
+  type ReadingsOf,
+  type ReadOp,
   type ResultOf,
   type ResultsOf,
   type SetDataOp,
-} from './multi.ts'
+} from './ops.ts'
 export { checkPath } from './path.ts'
 export type { RequestOptions } from './pending.ts'
-export { type Acl, OPEN_ACL, PERMISSION, type Stat, type WatchEvent, type WatchEventType } from './records.ts'
-export type { CreateMode, WatchMode } from './requests.ts'
-export type { SessionInfo } from './session.ts'
+export type { Stat, WatchEvent, WatchEventType } from './records.ts'
+export type { ReadData, WatchKind, WatchMode } from './requests.ts'
+export type { SaslCredentials } from './sasl.ts'
+export type { SessionInfo } from './session-options.ts'
+export type { TlsOptions } from './socket.ts'
 export type { ClientState } from './states.ts'
 export type { WatchHandler } from './watches.ts'
+export type { ReadOptions, Watch } from './watching.ts'

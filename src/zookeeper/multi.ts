@@ -1,79 +1,14 @@
 /** Several operations as one transaction: all of them happen, in order, or none. */
+import { InvalidArgument } from '../core/errors.ts'
+import { kindOf, writeCreate } from './create.ts'
 import { errorOfCode } from './errors.ts'
 import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
 import { OPCODE } from './opcodes.ts'
+import type { CreatedInMulti, Op } from './ops.ts'
 import { readStat, type Stat } from './records.ts'
-import { type CreateMode, type Request, request, writeCreate } from './requests.ts'
+import { type Request, request } from './requests.ts'
 
-export interface CreateOp extends CreateMode {
-  readonly type: 'create'
-  readonly path: string
-  readonly data: Uint8Array | null
-}
-
-export interface DeleteOp {
-  readonly type: 'delete'
-  readonly path: string
-  readonly version: number
-}
-
-export interface SetDataOp {
-  readonly type: 'setData'
-  readonly path: string
-  readonly data: Uint8Array | null
-  readonly version: number
-}
-
-export interface CheckOp {
-  readonly type: 'check'
-  readonly path: string
-  readonly version: number
-}
-
-export type Op = CreateOp | DeleteOp | SetDataOp | CheckOp
-
-const ANY_VERSION = -1
-
-/**
- * Makes the operations of a multi.
- *
- * @example
- * const { zxid, results } = await zookeeper.multi([op.check('/gate'), op.create('/lock', null, { ephemeral: true })])
- */
-export const op = {
-  /** There is no Stat in the answer; the multi's zxid is the znode's czxid, mzxid and pzxid. */
-  create: (path: string, data: Uint8Array | null, mode: CreateMode = {}): CreateOp => ({
-    type: 'create',
-    path,
-    data,
-    ...mode,
-  }),
-  /** @param options.version what the znode must be at; any by default */
-  delete: (path: string, options: { version?: number } = {}): DeleteOp => ({
-    type: 'delete',
-    path,
-    version: options.version ?? ANY_VERSION,
-  }),
-  /** @param options.version what the znode must be at; any by default */
-  setData: (path: string, data: Uint8Array | null, options: { version?: number } = {}): SetDataOp => ({
-    type: 'setData',
-    path,
-    data,
-    version: options.version ?? ANY_VERSION,
-  }),
-  /** Changes nothing; fails the multi unless the znode is there, at the version if one is named. */
-  check: (path: string, options: { version?: number } = {}): CheckOp => ({
-    type: 'check',
-    path,
-    version: options.version ?? ANY_VERSION,
-  }),
-} as const
-
-/** What an operation answers: the path created (with its digits, if sequential), the Stat after a setData. */
-export type ResultOf<O> = O extends CreateOp ? { readonly path: string } : O extends SetDataOp ? Stat : undefined
-export type ResultsOf<Ops extends readonly Op[]> = { -readonly [K in keyof Ops]: ResultOf<Ops[K]> }
-
-type AnyResult = { readonly path: string } | Stat | undefined
+export type AnyResult = CreatedInMulti | Stat | undefined
 
 export interface MultiAnswer {
   /** The transaction's id: all of its operations share it. */
@@ -81,45 +16,45 @@ export interface MultiAnswer {
   readonly results: readonly AnyResult[]
 }
 
-const OPCODE_OF = {
-  create: OPCODE.create,
-  delete: OPCODE.delete,
-  setData: OPCODE.setData,
-  check: OPCODE.check,
-} as const satisfies Record<Op['type'], number>
-
 /** In a failed multi: this operation came after the one that failed. */
 const NOT_REACHED = -2
 
+/** @throws InvalidArgument for an operation that only reads, and for a create that no server knows */
 export function multi(ops: readonly Op[]): Request<MultiAnswer> {
   return request({
     operation: 'multi',
     opcode: OPCODE.multi,
     write: (writer) => {
       for (const each of ops) writeOp(writer, each)
-      writeHeader(writer, -1, { done: true })
+      endParts(writer)
     },
     read: (body, zxid) => ({ zxid, results: readResults(body, ops) }),
   })
 }
 
-function writeHeader(writer: JuteWriter, type: number, options: { done: boolean }): void {
-  writer.int(type).boolean(options.done).int(-1)
-}
-
 function writeOp(writer: JuteWriter, each: Op): void {
-  writeHeader(writer, OPCODE_OF[each.type], { done: false })
   switch (each.type) {
-    case 'create':
-      writeCreate(writer, each.path, each.data, each)
-      break
+    case 'create': {
+      const kind = kindOf(each)
+      // 3.8 answers a create2 in a multi as a create, without a Stat: the older operation says what one gets.
+      beginPart(writer, kind.opcode === OPCODE.create2 ? OPCODE.create : kind.opcode)
+      writeCreate(writer, each, kind)
+      return
+    }
     case 'setData':
-      writer.text(each.path).bytes(each.data).int(each.version)
-      break
+      beginPart(writer, OPCODE.setData).text(each.path).bytes(each.data).int(each.version)
+      return
     case 'delete':
     case 'check':
-      writer.text(each.path).int(each.version)
+      beginPart(writer, OPCODE[each.type]).text(each.path).int(each.version)
+      return
+    default:
+      throw new InvalidArgument(`a multi has no ${typeOf(each)}; reads go into a multiRead`)
   }
+}
+
+function typeOf(operation: { readonly type: string }): string {
+  return operation.type
 }
 
 /**
@@ -127,44 +62,60 @@ function writeOp(writer: JuteWriter, each: Op): void {
  * operation: 0 before the one to blame, its code, and {@link NOT_REACHED} after it.
  */
 function readResults(body: JuteReader, ops: readonly Op[]): AnyResult[] {
-  const results: AnyResult[] = []
-  let failure: { index: number; code: number } | undefined
-  for (let index = 0; ; index++) {
-    const type = body.int()
-    const done = body.boolean()
-    body.int()
-    if (done) {
-      if (index !== ops.length) throw new MalformedBytes(`${index} results for a multi of ${ops.length} operations`)
-      break
-    }
-    if (type === OPCODE.error) {
-      const code = body.int()
-      if (code !== 0 && (!failure || failure.code === NOT_REACHED)) failure = { index, code }
-    }
-    results.push(readResult(body, type))
-  }
+  const failures: { readonly index: number; readonly code: number }[] = []
+  const results = readParts(body, ops.length, (type, index): AnyResult => {
+    if (type !== OPCODE.error) return readResult(body, type)
+    const code = body.int()
+    if (code !== 0) failures.push({ index, code })
+    return undefined
+  })
+  const failure = failures.find(({ code }) => code !== NOT_REACHED) ?? failures[0]
   if (!failure) return results
   const culprit = ops[failure.index]
-  throw errorOfCode(failure.code, { operation: culprit?.type ?? 'multi', path: culprit?.path, index: failure.index })
+  const operation = culprit?.type ?? 'multi'
+  throw errorOfCode(failure.code, { operation, path: culprit?.path, index: failure.index })
 }
 
-/** By the type in the answer, not the one that was asked: 3.8 answers even a create2 as a create, without its Stat. */
+/** By the type in the answer, not the one that was asked: they differ for every kind of create. */
 function readResult(body: JuteReader, type: number): AnyResult {
   switch (type) {
     case OPCODE.create:
       return { path: body.text() }
-    case OPCODE.create2: {
-      const path = body.text()
-      readStat(body)
-      return { path }
-    }
+    case OPCODE.create2:
+      return { path: body.text(), stat: readStat(body) }
     case OPCODE.setData:
       return readStat(body)
     case OPCODE.delete:
     case OPCODE.check:
-    case OPCODE.error:
       return undefined
     default:
       throw new MalformedBytes(`a result of type ${type} in a multi`)
   }
+}
+
+// --- The frame of both multis: parts with a header each, and a header that ends them -------------------------------
+
+const END = -1
+const NO_ERROR_YET = -1
+
+export function beginPart(writer: JuteWriter, type: number): JuteWriter {
+  return writer.int(type).boolean(false).int(NO_ERROR_YET)
+}
+
+export function endParts(writer: JuteWriter): void {
+  writer.int(END).boolean(true).int(NO_ERROR_YET)
+}
+
+/** @throws MalformedBytes unless there is exactly one result per operation */
+export function readParts<T>(body: JuteReader, count: number, read: (type: number, index: number) => T): T[] {
+  const parts: T[] = []
+  for (;;) {
+    const type = body.int()
+    const done = body.boolean()
+    body.int()
+    if (done) break
+    parts.push(read(type, parts.length))
+  }
+  if (parts.length !== count) throw new MalformedBytes(`${parts.length} results for a multi of ${count} operations`)
+  return parts
 }

@@ -6,26 +6,49 @@ export const OPCODE = {
   exists: 3,
   getData: 4,
   setData: 5,
+  getAcl: 6,
+  setAcl: 7,
+  getChildren: 8,
   sync: 9,
   ping: 11,
   getChildren2: 12,
   check: 13,
   multi: 14,
   create2: 15,
+  reconfig: 16,
   removeWatches: 18,
+  createContainer: 19,
+  createTtl: 21,
+  multiRead: 22,
+  auth: 100,
+  sasl: 102,
+  getEphemerals: 103,
+  getAllChildrenNumber: 104,
   setWatches2: 105,
   addWatch: 106,
+  whoAmI: 107,
   closeSession: -11,
   error: -1,
 } as const
 
-/** Requests that carry a fixed number instead of the next one; both are answered in request order all the same. */
-export const XID = { watchEvent: -1, ping: -2, setWatches: -8 } as const
+/**
+ * Requests that carry a fixed number instead of the next one. They are answered in request order all the same, except
+ * `auth`, whose answer overtakes those of the requests before it.
+ */
+export const XID = { watchEvent: -1, ping: -2, auth: -4, setWatches: -8 } as const
 
-/** Added up in a create's flags. */
-export const CREATE_FLAG = { ephemeral: 1, sequential: 2 } as const
+/** A create's flags. Container and TTL go with operations of their own; through the others they make other znodes. */
+export const CREATE_FLAG = {
+  persistent: 0,
+  ephemeral: 1,
+  persistentSequential: 2,
+  ephemeralSequential: 3,
+  container: 4,
+  ttl: 5,
+  ttlSequential: 6,
+} as const
 
 export const WATCH_MODE = { persistent: 0, recursive: 1 } as const
 
-/** `removeWatches` of every kind: the finer kinds of 3.8 take half of a persistent watch away and leave the rest. */
-export const ANY_WATCH = 3
+/** `removeWatches`; 3.8 knows no finer ones. `children` and `data` take half of a persistent watch and leave the rest. */
+export const WATCH_KIND = { children: 1, data: 2, any: 3 } as const

@@ -1,4 +1,9 @@
-/** Requests that wait to be sent: for the end of the tick, for room in the socket, or for a connection. */
+/**
+ * Requests that wait to be sent: for the end of the tick, for room in the socket or under way, or for a connection.
+ *
+ * Any number may wait, because each has a caller who holds it anyway: a producer that is to be slowed down awaits what it
+ * asks. For room they wait as long as it takes; for a connection, only as long as a session lasts.
+ */
 import { monotonic } from '../core/time.ts'
 import { NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
 import { Fifo } from './fifo.ts'
@@ -7,9 +12,11 @@ import type { Pending } from './pending.ts'
 export class Outbox {
   readonly #patience: number
   #waiting = new Fifo<Pending>()
+  /** Since when there is no connection. */
+  #disconnectedAt: number | undefined = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
-  /** @param patience milliseconds after which a request that could not be sent is rejected */
+  /** @param patience milliseconds without a connection after which a request is rejected */
   constructor(patience: number) {
     this.#patience = patience
   }
@@ -20,7 +27,17 @@ export class Outbox {
 
   push(pending: Pending): void {
     this.#waiting.push(pending)
-    this.#timer ??= setTimeout(() => this.#expire(), this.#patience)
+    if (this.#disconnectedAt !== undefined) this.#timer ??= setTimeout(() => this.#expire(), this.#patience)
+  }
+
+  connected(): void {
+    this.#disconnectedAt = undefined
+    this.#stopTimer()
+  }
+
+  disconnected(): void {
+    this.#disconnectedAt = monotonic()
+    if (this.size > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#patience)
   }
 
   /** Calls `first`, and puts whatever it pushes ahead of everything that waits already. */
@@ -34,10 +51,10 @@ export class Outbox {
     }
   }
 
-  /** The oldest requests, up to about so many bytes, for this session; those bound to another one are rejected. */
-  take(session: bigint, bytes: number): Pending[] {
+  /** The oldest requests, so many or about so many bytes, for this session; those bound to another one are rejected. */
+  take(session: bigint, most: { readonly bytes: number; readonly count: number }): Pending[] {
     const taken: Pending[] = []
-    for (let size = 0; size < bytes; ) {
+    for (let size = 0; size < most.bytes && taken.length < most.count; ) {
       const pending = this.#waiting.shift()
       if (!pending) break
       if (pending.settled) continue
@@ -67,9 +84,10 @@ export class Outbox {
     this.#timer = undefined
     const waiting = this.#waiting.drain().filter((pending) => !pending.settled)
     const now = monotonic()
+    const since = this.#disconnectedAt ?? now
     let next = Number.POSITIVE_INFINITY
     for (const pending of waiting) {
-      const left = pending.madeAt + this.#patience - now
+      const left = Math.max(pending.madeAt, since) + this.#patience - now
       // Timers may fire a fraction of a millisecond early.
       if (left < 1) pending.fail(notSent(pending, NotSent, `there was no connection for ${this.#patience} ms`))
       else {

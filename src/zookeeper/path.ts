@@ -33,6 +33,13 @@ export function lineageOf(path: string): string[] {
   return parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)
 }
 
+/** Undefined for the root. */
+export function parentOf(path: string): string | undefined {
+  if (path === '/') return undefined
+  const slash = path.lastIndexOf('/')
+  return slash <= 0 ? '/' : path.slice(0, slash)
+}
+
 /** Everything the client says is under the chroot, and it never hears of anything else. */
 export class Chroot {
   readonly #root: string

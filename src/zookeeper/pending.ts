@@ -1,7 +1,7 @@
 /** A request on its way: waiting to be sent, sent, or settled. */
 import { type Deferred, deferred } from '../core/abort.ts'
 import type { Instant } from './clock.ts'
-import { errorOfCode, ZooKeeperError } from './errors.ts'
+import { errorOfCode, NO_NODE, ZooKeeperError } from './errors.ts'
 import type { JuteReader } from './jute.ts'
 import type { ReplyHeader } from './records.ts'
 import type { Request } from './requests.ts'
@@ -24,17 +24,15 @@ export class Pending<T = unknown> {
   /** The number it was sent under. */
   xid = 0
   readonly #deferred: Deferred<T> = deferred<T>()
-  readonly #signal: AbortSignal | undefined
-  readonly #abort = () => this.fail(this.#signal?.reason)
+  /** Stops listening to the signal; few requests have one. */
+  #unfollow: (() => void) | undefined
   #settled = false
 
   constructor(request: Request<T>, madeAt: number, options: RequestOptions = {}) {
     this.request = request
     this.madeAt = madeAt
     this.session = options.session
-    this.#signal = options.signal
-    if (this.#signal?.aborted) this.#abort()
-    else this.#signal?.addEventListener('abort', this.#abort, { once: true })
+    if (options.signal) this.#follow(options.signal)
   }
 
   get promise(): Promise<T> {
@@ -46,20 +44,30 @@ export class Pending<T = unknown> {
     return this.#settled
   }
 
-  /** @throws MalformedBytes when the answer cannot be read; the request is still waiting then */
-  answer(header: ReplyHeader, body: JuteReader): void {
-    if (this.#settled) return
+  /**
+   * @returns how it was answered
+   * @throws MalformedBytes when the answer cannot be read; the request is still waiting then
+   */
+  answer(header: ReplyHeader, body: JuteReader): 'done' | 'refused' {
+    if (this.#settled) return header.code === 0 ? 'done' : 'refused'
     try {
-      const { operation, path } = this.request
-      if (header.code !== 0) throw errorOfCode(header.code, { operation, path })
-      const value = this.request.read(body, header.zxid)
+      const value = this.#read(header, body)
       this.#settle()
       this.#deferred.resolve(value)
+      return 'done'
     } catch (error) {
       // Everything else than a refusal means that the answer makes no sense.
       if (!(error instanceof ZooKeeperError)) throw error
       this.fail(error)
+      return 'refused'
     }
+  }
+
+  #read(header: ReplyHeader, body: JuteReader): T {
+    const { operation, path, absent } = this.request
+    if (header.code === NO_NODE && absent) return absent()
+    if (header.code !== 0) throw errorOfCode(header.code, { operation, path })
+    return this.request.read(body, header.zxid)
   }
 
   fail(error: unknown): void {
@@ -70,6 +78,15 @@ export class Pending<T = unknown> {
 
   #settle(): void {
     this.#settled = true
-    this.#signal?.removeEventListener('abort', this.#abort)
+    this.#unfollow?.()
+  }
+
+  #follow(signal: AbortSignal): void {
+    const abort = () => this.fail(signal.reason)
+    if (signal.aborted) abort()
+    else {
+      signal.addEventListener('abort', abort, { once: true })
+      this.#unfollow = () => signal.removeEventListener('abort', abort)
+    }
   }
 }

@@ -40,24 +40,6 @@ export function readStat(reader: JuteReader): Stat {
   return { czxid, mzxid, pzxid, ctime, mtime, version, cversion, aversion, ephemeralOwner, dataLength, numChildren }
 }
 
-/** Who may do what with a znode. */
-export interface Acl {
-  /** A sum of {@link PERMISSION}s. */
-  readonly permissions: number
-  readonly scheme: string
-  readonly id: string
-}
-
-/** CREATE and DELETE are about children and are checked on the parent. */
-export const PERMISSION = { READ: 1, WRITE: 2, CREATE: 4, DELETE: 8, ADMIN: 16, ALL: 31 } as const
-
-/** Everybody may do everything: the default. */
-export const OPEN_ACL: readonly Acl[] = [{ permissions: PERMISSION.ALL, scheme: 'world', id: 'anyone' }]
-
-export function writeAcls(writer: JuteWriter, acls: readonly Acl[]): void {
-  writer.vector(acls, (acl) => writer.int(acl.permissions).text(acl.scheme).text(acl.id))
-}
-
 // --- Attaching ----------------------------------------------------------------------------------------------------
 
 export interface ConnectRequest {
@@ -68,6 +50,8 @@ export interface ConnectRequest {
   /** 0n asks for a new session. */
   readonly session: bigint
   readonly password: Uint8Array
+  /** Whether a server without a quorum will do, which only reads. It will not by default. */
+  readonly readOnly?: boolean
 }
 
 export interface ConnectResponse {
@@ -75,6 +59,8 @@ export interface ConnectResponse {
   readonly timeout: number
   readonly session: bigint
   readonly password: Uint8Array
+  /** The server has no quorum and only reads. */
+  readonly readOnly: boolean
 }
 
 export const NO_PASSWORD: Uint8Array = new Uint8Array(16)
@@ -85,7 +71,7 @@ const SHORTEST_CONNECT_RESPONSE = 36
 export function writeConnectRequest(writer: JuteWriter, request: ConnectRequest): void {
   writer.int(0).long(request.lastZxid).int(Math.round(request.timeout)).long(request.session).bytes(request.password)
   // The trailing `readOnly`: servers take a client that leaves it out for one of the time before read-only servers.
-  writer.boolean(false)
+  writer.boolean(request.readOnly ?? false)
 }
 
 export function readConnectResponse(reader: JuteReader): ConnectResponse {
@@ -97,7 +83,8 @@ export function readConnectResponse(reader: JuteReader): ConnectResponse {
   const session = reader.long()
   // Copied: it lives as long as the session and must not keep a socket's buffer alive.
   const password = new Uint8Array(reader.bytes() ?? NO_PASSWORD)
-  return { timeout, session, password }
+  const readOnly = reader.remaining > 0 && reader.boolean()
+  return { timeout, session, password, readOnly }
 }
 
 // --- Answers ------------------------------------------------------------------------------------------------------

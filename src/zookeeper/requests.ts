@@ -1,15 +1,9 @@
 /** The operations: for each, what is asked and how the answer is read. Paths are the server's (see Chroot). */
+
+import { type Acl, type Identity, readAcls, readIdentities, writeAcls } from './acl.ts'
 import { type JuteReader, JuteWriter } from './jute.ts'
-import { ANY_WATCH, CREATE_FLAG, OPCODE, WATCH_MODE, XID } from './opcodes.ts'
-import {
-  type Acl,
-  type ConnectRequest,
-  OPEN_ACL,
-  readStat,
-  type Stat,
-  writeAcls,
-  writeConnectRequest,
-} from './records.ts'
+import { OPCODE, WATCH_KIND, WATCH_MODE, XID } from './opcodes.ts'
+import { type ConnectRequest, readStat, type Stat, writeConnectRequest } from './records.ts'
 
 /** One request, before it is on its way. */
 export interface Request<T> {
@@ -20,7 +14,9 @@ export interface Request<T> {
   readonly frame: Buffer
   /** The request number, where it is a fixed one. */
   readonly xid?: number
-  read(body: JuteReader, zxid: bigint): T
+  readonly read: (body: JuteReader, zxid: bigint) => T
+  /** What "there is no such znode" means, where that is an answer like any other and no error. */
+  readonly absent?: () => T
 }
 
 const LENGTH_BYTES = 4
@@ -32,6 +28,7 @@ interface Shape<T> {
   readonly xid?: number
   readonly write?: (writer: JuteWriter) => void
   readonly read: (body: JuteReader, zxid: bigint) => T
+  readonly absent?: () => T
 }
 
 /** Encodes a request. Encoding at once keeps what the caller does to its bytes afterwards out of what is sent. */
@@ -49,6 +46,17 @@ export function request<T>(shape: Shape<T>): Request<T> {
     read: shape.read,
     ...(shape.path === undefined ? {} : { path: shape.path }),
     ...(shape.xid === undefined ? {} : { xid: shape.xid }),
+    ...(shape.absent === undefined ? {} : { absent: shape.absent }),
+  }
+}
+
+/** The same request, whose answer is made into something else as it is read. */
+export function mapped<T, U>(request: Request<T>, change: (answer: T) => U): Request<U> {
+  const { absent, read, ...rest } = request
+  return {
+    ...rest,
+    read: (body, zxid) => change(read(body, zxid)),
+    ...(absent ? { absent: () => change(absent()) } : {}),
   }
 }
 
@@ -82,31 +90,6 @@ const nothing = () => undefined
 
 // --- Znodes -------------------------------------------------------------------------------------------------------
 
-export interface CreateMode {
-  /** Deleted by the server when this session ends. */
-  readonly ephemeral?: true
-  /** The server appends ten digits, counted per parent, to the name. */
-  readonly sequential?: true
-  /** Who may do what; everybody everything by default. */
-  readonly acl?: readonly Acl[]
-}
-
-export function create(path: string, data: Uint8Array | null, mode: CreateMode): Request<{ path: string; stat: Stat }> {
-  return request({
-    operation: 'create',
-    opcode: OPCODE.create2,
-    path,
-    write: (writer) => writeCreate(writer, path, data, mode),
-    read: (body) => ({ path: body.text(), stat: readStat(body) }),
-  })
-}
-
-export function writeCreate(writer: JuteWriter, path: string, data: Uint8Array | null, mode: CreateMode): void {
-  writer.text(path).bytes(data)
-  writeAcls(writer, mode.acl ?? OPEN_ACL)
-  writer.int((mode.ephemeral ? CREATE_FLAG.ephemeral : 0) | (mode.sequential ? CREATE_FLAG.sequential : 0))
-}
-
 export function remove(path: string, version: number): Request<undefined> {
   return request({
     operation: 'delete',
@@ -117,24 +100,40 @@ export function remove(path: string, version: number): Request<undefined> {
   })
 }
 
-export function exists(path: string): Request<Stat> {
+/** Whether the server is to tell, once, of the next change of what is read. */
+interface Reading {
+  readonly watch?: boolean
+}
+
+export function exists(path: string, { watch = false }: Reading = {}): Request<Stat | undefined> {
   return request({
     operation: 'exists',
     opcode: OPCODE.exists,
     path,
-    write: (writer) => writer.text(path).boolean(false),
+    write: (writer) => writer.text(path).boolean(watch),
     read: readStat,
+    absent: nothing,
   })
 }
 
-export function getData(path: string): Request<{ data: Uint8Array | null; stat: Stat }> {
+export interface ReadData {
+  /** Null where the znode has none, which is not the same as empty data. */
+  readonly data: Uint8Array | null
+  readonly stat: Stat
+}
+
+export function getData(path: string, { watch = false }: Reading = {}): Request<ReadData> {
   return request({
     operation: 'getData',
     opcode: OPCODE.getData,
     path,
-    write: (writer) => writer.text(path).boolean(false),
-    read: (body) => ({ data: keepable(body.bytes()), stat: readStat(body) }),
+    write: (writer) => writer.text(path).boolean(watch),
+    read: readData,
   })
+}
+
+export function readData(body: JuteReader): ReadData {
+  return { data: keepable(body.bytes()), stat: readStat(body) }
 }
 
 /**
@@ -157,14 +156,65 @@ export function setData(path: string, data: Uint8Array | null, version: number):
   })
 }
 
-export function getChildren(path: string): Request<{ names: string[]; stat: Stat }> {
-  const lengthPrefix = 4
+export function getChildren(
+  path: string,
+  { watch = false }: Reading = {},
+): Request<{ readonly names: string[]; readonly stat: Stat }> {
   return request({
     operation: 'getChildren',
     opcode: OPCODE.getChildren2,
     path,
-    write: (writer) => writer.text(path).boolean(false),
-    read: (body) => ({ names: body.vector(lengthPrefix, () => body.text()), stat: readStat(body) }),
+    write: (writer) => writer.text(path).boolean(watch),
+    read: (body) => ({ names: readTexts(body), stat: readStat(body) }),
+  })
+}
+
+export function readTexts(body: JuteReader): string[] {
+  const lengthPrefix = 4
+  return body.vector(lengthPrefix, () => body.text())
+}
+
+export function getAllChildrenNumber(path: string): Request<number> {
+  return request({
+    operation: 'getAllChildrenNumber',
+    opcode: OPCODE.getAllChildrenNumber,
+    path,
+    write: (writer) => writer.text(path),
+    read: (body) => body.int(),
+  })
+}
+
+export function getEphemerals(prefix: string): Request<string[]> {
+  return request({
+    operation: 'getEphemerals',
+    opcode: OPCODE.getEphemerals,
+    path: prefix,
+    write: (writer) => writer.text(prefix),
+    read: readTexts,
+  })
+}
+
+export function getAcl(path: string): Request<{ readonly acl: Acl[]; readonly stat: Stat }> {
+  return request({
+    operation: 'getACL',
+    opcode: OPCODE.getAcl,
+    path,
+    write: (writer) => writer.text(path),
+    read: (body) => ({ acl: readAcls(body), stat: readStat(body) }),
+  })
+}
+
+export function setAcl(path: string, acl: readonly Acl[], aversion: number): Request<Stat> {
+  return request({
+    operation: 'setACL',
+    opcode: OPCODE.setAcl,
+    path,
+    write: (writer) => {
+      writer.text(path)
+      writeAcls(writer, acl)
+      writer.int(aversion)
+    },
+    read: readStat,
   })
 }
 
@@ -192,34 +242,36 @@ export function addWatch(path: string, mode: WatchMode): Request<undefined> {
   })
 }
 
-export function removeWatches(path: string): Request<undefined> {
+/** `data` are those of exists and getData, `children` those of getChildren, `any` both and the persistent ones. */
+export type WatchKind = keyof typeof WATCH_KIND
+
+export function removeWatches(path: string, kind: WatchKind): Request<undefined> {
   return request({
     operation: 'removeWatches',
     opcode: OPCODE.removeWatches,
     path,
-    write: (writer) => writer.text(path).int(ANY_WATCH),
+    write: (writer) => writer.text(path).int(WATCH_KIND[kind]),
     read: nothing,
   })
 }
 
-export interface ArmedPaths {
-  readonly persistent: readonly string[]
-  readonly recursive: readonly string[]
-}
+/** What watches are armed again from, in the order of the request. */
+export const ARMED_KINDS = ['data', 'exist', 'child', 'persistent', 'recursive'] as const
+export type ArmedKind = (typeof ARMED_KINDS)[number]
+export type ArmedPaths = Readonly<Record<ArmedKind, readonly string[]>>
 
-/** Arms persistent watches again on a new connection. It replays nothing: what changed meanwhile has to be read. */
+/**
+ * Arms watches again on a new connection. Of what changed since `lastZxid` the server tells the one-shot ones (the first
+ * three kinds) and nobody else: whoever has a persistent watch has to read again.
+ */
 export function setWatches(paths: ArmedPaths, lastZxid: bigint): Request<undefined> {
-  const none: readonly string[] = []
   return request({
     operation: 'setWatches',
     opcode: OPCODE.setWatches2,
     xid: XID.setWatches,
     write: (writer) => {
       writer.long(lastZxid)
-      // Three kinds of one-shot watches come first; this client arms none of them.
-      for (const kind of [none, none, none, paths.persistent, paths.recursive]) {
-        writer.vector(kind, (path) => writer.text(path))
-      }
+      for (const kind of ARMED_KINDS) writer.vector(paths[kind], (path) => writer.text(path))
     },
     read: nothing,
   })
@@ -229,6 +281,22 @@ export function setWatches(paths: ArmedPaths, lastZxid: bigint): Request<undefin
 
 export function ping(): Request<undefined> {
   return request({ operation: 'ping', opcode: OPCODE.ping, xid: XID.ping, read: nothing })
+}
+
+/** The identities this connection has; ZooKeeper 3.7 or newer. */
+export function whoAmI(): Request<Identity[]> {
+  return request({ operation: 'whoAmI', opcode: OPCODE.whoAmI, read: readIdentities })
+}
+
+/** Adds an identity to a connection. Its answer overtakes those of the requests before it. */
+export function auth(scheme: string, credentials: Uint8Array): Request<undefined> {
+  return request({
+    operation: 'addAuth',
+    opcode: OPCODE.auth,
+    xid: XID.auth,
+    write: (writer) => writer.int(0).text(scheme).bytes(credentials),
+    read: nothing,
+  })
 }
 
 export function closeSession(): Request<undefined> {

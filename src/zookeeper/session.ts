@@ -7,142 +7,144 @@
  * - a server answers that it is over;
  * - its lease ends (`lease.ts`), seen by a timer, or before anything received is looked at or anything is sent. Then it is
  *   over for us while the server may still believe in it, so before the next session is opened this one is attached to
- *   once more and closed: its ephemeral znodes go at once, not when the server loses patience.
+ *   once more and closed: its ephemeral znodes go at once, not when the server loses patience;
+ * - it was opened on a server without a quorum, and the connection is over: no other server knows of it;
+ * - the server is too old, or does not believe who we are: then no other session follows.
  */
 import { type Deferred, deferred } from '../core/abort.ts'
-import { IncompatibleVersion, InvalidState, NotConnected } from '../core/errors.ts'
-import { describeError } from '../core/failure.ts'
-import type { Logger } from '../core/log.ts'
-import { monotonic, sleep } from '../core/time.ts'
-import { AbandonedSession, type Credentials } from './abandoned.ts'
-import { type Clock, systemClock } from './clock.ts'
-import type { Endpoint, Rotation } from './connect-string.ts'
-import { formatEndpoint } from './connect-string.ts'
+import { InvalidState, NotConnected } from '../core/errors.ts'
+import { monotonic } from '../core/time.ts'
+import { Abandonment, type Credentials } from './abandoned.ts'
+import { Attempts, type FinalFault } from './attempts.ts'
+import { type Clock, type Instant, systemClock } from './clock.ts'
+import { type Endpoint, formatEndpoint } from './connect-string.ts'
 import { Connection } from './connection.ts'
-import { NotSent, SessionExpired, Unimplemented } from './errors.ts'
-import { MalformedBytes } from './jute.ts'
-import { Lease } from './lease.ts'
-import { notSent, Outbox } from './outbox.ts'
-import { Pacing } from './pacing.ts'
+import { type ClientCounters, Counters } from './counters.ts'
+import { AuthFailed, NotSent, SessionExpired } from './errors.ts'
+import { ConnectionFault } from './faults.ts'
+import type { Server } from './hosts.ts'
+import { type AuthInfo, Introduction } from './introduction.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
+import { notSent } from './outbox.ts'
 import { Pending } from './pending.ts'
-import { type ConnectResponse, NO_PASSWORD, type WatchEvent } from './records.ts'
-import { closeSession, type Request } from './requests.ts'
-import { type ClientState, mayFollow } from './states.ts'
-
-export interface SessionOptions {
-  readonly rotation: Rotation
-  readonly sessionTimeout: number
-  readonly connectTimeout: number
-  readonly maxReplyBytes: number
-  readonly newSession: 'automatic' | 'never'
-  readonly log: Logger
-  readonly clock?: Clock
-}
-
-/** What a session tells the client around it. Everything is called synchronously. */
-export interface SessionOwner {
-  stateChanged(event: { state: ClientState; previous: ClientState; session?: bigint; reason?: Error }): void
-  sessionChanged(event: { session: bigint; previous?: bigint }): void
-  events(batch: readonly WatchEvent[]): void
-  /** The watches are armed on a new connection; what happened since the last one was not told. */
-  gap(): void
-  /** The requests that arm the watches; at least one, even without watches. */
-  arming(lastZxid: bigint): Request<undefined>[]
-}
-
-/** What is known of a session. */
-export interface SessionInfo {
-  readonly id: bigint
-  /** What the server granted, in milliseconds. */
-  readonly timeout: number
-  /** Until when the session is certain to be alive, on the clock of `monotonic()`. */
-  readonly leaseUntil: number
-}
+import { type ConnectResponse, NO_PASSWORD } from './records.ts'
+import { closeSession } from './requests.ts'
+import { Sender } from './sender.ts'
+import type { SessionInfo, SessionOptions, SessionOwner } from './session-options.ts'
+import { type ClientState, StateMachine } from './states.ts'
+import { WriterSearch } from './writer-search.ts'
 
 interface Held extends Credentials {
-  readonly lease: Lease
+  /** The server that is attached only reads. */
+  readonly readOnly: boolean
+  /** It was opened on such a server: it is no session that another one knows. */
+  readonly provisional: boolean
 }
 
-/** Written at once, at most: about what a socket takes without waiting. */
-const WRITE_BYTES = 256 * 1_024
 const LONGEST_GOODBYE = 3_000
-
-const LOG_LEVEL = {
-  new: 'debug',
-  connecting: 'debug',
-  connected: 'info',
-  suspended: 'warn',
-  lost: 'warn',
-  closed: 'debug',
-} as const satisfies Record<ClientState, string>
 
 export class Session {
   readonly #options: SessionOptions
   readonly #owner: SessionOwner
   readonly #clock: Clock
-  readonly #outbox: Outbox
-  readonly #pacing: Pacing
-  readonly #stop = new AbortController()
+  readonly #state: StateMachine
+  readonly #keeper: LeaseKeeper
+  readonly #introduction: Introduction
+  readonly #sender: Sender
+  readonly #attempts: Attempts
+  readonly #abandoned: Abandonment
+  readonly #search: WriterSearch
+  readonly #counters = new Counters()
   readonly #first: Deferred<void> = deferred()
-  #state: ClientState = 'new'
   #held: Held | undefined
-  #abandoned: AbandonedSession | undefined
   /** The newest transaction seen in this session: a server that is behind it would show the past. */
   #lastZxid = 0n
   #previousId: bigint | undefined
   /** The connection there is, or is to be. */
   #connection: Connection | undefined
-  /** The same, once requests may go over it. */
-  #attached: Connection | undefined
-  #attachedAt: number | undefined
-  #leaseTimer: NodeJS.Timeout | undefined
-  #flushing = false
-  #versionKnown = false
-  #lastFault: Error | undefined
+  /** Why there will be no further session. */
+  #final: Error | undefined
   #loop: Promise<void> | undefined
   #closing: Deferred<void> | undefined
 
   constructor(options: SessionOptions, owner: SessionOwner) {
+    const { sessionTimeout, connectTimeout, maxInFlight, sasl, auth = [], tick, log, clock = systemClock } = options
     this.#options = options
     this.#owner = owner
-    this.#clock = options.clock ?? systemClock
-    this.#outbox = new Outbox(options.sessionTimeout)
-    this.#pacing = new Pacing(options.sessionTimeout)
+    this.#clock = clock
+    this.#state = new StateMachine(log, (change) => {
+      owner.stateChanged({ ...change, ...(this.#held ? { session: this.#held.id } : {}) })
+    })
+    this.#keeper = new LeaseKeeper(
+      { clock, tick },
+      { over: () => this.#leaseOver(), prove: () => this.#sender.prove() },
+    )
+    this.#introduction = new Introduction({ sasl, auth, timeout: connectTimeout })
+    this.#search = new WriterSearch(options)
+    const dial = (server: Server) => this.#dial(server).connection
+    this.#abandoned = new Abandonment({ hosts: options.hosts, introduction: this.#introduction, dial })
+    this.#sender = new Sender({ maxInFlight, patience: sessionTimeout, log, alive: () => this.#keeper.alive() })
+    this.#attempts = new Attempts(options, this.#counters, {
+      wanted: () => this.state !== 'closed' && (this.state !== 'lost' || this.#abandoned.pending),
+      use: (server) => this.#use(server),
+      resuming: () => this.#lastZxid > 0n,
+    })
   }
 
   get state(): ClientState {
-    return this.#state
+    return this.#state.current
   }
 
   get info(): SessionInfo | undefined {
     if (!this.#held) return undefined
-    const { id, timeout, lease } = this.#held
-    const now = this.#clock()
-    return { id, timeout, leaseUntil: now.monotonic + lease.remaining(now) }
+    const { id, timeout, readOnly } = this.#held
+    return { id, timeout, readOnly, leaseUntil: this.#keeper.until }
   }
 
   /** Why there is no connection, as far as known. */
   get lastFault(): Error | undefined {
-    return this.#lastFault
+    return this.#attempts.lastFault
+  }
+
+  get lease(): Pick<LeaseKeeper, 'hold'> {
+    return this.#keeper
+  }
+
+  get counters(): ClientCounters {
+    return this.#counters.snapshot({ inFlight: this.#connection?.inFlight ?? 0, waiting: this.#sender.waiting })
   }
 
   /** Begins to connect; resolves with the first session. It goes on trying until close(). */
   start(): Promise<void> {
-    if (this.#state !== 'new') throw new InvalidState(`connect() is called once, and the client is ${this.#state}`)
-    this.#become('connecting')
+    if (this.state !== 'new') throw new InvalidState(`connect() is called once, and the client is ${this.state}`)
+    this.#state.become('connecting')
     this.#loop = this.#run()
     return this.#first.promise
   }
 
   /** Takes a request; it leaves with everything else that is asked in the same turn of the event loop. */
   submit(pending: Pending): void {
-    if (this.#state === 'new') pending.fail(notSent(pending, NotSent, 'connect() was not called'))
-    else if (this.#state === 'closed') pending.fail(notSent(pending, NotSent, 'the client is closed'))
-    else if (this.#state === 'lost') pending.fail(notSent(pending, SessionExpired, 'the session is over'))
-    else {
-      this.#outbox.push(pending)
-      if (this.#attached) this.#flushSoon()
-    }
+    if (this.state === 'new') pending.fail(notSent(pending, NotSent, 'connect() was not called'))
+    else if (this.state === 'closed') pending.fail(notSent(pending, NotSent, 'the client is closed'))
+    else if (this.state === 'lost') {
+      const type = this.#final instanceof AuthFailed ? AuthFailed : SessionExpired
+      pending.fail(notSent(pending, type, 'the session is over', this.#final))
+    } else this.#sender.push(pending)
+  }
+
+  /** See `Introduction.add`. */
+  addAuth(info: AuthInfo): Promise<void> {
+    return this.#introduction.add(info, this.#connection)
+  }
+
+  /** From now on these servers; a connection to one that is not among them is left for one that is. */
+  updateHosts(endpoints: readonly Endpoint[]): void {
+    const { hosts } = this.#options
+    hosts.update(endpoints)
+    const connection = this.#connection
+    if (!connection || hosts.includes(connection.server)) return
+    const where = formatEndpoint(connection.server)
+    connection.destroy(new ConnectionFault('moved', `${where} is not among the hosts any more`))
   }
 
   /** Ends the session at the server, so that its ephemeral znodes go; settles whatever is pending. Bounded in time. */
@@ -155,75 +157,67 @@ export class Session {
     return this.#closing.promise
   }
 
-  // --- The loop -----------------------------------------------------------------------------------------------------
+  // --- Connections --------------------------------------------------------------------------------------------------
 
   async #run(): Promise<void> {
-    while (this.#wantsConnection()) {
-      this.#attachedAt = undefined
-      try {
-        if (this.#abandoned) await this.#closeAbandoned(this.#abandoned)
-        if (this.#state !== 'lost') await this.#serve()
-      } catch (error) {
-        if (error instanceof IncompatibleVersion) {
-          this.#first.reject(error)
-          return
-        }
-        this.#fault(error)
-      }
-      const wait = this.#pacing.after(this.#attachedAt === undefined ? undefined : monotonic() - this.#attachedAt)
-      if (wait > 0) await sleep(wait, { signal: this.#stop.signal }).catch(() => undefined)
+    const final = await this.#attempts.run()
+    if (final) this.#giveUp(final)
+  }
+
+  async #use(server: Server): Promise<void> {
+    try {
+      if (this.#abandoned.pending) await this.#abandoned.close(server)
+      else if (this.state !== 'closed') await this.#serve(server)
+    } catch (error) {
+      this.#connection?.destroy(new NotConnected('it is of no use', { cause: error }))
+      throw error
     }
   }
 
-  #wantsConnection(): boolean {
-    return this.#state !== 'closed' && (this.#state !== 'lost' || this.#abandoned !== undefined)
-  }
-
-  #fault(error: unknown): void {
-    this.#lastFault = error instanceof Error ? error : new Error(String(error))
-    // A server that cannot be reached is everyday; one that cannot be understood is somebody's defect.
-    const level = error instanceof MalformedBytes ? 'error' : 'debug'
-    this.#options.log[level]({ reason: describeError(error) }, 'no connection to ZooKeeper')
-  }
-
   /** Attaches to the session there is, or to a new one, and stays until the connection is over. */
-  async #serve(): Promise<void> {
-    const endpoint = this.#options.rotation.next()
+  async #serve(server: Server): Promise<void> {
     const held = this.#held
-    const sentAt = this.#clock()
-    const { connection, over } = this.#dial(endpoint)
+    const at = this.#clock()
+    const { connection, over } = this.#dial(server)
     const response = await connection.attach({
       lastZxid: this.#lastZxid,
       timeout: this.#options.sessionTimeout,
       session: held?.id ?? 0n,
       password: held?.password ?? NO_PASSWORD,
+      readOnly: this.#options.readOnly ?? false,
     })
-    if (this.#connection !== connection) throw new NotConnected(`${formatEndpoint(endpoint)} hung up`)
+    if (this.#connection !== connection) throw new NotConnected(`${formatEndpoint(server)} hung up`)
     if (response.timeout <= 0) {
       connection.destroy(new SessionExpired('the server says that the session is over'))
-      if (!held) throw new NotConnected(`${formatEndpoint(endpoint)} refused a new session`)
+      if (!held) throw new NotConnected(`${formatEndpoint(server)} refused a new session`)
       return this.#end(new SessionExpired('the session is over: the server has expired it'))
     }
-    this.#hold(response, new Lease(response.timeout, sentAt))
+    this.#hold(response, at)
+    await this.#introduction.authenticate(connection)
     connection.keepAlive(response.timeout)
-    await this.#arm(connection, endpoint)
+    await this.#introduction.begin(connection, {
+      arming: this.#owner.arming(this.#lastZxid),
+      // Watches that are not armed would be silent for ever: such a connection is not kept.
+      fault: (error) => connection.destroy(error instanceof Error ? error : new Error(String(error))),
+    })
     if (this.#connection === connection) this.#becomeConnected(connection)
-    this.#fault(await over)
+    throw await over
   }
 
-  #dial(endpoint: Endpoint): { connection: Connection; over: Promise<Error> } {
-    const { connectTimeout, maxReplyBytes } = this.#options
+  #dial(server: Server): { connection: Connection; over: Promise<Error> } {
+    const { connectTimeout, maxReplyBytes, tls, log } = this.#options
     const over = deferred<Error>()
     const connection: Connection = new Connection(
-      { endpoint, connectTimeout, maxReplyBytes, clock: this.#clock },
+      { server, tls, connectTimeout, maxReplyBytes, clock: this.#clock, counters: this.#counters },
       {
-        alive: () => this.#alive(),
+        alive: () => this.#keeper.alive(),
         events: (batch) => this.#owner.events(batch),
         answered: (sentAt, zxid) => {
-          this.#held?.lease.answered(sentAt)
+          this.#keeper.answered(sentAt)
           if (zxid > this.#lastZxid) this.#lastZxid = zxid
         },
-        drained: () => this.#flush(),
+        proven: (sentAt) => this.#keeper.proven(sentAt),
+        drained: () => this.#sender.flush(),
         closed: (cause) => {
           this.#disconnected(connection, cause)
           over.resolve(cause)
@@ -231,134 +225,96 @@ export class Session {
       },
     )
     this.#connection = connection
+    log.debug({ server: formatEndpoint(server), address: server.address }, 'connecting to ZooKeeper')
     return { connection, over: over.promise }
-  }
-
-  /**
-   * Arms the watches, first of all on every connection. The request for it came with ZooKeeper 3.6, so the first answer
-   * to it also tells whether the server is new enough, for one round trip in the life of a client.
-   */
-  async #arm(connection: Connection, endpoint: Endpoint): Promise<void> {
-    const arming = this.#owner.arming(this.#lastZxid).map((request) => new Pending(request, monotonic()))
-    connection.send(arming)
-    const armed = Promise.all(arming.map((pending) => pending.promise))
-    // Watches that are not armed would be silent for ever: such a connection is not kept.
-    armed.catch((error: unknown) => connection.destroy(error instanceof Error ? error : new Error(String(error))))
-    if (this.#versionKnown) return
-    try {
-      await armed
-      this.#versionKnown = true
-    } catch (error) {
-      if (!(error instanceof Unimplemented)) throw error
-      const message = `the ZooKeeper server at ${formatEndpoint(endpoint)} is too old: 3.6 or newer is needed`
-      throw new IncompatibleVersion(message, { cause: error })
-    }
   }
 
   #becomeConnected(connection: Connection): void {
     const held = this.#held
     if (!held) return
-    this.#attached = connection
-    this.#attachedAt = monotonic()
-    this.#outbox.before(() => {
-      this.#become('connected')
+    this.#attempts.served()
+    this.#sender.attach({ connection, session: held.id }, () => {
+      this.#state.become('connected')
       if (this.#previousId !== held.id) this.#announce(held.id)
-      if (this.#attached === connection) this.#owner.gap()
+      if (this.#connection === connection) this.#owner.gap()
     })
+    this.#keeper.connected()
+    if (held.readOnly && this.#connection === connection) this.#search.start(connection)
     this.#first.resolve()
-    this.#flush()
   }
 
   #announce(id: bigint): void {
     const previous = this.#previousId
     this.#previousId = id
+    this.#counters.sessions++
     this.#owner.sessionChanged({ session: id, ...(previous === undefined ? {} : { previous }) })
   }
 
   #disconnected(connection: Connection, cause: Error): void {
     if (this.#connection !== connection) return
     this.#connection = undefined
-    this.#attached = undefined
-    if (this.#state === 'connected') this.#become('suspended', cause)
-  }
-
-  // --- Sending ------------------------------------------------------------------------------------------------------
-
-  #flushSoon(): void {
-    if (this.#flushing) return
-    this.#flushing = true
-    process.nextTick(() => {
-      this.#flushing = false
-      this.#flush()
-    })
-  }
-
-  #flush(): void {
-    while (this.#outbox.size > 0 && this.#held && this.#attached?.writable && this.#alive()) {
-      const batch = this.#outbox.take(this.#held.id, WRITE_BYTES)
-      if (batch.length > 0) this.#attached?.send(batch)
-    }
+    this.#sender.detach()
+    this.#search.stop()
+    if (this.#held?.provisional) {
+      this.#end(new SessionExpired('the session of a read-only server is over with its connection', { cause }))
+    } else if (this.state === 'connected') this.#state.become('suspended', cause)
   }
 
   // --- The session's life ---------------------------------------------------------------------------------------------
 
-  #hold({ session: id, password, timeout }: ConnectResponse, lease: Lease): void {
-    this.#held = { id, password, timeout, lease }
-    this.#watchLease(lease)
+  #hold({ session: id, password, timeout, readOnly }: ConnectResponse, at: Instant): void {
+    const provisional = readOnly && this.#held === undefined
+    this.#held = { id, password, timeout, readOnly, provisional }
+    this.#keeper.attached({ id, timeout }, { at, through: readOnly ? 'server' : 'leader' })
   }
 
-  #watchLease(lease: Lease): void {
-    clearTimeout(this.#leaseTimer)
-    const wait = Math.max(1, lease.remaining(this.#clock()))
-    this.#leaseTimer = setTimeout(() => {
-      if (this.#alive()) this.#watchLease(lease)
-    }, wait)
-  }
-
-  /** Whether the session can be relied on; ends it if it cannot any more. True where there is none. */
-  #alive(): boolean {
-    if (!this.#held || this.#held.lease.remaining(this.#clock()) > 0) return true
-    const { timeout } = this.#held
-    this.#abandoned = new AbandonedSession(this.#held)
+  #leaseOver(): void {
+    if (!this.#held) return
+    const { timeout, provisional } = this.#held
+    if (!provisional) this.#abandoned.abandon(this.#held)
     const message = `the session cannot be relied on: nothing that was sent in the last ${timeout} ms is known to have arrived`
-    this.#end(new SessionExpired(message, { cause: this.#lastFault }))
-    return false
+    this.#end(new SessionExpired(message, { cause: this.#attempts.lastFault }))
   }
 
-  #end(reason: SessionExpired): void {
+  #giveUp(reason: FinalFault): void {
+    this.#final = reason
+    this.#abandoned.forget()
+    this.#end(reason)
+    this.#first.reject(reason)
+  }
+
+  #end(reason: SessionExpired | FinalFault): void {
     const connection = this.#connection
     this.#held = undefined
     this.#connection = undefined
-    this.#attached = undefined
+    this.#sender.detach()
+    this.#search.stop()
     // Another session may begin on a server that is behind: its watches say so (a gap), and it starts from there.
     this.#lastZxid = 0n
-    clearTimeout(this.#leaseTimer)
-    if (this.#state !== 'closed') this.#become('lost', reason)
-    this.#outbox.reject(SessionExpired, 'the session is over', reason)
+    this.#keeper.ended()
+    if (this.state !== 'closed' && this.state !== 'lost') this.#state.become('lost', reason)
+    const type = reason instanceof AuthFailed ? AuthFailed : SessionExpired
+    this.#sender.reject(type, 'the session is over', reason)
     connection?.destroy(reason)
-    if (this.#state === 'lost' && this.#options.newSession === 'automatic') this.#become('connecting')
-  }
-
-  async #closeAbandoned(abandoned: AbandonedSession): Promise<void> {
-    if (!abandoned.forgotten) await abandoned.close(this.#dial(this.#options.rotation.next()).connection)
-    this.#abandoned = undefined
+    if (this.state !== 'lost') return
+    if (this.#options.newSession === 'automatic' && !this.#final) this.#state.become('connecting')
+    else this.#keeper.close(reason)
   }
 
   async #shut(): Promise<void> {
     const { sessionTimeout } = this.#options
-    const attached = this.#attached
-    const wasNew = this.#state === 'new'
-    this.#become('closed')
-    const late = new NotConnected('closing took too long')
+    const attached = this.#sender.connection !== undefined
+    const wasNew = this.state === 'new'
+    this.#state.become('closed')
+    this.#attempts.stop()
     const patience = Math.min(LONGEST_GOODBYE, sessionTimeout / 3)
     const deadline = monotonic() + patience
-    const timer = setTimeout(() => this.#connection?.destroy(late), patience)
+    const timer = setTimeout(() => this.#connection?.destroy(new NotConnected('closing took too long')), patience)
     try {
       if (attached) await this.#sayGoodbye()
-      this.#outbox.reject(NotSent, 'the client is closed')
-      this.#stop.abort()
+      this.#sender.reject(NotSent, 'the client is closed')
       this.#connection?.destroy(new NotConnected('the client is closed'))
-      clearTimeout(this.#leaseTimer)
+      this.#keeper.close()
       await this.#loop
       if (!attached) await this.#closeFromAfar(deadline)
     } finally {
@@ -370,40 +326,21 @@ export class Session {
   /** Behind everything that was asked before, so that it is all answered. */
   async #sayGoodbye(): Promise<void> {
     const farewell = new Pending(closeSession(), monotonic())
-    this.#outbox.push(farewell)
-    this.#flush()
+    this.#sender.push(farewell)
+    this.#sender.flush()
     await farewell.promise.then(
       () => {
         this.#held = undefined
       },
-      (error: unknown) => this.#fault(error),
+      () => undefined,
     )
   }
 
-  /** Closing while there is no connection: one try at each server, so that ephemeral znodes need not wait for expiry. */
+  /** Closing while there is no connection, so that ephemeral znodes need not wait for expiry. */
   async #closeFromAfar(deadline: number): Promise<void> {
     const held = this.#held
     this.#held = undefined
-    if (held) this.#abandoned = new AbandonedSession(held)
-    const { rotation } = this.#options
-    for (let server = 0; server < rotation.size && this.#abandoned && monotonic() < deadline; server++) {
-      await this.#closeAbandoned(this.#abandoned).catch((error: unknown) => this.#fault(error))
-    }
-  }
-
-  #become(state: ClientState, reason?: Error): void {
-    const previous = this.#state
-    if (!mayFollow(previous, state)) throw new InvalidState(`a client cannot go from ${previous} to ${state}`)
-    this.#state = state
-    const event = { state, previous }
-    this.#options.log[LOG_LEVEL[state]](
-      { ...event, ...(reason ? { reason: describeError(reason) } : {}) },
-      'ZooKeeper client',
-    )
-    this.#owner.stateChanged({
-      ...event,
-      ...(this.#held ? { session: this.#held.id } : {}),
-      ...(reason ? { reason } : {}),
-    })
+    if (held && !held.provisional) this.#abandoned.abandon(held)
+    await this.#abandoned.closeAnywhere(deadline)
   }
 }

@@ -7,12 +7,15 @@
  *     suspended   a session that may be alive, and no connection: its ephemeral znodes are still there, as far as anybody
  *                 knows; requests wait for the same session
  *     lost        the session is over, or too close to its end to be relied on; what waited was rejected. A new session
- *                 follows by itself (connecting), unless that was not wanted
+ *                 follows by itself (connecting), unless that was not wanted, or no server would accept this client
  *     closed      close() was called; nothing is accepted any more
  *
  * From suspended a client goes back to connected only with the very same session. There is no way from lost to connected
  * but through connecting: whoever sees that has a new session, and none of the ephemeral znodes of the old one.
  */
+import { InvalidState } from '../core/errors.ts'
+import { describeError } from '../core/failure.ts'
+import type { Logger } from '../core/log.ts'
 
 export type ClientState = 'new' | 'connecting' | 'connected' | 'suspended' | 'lost' | 'closed'
 
@@ -27,4 +30,46 @@ const NEXT: Readonly<Record<ClientState, readonly ClientState[]>> = {
 
 export function mayFollow(state: ClientState, next: ClientState): boolean {
   return NEXT[state].includes(next)
+}
+
+const LOG_LEVEL = {
+  new: 'debug',
+  connecting: 'debug',
+  connected: 'info',
+  suspended: 'warn',
+  lost: 'warn',
+  closed: 'debug',
+} as const satisfies Record<ClientState, string>
+
+export interface StateChange {
+  readonly state: ClientState
+  readonly previous: ClientState
+  /** Why the connection or the session is gone. */
+  readonly reason?: Error
+}
+
+/** The state of one client: goes only where the table allows, and tells. */
+export class StateMachine {
+  readonly #log: Logger
+  readonly #changed: (change: StateChange) => void
+  #state: ClientState = 'new'
+
+  /** @param changed called synchronously, when the new state holds */
+  constructor(log: Logger, changed: (change: StateChange) => void) {
+    this.#log = log
+    this.#changed = changed
+  }
+
+  get current(): ClientState {
+    return this.#state
+  }
+
+  become(state: ClientState, reason?: Error): void {
+    const previous = this.#state
+    if (!mayFollow(previous, state)) throw new InvalidState(`a client cannot go from ${previous} to ${state}`)
+    this.#state = state
+    const told = reason ? { reason: describeError(reason) } : {}
+    this.#log[LOG_LEVEL[state]]({ state, previous, ...told }, 'ZooKeeper client')
+    this.#changed({ state, previous, ...(reason ? { reason } : {}) })
+  }
 }

@@ -1,17 +1,19 @@
 /** What is done to many znodes at once. None of it is atomic. */
 import { InvalidArgument, InvalidState } from '../core/errors.ts'
+import type { Acl } from './acl.ts'
+import { create } from './create.ts'
 import { NodeExists, NoNode, NotEmpty, type ZooKeeperError } from './errors.ts'
-import { multi, op } from './multi.ts'
+import { multi } from './multi.ts'
+import { op } from './ops.ts'
 import { lineageOf } from './path.ts'
-import type { Acl } from './records.ts'
-import { create, exists, getChildren, type Request } from './requests.ts'
+import { exists, getChildren, type Request } from './requests.ts'
 
 export type Ask = <T>(request: Request<T>) => Promise<T>
 
 /** Looks first: a create that is refused because the znode is there costs the ensemble as much as one that is not. */
 export async function makePath(ask: Ask, path: string, options: { acl?: readonly Acl[] }): Promise<void> {
   const lineage = lineageOf(path)
-  const there = await Promise.all(lineage.map((each) => unless(ask(exists(each)), NoNode)))
+  const there = await Promise.all(lineage.map((each) => ask(exists(each))))
   const missing = lineage.filter((_, index) => there[index] === undefined)
   await Promise.all(missing.map((each) => unless(ask(create(each, null, options)), NodeExists)))
 }
@@ -44,7 +46,7 @@ export async function deleteTree(ask: Ask, path: string, options: { limit?: numb
 
 /** Every path from `path` down, parents before their children. */
 async function list(ask: Ask, path: string, limit: number): Promise<string[]> {
-  const found: string[] = (await unless(ask(exists(path)), NoNode)) ? [path] : []
+  const found: string[] = (await ask(exists(path))) ? [path] : []
   for (let at = 0; at < found.length; ) {
     const parents = found.slice(at, at + AT_ONCE)
     at += parents.length

@@ -1,12 +1,20 @@
 /**
- * Who watches what, and who is to be told of an event.
+ * Who watches what, and who is to be told of an event. Paths are the user's (see Chroot), except in what is armed.
  *
- * All watches are persistent: they stay until they are removed. A server forgets them with the connection, so this
- * registry is what they are armed from on the next one. Nothing is replayed then, and every handler is told of the gap.
+ * Persistent watches stay until they are removed, one-shot watches (`one-shots.ts`) until they fired. A server forgets
+ * both with the connection, so this registry is what they are armed from on the next one. One-shot watches are told then
+ * of what they missed; of persistent ones nothing is replayed, and every handler is told of the gap. With the session
+ * one-shot watches end, and say so; persistent ones go on in the next.
+ *
+ * A path is watched in one mode at a time. Servers before 3.9 keep one per path and connection: a one-shot watch would
+ * silence a persistent one after the next event. What is watched above or below does not matter.
  */
 import { InvalidState } from '../core/errors.ts'
+import { SessionExpired } from './errors.ts'
+import { type OneShotHandler, type OneShotKind, OneShots } from './one-shots.ts'
+import { type Chroot, parentOf } from './path.ts'
 import type { WatchEvent } from './records.ts'
-import type { ArmedPaths, WatchMode } from './requests.ts'
+import type { ArmedKind, ArmedPaths, WatchMode } from './requests.ts'
 
 export interface WatchHandler {
   /** What happened, in the order in which it happened. Called synchronously; it must not wait. */
@@ -26,29 +34,41 @@ interface WatchedPath {
   readonly registrations: Set<Registration>
 }
 
-/** Servers take 1 MiB a frame; smaller frames let other requests in between. */
-const ARMING_BYTES = 128 * 1_024
+export interface WatchesOptions {
+  readonly chroot: Chroot
+  /** How large a request to arm may be. */
+  readonly armingBytes: number
+  /** Told of a handler that threw; the others still hear the events. */
+  readonly onFault: (error: unknown) => void
+}
+
+const PATH_LENGTH_BYTES = 4
 
 export class Watches {
+  readonly #options: WatchesOptions
   readonly #paths = new Map<string, WatchedPath>()
-  readonly #onFault: (error: unknown) => void
+  readonly #oneShots = new OneShots()
+  #closed: SessionExpired | undefined
 
-  /** @param onFault told of a handler that threw; the others still hear the events */
-  constructor(onFault: (error: unknown) => void) {
-    this.#onFault = onFault
+  constructor(options: WatchesOptions) {
+    this.#options = options
   }
 
-  /**
-   * @throws InvalidState when the path is watched in the other mode: servers before 3.9 keep one mode per path and
-   * connection, and the second would silence the first
-   */
+  // --- Persistent ones ----------------------------------------------------------------------------------------------
+
+  /** @throws InvalidState when the path is watched in another mode */
   add(path: string, mode: WatchMode, handler: WatchHandler): Registration {
     const watched = this.#paths.get(path) ?? { mode, registrations: new Set() }
-    if (watched.mode !== mode) throw new InvalidState(`${path} is watched already, as ${watched.mode}, not ${mode}`)
+    if (watched.mode !== mode) throw twoModes(path, watched.mode, mode)
+    if (this.#oneShots.has(path)) throw twoModes(path, 'one-shot', mode)
     const registration = { path, handler }
     watched.registrations.add(registration)
     this.#paths.set(path, watched)
     return registration
+  }
+
+  has(registration: Registration): boolean {
+    return this.#paths.get(registration.path)?.registrations.has(registration) ?? false
   }
 
   /** True when nobody watches the path any more, so that the server may forget it. */
@@ -58,17 +78,57 @@ export class Watches {
     return this.#paths.delete(registration.path)
   }
 
-  /** Hands each handler its part of the batch, as one. */
+  /** Forgets every persistent watch of the path; true when there was any. */
+  removeAll(path: string): boolean {
+    return this.#paths.delete(path)
+  }
+
+  // --- One-shot ones --------------------------------------------------------------------------------------------------
+
+  /**
+   * A request that asks for a one-shot watch is about to be made; `settled` has to follow.
+   *
+   * @throws InvalidState when there is a persistent watch on the path
+   */
+  asking(path: string, kind: OneShotKind): void {
+    const watched = this.#paths.get(path)
+    if (watched) throw twoModes(path, watched.mode, 'one-shot')
+    this.#oneShots.asking(path, kind)
+  }
+
+  /** The server watches. Without a handler nobody wants to know any more. */
+  armed(path: string, kind: OneShotKind, options: { present: boolean; handler?: OneShotHandler }): void {
+    if (!this.#closed) this.#oneShots.armed(path, kind, options)
+    else if (options.handler) this.#lose(path, [options.handler], this.#closed)
+  }
+
+  /** True when the server watches for nobody now. */
+  settled(path: string, kind: OneShotKind): boolean {
+    return this.#oneShots.settled(path, kind)
+  }
+
+  removeOneShot(path: string, kind: OneShotKind, handler?: OneShotHandler): { found: boolean; idle: boolean } {
+    return this.#oneShots.remove(path, kind, handler)
+  }
+
+  // --- Telling --------------------------------------------------------------------------------------------------------
+
+  /** Hands each handler its part of the batch, as one; then each one-shot handler its event. */
   dispatch(batch: readonly WatchEvent[]): void {
     const parts = new Map<Registration, WatchEvent[]>()
-    for (const event of batch) {
+    const fired: [OneShotHandler, WatchEvent][] = []
+    for (const outward of batch) {
+      const event = this.#inward(outward)
+      if (!event) continue
       for (const registration of this.#concerned(event)) {
         const part = parts.get(registration)
         if (part) part.push(event)
         else parts.set(registration, [event])
       }
+      for (const handler of this.#oneShots.take(event)) fired.push([handler, event])
     }
     for (const [registration, part] of parts) this.#call(registration, () => registration.handler.events(part))
+    for (const [handler, event] of fired) this.#guard(() => handler(event))
   }
 
   gap(): void {
@@ -76,22 +136,54 @@ export class Watches {
     for (const registration of all) this.#call(registration, () => registration.handler.gap())
   }
 
-  /** What to arm on a new connection, in portions for one frame each; always at least one. */
+  /** The session is over, and the one-shot watches with it. */
+  sessionOver(reason: Error = new SessionExpired('the session is over')): void {
+    for (const [path, handlers] of this.#oneShots.takeAll()) this.#lose(path, handlers, reason)
+  }
+
+  /** Nothing is to come any more, though requests that were made before may still be answered. */
+  close(): void {
+    this.#closed ??= new SessionExpired('the client was closed, and its session with it')
+    this.sessionOver(this.#closed)
+  }
+
+  #lose(path: string, handlers: Iterable<OneShotHandler>, reason: Error): void {
+    for (const handler of handlers) this.#guard(() => handler({ type: 'lost', path, reason }))
+  }
+
+  // --- Arming again -----------------------------------------------------------------------------------------------------
+
+  /** What to arm on a new connection, in portions for one request each; always at least one. */
   portions(): ArmedPaths[] {
-    let portion: Record<WatchMode, string[]> = { persistent: [], recursive: [] }
+    let portion = emptyPortion()
     const portions = [portion]
     let bytes = 0
-    for (const [path, { mode }] of this.#paths) {
-      const size = Buffer.byteLength(path)
-      if (bytes + size > ARMING_BYTES) {
-        portion = { persistent: [], recursive: [] }
+    for (const { path, kind } of this.#toArm()) {
+      const outward = this.#options.chroot.outward(path)
+      const size = Buffer.byteLength(outward) + PATH_LENGTH_BYTES
+      if (bytes > 0 && bytes + size > this.#options.armingBytes) {
+        portion = emptyPortion()
         portions.push(portion)
         bytes = 0
       }
       bytes += size
-      portion[mode].push(path)
+      portion[kind].push(outward)
     }
     return portions
+  }
+
+  *#toArm(): Iterable<{ readonly path: string; readonly kind: ArmedKind }> {
+    yield* this.#oneShots.toArm()
+    for (const [path, { mode: kind }] of this.#paths) yield { path, kind }
+  }
+
+  // --- Finding who is concerned -------------------------------------------------------------------------------------------
+
+  /** The event as the user knows it; undefined for one outside of the chroot. */
+  #inward(event: WatchEvent): WatchEvent | undefined {
+    const path = this.#options.chroot.inward(event.path)
+    if (path === event.path) return event
+    return path === undefined ? undefined : { type: event.type, path }
   }
 
   *#concerned({ type, path }: WatchEvent): Iterable<Registration> {
@@ -106,17 +198,25 @@ export class Watches {
 
   #call(registration: Registration, tell: () => void): void {
     // A handler called just before may have removed this one.
-    if (!this.#paths.get(registration.path)?.registrations.has(registration)) return
+    if (this.has(registration)) this.#guard(tell)
+  }
+
+  #guard(tell: () => void): void {
     try {
       tell()
     } catch (error) {
-      this.#onFault(error)
+      this.#options.onFault(error)
     }
   }
 }
 
-function parentOf(path: string): string | undefined {
-  if (path === '/') return undefined
-  const slash = path.lastIndexOf('/')
-  return slash <= 0 ? '/' : path.slice(0, slash)
+function emptyPortion(): Record<ArmedKind, string[]> {
+  return { data: [], exist: [], child: [], persistent: [], recursive: [] }
+}
+
+function twoModes(path: string, there: string, wanted: string): InvalidState {
+  return new InvalidState(
+    `${path} has a ${there} watch and cannot have a ${wanted} one beside it: a server keeps one mode per path. ` +
+      'Remove the first, or use another client',
+  )
 }

@@ -1,7 +1,9 @@
 /** `npm run bench -- NAME`: prints figures, each beside another of the same run. Speeds alone mean nothing elsewhere. */
 const BENCHES: Readonly<Record<string, () => Promise<{ default: () => Promise<void> }>>> = {
   board: () => import('./board.ts'),
+  failover: () => import('./failover.ts'),
   logbook: () => import('./logbook.ts'),
+  zookeeper: () => import('./zookeeper.ts'),
 }
 
 const [name = ''] = process.argv.slice(2)

@@ -3,7 +3,15 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
 import { type Deferred, deferred } from '../../src/core/abort.ts'
-import { Duplicate, MissingDependencies, NonRetryable, NotConnected, StorageFailure } from '../../src/core/errors.ts'
+import {
+  Duplicate,
+  IncompatibleVersion,
+  InvalidState,
+  MissingDependencies,
+  NonRetryable,
+  NotConnected,
+  StorageFailure,
+} from '../../src/core/errors.ts'
 import {
   type Conductor,
   type ConductorOptions,
@@ -199,7 +207,38 @@ describe('the decision table, on a board', () => {
     expect(await newer.wait()).toBe('COMPLETE')
   })
 
-  test('a result that cannot be stored is a failed run, not a stuck job', async () => {
+  test('an error made of nonsense is a failed run like any other', async () => {
+    const [board] = await boards('a')
+    const odd = single('odd', () => {
+      throw Object.assign(new Error('x'), { message: { status: 500 } })
+    })
+    await conduct({ board, persistence: 'memory:', flows: [odd] })
+    const job = await board.post(odd, { n: 1 }, { maxAttempts: 2 })
+    expect(await job.wait()).toBe('TRASHED')
+    expect(job.runs).toBe(2)
+  })
+
+  test.each([
+    ['a disk that refuses', () => new StorageFailure('EACCES', { retryable: true })],
+    ['a logbook of a newer release', () => new IncompatibleVersion('format 9')],
+    ['a persistence that was closed', () => new InvalidState('closed')],
+  ])('%s is no fault of the job: given back uncharged', async (_, fault) => {
+    const [board] = await boards('a')
+    const inner = await openPersistence('memory:')
+    let faults = 1
+    const acquire: Persistence['acquire'] = async (request) => {
+      faults -= 1
+      if (faults >= 0) throw fault()
+      return inner.acquire(request)
+    }
+    const fine = single('fine', () => 1)
+    await conduct({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
+    const job = await board.post(fine, { n: 1 }, { maxAttempts: 1 })
+    expect(await job.wait()).toBe('COMPLETE')
+    expect(job.attempts[0]?.ended).toBe('returned')
+  })
+
+  test('a result that cannot be stored is a failed run, undone like one', async () => {
     const [board] = await boards('a')
     const odd = single('odd', () => () => 'a function')
     await conduct({ board, persistence: 'memory:', flows: [odd] })

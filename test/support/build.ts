@@ -1,6 +1,6 @@
 /** The command line as it is shipped, built once where what is there is missing or older than its sources. */
 import { execFile } from 'node:child_process'
-import { chmod, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -50,6 +50,8 @@ async function build(): Promise<void> {
   try {
     await promisify(execFile)(process.execPath, [tsc, '-p', 'tsconfig.build.json', '--noEmitOnError'], { cwd: ROOT })
     await chmod(MAIN, 0o755)
+    // An incremental build leaves alone what has not changed, and this file's age is what tells of the last build.
+    await utimes(MAIN, new Date(), new Date())
   } catch (error) {
     const { stdout } = error as { stdout?: string }
     throw new Error(`the command line cannot be built: ${stdout?.trim()}`, { cause: error })

@@ -2,6 +2,7 @@
 import type { TestProject } from 'vitest/node'
 import { ensureBuilt } from './build.ts'
 import { provide } from './install.ts'
+import { nativeLeftOut } from './native-package.ts'
 import { startZooKeeper, ZOOKEEPER } from './zookeeper.ts'
 
 declare module 'vitest' {
@@ -21,5 +22,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   }
   const server = await startZooKeeper()
   project.provide('zookeeperHosts', server.hosts)
-  return () => server.stop()
+  return async () => {
+    await server.stop()
+    if (nativeLeftOut) process.stderr.write('LEFT OUT: the native driver (JOBBOARD_SKIP)\n')
+  }
 }

@@ -94,6 +94,30 @@ describe.skipIf(!zookeeperHosts)('operations', () => {
     expect(await failureOf(client.create(namespace(), null, { acl: [] }))).toBeInstanceOf(zk.InvalidAcl)
   })
 
+  test('count what is below, at any depth', async () => {
+    await using client = await connected()
+    const path = namespace()
+    await client.mkdirp(`${path}/a/b/c`)
+    await client.create(`${path}/d`)
+    expect(await client.getAllChildrenNumber(path)).toBe(4)
+    expect(await client.getAllChildrenNumber(`${path}/d`)).toBe(0)
+    expect(await failureOf(client.getAllChildrenNumber(`${path}/none`))).toBeInstanceOf(zk.NoNode)
+  })
+
+  test('list the ephemeral znodes of this session', async () => {
+    await using client = await connected()
+    await using other = await connected()
+    const path = namespace()
+    await client.mkdirp(`${path}/a`)
+    for (const each of [`${path}/a/1`, `${path}/ab`, `${path}/2`]) await client.create(each, null, { ephemeral: true })
+    await other.create(`${path}/a/other`, null, { ephemeral: true })
+    expect((await client.getEphemerals()).sort()).toEqual([`${path}/2`, `${path}/a/1`, `${path}/ab`])
+    expect(await client.getEphemerals({ under: `${path}/a` })).toEqual([`${path}/a/1`])
+    expect(await client.getEphemerals({ under: `${path}/ab` })).toEqual([`${path}/ab`])
+    expect(await client.getEphemerals({ under: `${path}/none` })).toEqual([])
+    expect(await failureOf(client.getEphemerals({ under: 'a' }))).toBeInstanceOf(InvalidArgument)
+  })
+
   test('are refused with an error per meaning', async () => {
     await using client = await connected()
     const path = namespace()
@@ -120,6 +144,8 @@ describe.skipIf(!zookeeperHosts)('operations', () => {
     for (const path of ['a', '/a/', '/a//b', '/..']) {
       expect(await failureOf(client.exists(path))).toBeInstanceOf(InvalidArgument)
       expect(await failureOf(client.multi([zk.op.delete(path)]))).toBeInstanceOf(InvalidArgument)
+      expect(await failureOf(client.multiRead([zk.op.getData(path)]))).toBeInstanceOf(InvalidArgument)
+      expect(await failureOf(client.getData(path, { watch: () => undefined }))).toBeInstanceOf(InvalidArgument)
     }
   })
 
@@ -152,6 +178,24 @@ describe.skipIf(!zookeeperHosts)('operations', () => {
       { type: 'created', path: '/b' },
     ])
     expect((await outside.getChildren(path)).names.sort()).toEqual(['a0000000000', 'b'])
+    const seen: zk.WatchEvent[] = []
+    const watch: zk.OneShotHandler = (event) => event.type !== 'lost' && seen.push(event)
+    await client.exists('/e', { watch })
+    await client.create('/e', null, { ephemeral: true })
+    await client.getChildren('/b', { watch })
+    await client.delete('/b')
+    await outside.create(`${path}x`, null, { ephemeral: true })
+    expect(seen).toEqual([
+      { type: 'created', path: '/e' },
+      { type: 'deleted', path: '/b' },
+    ])
+    expect(await client.getEphemerals()).toEqual(['/e'])
+    expect(await client.getAllChildrenNumber('/')).toBe(2)
+    expect((await client.getACL('/e')).acl).toEqual(zk.ACL.open)
+    expect((await client.multiRead([zk.op.getChildren('/')])).results[0].names?.sort()).toEqual(['a0000000000', 'e'])
+    // The configuration is the ensemble's, not the chroot's.
+    expect(await client.getConfig()).toEqual(await outside.getConfig())
+    expect(await failureOf(client.getData('/none'))).toMatchObject({ path: `${path}/none` })
   })
 })
 

@@ -43,8 +43,8 @@ describe.skipIf(!zookeeperHosts)('outcomes', () => {
           proxy.resetAll()
         }
         await Promise.all(asked)
-        await client.sync(path)
-        const there = new Set((await client.getChildren(path)).names)
+        await witness.sync(path)
+        const there = new Set((await witness.getChildren(path)).names)
         expect(done.filter((child) => !there.has(child))).toEqual([])
         expect([outcomes['not-sent'], outcomes['refused']]).toEqual([[], []])
         expect(done.length + (outcomes['unknown']?.length ?? 0)).toBe(name)

@@ -25,14 +25,35 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     expect(left).toBeLessThanOrEqual(800)
   })
 
-  test('stays alive by pings alone, and its lease with it', async () => {
+  test('stays alive by pings alone, which its lease is not moved by, but by what most servers agree to', async () => {
     await using proxy = await proxied()
-    await using client = await connected({ hosts: proxy.hosts, sessionTimeout: '1s' })
+    await using client = await connected({ hosts: proxy.hosts, sessionTimeout: '1s', tick: 100 })
     const states = statesOf(client)
     const before = client.session?.leaseUntil ?? 0
     for (let ping = 0; ping < 5; ping++) await proxy.nextRequest()
     await client.sync('/')
-    expect(client.session?.leaseUntil).toBeGreaterThan(before)
+    expect(client.session?.leaseUntil).toBeLessThan(before + 100)
+    await client.multi([])
+    expect(client.session?.leaseUntil).toBeGreaterThan(before + 500)
+    expect(states).toEqual([])
+  })
+
+  test('is proven again and again while somebody relies on it, and no longer', async () => {
+    await using client = await connected({ sessionTimeout: '1s', tick: 100 })
+    const sent = () => client.counters().operations['multi']?.sent ?? 0
+    const states = statesOf(client)
+    const hold = client.holdLease()
+    const { session, until } = await hold.proven()
+    expect(session).toBe(sessionOf(client))
+    // Longer than the lease that there was at first.
+    while (performance.now() < until) await client.exists('/')
+    expect(client.session?.leaseUntil).toBeGreaterThan(performance.now())
+    expect(sent()).toBeGreaterThan(2)
+    hold.release()
+    const proofs = sent()
+    const end = performance.now() + 1_000
+    while (performance.now() < end) await client.exists('/')
+    expect(sent()).toBe(proofs)
     expect(states).toEqual([])
   })
 

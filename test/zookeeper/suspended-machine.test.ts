@@ -4,7 +4,8 @@ import { createInterface } from 'node:readline'
 import { describe, expect, test } from 'vitest'
 import { silent } from '../../src/core/log.ts'
 import { monotonic } from '../../src/core/time.ts'
-import { parseConnectString, Rotation } from '../../src/zookeeper/connect-string.ts'
+import { parseConnectString } from '../../src/zookeeper/connect-string.ts'
+import { Hosts } from '../../src/zookeeper/hosts.ts'
 import { Pending } from '../../src/zookeeper/pending.ts'
 import { setWatches, sync } from '../../src/zookeeper/requests.ts'
 import { Session } from '../../src/zookeeper/session.ts'
@@ -17,10 +18,11 @@ describe.skipIf(!zookeeperHosts)('an owner that did not notice how time went by'
     const states: string[] = []
     const session = new Session(
       {
-        rotation: new Rotation(parseConnectString(zookeeperHosts).endpoints),
+        hosts: new Hosts(parseConnectString(zookeeperHosts).endpoints),
         sessionTimeout: 10_000,
         connectTimeout: 3_000,
         maxReplyBytes: 1_024,
+        maxInFlight: 100,
         newSession: 'never',
         log: silent,
         clock: () => ({ monotonic: monotonic(), wall: Date.now() + ahead }),
@@ -30,7 +32,7 @@ describe.skipIf(!zookeeperHosts)('an owner that did not notice how time went by'
         sessionChanged: () => undefined,
         events: () => undefined,
         gap: () => undefined,
-        arming: (zxid) => [setWatches({ persistent: [], recursive: [] }, zxid)],
+        arming: (zxid) => [setWatches({ data: [], exist: [], child: [], persistent: [], recursive: [] }, zxid)],
       },
     )
     try {

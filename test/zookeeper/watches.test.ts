@@ -171,7 +171,9 @@ describe.skipIf(!zookeeperHosts)('a watch', () => {
     await expireSession(zookeeperHosts, sessionOf(client))
     await again
     await client.create(path)
-    expect(told).toEqual(['gap', [`created ${path}`]])
+    // More than one gap where the client was back for a moment before its session was closed.
+    expect(told.filter((entry) => entry !== 'gap')).toEqual([[`created ${path}`]])
+    expect(told[0]).toBe('gap')
   })
 
   test('that is asked for while the connection breaks is armed with the next one', async () => {

@@ -2,7 +2,7 @@
  * The ZooKeeper backend: what `Backend` asks for, as znodes and multis. Where things are: `layout.ts`; what is one
  * transaction: `transactions.ts`; what became of it: `committer.ts`.
  */
-import { ClaimLost, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
+import { ClaimLost, Duplicate, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
 import { type Logger, silent } from '../../core/log.ts'
 import { type Duration, milliseconds } from '../../core/time.ts'
 import {
@@ -160,7 +160,13 @@ export class ZooKeeperBackend implements Backend {
     const what = `removal of job ${posting.uuid} (${posting.name})`
     return resultOf(() => {
       const ops = transactions.discard(this.#layout, id, { revision, entry: this.#trashEntry(discarded) })
-      return this.#committer.commit({ ...effect(what, ops), refused: (error) => notClaimed(what, error) })
+      const refused = (error: ZooKeeperError) => {
+        const inTrash = error instanceof NodeExists && error.index === 0
+        return inTrash
+          ? new Duplicate(`${what}: the trash holds ${id} already; remove one of the two`)
+          : notClaimed(what, error)
+      }
+      return this.#committer.commit({ ...effect(what, ops), refused })
     })
   }
 

@@ -13,13 +13,14 @@
  * One transaction is in flight at a time; with two, the marker could not say which of them was applied.
  */
 import { v7 as uuidv7 } from 'uuid'
-import { ClaimLost, NotConnected, OutcomeUnknown } from '../../core/errors.ts'
+import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
 import {
   BadVersion,
   NoNode,
   type Op,
   op,
+  RequestTooLarge,
   SessionExpired,
   type Stat,
   type ZooKeeper,
@@ -117,6 +118,8 @@ export class Committer {
       return await this.#zookeeper.multi(ops, { session })
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
+      if (error instanceof RequestTooLarge)
+        throw new PayloadTooLarge(`${transaction.what}: ${error.message}`, { cause: error })
       if (error.outcome === 'unknown') return this.#findOut(transaction, marker)
       if (error.index === transaction.ops.length) return this.#lookAfter(transaction, marker, error)
       if (error instanceof SessionExpired && transaction.session === undefined) return 'again'

@@ -27,7 +27,7 @@ const NOTHING = '-'
 export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width: number | undefined): string[] {
   const fitted = columns.map((column): Fitted<Row> => {
     const cells = [column.title, ...rows.map((row) => printable(column.of(row) || NOTHING))]
-    return { column, cells, width: Math.max(...cells.map(widthOf)) }
+    return { column, cells, width: cells.reduce((widest, cell) => Math.max(widest, widthOf(cell)), 0) }
   })
   const shown = width === undefined ? fitted : fitting(fitted, width)
   return [undefined, ...rows].map((_, line) => joined(shown.map(({ cells, width }) => ({ cell: cells[line], width }))))

@@ -116,6 +116,7 @@ export class DirectoryFlowLog implements FlowLog {
       const hint = 'see to the disk; another acquire by the same claim starts a new file'
       this.#refusal = new StorageFailure(`cannot sync the logbook of flow ${this.flow.uuid}: ${message}; ${hint}`, {
         cause: error,
+        retryable: true,
       })
       throw this.#refusal
     }

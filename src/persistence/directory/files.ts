@@ -4,10 +4,10 @@ import { access, type FileHandle, link, mkdir, open, readFile, stat, unlink } fr
 import { StorageFailure } from '../../core/errors.ts'
 
 /**
- * Over when somebody frees something, or at once: ENOENT means that a book was destroyed under the one who used it. All
- * others need a hand on the machine or the URI.
+ * What is wrong with the record or its name, and stays wrong. Everything else is about the disk or the machine: another
+ * try may go well, and no job is to blame for it.
  */
-const PASSING: ReadonlySet<string> = new Set('ENOSPC EDQUOT EMFILE ENFILE ENOMEM EAGAIN EBUSY EINTR ENOENT'.split(' '))
+const FINAL: ReadonlySet<string> = new Set('ENAMETOOLONG EFBIG EINVAL'.split(' '))
 
 /** `ENOENT` and its like; undefined for every error that is not the file system's. */
 export function errnoOf(error: unknown): string | undefined {
@@ -19,7 +19,7 @@ export function errnoOf(error: unknown): string | undefined {
 export function storageFailure(error: unknown, doing: string): unknown {
   const code = errnoOf(error)
   if (!(error instanceof Error) || code === undefined) return error
-  return new StorageFailure(`cannot ${doing}: ${error.message}`, { cause: error, retryable: PASSING.has(code) })
+  return new StorageFailure(`cannot ${doing}: ${error.message}`, { cause: error, retryable: !FINAL.has(code) })
 }
 
 export async function storing<T>(doing: string, work: () => Promise<T>): Promise<T> {

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import * as errors from '../../../src/core/errors.ts'
-import { describeError, failureOf, WrappedFailure } from '../../../src/core/failure.ts'
+import { describeError, describeFailure, failureOf, WrappedFailure } from '../../../src/core/failure.ts'
 import * as zookeeperErrors from '../../../src/zookeeper/errors.ts'
 
 const CLASSES = [
@@ -86,6 +86,18 @@ describe('failures', () => {
     },
   ])('are made of anything', (thrown) => {
     expect(failureOf(thrown)).toMatchObject({ name: 'Error', message: expect.any(String) })
+  })
+
+  test('are made of errors whose properties are anything, or throw', () => {
+    const odd = Object.assign(new Error('x'), { message: { status: 500 }, name: 7, stack: null })
+    expect(failureOf(odd)).toEqual({ name: '7', message: '{"status":500}' })
+    const hostile = Object.defineProperty(new Error('x'), 'message', {
+      get: () => {
+        throw new Error('no')
+      },
+    })
+    expect(describeError(hostile)).toMatch(/^Error: /)
+    expect(describeFailure({ name: undefined, message: null } as never)).toBe('undefined: null')
   })
 
   test('end, however deep or long', () => {

@@ -162,13 +162,13 @@ describe('results', () => {
     expect(seen.pop()).toStrictEqual({ when: new Date(0), sizes: [1] })
   })
 
-  test('that cannot be stored reject, naming the task; it stays RUNNING in the logbook', async () => {
+  test('that cannot be stored are failures of their task, and undone like any other', async () => {
     await using shop = new Workshop()
-    const run = shop.run(linear('bad', input(), make({ rows: [() => 1] })))
-    await expect(run).rejects.toThrow(InvalidArgument)
-    await expect(run).rejects.toThrow('the result of task make cannot be stored')
-    await expect(run).rejects.toThrow('rows.0 is a function')
-    expect(await shop.states()).toBe('RUNNING, make RUNNING')
+    const { state, failures, error } = await shop.run(linear('bad', input(), make({ rows: [() => 1] })))
+    expect(state).toBe('REVERTED')
+    expect(error).toBeInstanceOf(InvalidArgument)
+    expect(failures[0]?.message).toMatch(/the result of task make cannot be stored.*rows\.0 is a function/)
+    expect(await shop.states()).toBe('REVERTED, make REVERTED')
   })
 })
 

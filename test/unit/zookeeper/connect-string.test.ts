@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../../src/core/errors.ts'
-import { formatEndpoint, parseConnectString, Rotation } from '../../../src/zookeeper/connect-string.ts'
+import { formatEndpoint, parseConnectString } from '../../../src/zookeeper/connect-string.ts'
 
 describe('a connect string', () => {
   test('names servers, ports and a chroot', () => {
@@ -28,12 +28,5 @@ describe('a connect string', () => {
   test('is written as it is read', () => {
     for (const text of ['a:1', '[::1]:2181'])
       expect(parseConnectString(text).endpoints.map(formatEndpoint)).toEqual([text])
-  })
-
-  test('is gone through in one shuffled order, again and again', () => {
-    const { endpoints } = parseConnectString('a,b,c')
-    const draws = [0.9, 0.5, 0.1]
-    const rotation = new Rotation(endpoints, () => draws.shift() ?? 0)
-    expect(Array.from({ length: 5 }, () => rotation.next().host)).toEqual(['c', 'b', 'a', 'c', 'b'])
   })
 })

@@ -1,35 +1,193 @@
 import { describe, expect, test } from 'vitest'
-import { Lease } from '../../../src/zookeeper/lease.ts'
+import type { Instant } from '../../../src/zookeeper/clock.ts'
+import { Lease, type LeaseTerms } from '../../../src/zookeeper/lease.ts'
 
-const at = (monotonic: number, wall = monotonic) => ({ monotonic, wall: 1_000_000 + wall })
+const TERMS: LeaseTerms = { timeout: 10_000, tick: 2_000 }
+const LENGTH = 8_000
+const RELAY = 1_000
+
+/** A lease on a clock that stands still until it is told. */
+function lab(options: { terms?: LeaseTerms; through?: 'leader' | 'server' } = {}) {
+  const now = { monotonic: 0, wall: 1_000_000 }
+  const instant = (): Instant => ({ ...now })
+  const lease = new Lease(options.terms ?? TERMS, { at: instant(), through: options.through ?? 'leader' }, instant)
+  return {
+    lease,
+    now,
+    instant,
+    pass: (ms: number) => {
+      now.monotonic += ms
+      now.wall += ms
+    },
+  }
+}
+
+/** What is answered at once. */
+function answer(from: ReturnType<typeof lab>, who: 'server' | 'leader'): void {
+  if (who === 'leader') from.lease.proven(from.instant())
+  else from.lease.answered(from.instant())
+}
 
 describe('a lease', () => {
-  test('ends one timeout after the last request that was answered was sent, less a fifth', () => {
-    const lease = new Lease(5_000, at(0))
-    expect(lease.remaining(at(0))).toBe(4_000)
-    lease.answered(at(1_000))
-    expect(lease.remaining(at(1_500))).toBe(3_500)
-    expect(lease.remaining(at(5_000))).toBe(0)
+  test('begins when the session was asked for, and ends a timeout less a margin later', () => {
+    const it = lab()
+    expect(it.lease.remaining).toBe(LENGTH)
+    it.pass(LENGTH)
+    expect(it.lease.remaining).toBe(0)
   })
 
-  test('keeps a margin of one tick at the most', () => {
-    expect(new Lease(60_000, at(0)).remaining(at(0))).toBe(58_000)
+  test.each([
+    [{ timeout: 5_000, tick: 2_000 }, 4_000],
+    [{ timeout: 60_000, tick: 2_000 }, 58_000],
+    [{ timeout: 10_000, tick: 500 }, 9_500],
+  ])('of %j keeps the smaller of a tick and a fifth as its margin', (terms, length) => {
+    expect(lab({ terms }).lease.remaining).toBe(length)
   })
 
-  test('is not moved back by an answer to an older request', () => {
-    const lease = new Lease(5_000, at(1_000))
-    lease.answered(at(500))
-    expect(lease.remaining(at(1_000))).toBe(4_000)
+  test('is proven by nothing that a server without a leader grants', () => {
+    const it = lab({ through: 'server' })
+    it.lease.rely()
+    expect(it.lease.remaining).toBe(Number.NEGATIVE_INFINITY)
+    expect(it.lease.isProven).toBe(false)
+    expect(it.lease.left).toBe(LENGTH)
   })
 
-  test('counts the time for which the machine was suspended', () => {
-    const lease = new Lease(5_000, at(0))
-    expect(lease.remaining(at(100, 3_600_000))).toBeLessThan(0)
-    lease.answered(at(200, 3_600_100))
-    expect(lease.remaining(at(200, 3_600_100))).toBe(4_000)
+  test('is not moved by pongs and reads', () => {
+    const it = lab()
+    it.lease.rely()
+    for (let pong = 0; pong < 7; pong++) {
+      it.pass(1_000)
+      answer(it, 'server')
+    }
+    expect(it.lease.remaining).toBe(LENGTH - 7_000)
+    expect(it.lease.left).toBe(LENGTH - 7_000)
   })
 
-  test('is not lengthened by a wall clock that is set back', () => {
-    expect(new Lease(5_000, at(0)).remaining(at(4_500, -100_000))).toBe(-500)
+  test('is moved by a proof to what was answered half a tick before it was asked for', () => {
+    const it = lab()
+    it.pass(3_000)
+    answer(it, 'server')
+    it.pass(RELAY - 1)
+    answer(it, 'leader')
+    expect(it.lease.remaining, 'the follower may not have passed it on').toBe(LENGTH - 3_999)
+    it.pass(1)
+    answer(it, 'leader')
+    expect(it.lease.remaining).toBe(LENGTH - RELAY)
+  })
+
+  test('(a follower cut off just before it would have passed a touch on) is not moved by that touch', () => {
+    const it = lab()
+    it.lease.rely()
+    // The last that the leader heard was at 2,000; the proof that is asked for at 2,900 does not say more.
+    it.pass(2_000)
+    answer(it, 'leader')
+    it.pass(900)
+    answer(it, 'leader')
+    for (let pong = 0; pong < 5; pong++) {
+      it.pass(1_000)
+      answer(it, 'server')
+    }
+    expect(it.lease.left).toBeLessThanOrEqual(2_000 + LENGTH - 7_900)
+    it.pass(100)
+    expect(it.lease.left).toBeLessThanOrEqual(0)
+  })
+
+  test('is not moved by attaching to the session again before the next proof: the leader may have been deposed', () => {
+    const it = lab()
+    it.pass(5_000)
+    it.lease.attachedAgain({ at: it.instant(), through: 'leader' })
+    expect(it.lease.remaining).toBe(LENGTH - 5_000)
+    it.pass(10)
+    answer(it, 'leader')
+    expect(it.lease.remaining).toBe(LENGTH - 10)
+  })
+
+  test('is never moved back', () => {
+    const it = lab()
+    const early = it.instant()
+    it.pass(4_000)
+    answer(it, 'server')
+    it.pass(1_000)
+    answer(it, 'leader')
+    const { remaining } = it.lease
+    it.lease.proven(early)
+    it.lease.answered(early)
+    expect(it.lease.remaining).toBe(remaining)
+  })
+
+  test('counts the time for which the machine was suspended, and is not lengthened by a wall clock set back', () => {
+    const it = lab()
+    it.now.wall += 3_600_000
+    expect(it.lease.remaining).toBeLessThan(0)
+    expect(it.lease.left).toBeLessThan(0)
+    const back = lab()
+    back.now.wall -= 100_000
+    back.now.monotonic += 9_000
+    expect(back.lease.remaining).toBe(-1_000)
+  })
+
+  test('stays exact to an eighth of the relay however many answers come, and keeps few of them', () => {
+    const it = lab()
+    it.lease.rely()
+    for (let ms = 0; ms < 20_000; ms++) {
+      it.pass(1)
+      answer(it, ms % 100 === 0 ? 'leader' : 'server')
+    }
+    expect(it.lease.remaining).toBeGreaterThan(LENGTH - RELAY - RELAY / 8 - 200)
+    expect(it.lease.remaining).toBeLessThanOrEqual(LENGTH - RELAY)
+  })
+})
+
+describe('a session', () => {
+  test('on which nobody relies is over when nothing is answered, whatever the leader knows', () => {
+    const it = lab()
+    for (let hour = 0; hour < 1_200; hour++) {
+      it.pass(3_000)
+      answer(it, 'server')
+    }
+    expect(it.lease.remaining).toBeLessThan(0)
+    expect(it.lease.left).toBe(LENGTH)
+  })
+
+  test('on which somebody begins to rely after an hour of pings is proven by the first proof', () => {
+    const it = lab()
+    for (let hour = 0; hour < 1_200; hour++) {
+      it.pass(3_000)
+      answer(it, 'server')
+    }
+    it.pass(2_000)
+    it.lease.rely()
+    expect([it.lease.isProven, it.lease.left]).toEqual([false, LENGTH - 2_000])
+    answer(it, 'leader')
+    expect(it.lease.isProven).toBe(true)
+    // Counted from the ping before.
+    expect([it.lease.remaining, it.lease.left]).toEqual([LENGTH - 2_000, LENGTH - 2_000])
+  })
+
+  test('is not over because a proof came too late to be one', () => {
+    const it = lab()
+    for (let ping = 0; ping < 10; ping++) {
+      it.pass(3_000)
+      answer(it, 'server')
+    }
+    it.lease.rely()
+    const asked = it.instant()
+    it.pass(5_000)
+    answer(it, 'server')
+    it.pass(4_000)
+    answer(it, 'server')
+    it.lease.proven(asked)
+    expect(it.lease.isProven).toBe(false)
+    expect(it.lease.left).toBe(LENGTH)
+  })
+
+  test('that is proven already when somebody begins to rely on it is held to that', () => {
+    const it = lab()
+    it.pass(1_000)
+    answer(it, 'server')
+    it.lease.rely()
+    expect([it.lease.isProven, it.lease.left]).toEqual([true, LENGTH - 1_000])
+    it.lease.release()
+    expect([it.lease.isProven, it.lease.left]).toEqual([false, LENGTH])
   })
 })

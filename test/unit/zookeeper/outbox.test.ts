@@ -6,6 +6,7 @@ import { Pending, type RequestOptions } from '../../../src/zookeeper/pending.ts'
 import { exists } from '../../../src/zookeeper/requests.ts'
 
 const SESSION = 7n
+const ALL = { bytes: 1_000_000, count: 100 }
 
 function waiting(path: string, options: RequestOptions = {}) {
   const pending = new Pending(exists(path), monotonic(), options)
@@ -32,9 +33,15 @@ describe('an outbox', () => {
     const all = ['/a', '/b', '/c'].map((path) => waiting(path).pending)
     for (const pending of all) outbox.push(pending)
     const size = all[0]?.request.frame.length ?? 0
-    expect(paths(outbox.take(SESSION, size + 1))).toEqual(['/a', '/b'])
-    expect(paths(outbox.take(SESSION, 1_000))).toEqual(['/c'])
+    expect(paths(outbox.take(SESSION, { bytes: size + 1, count: 100 }))).toEqual(['/a', '/b'])
+    expect(paths(outbox.take(SESSION, ALL))).toEqual(['/c'])
     expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('gives out no more than there is room for', () => {
+    const outbox = new Outbox(1_000)
+    for (const path of ['/a', '/b', '/c']) outbox.push(waiting(path).pending)
+    expect(paths(outbox.take(SESSION, { ...ALL, count: 2 }))).toEqual(['/a', '/b'])
   })
 
   test('leaves out what was given up and rejects what was meant for another session', async () => {
@@ -45,7 +52,7 @@ describe('an outbox', () => {
     outbox.push(other.pending)
     outbox.push(waiting('/mine', { session: SESSION }).pending)
     giveUp.abort(new Error('enough'))
-    expect(paths(outbox.take(SESSION, 1_000))).toEqual(['/mine'])
+    expect(paths(outbox.take(SESSION, ALL))).toEqual(['/mine'])
     expect(await other.failed).toBeInstanceOf(SessionExpired)
     expect(await other.failed).toMatchObject({ outcome: 'not-sent', path: '/other' })
   })
@@ -57,7 +64,21 @@ describe('an outbox', () => {
       outbox.push(waiting('/first').pending)
       outbox.push(waiting('/second').pending)
     })
-    expect(paths(outbox.take(SESSION, 1_000))).toEqual(['/first', '/second', '/waits'])
+    expect(paths(outbox.take(SESSION, ALL))).toEqual(['/first', '/second', '/waits'])
+  })
+
+  test('waits for room as long as it takes, and for a connection from when it broke', async () => {
+    const outbox = new Outbox(1_000)
+    outbox.connected()
+    const { pending, failed } = waiting('/a')
+    outbox.push(pending)
+    vi.advanceTimersByTime(60_000)
+    expect([outbox.size, vi.getTimerCount()]).toEqual([1, 0])
+    outbox.disconnected()
+    vi.advanceTimersByTime(999)
+    expect(outbox.size).toBe(1)
+    vi.advanceTimersByTime(1)
+    expect(await failed).toMatchObject({ name: 'NotSent', outcome: 'not-sent' })
   })
 
   test('keeps nothing waiting longer than its patience', async () => {

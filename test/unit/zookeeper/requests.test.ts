@@ -1,8 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { InvalidArgument } from '../../../src/core/errors.ts'
+import { readAcls, readIdentities } from '../../../src/zookeeper/acl.ts'
+import { type CreateMode, create } from '../../../src/zookeeper/create.ts'
+import { configOf, reconfig } from '../../../src/zookeeper/ensemble.ts'
 import { BadVersion, NoNode, ZooKeeperError } from '../../../src/zookeeper/errors.ts'
 import { JuteReader, JuteWriter, MalformedBytes } from '../../../src/zookeeper/jute.ts'
-import { multi, op } from '../../../src/zookeeper/multi.ts'
+import { multi } from '../../../src/zookeeper/multi.ts'
+import { multiRead } from '../../../src/zookeeper/multi-read.ts'
+import { op } from '../../../src/zookeeper/ops.ts'
 import type { Stat } from '../../../src/zookeeper/records.ts'
 import * as requests from '../../../src/zookeeper/requests.ts'
 
@@ -59,20 +65,101 @@ describe('a request', () => {
     expect(frame.includes('before')).toBe(true)
   })
 
-  test('to create says flags and ACL', () => {
-    const { frame } = requests.create('/a', null, { ephemeral: true, sequential: true })
-    const { body } = header(frame)
+  test.each<[CreateMode, number, number, bigint | undefined]>([
+    [{}, 15, 0, undefined],
+    [{ ephemeral: true }, 15, 1, undefined],
+    [{ sequential: true }, 15, 2, undefined],
+    [{ ephemeral: true, sequential: true }, 15, 3, undefined],
+    [{ container: true }, 19, 4, undefined],
+    [{ ttl: '5s' }, 21, 5, 5_000n],
+    [{ ttl: 1, sequential: true }, 21, 6, 1n],
+  ])('to create %j says which operation and which flags', (mode, opcode, flags, ttl) => {
+    const { body, ...rest } = header(create('/a', null, mode).frame)
+    expect(rest.opcode).toBe(opcode)
     expect([body.text(), body.bytes(), body.int()]).toEqual(['/a', null, 1])
-    expect([body.int(), body.text(), body.text(), body.int()]).toEqual([31, 'world', 'anyone', 3])
+    expect([body.int(), body.text(), body.text(), body.int()]).toEqual([31, 'world', 'anyone', flags])
+    expect(body.remaining > 0 ? body.long() : undefined).toBe(ttl)
+    expect(body.remaining).toBe(0)
   })
 
-  test('to arm watches leaves the three kinds of one-shot watches empty', () => {
-    const { frame, xid } = requests.setWatches({ persistent: ['/p'], recursive: ['/r', '/s'] }, 5n)
+  test.each<[unknown, string]>([
+    [{ container: true, ephemeral: true }, 'a container cannot be ephemeral'],
+    [{ container: true, sequential: true }, 'a container cannot be sequential'],
+    [{ container: true, ttl: 5 }, 'a container cannot be ttl'],
+    [{ ephemeral: true, ttl: 5 }, 'an ephemeral znode cannot have a ttl'],
+    [{ ttl: 0 }, 'not between'],
+    [{ ttl: 2 ** 40 }, 'not between'],
+    [{ ttl: 'soon' }, 'no duration'],
+  ])('to create %j is refused', (mode, says) => {
+    const wrong = mode as CreateMode
+    expect(() => create('/a', null, wrong)).toThrow(InvalidArgument)
+    expect(() => create('/a', null, wrong)).toThrow(says)
+    expect(() => multi([op.create('/a', null, wrong)])).toThrow(says)
+  })
+
+  test('to arm watches names the kinds in their order', () => {
+    const paths = { data: ['/d'], exist: ['/e'], child: ['/c'], persistent: ['/p'], recursive: ['/r', '/s'] }
+    const { frame, xid } = requests.setWatches(paths, 5n)
     const { body } = header(frame)
     expect(xid).toBe(-8)
     expect(body.long()).toBe(5n)
     const lists = Array.from({ length: 5 }, () => body.vector(4, () => body.text()))
-    expect(lists).toEqual([[], [], [], ['/p'], ['/r', '/s']])
+    expect(lists).toEqual([['/d'], ['/e'], ['/c'], ['/p'], ['/r', '/s']])
+  })
+
+  test('to read says whether it is to be watched', () => {
+    for (const read of [requests.exists, requests.getData, requests.getChildren]) {
+      for (const watch of [true, false]) {
+        const { body } = header(read('/a', { watch }).frame)
+        expect([body.text(), body.boolean(), body.remaining]).toEqual(['/a', watch, 0])
+      }
+    }
+  })
+
+  test('to set an ACL can be read back', () => {
+    const acl = [
+      { permissions: 3, scheme: 'digest', id: 'ada:x' },
+      { permissions: 31, scheme: 'ip', id: '10.0.0.0/8' },
+    ]
+    const { body, opcode } = header(requests.setAcl('/a', acl, 4).frame)
+    expect([opcode, body.text(), readAcls(body), body.int(), body.remaining]).toEqual([7, '/a', acl, 4, 0])
+  })
+
+  test('to add an identity goes under its own number', () => {
+    const { frame, xid } = requests.auth('digest', Buffer.from('ada:secret'))
+    const { body, opcode } = header(frame)
+    expect([opcode, xid, body.int(), body.text(), String(body.bytes())]).toEqual([100, -4, 0, 'digest', 'ada:secret'])
+  })
+
+  test.each([
+    ['removeWatches', requests.removeWatches('/a', 'children'), 18, ['/a', 1]],
+    ['removeWatches', requests.removeWatches('/a', 'data'), 18, ['/a', 2]],
+    ['removeWatches', requests.removeWatches('/a', 'any'), 18, ['/a', 3]],
+    ['addWatch', requests.addWatch('/a', 'recursive'), 106, ['/a', 1]],
+    ['getACL', requests.getAcl('/a'), 6, ['/a']],
+    ['getEphemerals', requests.getEphemerals('/a'), 103, ['/a']],
+    ['getAllChildrenNumber', requests.getAllChildrenNumber('/a'), 104, ['/a']],
+    ['whoAmI', requests.whoAmI(), 107, []],
+  ])('to %s is as the server wants it', (operation, request, opcode, [path, kind]) => {
+    const { body, ...rest } = header(request.frame)
+    expect([request.operation, rest.opcode]).toEqual([operation, opcode])
+    if (path !== undefined) expect(body.text()).toBe(path)
+    if (kind !== undefined) expect(body.int()).toBe(kind)
+    expect(body.remaining).toBe(0)
+  })
+
+  test('to reconfig tells none from an empty list', () => {
+    const { body } = header(reconfig({ joining: ['server.4=a:1:2;3'], leaving: [2, '3'], version: 9n }).frame)
+    expect([body.text(), body.text(), body.bytes(), body.long()]).toEqual(['server.4=a:1:2;3', '2,3', null, 9n])
+    const members = header(reconfig({ members: ['server.1=a:1:2;3', 'server.2=b:1:2;3'] }).frame).body
+    expect([members.bytes(), members.bytes(), members.text(), members.long()]).toEqual([
+      null,
+      null,
+      'server.1=a:1:2;3,server.2=b:1:2;3',
+      -1n,
+    ])
+    expect(() => reconfig({})).toThrow(InvalidArgument)
+    expect(() => reconfig({ members: ['x'], leaving: [1] } as never)).toThrow(InvalidArgument)
   })
 })
 
@@ -99,14 +186,24 @@ describe('an answer', () => {
       create: writeStat(new JuteWriter().text('/a')).finish(),
       getChildren: children(['x', 'y']),
       multi: multiAnswer([1, 5, 2]),
+      multiRead: multiReadAnswer(),
+      getACL: acls(),
+      whoAmI: new JuteWriter().int(1).text('ip').text('::1').finish(),
+      getEphemerals: new JuteWriter().int(1).text('/a').finish(),
+      reconfig: writeStat(new JuteWriter().bytes(Buffer.from('server.1=a\nversion=1f'))).finish(),
     }
     const shapes = {
       getData: requests.getData('/a'),
-      create: requests.create('/a', null, {}),
+      create: create('/a', null, {}),
       getChildren: requests.getChildren('/a'),
       multi: multi([op.create('/a', null), op.setData('/a', null), op.delete('/a')]),
-    }
-    const name = fc.constantFrom('getData' as const, 'create' as const, 'getChildren' as const, 'multi' as const)
+      multiRead: multiRead([op.getData('/a'), op.getChildren('/b'), op.getData('/c')]),
+      getACL: requests.getAcl('/a'),
+      whoAmI: requests.whoAmI(),
+      getEphemerals: requests.getEphemerals('/'),
+      reconfig: reconfig({ leaving: [1] }),
+    } satisfies Record<keyof typeof whole, unknown>
+    const name = fc.constantFrom(...(Object.keys(whole) as (keyof typeof whole)[]))
     fc.assert(
       fc.property(
         name,
@@ -127,6 +224,16 @@ describe('an answer', () => {
     )
   })
 })
+
+function multiReadAnswer(): Buffer {
+  const writer = new JuteWriter().int(4).boolean(false).int(0).bytes(Buffer.from('d'))
+  writeStat(writer).int(8).boolean(false).int(0).int(2).text('x').text('y')
+  return writer.int(-1).boolean(false).int(-101).int(-101).int(-1).boolean(true).int(-1).finish()
+}
+
+function acls(): Buffer {
+  return writeStat(new JuteWriter().int(1).int(31).text('world').text('anyone')).finish()
+}
 
 function children(names: readonly string[]): Buffer {
   const writer = new JuteWriter()
@@ -157,7 +264,8 @@ describe('the answer to a multi', () => {
   test('has one result per operation, whichever kind of create it comes as', () => {
     for (const create of [1, 15]) {
       const answer = multi(ops).read(new JuteReader(multiAnswer([create, 5, 2])), 99n)
-      expect(answer).toEqual({ zxid: 99n, results: [{ path: '/a' }, stat, undefined] })
+      const created = create === 15 ? { path: '/a', stat } : { path: '/a' }
+      expect(answer).toEqual({ zxid: 99n, results: [created, stat, undefined] })
     }
   })
 
@@ -178,5 +286,48 @@ describe('the answer to a multi', () => {
     ]) {
       expect(() => multi(ops).read(new JuteReader(multiAnswer(types)), 1n)).toThrow(MalformedBytes)
     }
+  })
+})
+
+describe('the answer to a multiRead', () => {
+  const ops = [op.getData('/a'), op.getChildren('/b'), op.getData('/c')]
+
+  test('has what was read or why it was refused, each in its place', () => {
+    const { zxid, results } = multiRead(ops).read(new JuteReader(multiReadAnswer()), 99n)
+    expect(zxid).toBe(99n)
+    expect(results.slice(0, 2)).toEqual([{ data: new Uint8Array(Buffer.from('d')), stat }, { names: ['x', 'y'] }])
+    expect(results[2]?.error).toBeInstanceOf(NoNode)
+    expect(results[2]?.error).toMatchObject({ path: '/c', index: 2 })
+  })
+
+  test('of another kind than was asked, or of another length, is malformed', () => {
+    const swapped = multiRead([op.getChildren('/b'), op.getData('/a'), op.getData('/c')])
+    expect(() => swapped.read(new JuteReader(multiReadAnswer()), 1n)).toThrow(MalformedBytes)
+    expect(() => multiRead([op.getData('/a')]).read(new JuteReader(multiReadAnswer()), 1n)).toThrow(MalformedBytes)
+  })
+
+  test('is never that of a multi: each takes its own kind of operations', () => {
+    expect(() => multiRead([op.delete('/a')] as never)).toThrow(InvalidArgument)
+    expect(() => multi([op.getData('/a')] as never)).toThrow(InvalidArgument)
+  })
+})
+
+describe('what an ensemble says of itself', () => {
+  test('is read line by line', () => {
+    const data = Buffer.from('server.1=a:1:2:participant;3\nserver.2=b:1:2:observer;3\nversion=1000000ab')
+    expect(configOf({ data, stat })).toEqual({
+      servers: ['server.1=a:1:2:participant;3', 'server.2=b:1:2:observer;3'],
+      version: 0x1000000abn,
+      stat,
+    })
+    expect(configOf({ data: null, stat })).toEqual({ servers: [], version: undefined, stat })
+  })
+
+  test('and of its clients', () => {
+    const writer = new JuteWriter().int(2).text('digest').text('ada').text('ip').text('127.0.0.1')
+    expect(readIdentities(reading(writer))).toEqual([
+      { scheme: 'digest', id: 'ada' },
+      { scheme: 'ip', id: '127.0.0.1' },
+    ])
   })
 })

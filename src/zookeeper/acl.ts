@@ -1,0 +1,63 @@
+/** Who may do what with a znode. */
+import { createHash } from 'node:crypto'
+import { InvalidArgument } from '../core/errors.ts'
+import type { JuteReader, JuteWriter } from './jute.ts'
+
+/** Somebody, as a scheme knows them: `world`/`anyone`, `digest`/`user:hash`, `sasl`/`user`, `ip`/`10.0.0.0/8`, … */
+export interface Identity {
+  readonly scheme: string
+  readonly id: string
+}
+
+/** What somebody may do. */
+export interface Acl extends Identity {
+  /** A sum of {@link PERMISSION}s. */
+  readonly permissions: number
+}
+
+/** CREATE and DELETE are about children and are checked on the parent; ADMIN is setting the ACL. */
+export const PERMISSION = { READ: 1, WRITE: 2, CREATE: 4, DELETE: 8, ADMIN: 16, ALL: 31 } as const
+
+const ANYONE: Identity = { scheme: 'world', id: 'anyone' }
+
+/**
+ * The lists that are wanted most.
+ *
+ * @example
+ * const own = { permissions: PERMISSION.ALL, ...digestId('ada', password) }
+ * await zookeeper.create('/notes', data, { acl: [own, ...ACL.read] })
+ */
+export const ACL = {
+  /** Everybody may do everything: what a znode gets by default. */
+  open: [{ permissions: PERMISSION.ALL, ...ANYONE }] as readonly Acl[],
+  /** Whoever creates the znode may do everything, as each of their identities; InvalidAcl for those who gave none. */
+  creatorAll: [{ permissions: PERMISSION.ALL, scheme: 'auth', id: '' }] as readonly Acl[],
+  /** Everybody may read, nobody may do anything else. */
+  read: [{ permissions: PERMISSION.READ, ...ANYONE }] as readonly Acl[],
+} as const
+
+/** The identity of those who call `addAuth('digest', 'user:password')`. The password cannot be read from it. */
+export function digestId(user: string, password: string): Identity {
+  if (user === '' || user.includes(':')) throw new InvalidArgument('the user of a digest needs a name without a colon')
+  const hash = createHash('sha1').update(`${user}:${password}`).digest('base64')
+  return { scheme: 'digest', id: `${user}:${hash}` }
+}
+
+const LENGTH = 4
+const FEWEST_BYTES = { acl: LENGTH * 3, identity: LENGTH * 2 }
+
+export function writeAcls(writer: JuteWriter, acls: readonly Acl[]): void {
+  writer.vector(acls, (acl) => writer.int(acl.permissions).text(acl.scheme).text(acl.id))
+}
+
+export function readAcls(reader: JuteReader): Acl[] {
+  return reader.vector(FEWEST_BYTES.acl, () => ({ permissions: reader.int(), ...readIdentity(reader) }))
+}
+
+export function readIdentities(reader: JuteReader): Identity[] {
+  return reader.vector(FEWEST_BYTES.identity, () => readIdentity(reader))
+}
+
+function readIdentity(reader: JuteReader): Identity {
+  return { scheme: reader.text(), id: reader.text() }
+}

@@ -1,0 +1,106 @@
+/** Server after server: which one next, how long to wait before it, and what was wrong with the last one. */
+import { unlessAborted } from '../core/abort.ts'
+import { IncompatibleVersion, NotConnected } from '../core/errors.ts'
+import { describeError } from '../core/failure.ts'
+import type { Logger } from '../core/log.ts'
+import { monotonic, sleep } from '../core/time.ts'
+import type { Counters } from './counters.ts'
+import { AuthFailed } from './errors.ts'
+import { ConnectionFault, HangUps, HungUp, kindOf } from './faults.ts'
+import type { Hosts, Server } from './hosts.ts'
+import { Pacing } from './pacing.ts'
+
+export interface AttemptsOptions {
+  readonly hosts: Hosts
+  readonly sessionTimeout: number
+  readonly connectTimeout: number
+  readonly log: Logger
+}
+
+export interface AttemptsOwner {
+  /** Whether a server is needed. */
+  wanted(): boolean
+  /** Uses it as long as that goes well; throws why it does not any more. */
+  use(server: Server): Promise<void>
+  /** Whether the session that is wanted has seen transactions. */
+  resuming(): boolean
+}
+
+/** What no other server would do better at. */
+export type FinalFault = IncompatibleVersion | AuthFailed
+
+export class Attempts {
+  readonly #options: AttemptsOptions
+  readonly #owner: AttemptsOwner
+  readonly #counters: Counters
+  readonly #pacing: Pacing
+  readonly #hangUps = new HangUps()
+  readonly #stop = new AbortController()
+  #servedSince: number | undefined
+  #lastFault: Error | undefined
+
+  constructor(options: AttemptsOptions, counters: Counters, owner: AttemptsOwner) {
+    this.#options = options
+    this.#owner = owner
+    this.#counters = counters
+    this.#pacing = new Pacing(options.sessionTimeout)
+  }
+
+  get lastFault(): Error | undefined {
+    return this.#lastFault
+  }
+
+  /** Goes on until no server is wanted; returns what was final, if anything was. */
+  async run(): Promise<FinalFault | undefined> {
+    while (this.#owner.wanted()) {
+      this.#servedSince = undefined
+      try {
+        await this.#owner.use(await this.#nextServer())
+      } catch (error) {
+        this.#fault(error)
+        if (error instanceof IncompatibleVersion || error instanceof AuthFailed) return error
+      }
+      const served = this.#servedSince === undefined ? undefined : monotonic() - this.#servedSince
+      const wait = this.#pacing.after(served)
+      if (wait > 0) await sleep(wait, { signal: this.#stop.signal }).catch(() => undefined)
+    }
+    return undefined
+  }
+
+  /** The server at hand serves. */
+  served(): void {
+    this.#servedSince = monotonic()
+    this.#counters.connections++
+    this.#hangUps.served()
+  }
+
+  /** No longer waits for anything, and takes nothing for a fault. */
+  stop(): void {
+    this.#stop.abort(new NotConnected('the client is closed'))
+  }
+
+  /** Names can take long to resolve. */
+  async #nextServer(): Promise<Server> {
+    const { hosts, connectTimeout } = this.#options
+    const limit = AbortSignal.timeout(Math.ceil(connectTimeout))
+    try {
+      return await unlessAborted(unlessAborted(hosts.next(), this.#stop.signal), limit)
+    } catch (error) {
+      if (!limit.aborted || error !== limit.reason) throw error
+      throw new ConnectionFault('unreachable', `no address of a server was found within ${connectTimeout} ms`)
+    }
+  }
+
+  #fault(error: unknown): void {
+    if (this.#stop.signal.aborted) return
+    const found = error instanceof Error ? error : new Error(String(error))
+    const { hosts, log } = this.#options
+    const kind = kindOf(found)
+    this.#counters.fault(kind)
+    this.#lastFault = this.#hangUps.judge(found, { servers: hosts.size, resuming: this.#owner.resuming() })
+    // A server that cannot be reached is everyday; one that cannot be understood is somebody's defect.
+    const ours = kind === 'malformed' || kind === 'defect'
+    const level = ours ? 'error' : this.#lastFault instanceof HungUp ? 'warn' : 'debug'
+    log[level]({ kind, reason: describeError(this.#lastFault) }, 'no connection to ZooKeeper')
+  }
+}

@@ -1,0 +1,226 @@
+/**
+ * Writes that find out what became of them.
+ *
+ * When a connection breaks behind a write, nobody can tell whether it happened. These three write in a way that leaves a
+ * trace, look for it on the next connection of the same session, and do it again only where it is certain that it did not
+ * happen and cannot happen any more: nothing that was sent on an earlier connection takes effect once the session is on
+ * another one and a `sync` was answered there. None of them writes on another session than it began on.
+ *
+ * As long as nothing breaks they cost what the plain operation costs (idempotentDelete: one read more, if the czxid is not
+ * given). A lost answer costs one round trip to look, and another to do it again.
+ */
+import { randomUUID } from 'node:crypto'
+import type { ZooKeeper } from './client.ts'
+import type { Created, CreateMode } from './create.ts'
+import { BadVersion, NoNode, NotSent, SessionExpired, ZooKeeperError } from './errors.ts'
+import { checkPath, parentOf } from './path.ts'
+import type { RequestOptions } from './pending.ts'
+import type { Stat } from './records.ts'
+import type { ReadData } from './requests.ts'
+
+/** What of a client is needed. */
+export type CertainClient = Pick<
+  ZooKeeper,
+  'state' | 'session' | 'create' | 'delete' | 'setData' | 'exists' | 'getData' | 'getChildren' | 'sync'
+>
+
+/**
+ * Creates a znode whose name begins with `_c_`, a random uuid and `-`, before the name asked for: by that it is found
+ * again. Sequential or not; the digits come last, as ever.
+ *
+ * Looking lists the parent's children if it is sequential. An ephemeral znode is never taken from another session: when
+ * this one ends before the outcome is known, so does what it may have created, and SessionExpired says so.
+ *
+ * @throws what `create` throws; ConnectionLoss (`unknown`) only where the client was closed or can connect no more
+ * @example
+ * const { path } = await protectedCreate(zookeeper, '/lock/n-', null, { ephemeral: true, sequential: true })
+ * // /lock/_c_0b9f…-n-0000000007
+ */
+export async function protectedCreate(
+  client: CertainClient,
+  path: string,
+  data: Uint8Array | null = null,
+  options: CreateMode & RequestOptions = {},
+): Promise<Created> {
+  checkPath(path, { sequential: options.sequential === true })
+  const slash = path.lastIndexOf('/')
+  const parent = parentOf(path) ?? '/'
+  const name = `_c_${randomUUID()}-${path.slice(slash + 1)}`
+  const attempted = `${path.slice(0, slash)}/${name}`
+  const find = async (asking: RequestOptions): Promise<Found<Created>> => {
+    const [, found] = await Promise.all([
+      client.sync(parent, asking),
+      options.sequential ? findChild(client, { parent, name }, asking) : attempted,
+    ])
+    const stat = found === undefined ? undefined : await client.exists(found, asking)
+    return found !== undefined && stat ? { happened: { path: found, stat } } : 'not-done'
+  }
+  return certainly(client, options, {
+    attempt: (bound) => client.create(attempted, data, { ...options, ...bound }),
+    look: ({ session, signal }) =>
+      options.ephemeral ? find({ session, ...signal }).catch(endOf(attempted)) : find(signal),
+  })
+}
+
+/** Where the session that is to own it has ended, there is nothing to look for. */
+function endOf(path: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof SessionExpired)) throw error
+    const message = `create ${path}: the session ended, and what it may have created goes with it`
+    throw new SessionExpired(message, { path, outcome: 'unknown', cause: error })
+  }
+}
+
+async function findChild(
+  client: CertainClient,
+  wanted: { readonly parent: string; readonly name: string },
+  options: RequestOptions,
+): Promise<string | undefined> {
+  const { names } = await client.getChildren(wanted.parent, options)
+  const found = names.find((each) => each.startsWith(wanted.name))
+  return found === undefined ? undefined : `${wanted.parent === '/' ? '' : wanted.parent}/${found}`
+}
+
+/**
+ * Deletes a znode; it is no error that it is gone already, whoever did it. A znode that was made anew under the same path
+ * in the meantime is not touched: it has another czxid.
+ *
+ * @param options.czxid the znode that is meant; read first if it is not given
+ * @param options.version what it must be at; any by default
+ * @throws BadVersion, NotEmpty, NoAuth
+ */
+export async function idempotentDelete(
+  client: CertainClient,
+  path: string,
+  options: RequestOptions & { readonly version?: number; readonly czxid?: bigint } = {},
+): Promise<void> {
+  const signal = options.signal ? { signal: options.signal } : {}
+  // A delete that is refused costs the ensemble a transaction; a read costs one server a glance.
+  const czxid = options.czxid ?? (await again(client, () => client.exists(path, signal)))?.czxid
+  if (czxid === undefined) return
+  const version = options.version === undefined ? {} : { version: options.version }
+  await certainly(client, options, {
+    attempt: async (bound) => {
+      try {
+        await client.delete(path, { ...version, ...bound })
+      } catch (error) {
+        if (!(error instanceof NoNode)) throw error
+      }
+    },
+    look: async () => {
+      const [, stat] = await Promise.all([client.sync(path, signal), client.exists(path, signal)])
+      return stat?.czxid === czxid ? 'not-done' : { happened: undefined }
+    },
+  })
+}
+
+/**
+ * Writes a znode's data if nobody wrote them since they were read: compare and set.
+ *
+ * After a lost answer the data are read again. Nobody wrote: it did not happen. Somebody wrote once, and these very data:
+ * that was this call. Other data: it was refused. So write data that nobody else writes (with a name or a number of your
+ * own in them) where it matters who it was.
+ *
+ * @param seen the Stat that came with the data
+ * @throws BadVersion when somebody else was first; ConnectionLoss (`unknown`) when the answer was lost and by the time of
+ * looking the data were written more than once, or the znode was deleted
+ */
+export async function versionedSetData(
+  client: CertainClient,
+  path: string,
+  data: Uint8Array | null,
+  seen: Pick<Stat, 'version' | 'czxid'>,
+  options: RequestOptions = {},
+): Promise<Stat> {
+  const signal = options.signal ? { signal: options.signal } : {}
+  return certainly(client, options, {
+    attempt: (bound) => client.setData(path, data, { ...bound, version: seen.version }),
+    look: async () => {
+      const [, now] = await Promise.all([client.sync(path, signal), readIfThere(client, path, signal)])
+      if (now?.stat.czxid !== seen.czxid) return 'unknown'
+      if (now.stat.version === seen.version) return 'not-done'
+      if (now.stat.version !== seen.version + 1) return 'unknown'
+      if (sameBytes(now.data, data)) return { happened: now.stat }
+      throw new BadVersion(`setData ${path}: somebody else wrote first`, { path })
+    },
+  })
+}
+
+async function readIfThere(
+  client: CertainClient,
+  path: string,
+  options: RequestOptions,
+): Promise<ReadData | undefined> {
+  try {
+    return await client.getData(path, options)
+  } catch (error) {
+    if (error instanceof NoNode) return undefined
+    throw error
+  }
+}
+
+function sameBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
+  return one === null || other === null ? one === other : Buffer.compare(one, other) === 0
+}
+
+// --- How it is found out ------------------------------------------------------------------------------------------
+
+type Signal = { readonly signal?: AbortSignal }
+type Found<T> = { readonly happened: T } | 'not-done' | 'unknown'
+
+interface Write<T> {
+  readonly attempt: (options: Signal & { readonly session: bigint }) => Promise<T>
+  /** Looks what became of it, behind a `sync`. */
+  readonly look: (options: { readonly session: bigint; readonly signal: Signal }) => Promise<Found<T>>
+}
+
+async function certainly<T>(client: CertainClient, options: RequestOptions, write: Write<T>): Promise<T> {
+  const signal = options.signal ? { signal: options.signal } : {}
+  const session = options.session ?? (await currentSession(client, signal))
+  for (;;) {
+    try {
+      return await write.attempt({ session, ...signal })
+    } catch (lost) {
+      if (!(lost instanceof ZooKeeperError) || lost.outcome !== 'unknown') throw lost
+      const found = await looking(client, lost, () => write.look({ session, signal }))
+      if (found === 'unknown') throw lost
+      if (found !== 'not-done') return found.happened
+    }
+  }
+}
+
+/** The session there is, or the next one. */
+async function currentSession(client: CertainClient, signal: Signal): Promise<bigint> {
+  for (;;) {
+    if (client.session) return client.session.id
+    await again(client, () => client.sync('/', signal))
+  }
+}
+
+/** Where nobody can look any more, because there is to be no connection, what was lost stays lost. */
+async function looking<T>(client: CertainClient, lost: ZooKeeperError, look: () => Promise<T>): Promise<T> {
+  try {
+    return await again(client, look)
+  } catch (error) {
+    if (error instanceof NotSent || (error instanceof SessionExpired && error.outcome !== 'unknown')) throw lost
+    throw error
+  }
+}
+
+/** Looking does no harm and may be done as often as it takes: each time waits for a connection, if there is to be one. */
+async function again<T>(client: CertainClient, look: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await look()
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError)) throw error
+      const ended = error instanceof SessionExpired
+      const mayGoOn = ended ? error.outcome !== 'unknown' && isToGoOn(client) : error.outcome === 'unknown'
+      if (!mayGoOn) throw error
+    }
+  }
+}
+
+function isToGoOn({ state }: CertainClient): boolean {
+  return state !== 'lost' && state !== 'closed'
+}

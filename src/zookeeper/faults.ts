@@ -1,0 +1,98 @@
+/** Why connections end, in kinds that can be counted and told apart. */
+import { JobboardError, NotConnected } from '../core/errors.ts'
+import { AuthFailed, SessionExpired } from './errors.ts'
+import { MalformedBytes } from './jute.ts'
+
+/**
+ * - `unreachable`: no name, no route, nobody listens, or TLS was not agreed on
+ * - `hung-up`: the server took the connection and closed it without a word
+ * - `late`: no answer to the connect request in time
+ * - `closed`, `reset`: an attached connection ended, by its server or by the network
+ * - `silent`: nothing was heard on an attached connection for too long
+ * - `malformed`: what came makes no sense
+ * - `read-only`: the server has lost its quorum and cannot serve this client
+ * - `refused`: the server gave no session, or did not do what every connection begins with
+ * - `auth`: an identity was not accepted
+ * - `expired`: the session was over
+ * - `moved`: this client left for a server that suits it better
+ * - `defect`: of this client
+ */
+export type FaultKind =
+  | 'unreachable'
+  | 'hung-up'
+  | 'late'
+  | 'closed'
+  | 'reset'
+  | 'silent'
+  | 'malformed'
+  | 'read-only'
+  | 'refused'
+  | 'auth'
+  | 'expired'
+  | 'moved'
+  | 'defect'
+
+/** What happened to one connection. */
+export class ConnectionFault extends Error {
+  override readonly name = 'ConnectionFault'
+  readonly kind: FaultKind
+
+  constructor(kind: FaultKind, message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.kind = kind
+  }
+}
+
+/** Server after server takes the connection and closes it without a word. The message says what that may mean. */
+export class HungUp extends JobboardError {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_HUNG_UP'
+  static override readonly retryable = true
+}
+
+export function kindOf(error: unknown): FaultKind {
+  if (error instanceof ConnectionFault) return error.kind
+  if (error instanceof MalformedBytes) return 'malformed'
+  if (error instanceof AuthFailed) return 'auth'
+  if (error instanceof SessionExpired) return 'expired'
+  if (error instanceof NotConnected) return error.cause === undefined ? 'refused' : kindOf(error.cause)
+  if (error instanceof JobboardError) return 'refused'
+  // What the operating system says has a code: ENOTFOUND, ECONNREFUSED, …
+  return error instanceof Error && 'code' in error ? 'unreachable' : 'defect'
+}
+
+/** How often servers may hang up in a row before it is taken for more than bad luck. */
+const ROUNDS = 2
+const AT_LEAST = 3
+
+/** Recognizes servers that will never say why they do not serve. */
+export class HangUps {
+  #inARow = 0
+
+  /** A connection was attached. */
+  served(): void {
+    this.#inARow = 0
+  }
+
+  /**
+   * The same error, or one that explains it better.
+   *
+   * @param options.servers how many there are
+   * @param options.resuming whether a session was to be continued that has seen transactions
+   */
+  judge(error: Error, options: { readonly servers: number; readonly resuming: boolean }): Error {
+    this.#inARow = kindOf(error) === 'hung-up' ? this.#inARow + 1 : 0
+    if (this.#inARow < Math.max(AT_LEAST, ROUNDS * options.servers)) return error
+    const reasons = [
+      ...(options.resuming
+        ? ['they do not know the newest transaction of this session (was their data lost or restored from a backup?)']
+        : []),
+      'there are too many connections from this address (maxClientCnxns)',
+      'they have no quorum',
+      'they expect TLS on this port, or do not',
+    ]
+    return new HungUp(
+      `${error.message} (${this.#inARow} times in a row: servers do so when ${reasons.join('; or ')})`,
+      { cause: error.cause ?? error },
+    )
+  }
+}

@@ -1,0 +1,315 @@
+/**
+ * Holds a session of the C client, and another one after it, and tells of them as our own client does (`states.ts`).
+ *
+ * The C client keeps trying for the same session for ever, and says nothing of time. So a suspended session is given up
+ * here, one timeout after the sending of the newest request that was answered, or a third of it after the connection was
+ * lost if that is later: the C client hears nothing for two thirds before it calls a connection dead. Requests wait on
+ * this side while there is no connection. The C client would take them, too, but fails what it has sent and what it has
+ * not sent with one and the same code.
+ */
+import { type Deferred, deferred } from '../core/abort.ts'
+import { InvalidState } from '../core/errors.ts'
+import type { Emitter } from '../core/events.ts'
+import { monotonic } from '../core/time.ts'
+import type { DriverEvents } from './driver.ts'
+import { AuthFailed, ConnectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
+import { idOf, NATIVE_CODE, type NativeHandle, type NativePackage } from './native-package.ts'
+import type { RequestOptions } from './pending.ts'
+import { type ClientState, mayFollow } from './states.ts'
+
+export interface NativeSessionOptions {
+  readonly hosts: string
+  readonly sessionTimeout: number
+  readonly newSession: 'automatic' | 'never'
+  readonly auth: readonly NativeAuth[]
+  /** The session is over, and its watches with it. */
+  readonly over: (reason: Error) => void
+}
+
+export interface NativeAuth {
+  readonly scheme: string
+  readonly auth: string
+}
+
+/** Called with the code, and with what reads the rest if the code is 0. */
+export type Answer<T> = (code: number, read: () => T) => void
+
+/** What is asked of a handle, and how its callback is read. */
+export interface Question<T> {
+  readonly operation: string
+  readonly path: string
+  /** `answer` is called later, unless the number returned is not 0. */
+  readonly ask: (handle: NativeHandle, answer: Answer<T>) => number
+}
+
+interface Waiting {
+  readonly subject: Subject
+  readonly send: (handle: NativeHandle) => void
+  readonly fail: (error: unknown) => void
+}
+
+const LONGEST_GOODBYE = 3_000
+const REOPEN_AFTER = 1_000
+const NO_HANDLE = 0
+const LARGEST_INT = 2 ** 31 - 1
+
+export class NativeSession {
+  readonly #options: NativeSessionOptions
+  readonly #emitter: Emitter<DriverEvents>
+  readonly #first = deferred()
+  #package: NativePackage | undefined
+  #state: ClientState = 'new'
+  #handle: NativeHandle | undefined
+  #info: { id: bigint; timeout: number } | undefined
+  #previousId: bigint | undefined
+  /** When the session was certainly alive, by an answer. */
+  #aliveAt = 0
+  #waiting: Waiting[] = []
+  #patience: NodeJS.Timeout | undefined
+  #giveUp: NodeJS.Timeout | undefined
+  #again: NodeJS.Timeout | undefined
+  readonly #inFlight = new Set<Promise<unknown>>()
+  #closing: Promise<void> | undefined
+
+  constructor(options: NativeSessionOptions, emitter: Emitter<DriverEvents>) {
+    this.#options = options
+    this.#emitter = emitter
+  }
+
+  get state(): ClientState {
+    return this.#state
+  }
+
+  get info(): { readonly id: bigint; readonly timeout: number } | undefined {
+    return this.#info
+  }
+
+  /** Begins to connect; resolves with the first session. */
+  start(load: () => Promise<NativePackage>): Promise<void> {
+    if (this.#state !== 'new') throw new InvalidState(`connect() is called once, and the client is ${this.#state}`)
+    this.#become('connecting')
+    load().then((loaded) => {
+      this.#package = loaded
+      if (this.#state === 'connecting') this.#open()
+    }, this.#first.reject)
+    return this.#first.promise
+  }
+
+  ask<T>(question: Question<T>, options: RequestOptions): Promise<T> {
+    const answer = deferred<T>()
+    const waiting = this.#prepare(question, options, answer)
+    const { signal } = options
+    if (signal) {
+      const abort = () => answer.reject(signal.reason)
+      if (signal.aborted) abort()
+      signal.addEventListener('abort', abort, { once: true })
+      const forget = () => signal.removeEventListener('abort', abort)
+      answer.promise.then(forget, forget)
+    }
+    if (this.#closing || this.#state === 'closed') waiting.fail(notSent(question, 'the client is closed'))
+    else if (this.#state === 'new') waiting.fail(notSent(question, 'connect() was not called'))
+    else if (this.#state === 'lost') waiting.fail(notSent(question, 'the session is over', SessionExpired))
+    else if (this.#state === 'connected' && this.#handle) waiting.send(this.#handle)
+    else this.#wait(waiting)
+    return answer.promise
+  }
+
+  /** Ends the session at the server. The C client blocks the process while it says goodbye, a moment as a rule. */
+  close(): Promise<void> {
+    this.#closing ??= this.#shut()
+    return this.#closing
+  }
+
+  // --- Asking -------------------------------------------------------------------------------------------------------
+
+  #prepare<T>(question: Question<T>, options: RequestOptions, answer: Deferred<T>): Waiting {
+    const send = (handle: NativeHandle) => {
+      if (options.signal?.aborted) return
+      if (options.session !== undefined && options.session !== this.#info?.id) {
+        answer.reject(notSent(question, 'it was meant for a session that is over', SessionExpired))
+        return
+      }
+      const answered = deferred()
+      const sentAt = monotonic()
+      const refused = question.ask(handle, (code, read) => {
+        answered.resolve()
+        this.#inFlight.delete(answered.promise)
+        if (code === NATIVE_CODE.ok) this.#aliveAt = Math.max(this.#aliveAt, sentAt)
+        settle(answer, code === NATIVE_CODE.ok ? read : () => raise(errorOf(question, code)))
+      })
+      if (refused === NATIVE_CODE.ok) this.#inFlight.add(answered.promise)
+      else answer.reject(notSent(question, `the C client does not take it (${refused})`))
+    }
+    return { subject: question, send, fail: answer.reject }
+  }
+
+  #wait(waiting: Waiting): void {
+    this.#waiting.push(waiting)
+    this.#patience ??= setTimeout(() => {
+      const why = `there was no connection for ${this.#options.sessionTimeout} ms`
+      this.#rejectWaiting(why)
+    }, this.#options.sessionTimeout)
+  }
+
+  #rejectWaiting(why: string, type: typeof ZooKeeperError = NotSent): void {
+    for (const { subject, fail } of this.#takeWaiting()) fail(notSent(subject, why, type))
+  }
+
+  #takeWaiting(): Waiting[] {
+    clearTimeout(this.#patience)
+    this.#patience = undefined
+    const waiting = this.#waiting
+    this.#waiting = []
+    return waiting
+  }
+
+  // --- The session's life -------------------------------------------------------------------------------------------
+
+  #open(): void {
+    const { hosts, sessionTimeout } = this.#options
+    if (!this.#package) return
+    const handle = new this.#package({
+      connect: hosts,
+      timeout: Math.round(sessionTimeout),
+      debug_level: 0,
+      host_order_deterministic: false,
+      response_counter_limit: LARGEST_INT,
+    })
+    this.#handle = handle
+    const current = () => this.#handle === handle
+    handle.on('connect', () => current() && this.#connected(handle))
+    handle.on('connecting', () => current() && this.#suspended())
+    handle.on('close', (_, code) => {
+      if (current()) this.#lose(endOf(code), { again: code === NATIVE_CODE.expired })
+    })
+    handle.init({})
+    if (handle.state !== NO_HANDLE) {
+      // The C client gives them again on every connection, before it sends anything else.
+      for (const { scheme, auth } of this.#options.auth) handle.add_auth(scheme, auth, () => undefined)
+      return
+    }
+    // A name that cannot be resolved: the C client gives up for good, and says so nowhere else.
+    this.#handle = undefined
+    this.#again = setTimeout(() => this.#open(), REOPEN_AFTER)
+  }
+
+  #connected(handle: NativeHandle): void {
+    clearTimeout(this.#giveUp)
+    const id = idOf(handle.client_id)
+    if (id !== this.#info?.id) this.#aliveAt = 0
+    this.#info = { id, timeout: handle.timeout }
+    if (this.#state !== 'connecting' && this.#state !== 'suspended') return
+    this.#become('connected')
+    if (this.#previousId !== id) {
+      const previous = this.#previousId
+      this.#previousId = id
+      this.#emitter.emit('session', { session: id, ...(previous === undefined ? {} : { previous }) })
+    }
+    this.#first.resolve()
+    for (const { send } of this.#takeWaiting()) send(handle)
+  }
+
+  #suspended(): void {
+    if (this.#state !== 'connected' || !this.#info) return
+    const { timeout } = this.#info
+    this.#become('suspended', new NotSent('the C client has lost its connection'))
+    const patience = Math.max(timeout / 3, this.#aliveAt + timeout - monotonic())
+    this.#giveUp = setTimeout(() => {
+      const why = `no connection within ${Math.round(patience)} ms: the session may be over any moment`
+      this.#lose(new SessionExpired(why), { again: true })
+    }, patience)
+  }
+
+  #lose(reason: Error, options: { again: boolean }): void {
+    clearTimeout(this.#giveUp)
+    const handle = this.#handle
+    this.#handle = undefined
+    this.#info = undefined
+    this.#become('lost', reason)
+    this.#first.reject(reason)
+    this.#options.over(reason)
+    this.#rejectWaiting('the session is over', SessionExpired)
+    // Never inside a callback of the C client: it would be freed while it is in use.
+    setImmediate(() => {
+      handle?.close()
+      if (this.#state !== 'lost' || this.#closing || this.#options.newSession === 'never' || !options.again) return
+      this.#become('connecting')
+      this.#open()
+    })
+  }
+
+  async #shut(): Promise<void> {
+    clearTimeout(this.#giveUp)
+    clearTimeout(this.#again)
+    this.#rejectWaiting('the client is closed')
+    if (this.#state === 'connected') await this.#answered()
+    await new Promise((resolve) => setImmediate(resolve))
+    const handle = this.#handle
+    this.#handle = undefined
+    this.#info = undefined
+    handle?.close()
+    if (this.#state !== 'closed') this.#become('closed')
+    const reason = new SessionExpired('the client was closed, and its session with it')
+    this.#options.over(reason)
+    this.#first.reject(reason)
+    this.#first.promise.catch(() => undefined)
+  }
+
+  /** When whatever is under way is answered, or after a while. */
+  async #answered(): Promise<void> {
+    const late = deferred()
+    const timer = setTimeout(late.resolve, LONGEST_GOODBYE)
+    await Promise.race([Promise.all(this.#inFlight), late.promise])
+    clearTimeout(timer)
+  }
+
+  #become(state: ClientState, reason?: Error): void {
+    const previous = this.#state
+    if (!mayFollow(previous, state)) return
+    this.#state = state
+    const session = this.#info?.id
+    this.#emitter.emit('state', {
+      state,
+      previous,
+      ...(session === undefined ? {} : { session }),
+      ...(reason ? { reason } : {}),
+    })
+  }
+}
+
+/** What the C client closes a session for by itself. */
+function endOf(code: number): ZooKeeperError {
+  if (code === NATIVE_CODE.authFailed) return new AuthFailed('session: the server does not accept the auth given')
+  return new SessionExpired('the session is over: the server has expired it')
+}
+
+/** Never throws: it is called by the C client. */
+function settle<T>(answer: Deferred<T>, read: () => T): void {
+  try {
+    answer.resolve(read())
+  } catch (error) {
+    answer.reject(error)
+  }
+}
+
+function raise(error: Error): never {
+  throw error
+}
+
+interface Subject {
+  readonly operation: string
+  readonly path?: string
+}
+
+function notSent(subject: Subject, why: string, type: typeof ZooKeeperError = NotSent): ZooKeeperError {
+  const { operation, path } = subject
+  const name = path === undefined ? operation : `${operation} ${path}`
+  return new type(`${name}: not sent, ${why}`, { outcome: 'not-sent', path })
+}
+
+function errorOf({ operation, path }: Subject, code: number): ZooKeeperError {
+  const lost = code === NATIVE_CODE.connectionLoss || code === NATIVE_CODE.operationTimeout
+  if (!lost && code !== NATIVE_CODE.closing) return errorOfCode(code, { operation, path })
+  const why = lost ? 'the connection was lost' : 'the client was closed'
+  return new ConnectionLoss(`${operation} ${path}: ${why} before the answer came; it may have happened`, { path })
+}

@@ -1,0 +1,366 @@
+/**
+ * ZooKeeper's own C client, by way of the `zookeeper` package, behind the interface of ours.
+ *
+ * It is there for those who want the official client under their feet, and as a witness of what a server means. It is
+ * not its equal: see {@link NATIVE_CAPABILITIES}.
+ */
+import { unlessAborted } from '../core/abort.ts'
+import { InvalidArgument, NotConnected, Timeout } from '../core/errors.ts'
+import { Emitter } from '../core/events.ts'
+import { describeError } from '../core/failure.ts'
+import { type Logger, silent } from '../core/log.ts'
+import { type Duration, milliseconds } from '../core/time.ts'
+import { ACL, type Acl } from './acl.ts'
+import { type Capabilities, type Capability, unsupported } from './capabilities.ts'
+import { parseConnectString } from './connect-string.ts'
+import { type CreateMode, kindOf } from './create.ts'
+import type { DriverEvents, ZooKeeperDriver } from './driver.ts'
+import { NodeExists, RequestTooLarge } from './errors.ts'
+import {
+  checkedPackage,
+  NATIVE_CODE,
+  type NativeAcl,
+  type NativeHandle,
+  type NativePackage,
+  type NativeStat,
+  statOf,
+} from './native-package.ts'
+import { type Answer, type NativeAuth, NativeSession, type Question } from './native-session.ts'
+import { type NativeWatch, NativeWatches } from './native-watches.ts'
+import { checkPath, lineageOf } from './path.ts'
+import type { RequestOptions } from './pending.ts'
+import type { Stat } from './records.ts'
+import type { ReadData } from './requests.ts'
+import type { ClientState } from './states.ts'
+import type { ReadOptions } from './watching.ts'
+
+export interface NativeOptions {
+  /** `host:port,host:port/chroot` */
+  readonly hosts: string
+  /** How long the server keeps the session when it hears nothing of it; the server may grant another. 10 s by default. */
+  readonly sessionTimeout?: Duration
+  readonly log?: Logger
+  /** Larger requests are refused here. By default what a server takes that was left at its own default. */
+  readonly maxRequestBytes?: number
+  /** Given on every connection before anything else is asked: `{ scheme: 'digest', auth: 'user:password' }`. */
+  readonly auth?: readonly NativeAuth[]
+  /** Whether another session follows one that is lost. */
+  readonly newSession?: 'automatic' | 'never'
+  /** What `import('zookeeper')` gives; for places where that is not found from here, such as a bundle. */
+  readonly package?: unknown
+}
+
+/** What the binding has no words for. */
+export const NATIVE_CAPABILITIES: Capabilities = {
+  multi: false,
+  persistentWatch: false,
+  oneShotWatch: true,
+  removeWatches: false,
+  aclOnCreate: false,
+  nullData: false,
+  statOnCreate: false,
+  lease: false,
+  tls: false,
+  sasl: false,
+}
+
+const DRIVER = "the native driver (the package 'zookeeper')"
+const DEFAULT_SESSION_TIMEOUT = 10_000
+const DEFAULT_MAX_REQUEST = 1_048_575
+const ANY_VERSION = -1
+const LONGEST_TTL = 2 ** 31 - 1
+const EMPTY = Buffer.alloc(0)
+/** A request's header, lengths, flags and the open ACL: never more than that beside path and data. */
+const OVERHEAD = 64
+
+/**
+ * @example
+ * await using zookeeper = new NativeZooKeeper({ hosts: '127.0.0.1:2181' })
+ * await zookeeper.connect()
+ */
+export class NativeZooKeeper implements ZooKeeperDriver {
+  readonly capabilities = NATIVE_CAPABILITIES
+  readonly #options: NativeOptions
+  readonly #sessionTimeout: number
+  readonly #emitter: Emitter<DriverEvents>
+  readonly #watches: NativeWatches
+  readonly #session: NativeSession
+
+  /** @throws InvalidArgument for options that cannot mean anything */
+  constructor(options: NativeOptions) {
+    const log = options.log ?? silent
+    parseConnectString(options.hosts)
+    this.#options = options
+    this.#sessionTimeout = milliseconds(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
+    if (this.#sessionTimeout < 1) throw new InvalidArgument('sessionTimeout: a session must last longer than no time')
+    this.#emitter = new Emitter((error, event) =>
+      log.error({ event, reason: describeError(error) }, 'a listener of the ZooKeeper client threw'),
+    )
+    this.#watches = new NativeWatches((error) => log.error({ reason: describeError(error) }, 'a watch handler threw'))
+    this.#session = new NativeSession(
+      {
+        hosts: options.hosts,
+        sessionTimeout: this.#sessionTimeout,
+        newSession: options.newSession ?? 'automatic',
+        auth: options.auth ?? [],
+        over: (reason) => this.#watches.over(reason),
+      },
+      this.#emitter,
+    )
+  }
+
+  get state(): ClientState {
+    return this.#session.state
+  }
+
+  get session(): { readonly id: bigint; readonly timeout: number } | undefined {
+    return this.#session.info
+  }
+
+  /**
+   * Loads the package and opens the first session; called once. A client that could not connect is closed.
+   *
+   * @param options.timeout how long to try; the session's timeout by default
+   * @throws InvalidArgument when the package is not installed, saying how to install it
+   * @throws NotConnected naming the servers
+   */
+  async connect(options: { readonly signal?: AbortSignal; readonly timeout?: Duration } = {}): Promise<void> {
+    const timeout = milliseconds(options.timeout ?? this.#sessionTimeout, 'timeout')
+    const first = this.#session.start(() => load(this.#options.package))
+    const limit = new AbortController()
+    const timer = setTimeout(() => limit.abort(new Timeout(`no session within ${timeout} ms`)), timeout)
+    try {
+      await unlessAborted(unlessAborted(first, options.signal), limit.signal)
+    } catch (error) {
+      await this.close()
+      if (error !== limit.signal.reason) throw error
+      throw new NotConnected(`no ZooKeeper session at ${this.#options.hosts} within ${timeout} ms`, { cause: error })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Waits for what is under way, and ends the session at the server. Never throws, may be called again. */
+  close(): Promise<void> {
+    return this.#session.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  on<E extends keyof DriverEvents>(event: E, listener: (event: DriverEvents[E]) => void): () => void {
+    return this.#emitter.on(event, listener)
+  }
+
+  // --- Znodes -------------------------------------------------------------------------------------------------------
+
+  async create(
+    path: string,
+    data: Uint8Array | null = EMPTY,
+    options: CreateMode & RequestOptions = {},
+  ): Promise<{ path: string }> {
+    const { acl = ACL.open, sequential = false } = options
+    checkPath(path, { sequential })
+    if (JSON.stringify(acl) !== JSON.stringify(ACL.open)) throw lacks('aclOnCreate')
+    const bytes = this.#writable('create', path, data)
+    const { flag, ttl } = kindOf(options)
+    if (ttl !== undefined && ttl > LONGEST_TTL) {
+      throw new InvalidArgument(`ttl: ${DRIVER} takes at most ${LONGEST_TTL} ms, some 24 days`)
+    }
+    return this.#ask<{ path: string }>(options, {
+      operation: 'create',
+      path,
+      ask: (handle, answer) => {
+        const done = (code: number, _: string, made: string) => answer(code, () => ({ path: made }))
+        if (ttl === undefined) return handle.a_create(path, bytes, flag, done)
+        return handle.a_createTtl(path, bytes, flag, Number(ttl), done)
+      },
+    })
+  }
+
+  async delete(path: string, options: RequestOptions & { readonly version?: number } = {}): Promise<void> {
+    checkPath(path)
+    const version = options.version ?? ANY_VERSION
+    return this.#ask<void>(options, {
+      operation: 'delete',
+      path,
+      ask: (handle, answer) => handle.a_delete_(path, version, (code) => answer(code, () => undefined)),
+    })
+  }
+
+  /** @param options.watch called when it is created, deleted or written */
+  async exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
+    return this.#read<Stat | undefined>('exists', path, options, (handle, watch, answer) => {
+      const done = (code: number, _: string, stat: NativeStat | null) =>
+        code === NATIVE_CODE.noNode ? answer(NATIVE_CODE.ok, () => undefined) : answer(code, () => present(stat))
+      return watch ? handle.aw_exists(path, watch.told, done) : handle.a_exists(path, false, done)
+    })
+  }
+
+  /** @param options.watch called when it is deleted or written */
+  async getData(path: string, options: ReadOptions = {}): Promise<ReadData> {
+    return this.#read<ReadData>('getData', path, options, (handle, watch, answer) => {
+      const done = (code: number, _: string, stat: NativeStat | null, data: Buffer | null) =>
+        answer(code, () => ({ data, stat: present(stat) }))
+      return watch ? handle.aw_get(path, watch.told, done) : handle.a_get(path, false, done)
+    })
+  }
+
+  async setData(
+    path: string,
+    data: Uint8Array | null,
+    options: RequestOptions & { readonly version?: number } = {},
+  ): Promise<Stat> {
+    checkPath(path)
+    const bytes = this.#writable('setData', path, data)
+    const version = options.version ?? ANY_VERSION
+    return this.#ask(options, {
+      operation: 'setData',
+      path,
+      ask: (handle, answer) => handle.a_set(path, bytes, version, (code, _, stat) => answer(code, () => present(stat))),
+    })
+  }
+
+  /** @param options.watch called when a child is created or deleted, and when the znode itself is deleted */
+  async getChildren(path: string, options: ReadOptions = {}): Promise<{ names: string[]; stat: Stat }> {
+    return this.#read<{ names: string[]; stat: Stat }>('getChildren', path, options, (handle, watch, answer) => {
+      const done = (code: number, _: string, names: string[] | null, stat: NativeStat | null) =>
+        answer(code, () => ({ names: names ?? [], stat: present(stat) }))
+      return watch ? handle.aw_get_children2(path, watch.told, done) : handle.a_get_children2(path, false, done)
+    })
+  }
+
+  async getACL(path: string, options: RequestOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
+    checkPath(path)
+    return this.#ask(options, {
+      operation: 'getACL',
+      path,
+      ask: (handle, answer) =>
+        handle.a_get_acl(path, (code, _, acl, stat) =>
+          answer(code, () => ({ acl: (acl ?? []).map(aclOf), stat: present(stat) })),
+        ),
+    })
+  }
+
+  /** Znodes are created open to the world: until this is answered anybody may do anything with them. */
+  async setACL(
+    path: string,
+    acl: readonly Acl[],
+    options: RequestOptions & { readonly aversion?: number } = {},
+  ): Promise<undefined> {
+    checkPath(path)
+    const list = acl.map(({ permissions, scheme, id }) => ({ perms: permissions, scheme, auth: id }))
+    return this.#ask<undefined>(options, {
+      operation: 'setACL',
+      path,
+      ask: (handle, answer) =>
+        handle.a_set_acl(path, options.aversion ?? ANY_VERSION, list, (code) => answer(code, () => undefined)),
+    })
+  }
+
+  async sync(path: string, options: RequestOptions = {}): Promise<void> {
+    checkPath(path)
+    return this.#ask<void>(options, {
+      operation: 'sync',
+      path,
+      ask: (handle, answer) => handle.a_sync(path, (code) => answer(code, () => undefined)),
+    })
+  }
+
+  /** Makes a znode and whatever is missing above it, with empty data: a round trip for each. */
+  async mkdirp(path: string, options: Pick<CreateMode, 'acl'> & RequestOptions = {}): Promise<void> {
+    checkPath(path)
+    for (const each of lineageOf(path)) {
+      if (await this.exists(each, options)) continue
+      await this.create(each, EMPTY, options).catch((error: unknown) => {
+        if (!(error instanceof NodeExists)) throw error
+      })
+    }
+  }
+
+  // --- What it lacks ------------------------------------------------------------------------------------------------
+
+  async multi(): Promise<never> {
+    throw lacks('multi')
+  }
+
+  async watch(): Promise<never> {
+    throw lacks('persistentWatch')
+  }
+
+  async removeWatches(): Promise<never> {
+    throw lacks('removeWatches')
+  }
+
+  // --- Asking -------------------------------------------------------------------------------------------------------
+
+  /** Every operation hands on this very promise: one `await` more in one of them, and answers would overtake. */
+  #ask<T>(options: RequestOptions, question: Question<T>): Promise<T> {
+    return this.#session.ask(question, options)
+  }
+
+  /** A read, with its watch if one is wanted; what is not answered is not watched. */
+  #read<T>(
+    operation: string,
+    path: string,
+    options: ReadOptions,
+    ask: (handle: NativeHandle, watch: NativeWatch | undefined, answer: Answer<T>) => number,
+  ): Promise<T> {
+    checkPath(path)
+    const watch = options.watch && this.#watches.add(path, options.watch)
+    const answer = this.#ask<T>(options, { operation, path, ask: (handle, told) => ask(handle, watch, told) })
+    if (watch) answer.catch(() => this.#watches.forget(watch))
+    return answer
+  }
+
+  #writable(operation: string, path: string, data: Uint8Array | null): Buffer {
+    if (data === null) throw lacks('nullData')
+    const bytes = data.length + Buffer.byteLength(path) + OVERHEAD
+    const most = this.#options.maxRequestBytes ?? DEFAULT_MAX_REQUEST
+    if (bytes > most) {
+      const message = `${operation} ${path}: not sent, about ${bytes} bytes are more than the ${most} that a server takes`
+      throw new RequestTooLarge(message, { path })
+    }
+    return Buffer.from(data.buffer, data.byteOffset, data.byteLength)
+  }
+}
+
+async function load(given: unknown): Promise<NativePackage> {
+  if (given !== undefined) return checkedPackage(given)
+  let loaded: unknown
+  try {
+    loaded = (await import('zookeeper')).default
+  } catch (cause) {
+    const how = 'npm install zookeeper@7.3.0 (on Linux it compiles: it needs a C++ compiler, make and Python)'
+    throw new InvalidArgument(`${DRIVER} cannot be loaded; install it: ${how}`, { cause })
+  }
+  return checkedPackage(loaded)
+}
+
+const INSTEAD: Readonly<Record<Capability, string>> = {
+  multi: 'use the ZooKeeper class, or write one znode at a time and be ready for what happens in between',
+  oneShotWatch: 'use the ZooKeeper class',
+  removeWatches: 'let it be told and take no notice, or use the ZooKeeper class',
+  persistentWatch: 'use the ZooKeeper class, or read again now and then',
+  aclOnCreate: 'use the ZooKeeper class; the binding creates every znode open to the world',
+  nullData: 'write empty data instead of none, or use the ZooKeeper class',
+  statOnCreate: 'ask for the Stat by exists()',
+  lease: 'use the ZooKeeper class',
+  tls: 'use the ZooKeeper class',
+  sasl: 'use the ZooKeeper class',
+}
+
+function lacks(capability: Capability): Error {
+  return unsupported(DRIVER, capability, INSTEAD[capability])
+}
+
+function aclOf({ perms, scheme, auth }: NativeAcl): Acl {
+  return { permissions: perms, scheme, id: auth }
+}
+
+/** An answer without an error has a Stat. */
+function present(stat: NativeStat | null): Stat {
+  if (!stat) throw new InvalidArgument('the zookeeper package answered without a Stat; install zookeeper@7.3.0')
+  return statOf(stat)
+}

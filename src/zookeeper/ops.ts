@@ -1,0 +1,111 @@
+/** The operations that several of make a multi: those that change something, and those that only read. */
+import type { CreateMode } from './create.ts'
+import type { ZooKeeperError } from './errors.ts'
+import type { Stat } from './records.ts'
+import type { ReadData } from './requests.ts'
+
+export type CreateOp = CreateMode & {
+  readonly type: 'create'
+  readonly path: string
+  readonly data: Uint8Array | null
+}
+
+export interface DeleteOp {
+  readonly type: 'delete'
+  readonly path: string
+  readonly version: number
+}
+
+export interface SetDataOp {
+  readonly type: 'setData'
+  readonly path: string
+  readonly data: Uint8Array | null
+  readonly version: number
+}
+
+export interface CheckOp {
+  readonly type: 'check'
+  readonly path: string
+  readonly version: number
+}
+
+export interface GetDataOp {
+  readonly type: 'getData'
+  readonly path: string
+}
+
+export interface GetChildrenOp {
+  readonly type: 'getChildren'
+  readonly path: string
+}
+
+/** What a `multi` is made of. */
+export type Op = CreateOp | DeleteOp | SetDataOp | CheckOp
+/** What a `multiRead` is made of. */
+export type ReadOp = GetDataOp | GetChildrenOp
+
+const ANY_VERSION = -1
+
+/**
+ * Makes the operations of a multi and of a multiRead.
+ *
+ * @example
+ * const { zxid, results } = await zookeeper.multi([op.check('/gate'), op.create('/lock', null, { ephemeral: true })])
+ * const { results: [gate, jobs] } = await zookeeper.multiRead([op.getData('/gate'), op.getChildren('/jobs')])
+ */
+export const op = {
+  create: (path: string, data: Uint8Array | null, mode: CreateMode = {}): CreateOp => ({
+    ...mode,
+    type: 'create',
+    path,
+    data,
+  }),
+  /** @param options.version what the znode must be at; any by default */
+  delete: (path: string, options: { readonly version?: number } = {}): DeleteOp => ({
+    type: 'delete',
+    path,
+    version: options.version ?? ANY_VERSION,
+  }),
+  /** @param options.version what the znode must be at; any by default */
+  setData: (path: string, data: Uint8Array | null, options: { readonly version?: number } = {}): SetDataOp => ({
+    type: 'setData',
+    path,
+    data,
+    version: options.version ?? ANY_VERSION,
+  }),
+  /** Changes nothing; fails the multi unless the znode is there, at the version if one is named. */
+  check: (path: string, options: { readonly version?: number } = {}): CheckOp => ({
+    type: 'check',
+    path,
+    version: options.version ?? ANY_VERSION,
+  }),
+  getData: (path: string): GetDataOp => ({ type: 'getData', path }),
+  /** In a multiRead without the Stat, which the protocol leaves out there. */
+  getChildren: (path: string): GetChildrenOp => ({ type: 'getChildren', path }),
+} as const
+
+export interface CreatedInMulti {
+  /** With its digits, if it is sequential. */
+  readonly path: string
+  /**
+   * Only where the server tells it: of containers and znodes with a TTL, not of others. In any case the multi's zxid is
+   * the znode's czxid, mzxid and pzxid.
+   */
+  readonly stat?: Stat
+}
+
+/** What an operation of a multi answers: the path created, the Stat after a setData. */
+export type ResultOf<O> = O extends CreateOp ? CreatedInMulti : O extends SetDataOp ? Stat : undefined
+export type ResultsOf<Ops extends readonly Op[]> = { -readonly [K in keyof Ops]: ResultOf<Ops[K]> }
+
+/** What a read answers, or why it was refused: the others are not refused with it. */
+export type Reading<T> =
+  | (T & { readonly error?: undefined })
+  | ({ readonly [K in keyof T]?: undefined } & { readonly error: ZooKeeperError })
+
+export type ReadingOf<O> = O extends GetDataOp
+  ? Reading<ReadData>
+  : O extends GetChildrenOp
+    ? Reading<{ readonly names: string[] }>
+    : never
+export type ReadingsOf<Ops extends readonly ReadOp[]> = { -readonly [K in keyof Ops]: ReadingOf<Ops[K]> }

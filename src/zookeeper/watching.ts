@@ -1,0 +1,128 @@
+/** Watches from asking for them to taking them away: what the registry knows (`watches.ts`) and the server is to know. */
+import { unlessAborted } from '../core/abort.ts'
+import type { Asker } from './asker.ts'
+import { ConnectionLoss, NoWatcher, ZooKeeperError } from './errors.ts'
+import { ONE_SHOT_KINDS, type OneShotHandler, type OneShotKind } from './one-shots.ts'
+import type { RequestOptions } from './pending.ts'
+import { addWatch, mapped, type Request, removeWatches, type WatchKind, type WatchMode } from './requests.ts'
+import type { Registration, Watches, WatchHandler } from './watches.ts'
+
+export interface Watch {
+  readonly path: string
+  /** Stops telling the handler, at once. */
+  remove(): Promise<void>
+}
+
+export interface ReadOptions extends RequestOptions {
+  /**
+   * Called once at the most: at the next change of what was read, or with `lost` when the session ends before. It stays
+   * armed over connections of the same session, and is told then of what happened in between.
+   */
+  readonly watch?: OneShotHandler
+}
+
+export class Watching {
+  readonly #asker: Asker
+  readonly #watches: Watches
+
+  constructor(asker: Asker, watches: Watches) {
+    this.#asker = asker
+    this.#watches = watches
+  }
+
+  async watch(
+    path: string,
+    options: { readonly mode: WatchMode; readonly signal?: AbortSignal },
+    handler: WatchHandler,
+  ): Promise<Watch> {
+    const outward = this.#asker.outward(path)
+    const registration = this.#watches.add(path, options.mode, handler)
+    const remove = async () => {
+      if (this.#watches.remove(registration)) await this.#takeAway(outward, 'any')
+    }
+    try {
+      await this.#arm(
+        registration,
+        () => addWatch(outward, options.mode),
+        options.signal ? { signal: options.signal } : {},
+      )
+    } catch (error) {
+      remove().catch(() => undefined)
+      throw error
+    }
+    return { path, remove }
+  }
+
+  /** A watch that is registered is armed with every new connection; asking again after one is lost does no harm. */
+  async #arm(registration: Registration, make: () => Request<undefined>, options: RequestOptions): Promise<void> {
+    while (this.#watches.has(registration)) {
+      try {
+        return await this.#asker.ask(make, options)
+      } catch (error) {
+        if (!(error instanceof ConnectionLoss)) throw error
+      }
+    }
+  }
+
+  /** A read, with its watch if one is wanted. A znode that is not there reads as undefined, if it is no error. */
+  read<T>(
+    path: string,
+    kind: OneShotKind,
+    options: ReadOptions,
+    make: (outward: string, reading: { readonly watch: boolean }) => Request<T>,
+  ): Promise<T> {
+    const { watch: handler, signal, ...rest } = options
+    const makeRequest = (watch: boolean) => make(this.#asker.outward(path), { watch })
+    if (!handler) return this.#asker.ask(() => makeRequest(false), options)
+    let asking = false
+    const begin = () => {
+      signal?.throwIfAborted()
+      const request = makeRequest(true)
+      this.#watches.asking(path, kind)
+      asking = true
+      // As the answer is read, and not by whoever awaits it: the next thing that is read may be the event.
+      return mapped(request, (value) => {
+        const wanted = signal?.aborted ? {} : { handler }
+        this.#watches.armed(path, kind, { present: value !== undefined, ...wanted })
+        return value
+      })
+    }
+    // Without the signal: whether the server watches has to be known even when nobody waits for the answer any more.
+    const answer = this.#asker.ask(begin, rest)
+    const settled = () => {
+      if (asking && this.#watches.settled(path, kind)) this.#takeAwayQuietly(path, kind)
+    }
+    answer.then(settled, settled)
+    return signal ? unlessAborted(answer, signal) : answer
+  }
+
+  async remove(path: string, options: { readonly kind: WatchKind; readonly handler?: OneShotHandler }): Promise<void> {
+    const { kind, handler } = options
+    const outward = this.#asker.outward(path)
+    const removed = ONE_SHOT_KINDS.filter((each) => kind === 'any' || kind === each).map((each) => ({
+      kind: each,
+      ...this.#watches.removeOneShot(path, each, handler),
+    }))
+    const persistent = kind === 'any' && handler === undefined && this.#watches.removeAll(path)
+    if (!persistent && !removed.some(({ found }) => found)) {
+      throw new NoWatcher(`removeWatches ${path}: this client has no such watch`, { outcome: 'not-sent', path })
+    }
+    const idle: WatchKind[] = removed.filter((each) => each.idle).map((each) => each.kind)
+    if (persistent) idle.push('any')
+    await Promise.all(idle.map((each) => this.#takeAway(outward, each)))
+  }
+
+  #takeAwayQuietly(path: string, kind: WatchKind): void {
+    this.#takeAway(this.#asker.outward(path), kind).catch(() => undefined)
+  }
+
+  async #takeAway(outward: string, kind: WatchKind): Promise<void> {
+    try {
+      await this.#asker.ask(() => removeWatches(outward, kind))
+    } catch (error) {
+      // It is gone, one way or another: fired, or lost with the connection or the session.
+      if (error instanceof NoWatcher || (error instanceof ZooKeeperError && error.outcome !== 'refused')) return
+      throw error
+    }
+  }
+}

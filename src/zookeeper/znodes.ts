@@ -1,0 +1,249 @@
+/** Znodes: everything that can be asked about them, with the paths and the types of users. */
+import type { Acl } from './acl.ts'
+import type { Asker } from './asker.ts'
+import { type CreateMode, create } from './create.ts'
+import { type AnyResult, multi } from './multi.ts'
+import { multiRead } from './multi-read.ts'
+import type { Op, ReadingsOf, ReadOp, ResultsOf } from './ops.ts'
+import type { RequestOptions } from './pending.ts'
+import type { Stat } from './records.ts'
+import * as requests from './requests.ts'
+import { mapped } from './requests.ts'
+import * as tree from './tree.ts'
+import type { ReadOptions, Watching } from './watching.ts'
+
+type Versioned = RequestOptions & { readonly version?: number }
+
+const ANY_VERSION = -1
+
+/**
+ * The part of a client that is about znodes.
+ *
+ * Every operation costs one round trip unless it says otherwise; writes also a transaction of the ensemble, even those
+ * that are refused. Paths are checked here: InvalidArgument for malformed ones. Every operation takes a `signal` to be
+ * given up and a `session` to be sent on that one or not at all (SessionExpired).
+ */
+export class Znodes {
+  readonly #asker: Asker
+  readonly #watching: Watching
+
+  constructor(asker: Asker, watching: Watching) {
+    this.#asker = asker
+    this.#watching = watching
+  }
+
+  // --- Writing ------------------------------------------------------------------------------------------------------
+
+  /**
+   * Creates a znode. Without data it has none (null), which is not the same as empty data.
+   *
+   * @param options.ephemeral it lives as long as this session
+   * @param options.sequential the server appends ten digits, counted per parent, to the name
+   * @param options.container it goes some time after its last child
+   * @param options.ttl it goes when it has not been written for so long and has no children
+   * @param options.acl who may do what with it; everybody everything by default
+   * @throws NodeExists, NoNode (no parent), NoChildrenForEphemerals, NoAuth, InvalidAcl, QuotaExceeded; Unimplemented for
+   * a `ttl` where servers were not set up for it
+   */
+  create(
+    path: string,
+    data: Uint8Array | null = null,
+    options: CreateMode & RequestOptions = {},
+  ): Promise<{ path: string; stat: Stat }> {
+    const sequential = options.sequential === true
+    return this.#asker.ask(() => {
+      const request = create(this.#asker.outward(path, { sequential }), data, options)
+      return mapped(request, ({ path: created, stat }) => ({ path: this.#asker.inward(created), stat }))
+    }, options)
+  }
+
+  /**
+   * @param options.version what the znode must be at; any by default
+   * @throws NoNode, BadVersion, NotEmpty, NoAuth
+   */
+  delete(path: string, options: Versioned = {}): Promise<void> {
+    const { version = ANY_VERSION } = options
+    return this.#asker.ask(() => requests.remove(this.#asker.outward(path), version), options)
+  }
+
+  /**
+   * @param options.version what the znode must be at; any by default
+   * @throws NoNode, BadVersion, NoAuth, QuotaExceeded
+   */
+  setData(path: string, data: Uint8Array | null, options: Versioned = {}): Promise<Stat> {
+    const { version = ANY_VERSION } = options
+    return this.#asker.ask(() => requests.setData(this.#asker.outward(path), data, version), options)
+  }
+
+  /**
+   * Replaces who may do what.
+   *
+   * @param options.aversion how often the ACL was changed before, as its Stat says; any by default
+   * @throws NoNode, BadVersion, NoAuth (it takes ADMIN), InvalidAcl (an empty list, or nobody behind an identity)
+   */
+  setACL(
+    path: string,
+    acl: readonly Acl[],
+    options: RequestOptions & { readonly aversion?: number } = {},
+  ): Promise<Stat> {
+    const { aversion = ANY_VERSION } = options
+    return this.#asker.ask(() => requests.setAcl(this.#asker.outward(path), acl, aversion), options)
+  }
+
+  // --- Reading ------------------------------------------------------------------------------------------------------
+
+  /**
+   * Undefined where there is no such znode.
+   *
+   * @param options.watch called when it is created, deleted or written
+   * @throws InvalidState when a watch is asked for beside a persistent one of this client on the same path
+   */
+  exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
+    return this.#watching.read(path, 'data', options, requests.exists)
+  }
+
+  /**
+   * @param options.watch called when it is deleted or written
+   * @throws NoNode, NoAuth; InvalidState as for `exists`
+   */
+  getData(path: string, options: ReadOptions = {}): Promise<requests.ReadData> {
+    return this.#watching.read(path, 'data', options, requests.getData)
+  }
+
+  /**
+   * The names of the children, in no order.
+   *
+   * @param options.watch called when a child is created or deleted, and when the znode itself is deleted
+   * @throws NoNode, NoAuth; InvalidState as for `exists`
+   */
+  getChildren(path: string, options: ReadOptions = {}): Promise<{ readonly names: string[]; readonly stat: Stat }> {
+    return this.#watching.read(path, 'children', options, requests.getChildren)
+  }
+
+  /**
+   * How many znodes there are under this one, at any depth. The server walks through all znodes that it has.
+   *
+   * @throws NoNode, NoAuth
+   */
+  getAllChildrenNumber(path: string, options: RequestOptions = {}): Promise<number> {
+    return this.#asker.ask(() => requests.getAllChildrenNumber(this.#asker.outward(path)), options)
+  }
+
+  /**
+   * The ephemeral znodes of this session, in no order.
+   *
+   * @param options.under only this znode and what is below it; all by default
+   */
+  getEphemerals(options: RequestOptions & { readonly under?: string } = {}): Promise<string[]> {
+    const { under = '/' } = options
+    // The server compares the beginnings of texts, and takes /ab for something below /a.
+    const below = under === '/' ? '/' : `${under}/`
+    const isMeant = (path: string) => path === under || path.startsWith(below)
+    return this.#asker.ask(
+      () =>
+        mapped(requests.getEphemerals(this.#asker.outward(under)), (found) =>
+          this.#asker.inwardAll(found).filter(isMeant),
+        ),
+      options,
+    )
+  }
+
+  /**
+   * Who may do what. The hashes of `digest` identities are told only to those who may ADMIN.
+   *
+   * @throws NoNode, NoAuth
+   */
+  getACL(path: string, options: RequestOptions = {}): Promise<{ readonly acl: Acl[]; readonly stat: Stat }> {
+    return this.#asker.ask(() => requests.getAcl(this.#asker.outward(path)), options)
+  }
+
+  /**
+   * Lets the server this client is attached to catch up with the leader: what is read after it shows every write that
+   * was answered, to anybody, before it. There is no need to await it: ask, and read right behind it.
+   */
+  sync(path: string, options: RequestOptions = {}): Promise<void> {
+    return this.#asker.ask(() => requests.sync(this.#asker.outward(path)), options)
+  }
+
+  // --- Several at once ------------------------------------------------------------------------------------------------
+
+  /**
+   * One transaction: all operations, in order, or none. They see each other's effects.
+   *
+   * @throws the error of the operation that was refused; its `index` says which
+   * @example
+   * const { zxid, results: [, created] } = await zookeeper.multi([op.check('/a', { version: 3 }), op.create('/a/b', null)])
+   */
+  multi<const Ops extends readonly Op[]>(
+    ops: Ops,
+    options: RequestOptions = {},
+  ): Promise<{ zxid: bigint; results: ResultsOf<Ops> }> {
+    const outward = (each: Op): Op => {
+      const sequential = each.type === 'create' && each.sequential === true
+      return { ...each, path: this.#asker.outward(each.path, { sequential }) }
+    }
+    const inward = (result: AnyResult): AnyResult =>
+      result && 'path' in result ? { ...result, path: this.#asker.inward(result.path) } : result
+    return this.#asker.ask(
+      () =>
+        // One result per operation, of its type, is what the answer is read as.
+        mapped(multi(ops.map(outward)), ({ zxid, results }) => ({
+          zxid,
+          results: results.map(inward) as ResultsOf<Ops>,
+        })),
+      options,
+    )
+  }
+
+  /**
+   * Several reads in one request, seen at one moment where nothing is written in between. One that is refused has an
+   * `error` in its place; the others are answered all the same.
+   *
+   * @returns `zxid` is the newest transaction that the server had applied
+   * @example
+   * const { results: [gate, jobs] } = await zookeeper.multiRead([op.getData('/gate'), op.getChildren('/jobs')])
+   * if (!gate.error) console.log(gate.data)
+   */
+  multiRead<const Ops extends readonly ReadOp[]>(
+    ops: Ops,
+    options: RequestOptions = {},
+  ): Promise<{ zxid: bigint; results: ReadingsOf<Ops> }> {
+    const outward = (each: ReadOp): ReadOp => ({ ...each, path: this.#asker.outward(each.path) })
+    return this.#asker.ask(
+      () =>
+        // One result per operation, of its type, is what the answer is read as.
+        mapped(multiRead(ops.map(outward)), ({ zxid, results }) => ({
+          zxid,
+          results: results as ReadingsOf<Ops>,
+        })),
+      options,
+    )
+  }
+
+  // --- Whole trees ----------------------------------------------------------------------------------------------------
+
+  /**
+   * Makes a znode and whatever is missing above it, without data. Two round trips; a transaction for each that is made.
+   * Of `/` under a chroot it makes the chroot.
+   *
+   * @param options.acl of each znode that is made
+   */
+  async mkdirp(path: string, options: RequestOptions & { readonly acl?: readonly Acl[] } = {}): Promise<void> {
+    const mode = options.acl ? { acl: options.acl } : {}
+    await tree.makePath((request) => this.#asker.ask(() => request, options), this.#asker.outward(path), mode)
+  }
+
+  /**
+   * Deletes a znode and everything under it, children first, in several transactions. What is made meanwhile is deleted,
+   * too, up to a point.
+   *
+   * @param options.limit how many znodes may be deleted; 100,000 by default
+   * @returns how many were deleted; 0 where there was nothing
+   * @throws InvalidState before anything is deleted when there are more than `limit`
+   * @throws NotEmpty when children are made faster than they are deleted
+   */
+  async deleteRecursive(path: string, options: RequestOptions & { readonly limit?: number } = {}): Promise<number> {
+    const limit = options.limit === undefined ? {} : { limit: options.limit }
+    return tree.deleteTree((request) => this.#asker.ask(() => request, options), this.#asker.outward(path), limit)
+  }
+}

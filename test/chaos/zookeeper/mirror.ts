@@ -1,0 +1,66 @@
+/** A copy of what is in some folders, kept by a watch: listed once, then told; listed again after each gap. */
+import type { WatchEvent, ZooKeeper } from '../../../src/zookeeper/index.ts'
+
+export interface Mirror {
+  /** Paths that are in one and not in the other, when everything that happened so far has been told. */
+  differences(witness: ZooKeeper): Promise<string[]>
+}
+
+export async function mirror(client: ZooKeeper, path: string, folders: readonly string[]): Promise<Mirror> {
+  let copy = new Set<string>()
+  let listing: Promise<unknown> = Promise.resolve()
+  /** What became of the watch, for when something is missing. */
+  let story: string[] = []
+
+  const list = () => {
+    const into = new Set<string>()
+    copy = into
+    story = ['listed']
+    const one = async (folder: string) => {
+      try {
+        for (const name of (await client.getChildren(folder)).names) into.add(`${folder}/${name}`)
+      } catch (error) {
+        // Where the connection breaks meanwhile there will be another gap.
+        story.push(`not listed: ${error}`)
+      }
+    }
+    listing = Promise.all(folders.map(one))
+  }
+  client.on('state', ({ state, reason }) => story.push(`${state} ${reason ?? ''}`))
+  const events = (batch: readonly WatchEvent[]) => {
+    story.push(`${batch.length} events`)
+    for (const event of batch) {
+      if (event.type === 'created') copy.add(event.path)
+      if (event.type === 'deleted') copy.delete(event.path)
+    }
+  }
+  await client.watch(path, { mode: 'recursive' }, { events, gap: list })
+  list()
+  return {
+    differences: async (witness) => {
+      const real = new Set<string>()
+      for (const folder of folders) {
+        for (const name of (await witness.getChildren(folder)).names) real.add(`${folder}/${name}`)
+      }
+      // An answer that comes after a sync comes after every event before it.
+      await untilAnswered(client, path)
+      await listing
+      for (const folder of folders) copy.delete(folder)
+      const missing = [...real].filter((each) => !copy.has(each))
+      const surplus = [...copy].filter((each) => !real.has(each))
+      if (missing.length + surplus.length === 0) return []
+      const told = `after: ${story.slice(0, 10).join(', ')} … ${story.slice(-10).join(', ')}`
+      return [...missing.map((each) => `missing ${each}`), ...surplus.map((each) => `surplus ${each}`), told]
+    },
+  }
+}
+
+async function untilAnswered(client: ZooKeeper, path: string): Promise<void> {
+  for (;;) {
+    try {
+      return await client.sync(path)
+    } catch {
+      // The end of the storm may still break a connection.
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ZooKeeper } from '../../../src/zookeeper/index.ts'
+import { count } from '../../support/counts.ts'
+import { type Ensemble, startEnsemble } from '../../support/ensemble.ts'
+import { namespace, zookeeperHosts } from '../../support/namespace.ts'
+import { randomly } from '../../support/random.ts'
+import { Diary, type Tally } from './diary.ts'
+import { mirror } from './mirror.ts'
+import { storm } from './weather.ts'
+
+const WHOLE_TIME = count({ test: 4_000, long: 600_000 })
+/** Then everything is compared, and it begins anew. */
+const ONE_STORM = 15_000
+const CLIENTS = 3
+const WIDTH = 8
+
+describe.skipIf(!zookeeperHosts)('whatever happens', () => {
+  let ensemble: Ensemble
+  beforeAll(async () => {
+    ensemble = await startEnsemble({ links: true })
+  })
+  afterAll(() => ensemble?.stop())
+
+  test('everything that was asked is settled, and what is said to be done is done', async () => {
+    const until = performance.now() + WHOLE_TIME
+    const random = randomly()
+    const total: Tally = { done: 0, refused: 0, 'not-sent': 0, unknown: 0 }
+    for (let seed = random.seed; performance.now() < until; seed = random.between(1, 2 ** 31)) {
+      const left = Math.max(1_000, until - performance.now())
+      const tally = await oneStorm(ensemble, { seed, milliseconds: Math.min(ONE_STORM, left) })
+      for (const outcome of Object.keys(total) as (keyof Tally)[]) total[outcome] += tally[outcome]
+    }
+    console.log(`random faults: ${JSON.stringify(total)}`)
+    expect(total.done).toBeGreaterThan(count({ test: 100, long: 100_000 }))
+  })
+})
+
+async function oneStorm(ensemble: Ensemble, options: { seed: number; milliseconds: number }): Promise<Tally> {
+  const random = randomly(options.seed)
+  const path = namespace('storm')
+  await using witness = new ZooKeeper({ hosts: ensemble.servers.map(({ hosts }) => hosts).join() })
+  await witness.connect({ timeout: '30s' })
+  await witness.create(path)
+  const clients = Array.from(
+    { length: CLIENTS },
+    () => new ZooKeeper({ hosts: ensemble.hosts, sessionTimeout: '4s', connectTimeout: '400ms' }),
+  )
+  const stop = new AbortController()
+  let happened: string[] = []
+  try {
+    await Promise.all(clients.map((client) => client.connect({ timeout: '30s' })))
+    const folders = clients.map((_, at) => `${path}/client-${at}`)
+    await Promise.all(folders.map((folder) => witness.create(folder)))
+    const [first = witness] = clients
+    const copy = await mirror(first, path, folders)
+    const diaries = clients.map((client, at) => new Diary(client, folders[at] ?? ''))
+    const writing = Promise.all(diaries.map((diary) => diary.write(WIDTH, stop.signal)))
+    happened = await storm({ ensemble, clients, random }, options)
+    stop.abort()
+    await writing
+    const contradictions = await Promise.all(diaries.map((diary) => diary.contradictions(witness)))
+    expect(contradictions.flat()).toEqual([])
+    expect(await copy.differences(witness)).toEqual([])
+    return diaries.map(({ tally }) => tally).reduce(sum)
+  } catch (error) {
+    const again = `JOBBOARD_SEED=${options.seed} repeats it`
+    throw new Error(`random faults, ${again}. What happened:\n${happened.join('\n')}`, { cause: error })
+  } finally {
+    stop.abort()
+    await Promise.all(clients.map((client) => client.close()))
+    await witness.deleteRecursive(path).catch(() => undefined)
+  }
+}
+
+function sum(one: Tally, other: Tally): Tally {
+  return {
+    done: one.done + other.done,
+    refused: one.refused + other.refused,
+    'not-sent': one['not-sent'] + other['not-sent'],
+    unknown: one.unknown + other.unknown,
+  }
+}

@@ -1,0 +1,37 @@
+/** Who may do what, and who one is. */
+import { expect, test } from 'vitest'
+import * as zk from '../../../src/zookeeper/index.ts'
+import { namespace } from '../../support/namespace.ts'
+import { failureOf } from '../../zookeeper/clients.ts'
+import type { DriverUnderTest } from '../zookeeper.ts'
+import { bytes, connected, EMPTY } from './driven.ts'
+
+export function aclContract(driver: DriverUnderTest): void {
+  test('an ACL is kept, counted and obeyed', async () => {
+    await using client = await connected(driver)
+    const path = namespace()
+    await client.create(path, EMPTY)
+    expect((await client.getACL(path)).acl).toEqual(zk.ACL.open)
+    const acl = [{ permissions: zk.PERMISSION.READ | zk.PERMISSION.ADMIN, scheme: 'world', id: 'anyone' }]
+    await client.setACL(path, acl, { aversion: 0 })
+    const after = await client.getACL(path)
+    expect([after.acl, after.stat.aversion]).toEqual([acl, 1])
+    expect(await failureOf(client.setACL(path, acl, { aversion: 0 }))).toBeInstanceOf(zk.BadVersion)
+    expect(await failureOf(client.setData(path, EMPTY))).toBeInstanceOf(zk.NoAuth)
+    expect(await failureOf(client.create(`${path}/child`, EMPTY))).toBeInstanceOf(zk.NoAuth)
+    expect(await failureOf(client.setACL(path, []))).toBeInstanceOf(zk.InvalidAcl)
+  })
+
+  test('who one is, is told to the server on every connection', async () => {
+    const auth = [{ scheme: 'digest', auth: 'ada:secret' }]
+    await using ada = await connected(driver, { auth })
+    await using stranger = await connected(driver)
+    const path = namespace()
+    await ada.create(path, bytes('private'))
+    const own = [{ permissions: zk.PERMISSION.ALL, ...zk.digestId('ada', 'secret') }]
+    await ada.setACL(path, own)
+    expect(await failureOf(stranger.getData(path))).toBeInstanceOf(zk.NoAuth)
+    expect((await ada.getData(path)).stat.aversion).toBe(1)
+    expect((await ada.getACL(path)).acl).toEqual(own)
+  })
+}

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest'
+import { InvalidArgument, NotConnected } from '../../../src/core/errors.ts'
+import { AuthFailed, SessionExpired } from '../../../src/zookeeper/errors.ts'
+import { ConnectionFault, HangUps, HungUp, kindOf } from '../../../src/zookeeper/faults.ts'
+import { MalformedBytes } from '../../../src/zookeeper/jute.ts'
+
+const hungUp = () => new NotConnected('a:1: hung up', { cause: new ConnectionFault('hung-up', 'hung up') })
+
+describe('faults', () => {
+  test.each<[Error, string]>([
+    [hungUp(), 'hung-up'],
+    [new NotConnected('x', { cause: Object.assign(new Error('x'), { code: 'ECONNREFUSED' }) }), 'unreachable'],
+    [new NotConnected('x'), 'refused'],
+    [new MalformedBytes('x'), 'malformed'],
+    [new AuthFailed('x'), 'auth'],
+    [new SessionExpired('x'), 'expired'],
+    [new InvalidArgument('x'), 'refused'],
+    [new TypeError('x'), 'defect'],
+  ])('(%s) are of a kind', (error, kind) => {
+    expect(kindOf(error)).toBe(kind)
+  })
+})
+
+describe('servers that hang up without a word', () => {
+  const once = { servers: 1, resuming: false }
+
+  test('are explained when they do so again and again', () => {
+    const hangUps = new HangUps()
+    for (let time = 0; time < 2; time++) expect(hangUps.judge(hungUp(), once)).not.toBeInstanceOf(HungUp)
+    const explained = hangUps.judge(hungUp(), once)
+    expect(explained).toBeInstanceOf(HungUp)
+    expect(explained.message).toContain('maxClientCnxns')
+    expect(explained.message).not.toContain('newest transaction')
+    expect(hangUps.judge(hungUp(), { ...once, resuming: true }).message).toContain('newest transaction')
+  })
+
+  test('are not, when others do something else, or serve, in between', () => {
+    const hangUps = new HangUps()
+    for (let time = 0; time < 10; time++) {
+      expect(hangUps.judge(hungUp(), once)).not.toBeInstanceOf(HungUp)
+      if (time % 2 === 0) hangUps.served()
+      else hangUps.judge(new NotConnected('refused'), once)
+    }
+  })
+
+  test('are given two rounds where there are many', () => {
+    const hangUps = new HangUps()
+    const judged = Array.from({ length: 10 }, () => hangUps.judge(hungUp(), { servers: 5, resuming: false }))
+    expect(judged.map((error) => error instanceof HungUp)).toEqual([...Array(9).fill(false), true])
+  })
+})
