@@ -12,6 +12,7 @@
  * poison job does not take its neighbours along.
  */
 import { InvalidPosting } from '../core/errors.ts'
+import { backoff } from '../core/time.ts'
 
 export interface Attempt {
   readonly who: string
@@ -33,9 +34,13 @@ export const MOST_ATTEMPTS = 10
 const MOST_TRAILING_DEATHS = 10
 const LONGEST_REASON = 500
 
-/** The posting as a claim writes it: the next run, with its attempt. */
-export function beginAttempt<P extends Attempted>(posting: P, attempt: { who: string; at: Date }): P {
-  return { ...posting, runs: posting.runs + 1, attempts: trimmed([...posting.attempts, attempt]) }
+/** The posting as a claim writes it: the next run, with its attempt, and without a delay: a death starts none again. */
+export function beginAttempt<P extends Attempted & { readonly delay?: number }>(
+  posting: P,
+  attempt: { who: string; at: Date },
+): Omit<P, 'delay'> {
+  const { delay: _, ...rest } = posting
+  return { ...rest, runs: posting.runs + 1, attempts: trimmed([...posting.attempts, attempt]) }
 }
 
 /** The posting as a settle writes it: the newest attempt with its end. */
@@ -50,6 +55,11 @@ export function endAttempt<P extends Attempted>(posting: P, end: { ended: 'faile
 /** Whether the run under way may fail and the job still be tried again. */
 export function mayTryAgain(posting: Attempted): boolean {
   return failures(posting.attempts) + 1 < posting.maxAttempts
+}
+
+/** How long, in milliseconds, a job rests after a run that failed: longer after each, spread so that many do not come back at once. */
+export function pauseAfterFailure(posting: Attempted): number {
+  return backoff(failures(posting.attempts) + 1, { first: 1_000, max: 300_000 })
 }
 
 /** Why an unclaimed job must not be claimed any more, or undefined. */

@@ -14,6 +14,8 @@
  * 3. The sink hears of a change before the answer to any step that was committed after it, and hears it synchronously:
  *    when a claim is answered with a refusal, the view knows already who was faster.
  * 4. A change is reported once, in the order of commits, or the sink is told of a gap.
+ * 5. A claim grants everything that its posting asks for (the job, its resources) or nothing; its end frees everything.
+ *    While the board is paused nothing is granted.
  */
 import type { Failure } from '../core/failure.ts'
 import type { Posting } from './posting.ts'
@@ -21,6 +23,7 @@ import type { Posting } from './posting.ts'
 export interface Backend {
   /** For people: the URI, without a password. */
   readonly uri: string
+  readonly capabilities: BackendCapabilities
 
   /** Connects, makes the board where it is missing, and reports to the sink from now on, beginning with a gap. */
   open(sink: Sink, options: { signal: AbortSignal }): Promise<void>
@@ -28,13 +31,22 @@ export interface Backend {
   close(): Promise<void>
 
   /** NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. One transaction each. */
-  post(postings: readonly Posting[]): Promise<Result<Posted>[]>
+  post(requests: readonly PostRequest[]): Promise<Result<Posted>[]>
   /** NotConnected, NotFound, Unclaimable. One transaction each. */
   claim(choices: readonly Choice[]): Promise<Result<Granted>[]>
   /** NotConnected, ClaimLost, OutcomeUnknown. One transaction each. */
   settle(settlements: readonly Settlement[]): Promise<Result<void>[]>
   /** Trashes a job that nobody owns. NotConnected, NotFound, Unclaimable, OutcomeUnknown. One transaction. */
   discard(discarded: Discard): Promise<Result<void>>
+  /**
+   * Asks for something that outlives whoever asked: that a job be given up, or that the board be paused or resumed. When it
+   * is done, every later claim knows of it. NotConnected, NotFound, OutcomeUnknown. One transaction.
+   */
+  request(request: CancelRequest | GateRequest): Promise<void>
+  /** Out of the trash, to the end of the queue. NotConnected, NotFound, Duplicate, OutcomeUnknown. One transaction. */
+  restore(entry: TrashedEntry, posting: Posting): Promise<void>
+  /** Out of the trash for ever. NotConnected, NotFound, OutcomeUnknown. One transaction. */
+  purge(entry: TrashedEntry): Promise<void>
 
   /** What is on the board now. */
   list(): Promise<Listing>
@@ -42,6 +54,8 @@ export interface Backend {
   read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]>
   /** Who holds the claim. */
   owner(id: string): Promise<string | undefined>
+  /** Who asked for the job to be given up, and why. */
+  cancellation(id: string): Promise<Cancellation | undefined>
   /** Resolves when the sink has heard of everything that was committed before the call. */
   barrier(): Promise<void>
   trashed(): Promise<TrashedEntry[]>
@@ -50,6 +64,33 @@ export interface Backend {
   register(entity: Entity): Promise<void>
   unregister(entity: Entity): Promise<void>
   entities(kind: string): Promise<Entity[]>
+
+  /** The clock that delays are counted by, in milliseconds since 1970. */
+  now(): number
+  /**
+   * From now until it is disposed claims are held: the backend watches over the lease of the session, and tells `lost`
+   * before anybody else could be granted what this session holds.
+   */
+  holdSession(): SessionHold
+  /** Whether this session is certain to be alive at this instant. Asks nobody; tells `lost` first where it is not. */
+  alive(session: string): boolean
+}
+
+export interface SessionHold extends Disposable {
+  /**
+   * Resolves with the session as soon as it, or the next one, is certain to be alive; nearly always at once.
+   *
+   * @throws NotConnected
+   */
+  proven(): Promise<string>
+}
+
+/** What a backend truly cannot do, as data. What is missing is refused, never imitated. */
+export interface BackendCapabilities {
+  readonly keys: boolean
+  readonly resources: boolean
+  readonly delays: boolean
+  readonly cancel: boolean
 }
 
 /** Who hears what happens on the board. Called synchronously; never throws. */
@@ -57,13 +98,17 @@ export interface Sink {
   changes(batch: readonly Change[]): void
   /** Changes may have been missed: list again. */
   gap(): void
+  /** Whether the board grants claims. Told once it is known, and whenever it changes. */
+  paused(paused: boolean): void
   session(event: SessionEvent): void
+  /** Whether a job with this uuid may be on the board: no only where everything told so far speaks against it. */
+  holds(uuid: string): boolean
   /** Something failed in the background. */
   error(error: Error): void
 }
 
 export type Change = {
-  readonly kind: 'posted' | 'updated' | 'gone' | 'claimed' | 'released' | 'trashed'
+  readonly kind: 'posted' | 'updated' | 'gone' | 'claimed' | 'released' | 'trashed' | 'cancelled'
   readonly id: string
 }
 
@@ -82,14 +127,30 @@ export interface SessionEvent {
 
 export type Result<T> = { readonly value: T } | { readonly error: Error }
 
-export interface Posted {
-  /** Absent when the answer was lost and the job has left the board since. */
-  readonly id?: string
-  /** Whether it has left the board for the trash. */
-  readonly trashed?: boolean
-  readonly revision: number
-  readonly order: bigint
+export interface PostRequest {
+  readonly posting: Posting
+  /** The key's revision, as `Posted` told it, of a job that has left the board: the key is this job's from now on. */
+  readonly takeOver?: number
 }
+
+export type Posted =
+  | {
+      readonly created: true
+      /** Absent when the answer was lost and the job has left the board since. */
+      readonly id?: string
+      /** Whether it has left the board for the trash. */
+      readonly trashed?: boolean
+      readonly revision: number
+      readonly order: bigint
+    }
+  | {
+      /** Nothing was posted: the key is taken. */
+      readonly created: false
+      /** By the job with this uuid, if it is still there. */
+      readonly uuid?: string
+      /** Of the key. */
+      readonly revision: number
+    }
 
 export interface Choice {
   readonly id: string
@@ -104,7 +165,7 @@ export interface Granted {
   readonly session: string
   /** The posting's revision as this claim wrote it; settles are checked against it. */
   readonly revision: number
-  /** Grows over the whole board with every claim. */
+  /** Grows over the whole board: of two claims of a job, or of what they share, the later has the larger one. */
   readonly fence: bigint
 }
 
@@ -116,6 +177,8 @@ export type Settlement = {
   readonly revision: number
   /** What the posting becomes, on the board or in the trash. */
   readonly posting: Posting
+  /** Whether the job is asked to be given up, as far as the view knows: the request ends with the job. */
+  readonly cancelRequested: boolean
 } & ({ readonly kind: 'consume' } | { readonly kind: 'abandon' } | ({ readonly kind: 'trash' } & Verdict))
 
 export type Discard = {
@@ -123,7 +186,24 @@ export type Discard = {
   readonly who: string
   readonly revision: number
   readonly posting: Posting
+  readonly cancelRequested: boolean
 } & Verdict
+
+/** Asks for a job to be given up, wherever it runs. Asking twice changes nothing. */
+export interface CancelRequest extends Cancellation {
+  readonly kind: 'cancel'
+  readonly id: string
+}
+
+export interface Cancellation {
+  readonly who: string
+  readonly reason: string
+}
+
+export interface GateRequest {
+  readonly kind: 'gate'
+  readonly paused: boolean
+}
 
 /** Why a job is in the trash. */
 export interface Verdict {
@@ -136,6 +216,8 @@ export interface Listing {
   readonly claimed: ReadonlySet<string>
   /** The ids in the trash. */
   readonly trashed: ReadonlySet<string>
+  /** The ids of jobs that are asked to be given up. */
+  readonly cancelled: ReadonlySet<string>
 }
 
 export interface Stored {
@@ -145,6 +227,8 @@ export interface Stored {
   /** Posting order: smaller is older; equal for jobs posted in one transaction, whose ids then decide. */
   readonly order: bigint
   readonly postedAt: Date
+  /** By the backend's clock, in milliseconds since 1970: what a delay counts from. */
+  readonly writtenAt: number
 }
 
 export interface Unreadable {
@@ -154,6 +238,8 @@ export interface Unreadable {
 
 export interface TrashedEntry extends Verdict {
   readonly id: string
+  /** Of the entry: it is restored and purged as it was seen, or not at all. */
+  readonly revision: number
   readonly posting: Posting
   readonly who: string
   readonly at: Date

@@ -7,15 +7,22 @@
  *
  * When a claim is lost its `lost` signal fires, before the backend could give the job to somebody else: stop, write
  * nothing. A settle that is under way when that happens tells in its own error what became of it.
+ *
+ * When the job is asked back its `cancelled` signal fires: undo what was done, then settle, into the trash as a rule. Work
+ * that is done all the same may be consumed.
  */
-import { ClaimLost, JobboardError, NotFound } from '../core/errors.ts'
-import { describeFailure, type Failure, failureOf } from '../core/failure.ts'
-import { endAttempt, mayTryAgain } from './attempts.ts'
+import { abortAfter, followSignals } from '../core/abort.ts'
+import { type Cancelled, ClaimLost, JobboardError, NotFound, Timeout } from '../core/errors.ts'
+import { describeError, describeFailure, type Failure, failureOf } from '../core/failure.ts'
+import { type Duration, milliseconds } from '../core/time.ts'
+import { endAttempt, mayTryAgain, pauseAfterFailure } from './attempts.ts'
 import type { Settlement } from './backend.ts'
 import type { Job } from './job.ts'
 import type { Posting } from './posting.ts'
 
 export interface AbandonOptions {
+  /** How long it rests before anybody claims it again, counted from now by the board's clock. */
+  readonly delay?: Duration
   /** True where the work was tried and did not succeed: counts as a failed attempt. Returned otherwise, uncharged. */
   readonly failed?: boolean
   readonly reason?: string
@@ -30,7 +37,7 @@ export interface TrashOptions {
 
 /** What {@link Claim.perform} hands to the work. */
 export interface PerformContext {
-  /** Fires when the claim is lost. */
+  /** Fires when the claim is lost, when the job is cancelled, and when its deadline has passed. */
   readonly signal: AbortSignal
   readonly run: number
   /** Grows over the whole board: pass it to systems outside, so that they can refuse a former owner. */
@@ -49,7 +56,9 @@ export interface Granting {
   readonly revision: number
   readonly fence: bigint
   readonly posting: Posting
-  readonly settle: (claim: Claim, settlement: Settlement) => Promise<void>
+  readonly settle: (claim: Claim, settlement: DistributiveOmit<Settlement, 'cancelRequested'>) => Promise<void>
+  /** Whether the session is certain to be alive at this instant. */
+  readonly alive: () => boolean
 }
 
 export class Claim implements AsyncDisposable {
@@ -61,6 +70,7 @@ export class Claim implements AsyncDisposable {
   readonly fence: bigint
   readonly #granting: Granting
   readonly #lost = new AbortController()
+  readonly #cancelled = new AbortController()
   #phase: 'held' | 'settling' | 'settled' | 'lost' = 'held'
 
   /** @internal Boards grant claims. */
@@ -77,6 +87,28 @@ export class Claim implements AsyncDisposable {
     return this.#lost.signal
   }
 
+  /** Fires, with a Cancelled as reason, when the job is asked back. */
+  get cancelled(): AbortSignal {
+    return this.#cancelled.signal
+  }
+
+  /**
+   * Makes sure that the job is certainly this claim's at this very instant; asks nobody. Signals fire on timers, and timers
+   * are late in a process that was stopped: call this before what must not be done by a former owner.
+   *
+   * @throws ClaimLost when it is not; `lost` has fired then
+   */
+  assertHeld(): void {
+    this.checkLease()
+    this.lost.throwIfAborted()
+  }
+
+  /** @internal Fires `lost` unless the session is certain to be alive. */
+  checkLease(): void {
+    if (this.#phase === 'lost' || this.#phase === 'settled' || this.#granting.alive()) return
+    this.lose(new ClaimLost(`${this.job}: the session is over; stop and write nothing, another may own it`))
+  }
+
   get settled(): boolean {
     return this.#phase === 'settled'
   }
@@ -90,7 +122,8 @@ export class Claim implements AsyncDisposable {
   abandon(options: AbandonOptions = {}): Promise<void> {
     const ended = this.#ended(options.failed ? 'failed' : 'returned', options.reason)
     const runs = Math.max(ended.runs, options.newestRun ?? 0)
-    return this.#settle({ kind: 'abandon', posting: { ...ended, runs } })
+    const delay = options.delay === undefined ? {} : { delay: milliseconds(options.delay, 'delay') }
+    return this.#settle({ kind: 'abandon', posting: { ...ended, runs, ...delay } })
   }
 
   /** Into the trash, never run again by itself. @throws as {@link consume} */
@@ -102,8 +135,9 @@ export class Claim implements AsyncDisposable {
 
   /** What becomes of a job whose run failed: tried again while attempts are left, else trashed. */
   async fail(failure: Failure): Promise<'abandoned' | 'trashed'> {
-    if (!failure.nonRetryable && mayTryAgain(this.#granting.posting)) {
-      await this.abandon({ failed: true, reason: describeFailure(failure) })
+    const { posting } = this.#granting
+    if (!failure.nonRetryable && mayTryAgain(posting)) {
+      await this.abandon({ failed: true, reason: describeFailure(failure), delay: pauseAfterFailure(posting) })
       return 'abandoned'
     }
     await this.trash({ failure })
@@ -111,8 +145,9 @@ export class Claim implements AsyncDisposable {
   }
 
   /**
-   * Does the work and settles the job: consumed when `work` returns; tried again or trashed when it throws (a
-   * NonRetryable goes to the trash at once); nothing when the claim was lost meanwhile.
+   * Does the work and settles the job: consumed when `work` returns; tried again later or trashed when it throws (a
+   * NonRetryable goes to the trash at once); trashed when it was cancelled and throws; nothing when the claim was lost
+   * meanwhile.
    *
    * @throws what settling throws, never what `work` throws
    * @example await claim.perform(async (job, { signal }) => resize(job.details, signal))
@@ -121,7 +156,7 @@ export class Claim implements AsyncDisposable {
     const failure = await this.#attempt(work)
     if (this.#phase === 'lost') return 'lost'
     try {
-      if (failure) return await this.fail(failure)
+      if (failure) return await this.#failed(failure)
       await this.consume()
       return 'consumed'
     } catch (error) {
@@ -145,21 +180,38 @@ export class Claim implements AsyncDisposable {
     this.#lost.abort(reason)
   }
 
+  /** @internal */
+  cancel(reason: Cancelled): void {
+    this.#cancelled.abort(reason)
+  }
+
   /** @internal Whether a release seen on the board is this claim's own doing. */
   get settling(): boolean {
     return this.#phase === 'settling' || this.#phase === 'settled'
   }
 
   async #attempt(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
+    const { deadline } = this.#granting.posting
+    using stop = followSignals([this.lost, this.cancelled])
+    using _timer = abortAfter(stop, deadline, () => new Timeout(`${this.job}: not done within ${deadline} ms`))
     try {
-      await work(this.job, { signal: this.lost, run: this.run, fence: this.fence })
+      await work(this.job, { signal: stop.signal, run: this.run, fence: this.fence })
       return undefined
     } catch (error) {
       return failureOf(error)
     }
   }
 
-  async #settle(how: DistributiveOmit<Settlement, 'id' | 'who' | 'session' | 'revision'>): Promise<void> {
+  async #failed(failure: Failure): Promise<'abandoned' | 'trashed'> {
+    if (!this.cancelled.aborted) return this.fail(failure)
+    await this.trash({ reason: describeError(this.cancelled.reason), failure })
+    return 'trashed'
+  }
+
+  async #settle(
+    how: DistributiveOmit<Settlement, 'id' | 'who' | 'session' | 'revision' | 'cancelRequested'>,
+  ): Promise<void> {
+    this.checkLease()
     if (this.#phase === 'lost') throw this.#lost.signal.reason
     if (this.#phase !== 'held') throw new NotFound(`${this.job} was settled before`)
     this.#phase = 'settling'

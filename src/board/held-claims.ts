@@ -2,6 +2,7 @@
  * The claims that one board object holds: taken from the queue through the backend's transaction, settled, or lost.
  */
 import {
+  Cancelled,
   ClaimLost,
   JobboardError,
   NotConnected,
@@ -12,15 +13,19 @@ import {
 } from '../core/errors.ts'
 import { sleep } from '../core/time.ts'
 import { beginAttempt, isSuspect, limitReached } from './attempts.ts'
-import type { Backend, Choice, Granted, Result, SessionEvent, Settlement, Stored } from './backend.ts'
+import type { Backend, Choice, Granted, Result, SessionEvent, SessionHold, Settlement, Stored } from './backend.ts'
 import { Claim } from './claim.ts'
+import { Crowd } from './crowd.ts'
 import { type Entry, type Place, stateOf } from './entry.ts'
 import { Job } from './job.ts'
 import type { Happening, LiveView } from './live-view.ts'
 import type { Posting } from './posting.ts'
+import { waitingFor } from './waiting-for.ts'
 
 /** How long a job rests, in milliseconds, whose claim a server refused because of its own troubles. */
 const PAUSE = 500
+/** How long, in milliseconds, the lease is watched after the last claim has ended. */
+const LINGER = 2_000
 
 export class HeldClaims {
   readonly #backend: Backend
@@ -30,7 +35,12 @@ export class HeldClaims {
   readonly #claims = new Map<Entry, Claim>()
   /** Chosen, and the answer is not there yet. */
   readonly #trying = new Set<Place>()
+  readonly #crowd = new Crowd()
+  /** Held while there are claims, or may be soon. */
+  #hold: SessionHold | undefined
+  #holdTimer: NodeJS.Timeout | undefined
   #session: SessionEvent | undefined
+  #paused: boolean | undefined
 
   constructor(options: { backend: Backend; view: LiveView; who: string; failed: (error: Error) => void }) {
     this.#backend = options.backend
@@ -44,8 +54,14 @@ export class HeldClaims {
    * a change, no change can slip through.
    */
   choose(wanted: { max: number; accept: (posting: Posting) => boolean }): Place[] {
-    if (this.#session?.state !== 'connected' || !this.#view.current) return []
-    return this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld() })
+    if (!this.#open) return []
+    this.#view.queue.advance(this.#backend.now())
+    return this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld(), spread: this.#crowd.spread })
+  }
+
+  /** Whether there is anything to claim. */
+  any(): boolean {
+    return this.#open && this.#view.queue.has(() => true)
   }
 
   /** Tries to claim what was chosen; empty where others were faster. */
@@ -58,9 +74,12 @@ export class HeldClaims {
   async claim(job: Job): Promise<Claim> {
     const entry = Job.entryOf(job)
     if (entry.ended || !entry.stored) throw new NotFound(`${job} has left the board`)
-    if (!entry.place || entry.chosen) throw await this.#unclaimable(job, entry)
-    entry.chosen = true
-    const [result] = await this.#claimAll([entry.place])
+    this.#view.queue.advance(this.#backend.now())
+    const held = waitingFor(entry, { queue: this.#view.queue, paused: false, conductors: [] })
+    if (held && held.kind !== 'flow') throw new Unclaimable(`${job}: ${held.text}`)
+    const place = this.#view.queue.pick(entry)
+    if (!place) throw await this.#unclaimable(job, entry)
+    const [result] = await this.#claimAll([place])
     if (result && 'value' in result) return result.value
     const limit = limitReached(entry.stored.posting)
     if (result?.error instanceof Unclaimable && limit === undefined) throw await this.#unclaimable(job, entry)
@@ -77,6 +96,31 @@ export class HeldClaims {
     }
     const owner = await this.#backend.owner(entry.id)
     throw new NotOwner(`${job} is claimed by ${owner ?? 'somebody else'}, not through this board object`)
+  }
+
+  pausedChanged(paused: boolean): void {
+    this.#paused = paused
+  }
+
+  /** Trashes a job that was never run; of another, asks whoever runs it. @throws NotFound */
+  async giveUp(job: Job, reason: string): Promise<void> {
+    const entry = Job.entryOf(job)
+    const { id, stored, ended, claimed } = entry
+    if (ended || id === undefined || !stored) throw new NotFound(`${job} has left the board`)
+    if (!claimed && stored.posting.runs === 0 && (await this.#trashUnrun(entry, stored, reason))) return
+    await this.#backend.request({ kind: 'cancel', id, who: this.#who, reason })
+  }
+
+  /** False where somebody was faster, and runs it by now. */
+  async #trashUnrun(entry: Entry, stored: Stored, reason: string): Promise<boolean> {
+    const { id, revision, posting } = stored
+    const { cancelRequested } = entry
+    const said = `cancelled by ${this.#who}: ${reason}`
+    const discarded = { id, revision, posting, cancelRequested, who: this.#who, reason: said }
+    const result = await this.#backend.discard(discarded)
+    if (!('error' in result)) return true
+    if (result.error instanceof Unclaimable) return false
+    throw result.error
   }
 
   sessionChanged(event: SessionEvent): void {
@@ -96,6 +140,11 @@ export class HeldClaims {
     this.#lose(entry, claim, `the claim was taken away (the job was ${happening})`)
   }
 
+  /** Whether anything may be claimed at all. */
+  get #open(): boolean {
+    return this.#session?.state === 'connected' && this.#view.current && this.#paused === false
+  }
+
   #suspectHeld(): boolean {
     for (const { stored } of this.#trying) if (isSuspect(stored.posting)) return true
     for (const { stored } of this.#claims.keys()) {
@@ -107,11 +156,16 @@ export class HeldClaims {
 
   async #claimAll(places: readonly Place[]): Promise<Result<Claim>[]> {
     for (const place of places) this.#trying.add(place)
+    this.#hold ??= this.#backend.holdSession()
     try {
-      return await Promise.all(places.map((place) => this.#claimOne(place).catch(failed)))
+      const results = await Promise.all(places.map((place) => this.#claimOne(place).catch(failed)))
+      const lost = results.filter((result) => 'error' in result && result.error instanceof Unclaimable).length
+      this.#crowd.tried({ won: results.filter((result) => 'value' in result).length, lost })
+      return results
     } finally {
       for (const place of places) this.#trying.delete(place)
       this.#view.queue.release(places)
+      this.#releaseHold()
       // Whoever found nothing because these were being tried looks again.
       this.#view.changed.notify()
     }
@@ -119,7 +173,7 @@ export class HeldClaims {
 
   async #claimOne(place: Place): Promise<Result<Claim>> {
     const limit = limitReached(place.stored.posting)
-    const result = await (limit === undefined ? this.#tryClaim(place) : this.#discard(place.stored, limit))
+    const result = await (limit === undefined ? this.#tryClaim(place) : this.#discard(place, limit))
     if ('value' in result || isNews(result.error)) return result
     if (result.error instanceof JobboardError && result.error.retryable) await sleep(PAUSE)
     else this.#hide(place.entry, result.error)
@@ -131,7 +185,13 @@ export class HeldClaims {
     const choice: Choice = { id: stored.id, who: this.#who, revision: stored.revision, posting }
     const [result] = await this.#backend.claim([choice])
     if (!result) return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
-    return 'error' in result ? result : { value: this.#granted(entry, stored.id, posting, result.value) }
+    if ('error' in result) return result
+    const claim = this.#granted(entry, stored.id, posting, result.value)
+    // Almost always known already. Before it is, nothing may be done that only an owner may do.
+    await this.#hold?.proven().catch(() => undefined)
+    if (entry.cancelRequested) await this.#cancel(stored.id, claim)
+    claim.checkLease()
+    return { value: claim }
   }
 
   /** Nobody here can claim it, and choosing it again at once would never end. */
@@ -144,8 +204,14 @@ export class HeldClaims {
   #granted(entry: Entry, id: string, posting: Posting, granted: Granted): Claim {
     const { session, revision, fence } = granted
     this.#view.rewrote(entry, { posting, revision })
-    const settle = (settled: Claim, settlement: Settlement) => this.#settle(entry, settled, settlement)
-    const claim = new Claim({ job: new Job(entry), id, who: this.#who, session, revision, fence, posting, settle })
+    const claim = new Claim({
+      job: new Job(entry),
+      ...{ id, who: this.#who, session, revision, fence, posting },
+      settle: (settled, settlement) => {
+        return this.#settle(entry, settled, { ...settlement, cancelRequested: entry.cancelRequested })
+      },
+      alive: () => this.#backend.alive(session),
+    })
     this.#claims.set(entry, claim)
     // The end of the session may have been told between the answer and this line.
     const now = this.#session
@@ -159,14 +225,19 @@ export class HeldClaims {
     const error = result && 'error' in result ? result.error : undefined
     if (error && !(error instanceof ClaimLost)) throw error
     if (this.#claims.get(entry) === claim) this.#claims.delete(entry)
+    this.#releaseHold()
     // The change was told before the answer: a suspect that waited for this one to end is looked at again now.
     this.#view.changed.notify()
     if (error) throw error
   }
 
-  async #discard(stored: Stored, limit: string): Promise<Result<Claim>> {
+  async #discard({ entry, stored }: Place, limit: string): Promise<Result<Claim>> {
     const { id, revision, posting } = stored
-    const result = await this.#backend.discard({ id, revision, posting, who: this.#who, reason: limit })
+    const { cancelRequested } = entry
+    const result = await this.#backend.discard({
+      ...{ id, revision, posting, cancelRequested },
+      ...{ who: this.#who, reason: limit },
+    })
     return 'error' in result ? result : { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
   }
 
@@ -181,8 +252,34 @@ export class HeldClaims {
     return new Unclaimable(`${job} changed just now; try again`)
   }
 
+  /** Somebody wants the job given up; it may be one of these. */
+  cancelled(entry: Entry): void {
+    const claim = this.#claims.get(entry)
+    if (claim && entry.id !== undefined) void this.#cancel(entry.id, claim)
+  }
+
+  /** Who asked, and why, is for people: the claim is told in any case. */
+  async #cancel(id: string, claim: Claim): Promise<void> {
+    const request = await this.#backend.cancellation(id).catch(() => undefined)
+    const said = request ? ` by ${request.who}: ${request.reason}` : ''
+    claim.cancel(new Cancelled(`${claim.job}: cancelled${said}`))
+  }
+
+  /** The lease is watched a little longer than there are claims: the next may come at once. */
+  #releaseHold(): void {
+    clearTimeout(this.#holdTimer)
+    if (this.#claims.size > 0 || this.#trying.size > 0) return
+    this.#holdTimer = setTimeout(() => {
+      if (this.#claims.size > 0 || this.#trying.size > 0) return
+      this.#hold?.[Symbol.dispose]()
+      this.#hold = undefined
+    }, LINGER)
+    this.#holdTimer.unref()
+  }
+
   #lose(entry: Entry, claim: Claim, why: string): void {
     this.#claims.delete(entry)
+    this.#releaseHold()
     claim.lose(new ClaimLost(`${claim.job}: ${why}; stop and write nothing, another may own it`))
   }
 }

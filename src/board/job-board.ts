@@ -7,46 +7,30 @@
  */
 import { hostname } from 'node:os'
 import { abortAfter, followSignals } from '../core/abort.ts'
-import {
-  InvalidArgument,
-  InvalidPosting,
-  InvalidState,
-  MissingDependencies,
-  NotConnected,
-  NotFound,
-  Timeout,
-} from '../core/errors.ts'
-import { Emitter } from '../core/events.ts'
+import { InvalidArgument, InvalidState, NotFound, Timeout, Unclaimable } from '../core/errors.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { type Logger, silent } from '../core/log.ts'
 import type { Duration } from '../core/time.ts'
-import { type AnyFlow, type Flow, missingInputs } from '../flow/index.ts'
-import type { Backend, Entity, Result, SessionEvent, SessionState, Sink } from './backend.ts'
+import type { Flow } from '../flow/index.ts'
+import type { Backend, Entity, SessionEvent, SessionState, Sink } from './backend.ts'
 import type { AbandonOptions, Claim, TrashOptions } from './claim.ts'
-import { compareClaimOrder } from './claim-order.ts'
 import { EntityRegistry } from './entity-registry.ts'
-import { type Entry, newEntry, type Place } from './entry.ts'
+import type { Entry } from './entry.ts'
 import type { BoardEvents } from './events.ts'
+import { Faults } from './faults.ts'
 import { HeldClaims } from './held-claims.ts'
 import { Job } from './job.ts'
+import { type JobsOptions, listed } from './listed.ts'
 import { type Happening, LiveView } from './live-view.ts'
-import { makePosting, type Posting, type PostOptions, type Size } from './posting.ts'
-import type { Priority } from './priority.ts'
+import { type PostedJob, Poster } from './poster.ts'
+import type { Posting, PostOptions } from './posting.ts'
 import { TrashedJob } from './trashed-job.ts'
+import { type WaitingFor, waitingFor } from './waiting-for.ts'
 
 export interface BoardOptions {
   /** Who claims: `host:pid` by default. Must not be empty. */
   readonly who?: string
   readonly log?: Logger
-}
-
-export interface JobsOptions {
-  readonly onlyUnclaimed?: boolean
-  /** Everything committed before the call is seen; one round trip. */
-  readonly ensureFresh?: boolean
-  readonly name?: string
-  readonly priority?: Priority
-  readonly size?: Size
 }
 
 export interface ClaimNextOptions {
@@ -61,15 +45,15 @@ export class JobBoard implements AsyncDisposable {
   /** The owner that this board's claims name. */
   readonly who: string
   readonly #backend: Backend
-  readonly #log: Logger
   readonly #lifecycle: Lifecycle
   readonly #view: LiveView
   readonly #entities: EntityRegistry
-  readonly #events: Emitter<BoardEvents>
+  readonly #faults: Faults
+  readonly #poster: Poster
   readonly #claims: HeldClaims
   #session: SessionEvent | undefined
-  /** What failed while nobody could listen yet; the first listener for errors is told. */
-  #unheard: Error[] | undefined = []
+  /** Undefined until it is known. */
+  #paused: boolean | undefined
 
   /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty */
   constructor(backend: Backend, options: BoardOptions = {}) {
@@ -77,18 +61,19 @@ export class JobBoard implements AsyncDisposable {
     if (typeof who !== 'string' || who === '') throw new TypeError('who has to be a text that is not empty')
     this.who = who
     this.#backend = backend
-    this.#log = log
     this.#lifecycle = new Lifecycle(`board ${backend.uri}`)
     this.#entities = new EntityRegistry(backend)
-    this.#events = new Emitter((error, event) => this.#listenerFailed(error, event))
+    this.#faults = new Faults(log)
     this.#view = new LiveView({
       backend,
       signal: this.#lifecycle.signal,
       listener: {
         happened: (happening, entry) => this.#happened(happening, entry),
+        cancelled: (entry) => this.#claims.cancelled(entry),
         failed: (error) => this.#failed(error),
       },
     })
+    this.#poster = new Poster({ backend, view: this.#view, refresh: () => this.#refresh() })
     this.#claims = new HeldClaims({ backend, view: this.#view, who, failed: (error) => this.#failed(error) })
   }
 
@@ -113,8 +98,8 @@ export class JobBoard implements AsyncDisposable {
 
   /** Calls `listener` at each event, until the function returned is called. A listener that throws harms nobody. */
   on<E extends keyof BoardEvents>(event: E, listener: (event: BoardEvents[E]) => unknown): () => void {
-    const off = this.#events.on(event, listener)
-    if (event === 'error') queueMicrotask(() => this.#tellUnheard())
+    const off = this.#faults.events.on(event, listener)
+    if (event === 'error') this.#faults.listened()
     return off
   }
 
@@ -149,43 +134,29 @@ export class JobBoard implements AsyncDisposable {
    * Posts a job; one transaction. Given the flow itself, its inputs are checked by the compiler and, as far as they are
    * missing, here; given its name, by whoever runs it.
    *
-   * @throws MissingDependencies, InvalidPosting, PayloadTooLarge: nothing was posted
+   * With a `key`, at most one job with that key is on the board: where there is one, it is what this resolves to, with
+   * `created` false, and nothing is posted (two round trips more).
+   *
+   * @throws MissingDependencies, InvalidPosting, PayloadTooLarge, UnsupportedCapability: nothing was posted
    * @throws NotConnected: nothing was posted; try again
-   * @throws OutcomeUnknown: it may have been posted; post again with the same uuid if running twice does no harm
-   * @example await board.post(greet, { name: 'Ada' }, { priority: 'HIGH' })
+   * @throws OutcomeUnknown: it may have been posted; with a key just post again, else post again with the same uuid if
+   * running twice does no harm
+   * @example await board.post(hello, { name: 'Ada' }, { priority: 'HIGH' })
    */
-  post<I extends object>(flow: Flow<I>, store: NoInfer<I>, options?: PostOptions): Promise<Job>
-  post(flow: string, store: object, options?: PostOptions): Promise<Job>
-  async post(flow: AnyFlow | string, store: object, options: PostOptions = {}): Promise<Job> {
+  async post<I extends object>(
+    flow: Flow<I> | string,
+    store: NoInfer<I>,
+    options: PostOptions = {},
+  ): Promise<PostedJob> {
     this.#lifecycle.assertRunning()
-    const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
-    const [result] = await this.#backend.post([posting])
-    const posted = granted(result)
-    const { id, trashed, revision, order } = posted
-    if (id !== undefined) {
-      const entry = this.#view.learn({ id, posting, revision, order, postedAt: new Date() })
-      return new Job(entry)
-    }
-    const gone = newEntry(undefined)
-    gone.stored = { id: '', posting, revision, order, postedAt: new Date() }
-    gone.ended = trashed ? 'TRASHED' : 'COMPLETE'
-    return new Job(gone)
+    return this.#poster.post(flow, store, options)
   }
 
   /** The jobs on the board as it stands now: higher priority first, then in posting order. */
   async *jobs(options: JobsOptions = {}): AsyncGenerator<Job, void, undefined> {
     this.#lifecycle.assertRunning()
-    const { onlyUnclaimed = false, ensureFresh = false, name, priority, size } = options
-    if (ensureFresh) await this.#refresh()
-    const places = [...this.#view.entries()].map(placeOf).filter((place) => place !== undefined)
-    for (const { entry, stored } of places.sort(compareClaimOrder)) {
-      const { posting } = stored
-      if (entry.ended || (onlyUnclaimed && entry.claimed)) continue
-      if (name !== undefined && posting.name !== name) continue
-      if (priority !== undefined && posting.priority !== priority) continue
-      if (size !== undefined && posting.size !== size) continue
-      yield new Job(entry)
-    }
+    if (options.ensureFresh) await this.#refresh()
+    for (const entry of listed(this.#view.entries(), options)) if (!entry.ended) yield new Job(entry)
   }
 
   /** Resolves when there is a job to claim. @throws Timeout */
@@ -197,7 +168,7 @@ export class JobBoard implements AsyncDisposable {
       options.timeout,
       () => new Timeout(`no job to claim on ${this.uri} within ${options.timeout}`),
     )
-    while (!(this.#view.current && this.#view.queue.has(() => true))) await this.#view.changed.wait(stop)
+    while (!this.#claims.any()) await this.#view.changed.wait(stop)
   }
 
   /** The job with this uuid. @throws NotFound when it is not on the board (any more) */
@@ -218,10 +189,68 @@ export class JobBoard implements AsyncDisposable {
     return id === undefined || ended ? undefined : this.#backend.owner(id)
   }
 
+  /** What holds the job back, if anything is known to; one round trip and one for each conductor. */
+  async waitingFor(job: Job): Promise<WaitingFor | undefined> {
+    this.#lifecycle.assertRunning()
+    const entry = Job.entryOf(await this.#own(job))
+    const conductors = await this.#backend.entities('conductor')
+    return waitingFor(entry, { queue: this.#view.queue, paused: this.paused, conductors })
+  }
+
   /** What was trashed, oldest first, with who did it and why. */
   async *trashed(): AsyncGenerator<TrashedJob, void, undefined> {
     this.#lifecycle.assertRunning()
     for (const entry of await this.#backend.trashed()) yield new TrashedJob(entry)
+  }
+
+  /**
+   * Out of the trash, to the end of the queue: with its uuid and its run number, without attempts. One transaction.
+   *
+   * @throws NotFound when it is not in the trash any more; Duplicate when a job with its key is on the board
+   */
+  async restore(trashed: TrashedJob): Promise<void> {
+    this.#lifecycle.assertRunning()
+    const entry = TrashedJob.entryOf(trashed)
+    const { delay: _, ...posting } = entry.posting
+    await this.#backend.restore(entry, { ...posting, attempts: [] })
+  }
+
+  /** Out of the trash for ever; one transaction. @throws NotFound when it is not in the trash any more */
+  async purge(trashed: TrashedJob): Promise<void> {
+    this.#lifecycle.assertRunning()
+    await this.#backend.purge(TrashedJob.entryOf(trashed))
+  }
+
+  // --- Asking for something that others carry out -----------------------------------------------------------------
+
+  /**
+   * Asks for a job to be given up: `claim.cancelled` fires wherever it runs. One that was never run is trashed at once;
+   * one that was run before and waits is claimed once more, so that what it has done is undone.
+   *
+   * @throws NotFound when it has left the board
+   */
+  async cancel(job: Job, options: { readonly reason?: string } = {}): Promise<void> {
+    this.#lifecycle.assertRunning()
+    await this.#claims.giveUp(await this.#own(job), options.reason ?? 'cancelled')
+  }
+
+  /**
+   * From now on nobody claims, wherever they are, until {@link resume}: also when everybody has gone meanwhile. What runs
+   * goes on. One transaction.
+   */
+  async pause(): Promise<void> {
+    this.#lifecycle.assertRunning()
+    await this.#backend.request({ kind: 'gate', paused: true })
+  }
+
+  async resume(): Promise<void> {
+    this.#lifecycle.assertRunning()
+    await this.#backend.request({ kind: 'gate', paused: false })
+  }
+
+  /** As this process knows it. */
+  get paused(): boolean {
+    return this.#paused === true
   }
 
   // --- Claiming ---------------------------------------------------------------------------------------------------
@@ -237,6 +266,7 @@ export class JobBoard implements AsyncDisposable {
     const own = await this.#own(job)
     const { ended, content } = Job.entryOf(own)
     if (!ended && content !== 'fresh') await this.#refresh()
+    if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
     return this.#claims.claim(own)
   }
 
@@ -331,6 +361,8 @@ export class JobBoard implements AsyncDisposable {
     return {
       changes: (batch) => this.#view.apply(batch),
       gap: () => this.#view.gap(),
+      paused: (paused) => this.#pausedChanged(paused),
+      holds: (uuid) => this.#view.mayHold(uuid),
       session: (event) => this.#sessionChanged(event),
       error: (error) => this.#failed(error),
     }
@@ -342,56 +374,22 @@ export class JobBoard implements AsyncDisposable {
     if (event.state === 'connected') {
       this.#entities.connected(event.session).catch((error: Error) => this.#failed(error))
     }
-    this.#events.emit('state', { state: event.state, ...(event.reason ? { reason: event.reason } : {}) })
+    this.#faults.events.emit('state', { state: event.state, ...(event.reason ? { reason: event.reason } : {}) })
+    this.#view.changed.notify()
+  }
+
+  #pausedChanged(paused: boolean): void {
+    this.#paused = paused
+    this.#claims.pausedChanged(paused)
     this.#view.changed.notify()
   }
 
   #happened(happening: Happening, entry: Entry): void {
     this.#claims.happened(happening, entry)
-    if (entry.stored) this.#events.emit(happening, { job: new Job(entry) })
+    if (entry.stored) this.#faults.events.emit(happening, { job: new Job(entry) })
   }
 
   #failed(error: Error): void {
-    this.#log.warn({ err: error }, 'jobboard: a fault in the background')
-    if (this.#unheard && this.#lifecycle.state === 'starting') this.#unheard.push(error)
-    this.#events.emit('error', { error })
+    this.#faults.failed(error, { opening: this.#lifecycle.state === 'starting' })
   }
-
-  #tellUnheard(): void {
-    const unheard = this.#unheard ?? []
-    this.#unheard = undefined
-    for (const error of unheard) this.#events.emit('error', { error })
-  }
-
-  #listenerFailed(thrown: unknown, event: keyof BoardEvents): void {
-    const error = thrown instanceof Error ? thrown : new Error(String(thrown))
-    this.#log.error({ err: error, event }, 'jobboard: a listener threw')
-    // A listener for errors that throws must not be called about it for ever.
-    if (event !== 'error') this.#events.emit('error', { error })
-  }
-}
-
-function requestOf(
-  flow: AnyFlow | string,
-  store: object,
-  options: PostOptions,
-): { name: string; details: Posting['details'] } {
-  const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
-  if (asked.flow === '') throw new InvalidPosting('the name of the flow is empty')
-  const missing = typeof flow === 'string' ? [] : missingInputs(flow, store)
-  if (missing.length > 0)
-    throw new MissingDependencies(`flow ${asked.flow} requires ${missing.join(', ')}: add it to the store`)
-  return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
-}
-
-/** Where an entry stands among all, claimed ones too. */
-function placeOf(entry: Entry): Place | undefined {
-  const { stored } = entry
-  if (!stored || entry.content === 'unreadable') return undefined
-  return { id: stored.id, priority: stored.posting.priority, order: stored.order, entry, stored }
-}
-
-function granted<T>(result: Result<T> | undefined): T {
-  if (result && 'value' in result) return result.value
-  throw result?.error ?? new NotConnected('the backend gave no answer')
 }

@@ -12,12 +12,12 @@
  * **Content** is read in batches, after all changes at hand were applied. What changes while a job is claimed is read
  * when the claim is released; content that was overtaken by a change is read again, never believed.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { deferred } from '../core/abort.ts'
 import { Condition } from '../core/condition.ts'
 import { NotConnected } from '../core/errors.ts'
 import { backoff, sleep } from '../core/time.ts'
 import type { Backend, Change, Listing, Stored, Unreadable } from './backend.ts'
+import { ContentReader } from './content-reader.ts'
 import { type Entry, newEntry } from './entry.ts'
 import { ClaimQueue } from './queue.ts'
 
@@ -25,11 +25,13 @@ export type Happening = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'trash
 
 export interface ViewListener {
   happened(happening: Happening, entry: Entry): void
+  /** Somebody wants the job given up. */
+  cancelled(entry: Entry): void
   failed(error: Error): void
 }
 
-/** How many postings are asked for at once. */
-const READ_BATCH = 256
+/** What a timer of Node can wait. */
+const LONGEST_TIMER = 2 ** 31 - 1
 /** Of how many jobs that ended is remembered how, for an own post whose answer is on its way. */
 const ENDS_KEPT = 1_000
 
@@ -43,9 +45,9 @@ export class LiveView {
   readonly #entries = new Map<string, Entry>()
   readonly #byUuid = new Map<string, Entry>()
   readonly #postedTwice = new Set<string>()
-  readonly #wanted = new Set<Entry>()
+  readonly #contents: ContentReader
   readonly #ends = new Map<string, 'COMPLETE' | 'TRASHED'>()
-  #reading = false
+  #dueTimer: NodeJS.Timeout | undefined
   /** Changes that came since the last gap, while it is not closed yet. */
   #sinceGap: Change[] | undefined = []
   #gaps = 0
@@ -55,6 +57,13 @@ export class LiveView {
     this.#backend = options.backend
     this.#listener = options.listener
     this.#signal = options.signal
+    this.#contents = new ContentReader({
+      backend: options.backend,
+      signal: options.signal,
+      found: (entry, content) => this.#found(entry, content),
+      progressed: () => this.#changed(),
+      failed: (error) => options.listener.failed(asError(error)),
+    })
   }
 
   /** Whether what the view shows is complete, and may be chosen from. */
@@ -82,17 +91,23 @@ export class LiveView {
 
   /** No end will be heard of any more: whoever waits for one is told, and so are those who come later. */
   giveUp(reason: Error): void {
+    clearTimeout(this.#dueTimer)
     for (const entry of this.#entries.values()) {
       entry.end ??= deferred()
       entry.end.promise.catch(() => undefined)
       entry.end.reject(reason)
     }
-    this.changed.notify()
+    this.#changed()
   }
 
   /** Resolves when the view is current and all content was read. */
   async settled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
-    while (!this.current || this.#reading || this.#wanted.size > 0) await this.changed.wait(options)
+    while (!this.current || this.#contents.busy) await this.changed.wait(options)
+  }
+
+  /** Whether a job with this uuid may be on the board: no only where everything told so far speaks against it. */
+  mayHold(uuid: string): boolean {
+    return !this.current || this.#contents.busy || this.#byUuid.has(uuid)
   }
 
   gap(): void {
@@ -107,7 +122,7 @@ export class LiveView {
       return
     }
     for (const change of batch) this.#apply(change)
-    this.changed.notify()
+    this.#changed()
   }
 
   /**
@@ -121,7 +136,7 @@ export class LiveView {
     if (entry.ended) entry.stored = stored
     else if (entry.changes === 0 && entry.content === 'unread') this.#adoptContent(entry, stored)
     else this.#adoptOld(entry, stored)
-    this.changed.notify()
+    this.#changed()
     return entry
   }
 
@@ -130,6 +145,7 @@ export class LiveView {
     if (entry.stored) return
     entry.stored = stored
     entry.content = 'stale'
+    this.queue.update(entry)
     this.#index(stored.posting.uuid, entry)
     this.#listener.happened('posted', entry)
   }
@@ -171,7 +187,7 @@ export class LiveView {
       entry.newerThanGap = false
       if (listed.has(id)) continue
       if (newer) {
-        this.#want(entry)
+        this.#contents.want(entry)
         continue
       }
       entry.trashing = listing.trashed.has(id)
@@ -180,10 +196,11 @@ export class LiveView {
     for (const id of listing.jobs) {
       const entry = this.#entries.get(id) ?? this.#add(id)
       this.#claimed(entry, listing.claimed.has(id))
+      if (listing.cancelled.has(id)) this.#cancelRequested(entry)
       this.#outdate(entry)
     }
     for (const change of missed) this.#apply(change)
-    this.changed.notify()
+    this.#changed()
   }
 
   #apply(change: Change): void {
@@ -191,7 +208,7 @@ export class LiveView {
     const entry = this.#entries.get(id)
     switch (change.kind) {
       case 'posted':
-        if (!entry) this.#want(this.#add(id))
+        if (!entry) this.#contents.want(this.#add(id))
         return
       case 'updated':
         if (entry) this.#outdate(entry)
@@ -205,6 +222,9 @@ export class LiveView {
       case 'trashed':
         if (entry) entry.trashing = true
         return
+      case 'cancelled':
+        if (entry) this.#cancelRequested(entry)
+        return
       case 'gone':
         if (entry) this.#end(entry, id)
     }
@@ -213,22 +233,30 @@ export class LiveView {
   #add(id: string): Entry {
     const entry = newEntry(id)
     this.#entries.set(id, entry)
+    this.queue.update(entry)
     return entry
   }
 
   #claimed(entry: Entry, claimed: boolean): void {
     if (entry.claimed === claimed) return
     entry.claimed = claimed
-    if (entry.content === 'stale' && !claimed) this.#want(entry)
+    if (entry.content === 'stale' && !claimed) this.#contents.want(entry)
     this.queue.update(entry)
     this.#listener.happened(claimed ? 'claimed' : 'abandoned', entry)
+  }
+
+  #cancelRequested(entry: Entry): void {
+    if (entry.cancelRequested) return
+    entry.cancelRequested = true
+    this.queue.update(entry)
+    this.#listener.cancelled(entry)
   }
 
   #end(entry: Entry, id: string): void {
     this.#entries.delete(id)
     const uuid = entry.stored?.posting.uuid
     if (uuid !== undefined && this.#byUuid.get(uuid) === entry) this.#unindex(uuid)
-    this.#wanted.delete(entry)
+    this.#contents.forget(entry)
     entry.ended = entry.trashing ? 'TRASHED' : 'COMPLETE'
     this.#rememberEnd(id, entry.ended)
     this.queue.update(entry)
@@ -261,56 +289,18 @@ export class LiveView {
   #outdate(entry: Entry): void {
     entry.changes += 1
     if (entry.content !== 'unread') entry.content = 'stale'
-    if (!entry.claimed || entry.content === 'unread') this.#want(entry)
+    if (!entry.claimed || entry.content === 'unread') this.#contents.want(entry)
     this.queue.update(entry)
   }
 
-  #want(entry: Entry): void {
-    this.#wanted.add(entry)
-    if (!this.#reading) void this.#read()
-  }
-
-  /** Waits a turn first: all changes at hand make one batch, and the answer to an own post makes reading it needless. */
-  async #read(): Promise<void> {
-    this.#reading = true
-    await nextTurn()
-    for (let attempt = 1; this.#wanted.size > 0 && !this.#signal.aborted; attempt += 1) {
-      try {
-        while (this.#wanted.size > 0) await this.#readBatch()
-      } catch (error) {
-        // What is unread stays wanted: the connection's return is a gap, and closing it reads on.
-        if (error instanceof NotConnected) break
-        this.#listener.failed(asError(error))
-        await sleep(backoff(attempt, { first: 100, max: 10_000 }), { signal: this.#signal }).catch(() => undefined)
-      }
-    }
-    this.#reading = false
-    this.changed.notify()
-  }
-
-  async #readBatch(): Promise<void> {
-    const batch: { entry: Entry; changes: number }[] = []
-    for (const entry of this.#wanted) {
-      if (batch.length >= READ_BATCH) break
-      // Claimed meanwhile, as most are that change: the release asks for it again.
-      if (entry.claimed && entry.stored) this.#wanted.delete(entry)
-      else batch.push({ entry, changes: entry.changes })
-    }
-    if (batch.length === 0) return
-    const ids = batch.map(({ entry }) => entry.id ?? '')
-    const contents = await this.#backend.read(ids)
-    batch.forEach(({ entry, changes }, index) => {
-      if (entry.changes !== changes || !this.#wanted.delete(entry)) return
-      const content = contents[index]
-      if (content) this.#adoptContent(entry, content)
-      // While a gap is open, how it ended is what the listing says.
-      else if (this.current && !entry.ended && entry.id !== undefined) this.#end(entry, entry.id)
-    })
-    this.changed.notify()
+  #found(entry: Entry, content: Stored | Unreadable | undefined): void {
+    if (content) this.#adoptContent(entry, content)
+    // While a gap is open, how it ended is what the listing says.
+    else if (this.current && !entry.ended && entry.id !== undefined) this.#end(entry, entry.id)
   }
 
   #adoptContent(entry: Entry, content: Stored | Unreadable): void {
-    this.#wanted.delete(entry)
+    this.#contents.forget(entry)
     if ('error' in content) {
       if (entry.fault !== content.error.message) this.#listener.failed(content.error)
       entry.fault = content.error.message
@@ -324,6 +314,18 @@ export class LiveView {
       if (first) this.#listener.happened('posted', entry)
     }
     this.queue.update(entry)
+  }
+
+  /** Wakes whoever waits for something to claim, now and when the next delay is over. */
+  #changed(): void {
+    this.queue.advance(this.#backend.now())
+    this.changed.notify()
+    clearTimeout(this.#dueTimer)
+    const { nextDue } = this.queue
+    if (nextDue === undefined || this.#signal.aborted) return
+    const left = Math.max(1, nextDue - this.#backend.now())
+    this.#dueTimer = setTimeout(() => this.#changed(), Math.min(left, LONGEST_TIMER))
+    this.#dueTimer.unref()
   }
 }
 

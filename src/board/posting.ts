@@ -6,8 +6,10 @@
 import { v7 as uuidv7, validate as validUuid } from 'uuid'
 import { decode, type Encoding, encode } from '../core/codec.ts'
 import { InvalidPosting, JobboardError, PayloadTooLarge } from '../core/errors.ts'
+import { type Duration, milliseconds } from '../core/time.ts'
 import { type Attempt, MOST_ATTEMPTS, readAttempts } from './attempts.ts'
 import { type Priority, toPriority } from './priority.ts'
+import { type Resources, readResources } from './resources.ts'
 
 /** Of the layout of a posting; a larger one was written by a newer release and is left to those who can read it. */
 export const POSTING_FORMAT = 1
@@ -24,6 +26,14 @@ export interface Posting {
   readonly priority: Priority
   /** A conductor's filter: how much of a machine the job takes. */
   readonly size: Size
+  /** What it must own beside itself while it runs. */
+  readonly resources?: Resources
+  /** At most one job with this key is on the board. */
+  readonly key?: string
+  /** Not claimed before so many milliseconds after this was written, by the server's clock. A claim takes it away. */
+  readonly delay?: number
+  /** How long one run may take, in milliseconds from its claim. */
+  readonly deadline?: number
   /** How many runs may fail before the job is trashed. */
   readonly maxAttempts: number
   readonly format: number
@@ -50,6 +60,17 @@ export interface PostOptions {
   readonly book?: { readonly uuid: string; readonly name: string }
   readonly priority?: Priority
   readonly size?: Size
+  /**
+   * Names of what it must own while it runs, held from its claim to its end: `exclusive` alone, `shared` with others who
+   * share. A name in both is exclusive. Jobs that want the same run in the order in which they were posted.
+   */
+  readonly resources?: Resources
+  /** At most one job with this key is on the board: posting it again answers with the one that is there. */
+  readonly key?: string
+  /** How long it rests before anybody claims it. */
+  readonly delay?: Duration
+  /** How long one run may take, from its claim; then it is aborted, reverted, and counts as failed. */
+  readonly deadline?: Duration
   /** 3 by default, at most 10. */
   readonly maxAttempts?: number
   /** Made when absent (version 7). Give one to be able to ask for the job, or post again, after an OutcomeUnknown. */
@@ -62,7 +83,7 @@ export interface PostOptions {
  * @throws InvalidPosting naming the field that makes no sense; InvalidArgument when the details hold what is no plain data
  */
 export function makePosting(request: PostOptions & { readonly details: Details; readonly name: string }): Posting {
-  const { uuid = uuidv7(), name, details, book, maxAttempts = 3, size = 'medium' } = request
+  const { uuid = uuidv7(), name, details, book, maxAttempts = 3, size = 'medium', resources, key } = request
   const posting: Posting = {
     uuid,
     name,
@@ -70,12 +91,23 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     ...(book ? { book: { uuid: book.uuid, name: book.name } } : {}),
     priority: toPriority(request.priority),
     size,
+    ...(resources ? { resources } : {}),
+    ...(key === undefined ? {} : { key }),
+    ...duration('delay', request.delay),
+    ...duration('deadline', request.deadline),
     maxAttempts,
     format: POSTING_FORMAT,
     runs: 0,
     attempts: [],
   }
   return checked(Object(decode(encode(posting, 'msgpack'), 'msgpack')))
+}
+
+function duration<K extends 'delay' | 'deadline'>(
+  name: K,
+  asked: Duration | undefined,
+): { readonly [N in K]?: number } {
+  return asked === undefined ? {} : ({ [name]: milliseconds(asked, name) } as { [N in K]: number })
 }
 
 /** @throws PayloadTooLarge, InvalidArgument when the details hold what is no plain data */
@@ -133,9 +165,17 @@ function checked(record: object): Posting {
   ) {
     throw new InvalidPosting(`${what}the book has to be { uuid, name }`)
   }
+  for (const field of ['delay', 'deadline'] as const) {
+    if (value[field] !== undefined && !isDuration(value[field]))
+      throw new InvalidPosting(`${what}${field} has to be milliseconds`)
+  }
+  if (value.key !== undefined && (typeof value.key !== 'string' || value.key === ''))
+    throw new InvalidPosting(`${what}the key has to be a text that is not empty`)
+  const resources = judged(what, () => readResources(value.resources))
   const priority = judged(what, () => toPriority(value.priority))
   const attempts = judged(what, () => readAttempts(value.attempts))
-  return { ...record, format, uuid: value.uuid, name, details, size, runs, maxAttempts, priority, attempts } as Posting
+  const plain = { ...record, format, uuid: value.uuid, name, details, size, runs, maxAttempts, priority, attempts }
+  return { ...plain, ...(resources ? { resources } : {}) } as Posting
 }
 
 function judged<T>(what: string, read: () => T): T {
@@ -152,4 +192,8 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
+}
+
+function isDuration(value: unknown): boolean {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0
 }

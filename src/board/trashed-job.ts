@@ -51,6 +51,11 @@ export class TrashedJob {
     return this.#entry.failure
   }
 
+  /** @internal */
+  static entryOf(trashed: TrashedJob): TrashedEntry {
+    return trashed.#entry
+  }
+
   toString(): string {
     return `trashed job ${this.uuid} (${this.name})`
   }

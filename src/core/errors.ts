@@ -120,6 +120,11 @@ export class NotOwner extends JobFailure {
   static override readonly code = 'JOBBOARD_NOT_OWNER'
 }
 
+/** Somebody asked for the job to be given up: undo what was done, then settle. */
+export class Cancelled extends JobFailure {
+  static override readonly code = 'JOBBOARD_CANCELLED'
+}
+
 /** The claim is gone and another may own the job: stop, write nothing. */
 export class ClaimLost extends JobFailure {
   static override readonly code: string = 'JOBBOARD_CLAIM_LOST'

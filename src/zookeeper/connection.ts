@@ -37,8 +37,8 @@ export interface ConnectionOwner {
   /** Asked before anything received is looked at and before a ping is sent; false when the session is given up. */
   alive(): boolean
   events(batch: readonly WatchEvent[]): void
-  /** An answer came to a request that was sent then; `zxid` is the newest transaction it shows, 0n if it shows none. */
-  answered(sentAt: Instant, zxid: bigint): void
+  /** An answer came to a request that was sent then. Its `zxid` is the newest transaction that the server had applied. */
+  answered(sentAt: Instant, header: ReplyHeader): void
   /** The same answer went through the leader. */
   proven(sentAt: Instant): void
   /** There may be room for more, in the socket or under way. */
@@ -232,7 +232,7 @@ export class Connection {
       if (pending.xid !== header.xid) {
         throw new MalformedBytes(`an answer to request ${header.xid} where ${pending.xid} was the oldest one waiting`)
       }
-      this.#owner.answered(pending.sentAt, header.xid > 0 ? header.zxid : 0n)
+      this.#owner.answered(pending.sentAt, header)
       if (wentThroughLeader(pending.request.frame, header.code)) this.#owner.proven(pending.sentAt)
       counts[pending.answer(header, body)]++
     } catch (error) {

@@ -48,4 +48,6 @@ export interface SessionInfo {
    * relies on it (`holdLease`).
    */
   readonly leaseUntil: number
+  /** The newest transaction of the ensemble that the server told of, in answers to pings too: whether anything happened. */
+  readonly newestZxid: bigint
 }

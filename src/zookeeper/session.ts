@@ -59,6 +59,7 @@ export class Session {
   #held: Held | undefined
   /** The newest transaction seen in this session: a server that is behind it would show the past. */
   #lastZxid = 0n
+  #newestZxid = 0n
   #previousId: bigint | undefined
   /** The connection there is, or is to be. */
   #connection: Connection | undefined
@@ -98,7 +99,7 @@ export class Session {
   get info(): SessionInfo | undefined {
     if (!this.#held) return undefined
     const { id, timeout, readOnly } = this.#held
-    return { id, timeout, readOnly, leaseUntil: this.#keeper.until }
+    return { id, timeout, readOnly, leaseUntil: this.#keeper.until, newestZxid: this.#newestZxid }
   }
 
   /** Why there is no connection, as far as known. */
@@ -212,9 +213,11 @@ export class Session {
       {
         alive: () => this.#keeper.alive(),
         events: (batch) => this.#owner.events(batch),
-        answered: (sentAt, zxid) => {
+        answered: (sentAt, { xid, zxid }) => {
           this.#keeper.answered(sentAt)
-          if (zxid > this.#lastZxid) this.#lastZxid = zxid
+          if (zxid > this.#newestZxid) this.#newestZxid = zxid
+          // Of what the answer to a ping tells of, a watch may still have to be told.
+          if (xid > 0 && zxid > this.#lastZxid) this.#lastZxid = zxid
         },
         proven: (sentAt) => this.#keeper.proven(sentAt),
         drained: () => this.#sender.flush(),
@@ -291,6 +294,7 @@ export class Session {
     this.#search.stop()
     // Another session may begin on a server that is behind: its watches say so (a gap), and it starts from there.
     this.#lastZxid = 0n
+    this.#newestZxid = 0n
     this.#keeper.ended()
     if (this.state !== 'closed' && this.state !== 'lost') this.#state.become('lost', reason)
     const type = reason instanceof AuthFailed ? AuthFailed : SessionExpired

@@ -25,7 +25,7 @@ function memoryPlace(): BoardPlace {
       return board
     },
     expire: async (board) => backends.get(board)?.expireSession(),
-    putRaw: async (bytes) => memorySpace(name).post(bytes).id,
+    putRaw: async (bytes) => memorySpace(name).putRaw(bytes),
     [Symbol.asyncDispose]: async () => undefined,
   }
 }

@@ -11,6 +11,8 @@ import { failureOf, lossOf, next } from './events.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 
 describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
+  const FOLDERS = ['.cancel', '.entities', '.gate', '.keys', '.permits', '.trash']
+
   describe('as znodes', () => {
     test('is laid out under the names that TaskFlow gives them', async () => {
       await using place = await zookeeperPlace()
@@ -60,7 +62,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await board.close()
       expect((await place.witness.getChildren(sessions)).names).toEqual([])
       expect((await place.witness.getChildren(place.path)).names.sort()).toEqual(
-        settle === 'abandon' ? ['.entities', '.trash', ...posted] : ['.entities', '.trash'],
+        settle === 'abandon' ? [...FOLDERS, ...posted] : FOLDERS,
       )
     })
 

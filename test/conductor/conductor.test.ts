@@ -303,6 +303,13 @@ describe('the decision table, on a board', () => {
       'register',
       'unregister',
       'entities',
+      'request',
+      'restore',
+      'purge',
+      'cancellation',
+      'now',
+      'holdSession',
+      'alive',
     ] as const) {
       Object.defineProperty(flaky, method, {
         value: (...args: never[]) => Reflect.apply(backend[method], backend, args),

@@ -2,13 +2,19 @@
 import { ClaimLost, InvalidPosting, InvalidState } from '../../core/errors.ts'
 import type {
   Backend,
+  BackendCapabilities,
+  Cancellation,
+  CancelRequest,
   Choice,
   Discard,
   Entity,
+  GateRequest,
   Granted,
   Listing,
   Posted,
+  PostRequest,
   Result,
+  SessionHold,
   Settlement,
   Sink,
   Stored,
@@ -31,7 +37,10 @@ export function memorySpace(name: string): MemorySpace {
   return space
 }
 
+const EVERYTHING: BackendCapabilities = { keys: true, resources: true, delays: true, cancel: true }
+
 export class MemoryBackend implements Backend {
+  readonly capabilities = EVERYTHING
   readonly uri: string
   readonly #space: MemorySpace
   #open: { readonly sink: Sink; readonly unsubscribe: () => void; session: string } | undefined
@@ -42,10 +51,11 @@ export class MemoryBackend implements Backend {
   }
 
   async open(sink: Sink): Promise<void> {
-    const unsubscribe = this.#space.subscribe((batch) => sink.changes(batch))
+    const unsubscribe = this.#space.subscribe(sink)
     this.#open = { sink, unsubscribe, session: this.#space.newSession() }
     sink.session({ state: 'connected', session: this.#open.session })
     sink.gap()
+    sink.paused(this.#space.paused)
   }
 
   async close(): Promise<void> {
@@ -68,9 +78,11 @@ export class MemoryBackend implements Backend {
     open.sink.gap()
   }
 
-  async post(postings: readonly Posting[]): Promise<Result<Posted>[]> {
+  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
     this.#opened()
-    return postings.map((posting) => attempt(() => this.#space.post(encoded(posting, { limit: LARGEST_POST }))))
+    return requests.map(({ posting }) =>
+      attempt(() => this.#space.post(posting, encoded(posting, { limit: LARGEST_POST }))),
+    )
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
@@ -78,7 +90,7 @@ export class MemoryBackend implements Backend {
     return choices.map(({ id, revision, posting, who }) =>
       attempt(() => ({
         session,
-        ...this.#space.claim({ id, revision, bytes: encoded(posting), held: { who, session } }),
+        ...this.#space.claim({ id, revision, posting, bytes: encoded(posting), held: { who, session } }),
       })),
     )
   }
@@ -98,6 +110,22 @@ export class MemoryBackend implements Backend {
     return attempt(() => this.#space.discard(discarded, encoded(discarded.posting)))
   }
 
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    this.#opened()
+    if (request.kind === 'gate') this.#space.setPaused(request.paused)
+    else this.#space.cancel(request.id, { who: request.who, reason: request.reason })
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+    this.#opened()
+    this.#space.restore(entry.id, posting, encoded(posting))
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    this.#opened()
+    this.#space.purge(entry.id)
+  }
+
   async list(): Promise<Listing> {
     this.#opened()
     return this.#space.list()
@@ -108,17 +136,22 @@ export class MemoryBackend implements Backend {
     return ids.map((id) => {
       const row = this.#space.read(id)
       if (!row) return undefined
-      const { bytes, revision, order, postedAt } = row
+      const { bytes, revision, order, postedAt, writtenAt } = row
       const posting = attempt(() => decodePosting(bytes, 'msgpack'))
       return 'error' in posting
         ? { id, error: unreadable(id, posting.error) }
-        : { id, revision, order, postedAt, posting: posting.value }
+        : { id, revision, order, postedAt, writtenAt, posting: posting.value }
     })
   }
 
   async owner(id: string): Promise<string | undefined> {
     this.#opened()
     return this.#space.owner(id)
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    this.#opened()
+    return this.#space.cancellation(id)
   }
 
   /** Changes are told as they happen. */
@@ -142,6 +175,19 @@ export class MemoryBackend implements Backend {
   async entities(kind: string): Promise<Entity[]> {
     this.#opened()
     return this.#space.entities(kind)
+  }
+
+  now(): number {
+    return Date.now()
+  }
+
+  /** A session here lasts as long as the board object. */
+  holdSession(): SessionHold {
+    return { proven: async () => this.#opened().session, [Symbol.dispose]: () => undefined }
+  }
+
+  alive(session: string): boolean {
+    return this.#open?.session === session
   }
 
   #opened(): { sink: Sink; session: string } {

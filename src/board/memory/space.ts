@@ -6,8 +6,19 @@
  */
 import { decode, encode } from '../../core/codec.ts'
 import { Duplicate, NotFound, Unclaimable } from '../../core/errors.ts'
-import type { Change, Discard, Entity, Listing, Settlement, TrashedEntry, Verdict } from '../backend.ts'
-import { decodePosting } from '../posting.ts'
+import type {
+  Cancellation,
+  Change,
+  Discard,
+  Entity,
+  Listing,
+  Posted,
+  Settlement,
+  TrashedEntry,
+  Verdict,
+} from '../backend.ts'
+import { decodePosting, type Posting } from '../posting.ts'
+import { Permits } from './permits.ts'
 
 interface Held {
   readonly who: string
@@ -16,32 +27,49 @@ interface Held {
 
 interface Row {
   bytes: Uint8Array
+  readonly posting: Pick<Posting, 'uuid' | 'key' | 'resources'>
   revision: number
   readonly order: bigint
   readonly postedAt: Date
+  writtenAt: number
   held: Held | undefined
 }
 
 /** What one transaction leaves behind in the trash. */
 type TrashRow = Verdict & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
 
+/** Who hears of what happens here. */
+export interface Listener {
+  changes(batch: readonly Change[]): void
+  paused(paused: boolean): void
+}
+
 const ENCODING = 'msgpack'
 
 export class MemorySpace {
   readonly #rows = new Map<string, Row>()
   readonly #trash = new Map<string, TrashRow>()
+  /** The id of the job of each key. */
+  readonly #keys = new Map<string, string>()
+  readonly #permits = new Permits()
+  readonly #cancellations = new Map<string, Cancellation>()
   readonly #entities = new Map<string, { entity: Entity; session: string }>()
-  readonly #listeners = new Set<(batch: readonly Change[]) => void>()
+  readonly #listeners = new Set<Listener>()
+  #paused = false
   #sequence = 0
   #sessions = 0
   #fence = 0n
+
+  get paused(): boolean {
+    return this.#paused
+  }
 
   newSession(): string {
     this.#sessions += 1
     return `session ${this.#sessions}`
   }
 
-  subscribe(listener: (batch: readonly Change[]) => void): () => void {
+  subscribe(listener: Listener): () => void {
     this.#listeners.add(listener)
     return () => {
       this.#listeners.delete(listener)
@@ -53,25 +81,32 @@ export class MemorySpace {
     for (const [key, { session: owner }] of this.#entities) if (owner === session) this.#entities.delete(key)
     for (const [id, row] of this.#rows) {
       if (row.held?.session !== session) continue
-      row.held = undefined
+      this.#release(id, row)
       this.#tell({ kind: 'released', id })
     }
   }
 
-  post(bytes: Uint8Array): { id: string; revision: number; order: bigint } {
-    const id = `job${String(this.#sequence).padStart(10, '0')}`
-    const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: new Date(), held: undefined }
-    this.#sequence += 1
-    this.#rows.set(id, row)
-    this.#tell({ kind: 'posted', id })
-    return { id, revision: row.revision, order: row.order }
+  post(posting: Posting, bytes: Uint8Array): Posted {
+    const holder = posting.key === undefined ? undefined : this.#keys.get(posting.key)
+    const there = holder === undefined ? undefined : this.#rows.get(holder)
+    if (there) return { created: false, uuid: there.posting.uuid, revision: 0 }
+    return { created: true, ...this.#add(posting, bytes) }
   }
 
-  claim(choice: { id: string; revision: number; bytes: Uint8Array; held: Held }): { revision: number; fence: bigint } {
+  /** Whatever somebody puts there by hand. @returns its id */
+  putRaw(bytes: Uint8Array): string {
+    return this.#add({ uuid: '' }, bytes).id
+  }
+
+  claim(choice: { id: string; revision: number; posting: Posting; bytes: Uint8Array; held: Held }): {
+    revision: number
+    fence: bigint
+  } {
     const { id, revision, bytes, held } = choice
+    if (this.#paused) throw new Unclaimable(`${id}: the board is paused`)
     const row = this.#unclaimed(id, revision)
-    row.bytes = bytes
-    row.revision += 1
+    this.#permits.take(id, row.posting)
+    this.#write(row, bytes)
     row.held = held
     this.#fence += 1n
     this.#tell({ kind: 'updated', id }, { kind: 'claimed', id })
@@ -84,9 +119,8 @@ export class MemorySpace {
     const row = this.#rows.get(id)
     if (row?.held?.session !== session || row.revision !== revision) return false
     if (settlement.kind === 'abandon') {
-      row.bytes = bytes
-      row.revision += 1
-      row.held = undefined
+      this.#write(row, bytes)
+      this.#release(id, row)
       this.#tell({ kind: 'updated', id }, { kind: 'released', id })
     } else {
       this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined)
@@ -99,12 +133,46 @@ export class MemorySpace {
     this.#remove(discarded.id, { ...discarded, bytes })
   }
 
-  list(): Listing {
-    const claimed = [...this.#rows].flatMap(([id, row]) => (row.held ? [id] : []))
-    return { jobs: [...this.#rows.keys()], claimed: new Set(claimed), trashed: new Set(this.#trash.keys()) }
+  cancel(id: string, cancellation: Cancellation): void {
+    if (!this.#rows.has(id)) throw new NotFound(`${id} has left the board`)
+    if (this.#cancellations.has(id)) return
+    this.#cancellations.set(id, cancellation)
+    this.#tell({ kind: 'cancelled', id })
   }
 
-  read(id: string): Readonly<Omit<Row, 'held'>> | undefined {
+  cancellation(id: string): Cancellation | undefined {
+    return this.#cancellations.get(id)
+  }
+
+  setPaused(paused: boolean): void {
+    this.#paused = paused
+    for (const listener of this.#listeners) listener.paused(paused)
+  }
+
+  restore(id: string, posting: Posting, bytes: Uint8Array): void {
+    if (!this.#trash.has(id)) throw notInTrash(id)
+    if (posting.key !== undefined && this.#keys.has(posting.key)) {
+      throw new Duplicate(`job ${posting.uuid}: a job with its key is on the board`)
+    }
+    this.#trash.delete(id)
+    this.#add(posting, bytes)
+  }
+
+  purge(id: string): void {
+    if (!this.#trash.delete(id)) throw notInTrash(id)
+  }
+
+  list(): Listing {
+    const claimed = [...this.#rows].flatMap(([id, row]) => (row.held ? [id] : []))
+    return {
+      jobs: [...this.#rows.keys()],
+      claimed: new Set(claimed),
+      trashed: new Set(this.#trash.keys()),
+      cancelled: new Set(this.#cancellations.keys()),
+    }
+  }
+
+  read(id: string): Readonly<Omit<Row, 'held' | 'posting'>> | undefined {
     return this.#rows.get(id)
   }
 
@@ -115,6 +183,7 @@ export class MemorySpace {
   trashed(): TrashedEntry[] {
     return [...this.#trash].map(([id, { bytes, ...entry }]) => ({
       id,
+      revision: 0,
       posting: decodePosting(bytes, ENCODING),
       ...entry,
     }))
@@ -138,6 +207,33 @@ export class MemorySpace {
     return [...this.#entities.values()].map(({ entity }) => entity).filter((entity) => entity.kind === kind)
   }
 
+  #add(
+    posting: Pick<Posting, 'uuid' | 'key' | 'resources'>,
+    bytes: Uint8Array,
+  ): { id: string; revision: number; order: bigint } {
+    const { uuid, key, resources } = posting
+    const id = `job${String(this.#sequence).padStart(10, '0')}`
+    const kept = { uuid, ...(key === undefined ? {} : { key }), ...(resources ? { resources } : {}) }
+    const now = new Date()
+    const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: now, writtenAt: now.getTime() }
+    this.#sequence += 1
+    this.#rows.set(id, { ...row, posting: kept, held: undefined })
+    if (key !== undefined) this.#keys.set(key, id)
+    this.#tell({ kind: 'posted', id })
+    return { id, revision: row.revision, order: row.order }
+  }
+
+  #write(row: Row, bytes: Uint8Array): void {
+    row.bytes = bytes
+    row.revision += 1
+    row.writtenAt = Date.now()
+  }
+
+  #release(id: string, row: Row): void {
+    row.held = undefined
+    this.#permits.give(id, row.posting)
+  }
+
   #unclaimed(id: string, revision: number): Row {
     const row = this.#rows.get(id)
     if (!row) throw new NotFound(`${id} has left the board`)
@@ -146,10 +242,15 @@ export class MemorySpace {
   }
 
   #remove(id: string, trash: (Verdict & { bytes: Uint8Array; who: string }) | undefined): void {
-    const held = this.#rows.get(id)?.held !== undefined
-    this.#rows.delete(id)
+    const row = this.#rows.get(id)
     const changes: Change[] = [{ kind: 'gone', id }]
-    if (held) changes.push({ kind: 'released', id })
+    if (row?.held) {
+      this.#release(id, row)
+      changes.push({ kind: 'released', id })
+    }
+    this.#rows.delete(id)
+    this.#cancellations.delete(id)
+    if (row?.posting.key !== undefined) this.#keys.delete(row.posting.key)
     if (trash) {
       const { bytes, who, reason, failure } = trash
       this.#trash.set(id, { bytes, who, reason, at: new Date(), ...(failure ? { failure } : {}) })
@@ -159,6 +260,10 @@ export class MemorySpace {
   }
 
   #tell(...batch: Change[]): void {
-    for (const listener of this.#listeners) listener(batch)
+    for (const listener of this.#listeners) listener.changes(batch)
   }
+}
+
+function notInTrash(id: string): NotFound {
+  return new NotFound(`${id} is not in the trash any more`)
 }

@@ -1,56 +1,57 @@
 /**
  * The ZooKeeper backend: what `Backend` asks for, as znodes and multis. Where things are: `layout.ts`; what is one
- * transaction: `transactions.ts`; what became of it: `committer.ts`.
+ * transaction: `transactions.ts`; what it means: `changing.ts`; what became of it: `committer.ts`.
  */
-import { ClaimLost, Duplicate, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
+import { ClaimLost, InvalidState } from '../../core/errors.ts'
 import { type Logger, silent } from '../../core/log.ts'
-import { type Duration, milliseconds } from '../../core/time.ts'
-import {
-  BadVersion,
-  NodeExists,
-  NoNode,
-  type StateEvent,
-  ZooKeeper,
-  type ZooKeeperError,
-} from '../../zookeeper/index.ts'
+import { type Duration, milliseconds, monotonic } from '../../core/time.ts'
+import { type StateEvent, type WatchEvent, ZooKeeper } from '../../zookeeper/index.ts'
 import type {
   Backend,
+  BackendCapabilities,
+  Cancellation,
+  CancelRequest,
   Choice,
   Discard,
   Entity,
+  GateRequest,
   Granted,
   Listing,
   Posted,
+  PostRequest,
   Result,
+  SessionHold,
   Settlement,
   Sink,
   Stored,
   TrashedEntry,
   Unreadable,
-  Verdict,
 } from '../backend.ts'
-import { encodePosting, type Posting } from '../posting.ts'
+import type { Posting } from '../posting.ts'
 import { openBoardPath } from './board-path.ts'
-import { Committer, type Transaction } from './committer.ts'
+import { BoardChanger } from './changing.ts'
+import { Committer } from './committer.ts'
 import { EntityNodes } from './entity-nodes.ts'
+import { Gate } from './gate.ts'
 import type { Layout } from './layout.ts'
+import { Overtaking } from './overtaking.ts'
 import { asking, BoardReader } from './reading.ts'
-import { type BoardRecord, encodeLock, encodeTrash } from './records.ts'
-import * as transactions from './transactions.ts'
-
-/** What a server takes in one frame, as servers ship. */
-const FRAME = 1_048_575
-/**
- * The most bytes of a posting when it is posted: half a frame, less what else travels with it. Attempts and a failure
- * join it later, so what can be posted can be claimed and trashed.
- */
-const LARGEST_POST = Math.floor(FRAME / 2) - 16 * 1_024
+import type { BoardRecord } from './records.ts'
+import { Scan } from './scan.ts'
+import { SequenceNumbers } from './sequence-numbers.ts'
+import { ServerClock } from './server-clock.ts'
+import { sweep } from './sweep.ts'
 
 export interface ZooKeeperBackendOptions {
   readonly uri: string
   readonly hosts: string
   readonly layout: Layout
   readonly sessionTimeout?: Duration
+  /** The servers' tick: what leases depend on. */
+  readonly tick?: Duration
+  readonly scanPeriod?: Duration
+  /** From which count of children on postings are numbered here; for tests. */
+  readonly numbersFrom?: number
   readonly log?: Logger
 }
 
@@ -58,128 +59,120 @@ export interface ZooKeeperBackendOptions {
 interface Opened {
   readonly encoding: BoardRecord['encoding']
   readonly reader: BoardReader
+  readonly changer: BoardChanger
   readonly entities: EntityNodes
+  readonly gate: Gate
+  readonly scan: Scan
   readonly sink: Sink
 }
 
+const EVERYTHING: BackendCapabilities = { keys: true, resources: true, delays: true, cancel: true }
+
 export class ZooKeeperBackend implements Backend {
+  readonly capabilities = EVERYTHING
   readonly uri: string
+  readonly #options: ZooKeeperBackendOptions
   readonly #layout: Layout
   readonly #zookeeper: ZooKeeper
   readonly #committer: Committer
+  readonly #clock = new ServerClock()
+  readonly #overtaking = new Overtaking()
   /** Names for sessions, because their ids are secrets. */
   readonly #labels = new Map<bigint, string>()
   #board: Opened | undefined
 
   constructor(options: ZooKeeperBackendOptions) {
-    const { uri, hosts, layout, sessionTimeout = '10s', log = silent } = options
+    const { uri, hosts, layout, sessionTimeout = '10s', tick, log = silent } = options
     this.uri = uri
+    this.#options = options
     this.#layout = layout
-    this.#zookeeper = new ZooKeeper({ hosts, log, sessionTimeout })
-    const patience = milliseconds(sessionTimeout, 'sessionTimeout')
-    this.#committer = new Committer(this.#zookeeper, layout, { patience })
+    this.#zookeeper = new ZooKeeper({ hosts, log, sessionTimeout, ...(tick === undefined ? {} : { tick }) })
+    this.#committer = new Committer(this.#zookeeper, layout, {
+      patience: milliseconds(sessionTimeout, 'sessionTimeout'),
+      clock: (time) => this.#clock.observe(time),
+    })
   }
 
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
+    const what = `opening ${this.uri}`
     await this.#zookeeper.connect(options)
-    const { encoding } = await asking(`opening ${this.uri}`, () => openBoardPath(this.#zookeeper, this.#layout))
-    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, encoding }
-    this.#board = { encoding, reader: new BoardReader(parts), entities: new EntityNodes(parts), sink }
+    const { encoding } = await asking(what, () => openBoardPath(this.#zookeeper, this.#layout))
+    const board = this.#parts(encoding, sink)
+    this.#board = board
     this.#zookeeper.on('state', (event) => this.#stateChanged(event, sink))
     const handler = {
-      events: (batch: Parameters<Layout['changesOf']>[0]) => sink.changes(this.#layout.changesOf(batch)),
-      gap: () => this.#attached(sink),
+      events: (batch: readonly WatchEvent[]) => this.#events(batch, board),
+      gap: () => this.#attached(board),
     }
-    await asking(`opening ${this.uri}`, () => this.#zookeeper.watch(this.#layout.path, { mode: 'recursive' }, handler))
-    this.#attached(sink)
+    await asking(what, () => this.#zookeeper.watch(this.#layout.path, { mode: 'recursive' }, handler))
+    await asking(what, () => this.#committer.prepare())
+    this.#attached(board)
+    board.scan.start()
   }
 
   async close(): Promise<void> {
+    this.#board?.scan.stop()
     await this.#committer.idle()
     await this.#zookeeper.close()
   }
 
-  async post(postings: readonly Posting[]): Promise<Result<Posted>[]> {
-    return each(postings, (posting) =>
-      this.#committer.commit<Posted>({
-        what: `post of job ${posting.uuid} (${posting.name})`,
-        ops: transactions.post(this.#layout, this.#encoded(posting, { limit: LARGEST_POST })),
-        done: ({ zxid, results: [created] }) => {
-          const id = created && 'path' in created ? { id: this.#layout.idOf(created.path) } : {}
-          return { ...id, revision: 0, order: zxid }
-        },
-        recovered: (zxid) => this.#postedIn(zxid, posting.uuid),
-        refused: (error) => error,
-      }),
-    )
-  }
-
-  /** Where the answer to a post was lost: the job may have been claimed, done or trashed by others since. */
-  async #postedIn(zxid: bigint, uuid: string): Promise<Posted> {
-    const { reader } = this.#opened
-    return asking('looking for a job just posted', async () => {
-      const id = await reader.postedIn(zxid)
-      if (id !== undefined) return { id, revision: 0, order: zxid }
-      const trash = await reader.trashed()
-      const trashed = trash.some((entry) => !(entry instanceof Error) && entry.posting.uuid === uuid)
-      return { trashed, revision: 0, order: zxid }
-    })
+  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
+    return each(requests, (request) => this.#opened.changer.post(request))
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
-    return each(choices, ({ id, who, revision, posting }) => {
-      const what = `claim of job ${posting.uuid} (${posting.name})`
-      const lock = encodeLock(who, this.#opened.encoding)
-      const granted = (zxid: bigint, session: bigint) => {
-        return { session: this.#label(session), revision: revision + 1, fence: zxid }
-      }
-      return this.#committer.commit<Granted>({
-        what,
-        ops: transactions.claim(this.#layout, id, { revision, posting: this.#encoded(posting), lock }),
-        done: ({ zxid }, session) => granted(zxid, session),
-        recovered: granted,
-        refused: (error) => notClaimed(what, error),
-      })
+    return each(choices, async (choice) => {
+      const granted = await this.#opened.changer.claim(choice)
+      return { ...granted, session: this.#label(granted.session) }
     })
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    return each(settlements, (settlement) => {
-      const { posting, kind } = settlement
-      const what = `${kind} of job ${posting.uuid} (${posting.name})`
+    return each(settlements, async (settlement) => {
       const session = this.#sessionOf(settlement.session)
-      if (session === undefined)
-        throw new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`)
-      const refused = (cause: ZooKeeperError) => notSettled(what, cause)
-      return this.#committer.commit({ ...effect(what, this.#settleOps(settlement)), session, refused })
+      if (session !== undefined) return this.#opened.changer.settle(settlement, session)
+      const { kind, posting } = settlement
+      throw new ClaimLost(`${kind} of job ${posting.uuid}: the session that claimed it is over; stop and write nothing`)
     })
   }
 
   async discard(discarded: Discard): Promise<Result<void>> {
-    const { id, revision, posting } = discarded
-    const what = `removal of job ${posting.uuid} (${posting.name})`
-    return resultOf(() => {
-      const ops = transactions.discard(this.#layout, id, { revision, entry: this.#trashEntry(discarded) })
-      const refused = (error: ZooKeeperError) => {
-        const inTrash = error instanceof NodeExists && error.index === 0
-        return inTrash
-          ? new Duplicate(`${what}: the trash holds ${id} already; remove one of the two`)
-          : notClaimed(what, error)
-      }
-      return this.#committer.commit({ ...effect(what, ops), refused })
-    })
+    return resultOf(() => this.#opened.changer.discard(discarded))
+  }
+
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    const { changer, sink, gate } = this.#opened
+    if (request.kind === 'cancel') return changer.cancel(request)
+    await changer.setGate(request)
+    const { paused } = await asking(`reading ${this.uri}`, () => gate.read())
+    sink.paused(paused)
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+    await this.#opened.changer.restore(entry, posting)
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    await this.#opened.changer.purge(entry)
   }
 
   async list(): Promise<Listing> {
-    return asking(`listing ${this.uri}`, () => this.#opened.reader.list())
+    const { reader, scan } = this.#opened
+    const listing = await asking(`listing ${this.uri}`, () => reader.list())
+    scan.listed(listing.cversion)
+    return listing
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    return asking(`reading ${this.uri}`, () => Promise.all(ids.map((id) => this.#opened.reader.read(id))))
+    return asking(`reading ${this.uri}`, () => this.#opened.reader.read(ids))
   }
 
   async owner(id: string): Promise<string | undefined> {
     return asking(`looking for the owner of ${id}`, () => this.#opened.reader.owner(id))
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    return asking(`looking for who cancelled ${id}`, () => this.#opened.reader.cancellation(id))
   }
 
   /** Watch events of a session come before answers that are younger: when a sync is answered, all is heard. */
@@ -209,6 +202,23 @@ export class ZooKeeperBackend implements Backend {
     return asking(`listing every ${kind}`, () => this.#opened.entities.list(kind))
   }
 
+  now(): number {
+    return this.#clock.now()
+  }
+
+  holdSession(): SessionHold {
+    const hold = this.#zookeeper.holdLease()
+    return {
+      proven: async () => this.#label((await hold.proven()).session),
+      [Symbol.dispose]: () => hold.release(),
+    }
+  }
+
+  alive(session: string): boolean {
+    const info = this.#zookeeper.session
+    return info !== undefined && this.#labels.get(info.id) === session && info.leaseUntil > monotonic()
+  }
+
   // --- Inside -----------------------------------------------------------------------------------------------------
 
   get #opened(): Opened {
@@ -216,12 +226,67 @@ export class ZooKeeperBackend implements Backend {
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
+  #parts(encoding: BoardRecord['encoding'], sink: Sink): Opened {
+    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, encoding }
+    const reader = new BoardReader(parts)
+    const gate = new Gate(parts)
+    const failed = (error: unknown) => this.#failed(error, sink)
+    const scan = new Scan({
+      ...parts,
+      period: milliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
+      missed: () => this.#gap(this.#opened),
+      failed,
+      atLeisure: () => sweep({ ...parts, now: this.#clock.now(), holds: (uuid) => sink.holds(uuid) }),
+    })
+    const { numbersFrom: from } = this.#options
+    const numbers = new SequenceNumbers({
+      newPosting: this.#layout.newPosting,
+      count: () => scan.count,
+      ...(from === undefined ? {} : { from }),
+    })
+    const changer = new BoardChanger({
+      ...parts,
+      committer: this.#committer,
+      reader,
+      gate,
+      overtaking: this.#overtaking,
+      numbers,
+    })
+    return { encoding, reader, changer, entities: new EntityNodes(parts), gate, scan, sink }
+  }
+
+  #events(batch: readonly WatchEvent[], { sink, scan, gate }: Opened): void {
+    scan.counted(batch)
+    const changes = this.#layout.changesOf(batch)
+    this.#overtaking.changed(changes)
+    sink.changes(changes)
+    if (batch.some(({ path }) => path === this.#layout.gate)) this.#readGate({ gate, sink })
+  }
+
   /** Attached to a session, old or new, with the watch armed: from here on every change is told. */
-  #attached(sink: Sink): void {
+  #attached(board: Opened): void {
     const session = this.#zookeeper.session?.id
     if (session === undefined) return
+    this.#gap(board)
+    board.sink.session({ state: 'connected', session: this.#label(session) })
+  }
+
+  #gap({ sink, scan, gate }: Opened): void {
+    scan.unlisted()
     sink.gap()
-    sink.session({ state: 'connected', session: this.#label(session) })
+    this.#readGate({ gate, sink })
+  }
+
+  #readGate({ gate, sink }: Pick<Opened, 'gate' | 'sink'>): void {
+    gate.read().then(
+      ({ paused }) => sink.paused(paused),
+      // Without a connection there is a gap to come, and with it another look.
+      (error) => this.#failed(error, sink),
+    )
+  }
+
+  #failed(error: unknown, sink: Sink): void {
+    if (this.#zookeeper.state === 'connected') sink.error(error instanceof Error ? error : new Error(String(error)))
   }
 
   #stateChanged(event: StateEvent, sink: Sink): void {
@@ -242,43 +307,6 @@ export class ZooKeeperBackend implements Backend {
     const id = this.#zookeeper.session?.id
     return id !== undefined && this.#labels.get(id) === label ? id : undefined
   }
-
-  #settleOps(settlement: Settlement): Transaction<void>['ops'] {
-    const { id, revision, posting } = settlement
-    switch (settlement.kind) {
-      case 'consume':
-        return transactions.consume(this.#layout, id, { revision })
-      case 'abandon':
-        return transactions.abandon(this.#layout, id, { revision, posting: this.#encoded(posting) })
-      case 'trash':
-        return transactions.trash(this.#layout, id, { revision, entry: this.#trashEntry(settlement) })
-    }
-  }
-
-  #encoded(posting: Posting, options: { limit: number } = { limit: FRAME }): Uint8Array {
-    return encodePosting(posting, { encoding: this.#opened.encoding, ...options })
-  }
-
-  #trashEntry(entry: Verdict & { posting: Posting; who: string }): Uint8Array {
-    return encodeTrash({ ...entry, at: new Date() }, { encoding: this.#opened.encoding, limit: FRAME })
-  }
-}
-
-/** A transaction of which nothing but its effect is wanted. */
-function effect(what: string, ops: Transaction<void>['ops']): Omit<Transaction<void>, 'refused'> {
-  return { what, ops, done: () => undefined, recovered: () => undefined }
-}
-
-function notClaimed(what: string, cause: ZooKeeperError): Error {
-  if (cause instanceof NoNode) return new NotFound(`${what}: it has left the board`, { cause })
-  const raced = cause instanceof BadVersion || cause instanceof NodeExists
-  return raced ? new Unclaimable(`${what}: it was claimed or changed by another`, { cause }) : cause
-}
-
-/** Only the posting and the lock prove that a claim is gone; a server that says no for another reason leaves it as it is. */
-function notSettled(what: string, cause: ZooKeeperError): Error {
-  const gone = cause instanceof BadVersion || (cause instanceof NoNode && !cause.path?.includes('/.trash/'))
-  return gone ? new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause }) : cause
 }
 
 /** One result per element, whatever becomes of its neighbours. */

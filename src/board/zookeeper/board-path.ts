@@ -1,7 +1,7 @@
 /** Makes the board where it is missing, and checks that what is there is one. */
 import { NodeExists, NoNode, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
-import { type BoardRecord, decodeBoardRecord, encodeBoardRecord, NEW_BOARD } from './records.ts'
+import { type BoardRecord, decodeBoardRecord, encodeBoardRecord, encodeGate, NEW_BOARD } from './records.ts'
 
 /**
  * The record of the board at this path. One round trip where the board is there; the first process makes it, with its
@@ -30,6 +30,10 @@ async function makeBoard(zookeeper: ZooKeeper, layout: Layout): Promise<void> {
       op.create(layout.path, encodeBoardRecord(NEW_BOARD)),
       op.create(layout.trashFolder, null),
       op.create(layout.entitiesFolder, null),
+      op.create(layout.permitsFolder, null),
+      op.create(layout.keysFolder, null),
+      op.create(layout.cancelFolder, null),
+      op.create(layout.gate, encodeGate({ paused: false })),
     ])
   } catch (error) {
     // Another process was faster; what it made is read next.

@@ -1,70 +1,54 @@
 /**
- * Commits transactions one after the other, and knows of each what became of it.
+ * Commits transactions, and knows of each what became of it.
  *
- * **The marker.** Every multi ends with a setData of this client's marker, an ephemeral znode of the session, at the
- * version it is known to have. So the marker's version counts the transactions that were applied in this session, and no
- * transaction can be applied twice.
+ * **Group commit.** One multi is in flight. What comes while it is being answered gathers and goes out together as the
+ * next one, so the more there is to do, the more a transaction of the server carries. One in flight, because with two the
+ * marker could not say which of them was applied.
  *
- * **A lost answer** is therefore found out: once the same session is attached again, `sync` and a look at the marker tell.
- * Its version has moved on: the transaction was applied, and the marker's mzxid is its zxid. It has not: the transaction
- * never arrived, or was refused, and is sent again; should the first copy still be on its way somewhere, the version
- * makes one of the two fail. If the session is over by then, nobody can tell any more: OutcomeUnknown.
+ * **A refused operation fails nobody but its own.** A multi is refused as a whole, and names the operation it failed at.
+ * Its transaction is refused for good: the server's state says so, and no neighbour is about the same (see `batch.ts`).
+ * The others go out again, but for those that changes told meanwhile speak against: a watch event reaches a client before
+ * the answer to anything younger, so when a batch is refused because others were faster, everybody who lost is known by
+ * then, and half a batch stolen costs one more round instead of one for each.
  *
- * One transaction is in flight at a time; with two, the marker could not say which of them was applied.
+ * **A lost answer** is found out by the marker (see `marker.ts`), for the whole batch. If the session is over by then,
+ * nobody can tell any more: OutcomeUnknown.
  */
-import { v7 as uuidv7 } from 'uuid'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
 import {
   BadVersion,
   NoNode,
-  type Op,
-  op,
   RequestTooLarge,
   SessionExpired,
-  type Stat,
   type ZooKeeper,
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
+import { type Composed, compose, type Done, gather, type Transaction, type Turn } from './batch.ts'
 import type { Layout } from './layout.ts'
-
-/** What a multi answered. */
-export interface Answer {
-  readonly zxid: bigint
-  readonly results: readonly ({ readonly path: string } | Stat | undefined)[]
-}
-
-export interface Transaction<T> {
-  /** For errors: `claim of job …`. */
-  readonly what: string
-  readonly ops: readonly Op[]
-  /** Never sent in another session: settles belong to the session that claimed. */
-  readonly session?: bigint
-  done(answer: Answer, session: bigint): T
-  /** It was applied, in this zxid; the rest of the answer is lost. */
-  recovered(zxid: bigint, session: bigint): T | Promise<T>
-  /** What the refusal of one of its operations means. */
-  refused(error: ZooKeeperError): Error
-}
-
-interface Marker {
-  readonly session: bigint
-  readonly path: string
-  version: number
-}
+import { type Marker, Markers } from './marker.ts'
 
 export class Committer {
   readonly #zookeeper: ZooKeeper
-  readonly #layout: Layout
+  readonly #markers: Markers
   readonly #patience: number
-  #marker: Marker | undefined
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #clock: (serverTime: number) => void
+  #waiting: Turn[] = []
+  #scheduled = false
+  #pumping: Promise<void> | undefined
+  /** What was applied and is still being found, and what is being mended. */
+  readonly #aside = new Set<Promise<void>>()
 
-  /** @param options.patience how long a transaction waits for a connection, in milliseconds */
-  constructor(zookeeper: ZooKeeper, layout: Layout, options: { patience: number }) {
+  /**
+   * @param options.patience how long a transaction waits for a connection, in milliseconds
+   * @param options.clock told of the server's time, in milliseconds since 1970, with every answer
+   */
+  constructor(zookeeper: ZooKeeper, layout: Layout, options: { patience: number; clock: (time: number) => void }) {
     this.#zookeeper = zookeeper
-    this.#layout = layout
+    this.#markers = new Markers(zookeeper, layout, options.clock)
     this.#patience = options.patience
+    this.#clock = options.clock
   }
 
   /**
@@ -74,131 +58,247 @@ export class Committer {
    * @throws what `refused` says; NotConnected, OutcomeUnknown; ClaimLost when its session is over
    */
   commit<T>(transaction: Transaction<T>): Promise<T> {
-    const until = monotonic() + this.#patience
-    const turn = this.#last.then(() => this.#commit(transaction, until))
-    this.#last = turn.catch(() => undefined)
-    return turn
+    return new Promise<T>((resolve, reject) => {
+      const until = monotonic() + this.#patience
+      this.#waiting.push({ transaction, until, leftOut: new Set(), resolve: resolve as Turn['resolve'], reject })
+      this.#schedule()
+    })
+  }
+
+  /** Makes the marker ahead of the first transaction, and learns what time it is at the server. */
+  async prepare(): Promise<void> {
+    await this.#markers.current()
   }
 
   /** Resolves when nothing is under way. */
   async idle(): Promise<void> {
-    await this.#last
-  }
-
-  async #commit<T>(transaction: Transaction<T>, until: number): Promise<T> {
-    while (true) {
-      if (this.#zookeeper.state !== 'connected' && monotonic() > until) throw notConnected(transaction)
-      const marker = await this.#markerFor(transaction)
-      const answer = await this.#send(transaction, marker)
-      if (answer === 'again') continue
-      marker.version += 1
-      const { session } = marker
-      if ('results' in answer) return transaction.done(answer, session)
-      return this.#recovered(transaction, answer.zxid, session)
+    while (this.#scheduled || this.#pumping !== undefined || this.#aside.size > 0) {
+      await Promise.all([this.#pumping, ...this.#aside])
+      // What is scheduled for the end of this turn runs before the next one.
+      await nextTurn()
     }
   }
 
-  /** That it was applied is certain by now: a connection that breaks meanwhile must not read as "nothing was done". */
-  async #recovered<T>(transaction: Transaction<T>, zxid: bigint, session: bigint): Promise<T> {
-    while (true) {
+  /** At the end of the turn: what is asked in one turn of the event loop goes together. */
+  #schedule(): void {
+    if (this.#scheduled || this.#pumping !== undefined) return
+    this.#scheduled = true
+    process.nextTick(() => {
+      this.#scheduled = false
+      this.#pumping = this.#pump().finally(() => {
+        this.#pumping = undefined
+        if (this.#waiting.length > 0) this.#schedule()
+      })
+    })
+  }
+
+  async #pump(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      this.#dismissLate()
+      const { batch, rest } = gather(this.#waiting)
+      this.#waiting = rest
       try {
-        return await transaction.recovered(zxid, session)
+        await this.#run(batch)
       } catch (error) {
-        if (!(error instanceof NotConnected)) throw error
-        const over = this.#zookeeper.state === 'closed' || this.#zookeeper.session?.id !== session
-        if (over) throw outcomeUnknown(transaction, error)
+        for (const turn of batch) turn.reject(error)
       }
     }
   }
 
-  async #send<T>(transaction: Transaction<T>, marker: Marker): Promise<Answer | { readonly zxid: bigint } | 'again'> {
-    const { session, path, version } = marker
-    const ops = [...transaction.ops, op.setData(path, null, { version })]
+  #dismissLate(): void {
+    if (this.#zookeeper.state === 'connected') return
+    const now = monotonic()
+    const late = (turn: Turn) => turn.until < now
+    for (const turn of this.#waiting.filter(late)) turn.reject(notConnected(turn.transaction))
+    this.#waiting = this.#waiting.filter((turn) => !late(turn))
+  }
+
+  async #run(gathered: readonly Turn[]): Promise<void> {
+    if (gathered.length === 0) return
+    const marker = await this.#markers.current().catch((error: unknown) => this.#nothingSent(gathered, error))
+    if (!marker) return
+    const batch = gathered.filter((turn) => {
+      const { session } = turn.transaction
+      if (session === undefined || session === marker.session) return true
+      turn.reject(sessionOver(turn.transaction))
+      return false
+    })
+    if (batch.length === 0) return
+    const composed = compose(this.#markers.step(marker), batch)
     try {
-      return await this.#zookeeper.multi(ops, { session })
+      const { zxid, results } = await this.#zookeeper.multi(composed.ops, { session: marker.session })
+      const [marked] = results
+      if (marked && 'mtime' in marked) this.#clock(marked.mtime)
+      this.#advanced(marker)
+      const { session } = marker
+      for (const turn of batch) {
+        const applied = { zxid, session, results: composed.resultsOf(turn, results) }
+        settle(turn, () => turn.transaction.done(applied))
+      }
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
-      if (error instanceof RequestTooLarge)
-        throw new PayloadTooLarge(`${transaction.what}: ${error.message}`, { cause: error })
-      if (error.outcome === 'unknown') return this.#findOut(transaction, marker)
-      if (error.index === transaction.ops.length) return this.#lookAfter(transaction, marker, error)
-      if (error instanceof SessionExpired && transaction.session === undefined) return 'again'
-      if (error instanceof SessionExpired) throw sessionOver(transaction)
-      if (error.outcome === 'refused') throw transaction.refused(error)
-      throw notConnected(transaction, error)
+      await this.#failed({ batch, composed, marker }, error)
     }
   }
 
-  async #findOut<T>(transaction: Transaction<T>, marker: Marker): Promise<{ readonly zxid: bigint } | 'again'> {
-    const { session, path, version } = marker
-    while (true) {
-      try {
-        const [, stat] = await Promise.all([
-          this.#zookeeper.sync(path, { session }),
-          this.#zookeeper.exists(path, { session }),
-        ])
-        if (stat?.version === version) return 'again'
-        if (stat?.version === version + 1) return { zxid: stat.mzxid }
-        throw outcomeUnknown(transaction)
-      } catch (error) {
-        // Broken again while looking: the look is repeated. Anything else means that the session is over.
-        if (error instanceof ZooKeeperError && error.outcome === 'unknown') continue
-        throw error instanceof ZooKeeperError ? outcomeUnknown(transaction, error) : error
+  async #failed(sent: Sent, error: ZooKeeperError): Promise<void> {
+    const { batch, marker } = sent
+    if (error.outcome === 'unknown') return this.#findOut(sent, error)
+    if (error instanceof RequestTooLarge) return refuseAll(batch, (turn) => tooLarge(turn.transaction, error))
+    if (error instanceof SessionExpired) return this.#sessionOver(batch)
+    if (error.outcome === 'not-sent') return refuseAll(batch, (turn) => notConnected(turn.transaction, error))
+    const blame = error.index === undefined ? undefined : sent.composed.blame(error.index)
+    if (!blame) return refuseAll(batch, (turn) => turn.transaction.refused(error, undefined))
+    if ('first' in blame) return this.#markerRefused(sent, error)
+    marker.sentBefore = false
+    const refused = new Set<Turn>()
+    if ('guarded' in blame) {
+      for (const turn of blame.guarded) {
+        refused.add(turn)
+        turn.reject(turn.transaction.refused(error, 'guard'))
       }
+    } else {
+      refused.add(blame.turn)
+      this.#stepRefused(blame, error)
     }
+    this.#tryAgain(batch.filter((turn) => !refused.has(turn) && !wasOvertaken(turn)))
   }
 
-  /** Only a stranger can have touched the marker: begin anew with another. Nothing of the multi was applied. */
-  #lookAfter<T>(transaction: Transaction<T>, marker: Marker, error: ZooKeeperError): 'again' {
-    if (!(error instanceof BadVersion || error instanceof NoNode)) throw notConnected(transaction, error)
-    if (this.#marker === marker) this.#marker = undefined
-    return 'again'
-  }
-
-  async #markerFor<T>(transaction: Transaction<T>): Promise<Marker> {
-    const wanted = transaction.session
-    while (true) {
-      const session = this.#zookeeper.session?.id
-      if (wanted !== undefined && session !== wanted) throw sessionOver(transaction)
-      if (session !== undefined && this.#marker?.session === session) return this.#marker
+  #stepRefused(
+    { turn, step }: { turn: Turn; step: Parameters<Turn['leftOut']['add']>[0] },
+    error: ZooKeeperError,
+  ): void {
+    if (step.mayBeGone && error instanceof NoNode) {
+      turn.leftOut.add(step)
+      this.#tryAgain([turn])
+      return
+    }
+    const mending = turn.transaction.mend?.(step, error)
+    if (!mending) {
+      turn.reject(turn.transaction.refused(error, step))
+      return
+    }
+    this.#beside(async () => {
       try {
-        this.#marker = await this.#newMarker(session)
-      } catch (error) {
-        // Broken while making it: an unknown one goes with the session and harms nobody.
-        if (error instanceof ZooKeeperError && (error.outcome === 'unknown' || error instanceof SessionExpired))
-          continue
-        throw error instanceof ZooKeeperError ? notConnected(transaction, error) : error
+        await mending()
+        this.#tryAgain([turn])
+        this.#schedule()
+      } catch (failed) {
+        turn.reject(failed instanceof ZooKeeperError ? notConnected(turn.transaction, failed) : failed)
       }
-    }
-  }
-
-  /** Without a session yet the request waits for one; which one it was, is asked afterwards. */
-  async #newMarker(session: bigint | undefined): Promise<Marker | undefined> {
-    const path = this.#layout.marker(uuidv7())
-    const bound = session === undefined ? {} : { session }
-    const create = () => this.#zookeeper.create(path, null, { ephemeral: true, ...bound })
-    const { stat } = await create().catch(async (error: unknown) => {
-      if (!(error instanceof NoNode)) throw error
-      await this.#zookeeper.mkdirp(this.#layout.sessionsFolder)
-      return create()
     })
-    return { session: stat.ephemeralOwner, path, version: 0 }
+  }
+
+  async #findOut({ batch, marker }: Sent, error: ZooKeeperError): Promise<void> {
+    marker.sentBefore = true
+    const found = await this.#markers.find(marker)
+    if (found === 'not-applied') this.#tryAgain(batch)
+    else if (found === 'lost') refuseAll(batch, (turn) => outcomeUnknown(turn.transaction, error))
+    else this.#applied(batch, marker, found.applied)
+  }
+
+  /** Either the copy that was sent before has arrived after all, or a stranger has touched the marker. */
+  async #markerRefused({ batch, marker }: Sent, error: ZooKeeperError): Promise<void> {
+    const ours = error instanceof BadVersion || error instanceof NoNode
+    if (!ours) return refuseAll(batch, (turn) => turn.transaction.refused(error, undefined))
+    if (marker.sentBefore) {
+      const found = await this.#markers.find(marker)
+      if (typeof found === 'object') return this.#applied(batch, marker, found.applied)
+      if (found === 'lost') return refuseAll(batch, (turn) => outcomeUnknown(turn.transaction, error))
+    }
+    this.#markers.forget(marker)
+    this.#tryAgain(batch)
+  }
+
+  /** That it was applied is certain: a connection that breaks meanwhile must not read as "nothing was done". */
+  #applied(batch: readonly Turn[], marker: Marker, zxid: bigint): void {
+    this.#advanced(marker)
+    const { session } = marker
+    for (const turn of batch) this.#beside(() => this.#recover(turn, { zxid, session }))
+  }
+
+  async #recover(turn: Turn, done: Done): Promise<void> {
+    while (true) {
+      try {
+        return turn.resolve(await turn.transaction.recovered(done))
+      } catch (error) {
+        const over = this.#zookeeper.state === 'closed' || this.#zookeeper.session?.id !== done.session
+        if (!(error instanceof NotConnected)) return turn.reject(error)
+        if (over) return turn.reject(outcomeUnknown(turn.transaction, error))
+      }
+    }
+  }
+
+  #advanced(marker: Marker): void {
+    marker.version += 1
+    marker.sentBefore = false
+  }
+
+  #sessionOver(batch: readonly Turn[]): void {
+    for (const turn of batch) {
+      if (turn.transaction.session !== undefined) turn.reject(sessionOver(turn.transaction))
+    }
+    this.#tryAgain(batch.filter((turn) => turn.transaction.session === undefined))
+  }
+
+  #nothingSent(batch: readonly Turn[], error: unknown): undefined {
+    if (!(error instanceof ZooKeeperError)) throw error
+    const refused = error.outcome === 'refused'
+    refuseAll(batch, ({ transaction }) =>
+      refused ? transaction.refused(error, undefined) : notConnected(transaction, error),
+    )
+  }
+
+  #tryAgain(turns: readonly Turn[]): void {
+    this.#waiting.unshift(...turns)
+  }
+
+  #beside(work: () => Promise<void>): void {
+    const promise = work().finally(() => this.#aside.delete(promise))
+    this.#aside.add(promise)
   }
 }
 
-function sessionOver(transaction: { what: string }): ClaimLost {
-  return new ClaimLost(`${transaction.what}: the session that claimed it is over; stop and write nothing`)
+interface Sent {
+  readonly batch: readonly Turn[]
+  readonly composed: Composed
+  readonly marker: Marker
 }
 
-function notConnected(transaction: { what: string }, cause?: ZooKeeperError): Error {
+function settle(turn: Turn, value: () => unknown): void {
+  try {
+    turn.resolve(value())
+  } catch (error) {
+    turn.reject(error)
+  }
+}
+
+function refuseAll(batch: readonly Turn[], why: (turn: Turn) => Error): void {
+  for (const turn of batch) turn.reject(why(turn))
+}
+
+function wasOvertaken(turn: Turn): boolean {
+  const error = turn.transaction.overtaken?.()
+  if (error) turn.reject(error)
+  return error !== undefined
+}
+
+function tooLarge({ what }: { what: string }, cause: Error): PayloadTooLarge {
+  return new PayloadTooLarge(`${what}: ${cause.message}`, { cause })
+}
+
+function sessionOver({ what }: { what: string }): ClaimLost {
+  return new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`)
+}
+
+function notConnected({ what }: { what: string }, cause?: ZooKeeperError): Error {
   const why = cause?.message ?? 'there is no connection'
-  return new NotConnected(`${transaction.what}: nothing was done: ${why}`, cause ? { cause } : {})
+  return new NotConnected(`${what}: nothing was done: ${why}`, cause ? { cause } : {})
 }
 
-function outcomeUnknown(transaction: { what: string }, cause?: Error): OutcomeUnknown {
-  const why = cause ? ': the session is over' : ''
+function outcomeUnknown({ what }: { what: string }, cause: Error): OutcomeUnknown {
   return new OutcomeUnknown(
-    `${transaction.what}: the connection broke before the answer, and nobody can tell if it was done${why}`,
-    cause ? { cause } : {},
+    `${what}: the connection broke before the answer, and nobody can tell if it was done: the session is over`,
+    { cause },
   )
 }

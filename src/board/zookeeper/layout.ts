@@ -6,6 +6,11 @@
  *     <path>/job0000000042.lock           who; its existence is the claim (ephemeral)
  *     <path>/.trash/job0000000042         the posting, who, when, why
  *     <path>/.entities/<kind>/<name>      a participant (ephemeral)
+ *     <path>/.permits/<resource>/x        the job that owns the resource alone (ephemeral)
+ *     <path>/.permits/<resource>/s-<job>  one of those who share it (ephemeral)
+ *     <path>/.keys/<key>                  the uuid of the job that was posted with it
+ *     <path>/.cancel/<job>                who wants the job given up, and why
+ *     <path>/.gate                        whether the board is paused
  *     <dirname>/.<basename>-sessions/…    a client's marker (ephemeral), outside the watched tree
  */
 import { createHash } from 'node:crypto'
@@ -18,6 +23,10 @@ const JOB = /^job\d{10,20}$/
 const LOCK = '.lock'
 const TRASH = '.trash'
 const ENTITIES = '.entities'
+const PERMITS = '.permits'
+const KEYS = '.keys'
+const CANCEL = '.cancel'
+const GATE = '.gate'
 
 /** Longer names are hashed: a znode's name is part of every request about it. */
 const LONGEST_NAME = 200
@@ -26,6 +35,10 @@ export class Layout {
   readonly path: string
   readonly trashFolder: string
   readonly entitiesFolder: string
+  readonly permitsFolder: string
+  readonly keysFolder: string
+  readonly cancelFolder: string
+  readonly gate: string
   readonly sessionsFolder: string
 
   constructor(path: string) {
@@ -33,6 +46,10 @@ export class Layout {
     this.path = path
     this.trashFolder = `${path}/${TRASH}`
     this.entitiesFolder = `${path}/${ENTITIES}`
+    this.permitsFolder = `${path}/${PERMITS}`
+    this.keysFolder = `${path}/${KEYS}`
+    this.cancelFolder = `${path}/${CANCEL}`
+    this.gate = `${path}/${GATE}`
     this.sessionsFolder = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions`
   }
 
@@ -61,6 +78,26 @@ export class Layout {
     return `${this.entityKind(kind)}/${nodeName(name)}`
   }
 
+  resource(name: string): string {
+    return `${this.permitsFolder}/${nodeName(name)}`
+  }
+
+  exclusivePermit(resource: string): string {
+    return `${this.resource(resource)}/x`
+  }
+
+  sharedPermit(resource: string, id: string): string {
+    return `${this.resource(resource)}/s-${id}`
+  }
+
+  key(name: string): string {
+    return `${this.keysFolder}/${nodeName(name)}`
+  }
+
+  cancel(id: string): string {
+    return `${this.cancelFolder}/${id}`
+  }
+
   marker(client: string): string {
     return `${this.sessionsFolder}/${client}`
   }
@@ -82,8 +119,10 @@ export class Layout {
       if (event.type === 'created') return { kind: 'claimed', id: job }
       return event.type === 'deleted' ? { kind: 'released', id: job } : undefined
     }
-    const trashed = name.startsWith(`${TRASH}/`) ? name.slice(TRASH.length + 1) : ''
-    return isJob(trashed) && event.type === 'created' ? { kind: 'trashed', id: trashed } : undefined
+    if (event.type !== 'created') return undefined
+    const [folder = '', inside = ''] = name.split('/')
+    const kind = Object.hasOwn(FOLDER_CHANGES, folder) ? FOLDER_CHANGES[folder] : undefined
+    return kind && isJob(inside) ? { kind, id: inside } : undefined
   }
 }
 
@@ -93,6 +132,8 @@ const POSTING_CHANGES = {
   dataChanged: 'updated',
   childrenChanged: 'updated',
 } as const satisfies Record<WatchEvent['type'], Change['kind']>
+
+const FOLDER_CHANGES: Readonly<Record<string, Change['kind']>> = { [TRASH]: 'trashed', [CANCEL]: 'cancelled' }
 
 export function isJob(name: string): boolean {
   return JOB.test(name)

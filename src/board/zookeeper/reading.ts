@@ -1,14 +1,25 @@
 /** Reads the board: what is on it, what its postings say, who holds what, what is in the trash. Changes nothing. */
 import type { Encoding } from '../../core/codec.ts'
 import { InvalidPosting, JobboardError, NotConnected } from '../../core/errors.ts'
-import { NoNode, type ZooKeeper, ZooKeeperError } from '../../zookeeper/index.ts'
-import type { Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
+import {
+  NoNode,
+  op,
+  type ReadData,
+  type Reading,
+  type Stat,
+  type ZooKeeper,
+  ZooKeeperError,
+} from '../../zookeeper/index.ts'
+import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
 import { decodePosting } from '../posting.ts'
 import { isJob, type Layout, lockedJob } from './layout.ts'
-import { decodeLock, decodeTrash } from './records.ts'
+import { decodeCancellation, decodeKey, decodeLock, decodeTrash } from './records.ts'
 
-/** How many znodes are asked for at once while looking for the one that a lost answer was about. */
-const SEARCH_BATCH = 64
+/** How many znodes are asked for in one request: an answer of that many large postings is still bearable. */
+const BATCH = 64
+
+/** The listing, and what its folder's Stat counted of children made and taken away when it was made. */
+export type CountedListing = Listing & { readonly cversion: number }
 
 export class BoardReader {
   readonly #zookeeper: ZooKeeper
@@ -21,30 +32,27 @@ export class BoardReader {
     this.#encoding = options.encoding
   }
 
-  async list(): Promise<Listing> {
-    const [{ names }, { names: trashed }] = await Promise.all([
-      this.#zookeeper.getChildren(this.#layout.path),
+  /** Three requests in one round trip. The board's own folder comes last: what is trashed or cancelled was on it. */
+  async list(): Promise<CountedListing> {
+    const [{ names: trashed }, { names: cancelled }, { names, stat }] = await Promise.all([
       this.#zookeeper.getChildren(this.#layout.trashFolder),
+      this.#zookeeper.getChildren(this.#layout.cancelFolder),
+      this.#zookeeper.getChildren(this.#layout.path),
     ])
     const claimed = names.flatMap((name) => lockedJob(name) ?? [])
-    return { jobs: names.filter(isJob), claimed: new Set(claimed), trashed: new Set(trashed) }
+    return {
+      jobs: names.filter(isJob),
+      claimed: new Set(claimed),
+      trashed: new Set(trashed),
+      cancelled: new Set(cancelled),
+      cversion: stat.cversion,
+    }
   }
 
-  async read(id: string): Promise<Stored | Unreadable | undefined> {
-    const path = this.#layout.posting(id)
-    const node = await unlessGone(this.#zookeeper.getData(path))
-    if (!node) return undefined
-    const { czxid, version, ctime } = node.stat
-    try {
-      const posting = decodePosting(node.data ?? new Uint8Array(), this.#encoding)
-      return { id, posting, revision: version, order: czxid, postedAt: new Date(ctime) }
-    } catch (cause) {
-      if (!(cause instanceof JobboardError)) throw cause
-      return {
-        id,
-        error: new InvalidPosting(`${path} ${cause.message}; it is not claimed here, remove or repair it`, { cause }),
-      }
-    }
+  /** One request for every so many. */
+  async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
+    const nodes = await this.#nodes(ids.map((id) => this.#layout.posting(id)))
+    return nodes.map((node, index) => node && this.#stored(ids[index] ?? '', node))
   }
 
   async owner(id: string): Promise<string | undefined> {
@@ -52,41 +60,80 @@ export class BoardReader {
     return lock && (decodeLock(lock.data, this.#encoding) ?? 'an unknown owner')
   }
 
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    const request = await unlessGone(this.#zookeeper.getData(this.#layout.cancel(id)))
+    return request && decodeCancellation(request.data, this.#encoding)
+  }
+
+  /** Whose the key is, and its revision. The uuid is undefined where the key does not say. */
+  async key(name: string): Promise<{ readonly uuid: string | undefined; readonly revision: number } | undefined> {
+    const key = await unlessGone(this.#zookeeper.getData(this.#layout.key(name)))
+    return key && { uuid: decodeKey(key.data, this.#encoding), revision: key.stat.version }
+  }
+
   /** In the order in which they were trashed; unreadable entries come as the error that says so. */
   async trashed(): Promise<(TrashedEntry | Error)[]> {
     const { names } = await this.#zookeeper.getChildren(this.#layout.trashFolder)
-    const nodes = await Promise.all(names.filter(isJob).map((id) => this.#trashNode(id)))
-    const there = nodes.filter((node) => node !== undefined)
-    there.sort((a, b) => (a.czxid < b.czxid ? -1 : a.czxid > b.czxid ? 1 : 0))
-    return there.map(({ id, data }) => this.#trashedEntry(id, data))
+    const ids = names.filter(isJob)
+    const nodes = await this.#nodes(ids.map((id) => this.#layout.trash(id)))
+    const there = nodes.flatMap((node, index) => (node ? [{ ...node, id: ids[index] ?? '' }] : []))
+    there.sort((a, b) => (a.stat.czxid < b.stat.czxid ? -1 : a.stat.czxid > b.stat.czxid ? 1 : 0))
+    return there.map(({ id, data, stat }) => this.#trashedEntry({ id, revision: stat.version }, data))
   }
 
-  /** The posting that a transaction made: ids grow with transactions, so it is near the end. */
-  async postedIn(zxid: bigint): Promise<string | undefined> {
+  /** The posting of this uuid that a transaction made: ids grow with transactions, so it is near the end. */
+  async postedIn(zxid: bigint, uuid: string): Promise<string | undefined> {
     const { names } = await this.#zookeeper.getChildren(this.#layout.path)
     const ids = names.filter(isJob).sort((a, b) => b.length - a.length || (a < b ? 1 : -1))
-    for (let start = 0; start < ids.length; start += SEARCH_BATCH) {
-      const batch = ids.slice(start, start + SEARCH_BATCH)
-      const stats = await Promise.all(batch.map((id) => this.#zookeeper.exists(this.#layout.posting(id))))
-      const found = stats.findIndex((stat) => stat?.czxid === zxid)
-      if (found >= 0) return batch[found]
-      if (stats.some((stat) => stat !== undefined && stat.czxid < zxid)) return undefined
+    for (let start = 0; start < ids.length; start += BATCH) {
+      const batch = ids.slice(start, start + BATCH)
+      const found = (await this.read(batch)).filter((stored) => stored !== undefined && 'posting' in stored)
+      const posted = found.find(({ order, posting }) => order === zxid && posting.uuid === uuid)
+      if (posted) return posted.id
+      if (found.some(({ order }) => order < zxid)) return undefined
     }
     return undefined
   }
 
-  async #trashNode(id: string): Promise<{ id: string; data: Uint8Array | null; czxid: bigint } | undefined> {
-    const node = await unlessGone(this.#zookeeper.getData(this.#layout.trash(id)))
-    return node && { id, data: node.data, czxid: node.stat.czxid }
+  async #nodes(paths: readonly string[]): Promise<(ReadData | undefined)[]> {
+    const batches = Array.from({ length: Math.ceil(paths.length / BATCH) }, (_, n) =>
+      paths.slice(n * BATCH, (n + 1) * BATCH),
+    )
+    const answers = await Promise.all(
+      batches.map((batch) => this.#zookeeper.multiRead(batch.map((path) => op.getData(path)))),
+    )
+    return answers.flatMap(({ results }) => results.map(foundData))
   }
 
-  #trashedEntry(id: string, data: Uint8Array | null): TrashedEntry | Error {
+  #stored(id: string, { data, stat }: { data: Uint8Array | null; stat: Stat }): Stored | Unreadable {
+    const { czxid, version, ctime, mtime } = stat
+    const at = { revision: version, order: czxid, postedAt: new Date(ctime), writtenAt: mtime }
     try {
-      return decodeTrash(id, data, this.#encoding)
+      return { id, posting: decodePosting(data ?? new Uint8Array(), this.#encoding), ...at }
+    } catch (cause) {
+      if (!(cause instanceof JobboardError)) throw cause
+      const what = this.#layout.posting(id)
+      return {
+        id,
+        error: new InvalidPosting(`${what} ${cause.message}; it is not claimed here, remove or repair it`, { cause }),
+      }
+    }
+  }
+
+  #trashedEntry(at: { id: string; revision: number }, data: Uint8Array | null): TrashedEntry | Error {
+    try {
+      return decodeTrash(at, data, this.#encoding)
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error))
     }
   }
+}
+
+/** Undefined where there is no znode. */
+function foundData(reading: Reading<ReadData>): ReadData | undefined {
+  if (!reading.error) return reading
+  if (reading.error instanceof NoNode) return undefined
+  throw reading.error
 }
 
 /** What was asked of a znode; undefined where there is none. */

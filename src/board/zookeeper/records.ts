@@ -2,7 +2,7 @@
 import { decode, type Encoding, encode } from '../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
-import type { Entity, TrashedEntry, Verdict } from '../backend.ts'
+import type { Cancellation, Entity, TrashedEntry, Verdict } from '../backend.ts'
 import { decodePosting, encodePosting, type Posting } from '../posting.ts'
 
 const BOARD_FORMAT = 1
@@ -38,6 +38,39 @@ export function decodeBoardRecord(bytes: Uint8Array | null, path: string): Board
   return { format, encoding }
 }
 
+/** JSON on every board, like the board's record. */
+export function encodeGate(gate: { readonly paused: boolean }): Uint8Array {
+  return encode({ paused: gate.paused }, 'json')
+}
+
+/** A gate that says nothing is open: nobody would know how to open it. */
+export function decodeGate(bytes: Uint8Array | null): { readonly paused: boolean } {
+  const { paused } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
+  return { paused: paused === true }
+}
+
+export function encodeCancellation(cancellation: Cancellation, encoding: Encoding): Uint8Array {
+  const { who, reason } = cancellation
+  return encode({ who, reason }, encoding)
+}
+
+/** Whatever it says, it asks for the job to be given up. */
+export function decodeCancellation(bytes: Uint8Array | null, encoding: Encoding): Cancellation {
+  const { who, reason } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, encoding)) : {}
+  const text = (value: unknown, unknown: string) => (typeof value === 'string' ? value : unknown)
+  return { who: text(who, 'somebody'), reason: text(reason, 'cancelled') }
+}
+
+export function encodeKey(uuid: string, encoding: Encoding): Uint8Array {
+  return encode({ uuid }, encoding)
+}
+
+/** Undefined for a key that does not say whose it is. */
+export function decodeKey(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
+  const { uuid } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, encoding)) : {}
+  return typeof uuid === 'string' ? uuid : undefined
+}
+
 export function encodeLock(who: string, encoding: Encoding): Uint8Array {
   return encode({ owner: who }, encoding)
 }
@@ -58,7 +91,11 @@ export function encodeTrash(
 }
 
 /** @throws InvalidPosting when the entry is unreadable */
-export function decodeTrash(id: string, bytes: Uint8Array | null, encoding: Encoding): TrashedEntry {
+export function decodeTrash(
+  { id, revision }: { readonly id: string; readonly revision: number },
+  bytes: Uint8Array | null,
+  encoding: Encoding,
+): TrashedEntry {
   const { posting, who, at, reason, failure } = bytes ? fieldsOf(() => decode(bytes, encoding)) : {}
   if (
     !(posting instanceof Uint8Array) ||
@@ -68,7 +105,7 @@ export function decodeTrash(id: string, bytes: Uint8Array | null, encoding: Enco
   ) {
     throw new InvalidPosting(`trash entry ${id} is unreadable`)
   }
-  const entry = { id, posting: decodePosting(posting, encoding), who, at, reason }
+  const entry = { id, revision, posting: decodePosting(posting, encoding), who, at, reason }
   return failure ? { ...entry, failure: failure as Failure } : entry
 }
 

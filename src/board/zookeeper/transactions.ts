@@ -1,59 +1,189 @@
 /**
- * The board's transactions, one function a row. Each is one multi, so it is granted whole or not at all, and checks the
- * server's state, never this process' view of it.
+ * The board's transactions, one function a row. Each is granted whole or not at all, and checks the server's state, never
+ * this process' view of it.
  *
- * | operation | one multi of                                                                        |
- * |-----------|-------------------------------------------------------------------------------------|
- * | post      | create posting                                                                      |
- * | claim     | setData posting at the revision seen (next run, its attempt), create lock            |
- * | consume   | delete posting at the revision this claim wrote, lock                                |
- * | abandon   | setData posting at that revision, delete lock                                        |
- * | trash     | create trash entry, delete posting at that revision, lock                            |
- * | discard   | create trash entry, delete posting at the revision seen, create lock, delete lock    |
+ * | operation         | one multi of                                                                                |
+ * |-------------------|---------------------------------------------------------------------------------------------|
+ * | post              | create posting (+ create key, or take over that of a job that is gone, at its revision)       |
+ * | claim             | check gate, setData posting at the revision seen (next run, its attempt), permits, create lock |
+ * | consume           | delete posting at the revision this claim wrote, permits, key, cancel request, lock           |
+ * | abandon           | setData posting at that revision, permits, lock                                              |
+ * | trash             | create trash entry, delete posting at that revision, permits, key, cancel request, lock       |
+ * | discard           | create trash entry, delete posting at the revision seen, create lock, key, cancel, delete lock |
+ * | restore           | delete trash entry at its revision, create posting (+ create key)                             |
+ * | purge             | delete trash entry at its revision                                                           |
+ * | cancel            | check posting, create cancel request                                                         |
+ * | gate              | setData gate                                                                                 |
+ * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if anybody holds any of it     |
+ * | permit, shared    | create `x`, delete `x`, create `s-<job>`: the first create fails if a writer holds it         |
  *
  * Posting first, lock last: a watcher never sees a free lock beside an old posting. Making and deleting the lock in a
  * discard proves that there was none. The revision is what makes a former owner harmless: every claim and abandon raises
- * it, so a settle by anybody but the newest claim is refused.
+ * it, so a settle by anybody but the newest claim is refused. Revisions of resources and locks are never compared: such
+ * znodes are made anew all the time.
  */
-import { type Op, op } from '../../zookeeper/index.ts'
+import { type CheckOp, type Op, op } from '../../zookeeper/index.ts'
+import type { Posting } from '../posting.ts'
+import { resourcesOf } from '../resources.ts'
 import type { Layout } from './layout.ts'
 
-export function post(layout: Layout, posting: Uint8Array): Op[] {
-  return [op.create(layout.newPosting, posting, { sequential: true })]
+/** What a step is about: who asks learns from it what a refusal means. */
+export type Subject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash'
+
+export interface Step {
+  readonly op: Op
+  readonly about: Subject
+  /** Takes away what may have been taken away before, by hand say: without it the rest is as good. */
+  readonly mayBeGone?: boolean
+  /** Of a step about a resource: which. */
+  readonly resource?: string
+}
+
+/** What a posting asks for, beside itself. */
+type Asking = Pick<Posting, 'resources' | 'key'>
+
+export function post(
+  layout: Layout,
+  posting: { readonly bytes: Uint8Array; readonly path?: string },
+  key?: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
+): Step[] {
+  const steps: Step[] = [created(layout, posting)]
+  if (key) steps.push(keyFor(layout, key))
+  return steps
+}
+
+/** ZooKeeper appends the digits, unless a path is given that has them. */
+function created(layout: Layout, posting: { readonly bytes: Uint8Array; readonly path?: string }): Step {
+  const { bytes, path } = posting
+  const create = path === undefined ? op.create(layout.newPosting, bytes, { sequential: true }) : op.create(path, bytes)
+  return { about: 'posting', op: create }
+}
+
+function keyFor(
+  layout: Layout,
+  key: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
+): Step {
+  const path = layout.key(key.name)
+  const { bytes, takenOverAt: version } = key
+  return { about: 'key', op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
+}
+
+/** What a claim checks beside its steps; one for a whole batch of claims. */
+export function gateCheck(layout: Layout, version: number): CheckOp {
+  return op.check(layout.gate, { version })
 }
 
 export function claim(
   layout: Layout,
   id: string,
-  at: { revision: number; posting: Uint8Array; lock: Uint8Array },
-): Op[] {
+  at: { readonly revision: number; readonly bytes: Uint8Array; readonly lock: Uint8Array; readonly posting: Asking },
+): Step[] {
   return [
-    op.setData(layout.posting(id), at.posting, { version: at.revision }),
-    op.create(layout.lock(id), at.lock, { ephemeral: true }),
+    { about: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
+    ...permits(layout, id, at.posting),
+    { about: 'lock', op: op.create(layout.lock(id), at.lock, { ephemeral: true }) },
   ]
 }
 
-export function consume(layout: Layout, id: string, at: { revision: number }): Op[] {
-  return [op.delete(layout.posting(id), { version: at.revision }), op.delete(layout.lock(id))]
+interface Settled {
+  readonly revision: number
+  readonly posting: Asking
+  readonly cancelRequested: boolean
 }
 
-export function abandon(layout: Layout, id: string, at: { revision: number; posting: Uint8Array }): Op[] {
-  return [op.setData(layout.posting(id), at.posting, { version: at.revision }), op.delete(layout.lock(id))]
-}
-
-export function trash(layout: Layout, id: string, at: { revision: number; entry: Uint8Array }): Op[] {
+export function consume(layout: Layout, id: string, at: Settled): Step[] {
   return [
-    op.create(layout.trash(id), at.entry),
-    op.delete(layout.posting(id), { version: at.revision }),
-    op.delete(layout.lock(id)),
+    { about: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
+    ...released(layout, id, at.posting),
+    ...forgotten(layout, id, at),
+    { about: 'lock', op: op.delete(layout.lock(id)) },
   ]
 }
 
-export function discard(layout: Layout, id: string, at: { revision: number; entry: Uint8Array }): Op[] {
+export function abandon(
+  layout: Layout,
+  id: string,
+  at: { readonly revision: number; readonly posting: Asking; readonly bytes: Uint8Array },
+): Step[] {
   return [
-    op.create(layout.trash(id), at.entry),
-    op.delete(layout.posting(id), { version: at.revision }),
-    op.create(layout.lock(id), null, { ephemeral: true }),
-    op.delete(layout.lock(id)),
+    { about: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
+    ...released(layout, id, at.posting),
+    { about: 'lock', op: op.delete(layout.lock(id)) },
   ]
+}
+
+export function trash(layout: Layout, id: string, at: Settled & { readonly entry: Uint8Array }): Step[] {
+  return [{ about: 'trash', op: op.create(layout.trash(id), at.entry) }, ...consume(layout, id, at)]
+}
+
+export function discard(layout: Layout, id: string, at: Settled & { readonly entry: Uint8Array }): Step[] {
+  return [
+    { about: 'trash', op: op.create(layout.trash(id), at.entry) },
+    { about: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
+    { about: 'lock', op: op.create(layout.lock(id), null, { ephemeral: true }) },
+    ...forgotten(layout, id, at),
+    { about: 'lock', op: op.delete(layout.lock(id)) },
+  ]
+}
+
+export function restore(
+  layout: Layout,
+  entry: { readonly id: string; readonly revision: number },
+  posting: { readonly bytes: Uint8Array; readonly path?: string },
+  key?: { readonly name: string; readonly bytes: Uint8Array },
+): Step[] {
+  return [...purge(layout, entry), ...post(layout, posting, key)]
+}
+
+export function purge(layout: Layout, entry: { readonly id: string; readonly revision: number }): Step[] {
+  return [{ about: 'trash', op: op.delete(layout.trash(entry.id), { version: entry.revision }) }]
+}
+
+export function cancel(layout: Layout, id: string, request: Uint8Array): Step[] {
+  return [
+    { about: 'posting', op: op.check(layout.posting(id)) },
+    { about: 'cancel', op: op.create(layout.cancel(id), request) },
+  ]
+}
+
+export function gate(layout: Layout, record: Uint8Array): Step[] {
+  return [{ about: 'gate', op: op.setData(layout.gate, record) }]
+}
+
+function permits(layout: Layout, id: string, posting: Asking): Step[] {
+  const { exclusive, shared } = resourcesOf(posting)
+  const steps = (resource: string, ops: readonly Op[]) =>
+    ops.map((each): Step => ({ about: 'resource', resource, op: each }))
+  return [
+    ...exclusive.flatMap((resource) => {
+      const path = layout.resource(resource)
+      const permit = op.create(layout.exclusivePermit(resource), null, { ephemeral: true })
+      return steps(resource, [op.delete(path), op.create(path, null), permit])
+    }),
+    ...shared.flatMap((resource) => {
+      const x = layout.exclusivePermit(resource)
+      const permit = op.create(layout.sharedPermit(resource, id), null, { ephemeral: true })
+      return steps(resource, [op.create(x, null, { ephemeral: true }), op.delete(x), permit])
+    }),
+  ]
+}
+
+function released(layout: Layout, id: string, posting: Asking): Step[] {
+  const { exclusive, shared } = resourcesOf(posting)
+  return [
+    ...exclusive.map((resource) => gone(op.delete(layout.exclusivePermit(resource)), 'resource')),
+    ...shared.map((resource) => gone(op.delete(layout.sharedPermit(resource, id)), 'resource')),
+  ]
+}
+
+function forgotten(layout: Layout, id: string, at: Settled): Step[] {
+  const { key } = at.posting
+  return [
+    ...(key === undefined ? [] : [gone(op.delete(layout.key(key)), 'key')]),
+    ...(at.cancelRequested ? [gone(op.delete(layout.cancel(id)), 'cancel')] : []),
+  ]
+}
+
+function gone(taken: Op, about: Subject): Step {
+  return { about, op: taken, mayBeGone: true }
 }

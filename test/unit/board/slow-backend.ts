@@ -60,6 +60,38 @@ export class SlowBackend implements Backend {
     return this.#memory.uri
   }
 
+  get capabilities(): Backend['capabilities'] {
+    return this.#memory.capabilities
+  }
+
+  now(): number {
+    return this.#memory.now()
+  }
+
+  holdSession(): ReturnType<Backend['holdSession']> {
+    return this.#memory.holdSession()
+  }
+
+  alive(session: string): boolean {
+    return this.#memory.alive(session)
+  }
+
+  request(...args: Parameters<Backend['request']>): Promise<void> {
+    return this.#memory.request(...args)
+  }
+
+  restore(...args: Parameters<Backend['restore']>): Promise<void> {
+    return this.#memory.restore(...args)
+  }
+
+  purge(...args: Parameters<Backend['purge']>): Promise<void> {
+    return this.#memory.purge(...args)
+  }
+
+  cancellation(id: string): ReturnType<Backend['cancellation']> {
+    return this.#memory.cancellation(id)
+  }
+
   open(sink: Sink): Promise<void> {
     const changes = (batch: readonly Change[]) => {
       if (!this.#deaf) sink.changes(batch)

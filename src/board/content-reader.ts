@@ -1,0 +1,83 @@
+/**
+ * Reads postings for the live view, in batches, after all changes at hand were applied. What was overtaken by a change is
+ * read again, never believed.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { NotConnected } from '../core/errors.ts'
+import { backoff, sleep } from '../core/time.ts'
+import type { Backend, Stored, Unreadable } from './backend.ts'
+import type { Entry } from './entry.ts'
+
+/** How many postings are asked for at once. */
+const BATCH = 512
+
+export interface ContentReaderOptions {
+  readonly backend: Pick<Backend, 'read'>
+  /** Ends everything that goes on in the background. */
+  readonly signal: AbortSignal
+  /** What an entry's posting is now; undefined where it is gone. */
+  readonly found: (entry: Entry, content: Stored | Unreadable | undefined) => void
+  /** Something was found, or there is nothing more to read for now. */
+  readonly progressed: () => void
+  readonly failed: (error: unknown) => void
+}
+
+export class ContentReader {
+  readonly #options: ContentReaderOptions
+  readonly #wanted = new Set<Entry>()
+  #reading = false
+
+  constructor(options: ContentReaderOptions) {
+    this.#options = options
+  }
+
+  get busy(): boolean {
+    return this.#reading || this.#wanted.size > 0
+  }
+
+  want(entry: Entry): void {
+    this.#wanted.add(entry)
+    if (!this.#reading) void this.#read()
+  }
+
+  /** It is known already, or nobody needs it any more. */
+  forget(entry: Entry): void {
+    this.#wanted.delete(entry)
+  }
+
+  /** Waits a turn first: all changes at hand make one batch, and the answer to an own post makes reading it needless. */
+  async #read(): Promise<void> {
+    const { signal, failed, progressed } = this.#options
+    this.#reading = true
+    await nextTurn()
+    for (let attempt = 1; this.#wanted.size > 0 && !signal.aborted; attempt += 1) {
+      try {
+        while (this.#wanted.size > 0) await this.#readBatch()
+      } catch (error) {
+        // What is unread stays wanted: the connection's return is a gap, and closing it reads on.
+        if (error instanceof NotConnected) break
+        failed(error)
+        await sleep(backoff(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)
+      }
+    }
+    this.#reading = false
+    progressed()
+  }
+
+  async #readBatch(): Promise<void> {
+    const { backend, found, progressed } = this.#options
+    const batch: { entry: Entry; changes: number }[] = []
+    for (const entry of this.#wanted) {
+      if (batch.length >= BATCH) break
+      // Claimed meanwhile, as most are that change: the release asks for it again.
+      if (entry.claimed && entry.stored) this.#wanted.delete(entry)
+      else batch.push({ entry, changes: entry.changes })
+    }
+    if (batch.length === 0) return
+    const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
+    batch.forEach(({ entry, changes }, index) => {
+      if (entry.changes === changes && this.#wanted.delete(entry)) found(entry, contents[index])
+    })
+    progressed()
+  }
+}

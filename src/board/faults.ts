@@ -1,0 +1,39 @@
+/** What fails in the background, and listeners that throw: logged, and told to whoever listens for errors. */
+import { Emitter } from '../core/events.ts'
+import type { Logger } from '../core/log.ts'
+import type { BoardEvents } from './events.ts'
+
+export class Faults {
+  readonly events: Emitter<BoardEvents>
+  readonly #log: Logger
+  /** What failed while nobody could listen yet; the first listener for errors is told. */
+  #unheard: Error[] | undefined = []
+
+  constructor(log: Logger) {
+    this.#log = log
+    this.events = new Emitter((error, event) => this.#listenerFailed(error, event))
+  }
+
+  /** @param options.opening nobody can listen to a board that is being opened */
+  failed(error: Error, options: { opening: boolean }): void {
+    this.#log.warn({ err: error }, 'jobboard: a fault in the background')
+    if (options.opening) this.#unheard?.push(error)
+    this.events.emit('error', { error })
+  }
+
+  /** Somebody listens for errors from now on. */
+  listened(): void {
+    queueMicrotask(() => {
+      const unheard = this.#unheard ?? []
+      this.#unheard = undefined
+      for (const error of unheard) this.events.emit('error', { error })
+    })
+  }
+
+  #listenerFailed(thrown: unknown, event: keyof BoardEvents): void {
+    const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+    this.#log.error({ err: error, event }, 'jobboard: a listener threw')
+    // A listener for errors that throws must not be called about it for ever.
+    if (event !== 'error') this.events.emit('error', { error })
+  }
+}

@@ -1,0 +1,38 @@
+/** The jobs on a board as people ask for them: filtered, in claim order, claimed ones too. */
+import type { Stored } from './backend.ts'
+import { compareClaimOrder, type Ordered } from './claim-order.ts'
+import type { Entry } from './entry.ts'
+import type { Size } from './posting.ts'
+import type { Priority } from './priority.ts'
+
+export interface JobsOptions {
+  readonly onlyUnclaimed?: boolean
+  /** Everything committed before the call is seen; one round trip. */
+  readonly ensureFresh?: boolean
+  readonly name?: string
+  readonly priority?: Priority
+  readonly size?: Size
+}
+
+interface Placed extends Ordered {
+  readonly entry: Entry
+}
+
+export function listed(entries: Iterable<Entry>, options: JobsOptions): Entry[] {
+  return [...entries]
+    .flatMap((entry) => (entry.stored && accepted(entry, entry.stored, options) ? [placed(entry, entry.stored)] : []))
+    .sort(compareClaimOrder)
+    .map(({ entry }) => entry)
+}
+
+function accepted(entry: Entry, { posting }: Stored, options: JobsOptions): boolean {
+  const { onlyUnclaimed = false, name, priority, size } = options
+  if (entry.content === 'unreadable' || entry.ended || (onlyUnclaimed && entry.claimed)) return false
+  if (name !== undefined && posting.name !== name) return false
+  if (priority !== undefined && posting.priority !== priority) return false
+  return size === undefined || posting.size === size
+}
+
+function placed(entry: Entry, { id, order, posting }: Stored): Placed {
+  return { id, order, priority: posting.priority, entry }
+}

@@ -1,0 +1,95 @@
+/** Posts jobs: makes the posting, and finds the one that is there already where a key is taken. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { InvalidPosting, MissingDependencies, NotConnected, UnsupportedCapability } from '../core/errors.ts'
+import { type AnyFlow, missingInputs } from '../flow/index.ts'
+import type { Backend, Posted, Result } from './backend.ts'
+import { newEntry } from './entry.ts'
+import { Job } from './job.ts'
+import type { LiveView } from './live-view.ts'
+import { makePosting, type Posting, type PostOptions } from './posting.ts'
+
+/** A job as `post` answers it. */
+export class PostedJob extends Job {
+  /** False where a job with the same key was on the board: this is that one, and nothing was posted. */
+  readonly created: boolean
+
+  /** @internal */
+  constructor(entry: ConstructorParameters<typeof Job>[0], options: { created: boolean }) {
+    super(entry)
+    this.created = options.created
+  }
+}
+
+export class Poster {
+  readonly #backend: Backend
+  readonly #view: LiveView
+  /** Resolves when the view shows everything that was on the board at the call. */
+  readonly #refresh: () => Promise<void>
+
+  constructor(options: { backend: Backend; view: LiveView; refresh: () => Promise<void> }) {
+    this.#backend = options.backend
+    this.#view = options.view
+    this.#refresh = options.refresh
+  }
+
+  /** One transaction; where the key is taken, two round trips more. */
+  async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
+    const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
+    this.#assertPossible(posting)
+    let posted = await this.#post(posting)
+    while (!posted.created) {
+      await this.#refresh()
+      const there = posted.uuid === undefined ? undefined : this.#view.byUuid(posted.uuid)
+      if (there?.stored) return new PostedJob(there, { created: false })
+      // The job of the key has left the board, and the key with it as a rule: then this one is posted at once.
+      posted = await this.#post(posting, posted.revision)
+      if (!posted.created) await nextTurn()
+    }
+    return new PostedJob(this.#entryOf(posting, posted), { created: true })
+  }
+
+  async #post(posting: Posting, takeOver?: number): Promise<Posted> {
+    const request = takeOver === undefined ? { posting } : { posting, takeOver }
+    const [result] = await this.#backend.post([request])
+    return granted(result)
+  }
+
+  #entryOf(posting: Posting, posted: Posted & { created: true }): ConstructorParameters<typeof Job>[0] {
+    const { id, trashed, revision, order } = posted
+    const at = { posting, revision, order, postedAt: new Date(), writtenAt: this.#backend.now() }
+    if (id !== undefined) return this.#view.learn({ id, ...at })
+    const gone = newEntry(undefined)
+    gone.stored = { id: '', ...at }
+    gone.ended = trashed ? 'TRASHED' : 'COMPLETE'
+    return gone
+  }
+
+  /** @throws UnsupportedCapability */
+  #assertPossible(posting: Posting): void {
+    const { capabilities, uri } = this.#backend
+    const wanted = { keys: posting.key, resources: posting.resources, delays: posting.delay }
+    for (const [capability, value] of Object.entries(wanted)) {
+      if (value === undefined || capabilities[capability as keyof typeof wanted]) continue
+      const what = `job ${posting.uuid} (${posting.name})`
+      throw new UnsupportedCapability(`${what}: ${uri} has no ${capability}; post it without`, { capability })
+    }
+  }
+}
+
+function requestOf(
+  flow: AnyFlow | string,
+  store: object,
+  options: PostOptions,
+): { name: string; details: Posting['details'] } {
+  const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
+  if (asked.flow === '') throw new InvalidPosting('the name of the flow is empty')
+  const missing = typeof flow === 'string' ? [] : missingInputs(flow, store)
+  if (missing.length > 0)
+    throw new MissingDependencies(`flow ${asked.flow} requires ${missing.join(', ')}: add it to the store`)
+  return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
+}
+
+function granted<T>(result: Result<T> | undefined): T {
+  if (result && 'value' in result) return result.value
+  throw result?.error ?? new NotConnected('the backend gave no answer')
+}

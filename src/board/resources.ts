@@ -1,0 +1,49 @@
+/** What a job must own beside itself while it runs: Pulp's model of exclusive and shared names. */
+import { InvalidPosting } from '../core/errors.ts'
+
+export interface Resources {
+  /** Owned by this job alone. */
+  readonly exclusive?: readonly string[]
+  /** Owned together with whoever shares it, and with nobody who wants it alone. */
+  readonly shared?: readonly string[]
+}
+
+/** Each name once, in the one way in which it is wanted. */
+export interface Wants {
+  readonly exclusive: readonly string[]
+  readonly shared: readonly string[]
+}
+
+const NOTHING: Wants = { exclusive: [], shared: [] }
+
+const NONE: readonly string[] = []
+
+/** Of a posting that was checked: each name is in one list, once. */
+export function resourcesOf({ resources }: { readonly resources?: Resources }): Wants {
+  if (!resources) return NOTHING
+  return { exclusive: resources.exclusive ?? NONE, shared: resources.shared ?? NONE }
+}
+
+/** A name in both lists is wanted exclusively. Undefined where nothing is wanted. @throws InvalidPosting for what is no `{ exclusive, shared }` of names */
+export function readResources(value: unknown): Resources | undefined {
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'object' || Array.isArray(value))
+    throw new InvalidPosting('resources has to be { exclusive, shared }')
+  const { exclusive, shared, ...others } = value as Record<string, unknown>
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) throw new InvalidPosting(`resources has no ${unknown}; it has exclusive and shared`)
+  const alone = new Set(names('exclusive', exclusive))
+  const together = names('shared', shared).filter((name, index, all) => !alone.has(name) && all.indexOf(name) === index)
+  if (alone.size + together.length === 0) return undefined
+  return {
+    ...(alone.size > 0 ? { exclusive: [...alone] } : {}),
+    ...(together.length > 0 ? { shared: together } : {}),
+  }
+}
+
+function names(field: string, value: unknown): readonly string[] {
+  if (value === undefined) return []
+  const fine = Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '')
+  if (!fine) throw new InvalidPosting(`resources.${field} has to be a list of names`)
+  return value as string[]
+}

@@ -1,0 +1,325 @@
+/**
+ * Changes the board: each of `Backend`'s steps as one transaction, with what its refusal means. What the transactions are
+ * made of is in `transactions.ts`, what becomes of them in `committer.ts`.
+ */
+import type { Encoding } from '../../core/codec.ts'
+import { ClaimLost, Duplicate, NotFound, Unclaimable } from '../../core/errors.ts'
+import { BadVersion, NodeExists, NoNode, NotEmpty, type ZooKeeper, type ZooKeeperError } from '../../zookeeper/index.ts'
+import type {
+  CancelRequest,
+  Choice,
+  Discard,
+  GateRequest,
+  Posted,
+  PostRequest,
+  Settlement,
+  TrashedEntry,
+  Verdict,
+} from '../backend.ts'
+import { encodePosting, type Posting } from '../posting.ts'
+import { resourcesOf } from '../resources.ts'
+import type { Done, Touch, Transaction } from './batch.ts'
+import type { Committer } from './committer.ts'
+import type { Gate } from './gate.ts'
+import type { Layout } from './layout.ts'
+import type { Overtaking } from './overtaking.ts'
+import { asking, type BoardReader } from './reading.ts'
+import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash } from './records.ts'
+import type { SequenceNumbers } from './sequence-numbers.ts'
+import type { Step } from './transactions.ts'
+import * as transactions from './transactions.ts'
+
+/** What a server takes in one frame, as servers ship. */
+const FRAME = 1_048_575
+/**
+ * The most bytes of a posting when it is posted: half a frame, less what else travels with it. Attempts and a failure
+ * join it later, so what can be posted can be claimed and trashed.
+ */
+export const LARGEST_POST = Math.floor(FRAME / 2) - 16 * 1_024
+
+export interface ChangerOptions {
+  readonly zookeeper: ZooKeeper
+  readonly layout: Layout
+  readonly encoding: Encoding
+  readonly committer: Committer
+  readonly reader: BoardReader
+  readonly gate: Gate
+  readonly overtaking: Overtaking
+  readonly numbers: SequenceNumbers
+}
+
+/** A claim as it was granted, in the session of the transaction. */
+export interface GrantedIn {
+  readonly session: bigint
+  readonly revision: number
+  readonly fence: bigint
+}
+
+export class BoardChanger {
+  readonly #options: ChangerOptions
+
+  constructor(options: ChangerOptions) {
+    this.#options = options
+  }
+
+  async post({ posting, takeOver }: PostRequest): Promise<Posted> {
+    const { layout, reader, committer, numbers } = this.#options
+    const what = `post of ${named(posting)}`
+    const bytes = this.#encoded(posting, { limit: LARGEST_POST })
+    while (true) {
+      const path = numbers.next()
+      const key = this.#key(posting, takeOver)
+      const posted = await committer
+        .commit<Posted | undefined>({
+          what,
+          steps: transactions.post(layout, { bytes, ...(path === undefined ? {} : { path }) }, key),
+          touches: touches({ key: posting.key }),
+          done: ({ zxid, results: [created] }) => {
+            const id = created && 'path' in created ? { id: layout.idOf(created.path) } : {}
+            return { created: true, ...id, revision: 0, order: zxid }
+          },
+          recovered: ({ zxid }) => this.#postedIn(zxid, posting.uuid),
+          // A key that is taken, and a number of our own that somebody else has too, are answers to look at.
+          refused: (error, step) => (isTaken(error, step) ? new Taken() : error),
+        })
+        .catch((error: unknown) => {
+          if (error instanceof Taken) return undefined
+          throw error
+        })
+      if (posted) return posted
+      if (posting.key === undefined) continue
+      const { key: name } = posting
+      const holder = await asking(what, () => reader.key(name))
+      // Where the revision is the one to be taken over, it is the number that was taken.
+      if (holder && holder.revision !== takeOver) {
+        return {
+          created: false,
+          ...(holder.uuid === undefined ? {} : { uuid: holder.uuid }),
+          revision: holder.revision,
+        }
+      }
+    }
+  }
+
+  async claim({ id, who, revision, posting }: Choice): Promise<GrantedIn> {
+    const { layout, committer, gate, encoding, overtaking } = this.#options
+    const what = `claim of ${named(posting)}`
+    const bytes = this.#encoded(posting)
+    const lock = encodeLock(who, encoding)
+    const version = gate.version ?? (await asking(what, () => gate.read())).version
+    const granted = (done: Done) => ({ session: done.session, revision: revision + 1, fence: done.zxid })
+    using tracked = overtaking.track(id)
+    return await committer.commit<GrantedIn>({
+      what,
+      steps: transactions.claim(layout, id, { revision, bytes, lock, posting }),
+      touches: [...touches({ id }), ...grants(posting)],
+      guard: transactions.gateCheck(layout, version),
+      overtaken: () =>
+        tracked.overtaken ? new Unclaimable(`${what}: it was claimed or changed by another`) : undefined,
+      mend: (step, error) => this.#missingResource(step, error),
+      done: granted,
+      recovered: granted,
+      refused: (error, step) => notClaimed(what, error, step),
+    })
+  }
+
+  settle(settlement: Settlement, session: bigint): Promise<void> {
+    const { kind, posting, id } = settlement
+    const what = `${kind} of ${named(posting)}`
+    return this.#options.committer.commit({
+      ...effect(what, this.#settleSteps(settlement)),
+      touches: touches({ id, key: posting.key }),
+      session,
+      refused: (error, step) => notSettled(what, error, step),
+    })
+  }
+
+  discard(discarded: Discard): Promise<void> {
+    const { id, posting } = discarded
+    const what = `removal of ${named(posting)}`
+    const { layout, committer } = this.#options
+    return committer.commit({
+      ...effect(what, transactions.discard(layout, id, { ...discarded, entry: this.#trashEntry(discarded) })),
+      touches: touches({ id, key: posting.key }),
+      refused: (error, step) => inTrashAlready(what, id, error, step) ?? notClaimed(what, error, step),
+    })
+  }
+
+  async cancel({ id, who, reason }: CancelRequest): Promise<void> {
+    const { layout, committer, encoding } = this.#options
+    const what = `cancel of ${id}`
+    const asked = (error: ZooKeeperError, step: Step | 'guard' | undefined) =>
+      error instanceof NodeExists && step !== 'guard' && step?.about === 'cancel'
+    await committer
+      .commit({
+        ...effect(what, transactions.cancel(layout, id, encodeCancellation({ who, reason }, encoding))),
+        touches: touches({ id }),
+        refused: (error, step) => {
+          if (asked(error, step)) return new Taken()
+          return error instanceof NoNode ? new NotFound(`${what}: it has left the board`, { cause: error }) : error
+        },
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof Taken)) throw error
+      })
+  }
+
+  async setGate({ paused }: GateRequest): Promise<void> {
+    const { layout, committer, gate } = this.#options
+    const what = paused ? 'pause of the board' : 'resumption of the board'
+    await committer.commit({
+      ...effect(what, transactions.gate(layout, encodeGate({ paused }))),
+      touches: [{ name: 'gate', mode: 'alone' }],
+      refused: (error) => error,
+    })
+    await asking(what, () => gate.read())
+  }
+
+  async restore({ id, revision }: TrashedEntry, posting: Posting): Promise<void> {
+    const { layout, committer, numbers } = this.#options
+    const what = `restoration of ${named(posting)}`
+    const bytes = this.#encoded(posting)
+    const path = numbers.next()
+    const created = { bytes, ...(path === undefined ? {} : { path }) }
+    await committer.commit({
+      ...effect(what, transactions.restore(layout, { id, revision }, created, this.#key(posting))),
+      touches: touches({ id, key: posting.key }),
+      refused: (error, step) => {
+        if (isTaken(error, step)) return new Duplicate(`${what}: a job with its key is on the board`, { cause: error })
+        return notInTrash(what, error)
+      },
+    })
+  }
+
+  purge({ id, revision, posting }: TrashedEntry): Promise<void> {
+    const what = `purge of ${named(posting)}`
+    const { layout, committer } = this.#options
+    return committer.commit({
+      ...effect(what, transactions.purge(layout, { id, revision })),
+      touches: touches({ id }),
+      refused: (error) => notInTrash(what, error),
+    })
+  }
+
+  /** Where the answer to a post was lost: the job may have been claimed, done or trashed by others since. */
+  async #postedIn(zxid: bigint, uuid: string): Promise<Posted> {
+    const { reader } = this.#options
+    const posted = { created: true, revision: 0, order: zxid } as const
+    return asking('looking for a job just posted', async () => {
+      const id = await reader.postedIn(zxid, uuid)
+      if (id !== undefined) return { ...posted, id }
+      const trash = await reader.trashed()
+      return { ...posted, trashed: trash.some((entry) => !(entry instanceof Error) && entry.posting.uuid === uuid) }
+    })
+  }
+
+  /** Resources are made when they are first wanted: their folder is then missing. */
+  #missingResource(step: Step, error: ZooKeeperError): (() => Promise<unknown>) | undefined {
+    const { zookeeper, layout } = this.#options
+    const { resource } = step
+    if (resource === undefined || !(error instanceof NoNode)) return undefined
+    return async () => {
+      await zookeeper.create(layout.resource(resource), null).catch((failed: unknown) => {
+        if (!(failed instanceof NodeExists)) throw failed
+      })
+    }
+  }
+
+  #key(
+    posting: Posting,
+    takenOverAt?: number,
+  ): { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number } | undefined {
+    if (posting.key === undefined) return undefined
+    const bytes = encodeKey(posting.uuid, this.#options.encoding)
+    return { name: posting.key, bytes, ...(takenOverAt === undefined ? {} : { takenOverAt }) }
+  }
+
+  #settleSteps(settlement: Settlement): readonly Step[] {
+    const { layout } = this.#options
+    const { id, revision, posting } = settlement
+    switch (settlement.kind) {
+      case 'consume':
+        return transactions.consume(layout, id, settlement)
+      case 'abandon':
+        return transactions.abandon(layout, id, { revision, posting, bytes: this.#encoded(posting) })
+      case 'trash':
+        return transactions.trash(layout, id, { ...settlement, entry: this.#trashEntry(settlement) })
+    }
+  }
+
+  #encoded(posting: Posting, options: { limit: number } = { limit: FRAME }): Uint8Array {
+    return encodePosting(posting, { encoding: this.#options.encoding, ...options })
+  }
+
+  #trashEntry(entry: Verdict & { posting: Posting; who: string }): Uint8Array {
+    return encodeTrash({ ...entry, at: new Date() }, { encoding: this.#options.encoding, limit: FRAME })
+  }
+}
+
+/** Internal: the answer is to be looked at, it is no error yet. */
+class Taken extends Error {}
+
+/** A transaction of which nothing but its effect is wanted. */
+function effect(
+  what: string,
+  steps: readonly Step[],
+): Pick<Transaction<void>, 'what' | 'steps' | 'done' | 'recovered'> {
+  return { what, steps, done: () => undefined, recovered: () => undefined }
+}
+
+function named(posting: Posting): string {
+  return `job ${posting.uuid} (${posting.name})`
+}
+
+function touches({ id, key }: { id?: string; key?: string | undefined }): Touch[] {
+  return [
+    ...(id === undefined ? [] : [{ name: id, mode: 'alone' } as const]),
+    ...(key === undefined ? [] : [{ name: `key ${key}`, mode: 'alone' } as const]),
+  ]
+}
+
+function grants(posting: Posting): Touch[] {
+  const { exclusive, shared } = resourcesOf(posting)
+  const touch = (mode: Touch['mode']) => (name: string) => ({ name: `resource ${name}`, mode })
+  return [...exclusive.map(touch('alone')), ...shared.map(touch('together'))]
+}
+
+function isTaken(error: ZooKeeperError, step: Step | 'guard' | undefined): boolean {
+  if (step === undefined || step === 'guard') return false
+  if (step.about === 'posting') return error instanceof NodeExists
+  return step.about === 'key' && [NodeExists, BadVersion, NoNode].some((type) => error instanceof type)
+}
+
+function notClaimed(what: string, cause: ZooKeeperError, step: Step | 'guard' | undefined): Error {
+  if (step === 'guard') return new Unclaimable(`${what}: the board was paused or resumed just now`, { cause })
+  if (step?.about === 'posting' && cause instanceof NoNode) {
+    return new NotFound(`${what}: it has left the board`, { cause })
+  }
+  if (step?.about === 'resource' && (cause instanceof NotEmpty || cause instanceof NodeExists)) {
+    return new Unclaimable(`${what}: another job holds resource ${step.resource}`, { cause })
+  }
+  const raced = cause instanceof BadVersion || cause instanceof NodeExists
+  return raced ? new Unclaimable(`${what}: it was claimed or changed by another`, { cause }) : cause
+}
+
+/** Only the posting and the lock prove that a claim is gone; a server that says no for another reason leaves it as it is. */
+function notSettled(what: string, cause: ZooKeeperError, step: Step | 'guard' | undefined): Error {
+  const about = step === 'guard' ? undefined : step?.about
+  const gone = (about === 'posting' || about === 'lock') && (cause instanceof BadVersion || cause instanceof NoNode)
+  return gone ? new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause }) : cause
+}
+
+function inTrashAlready(
+  what: string,
+  id: string,
+  cause: ZooKeeperError,
+  step: Step | 'guard' | undefined,
+): Duplicate | undefined {
+  const there = step !== 'guard' && step?.about === 'trash' && cause instanceof NodeExists
+  return there ? new Duplicate(`${what}: the trash holds ${id} already; remove one of the two`, { cause }) : undefined
+}
+
+function notInTrash(what: string, cause: ZooKeeperError): Error {
+  const gone = cause instanceof NoNode || cause instanceof BadVersion
+  return gone ? new NotFound(`${what}: it is not in the trash any more`, { cause }) : cause
+}

@@ -1,0 +1,40 @@
+/**
+ * Numbers for postings, near the end of ZooKeeper's own.
+ *
+ * ZooKeeper numbers sequential znodes by their folder's count of children made, a signed 32-bit number which locks use up
+ * too; at its end every sequential create is refused, for good. From 80 % on posters make numbers of 20 digits themselves:
+ * longer than any of ZooKeeper's ten, so they are later in digits too; in time's order, as far as clocks agree. What comes
+ * first is decided by the transaction that posted, not by digits.
+ */
+import { randomInt } from 'node:crypto'
+
+const LARGEST = 2 ** 31 - 1
+const NEARLY = 0.8
+
+export class SequenceNumbers {
+  readonly #folder: string
+  readonly #count: () => number | undefined
+  readonly #from: number
+  #made = 0
+
+  /**
+   * @param options.newPosting the path, without digits
+   * @param options.count how many children were made and taken away so far, if that is known
+   * @param options.from from which count on numbers are made here
+   */
+  constructor(options: { newPosting: string; count: () => number | undefined; from?: number }) {
+    this.#folder = options.newPosting
+    this.#count = options.count
+    this.#from = options.from ?? LARGEST * NEARLY
+  }
+
+  /** The path of the next posting; undefined where ZooKeeper still numbers. */
+  next(): string | undefined {
+    const count = this.#count()
+    // At its end the count wraps around.
+    if (count === undefined || (count >= 0 && count < this.#from)) return undefined
+    this.#made = (this.#made + 1) % 1_000
+    const order = String(this.#made).padStart(3, '0')
+    return `${this.#folder}${String(Date.now()).padStart(14, '0')}${order}${String(randomInt(1_000)).padStart(3, '0')}`
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Takes away what nobody needs any more: resources that nobody has held for a while, and keys and cancel requests of jobs
+ * that are gone, which only a job removed by hand leaves behind. Any board may do it, several at once too: what somebody
+ * makes use of meanwhile is refused to be deleted.
+ */
+import type { Encoding } from '../../core/codec.ts'
+import { BadVersion, NoNode, NotEmpty, type ZooKeeper } from '../../zookeeper/index.ts'
+import type { Layout } from './layout.ts'
+import { unlessGone } from './reading.ts'
+import { decodeKey } from './records.ts'
+
+/** So many of a kind at a time: it is not urgent. */
+const MOST = 1_000
+/** Milliseconds that a resource rests before its folder goes: making it again costs a round trip. */
+const REST = 60_000
+
+export interface SweepOptions {
+  readonly zookeeper: ZooKeeper
+  readonly layout: Layout
+  readonly encoding: Encoding
+  /** The servers' clock. */
+  readonly now: number
+  /** Whether a job with this uuid may be on the board. */
+  readonly holds: (uuid: string) => boolean
+}
+
+/** Two round trips, and two for each that may go. */
+export async function sweep(options: SweepOptions): Promise<void> {
+  await Promise.all([sweepResources(options), sweepKeys(options), sweepCancellations(options)])
+}
+
+async function sweepResources({ zookeeper, layout, now }: SweepOptions): Promise<void> {
+  await eachIn(zookeeper, layout.permitsFolder, async (path) => {
+    const stat = await zookeeper.exists(path)
+    if (stat?.numChildren === 0 && now - stat.ctime > REST) await unlessUsed(zookeeper.delete(path))
+  })
+}
+
+async function sweepKeys({ zookeeper, layout, encoding, holds }: SweepOptions): Promise<void> {
+  await eachIn(zookeeper, layout.keysFolder, async (path) => {
+    const key = await unlessGone(zookeeper.getData(path))
+    const uuid = key && decodeKey(key.data, encoding)
+    // A key is made with its posting, so by the time it is read the view has heard of the job.
+    if (key && uuid !== undefined && !holds(uuid)) {
+      await unlessUsed(zookeeper.delete(path, { version: key.stat.version }))
+    }
+  })
+}
+
+async function sweepCancellations({ zookeeper, layout }: SweepOptions): Promise<void> {
+  await eachIn(zookeeper, layout.cancelFolder, async (path, id) => {
+    if (!(await zookeeper.exists(layout.posting(id)))) await unlessUsed(zookeeper.delete(path))
+  })
+}
+
+async function eachIn(
+  zookeeper: ZooKeeper,
+  folder: string,
+  look: (path: string, name: string) => Promise<void>,
+): Promise<void> {
+  const listed = await unlessGone(zookeeper.getChildren(folder))
+  await Promise.all((listed?.names ?? []).slice(0, MOST).map((name) => look(`${folder}/${name}`, name)))
+}
+
+async function unlessUsed(deleting: Promise<unknown>): Promise<void> {
+  await deleting.catch((error: unknown) => {
+    if (![NotEmpty, NoNode, BadVersion].some((type) => error instanceof type)) throw error
+  })
+}
