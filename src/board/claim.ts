@@ -69,8 +69,11 @@ export class Claim implements AsyncDisposable {
   /** For systems outside: grows over the whole board with every claim. */
   readonly fence: bigint
   readonly #granting: Granting
-  readonly #lost = new AbortController()
-  readonly #cancelled = new AbortController()
+  /** Made when they are first asked for: most claims are settled without. */
+  #lost: AbortController | undefined
+  #cancelled: AbortController | undefined
+  #lostBecause: ClaimLost | undefined
+  #cancelledBecause: Cancelled | undefined
   #phase: 'held' | 'settling' | 'settled' | 'lost' = 'held'
 
   /** @internal Boards grant claims. */
@@ -84,11 +87,13 @@ export class Claim implements AsyncDisposable {
 
   /** Fires, with a ClaimLost as reason, when the job may go to somebody else. */
   get lost(): AbortSignal {
+    this.#lost ??= fired(this.#lostBecause)
     return this.#lost.signal
   }
 
   /** Fires, with a Cancelled as reason, when the job is asked back. */
   get cancelled(): AbortSignal {
+    this.#cancelled ??= fired(this.#cancelledBecause)
     return this.#cancelled.signal
   }
 
@@ -100,7 +105,7 @@ export class Claim implements AsyncDisposable {
    */
   assertHeld(): void {
     this.checkLease()
-    this.lost.throwIfAborted()
+    if (this.#lostBecause) throw this.#lostBecause
   }
 
   /** @internal Fires `lost` unless the session is certain to be alive. */
@@ -177,12 +182,14 @@ export class Claim implements AsyncDisposable {
   lose(reason: ClaimLost): void {
     if (this.#phase === 'settled' || this.#phase === 'lost') return
     if (this.#phase === 'held') this.#phase = 'lost'
-    this.#lost.abort(reason)
+    this.#lostBecause ??= reason
+    this.#lost?.abort(reason)
   }
 
   /** @internal */
   cancel(reason: Cancelled): void {
-    this.#cancelled.abort(reason)
+    this.#cancelledBecause ??= reason
+    this.#cancelled?.abort(reason)
   }
 
   /** @internal Whether a release seen on the board is this claim's own doing. */
@@ -203,8 +210,8 @@ export class Claim implements AsyncDisposable {
   }
 
   async #failed(failure: Failure): Promise<'abandoned' | 'trashed'> {
-    if (!this.cancelled.aborted) return this.fail(failure)
-    await this.trash({ reason: describeError(this.cancelled.reason), failure })
+    if (!this.#cancelledBecause) return this.fail(failure)
+    await this.trash({ reason: describeError(this.#cancelledBecause), failure })
     return 'trashed'
   }
 
@@ -212,7 +219,7 @@ export class Claim implements AsyncDisposable {
     how: DistributiveOmit<Settlement, 'id' | 'who' | 'session' | 'revision' | 'cancelRequested'>,
   ): Promise<void> {
     this.checkLease()
-    if (this.#phase === 'lost') throw this.#lost.signal.reason
+    if (this.#phase === 'lost') throw this.#lostBecause
     if (this.#phase !== 'held') throw new NotFound(`${this.job} was settled before`)
     this.#phase = 'settling'
     const { id, who, session, revision } = this.#granting
@@ -220,7 +227,7 @@ export class Claim implements AsyncDisposable {
       await this.#granting.settle(this, { id, who, session, revision, ...how })
       this.#phase = 'settled'
     } catch (error) {
-      this.#phase = this.#lost.signal.aborted ? 'lost' : 'held'
+      this.#phase = this.#lostBecause ? 'lost' : 'held'
       if (error instanceof ClaimLost) this.lose(error)
       throw error
     }
@@ -232,3 +239,9 @@ export class Claim implements AsyncDisposable {
 }
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never
+
+function fired(reason: Error | undefined): AbortController {
+  const controller = new AbortController()
+  if (reason) controller.abort(reason)
+  return controller
+}

@@ -11,7 +11,6 @@ import {
   OutcomeUnknown,
   Unclaimable,
 } from '../core/errors.ts'
-import { sleep } from '../core/time.ts'
 import { beginAttempt, isSuspect, limitReached } from './attempts.ts'
 import type { Backend, Choice, Granted, Result, SessionEvent, SessionHold, Settlement, Stored } from './backend.ts'
 import { Claim } from './claim.ts'
@@ -33,6 +32,8 @@ export class HeldClaims {
   readonly #who: string
   readonly #failed: (error: Error) => void
   readonly #claims = new Map<Entry, Claim>()
+  /** Which of them may be poison. */
+  readonly #suspects = new Set<Entry>()
   /** Chosen, and the answer is not there yet. */
   readonly #trying = new Set<Place>()
   readonly #crowd = new Crowd()
@@ -56,7 +57,7 @@ export class HeldClaims {
   choose(wanted: { max: number; accept: (posting: Posting) => boolean }): Place[] {
     if (!this.#open) return []
     this.#view.queue.advance(this.#backend.now())
-    return this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld(), spread: this.#crowd.spread })
+    return this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld(), spread: this.#spread(wanted.max) })
   }
 
   /** Whether there is anything to claim. */
@@ -145,53 +146,90 @@ export class HeldClaims {
     return this.#session?.state === 'connected' && this.#view.current && this.#paused === false
   }
 
+  /** What is being tried already takes as much of the head as what is wanted now. */
+  #spread(max: number): number {
+    const { spread } = this.#crowd
+    return spread === 1 ? 1 : (spread * (max + this.#trying.size)) / max
+  }
+
   #suspectHeld(): boolean {
     for (const { stored } of this.#trying) if (isSuspect(stored.posting)) return true
-    for (const { stored } of this.#claims.keys()) {
-      // The newest attempt is the one under way: what makes a suspect is how those before it ended.
-      if (stored && isSuspect({ ...stored.posting, attempts: stored.posting.attempts.slice(0, -1) })) return true
-    }
-    return false
+    return this.#suspects.size > 0
   }
 
   async #claimAll(places: readonly Place[]): Promise<Result<Claim>[]> {
     for (const place of places) this.#trying.add(place)
     this.#hold ??= this.#backend.holdSession()
+    const resting = new Set<Place>()
     try {
-      const results = await Promise.all(places.map((place) => this.#claimOne(place).catch(failed)))
+      const results = await this.#tryAll(places, resting)
       const lost = results.filter((result) => 'error' in result && result.error instanceof Unclaimable).length
       this.#crowd.tried({ won: results.filter((result) => 'value' in result).length, lost })
       return results
     } finally {
       for (const place of places) this.#trying.delete(place)
-      this.#view.queue.release(places)
+      this.#release(places.filter((place) => !resting.has(place)))
       this.#releaseHold()
-      // Whoever found nothing because these were being tried looks again.
-      this.#view.changed.notify()
     }
   }
 
-  async #claimOne(place: Place): Promise<Result<Claim>> {
-    const limit = limitReached(place.stored.posting)
-    const result = await (limit === undefined ? this.#tryClaim(place) : this.#discard(place, limit))
-    if ('value' in result || isNews(result.error)) return result
-    if (result.error instanceof JobboardError && result.error.retryable) await sleep(PAUSE)
-    else this.#hide(place.entry, result.error)
-    return result
+  /** They may be chosen again. */
+  #release(places: readonly Place[]): void {
+    this.#view.queue.release(places)
+    // Whoever found nothing because these were being tried looks again.
+    this.#view.changed.notify()
   }
 
-  async #tryClaim({ entry, stored }: Place): Promise<Result<Claim>> {
-    const posting = beginAttempt(stored.posting, { who: this.#who, at: new Date() })
-    const choice: Choice = { id: stored.id, who: this.#who, revision: stored.revision, posting }
-    const [result] = await this.#backend.claim([choice])
-    if (!result) return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
-    if ('error' in result) return result
-    const claim = this.#granted(entry, stored.id, posting, result.value)
+  /** Those that are over a limit go to the trash instead. What becomes of one takes no other along. */
+  async #tryAll(places: readonly Place[], resting: Set<Place>): Promise<Result<Claim>[]> {
+    const within = places.filter(({ stored }) => limitReached(stored.posting) === undefined)
+    const over = places.filter(({ stored }) => limitReached(stored.posting) !== undefined)
+    const [claimed, discarded] = await Promise.all([
+      this.#claimEach(within),
+      Promise.all(over.map((place) => this.#discard(place).catch(failed))),
+    ])
+    const results = [...claimed, ...discarded]
+    for (const [index, place] of [...within, ...over].entries()) {
+      const result = results[index]
+      if (result && 'error' in result && !isNews(result.error)) this.#refused(place, result.error, resting)
+    }
+    return results
+  }
+
+  /** One transaction each, asked for together. */
+  async #claimEach(places: readonly Place[]): Promise<Result<Claim>[]> {
+    if (places.length === 0) return []
+    const at = new Date()
+    const choices = places.map(({ stored: { id, revision, posting } }): Choice => {
+      return { id, revision, who: this.#who, posting: beginAttempt(posting, { who: this.#who, at }) }
+    })
+    const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => failed(error)))
+    const claimed = places.map(({ entry }, index): Result<Claim> => {
+      const [answer, choice] = [answers[index], choices[index]]
+      if (!answer || !choice) return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
+      return 'error' in answer ? answer : { value: this.#granted(entry, choice, answer.value) }
+    })
     // Almost always known already. Before it is, nothing may be done that only an owner may do.
     await this.#hold?.proven().catch(() => undefined)
-    if (entry.cancelRequested) await this.#cancel(stored.id, claim)
-    claim.checkLease()
-    return { value: claim }
+    await Promise.all(places.map(({ entry }, index) => this.#handOut(entry, claimed[index])))
+    return claimed
+  }
+
+  /** One that was lost, or asked back, before anybody had it in hand, is handed out all the same: its signals say so. */
+  async #handOut(entry: Entry, result: Result<Claim> | undefined): Promise<void> {
+    if (!result || 'error' in result) return
+    if (entry.cancelRequested && entry.id !== undefined) await this.#cancel(entry.id, result.value)
+    result.value.checkLease()
+  }
+
+  /** For another reason than that somebody was faster: choosing it again at once would never end. */
+  #refused(place: Place, error: Error, resting: Set<Place>): void {
+    if (!(error instanceof JobboardError && error.retryable)) {
+      this.#hide(place.entry, error)
+      return
+    }
+    resting.add(place)
+    setTimeout(() => this.#release([place]), PAUSE).unref()
   }
 
   /** Nobody here can claim it, and choosing it again at once would never end. */
@@ -201,7 +239,7 @@ export class HeldClaims {
     this.#failed(error)
   }
 
-  #granted(entry: Entry, id: string, posting: Posting, granted: Granted): Claim {
+  #granted(entry: Entry, { id, posting }: Choice, granted: Granted): Claim {
     const { session, revision, fence } = granted
     this.#view.rewrote(entry, { posting, revision })
     const claim = new Claim({
@@ -213,6 +251,8 @@ export class HeldClaims {
       alive: () => this.#backend.alive(session),
     })
     this.#claims.set(entry, claim)
+    // The newest attempt is the one under way: what makes a suspect is how those before it ended.
+    if (isSuspect({ ...posting, attempts: posting.attempts.slice(0, -1) })) this.#suspects.add(entry)
     // The end of the session may have been told between the answer and this line.
     const now = this.#session
     if (now?.session !== session || now.state === 'lost' || now.state === 'closed')
@@ -224,15 +264,15 @@ export class HeldClaims {
     const [result] = await this.#backend.settle([settlement])
     const error = result && 'error' in result ? result.error : undefined
     if (error && !(error instanceof ClaimLost)) throw error
-    if (this.#claims.get(entry) === claim) this.#claims.delete(entry)
-    this.#releaseHold()
+    if (this.#claims.get(entry) === claim) this.#forget(entry)
     // The change was told before the answer: a suspect that waited for this one to end is looked at again now.
     this.#view.changed.notify()
     if (error) throw error
   }
 
-  async #discard({ entry, stored }: Place, limit: string): Promise<Result<Claim>> {
+  async #discard({ entry, stored }: Place): Promise<Result<Claim>> {
     const { id, revision, posting } = stored
+    const limit = limitReached(posting) ?? 'over a limit'
     const { cancelRequested } = entry
     const result = await this.#backend.discard({
       ...{ id, revision, posting, cancelRequested },
@@ -277,9 +317,14 @@ export class HeldClaims {
     this.#holdTimer.unref()
   }
 
-  #lose(entry: Entry, claim: Claim, why: string): void {
+  #forget(entry: Entry): void {
     this.#claims.delete(entry)
+    this.#suspects.delete(entry)
     this.#releaseHold()
+  }
+
+  #lose(entry: Entry, claim: Claim, why: string): void {
+    this.#forget(entry)
     claim.lose(new ClaimLost(`${claim.job}: ${why}; stop and write nothing, another may own it`))
   }
 }

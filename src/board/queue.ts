@@ -64,7 +64,8 @@ export class ClaimQueue {
   /** To be called after anything about the entry has changed. Costs nothing where that makes no difference. */
   update(entry: Entry): void {
     if (entry.content === 'unread' && !entry.ended) this.#unread.add(entry)
-    else if (this.#unread.size > 0) this.#unread.delete(entry)
+    // Whatever has a place was read before.
+    else if (!entry.place && this.#unread.size > 0) this.#unread.delete(entry)
     const stance = this.#stanceOf(entry)
     if (entry.place && entry.place.stance === stance && entry.place.stored === entry.stored) this.#show(entry.place)
     else this.#move(entry, stance)

@@ -9,6 +9,31 @@ export function sharedController(): AbortController {
   return controller
 }
 
+/** Who hears of each signal's abort, through one listener of ours: Node takes eleven for a leak. */
+const listening = new WeakMap<AbortSignal, Set<() => void>>()
+
+/** Calls `told` when the signal aborts, until the function returned is called; never for one that has aborted before. */
+export function onAbort(signal: AbortSignal, told: () => void): () => void {
+  if (signal.aborted) return () => undefined
+  const listeners = listening.get(signal) ?? new Set()
+  // Of its own, so that the same function may listen twice.
+  const listener = () => told()
+  if (listeners.size === 0) {
+    listening.set(signal, listeners)
+    signal.addEventListener('abort', tellAll)
+  }
+  listeners.add(listener)
+  return () => {
+    if (listeners.delete(listener) && listeners.size === 0) signal.removeEventListener('abort', tellAll)
+  }
+}
+
+function tellAll(this: AbortSignal): void {
+  const listeners = listening.get(this) ?? []
+  listening.delete(this)
+  for (const listener of listeners) listener()
+}
+
 /** A signal that follows several others until it is disposed. `AbortSignal.any` would hold on to long-lived sources. */
 export interface FollowingSignal extends Disposable {
   readonly signal: AbortSignal
@@ -18,22 +43,20 @@ export interface FollowingSignal extends Disposable {
 /** Aborts with the reason of whichever source aborts first; dispose it when the work is over. */
 export function followSignals(sources: Iterable<AbortSignal | undefined>): FollowingSignal {
   const controller = new AbortController()
-  const followed: [AbortSignal, () => void][] = []
+  const unfollow: (() => void)[] = []
   for (const source of sources) {
     if (!source) continue
     if (source.aborted) {
       controller.abort(source.reason)
       break
     }
-    const follow = () => controller.abort(source.reason)
-    source.addEventListener('abort', follow, { once: true })
-    followed.push([source, follow])
+    unfollow.push(onAbort(source, () => controller.abort(source.reason)))
   }
   return {
     signal: controller.signal,
     abort: (reason) => controller.abort(reason),
     [Symbol.dispose]: () => {
-      for (const [source, follow] of followed) source.removeEventListener('abort', follow)
+      for (const leave of unfollow) leave()
     },
   }
 }
@@ -65,12 +88,11 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal 
     throw signal.reason
   }
   const { promise: aborted, reject } = deferred<never>()
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
+  const leave = onAbort(signal, () => reject(signal.reason))
   try {
     return await Promise.race([promise, aborted])
   } finally {
-    signal.removeEventListener('abort', abort)
+    leave()
   }
 }
 

@@ -1,57 +1,78 @@
-/** Life cycles of jobs (post, claim, consume), beside the same transactions sent by hand. ZooKeeper fsyncs. */
+/**
+ * Life cycles of jobs (post, claim, consume) on a ZooKeeper that fsyncs: one process posts, another claims and consumes.
+ * How many per second, in how many transactions, how quickly a job is picked up, and what 100,000 waiting jobs change.
+ */
 import { openBoard } from '../../src/board/index.ts'
-import { op, ZooKeeper } from '../../src/zookeeper/index.ts'
-import { startZooKeeper, type ZooKeeperServer } from '../support/zookeeper.ts'
-import { printRates, type Rate, rate } from './rates.ts'
+import type { ZooKeeperServer } from '../support/zookeeper.ts'
+import { PARKED, sideBySide } from './board-child.ts'
+import { startBenchServer, startWorker, transactions } from './board-processes.ts'
+import { printRates, type Rate } from './rates.ts'
 
-const COUNT = 2_000
+const JOBS = 20_000
+const ROUNDS = 3
+const PICK_UPS = 500
+const FEW = 1_000
+const MANY = 100_000
+const WIDTH = 1_024
 
 export default async function board(): Promise<void> {
-  await using server = await startZooKeeper({ config: { forceSync: 'yes' } })
-  const bare = await byHand(server)
-  const zookeeper = await lifeCycles(`zookeeper://${server.hosts}/bench`, { server })
-  const memory = await lifeCycles('memory:bench', {})
-  printRates(`${COUNT} life cycles (post, claim, consume), one transaction in flight`, [bare, zookeeper, memory])
+  await using server = await startBenchServer()
+  const empty = await lifeCycles(server, '/empty', { what: 'an empty board' })
+  await pickUps(server, '/idle')
+  await park(server, '/few', FEW)
+  const few = await lifeCycles(server, '/few', { what: `${FEW} jobs waiting` })
+  await park(server, '/many', MANY)
+  const many = await lifeCycles(server, '/many', { what: `${MANY} jobs waiting` })
+  printRates(`life cycles of ${JOBS} jobs; the median of ${ROUNDS} rounds`, [empty, few, many])
+  console.log(`  a job costs ${(few.perSecond / many.perSecond).toFixed(2)} times as much with ${MANY} (goal: 1.3)`)
+  await weigh(server)
 }
 
-/** What the server and the client can do with the same three transactions, one after the other. */
-async function byHand(server: ZooKeeperServer): Promise<Rate> {
-  await using client = new ZooKeeper({ hosts: server.hosts })
-  await client.connect()
-  await client.create('/by-hand')
-  const marker = await client.create('/by-hand/marker', null, { ephemeral: true })
-  const data = Buffer.alloc(200)
-  return await rate('three multis by hand', { count: COUNT, width: 1 }, async () => {
-    const mark = op.setData(marker.path, null)
-    const {
-      results: [posted],
-    } = await client.multi([op.create('/by-hand/job', data, { sequential: true }), mark])
-    const lock = op.create(`${posted.path}.lock`, data, { ephemeral: true })
-    await client.multi([op.setData(posted.path, data, { version: 0 }), lock, mark])
-    await client.multi([op.delete(posted.path, { version: 1 }), op.delete(`${posted.path}.lock`), mark])
-  })
+async function lifeCycles(server: ZooKeeperServer, path: string, { what }: { what: string }): Promise<Rate> {
+  const uri = `zookeeper://${server.hosts}${path}`
+  const rounds: { perSecond: number; each: number }[] = []
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await using producer = await startWorker('produce', uri, JOBS)
+    await using consumer = await startWorker('consume', uri, JOBS)
+    const before = await transactions(server)
+    const begin = performance.now()
+    await Promise.all([consumer.go(), producer.go()])
+    const perSecond = (JOBS * 1_000) / (performance.now() - begin)
+    rounds.push({ perSecond, each: ((await transactions(server)) - before) / JOBS })
+  }
+  rounds.sort((a, b) => a.perSecond - b.perSecond)
+  const { perSecond, each } = rounds[(ROUNDS - 1) / 2] ?? { perSecond: Number.NaN, each: Number.NaN }
+  return { what, perSecond, note: `${each.toFixed(3)} transactions per job (goal: 0.2)` }
 }
 
-async function lifeCycles(uri: string, options: { server?: ZooKeeperServer }): Promise<Rate> {
-  await using producer = await openBoard(uri, { who: 'producer' })
-  await using consumer = await openBoard(uri, { who: 'consumer' })
-  const before = await transactions(options.server)
-  const measured = await rate(
-    `board on ${uri.split(':')[0]}, producer and consumer in one process`,
-    { count: COUNT, width: 32 },
-    async () => {
-      await producer.post('flow', { n: 1 })
-      const [claim] = await consumer.claimNext()
-      await claim.consume()
-    },
+async function pickUps(server: ZooKeeperServer, path: string): Promise<void> {
+  const uri = `zookeeper://${server.hosts}${path}`
+  await using consumer = await startWorker('consumeOneByOne', uri, PICK_UPS)
+  await using producer = await startWorker('postOneByOne', uri, PICK_UPS)
+  const before = await transactions(server)
+  const [{ result }] = await Promise.all([consumer.go(), producer.go()])
+  const took = (result as number[]).sort((a, b) => a - b)
+  const at = (part: number) => (took[Math.floor(part * (took.length - 1))] ?? Number.NaN).toFixed(1)
+  const each = ((await transactions(server)) - before) / PICK_UPS
+  console.log(`\nfrom before the post until the claim, ${PICK_UPS} jobs one after the other`)
+  console.log(`  median ${at(0.5)} ms, p99 ${at(0.99)} ms; ${each.toFixed(2)} transactions per job (goal: 3)`)
+}
+
+async function park(server: ZooKeeperServer, path: string, count: number): Promise<void> {
+  await using board = await openBoard(`zookeeper://${server.hosts}${path}`)
+  const post = () => board.post('flow', { n: 1 }, { name: PARKED, priority: 'VERY_LOW' })
+  await sideBySide(count, WIDTH, post)
+}
+
+async function weigh(server: ZooKeeperServer): Promise<void> {
+  await using few = await startWorker('weigh', `zookeeper://${server.hosts}/few`)
+  await using many = await startWorker('weigh', `zookeeper://${server.hosts}/many`)
+  const heap = async (worker: typeof few) => {
+    const { before, result } = await worker.go()
+    return Number(result) - before
+  }
+  const each = ((await heap(many)) - (await heap(few))) / (MANY - FEW)
+  console.log(
+    `\nmemory of a waiting job in another process: ${each.toFixed(0)} bytes of heap (goal: 1 KB beside the payload)`,
   )
-  const spent = (await transactions(options.server)) - before
-  return { ...measured, ...(options.server ? { note: `${(spent / COUNT).toFixed(2)} transactions per job` } : {}) }
-}
-
-/** The server's own count. */
-async function transactions(server: ZooKeeperServer | undefined): Promise<number> {
-  if (!server) return 0
-  const zxid = /Zxid: 0x([0-9a-f]+)/.exec(await server.fourLetter('srvr'))?.[1] ?? '0'
-  return Number(BigInt(`0x${zxid}`) & 0xffffffffn)
 }

@@ -1,6 +1,7 @@
 /** `npm run bench -- NAME`: prints figures, each beside another of the same run. Speeds alone mean nothing elsewhere. */
 const BENCHES: Readonly<Record<string, () => Promise<{ default: () => Promise<void> }>>> = {
   board: () => import('./board.ts'),
+  contention: () => import('./contention.ts'),
   failover: () => import('./failover.ts'),
   logbook: () => import('./logbook.ts'),
   zookeeper: () => import('./zookeeper.ts'),

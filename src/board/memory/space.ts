@@ -98,6 +98,11 @@ export class MemorySpace {
     return this.#add({ uuid: '' }, bytes).id
   }
 
+  /** Whatever somebody takes away by hand: its key stays behind. */
+  removeRaw(id: string): void {
+    if (this.#rows.delete(id)) this.#tell({ kind: 'gone', id })
+  }
+
   claim(choice: { id: string; revision: number; posting: Posting; bytes: Uint8Array; held: Held }): {
     revision: number
     fence: bigint

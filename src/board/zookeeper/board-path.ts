@@ -1,42 +1,101 @@
-/** Makes the board where it is missing, and checks that what is there is one. */
-import { NodeExists, NoNode, op, type ZooKeeper } from '../../zookeeper/index.ts'
+/** Makes the board where it is missing, takes over what TaskFlow has made, and checks that what is there is a board. */
+import type { Encoding } from '../../core/codec.ts'
+import { IncompatibleVersion } from '../../core/errors.ts'
+import { BadVersion, NodeExists, NoNode, op, type Stat, type ZooKeeper } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
-import { type BoardRecord, decodeBoardRecord, encodeBoardRecord, encodeGate, NEW_BOARD } from './records.ts'
+import { unlessGone } from './reading.ts'
+import {
+  type BoardRecord,
+  decodeBoardRecord,
+  encodeBoardRecord,
+  encodeGate,
+  NEW_BOARD,
+  SHARED_BOARD,
+} from './records.ts'
+
+/** What is asked for: anything that is there will do without it, and msgpack is what a new board gets. */
+export interface WantedBoard {
+  readonly encoding?: Encoding
+}
 
 /**
  * The record of the board at this path. One round trip where the board is there; the first process makes it, with its
- * folders, in one multi.
+ * folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays one.
  *
- * @throws IncompatibleVersion when the path holds something else, or a newer release's board
+ * @throws IncompatibleVersion when the path holds something else, a newer release's board, or one of another encoding
  */
-export async function openBoardPath(zookeeper: ZooKeeper, layout: Layout): Promise<BoardRecord> {
+export async function openBoardPath(
+  zookeeper: ZooKeeper,
+  layout: Layout,
+  wanted: WantedBoard = {},
+): Promise<BoardRecord> {
   while (true) {
-    try {
-      const { data } = await zookeeper.getData(layout.path)
-      return decodeBoardRecord(data, layout.path)
-    } catch (error) {
-      if (!(error instanceof NoNode)) throw error
-    }
-    await makeBoard(zookeeper, layout)
+    const there = await unlessGone(zookeeper.getData(layout.path))
+    if (!there) await makeBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
+    else if (!there.data || there.data.length === 0) await shareBoard(zookeeper, layout, { ...wanted, stat: there.stat })
+    else return asWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
   }
 }
 
-async function makeBoard(zookeeper: ZooKeeper, layout: Layout): Promise<void> {
+function asWanted(record: BoardRecord, layout: Layout, wanted: WantedBoard): BoardRecord {
+  if (wanted.encoding === undefined || wanted.encoding === record.encoding) return record
+  const kind = record.shared ? 'shared with TaskFlow' : 'not shared with TaskFlow'
+  throw new IncompatibleVersion(
+    `board ${layout.path} is ${kind}: its encoding is ${record.encoding}, not ${wanted.encoding}; ` +
+      'leave the encoding out, or choose another path',
+  )
+}
+
+async function makeBoard(zookeeper: ZooKeeper, layout: Layout, record: BoardRecord): Promise<void> {
   const parent = layout.path.slice(0, layout.path.lastIndexOf('/'))
   // Also where nothing is above the board but a chroot: that may be missing too.
   await zookeeper.mkdirp(parent === '' ? '/' : parent)
   try {
     await zookeeper.multi([
-      op.create(layout.path, encodeBoardRecord(NEW_BOARD)),
-      op.create(layout.trashFolder, null),
-      op.create(layout.entitiesFolder, null),
-      op.create(layout.permitsFolder, null),
-      op.create(layout.keysFolder, null),
-      op.create(layout.cancelFolder, null),
+      op.create(layout.path, encodeBoardRecord(record)),
+      ...layout.folders.map((folder) => op.create(folder, null)),
       op.create(layout.gate, encodeGate({ paused: false })),
     ])
   } catch (error) {
     // Another process was faster; what it made is read next.
     if (!(error instanceof NodeExists)) throw error
   }
+}
+
+/**
+ * Folders first, the record last: who finds a record finds a whole board, whoever dies in between. TaskFlow passes over the
+ * folders, whose names do not begin as its jobs' do, and never looks at the data of the path.
+ */
+async function shareBoard(
+  zookeeper: ZooKeeper,
+  layout: Layout,
+  { stat, encoding }: WantedBoard & { readonly stat: Stat },
+): Promise<void> {
+  const { path } = layout
+  if (encoding === 'msgpack') {
+    throw new IncompatibleVersion(
+      `${path} is there without a board's record, so it is TaskFlow's, whose encoding is json; choose a path that is free`,
+    )
+  }
+  const { names } = await zookeeper.getChildren(path)
+  const stranger = names.find((name) => !layout.knows(name))
+  if (stranger !== undefined) {
+    throw new IncompatibleVersion(
+      `${path} is there and is no board, for it holds ${stranger}; choose a path that is free or a board`,
+    )
+  }
+  for (const folder of layout.folders) await unlessThere(zookeeper.create(folder, null))
+  await unlessThere(zookeeper.create(layout.gate, encodeGate({ paused: false })))
+  try {
+    await zookeeper.setData(path, encodeBoardRecord(SHARED_BOARD), { version: stat.version })
+  } catch (error) {
+    // Another process was faster, or the path is gone again: it is looked at anew.
+    if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
+  }
+}
+
+async function unlessThere(creating: Promise<unknown>): Promise<void> {
+  await creating.catch((error: unknown) => {
+    if (!(error instanceof NodeExists)) throw error
+  })
 }

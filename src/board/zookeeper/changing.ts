@@ -16,7 +16,7 @@ import type {
   TrashedEntry,
   Verdict,
 } from '../backend.ts'
-import { encodePosting, type Posting } from '../posting.ts'
+import type { Posting } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
 import type { Done, Touch, Transaction } from './batch.ts'
 import type { Committer } from './committer.ts'
@@ -26,6 +26,7 @@ import type { Overtaking } from './overtaking.ts'
 import { asking, type BoardReader } from './reading.ts'
 import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash } from './records.ts'
 import type { SequenceNumbers } from './sequence-numbers.ts'
+import { writePosting } from './shared-posting.ts'
 import type { Step } from './transactions.ts'
 import * as transactions from './transactions.ts'
 
@@ -111,7 +112,7 @@ export class BoardChanger {
     using tracked = overtaking.track(id)
     return await committer.commit<GrantedIn>({
       what,
-      steps: transactions.claim(layout, id, { revision, bytes, lock, posting }),
+      steps: transactions.claim(layout, id, { revision, bytes, lock, posting, shared: this.#shared }),
       touches: [...touches({ id }), ...grants(posting)],
       guard: transactions.gateCheck(layout, version),
       overtaken: () =>
@@ -236,19 +237,25 @@ export class BoardChanger {
 
   #settleSteps(settlement: Settlement): readonly Step[] {
     const { layout } = this.#options
-    const { id, revision, posting } = settlement
+    const { id, posting } = settlement
+    const at = { ...settlement, shared: this.#shared }
     switch (settlement.kind) {
       case 'consume':
-        return transactions.consume(layout, id, settlement)
+        return transactions.consume(layout, id, at)
       case 'abandon':
-        return transactions.abandon(layout, id, { revision, posting, bytes: this.#encoded(posting) })
+        return transactions.abandon(layout, id, { ...at, bytes: this.#encoded(posting) })
       case 'trash':
-        return transactions.trash(layout, id, { ...settlement, entry: this.#trashEntry(settlement) })
+        return transactions.trash(layout, id, { ...at, entry: this.#trashEntry(settlement) })
     }
   }
 
+  /** With TaskFlow, whose JSON is written only there. */
+  get #shared(): boolean {
+    return this.#options.encoding === 'json'
+  }
+
   #encoded(posting: Posting, options: { limit: number } = { limit: FRAME }): Uint8Array {
-    return encodePosting(posting, { encoding: this.#options.encoding, ...options })
+    return writePosting(posting, { encoding: this.#options.encoding, ...options })
   }
 
   #trashEntry(entry: Verdict & { posting: Posting; who: string }): Uint8Array {

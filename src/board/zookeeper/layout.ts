@@ -53,6 +53,16 @@ export class Layout {
     this.sessionsFolder = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions`
   }
 
+  /** What a board has beside its jobs, from the beginning. */
+  get folders(): readonly string[] {
+    return [this.trashFolder, this.entitiesFolder, this.permitsFolder, this.keysFolder, this.cancelFolder]
+  }
+
+  /** Whether a child of the board's path may be called so. */
+  knows(name: string): boolean {
+    return isJob(name) || lockedJob(name) !== undefined || [...this.folders, this.gate].includes(`${this.path}/${name}`)
+  }
+
   /** ZooKeeper appends the digits. */
   get newPosting(): string {
     return `${this.path}/job`

@@ -11,9 +11,9 @@ import {
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
 import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
-import { decodePosting } from '../posting.ts'
 import { isJob, type Layout, lockedJob } from './layout.ts'
 import { decodeCancellation, decodeKey, decodeLock, decodeTrash } from './records.ts'
+import { readPosting } from './shared-posting.ts'
 
 /** How many znodes are asked for in one request: an answer of that many large postings is still bearable. */
 const BATCH = 64
@@ -109,7 +109,7 @@ export class BoardReader {
     const { czxid, version, ctime, mtime } = stat
     const at = { revision: version, order: czxid, postedAt: new Date(ctime), writtenAt: mtime }
     try {
-      return { id, posting: decodePosting(data ?? new Uint8Array(), this.#encoding), ...at }
+      return { id, posting: readPosting(data ?? new Uint8Array(), this.#encoding), ...at }
     } catch (cause) {
       if (!(cause instanceof JobboardError)) throw cause
       const what = this.#layout.posting(id)

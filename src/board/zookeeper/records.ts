@@ -3,7 +3,8 @@ import { decode, type Encoding, encode } from '../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import type { Cancellation, Entity, TrashedEntry, Verdict } from '../backend.ts'
-import { decodePosting, encodePosting, type Posting } from '../posting.ts'
+import type { Posting } from '../posting.ts'
+import { fieldsIn, readPosting, textOf, writePosting } from './shared-posting.ts'
 
 const BOARD_FORMAT = 1
 const TRASH_FORMAT = 1
@@ -14,12 +15,15 @@ const LARGEST_FAILURE = 8 * 1024
 export interface BoardRecord {
   readonly format: number
   readonly encoding: Encoding
+  /** TaskFlow's services post and claim here too. So it is wherever the encoding is JSON, and nowhere else. */
+  readonly shared: boolean
 }
 
-export const NEW_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'msgpack' }
+export const NEW_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'msgpack', shared: false }
+export const SHARED_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'json', shared: true }
 
-export function encodeBoardRecord(record: BoardRecord): Uint8Array {
-  return encode(record, 'json')
+export function encodeBoardRecord({ shared, ...record }: BoardRecord): Uint8Array {
+  return encode(shared ? { ...record, shared } : record, 'json')
 }
 
 /** @throws IncompatibleVersion for a path that holds something else, or a board of a newer release */
@@ -27,15 +31,16 @@ export function decodeBoardRecord(bytes: Uint8Array | null, path: string): Board
   const record = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
   const { format, encoding } = record
   const newer = typeof format === 'number' && format > BOARD_FORMAT
-  if (typeof format !== 'number' || (encoding !== 'msgpack' && !newer)) {
+  const known = encoding === 'msgpack' || encoding === 'json'
+  if (typeof format !== 'number' || !(known || newer)) {
     throw new IncompatibleVersion(`${path} is there and is no board of jobboard; choose a path that is free or a board`)
   }
-  if (newer || encoding !== 'msgpack') {
+  if (newer || !known) {
     throw new IncompatibleVersion(
       `board ${path} is of format ${format}, this release knows ${BOARD_FORMAT}; upgrade it`,
     )
   }
-  return { format, encoding }
+  return { format, encoding, shared: encoding === 'json' }
 }
 
 /** JSON on every board, like the board's record. */
@@ -86,8 +91,11 @@ export function encodeTrash(
   options: { encoding: Encoding; limit: number },
 ): Uint8Array {
   const { posting, who, at, reason, failure } = entry
-  const record = { format: TRASH_FORMAT, posting: encodePosting(posting, options), who, at, reason }
-  return encode({ ...record, ...(failure ? { failure: cut(failure) } : {}) }, options.encoding)
+  const posted = writePosting(posting, options)
+  const rest = { format: TRASH_FORMAT, who, at, reason, ...(failure ? { failure: cut(failure) } : {}) }
+  if (options.encoding !== 'json') return encode({ ...rest, posting: posted }, options.encoding)
+  // Spliced in as text, so that it is kept to the letter.
+  return Buffer.from(`{"posting":${textOf(posted)},${textOf(encode(rest, 'json')).slice(1)}`)
 }
 
 /** @throws InvalidPosting when the entry is unreadable */
@@ -96,16 +104,19 @@ export function decodeTrash(
   bytes: Uint8Array | null,
   encoding: Encoding,
 ): TrashedEntry {
-  const { posting, who, at, reason, failure } = bytes ? fieldsOf(() => decode(bytes, encoding)) : {}
+  const { who, at, reason, failure, ...record } = bytes ? fieldsOf(() => decode(bytes, encoding)) : {}
+  const spliced = bytes && encoding === 'json' && record['posting'] ? fieldsIn(textOf(bytes)).get('posting') : undefined
+  const posting = spliced === undefined ? record['posting'] : Buffer.from(spliced)
+  const date = new Date(at instanceof Date || typeof at === 'string' ? at : Number.NaN)
   if (
     !(posting instanceof Uint8Array) ||
     typeof who !== 'string' ||
-    !(at instanceof Date) ||
+    Number.isNaN(date.getTime()) ||
     typeof reason !== 'string'
   ) {
     throw new InvalidPosting(`trash entry ${id} is unreadable`)
   }
-  const entry = { id, revision, posting: decodePosting(posting, encoding), who, at, reason }
+  const entry = { id, revision, posting: readPosting(posting, encoding), who, at: date, reason }
   return failure ? { ...entry, failure: failure as Failure } : entry
 }
 

@@ -20,7 +20,8 @@
  * Posting first, lock last: a watcher never sees a free lock beside an old posting. Making and deleting the lock in a
  * discard proves that there was none. The revision is what makes a former owner harmless: every claim and abandon raises
  * it, so a settle by anybody but the newest claim is refused. Revisions of resources and locks are never compared: such
- * znodes are made anew all the time.
+ * znodes are made anew all the time. Only on a board that is shared with TaskFlow a lock has its revision, because an owner
+ * there does not raise the posting's: see {@link SHARED_LOCK}.
  */
 import { type CheckOp, type Op, op } from '../../zookeeper/index.ts'
 import type { Posting } from '../posting.ts'
@@ -38,6 +39,12 @@ export interface Step {
   /** Of a step about a resource: which. */
   readonly resource?: string
 }
+
+/**
+ * The revision of a lock of ours on a shared board. TaskFlow's locks are of revision 0, and it deletes its own at that
+ * revision. So neither side can take away a lock that the other has made since: an owner that comes too late is refused.
+ */
+export const SHARED_LOCK = 1
 
 /** What a posting asks for, beside itself. */
 type Asking = Pick<Posting, 'resources' | 'key'>
@@ -76,12 +83,20 @@ export function gateCheck(layout: Layout, version: number): CheckOp {
 export function claim(
   layout: Layout,
   id: string,
-  at: { readonly revision: number; readonly bytes: Uint8Array; readonly lock: Uint8Array; readonly posting: Asking },
+  at: {
+    readonly revision: number
+    readonly bytes: Uint8Array
+    readonly lock: Uint8Array
+    readonly posting: Asking
+    readonly shared: boolean
+  },
 ): Step[] {
+  const lock = layout.lock(id)
   return [
     { about: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
     ...permits(layout, id, at.posting),
-    { about: 'lock', op: op.create(layout.lock(id), at.lock, { ephemeral: true }) },
+    { about: 'lock', op: op.create(lock, at.lock, { ephemeral: true }) },
+    ...(at.shared ? [{ about: 'lock', op: op.setData(lock, at.lock, { version: SHARED_LOCK - 1 }) } as const] : []),
   ]
 }
 
@@ -89,6 +104,7 @@ interface Settled {
   readonly revision: number
   readonly posting: Asking
   readonly cancelRequested: boolean
+  readonly shared: boolean
 }
 
 export function consume(layout: Layout, id: string, at: Settled): Step[] {
@@ -96,19 +112,19 @@ export function consume(layout: Layout, id: string, at: Settled): Step[] {
     { about: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
     ...released(layout, id, at.posting),
     ...forgotten(layout, id, at),
-    { about: 'lock', op: op.delete(layout.lock(id)) },
+    unlocked(layout, id, at),
   ]
 }
 
 export function abandon(
   layout: Layout,
   id: string,
-  at: { readonly revision: number; readonly posting: Asking; readonly bytes: Uint8Array },
+  at: Omit<Settled, 'cancelRequested'> & { readonly bytes: Uint8Array },
 ): Step[] {
   return [
     { about: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
     ...released(layout, id, at.posting),
-    { about: 'lock', op: op.delete(layout.lock(id)) },
+    unlocked(layout, id, at),
   ]
 }
 
@@ -116,7 +132,11 @@ export function trash(layout: Layout, id: string, at: Settled & { readonly entry
   return [{ about: 'trash', op: op.create(layout.trash(id), at.entry) }, ...consume(layout, id, at)]
 }
 
-export function discard(layout: Layout, id: string, at: Settled & { readonly entry: Uint8Array }): Step[] {
+export function discard(
+  layout: Layout,
+  id: string,
+  at: Omit<Settled, 'shared'> & { readonly entry: Uint8Array },
+): Step[] {
   return [
     { about: 'trash', op: op.create(layout.trash(id), at.entry) },
     { about: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
@@ -150,6 +170,10 @@ export function gate(layout: Layout, record: Uint8Array): Step[] {
   return [{ about: 'gate', op: op.setData(layout.gate, record) }]
 }
 
+function unlocked(layout: Layout, id: string, { shared }: { readonly shared: boolean }): Step {
+  return { about: 'lock', op: op.delete(layout.lock(id), shared ? { version: SHARED_LOCK } : {}) }
+}
+
 function permits(layout: Layout, id: string, posting: Asking): Step[] {
   const { exclusive, shared } = resourcesOf(posting)
   const steps = (resource: string, ops: readonly Op[]) =>
@@ -176,7 +200,7 @@ function released(layout: Layout, id: string, posting: Asking): Step[] {
   ]
 }
 
-function forgotten(layout: Layout, id: string, at: Settled): Step[] {
+function forgotten(layout: Layout, id: string, at: Pick<Settled, 'posting' | 'cancelRequested'>): Step[] {
   const { key } = at.posting
   return [
     ...(key === undefined ? [] : [gone(op.delete(layout.key(key)), 'key')]),

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
-import { ClaimLost, Duplicate, NotConnected } from '../../../src/core/errors.ts'
+import { ClaimLost, Duplicate, NotConnected, StorageFailure } from '../../../src/core/errors.ts'
 import { failureOf, historyOf, next } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import { type SlowBackend, slowBoard } from './slow-backend.ts'
@@ -101,7 +101,7 @@ describe('races', () => {
 
     test('what fails for one job takes the claim of its neighbour not along', async () => {
       for (const name of ['a', 'b']) await board.post('flow', {}, { name })
-      backend.stop('claim', 'before').release(new Error('a defect'))
+      backend.refuseFirst(new StorageFailure('the server has its own troubles', { retryable: true }))
       const claims = await board.claimNext({ max: 2 })
       expect(claims.map(({ job }) => job.name)).toEqual(['b'])
       await claims[0].consume()

@@ -25,6 +25,7 @@ export class SlowBackend implements Backend {
   readonly #stops = new Map<Method, Stop[]>()
   #sink: Sink | undefined
   #deaf = false
+  #refusal: Error | undefined
 
   constructor(name: string) {
     this.#memory = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
@@ -108,8 +109,18 @@ export class SlowBackend implements Backend {
     return this.#through('post', () => this.#memory.post(...args))
   }
 
-  claim(...args: Parameters<Backend['claim']>): ReturnType<Backend['claim']> {
-    return this.#through('claim', () => this.#memory.claim(...args))
+  /** The first of the next claims that are asked for together is answered with this, and not tried. */
+  refuseFirst(error: Error): void {
+    this.#refusal = error
+  }
+
+  claim(choices: Parameters<Backend['claim']>[0]): ReturnType<Backend['claim']> {
+    return this.#through('claim', async () => {
+      const error = this.#refusal
+      this.#refusal = undefined
+      if (!error) return this.#memory.claim(choices)
+      return [{ error }, ...(await this.#memory.claim(choices.slice(1)))]
+    })
   }
 
   settle(...args: Parameters<Backend['settle']>): ReturnType<Backend['settle']> {
