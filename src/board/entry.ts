@@ -3,6 +3,7 @@ import { type Deferred, deferred } from '../core/abort.ts'
 import type { JobState } from '../core/states.ts'
 import type { Stored } from './backend.ts'
 import type { Ordered } from './claim-order.ts'
+import type { Wants } from './resources.ts'
 
 /**
  * What is known of the posting: `unread` (not yet), `fresh`, `stale` (it changed since it was read), `unreadable` (this
@@ -17,6 +18,8 @@ export interface Entry {
   /** The posting as it was last read. */
   stored: Stored | undefined
   claimed: boolean
+  /** Somebody asked for it back: it is due at once, so that what it has done is reverted. */
+  cancelRequested: boolean
   /** Set while this process tries to claim it, so that it does not choose the job twice. */
   chosen: boolean
   /** Set once its trash entry was seen, which comes just before the posting goes. */
@@ -28,16 +31,34 @@ export interface Entry {
   /** Counts changes of the posting: content that was asked for before the newest change is not believed. */
   changes: number
   ended: 'COMPLETE' | 'TRASHED' | undefined
-  /** Where it stands in the queue, while it does. */
+  /** What it is to the queue, which alone sets this: absent while its posting is not known, and after its end. */
   place: Place | undefined
   /** Made when somebody waits for the end. */
   end: Deferred<'COMPLETE' | 'TRASHED'> | undefined
 }
 
+/**
+ * What an entry is to the queue, as long as its posting and its stance stay what they are. One for every job on the board:
+ * what is added here is paid a hundred thousand times.
+ */
 export interface Place extends Ordered {
   readonly entry: Entry
   readonly stored: Stored
+  readonly stance: Stance
+  readonly wants: Wants
+  /** In milliseconds on the server's clock; 0 is at once. */
+  readonly dueAt: number
+  /** How many reasons keep it from being claimed: lines in which it has to wait, postings before it that nobody has read. */
+  blocks: number
+  /** Whether it is among those that can be taken now. */
+  ready: boolean
 }
+
+/**
+ * `asleep`: its delay is not over, and nobody minds it. `waiting`: it stands in the lines of its resources. `holding`: it is
+ * claimed, here or elsewhere, and its resources with it.
+ */
+export type Stance = 'asleep' | 'waiting' | 'holding'
 
 export function newEntry(id: string | undefined): Entry {
   return {
@@ -45,6 +66,7 @@ export function newEntry(id: string | undefined): Entry {
     content: 'unread',
     stored: undefined,
     claimed: false,
+    cancelRequested: false,
     chosen: false,
     trashing: false,
     newerThanGap: false,

@@ -45,7 +45,7 @@ export class HeldClaims {
    */
   choose(wanted: { max: number; accept: (posting: Posting) => boolean }): Place[] {
     if (this.#session?.state !== 'connected' || !this.#view.current) return []
-    return this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld() })
+    return this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld(), spread: 1 })
   }
 
   /** Tries to claim what was chosen; empty where others were faster. */
@@ -58,9 +58,9 @@ export class HeldClaims {
   async claim(job: Job): Promise<Claim> {
     const entry = Job.entryOf(job)
     if (entry.ended || !entry.stored) throw new NotFound(`${job} has left the board`)
-    if (!entry.place || entry.chosen) throw await this.#unclaimable(job, entry)
-    entry.chosen = true
-    const [result] = await this.#claimAll([entry.place])
+    const place = this.#view.queue.pick(entry)
+    if (!place) throw await this.#unclaimable(job, entry)
+    const [result] = await this.#claimAll([place])
     if (result && 'value' in result) return result.value
     const limit = limitReached(entry.stored.posting)
     if (result?.error instanceof Unclaimable && limit === undefined) throw await this.#unclaimable(job, entry)

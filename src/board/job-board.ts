@@ -21,11 +21,11 @@ import { Lifecycle } from '../core/lifecycle.ts'
 import { type Logger, silent } from '../core/log.ts'
 import type { Duration } from '../core/time.ts'
 import { type AnyFlow, type Flow, missingInputs } from '../flow/index.ts'
-import type { Backend, Entity, Result, SessionEvent, SessionState, Sink } from './backend.ts'
+import type { Backend, Entity, Result, SessionEvent, SessionState, Sink, Stored } from './backend.ts'
 import type { AbandonOptions, Claim, TrashOptions } from './claim.ts'
-import { compareClaimOrder } from './claim-order.ts'
+import { compareClaimOrder, type Ordered } from './claim-order.ts'
 import { EntityRegistry } from './entity-registry.ts'
-import { type Entry, newEntry, type Place } from './entry.ts'
+import { type Entry, newEntry } from './entry.ts'
 import type { BoardEvents } from './events.ts'
 import { HeldClaims } from './held-claims.ts'
 import { Job } from './job.ts'
@@ -152,11 +152,9 @@ export class JobBoard implements AsyncDisposable {
    * @throws MissingDependencies, InvalidPosting, PayloadTooLarge: nothing was posted
    * @throws NotConnected: nothing was posted; try again
    * @throws OutcomeUnknown: it may have been posted; post again with the same uuid if running twice does no harm
-   * @example await board.post(greet, { name: 'Ada' }, { priority: 'HIGH' })
+   * @example await board.post(hello, { name: 'Ada' }, { priority: 'HIGH' })
    */
-  post<I extends object>(flow: Flow<I>, store: NoInfer<I>, options?: PostOptions): Promise<Job>
-  post(flow: string, store: object, options?: PostOptions): Promise<Job>
-  async post(flow: AnyFlow | string, store: object, options: PostOptions = {}): Promise<Job> {
+  async post<I extends object>(flow: Flow<I> | string, store: NoInfer<I>, options: PostOptions = {}): Promise<Job> {
     this.#lifecycle.assertRunning()
     const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
     const [result] = await this.#backend.post([posting])
@@ -385,7 +383,7 @@ function requestOf(
 }
 
 /** Where an entry stands among all, claimed ones too. */
-function placeOf(entry: Entry): Place | undefined {
+function placeOf(entry: Entry): (Ordered & { readonly entry: Entry; readonly stored: Stored }) | undefined {
   const { stored } = entry
   if (!stored || entry.content === 'unreadable') return undefined
   return { id: stored.id, priority: stored.posting.priority, order: stored.order, entry, stored }

@@ -1,6 +1,8 @@
 /** A job on a board, as its users hold it. */
+import { type InspectOptions, inspect } from 'node:util'
 import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
 import { NotFound, Timeout } from '../core/errors.ts'
+import { keepAlive } from '../core/keep-alive.ts'
 import type { JobState } from '../core/states.ts'
 import type { Duration } from '../core/time.ts'
 import type { Attempt } from './attempts.ts'
@@ -73,17 +75,19 @@ export class Job {
   }
 
   /**
-   * Resolves with how the job left the board: COMPLETE or TRASHED. Woken by the board's events, it asks nothing.
+   * Resolves with how the job left the board: COMPLETE or TRASHED. Woken by the board's events, it asks nothing. It keeps
+   * the process alive; where nobody works on the board it waits for ever, unless there is a `timeout`.
    *
    * @throws Timeout when the time is over first
    * @example await job.wait({ timeout: '30s' })
    */
   async wait(options: { timeout?: Duration; signal?: AbortSignal } = {}): Promise<'COMPLETE' | 'TRASHED'> {
+    using _alive = keepAlive()
     using stop = followSignals([options.signal])
     using _timer = abortAfter(
       stop,
       options.timeout,
-      () => new Timeout(`${this}: still ${this.state} after ${options.timeout}`),
+      (time) => new Timeout(`${this}: still ${this.state} after ${time}`),
     )
     return await unlessAborted(endOf(this.#entry), stop.signal)
   }
@@ -91,6 +95,12 @@ export class Job {
   /** For people: uuid and name, nothing of the details. */
   toString(): string {
     return `job ${this.uuid} (${this.name})`
+  }
+
+  /** What `console.log` shows: nothing of the details here either. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    const { uuid, name, state, priority, runs } = this
+    return `Job ${inspect({ uuid, name, state, priority, runs }, options)}`
   }
 
   /** @internal */

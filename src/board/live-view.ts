@@ -130,6 +130,7 @@ export class LiveView {
     if (entry.stored) return
     entry.stored = stored
     entry.content = 'stale'
+    this.queue.update(entry)
     this.#index(stored.posting.uuid, entry)
     this.#listener.happened('posted', entry)
   }
@@ -213,6 +214,7 @@ export class LiveView {
   #add(id: string): Entry {
     const entry = newEntry(id)
     this.#entries.set(id, entry)
+    this.queue.update(entry)
     return entry
   }
 

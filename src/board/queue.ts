@@ -1,12 +1,29 @@
 /**
- * What is claimable next: one incremental function over the live view. An entry stands in the queue while it is on the
- * board, unclaimed, and its content is known as it is now. Taking walks in claim order past what the caller does not
- * accept and past what is being tried already.
+ * What is claimable next: one incremental function over the live view. It only chooses; the backend's transaction decides.
+ *
+ * A job can be taken when all of this holds:
+ *
+ * - it is on the board, unclaimed, its content is known as it is now, and nobody here is trying it;
+ * - it is due: its delay is over, or somebody asked for it to be cancelled;
+ * - no claimed job holds a resource in conflict with it, and no due job before it in claim order wants one;
+ * - if it wants any resource: everything posted before it has been read, and so is known to want nothing of it.
+ *
+ * A job keeps its place in the lines of its resources while it is being tried, while its content is read anew, and when
+ * nobody here would accept it. So what was posted first is not overtaken because of how this process works.
+ *
+ * **Costs.** Those that can be taken are kept apart and in order, so taking never meets the others, and a change costs what
+ * it changes: its own place, and those that it blocks or frees.
  */
 import { isSuspect } from './attempts.ts'
-import { ClaimOrder } from './claim-order.ts'
-import type { Entry, Place } from './entry.ts'
+import type { Stored } from './backend.ts'
+import { compareClaimOrder, compareIds, type Identified, type Ordered } from './claim-order.ts'
+import type { Entry, Place, Stance } from './entry.ts'
 import type { Posting } from './posting.ts'
+import { type Blocker, ResourceLines } from './resource-lines.ts'
+import { type Resources, resourcesOf, type Wants } from './resources.ts'
+import { Sorted } from './sorted.ts'
+import { pickAtRandom } from './spread.ts'
+import { Threshold } from './threshold.ts'
 
 export interface Wanted {
   /** At most so many. */
@@ -14,57 +31,209 @@ export interface Wanted {
   readonly accept: (posting: Posting) => boolean
   /** Whether this process runs a suspect already and must not take another. */
   readonly suspectHeld: boolean
+  /**
+   * 1 takes strictly what comes first. With more, `max` are picked at random among the first `spread * max` of the priority
+   * that comes first, so that processes that look at the same head do not all try the same jobs.
+   */
+  readonly spread: number
+  /** From 0 up to 1. */
+  readonly random?: () => number
 }
 
 export class ClaimQueue {
-  readonly #places = new ClaimOrder<Place>()
+  readonly #ready = new Sorted<Place, Ordered>(compareClaimOrder)
+  readonly #asleep = new Sorted<Place>(compareDue)
+  readonly #lines = new ResourceLines((place, passes) => this.#told(place, passes))
+  /** Jobs whose posting nobody here has seen. What they want is not known, so those behind them wait that want anything. */
+  readonly #unread = new Sorted<Entry, Identified>(compareIds)
+  /** Everything that waits for resources, by id: an unread job has no place in claim order yet. */
+  readonly #behindUnread = new Threshold<Place, Identified>(compareIds)
+  #now = 0
+  #size = 0
 
+  /** How many unclaimed jobs are known here, be they due and free or not. */
   get size(): number {
-    return this.#places.size
+    return this.#size
   }
 
-  /** Puts the entry where it belongs now, or takes it out. */
+  /** When the next delay is over, in milliseconds on the server's clock: call {@link advance} then. */
+  get nextDue(): number | undefined {
+    return this.#asleep.first?.dueAt
+  }
+
+  /** To be called after anything about the entry has changed. Costs nothing where that makes no difference. */
   update(entry: Entry): void {
-    const { stored, place } = entry
-    const belongs = stored !== undefined && entry.content === 'fresh' && !entry.claimed && !entry.ended
-    if (place && belongs && place.stored === stored) return
-    if (place) {
-      this.#places.delete(place)
-      entry.place = undefined
-    }
-    if (!belongs) return
-    entry.place = { id: stored.id, priority: stored.posting.priority, order: stored.order, entry, stored }
-    this.#places.add(entry.place)
+    if (entry.content === 'unread' && !entry.ended) this.#unread.add(entry)
+    else if (this.#unread.size > 0) this.#unread.delete(entry)
+    const stance = this.#stanceOf(entry)
+    if (entry.place && entry.place.stance === stance && entry.place.stored === entry.stored) this.#show(entry.place)
+    else this.#move(entry, stance)
+    this.#behindUnread.move(this.#unread.first ?? 'all', (place, passes) => this.#told(place, passes))
   }
 
-  /** The first that are claimable. They count as being tried until {@link release}. */
-  take(wanted: Wanted): Place[] {
-    const taken: Place[] = []
-    let { suspectHeld } = wanted
-    for (const place of this.#places) {
-      if (taken.length >= wanted.max) break
-      const { posting } = place.stored
-      if (place.entry.chosen || !wanted.accept(posting)) continue
-      if (isSuspect(posting)) {
-        if (suspectHeld) continue
-        suspectHeld = true
-      }
-      taken.push(place)
+  /**
+   * Wakes what has become due. Should the clock be set back, nobody who is awake falls asleep before the next update.
+   *
+   * @param now in milliseconds on the server's clock
+   * @returns whether there was anything
+   */
+  advance(now: number): boolean {
+    this.#now = now
+    let woken = false
+    for (let place = this.#asleep.first; place && place.dueAt <= now; place = this.#asleep.first) {
+      this.#move(place.entry, this.#stanceOf(place.entry))
+      woken = true
     }
+    return woken
+  }
+
+  /** The first that are claimable, in claim order. They count as being tried until {@link release}. */
+  take(wanted: Wanted): Place[] {
+    const { max, random = Math.random } = wanted
+    const found = this.#find(wanted)
+    const taken = found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
     // Not before all were looked at: what `accept` throws must leave nothing chosen.
-    for (const { entry } of taken) entry.chosen = true
+    for (const place of taken) this.#choose(place)
     return taken
+  }
+
+  /**
+   * This very job, if it is unclaimed, known as it is now, and not being tried; also when it is blocked or not due. It
+   * counts as being tried until {@link release}.
+   */
+  pick(entry: Entry): Place | undefined {
+    const { place } = entry
+    if (!place || place.stance === 'holding' || entry.content !== 'fresh' || entry.chosen) return undefined
+    this.#choose(place)
+    return place
   }
 
   /** Whether there is anything to take. */
   has(accept: (posting: Posting) => boolean): boolean {
-    for (const place of this.#places) {
-      if (!place.entry.chosen && accept(place.stored.posting)) return true
-    }
+    for (const place of this.#ready) if (accept(place.stored.posting)) return true
     return false
   }
 
   release(places: readonly Place[]): void {
-    for (const place of places) place.entry.chosen = false
+    for (const { entry } of places) {
+      entry.chosen = false
+      if (entry.place) this.#show(entry.place)
+    }
   }
+
+  /**
+   * What keeps a due job from its resources: of the first resource that it cannot have, who holds it, else who stands first
+   * in line. Where postings that nobody has read yet keep it waiting, the first of these (its content is `unread`), under
+   * the name of a resource that it might want.
+   */
+  blockedBy({ place }: Entry): Blocker | undefined {
+    if (!place?.blocks) return undefined
+    const blocker = this.#lines.blockerOf(place)
+    if (blocker) return blocker
+    const { exclusive, shared } = place.wants
+    const resource = exclusive[0] ?? shared[0]
+    const entry = this.#unread.first
+    return entry && resource !== undefined ? { resource, entry } : undefined
+  }
+
+  /** What there is to pick from: `max`, or more of the first priority where they are to be spread. */
+  #find({ max, accept, suspectHeld, spread }: Wanted): Place[] {
+    const found: Place[] = []
+    let suspects = suspectHeld
+    for (const place of this.#ready) {
+      const first = found[0] ?? place
+      if (found.length >= (place.priority === first.priority ? Math.ceil(spread * max) : max)) break
+      const { posting } = place.stored
+      if ((suspects && isSuspect(posting)) || !accept(posting)) continue
+      suspects ||= isSuspect(posting)
+      found.push(place)
+    }
+    return found
+  }
+
+  #choose(place: Place): void {
+    place.entry.chosen = true
+    this.#show(place)
+  }
+
+  #stanceOf(entry: Entry): Stance | undefined {
+    const { stored, content } = entry
+    if (!stored || entry.ended) return undefined
+    // Whoever could read it has claimed it, with what it wanted when it was last readable here.
+    if (entry.claimed) return 'holding'
+    if (content === 'unread' || content === 'unreadable') return undefined
+    return entry.cancelRequested || dueAtOf(stored) <= this.#now ? 'waiting' : 'asleep'
+  }
+
+  #move(entry: Entry, stance: Stance | undefined): void {
+    const old = entry.place
+    const place = entry.stored && stance && newPlace(entry, entry.stored, stance)
+    entry.place = place
+    if (old) this.#leave(old)
+    if (place) this.#enter(place)
+    if (old) this.#lines.settle(old.wants)
+    if (!place) return
+    this.#lines.settle(place.wants)
+    this.#show(place)
+  }
+
+  #enter(place: Place): void {
+    if (place.stance !== 'holding') this.#size += 1
+    if (place.stance === 'asleep') {
+      this.#asleep.add(place)
+      return
+    }
+    this.#lines.enter(place)
+    if (place.stance === 'waiting' && wantsAny(place) && !this.#behindUnread.add(place)) place.blocks += 1
+  }
+
+  #leave(place: Place): void {
+    if (place.ready) this.#ready.delete(place)
+    place.ready = false
+    if (place.stance !== 'holding') this.#size -= 1
+    if (place.stance === 'asleep') {
+      this.#asleep.delete(place)
+      return
+    }
+    this.#lines.leave(place)
+    if (place.stance === 'waiting' && wantsAny(place)) this.#behindUnread.delete(place)
+  }
+
+  #told(place: Place, passes: boolean): void {
+    place.blocks += passes ? -1 : 1
+    this.#show(place)
+  }
+
+  /** Puts it among those that can be taken, or away from them. */
+  #show(place: Place): void {
+    const { content, chosen } = place.entry
+    const ready = place.stance === 'waiting' && place.blocks === 0 && content === 'fresh' && !chosen
+    if (ready === place.ready) return
+    place.ready = ready
+    if (ready) this.#ready.add(place)
+    else this.#ready.delete(place)
+  }
+}
+
+function newPlace(entry: Entry, stored: Stored, stance: Stance): Place {
+  const { id, order, posting } = stored
+  const wants = wantsOf(posting)
+  const dueAt = dueAtOf(stored)
+  return { id, priority: posting.priority, order, entry, stored, stance, wants, dueAt, blocks: 0, ready: false }
+}
+
+function wantsOf(posting: Posting & { readonly resources?: Resources }): Wants {
+  return resourcesOf(posting)
+}
+
+function dueAtOf({ dueAt = 0 }: Stored & { readonly dueAt?: number }): number {
+  return dueAt
+}
+
+function wantsAny({ wants }: Place): boolean {
+  return wants.exclusive.length + wants.shared.length > 0
+}
+
+function compareDue(a: Place, b: Place): number {
+  return a.dueAt < b.dueAt ? -1 : a.dueAt > b.dueAt ? 1 : compareIds(a, b)
 }

@@ -1,6 +1,6 @@
 /** Small tools around AbortSignal that leave no listener behind on a signal that outlives them. */
 import { setMaxListeners } from 'node:events'
-import { type Duration, milliseconds } from './time.ts'
+import { type Duration, milliseconds, printableDuration } from './time.ts'
 
 /** An AbortController whose signal any number may listen to: Node warns of a leak at the eleventh. */
 export function sharedController(): AbortController {
@@ -41,14 +41,19 @@ export function followSignals(sources: Iterable<AbortSignal | undefined>): Follo
 /** What a timer of Node can wait (about 24 days); beyond it fires at once. */
 const LONGEST_TIMER = 2 ** 31 - 1
 
-/** Aborts `target` with `reason()` when the time is over, unless disposed before; without a time, never. */
+/**
+ * Aborts `target` when the time is over, unless disposed before; without a time, never.
+ *
+ * @param reason makes the reason; it is given the time as people read it
+ */
 export function abortAfter(
   target: Pick<FollowingSignal, 'abort'>,
   after: Duration | undefined,
-  reason: () => unknown,
+  reason: (time: string) => unknown,
 ): Disposable {
   if (after === undefined) return { [Symbol.dispose]: () => undefined }
-  const timer = setTimeout(() => target.abort(reason()), Math.min(milliseconds(after, 'timeout'), LONGEST_TIMER))
+  const abort = () => target.abort(reason(printableDuration(after)))
+  const timer = setTimeout(abort, Math.min(milliseconds(after, 'timeout'), LONGEST_TIMER))
   return { [Symbol.dispose]: () => clearTimeout(timer) }
 }
 

@@ -57,12 +57,23 @@ export class WrappedFailure extends JobboardError {
   }
 }
 
-/** One line for people: `TypeError: x is not a function, because of Error: …`. */
+/**
+ * One line for people: `TypeError: x is not a function, because of Error: …`. A cause that says nothing new is left out,
+ * and a class that is the same again is not named again.
+ */
 export function describeFailure(failure: Failure): string {
-  const [first] = failure.causes ?? []
-  const because = first ? `, because of ${describeFailure(first)}` : ''
-  // Whatever it is: failures are read back from logbooks and the trash, which others write, too.
-  return `${printable(failure.name)}: ${printable(failure.message).replaceAll(/\s*\n\s*/g, ' ')}${because}`
+  let told = ''
+  let above: string | undefined
+  for (let at: Failure | undefined = failure; at; at = at.causes?.[0]) {
+    // Whatever it is: failures are read back from logbooks and the trash, which others write, too.
+    const name = printable(at.name)
+    const message = printable(at.message).replaceAll(/\s*\n\s*/g, ' ')
+    if (above !== undefined && told.includes(message || name)) continue
+    const text = name === above ? message : `${name}: ${message}`
+    told += above === undefined ? text : `, because of ${text}`
+    above = name
+  }
+  return told
 }
 
 /** One line for people about anything that was thrown. */

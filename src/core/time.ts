@@ -23,6 +23,11 @@ export function milliseconds(duration: Duration | string, what: string): number 
   )
 }
 
+/** For people: `2000 ms`; a text as it was written. */
+export function printableDuration(duration: Duration): string {
+  return typeof duration === 'number' ? `${duration} ms` : duration
+}
+
 /** Milliseconds on a clock that never jumps; comparable only within this process. */
 export function monotonic(): number {
   return performance.now()

@@ -12,13 +12,16 @@ export interface ResourceUri {
   readonly printable: string
 }
 
+/** What a URI can name, with one to paste for whoever wrote none. */
+const EXAMPLES = { board: 'zookeeper://127.0.0.1:2181/demo', persistence: 'directory:./logbooks' } as const
+
 const SHAPE = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/i
 
-/** @throws InvalidArgument when the text is no URI, or has a parameter that is not in `known` */
-export function parseUri(text: string, what: string): ResourceUri {
+/** @throws InvalidArgument when the text is no URI */
+export function parseUri(text: string, what: keyof typeof EXAMPLES): ResourceUri {
   const found = SHAPE.exec(text)
   if (!found)
-    throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is no URI; write scheme:… as in memory:`)
+    throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is no URI; write ${EXAMPLES[what]}`)
   const [, scheme = '', authority = '', path = '', query = ''] = found
   return {
     scheme: scheme.toLowerCase(),

@@ -1,46 +1,24 @@
 import { describe, expect, test } from 'vitest'
-import { type Entry, newEntry } from '../../../src/board/entry.ts'
-import { makePosting, type Posting } from '../../../src/board/posting.ts'
-import type { Priority } from '../../../src/board/priority.ts'
-import { ClaimQueue } from '../../../src/board/queue.ts'
-
-let made = 0
-
-function entryOf(options: { name?: string; priority?: Priority; deaths?: number } = {}): Entry {
-  const { name = 'job', priority = 'NORMAL', deaths = 0 } = options
-  const attempts = Array.from({ length: deaths }, () => ({ who: 'who', at: new Date(0) }))
-  const posting = { ...makePosting({ name, details: {}, priority }), attempts, runs: deaths }
-  made += 1
-  const id = `job${String(made).padStart(10, '0')}`
-  const entry = newEntry(id)
-  entry.stored = { id, posting, revision: 0, order: BigInt(made), postedAt: new Date(0) }
-  entry.content = 'fresh'
-  return entry
-}
-
-function queueOf(...entries: Entry[]): ClaimQueue {
-  const queue = new ClaimQueue()
-  for (const entry of entries) queue.update(entry)
-  return queue
-}
-
-const any = { max: Number.POSITIVE_INFINITY, accept: () => true, suspectHeld: false }
-const namesOf = (places: { stored: { posting: Posting } }[]) => places.map(({ stored }) => stored.posting.name)
+import type { Entry } from '../../../src/board/entry.ts'
+import type { Posting } from '../../../src/board/posting.ts'
+import { change, claimable, entryOf, everything, namesOf, queueOf, unreadEntry } from '../../board/entries.ts'
 
 describe('the queue', () => {
   test('takes in claim order, and nothing twice before it is released', () => {
     const queue = queueOf(entryOf({ name: 'a' }), entryOf({ name: 'b' }), entryOf({ name: 'urgent', priority: 'HIGH' }))
-    const first = queue.take({ ...any, max: 2 })
+    const first = queue.take({ ...everything, max: 2 })
     expect(namesOf(first)).toEqual(['urgent', 'a'])
-    expect(namesOf(queue.take(any))).toEqual(['b'])
-    expect(queue.take(any)).toEqual([])
+    expect(first.map(({ entry }) => entry.chosen)).toEqual([true, true])
+    expect(namesOf(queue.take(everything))).toEqual(['b'])
+    expect(queue.take(everything)).toEqual([])
     expect(queue.has(() => true)).toBe(false)
     queue.release(first)
-    expect(namesOf(queue.take(any))).toEqual(['urgent', 'a'])
+    expect(first.map(({ entry }) => entry.chosen)).toEqual([false, false])
+    expect(claimable(queue)).toEqual(['urgent', 'a'])
   })
 
-  test('holds what is on the board, unclaimed, and known as it is now', () => {
-    const entry = entryOf()
+  test('gives what is on the board, unclaimed, and known as it is now', () => {
+    const entry = entryOf({ name: 'job' })
     const queue = queueOf(entry)
     const changes: [Partial<Entry>, Partial<Entry>][] = [
       [{ claimed: true }, { claimed: false }],
@@ -49,13 +27,26 @@ describe('the queue', () => {
       [{ ended: 'COMPLETE' }, { ended: undefined }],
     ]
     for (const [away, back] of changes) {
-      queue.update(Object.assign(entry, away))
-      expect(queue.size, JSON.stringify(away)).toBe(0)
+      change(queue, entry, away)
+      expect(claimable(queue), JSON.stringify(away)).toEqual([])
       expect(queue.has(() => true)).toBe(false)
-      queue.update(Object.assign(entry, back))
+      change(queue, entry, back)
       queue.update(entry)
-      expect(queue.size).toBe(1)
+      expect(claimable(queue)).toEqual(['job'])
     }
+  })
+
+  test('counts what waits here, whether it can be taken or not', () => {
+    const resources = { exclusive: ['printer'] }
+    const entries = [entryOf({ resources }), entryOf({ resources }), entryOf({ dueAt: 1 }), entryOf()]
+    const [first, second, later, free] = entries as [Entry, Entry, Entry, Entry]
+    const queue = queueOf(...entries, unreadEntry())
+    expect(queue.size).toBe(4)
+    change(queue, first, { claimed: true })
+    change(queue, free, { content: 'stale' })
+    expect(queue.size).toBe(3)
+    for (const entry of [first, second, later, free]) change(queue, entry, { ended: 'COMPLETE' })
+    expect(queue.size).toBe(0)
   })
 
   test('gives the content that is there now', () => {
@@ -65,17 +56,30 @@ describe('the queue', () => {
     if (!stored) throw new Error('it has content')
     entry.stored = { ...stored, revision: 7 }
     queue.update(entry)
-    expect(queue.take(any)[0]?.stored.revision).toBe(7)
+    expect(queue.take(everything)[0]?.stored.revision).toBe(7)
     expect(queue.size).toBe(1)
+  })
+
+  test('what is tried while its content changes is not taken again, and is free when it is released', () => {
+    const entry = entryOf({ name: 'job' })
+    const queue = queueOf(entry)
+    const taken = queue.take(everything)
+    const { stored } = entry
+    if (!stored) throw new Error('it has content')
+    change(queue, entry, { content: 'stale' })
+    change(queue, entry, { content: 'fresh', stored: { ...stored, revision: 1 } })
+    expect(queue.take(everything)).toEqual([])
+    queue.release(taken)
+    expect(queue.take(everything)[0]?.stored.revision).toBe(1)
   })
 
   test('passes over what is not accepted', () => {
     const queue = queueOf(entryOf({ name: 'a' }), entryOf({ name: 'b' }))
     const accept = ({ name }: Posting) => name !== 'a'
     expect(queue.has(accept)).toBe(true)
-    expect(namesOf(queue.take({ ...any, accept }))).toEqual(['b'])
+    expect(namesOf(queue.take({ ...everything, accept }))).toEqual(['b'])
     expect(queue.has(accept)).toBe(false)
-    expect(namesOf(queue.take(any))).toEqual(['a'])
+    expect(namesOf(queue.take(everything))).toEqual(['a'])
   })
 
   test('gives one suspect at a time, and others past it', () => {
@@ -84,9 +88,14 @@ describe('the queue', () => {
       entryOf({ name: 'b', deaths: 3 }),
       entryOf({ name: 'c', deaths: 1 }),
     )
-    expect(namesOf(queue.take({ ...any, suspectHeld: true }))).toEqual(['c'])
-    expect(namesOf(queue.take(any))).toEqual(['a'])
-    expect(namesOf(queue.take(any))).toEqual(['b'])
+    expect(namesOf(queue.take({ ...everything, suspectHeld: true }))).toEqual(['c'])
+    expect(namesOf(queue.take(everything))).toEqual(['a'])
+    expect(namesOf(queue.take(everything))).toEqual(['b'])
+  })
+
+  test('a suspect that is not accepted keeps no other suspect away', () => {
+    const queue = queueOf(entryOf({ name: 'a', deaths: 2 }), entryOf({ name: 'b', deaths: 2 }))
+    expect(namesOf(queue.take({ ...everything, accept: ({ name }) => name !== 'a' }))).toEqual(['b'])
   })
 
   test('chooses nothing when accept throws', () => {
@@ -95,7 +104,32 @@ describe('the queue', () => {
       if (name === 'b') throw new Error('what is b?')
       return true
     }
-    expect(() => queue.take({ ...any, accept })).toThrow('what is b?')
-    expect(namesOf(queue.take(any))).toEqual(['a', 'b'])
+    expect(() => queue.take({ ...everything, accept })).toThrow('what is b?')
+    expect(claimable(queue)).toEqual(['a', 'b'])
   })
+
+  test('picks this very job, also when it is blocked or not due, and nothing twice', () => {
+    const resources = { exclusive: ['printer'] }
+    const [free, blocked, later] = [entryOf({ resources }), entryOf({ resources }), entryOf({ dueAt: 1 })]
+    const queue = queueOf(free, blocked, later)
+    for (const entry of [free, blocked, later]) {
+      const place = queue.pick(entry)
+      expect(place?.entry).toBe(entry)
+      expect(queue.pick(entry)).toBeUndefined()
+      expect(queue.take(everything)).not.toContain(place)
+      queue.release(place ? [place] : [])
+      expect(entry.chosen).toBe(false)
+    }
+  })
+
+  test.each<Partial<Entry>>([{ claimed: true }, { content: 'stale' }, { content: 'unreadable' }, { ended: 'TRASHED' }])(
+    'picks nothing that is %o',
+    (state) => {
+      const entry = entryOf()
+      const queue = queueOf(entry)
+      change(queue, entry, state)
+      expect(queue.pick(entry)).toBeUndefined()
+      expect(entry.chosen).toBe(false)
+    },
+  )
 })

@@ -1,0 +1,62 @@
+/**
+ * Items in order with a bound among them: what stands before the bound passes, the rest waits. Moving the bound costs what
+ * stands between where it was and where it is, however many stand behind it.
+ */
+import { type Compare, Sorted } from './sorted.ts'
+
+/** Where those that pass end: before this one, or with the last. `none`: nobody passes. */
+export type Bound<K> = K | 'all' | 'none'
+
+export class Threshold<T extends K, K extends object = T> {
+  readonly #compare: Compare<K>
+  readonly #items: Sorted<T, K>
+  #bound: Bound<K> = 'none'
+
+  /** Nobody passes before the bound was moved for the first time. */
+  constructor(compare: Compare<K>) {
+    this.#compare = compare
+    this.#items = new Sorted<T, K>(compare)
+  }
+
+  get size(): number {
+    return this.#items.size
+  }
+
+  get first(): T | undefined {
+    return this.#items.first
+  }
+
+  /** Whether it passes from the beginning. */
+  add(item: T): boolean {
+    this.#items.add(item)
+    return this.passes(item)
+  }
+
+  delete(item: T): void {
+    this.#items.delete(item)
+  }
+
+  passes(item: T): boolean {
+    if (this.#bound === 'all') return true
+    return this.#bound !== 'none' && this.#compare(item, this.#bound) < 0
+  }
+
+  /** @param tell hears of everyone for whom this makes a difference */
+  move(bound: Bound<K>, tell: (item: T, passes: boolean) => void): void {
+    const old = this.#bound
+    this.#bound = bound
+    const opens = this.#isBefore(old, bound)
+    const [start, end] = opens ? [old, bound] : [bound, old]
+    if (old === bound || start === 'all' || end === 'none') return
+    for (const item of start === 'none' ? this.#items : this.#items.from(start)) {
+      if (end !== 'all' && this.#compare(item, end) >= 0) return
+      tell(item, opens)
+    }
+  }
+
+  #isBefore(a: Bound<K>, b: Bound<K>): boolean {
+    if (a === 'none' || b === 'all') return a !== b
+    if (a === 'all' || b === 'none') return false
+    return this.#compare(a, b) < 0
+  }
+}

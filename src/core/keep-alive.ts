@@ -1,0 +1,15 @@
+/** Keeping the process up while something is awaited that has no socket of its own. */
+
+/** What a timer of Node can wait, in milliseconds. */
+const LONGEST_TIMER = 2 ** 31 - 1
+
+/**
+ * Until it is disposed, Node does not end the process for want of something to do.
+ *
+ * A board in memory holds nothing open. Whoever awaited it in vain would not hang but be gone: Node ends a process whose
+ * `await` nothing can end, with exit code 13 and not a word from us.
+ */
+export function keepAlive(): Disposable {
+  const timer = setInterval(() => undefined, LONGEST_TIMER)
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}

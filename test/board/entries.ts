@@ -1,0 +1,75 @@
+/** Entries of a live view that nobody keeps, for what is decided about them alone. */
+import { type Entry, newEntry } from '../../src/board/entry.ts'
+import { makePosting, type Posting } from '../../src/board/posting.ts'
+import type { Priority } from '../../src/board/priority.ts'
+import { ClaimQueue, type Wanted } from '../../src/board/queue.ts'
+import type { Resources } from '../../src/board/resources.ts'
+
+export interface EntryOptions {
+  readonly name?: string
+  readonly priority?: Priority
+  /** How many owners died in a row. */
+  readonly deaths?: number
+  readonly resources?: Resources
+  readonly dueAt?: number
+}
+
+let made = 0
+
+/** Posted after all that were made before, and read. */
+export function entryOf(options: EntryOptions = {}): Entry {
+  const entry = unreadEntry()
+  readNow(entry, options)
+  return entry
+}
+
+export function unreadEntry(): Entry {
+  made += 1
+  return newEntry(idOf(made))
+}
+
+/** The entry as it is once its posting was read. */
+export function readNow(entry: Entry, options: EntryOptions = {}): void {
+  const { name = 'job', priority = 'NORMAL', deaths = 0, resources, dueAt = 0 } = options
+  const attempts = Array.from({ length: deaths }, () => ({ who: 'who', at: new Date(0) }))
+  const made = makePosting({ name, details: {}, priority })
+  const posting = { ...made, attempts, runs: deaths, ...(resources ? { resources } : {}) }
+  const id = entry.id ?? ''
+  const order = BigInt(Number.parseInt(id.slice('job'.length), 10))
+  const stored = { id, posting, revision: 0, order, postedAt: new Date(0), dueAt }
+  entry.stored = stored
+  entry.content = 'fresh'
+}
+
+export function idOf(number: number): string {
+  return `job${String(number).padStart(10, '0')}`
+}
+
+export function queueOf(...entries: readonly Entry[]): ClaimQueue {
+  const queue = new ClaimQueue()
+  for (const entry of entries) queue.update(entry)
+  return queue
+}
+
+/** Something changed about the entry, and the queue is told. */
+export function change(queue: ClaimQueue, entry: Entry, changes: Partial<Entry>): void {
+  queue.update(Object.assign(entry, changes))
+}
+
+export const everything: Wanted = {
+  max: Number.POSITIVE_INFINITY,
+  accept: () => true,
+  suspectHeld: false,
+  spread: 1,
+}
+
+/** The names of what can be taken now; nothing is taken. */
+export function claimable(queue: ClaimQueue, options: Partial<Wanted> = {}): string[] {
+  const places = queue.take({ ...everything, ...options })
+  queue.release(places)
+  return namesOf(places)
+}
+
+export function namesOf(places: readonly { readonly stored: { readonly posting: Posting } }[]): string[] {
+  return places.map(({ stored }) => stored.posting.name)
+}
