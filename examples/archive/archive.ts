@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { type JobBoard, NotConnected, openBoard } from 'jobboard'
 import { type Conductors, startConductors } from './conductors.ts'
 import { type ArchiveFlow, archiveFlow } from './flow.ts'
-import type { Interrupt } from './interrupt.ts'
+import { aborted, type Interrupt } from './interrupt.ts'
 import { isMemory, type Options } from './options.ts'
 import { logbooksUri, makeOutput, type Output, targetOf } from './output.ts'
 import { post, untilConnected } from './posting.ts'
-import { count, printablePath, printableText, shellWord } from './printable.ts'
+import { count, pathFromHere, printablePath, shellWord } from './printable.ts'
 import { Progress } from './progress.ts'
 import { readTrash, type Summary, summarize } from './summary.ts'
 import { Tally } from './tally.ts'
@@ -39,20 +39,21 @@ interface Run {
 
 /** @throws what opening a board and starting conductors throw; nothing has been done then */
 export async function archive(options: Options, interrupt: Interrupt): Promise<Result> {
+  const { signal } = interrupt
   const tally = new Tally()
   using progress = new Progress(process.stdout, () => tally.toString())
   const say = (line: string) => progress.say(line)
-  await using board = await openBoard(options.board, { signal: interrupt.signal })
+  await using board = await openBoard(options.board, { signal })
   sayWhenAway(board, say)
   const output = await makeOutput(options.out)
   const persistence = options.persistence ?? logbooksUri(output)
   // Other runs may share the board: a name of our own keeps their conductors from our jobs, and ours from theirs.
   const flow = archiveFlow(`archive-${randomUUID().slice(0, 8)}`)
   const run: Run = { options, output, persistence, board, flow, tally, say }
-  await using conductors = await startConductors(board, { ...options, persistence, flow: flow.name, say })
-  interrupt.urgent.addEventListener('abort', () => conductors.abort())
+  await using conductors = await startConductors(board, { ...options, persistence, flow: flow.name, say, signal })
+  void aborted(interrupt.urgent).then(() => conductors.abort())
 
-  say(`archiving ${printableText(options.folder)} with ${conductors.who}`)
+  say(`archiving ${pathFromHere(options.folder)} with ${conductors.who}`)
   const ending = await untilOver(run, { conductors, interrupt })
   const { seconds } = tally
   if (ending === 'interrupted') say('interrupted: what is under way is brought to its end, nothing new is begun')
@@ -163,9 +164,4 @@ async function askAtTheEnd<T>(
     if (error instanceof NotConnected || options.signal.aborted) return undefined
     throw error
   }
-}
-
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return
-  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
 }

@@ -2,7 +2,6 @@
  * A conductor in a process of its own. The demo that started it tells it what to do, and when to stop; it also stops when
  * the demo is gone.
  */
-import { once } from 'node:events'
 import { describeError, startConductor } from 'jobboard'
 import type { Assignment, Order } from './conductors.ts'
 import { archiveFlow } from './flow.ts'
@@ -11,23 +10,39 @@ import { printableText } from './printable.ts'
 // Ctrl-C in a terminal reaches every process that was started from it. It is for the demo to say what it means.
 process.on('SIGINT', () => undefined)
 
-const [assignment]: Assignment[] = await once(process, 'message')
+/** From the beginning: an order may come before there is a conductor to obey it. */
+const stop = new AbortController()
+const abort = new AbortController()
+process.on('SIGTERM', () => stop.abort())
+
+const assignment = await new Promise<Assignment | undefined>((resolve) => {
+  process.on('message', (message: Assignment | Order) => {
+    if (typeof message === 'object') return resolve(message)
+    if (message === 'abort') abort.abort()
+    stop.abort()
+  })
+  const deserted = () => {
+    stop.abort()
+    resolve(undefined)
+  }
+  process.on('disconnect', deserted)
+  if (!process.connected) deserted()
+})
 if (assignment) await conduct(assignment)
+if (process.connected) process.disconnect()
 
 async function conduct({ board, persistence, flow, concurrency }: Assignment): Promise<void> {
+  const { signal } = stop
   try {
-    const conductor = await startConductor({ board, persistence, flows: [archiveFlow(flow)], concurrency })
-    process.on('message', (order: Order) => {
-      if (order === 'abort') conductor.abort()
-      void conductor.stop()
-    })
-    for (const end of ['disconnect', 'SIGTERM']) process.on(end, () => void conductor.stop())
+    const flows = [archiveFlow(flow)]
+    await using conductor = await startConductor({ board, persistence, flows, concurrency, signal })
+    abort.signal.addEventListener('abort', () => conductor.abort())
+    if (abort.signal.aborted) conductor.abort()
     if (process.connected) process.send?.('ready')
-    else void conductor.stop()
-    await conductor.stopped
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
   } catch (error) {
+    if (signal.aborted) return
     process.stderr.write(`conductor ${process.pid}: ${printableText(describeError(error))}\n`)
     process.exitCode = 1
   }
-  if (process.connected) process.disconnect()
 }

@@ -39,13 +39,18 @@ export class Interrupt implements Disposable {
 
   #received(signal: (typeof SIGNALS)[number]): void {
     const now = performance.now()
-    const samePress = now - (this.#lastPress.get(signal) ?? Number.NEGATIVE_INFINITY) < ONE_PRESS
+    if (now - (this.#lastPress.get(signal) ?? Number.NEGATIVE_INFINITY) < ONE_PRESS) return
     this.#lastPress.set(signal, now)
-    if (samePress) return
     this.#presses += 1
     this.#exitCode ||= 128 + constants.signals[signal]
     if (this.#presses === 1) this.#first.abort(new Error('interrupted'))
     else if (this.#presses === 2) this.#second.abort(new Error('interrupted twice'))
     else process.exit(this.#exitCode)
   }
+}
+
+/** Resolves when the signal fires. */
+export async function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return
+  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
 }

@@ -15,7 +15,7 @@ const WRONG_USAGE = 2
 const FAILED = 1
 
 async function main(args: readonly string[]): Promise<number> {
-  const options = readOptions(args)
+  const options = readOptions(args, process.env)
   if (options === 'help') {
     console.log(USAGE)
     return 0

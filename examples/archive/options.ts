@@ -7,6 +7,8 @@ import { printableText } from './printable.ts'
 export const USAGE = `\
 npm run demo -- [DIR] [options]
 
+(The first -- keeps npm from taking the options for its own.)
+
 Archives every file below DIR (node_modules/pino by default): one job per file on a
 board, done by conductors: hashed, compressed, verified, recorded in a manifest.
 
@@ -24,6 +26,8 @@ Ctrl-C ends what runs and reports what is done; a second one does not wait for i
 
 const DEFAULT_FOLDER = 'node_modules/pino'
 const MOST_CONDUCTORS = 64
+/** Those that mean nothing to npm. */
+const OWN_OPTIONS = ['out', 'board', 'persistence', 'conductors', 'concurrency'] as const
 
 export interface Options {
   /** Absolute. */
@@ -41,8 +45,16 @@ export interface Options {
 /** What was typed cannot be done. */
 export class UsageError extends Error {}
 
-/** @throws UsageError saying what to type instead */
-export function readOptions(args: readonly string[]): 'help' | Options {
+/**
+ * @param env where npm leaves the options that it took for its own
+ * @throws UsageError saying what to type instead
+ */
+export function readOptions(args: readonly string[], env: NodeJS.ProcessEnv = {}): 'help' | Options {
+  const taken = OWN_OPTIONS.find((option) => env[`npm_config_${option}`] !== undefined)
+  if (taken !== undefined)
+    throw new UsageError(
+      `npm has kept --${taken} for itself: put -- before the options, as in npm run demo -- DIR --${taken} …`,
+    )
   const { values, positionals } = parse(args)
   if (values.help) return 'help'
   const [folder = DEFAULT_FOLDER, ...more] = positionals

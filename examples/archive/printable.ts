@@ -1,5 +1,6 @@
 /** Names, numbers and commands as people read them on a terminal. */
 import { isUtf8 } from 'node:buffer'
+import { relative } from 'node:path'
 
 /** What moves the cursor, ends the line or turns the text around, and the backslash that escapes. */
 const UNPRINTABLE = /[\p{Control}\p{Line_Separator}\p{Paragraph_Separator}\p{Bidi_Control}\\]/gu
@@ -14,6 +15,12 @@ export function printablePath(path: Buffer): string {
 
 export function printableText(text: string): string {
   return text.replace(UNPRINTABLE, (character) => SHORT[character] ?? `\\u{${hexadecimal(character)}}`)
+}
+
+/** A path of ours as seen from here, where that is shorter. */
+export function pathFromHere(path: string): string {
+  const fromHere = relative(process.cwd(), path) || '.'
+  return printableText(fromHere.length < path.length ? fromHere : path)
 }
 
 function hexadecimal(character: string): string {

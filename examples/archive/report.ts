@@ -1,7 +1,7 @@
 /** What a run says at its end. */
-import { relative } from 'node:path'
 import type { Result } from './archive.ts'
-import { count, printableBytes, printableText } from './printable.ts'
+import { logbooksUri } from './output.ts'
+import { count, pathFromHere, printableBytes, printableText } from './printable.ts'
 import { painter } from './progress.ts'
 import type { Summary } from './summary.ts'
 import type { Named } from './tally.ts'
@@ -24,10 +24,10 @@ export function report({ ending, summary, output, persistence, left }: Result): 
   if (ending === 'alone') lines.push(paint('red', line('', 'because no conductor is left')))
   if (left.jobs !== 0) lines.push(line('', whatIsLeft(left)))
   lines.push(
-    line('archive', printableText(short(output.files))),
-    line('manifest', printableText(short(output.manifestFile))),
-    line('summary', printableText(short(output.summaryFile))),
-    line('logbooks', printableText(persistence)),
+    line('archive', pathFromHere(output.files)),
+    line('manifest', pathFromHere(output.manifestFile)),
+    line('summary', pathFromHere(output.summaryFile)),
+    line('logbooks', persistence === logbooksUri(output) ? pathFromHere(output.logbooks) : printableText(persistence)),
   )
   return lines.join('\n')
 }
@@ -50,10 +50,4 @@ function whatIsLeft({ jobs, flow, board }: Result['left']): string {
   const many =
     jobs === undefined ? 'jobs of this run may be' : `${count(jobs, 'job')} of this run ${jobs === 1 ? 'is' : 'are'}`
   return `${many} left on ${board}, as flow ${flow}`
-}
-
-/** As seen from here, where that is shorter. */
-function short(path: string): string {
-  const fromHere = relative(process.cwd(), path)
-  return fromHere.length < path.length ? fromHere : path
 }

@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { type AnyFlow, isFlow } from '../flow/index.ts'
 
@@ -13,7 +14,7 @@ const TYPESCRIPT = ['.ts', '.mts', '.cts', '.tsx']
  *
  * @param module a path or a package, both seen from `cwd`
  * @throws InvalidArgument when it is not there, has no flows, or is TypeScript without tsx
- * @throws JobboardError when the module itself throws
+ * @throws JobboardError when the module itself throws, or is never done
  */
 export async function loadFlows(module: string, options: { cwd: string }): Promise<AnyFlow[]> {
   const file = await locate(module, options)
@@ -70,12 +71,23 @@ async function understandTypeScript(module: string, { cwd }: { cwd: string }): P
 }
 
 async function evaluate(module: string, file: string): Promise<object> {
+  using stuck = nothingLeftToDo()
   try {
-    return await import(pathToFileURL(file).href)
+    return await unlessAborted(import(pathToFileURL(file).href), stuck.signal)
   } catch (cause) {
+    if (stuck.signal.aborted)
+      throw new JobboardError(`module ${module} is never done loading: what it awaits at its top level never comes`)
     const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
     throw new JobboardError(`module ${module} cannot be loaded: ${why}`, { cause })
   }
+}
+
+/** Fires where Node would end the process, because nothing can come any more that somebody waits for. */
+function nothingLeftToDo(): Disposable & { readonly signal: AbortSignal } {
+  const idle = new AbortController()
+  const abort = () => idle.abort()
+  process.once('beforeExit', abort)
+  return { signal: idle.signal, [Symbol.dispose]: () => process.off('beforeExit', abort) }
 }
 
 /** What a CommonJS module exports is on its default. The same flow may be there twice, under a name and as default. */

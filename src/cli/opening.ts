@@ -5,7 +5,7 @@ import type { JobBoard } from '../board/index.ts'
 import { abortAfter, followSignals } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, StorageFailure } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
-import { sleep } from '../core/time.ts'
+import { type Duration, sleep } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { BoardLog } from './board-log.ts'
@@ -39,27 +39,24 @@ export async function openTheBoard(
       `board ${printable} would be gone with this command; name one that is shared, such as zookeeper://127.0.0.1:2181/demo`,
     )
   }
-  const timeout = options.timeout ?? DEFAULT_TIMEOUT
-  const ms = duration(timeout, '--timeout')
-  const limit = { timeout: /^\d+$/.test(timeout) ? `${timeout}ms` : timeout, ms, uri: printable }
+  const timeout = duration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout')
   const [{ BoardLog }, { openBoard }] = await Promise.all([import('./board-log.ts'), import('../board/index.ts')])
   const log = new BoardLog(settings.log)
   const who = settings.who === undefined ? {} : { who: settings.who }
-  const board = await inTime((signal) => openBoard(uri, { log: log.logger, signal, ...who }), log, limit)
+  const open = (signal: AbortSignal) => openBoard(uri, { log: log.logger, signal, ...who })
+  const board = await inTime(open, { log, timeout, uri: printable })
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
 }
 
 /** A board gives up trying to connect by itself after its session's timeout, which may be sooner. */
 async function inTime(
   open: (signal: AbortSignal) => Promise<JobBoard>,
-  log: BoardLog,
-  limit: { timeout: string; ms: number; uri: string },
+  { log, timeout, uri }: { log: BoardLog; timeout: Duration; uri: string },
 ): Promise<JobBoard> {
-  const { timeout, ms, uri } = limit
   using time = followSignals([])
-  using _timer = abortAfter(time, ms, () => {
+  using _timer = abortAfter(time, timeout, (within) => {
     const why = log.noConnection ?? 'no answer in this time'
-    return new NotConnected(`cannot open ${uri} within ${timeout}: ${why}; start a server there, or correct --board`)
+    return new NotConnected(`cannot open ${uri} within ${within}: ${why}; start a server there, or correct --board`)
   })
   while (true) {
     try {

@@ -1,7 +1,6 @@
 /** Reading options: those of all commands, and the shapes they come in. */
-import { InvalidArgumentError } from 'commander'
 import { InvalidArgument } from '../core/errors.ts'
-import { milliseconds } from '../core/time.ts'
+import { type Duration, milliseconds } from '../core/time.ts'
 import type { CliContext } from './context.ts'
 
 /** Given before or behind the command's name. */
@@ -27,24 +26,35 @@ export function persistenceUri(options: SharedOptions, context: CliContext): str
   return options.persistence || context.env['JOBBOARD_PERSISTENCE'] || undefined
 }
 
-/** Milliseconds of `10s`, `1.5m` or `250`. @throws InvalidArgument */
-export function duration(text: string, what: string): number {
-  return milliseconds(/^\d+$/.test(text) ? Number(text) : text, what)
+/** `10s`, `1.5m`, or milliseconds: `250`. @throws InvalidArgument */
+export function duration(text: string, what: string): Duration {
+  if (/^\d+$/.test(text)) return Number(text)
+  milliseconds(text, what)
+  return text as Duration
 }
 
-/** A whole number from 1. For commander, which names the option. */
-export function count(text: string): number {
-  const value = Number(text)
-  if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value >= 1) return value
-  throw new InvalidArgumentError('Give a whole number from 1.')
+/**
+ * A whole number from 1. What is no number is not repeated: it may have been meant for `--store`.
+ *
+ * @throws InvalidArgument
+ */
+export function count(option: string, limits: { most?: number } = {}): (text: string) => number {
+  const { most = Number.MAX_SAFE_INTEGER } = limits
+  const range = limits.most === undefined ? 'from 1' : `from 1 to ${limits.most}`
+  return (text) => {
+    const value = Number(text)
+    if (/^\d+$/.test(text) && value >= 1 && value <= most) return value
+    const given = /^-?\d+(\.\d+)?$/.test(text) ? `, not ${text}` : ''
+    throw new InvalidArgument(`${option} has to be a whole number ${range}${given}`)
+  }
 }
 
-/** One of a few words, in any case. For commander, which names the option. */
-export function oneOf<T extends string>(words: readonly T[]): (text: string) => T {
+/** One of a few words, in any case. What is none of them is not repeated either. @throws InvalidArgument */
+export function oneOf<T extends string>(option: string, words: readonly T[]): (text: string) => T {
   return (text) => {
     const found = words.find((word) => word.toLowerCase() === text.toLowerCase())
     if (found) return found
-    throw new InvalidArgumentError(`Allowed choices are ${words.join(', ')}.`)
+    throw new InvalidArgument(`${option} has to be one of ${words.join(', ')}`)
   }
 }
 

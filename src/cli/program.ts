@@ -52,7 +52,10 @@ function programOf(context: CliContext, run: Run): Command {
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'print help for a command')
     .option('--board <uri>', 'where the jobs are, zookeeper://host:port,host:port/path (or JOBBOARD_BOARD)')
-    .option('--persistence <uri>', 'where the logbooks are, directory:DIR (or JOBBOARD_PERSISTENCE)')
+    .option(
+      '--persistence <uri>',
+      'where the logbooks are, directory:DIR, for show and conductor (or JOBBOARD_PERSISTENCE)',
+    )
     .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)
     .option('--verbose', 'print the stack trace of an error, and its causes')
     .addHelpText('after', AFTER)

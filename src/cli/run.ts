@@ -1,6 +1,7 @@
 /** One command line from its words to its exit code. */
 import { CommanderError } from 'commander'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
+import { isMisspelt } from '../core/spelling.ts'
 import { complain } from './complaints.ts'
 import type { CliContext } from './context.ts'
 import { DONE, type ExitCode, WRONG_USAGE } from './exit-codes.ts'
@@ -34,10 +35,16 @@ async function understood(argv: readonly string[], context: CliContext): Promise
   }
 }
 
-/** A misspelt option with its value in the same word may hold what was meant for `--store`. */
+/**
+ * A misspelt option with its value in the same word may hold what was meant for `--store`. What commander takes for
+ * similar may be another word altogether, and is left out then.
+ */
 function messageOf(error: CommanderError): string {
-  const message = error.message.replace(/^error: /, '')
-  return error.code === 'commander.unknownOption' ? message.replace(/=.*'/s, "'") : message
+  const [message = '', suggestion] = error.message.replace(/^error: /, '').split(/\n(?=\(Did you mean)/)
+  const bare = error.code === 'commander.unknownOption' ? message.replace(/=.*'/s, "'") : message
+  const [, given = ''] = /'(.*)'/s.exec(bare) ?? []
+  const [, similar] = /^\(Did you mean ([\w-]+)\?\)$/.exec(suggestion ?? '') ?? []
+  return similar !== undefined && isMisspelt(given, similar) ? `${bare}; did you mean ${similar}?` : bare
 }
 
 function isBrokenPipe(error: unknown): boolean {

@@ -63,31 +63,40 @@ export interface LogbookView {
   readonly atoms: readonly AtomView[]
 }
 
+/** What only the report of one job shows, not a list. */
+export interface Particulars {
+  readonly storeKeys: readonly string[]
+  readonly attempts: readonly Attempt[]
+}
+
 /** One job with all that can be told about it. */
 export interface JobReport {
   /** On the board, or in its trash; absent where it has left both. */
-  readonly job?: (JobView | TrashView) & {
-    readonly storeKeys: readonly string[]
-    readonly attempts: readonly Attempt[]
-  }
+  readonly job?: (JobView | TrashView) & Particulars
   /** Null where no run has begun yet; absent where nobody said where logbooks are. */
   readonly logbook?: LogbookView | null
 }
 
-export function jobView(job: Job, owner: string | undefined): JobView {
-  const { uuid, name, state, priority, size, runs, maxAttempts, postedAt } = job
-  return {
-    uuid,
-    name,
-    state,
-    ...(owner === undefined ? {} : { owner }),
-    ...workView(job),
-    priority,
-    size,
-    runs,
-    maxAttempts,
-    ...(postedAt ? { postedAt } : {}),
-  }
+/**
+ * The job as one reading of its posting has it; undefined once it has left the board. A claim that the posting does not
+ * tell of came after it was read: with the owner of one moment and the runs of another, the job would never have been so.
+ */
+export function jobView(job: Job): JobView | undefined {
+  if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
+  const newest = job.attempts.at(-1)
+  const claimed = job.state === 'CLAIMED' && newest !== undefined && newest.ended === undefined
+  return viewAs(job, claimed ? { state: 'CLAIMED', owner: newest.who } : { state: 'UNCLAIMED' })
+}
+
+/** A job that was posted just now, whatever has become of it since. */
+export function postedView(job: Job): JobView {
+  return viewAs(job, { state: job.state })
+}
+
+function viewAs(job: Job, standing: Pick<JobView, 'state' | 'owner'>): JobView {
+  const { uuid, name, priority, size, runs, maxAttempts, postedAt } = job
+  const facts = { priority, size, runs, maxAttempts, ...(postedAt ? { postedAt } : {}) }
+  return { uuid, name, ...standing, ...workView(job), ...facts }
 }
 
 export function trashView(job: TrashedJob): TrashView {
@@ -104,8 +113,7 @@ export function trashView(job: TrashedJob): TrashView {
   }
 }
 
-/** What only one's own report of a job shows, not a list. */
-export function particulars(job: Job | TrashedJob): { storeKeys: string[]; attempts: readonly Attempt[] } {
+export function particulars(job: Job | TrashedJob): Particulars {
   return { storeKeys: Object.keys(job.details.store ?? {}), attempts: job.attempts }
 }
 

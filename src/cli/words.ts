@@ -1,6 +1,8 @@
-/** Words that options take. Spelt out here, because `--help` must not have to load the board. */
+/** Words and limits of options. Spelt out here, because `--help` must not have to load the board. */
 import type { Priority, Size } from '../board/index.ts'
 
 export const PRIORITY_WORDS = ['VERY_HIGH', 'HIGH', 'NORMAL', 'LOW', 'VERY_LOW'] as const satisfies readonly Priority[]
 export const SIZE_WORDS = ['small', 'medium', 'large'] as const satisfies readonly Size[]
 export const LEVEL_WORDS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+/** What a board takes for `maxAttempts`. */
+export const MOST_ATTEMPTS = 10

@@ -18,25 +18,22 @@ import { Condition } from '../core/condition.ts'
 import { ShuttingDown } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { describeFailure, type Failure } from '../core/failure.ts'
+import { keepAlive } from '../core/keep-alive.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
-import type { Logger } from '../core/log.ts'
-import { backoff, type Duration, milliseconds, sleep } from '../core/time.ts'
+import { backoff, milliseconds, sleep } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
-import { decide, type OnFailure, type Verdict } from './decide.ts'
+import { decide, type Verdict } from './decide.ts'
 import { type JobRun, runJob } from './job-run.ts'
 import type { KnownFlows } from './known-flows.ts'
+import type { ConductorSettings } from './options.ts'
 import { type Settled, settle } from './settle.ts'
+import { UnknownFlows } from './unknown-flows.ts'
 
-export interface ConductorParts {
+export interface ConductorParts extends ConductorSettings {
   readonly name: string
   readonly board: JobBoard
   readonly persistence: Persistence
   readonly flows: KnownFlows
-  readonly concurrency: number
-  readonly drainTimeout: Duration
-  readonly abortTimeout: Duration
-  readonly onFailure: OnFailure
-  readonly log: Logger
   /** What was opened for this conductor, in the order in which it is closed at the end of a stop. */
   readonly owned: readonly AsyncDisposable[]
 }
@@ -49,6 +46,8 @@ export interface ConductorEvents {
   /** Something failed that no job can be blamed for, or a listener threw. */
   error: { readonly error: Error }
 }
+
+const EVENTS: Readonly<Record<keyof ConductorEvents, true>> = { started: true, settled: true, error: true }
 
 export type ConductorState = 'starting' | 'busy' | 'idle' | 'draining' | 'aborting' | 'stopped'
 
@@ -67,6 +66,7 @@ export class Conductor implements AsyncDisposable {
   readonly #settling = new Set<Promise<unknown>>()
   /** Jobs on the board that were left alone because a former run of theirs still executes here. */
   readonly #leftAlone = new Set<string>()
+  readonly #unknownFlows: UnknownFlows
   readonly #slotFreed = new Condition()
   readonly #draining = sharedController()
   readonly #suspend = sharedController()
@@ -74,6 +74,7 @@ export class Conductor implements AsyncDisposable {
   #lookAgain: FollowingSignal | undefined
   #storageFailures = 0
   #entity: AsyncDisposable | undefined
+  #alive: Disposable | undefined
   #loop: Promise<void> = Promise.resolve()
 
   /** @internal Use `startConductor`. */
@@ -81,9 +82,11 @@ export class Conductor implements AsyncDisposable {
     this.name = parts.name
     this.#parts = parts
     this.#lifecycle = new Lifecycle(`conductor ${parts.name}`)
-    this.#events = new Emitter((error, event) => {
+    this.#unknownFlows = new UnknownFlows(parts)
+    const listenerThrew = (error: unknown, event: keyof ConductorEvents) => {
       parts.log.error({ err: error, event }, 'a listener threw')
-    })
+    }
+    this.#events = new Emitter(listenerThrew, { events: EVENTS })
   }
 
   get state(): ConductorState {
@@ -104,6 +107,7 @@ export class Conductor implements AsyncDisposable {
     return this.#lifecycle.stopped
   }
 
+  /** Calls `listener` at each event, until the function returned is called. A listener that throws harms nobody. */
   on<E extends keyof ConductorEvents>(event: E, listener: (event: ConductorEvents[E]) => unknown): () => void {
     return this.#events.on(event, listener)
   }
@@ -112,10 +116,13 @@ export class Conductor implements AsyncDisposable {
   start(): Promise<void> {
     return this.#lifecycle.start(
       async () => {
-        const { board, flows, concurrency } = this.#parts
+        const { board, persistence, flows, concurrency, log } = this.#parts
         const metadata = { host: hostname(), pid: process.pid, flows: flows.names, concurrency, startedAt: new Date() }
         this.#entity = await board.registerEntity({ kind: 'conductor', name: this.name, metadata })
+        this.#alive = keepAlive()
         this.#loop = this.#claimAndRun()
+        const places = { board: board.uri, persistence: persistence.uri }
+        log.info({ conductor: this.name, ...places, flows: flows.names, concurrency }, 'conductor started')
       },
       async () => this.#draining.abort(),
     )
@@ -125,23 +132,26 @@ export class Conductor implements AsyncDisposable {
   stop(): Promise<void> {
     this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
     return this.#lifecycle.stop(async () => {
+      using _alive = this.#alive
+      const { drainTimeout, abortTimeout, owned, log } = this.#parts
+      log.info({ conductor: this.name, running: this.running }, 'conductor draining')
       await this.#loop
-      await this.#allOver({
-        within: milliseconds(this.#parts.drainTimeout, 'drainTimeout'),
-        unless: this.#suspend.signal,
-      })
+      await this.#allOver({ within: milliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
       this.abort()
-      await this.#allOver({ within: milliseconds(this.#parts.abortTimeout, 'abortTimeout') })
+      await this.#allOver({ within: milliseconds(abortTimeout, 'abortTimeout') })
       this.#leave.abort(new ShuttingDown(`conductor ${this.name} has stopped`))
       await Promise.all(this.#settling)
       await this.#unregister()
-      for (const opened of this.#parts.owned) await opened[Symbol.asyncDispose]()
+      for (const opened of owned) await opened[Symbol.asyncDispose]()
+      log.info({ conductor: this.name, leftBehind: this.running }, 'conductor stopped')
     })
   }
 
   /** Goes on to the second stage of a stop at once: tasks are told to stop, their jobs go back to the board. */
   abort(): void {
     this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
+    if (this.#suspend.signal.aborted) return
+    if (this.running > 0) this.#parts.log.warn({ conductor: this.name, running: this.running }, 'conductor aborting')
     this.#suspend.abort(
       new ShuttingDown(`conductor ${this.name} is stopping: stop now, the job goes back to the board`),
     )
@@ -194,8 +204,12 @@ export class Conductor implements AsyncDisposable {
   }
 
   #accepts(posting: Posting): boolean {
-    if (!this.#running.has(posting.uuid)) return this.#parts.flows.accepts(posting.details)
-    this.#leftAlone.add(posting.uuid)
+    if (this.#running.has(posting.uuid)) {
+      this.#leftAlone.add(posting.uuid)
+      return false
+    }
+    if (this.#parts.flows.accepts(posting.details)) return true
+    this.#unknownFlows.met(posting)
     return false
   }
 

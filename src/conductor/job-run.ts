@@ -5,7 +5,15 @@
 import { v7 as uuidv7 } from 'uuid'
 import type { Claim } from '../board/index.ts'
 import { followSignals } from '../core/abort.ts'
-import { ClaimLost, Fenced, IncompatibleVersion, InvalidState, ShuttingDown, StorageFailure } from '../core/errors.ts'
+import {
+  ClaimLost,
+  Fenced,
+  IncompatibleVersion,
+  InvalidPosting,
+  InvalidState,
+  ShuttingDown,
+  StorageFailure,
+} from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { Engine } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
@@ -44,6 +52,7 @@ export async function runJob(claim: Claim, context: RunContext): Promise<JobRun>
       run: claim.run,
       claim: uuidv7(),
     })
+    assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })
     return await runFlowOf(claim, { ...resolved, log }, context)
   } catch (error) {
     return over(endingOf(error, claim))
@@ -81,6 +90,19 @@ async function acquire(persistence: Persistence, request: AcquireRequest): Promi
   }
 }
 
+/**
+ * A uuid that was posted twice, for two flows, has one logbook: where it says SUCCESS, that was the other's.
+ *
+ * @throws InvalidPosting
+ */
+function assertOwnLogbook({ job }: Claim, flows: { posted: string; recorded: string }): void {
+  const { posted, recorded } = flows
+  if (posted === recorded) return
+  throw new InvalidPosting(
+    `${job}: it names flow ${posted}, but the logbook of this uuid is one of flow ${recorded}; post it with a uuid of its own`,
+  )
+}
+
 function over(ending: RunEnding): JobRun {
   return { ending, idle: Promise.resolve() }
 }
@@ -88,6 +110,7 @@ function over(ending: RunEnding): JobRun {
 function endingOf(error: unknown, claim: Claim): RunEnding {
   if (claim.lost.aborted) return { kind: 'lost' }
   if (error instanceof ShuttingDown) return { kind: 'shutdown' }
+  if (error instanceof InvalidPosting) return { kind: 'unworkable', error }
   if (error instanceof Fenced) return { kind: 'fenced', newestRun: error.newestRun }
   if (error instanceof ClaimLost) return { kind: 'fenced', newestRun: undefined }
   if (error instanceof StorageFailure && error.retryable) return { kind: 'storage-away', error }

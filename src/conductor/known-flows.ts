@@ -9,9 +9,11 @@ export class KnownFlows {
 
   /** @throws InvalidArgument for what is no flow, Duplicate for two of one name and version */
   constructor(flows: readonly AnyFlow[]) {
-    if (flows.length === 0) throw new InvalidArgument('a conductor without flows can run nothing; give it some')
-    for (const flow of flows) {
-      if (!isFlow(flow)) throw new InvalidArgument('flows has to be a list of flows, as linear() makes them')
+    if (!Array.isArray(flows) || flows.length === 0)
+      throw new InvalidArgument('a conductor: flows has to be a list of what it can run, as in flows: [hello]')
+    for (const [index, flow] of flows.entries()) {
+      if (!isFlow(flow))
+        throw new InvalidArgument(`a conductor: number ${index + 1} in flows is no flow, as linear(…) makes them`)
       const versions = this.#byName.get(flow.name) ?? []
       if (versions.some(({ version }) => version === flow.version)) {
         throw new Duplicate(`flow ${flow.name} is there twice in version ${flow.version}`)

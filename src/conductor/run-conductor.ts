@@ -1,41 +1,82 @@
 /** A conductor as a daemon: the only place that touches the process' signals. */
 import { constants } from 'node:os'
+import { ShuttingDown } from '../core/errors.ts'
+import { daemonLog } from '../core/log.ts'
+import { assertOptions } from '../core/options.ts'
+import { monotonic } from '../core/time.ts'
 import type { Conductor } from './conductor.ts'
-import { type ConductorOptions, startConductor } from './start-conductor.ts'
+import { CONDUCTOR_OPTIONS, type ConductorOptions } from './options.ts'
+import { startConductor } from './start-conductor.ts'
+
+export interface RunConductorOptions extends ConductorOptions {
+  /** Called with the conductor once it claims. */
+  readonly started?: (conductor: Conductor) => unknown
+  /** Called when a signal has begun a stage of the stop; the conductor's `state` says which, `draining` or `aborting`. */
+  readonly stopping?: (conductor: Conductor) => unknown
+}
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+type Signal = (typeof SIGNALS)[number]
+
+/**
+ * Ctrl-C in a terminal reaches every process there, and what started us (npm, a loader) may pass it on to us once more:
+ * what comes again within so many milliseconds is the same press.
+ */
+const ONE_PRESS = 500
 
 /**
  * Runs a conductor until the process is told to end, and resolves when it has stopped. The first SIGINT or SIGTERM
- * drains it, the second aborts what still runs, the third ends the process at once.
+ * drains it, the second aborts what still runs, the third ends the process at once. It logs JSON lines to standard error
+ * unless it is given another log.
  *
- * @param options.started called with the conductor once it claims
- * @throws as `startConductor`
+ * @throws as `startConductor`; ShuttingDown when a signal came before it had started
  * @example await runConductor({ board: uri, persistence: uri, flows: [hello], concurrency: 8 })
  */
-export async function runConductor(
-  options: ConductorOptions & { readonly started?: (conductor: Conductor) => unknown },
-): Promise<void> {
-  const starting = new AbortController()
+export async function runConductor(options: RunConductorOptions): Promise<void> {
+  assertOptions(options, { ...CONDUCTOR_OPTIONS, started: true, stopping: true }, 'runConductor')
+  const { started, stopping, ...rest } = options
+  const log = rest.log ?? daemonLog({ name: 'jobboard' })
+  const early = new AbortController()
   let conductor: Conductor | undefined
-  let signals = 0
-  const onSignal = (signal: (typeof SIGNALS)[number]) => {
-    signals += 1
-    if (signals > 2) process.exit(128 + constants.signals[signal])
-    if (!conductor) starting.abort(new Error(`${signal} came before the conductor had started`))
-    else if (signals === 1) conductor.stop().catch(() => undefined)
+  using _presses = onPress((signal, count) => {
+    if (count > 2) process.exit(128 + constants.signals[signal])
+    if (!conductor) return early.abort(new ShuttingDown(`${signal} came before the conductor had started`))
+    if (count === 1) conductor.stop().catch(() => undefined)
     else conductor.abort()
-  }
-  for (const signal of SIGNALS) process.on(signal, onSignal)
+    try {
+      stopping?.(conductor)
+    } catch (error) {
+      log.error({ err: error }, 'stopping threw')
+    }
+  })
   try {
-    const signal = options.signal ? AbortSignal.any([starting.signal, options.signal]) : starting.signal
-    conductor = await startConductor({ ...options, signal })
-    options.started?.(conductor)
-    if (signals > 0) conductor.stop().catch(() => undefined)
+    const signal = rest.signal ? AbortSignal.any([early.signal, rest.signal]) : early.signal
+    conductor = await startConductor({ ...rest, log, signal })
+    started?.(conductor)
+    if (early.signal.aborted) conductor.stop().catch(() => undefined)
     await conductor.stopped
   } finally {
     // Also when `started` threw; and where the stop failed, this is where it is told.
     await conductor?.stop()
-    for (const signal of SIGNALS) process.off(signal, onSignal)
+  }
+}
+
+/** Calls `told` with how often the process has been told to end by now, until it is disposed. */
+function onPress(told: (signal: Signal, count: number) => void): Disposable {
+  const heard = new Map<Signal, number>()
+  let count = 0
+  const listener = (signal: Signal) => {
+    const last = heard.get(signal)
+    const now = monotonic()
+    if (last !== undefined && now - last < ONE_PRESS) return
+    heard.set(signal, now)
+    count += 1
+    told(signal, count)
+  }
+  for (const signal of SIGNALS) process.on(signal, listener)
+  return {
+    [Symbol.dispose]: () => {
+      for (const signal of SIGNALS) process.off(signal, listener)
+    },
   }
 }

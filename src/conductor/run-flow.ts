@@ -1,10 +1,11 @@
 /** Runs one flow now, in the foreground, without a board: for tests, and for trying a flow. */
 import { v7 as uuidv7 } from 'uuid'
-import { MissingDependencies } from '../core/errors.ts'
+import { InvalidArgument, MissingDependencies } from '../core/errors.ts'
 import { WrappedFailure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
+import { assertOptions } from '../core/options.ts'
 import { Engine } from '../engine/index.ts'
-import { type Flow, missingInputs } from '../flow/index.ts'
+import { type Flow, isFlow, missingInputs } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 
 export interface RunFlowOptions {
@@ -27,6 +28,8 @@ export async function runFlow<I extends object, R>(
   store: NoInfer<I>,
   options: RunFlowOptions = {},
 ): Promise<{ readonly results: R }> {
+  if (!isFlow(flow)) throw new InvalidArgument('runFlow takes a flow, as linear(…) makes it, and its store')
+  assertOptions(options, { persistence: true, signal: true, log: true }, 'runFlow')
   const missing = missingInputs(flow, store)
   if (missing.length > 0)
     throw new MissingDependencies(`flow ${flow.name} requires ${missing.join(', ')}: add it to the store`)

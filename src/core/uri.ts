@@ -20,11 +20,8 @@ const SHAPE = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/i
 /** @throws InvalidArgument when the text is no URI */
 export function parseUri(text: string, what: keyof typeof EXAMPLES): ResourceUri {
   const found = SHAPE.exec(text)
-  if (!found) {
-    throw new InvalidArgument(
-      `${what}: ${JSON.stringify(redactUri(text))} is no URI; write ${EXAMPLES[what]}, or memory: for a try`,
-    )
-  }
+  if (!found)
+    throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is no URI; write ${EXAMPLES[what]}`)
   const [, scheme = '', authority = '', path = '', query = ''] = found
   return {
     scheme: scheme.toLowerCase(),

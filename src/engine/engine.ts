@@ -98,7 +98,7 @@ export class Engine {
     this.#ledger = new Ledger(log)
     this.#stop = signals?.stop
     this.#suspend = signals?.suspend
-    this.#context = { fence: context?.fence, run: log.flow.run, job: context?.job }
+    this.#context = { fence: context?.fence ?? 0n, run: log.flow.run, job: context?.job }
     this.#logger = logger
   }
 

@@ -12,9 +12,9 @@ export interface Context {
   readonly log: Logger
   /**
    * A number that grows with every claim of the whole board: a system outside that refuses smaller numbers than it has
-   * seen cannot be written to by a former owner. Undefined where no board is involved.
+   * seen cannot be written to by a former owner. `0n`, below every claim's, where no board is involved.
    */
-  readonly fence: bigint | undefined
+  readonly fence: bigint
   /** How often the job has been claimed, this time included; from 1. */
   readonly run: number
   /** Undefined where the flow runs without a board. */

@@ -25,12 +25,15 @@ type ProvidedBy<T> = T extends { provides: infer P; execute: (...args: never) =>
     : { [K in P & string]: Awaited<R> }
   : Empty
 
-/** What the tasks have made when they are done: name and type, the last provider of a name winning. */
+/**
+ * What the tasks have made when they are done: name and type, the last provider of a name winning. Flattened here and not by
+ * `Flat`, whose name editors would show instead of what it comes to.
+ */
 export type Results<Tasks extends readonly AnyTask[], Made = Empty> = number extends Tasks['length']
   ? Record<string, unknown>
   : Tasks extends readonly [infer First, ...infer Rest extends readonly AnyTask[]]
     ? Results<Rest, Override<Made, ProvidedBy<First>>>
-    : Flat<Made>
+    : { [K in keyof Made]: Made[K] }
 
 /**
  * The list of tasks with each that does not fit replaced by its error. A list whose length is not known to the compiler

@@ -48,11 +48,11 @@ export function isFlow(value: unknown): value is AnyFlow {
 }
 
 /**
- * The inputs that the store lacks, in the order in which the flow needs them. Types are gone at run time: this is what a
- * store that came over the wire is checked with.
+ * The inputs that the store lacks, in the order in which the flow needs them; all of them where there is no store. Types
+ * are gone at run time: this is what a store that came over the wire is checked with.
  *
  * @example missingInputs(hello, {}) // ['name']
  */
-export function missingInputs(flow: AnyFlow, store: object): string[] {
-  return flow.requires.filter((name) => !Object.hasOwn(store, name))
+export function missingInputs(flow: AnyFlow, store: object | undefined): string[] {
+  return flow.requires.filter((name) => !Object.hasOwn(store ?? {}, name))
 }

@@ -1,5 +1,6 @@
 /** The linear pattern: one atom after the other, in the order in which they are written. */
 import { Duplicate, InvalidArgument } from '../core/errors.ts'
+import { assertOptions } from '../core/options.ts'
 import { brand } from './brand.ts'
 import type { Fitting, Results } from './fit.ts'
 import { type Flow, type Input, isInput } from './flow.ts'
@@ -13,7 +14,7 @@ import { type AnyTask, isName, isTask } from './task.ts'
  *
  * @param nameOrOptions the name under which it is posted, or `{ name, version }`; the version is `'1.0'` by default
  * @throws Duplicate when two tasks have the same name
- * @throws InvalidArgument when something in the list is no task
+ * @throws InvalidArgument when there are no tasks, or something in the list is none
  * @example const hello = linear('hello', input<{ name: string }>(), greet, print)
  */
 export function linear<I, T extends readonly AnyTask[]>(
@@ -22,17 +23,24 @@ export function linear<I, T extends readonly AnyTask[]>(
   ...atoms: T extends Fitting<I, T> ? T : Fitting<I, T>
 ): Flow<I, Results<T>> {
   const { name, version = '1.0' } = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : (nameOrOptions ?? {})
-  if (!isName(name)) throw new InvalidArgument('a flow needs a name: a text that is not empty')
+  if (!isName(name)) throw new InvalidArgument("a flow needs a name: linear('hello', input<…>(), firstTask, …)")
+  if (typeof nameOrOptions === 'object') assertOptions(nameOrOptions, { name: true, version: true }, `flow ${name}`)
   if (!isName(version)) throw new InvalidArgument(`flow ${name}: version has to be a text such as '1.0'`)
-  if (!isInput(store)) throw new InvalidArgument(`flow ${name}: its second argument has to be input<…>()`)
+  if (!isInput(store))
+    throw new InvalidArgument(`flow ${name}: its second argument has to be input<…>(), then come its tasks`)
   const tasks = checkedTasks(name, atoms)
   return brand('flow', { kind: 'flow', pattern: 'linear', name, version, atoms: tasks, ...needs(tasks) })
 }
 
 function checkedTasks(flow: string, atoms: readonly unknown[]): readonly AnyTask[] {
+  if (atoms.length === 0)
+    throw new InvalidArgument(
+      `flow ${flow} has no tasks: name them after its input, as in linear('hello', input<…>(), greet)`,
+    )
   const tasks = new Map<string, AnyTask>()
   for (const [index, atom] of atoms.entries()) {
-    if (!isTask(atom)) throw new InvalidArgument(`flow ${flow}: number ${index + 1} in its list is no task`)
+    if (!isTask(atom))
+      throw new InvalidArgument(`flow ${flow}: number ${index + 1} in its list is no task; task(…) makes one`)
     if (tasks.has(atom.name))
       throw new Duplicate(
         `flow ${flow}: two of its tasks are named ${atom.name}; its logbook could not tell them apart`,

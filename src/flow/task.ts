@@ -1,5 +1,6 @@
 /** A task: the smallest piece of a flow, a named function with what it needs, what it makes, and how to undo it. */
 import { InvalidArgument } from '../core/errors.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { brand, hasBrand } from './brand.ts'
 import type { Context, RevertContext } from './context.ts'
 
@@ -42,6 +43,17 @@ export interface TaskOptions<Q extends string, A, P extends string, R> {
   readonly revert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>>) => unknown) | undefined
 }
 
+/** With what a task has beside them, because one task can be made from another: `task('again', { ...greet })`. */
+const OPTIONS: KnownOptions<TaskOptions<never, never, never, never> & AnyTask> = {
+  requires: true,
+  provides: true,
+  version: true,
+  execute: true,
+  revert: true,
+  kind: true,
+  name: true,
+}
+
 /** Turns an argument that `requires` does not name into a compile error that says so. */
 type Declared<A, Q> =
   Exclude<keyof A, Q> extends never ? unknown : { requires: `missing in requires: ${Exclude<keyof A, Q> & string}` }
@@ -50,7 +62,7 @@ type Declared<A, Q> =
  * Describes a task. Annotate the arguments of `execute` once: the compiler checks them against `requires` here, and
  * against the flow's input and the tasks before it in the flow. An argument without annotation is `unknown`.
  *
- * @throws InvalidArgument for an empty name, a missing `execute`, or names that are no text
+ * @throws InvalidArgument for an empty name, a missing `execute`, names that are no text, or an option that is not known
  * @example
  * const greet = task('greet', {
  *   requires: ['name'],
@@ -69,6 +81,7 @@ export function task<
   const given: { readonly [K in keyof TaskOptions<Q, A, P, R>]?: unknown } = options ?? {}
   const { requires = [], provides, version = '1.0', execute, revert } = given
   if (typeof execute !== 'function') throw new InvalidArgument(`task ${name}: execute has to be a function`)
+  assertOptions(options, OPTIONS, `task ${name}`)
   if (revert !== undefined && typeof revert !== 'function')
     throw new InvalidArgument(`task ${name}: revert has to be a function`)
   if (!Array.isArray(requires) || !requires.every(isName))

@@ -13,7 +13,7 @@ interface Scheme {
 
 const SCHEMES: ReadonlyMap<string, Scheme> = new Map([
   ['memory', { usage: 'memory: or memory:NAME', make: memoryPersistence }],
-  ['directory', { usage: 'directory:DIR', make: directoryPersistence }],
+  ['directory', { usage: 'directory:./logbooks', make: directoryPersistence }],
 ])
 
 /**

@@ -29,13 +29,14 @@ function oneLine({ stderr, stdout }: Outcome): string {
 describe('wrong usage: exit code 2', () => {
   const cases: readonly (readonly [args: readonly string[], says: string])[] = [
     [['dance'], "unknown command 'dance'"],
-    [['trash', 'lost'], "unknown command 'lost'"],
-    [['jobs', '--borad', 'x'], "unknown option '--borad' (Did you mean --board?)"],
+    [['list'], "unknown command 'list'\n"],
+    [['trash', 'lost'], "unknown command 'lost'; did you mean list?"],
+    [['jobs', '--borad', 'x'], "unknown option '--borad'; did you mean --board?"],
     [['jobs', 'one', 'two'], "too many arguments for 'jobs'. Expected 0 arguments but got 2."],
-    [['jobs', '--priority', 'urgent'], 'Allowed choices are VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW.'],
-    [['jobs', '--size', 'huge'], 'Allowed choices are small, medium, large.'],
+    [['jobs', '--priority', 'urgent'], '--priority has to be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW'],
+    [['jobs', '--size', 'huge'], '--size has to be one of small, medium, large'],
     [['jobs', '--timeout', 'soon'], '--timeout: "soon" is no duration; write milliseconds or a number with ms, s'],
-    [['jobs', '--board', 'nonsense'], 'board: "nonsense" is no URI; write scheme:… as in memory:'],
+    [['jobs', '--board', 'nonsense'], 'board: "nonsense" is no URI; write zookeeper://127.0.0.1:2181/demo'],
     [['jobs', '--board', 'ftp://ada:hunter2@files/x'], 'board ftp://ada:***@files/x: unknown scheme ftp:; known are'],
     [['jobs', '--board', 'zookeeper:///x'], 'zookeeper:///x: no hosts; write zookeeper://127.0.0.1:2181/path'],
     [['jobs', '--board', 'zookeeper://h/x?tik=2s'], 'zookeeper://h/x?tik=2s: unknown parameter "tik"; known are'],
@@ -43,8 +44,13 @@ describe('wrong usage: exit code 2', () => {
     [['jobs', '--board', 'memory:'], 'board memory: would be gone with this command; name one that is shared'],
     [['post'], "missing required argument 'flow'"],
     [['post', '', '--store', '{}'], 'the name of the flow is empty'],
-    [['post', 'hello', '--max-attempts', '0'], "argument '0' is invalid. Give a whole number from 1."],
-    [['post', 'hello', '--max-attempts', '99'], 'maxAttempts has to be a whole number from 1 to 10'],
+    [['post', 'hello', '--max-attempts', '0'], '--max-attempts has to be a whole number from 1 to 10, not 0'],
+    [['post', 'hello', '--max-attempts', '99'], '--max-attempts has to be a whole number from 1 to 10, not 99'],
+    [
+      ['post', 'hello', '--max-attempts', '{"password":"hunter2"}'],
+      '--max-attempts has to be a whole number from 1 to 10\n',
+    ],
+    [['post', 'hello', '--priority', '{"password":"hunter2"}'], '--priority has to be one of VERY_HIGH, HIGH'],
     [['post', 'hello', '--uuid', '42'], '--uuid: 42 is no uuid'],
     [['post', 'hello', '--store', '{"password": hunter2}'], '--store is not JSON; quote it for the shell'],
     [['post', 'hello', '--store', '["hunter2"]'], "--store has to be a JSON object with the flow's inputs"],
@@ -56,13 +62,13 @@ describe('wrong usage: exit code 2', () => {
     [['show', UUID, '--persistence', 'memory:'], 'logbooks in memory: are those of another process'],
     [['show', UUID, '--persistence', 'sqlite:x'], 'no logbooks can be kept in sqlite:; write'],
     [['conductor'], "required option '--flows <module>' not specified"],
-    [['conductor', '--flows', 'flows.js', '--concurrency', 'all'], "argument 'all' is invalid. Give a whole number"],
-    [['conductor', '--flows', 'flows.js', '--log-level', 'loud'], 'Allowed choices are trace, debug, info'],
+    [['conductor', '--flows', 'flows.js', '--concurrency', 'all'], '--concurrency has to be a whole number from 1'],
+    [['conductor', '--flows', 'flows.js', '--log-level', 'loud'], '--log-level has to be one of trace, debug, info'],
     [['conductor', '--flows', 'flows.js', '--drain-timeout', '-1'], '--drain-timeout: "-1" is no duration'],
   ]
   test.each(cases)('%j', async (args, says) => {
     const outcome = await place.jobboard(args)
-    expect(oneLine(outcome)).toContain(says)
+    expect(`${oneLine(outcome)}\n`).toContain(says)
     expect(outcome.stderr).not.toContain('hunter2')
     expect(outcome.exitCode).toBe(2)
   })
@@ -113,7 +119,7 @@ describe('failed: exit code 1', () => {
     const board = `zookeeper://127.0.0.1:${(silent.address() as AddressInfo).port}/demo`
     for (const args of [['jobs'], ['conductor', '--flows', 'flows.js', '--persistence', place.persistence]]) {
       const outcome = await place.bare([...args, '--board', board, '--timeout', '300'])
-      expect(oneLine(outcome)).toContain(`cannot open ${board} within 300ms: no answer in this time; start a server`)
+      expect(oneLine(outcome)).toContain(`cannot open ${board} within 300 ms: no answer in this time; start a server`)
       expect(outcome.exitCode).toBe(1)
     }
     silent.close()

@@ -95,6 +95,7 @@ describe('no flows', () => {
     ['broken.mjs', 'export const = 1', 1, 'module broken.mjs cannot be loaded: SyntaxError: '],
     ['throws.mjs', 'throw new Error("no\\npaper")', 1, 'module throws.mjs cannot be loaded: Error: no paper'],
     ['imports.mjs', 'import "./gone.mjs"', 1, 'module imports.mjs cannot be loaded: Error: Cannot find module '],
+    ['endless.mjs', 'await new Promise(() => {})', 1, 'module endless.mjs is never done loading: what it awaits'],
     [
       'rejects.mjs',
       'Promise.reject(new TypeError("late")); await new Promise(() => setInterval(() => {}, 1e6))',

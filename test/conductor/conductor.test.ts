@@ -1,4 +1,7 @@
 /** What conductors do with jobs: each row of the decision table made to happen, take-overs, slots, stops. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
@@ -411,6 +414,31 @@ describe('owners that go', () => {
     expect(runs).toBe(1)
   })
 })
+
+test.each(['memory:', 'directory'])(
+  'a uuid that was posted before with another flow, logbooks in %s',
+  async (where) => {
+    const [board] = await boards('a')
+    const folder = await mkdtemp(join(tmpdir(), 'jobboard-conductor-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const persistence = await openPersistence(where === 'directory' ? `directory:${folder}` : where)
+    let ran = false
+    const first = single('first', () => 1)
+    const second = single('second', () => {
+      ran = true
+    })
+    await conduct({ board, persistence, flows: [first, second] })
+    const job = await board.post(first, { n: 1 })
+    expect(await job.wait()).toBe('COMPLETE')
+    const again = await board.post(second, { n: 1 }, { uuid: job.uuid })
+    expect(await again.wait()).toBe('TRASHED')
+    expect(ran).toBe(false)
+    const [trashed] = await trashOf(board)
+    expect(trashed?.reason).toBe(
+      `job ${job.uuid} (second): it names flow second, but the logbook of this uuid is one of flow first; post it with a uuid of its own`,
+    )
+  },
+)
 
 describe('slots', () => {
   test('never more jobs at once than slots, and never more claims', async () => {

@@ -12,7 +12,7 @@ test.each([
   ['directory:%00', 'write directory:DIR'],
   ['memory://host/name', 'write memory: or memory:NAME'],
   ['memory:?name=x', 'unknown parameter "name"'],
-  ['constructor:x', 'write memory: or memory:NAME, directory:DIR'],
+  ['constructor:x', 'write memory: or memory:NAME, directory:./logbooks'],
   ['mysql://user:secret@host/db', 'mysql://user:***@host/db'],
 ])('%j is refused', async (uri, message) => {
   const refusal: unknown = await openPersistence(uri).catch((error: unknown) => error)

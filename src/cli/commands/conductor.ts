@@ -1,6 +1,7 @@
 /** `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
-import type { Duration } from '../../core/time.ts'
+import type { Conductor } from '../../conductor/index.ts'
+import { type Duration, printableDuration } from '../../core/time.ts'
 import type { Run } from '../action.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
@@ -18,6 +19,8 @@ export interface ConductorCommandOptions extends SharedOptions {
   readonly logLevel?: (typeof LEVEL_WORDS)[number]
 }
 
+const DRAIN_TIMEOUT = '25s'
+
 export function defineConductor(program: Command, run: Run): void {
   program
     .command('conductor')
@@ -28,10 +31,18 @@ export function defineConductor(program: Command, run: Run): void {
         'board.',
     )
     .requiredOption('--flows <module>', 'module that exports the flows: a path or a package')
-    .option('--concurrency <n>', 'how many jobs run at once (default: as many as there are processors)', count)
+    .option(
+      '--concurrency <n>',
+      'how many jobs run at once (default: as many as there are processors)',
+      count('--concurrency'),
+    )
     .option('--name <name>', 'name on the board, unique among living conductors (default: host:pid)')
-    .option('--drain-timeout <duration>', 'how long a stop waits for what runs (default: 25s)')
-    .option('--log-level <level>', `one of ${LEVEL_WORDS.join(', ')} (default: info)`, oneOf(LEVEL_WORDS))
+    .option('--drain-timeout <duration>', `how long a stop waits for what runs (default: ${DRAIN_TIMEOUT})`)
+    .option(
+      '--log-level <level>',
+      `one of ${LEVEL_WORDS.join(', ')} (default: info)`,
+      oneOf('--log-level', LEVEL_WORDS),
+    )
     .addHelpText('after', '\nExample:\n  $ jobboard conductor --flows ./flows.js --persistence directory:./logbooks')
     .action(run((context, command: Command) => conductor(command.optsWithGlobals(), context)))
 }
@@ -44,15 +55,29 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
   await using persistence = await openConductorsLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { log, ...whoOf(options) })
   const { board } = opened
-  const names = [...new Set(flows.map((flow) => flow.name))].sort()
-  const started = ({ name }: { name: string }) => {
-    const line = `conductor ${name} runs ${names.join(', ')} from ${board.uri}, logbooks in ${persistence.uri}`
-    context.stdout.write(`${printable(line)}; Ctrl-C stops it\n`)
-    log.info({ conductor: name, board: board.uri, persistence: persistence.uri, flows: names }, 'conductor started')
-  }
-  await runConductor({ board, persistence, flows, log, started, ...settings })
-  log.info('conductor stopped')
+  const say = (line: string) => context.stdout.write(`${printable(line)}\n`)
+  const flowNames = [...new Set(flows.map((flow) => flow.name))].sort().join(', ')
+  await runConductor({
+    board,
+    persistence,
+    flows,
+    log,
+    ...settings,
+    started: ({ name }) => {
+      say(`conductor ${name} runs ${flowNames} from ${board.uri}, logbooks in ${persistence.uri}; Ctrl-C stops it`)
+    },
+    stopping: (stopped) => say(stopLine(stopped, settings)),
+  })
   return DONE
+}
+
+/** What a signal has brought about, and what the next one would. */
+function stopLine({ name, running, state }: Conductor, { drainTimeout }: Settings): string {
+  const [jobs, them] = running === 1 ? ['1 job', 'it'] : [`${running} jobs`, 'them']
+  if (running === 0) return `conductor ${name} stops; nothing runs`
+  if (state === 'aborting') return `conductor ${name} gives ${jobs} back to the board; Ctrl-C once more just ends it`
+  const patience = printableDuration(drainTimeout)
+  return `conductor ${name} claims nothing more and waits up to ${patience} for ${jobs}; Ctrl-C again gives ${them} back`
 }
 
 /** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
@@ -64,15 +89,17 @@ async function machinery() {
   return { daemonLog, runConductor }
 }
 
+interface Settings {
+  readonly drainTimeout: Duration
+  readonly concurrency?: number
+  readonly name?: string
+}
+
 /** Checked before anything is opened. */
-function settingsOf({ concurrency, drainTimeout, name }: ConductorCommandOptions): {
-  concurrency?: number
-  drainTimeout?: Duration
-  name?: string
-} {
+function settingsOf({ concurrency, drainTimeout = DRAIN_TIMEOUT, name }: ConductorCommandOptions): Settings {
   return {
+    drainTimeout: duration(drainTimeout, '--drain-timeout'),
     ...(concurrency === undefined ? {} : { concurrency }),
-    ...(drainTimeout === undefined ? {} : { drainTimeout: duration(drainTimeout, '--drain-timeout') }),
     ...(name === undefined ? {} : { name }),
   }
 }

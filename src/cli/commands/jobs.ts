@@ -1,6 +1,6 @@
 /** `jobboard jobs`: what is on the board. */
 import type { Command } from 'commander'
-import type { Job, JobBoard, JobsOptions, Priority, Size } from '../../board/index.ts'
+import type { JobBoard, JobsOptions, Priority, Size } from '../../board/index.ts'
 import type { Run } from '../action.ts'
 import { complain } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
@@ -20,9 +20,6 @@ export interface JobsCommandOptions extends SharedOptions {
   readonly json?: boolean
 }
 
-/** How many owners are asked for at once. */
-const AT_ONCE = 256
-
 export function defineJobs(program: Command, run: Run): void {
   program
     .command('jobs')
@@ -30,8 +27,12 @@ export function defineJobs(program: Command, run: Run): void {
     .description('Lists the jobs on the board: higher priority first, then in the order in which they were posted.')
     .option('--unclaimed', 'only jobs that nobody runs')
     .option('--name <name>', 'only jobs of this name')
-    .option('--priority <priority>', `only jobs of this priority: ${PRIORITY_WORDS.join(', ')}`, oneOf(PRIORITY_WORDS))
-    .option('--size <size>', `only jobs of this size: ${SIZE_WORDS.join(', ')}`, oneOf(SIZE_WORDS))
+    .option(
+      '--priority <priority>',
+      `only jobs of this priority: ${PRIORITY_WORDS.join(', ')}`,
+      oneOf('--priority', PRIORITY_WORDS),
+    )
+    .option('--size <size>', `only jobs of this size: ${SIZE_WORDS.join(', ')}`, oneOf('--size', SIZE_WORDS))
     .option('--json', 'print each job as a JSON object on a line of its own')
     .addHelpText('after', '\nExample:\n  $ jobboard jobs --unclaimed --board zookeeper://127.0.0.1:2181/demo')
     .action(run((context, command: Command) => jobs(command.optsWithGlobals(), context)))
@@ -58,18 +59,10 @@ function filterOf({ unclaimed, name, priority, size }: JobsCommandOptions): Jobs
 }
 
 async function viewsOf(board: JobBoard, filter: JobsOptions): Promise<JobView[]> {
-  const found: Job[] = []
-  for await (const job of board.jobs(filter)) found.push(job)
   const views: JobView[] = []
-  for (let start = 0; start < found.length; start += AT_ONCE) {
-    const batch = found.slice(start, start + AT_ONCE)
-    views.push(...(await Promise.all(batch.map((job) => viewOf(board, job)))))
+  for await (const job of board.jobs(filter)) {
+    const view = jobView(job)
+    if (view) views.push(view)
   }
   return views
-}
-
-/** Only a claimed job is worth asking for its owner. */
-export async function viewOf(board: JobBoard, job: Job): Promise<JobView> {
-  const owner = job.state === 'CLAIMED' ? await board.findOwner(job) : undefined
-  return jobView(job, owner)
 }

@@ -11,8 +11,8 @@ import { chooseFlow, loadFlows } from '../flows-module.ts'
 import { openTheBoard } from '../opening.ts'
 import { count, jsonObject, oneOf, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
-import { jobView } from '../views.ts'
-import { PRIORITY_WORDS, SIZE_WORDS } from '../words.ts'
+import { postedView } from '../views.ts'
+import { MOST_ATTEMPTS, PRIORITY_WORDS, SIZE_WORDS } from '../words.ts'
 
 export interface PostCommandOptions extends SharedOptions {
   readonly flows?: string
@@ -37,9 +37,17 @@ export function definePost(program: Command, run: Run): void {
     .option('--flows <module>', 'module that exports the flow: a path or a package')
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
     .option('--name <name>', "name of the job, for people (default: the flow's name)")
-    .option('--priority <priority>', `one of ${PRIORITY_WORDS.join(', ')} (default: NORMAL)`, oneOf(PRIORITY_WORDS))
-    .option('--size <size>', `one of ${SIZE_WORDS.join(', ')} (default: medium)`, oneOf(SIZE_WORDS))
-    .option('--max-attempts <n>', 'how many runs may fail before the job is trashed (default: 3, at most 10)', count)
+    .option(
+      '--priority <priority>',
+      `one of ${PRIORITY_WORDS.join(', ')} (default: NORMAL)`,
+      oneOf('--priority', PRIORITY_WORDS),
+    )
+    .option('--size <size>', `one of ${SIZE_WORDS.join(', ')} (default: medium)`, oneOf('--size', SIZE_WORDS))
+    .option(
+      '--max-attempts <n>',
+      `how many runs may fail before the job is trashed (default: 3, at most ${MOST_ATTEMPTS})`,
+      count('--max-attempts', { most: MOST_ATTEMPTS }),
+    )
     .option('--uuid <uuid>', 'uuid of the job, to post again after an unknown outcome (default: a new one)')
     .option('--json', 'print the job as a JSON object')
     .addHelpText(
@@ -58,7 +66,7 @@ export async function post(name: string, options: PostCommandOptions, context: C
   if (typeof flow !== 'string') checkStore(flow, store)
   await using opened = await openTheBoard(options, context)
   const job = await postOn(opened.board, { flow, store, options: postOptions(options) })
-  if (options.json) await printJson(context, [jobView(job, undefined)])
+  if (options.json) await printJson(context, [postedView(job)])
   else await printLines(context, [job.uuid])
   return DONE
 }

@@ -1,7 +1,7 @@
 /** `jobboard show`: one job, wherever it is. */
 import type { Command } from 'commander'
 import { validate } from 'uuid'
-import type { Job, JobBoard, TrashedJob } from '../../board/index.ts'
+import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { Run } from '../action.ts'
@@ -11,16 +11,7 @@ import { openLogbooks, openTheBoard } from '../opening.ts'
 import type { SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { reportLines } from '../render/report.ts'
-import {
-  type JobReport,
-  type JobView,
-  type LogbookView,
-  logbookView,
-  particulars,
-  type TrashView,
-  trashView,
-} from '../views.ts'
-import { viewOf } from './jobs.ts'
+import { type JobReport, jobView, type LogbookView, logbookView, particulars, trashView } from '../views.ts'
 
 export interface ShowCommandOptions extends SharedOptions {
   readonly json?: boolean
@@ -62,22 +53,23 @@ interface Places {
 /** @throws NotFound when it is in none of the places */
 async function reportOn(uuid: string, places: Places): Promise<JobReport> {
   const { board, persistence } = places
-  const job = (await onBoard(uuid, board)) ?? (await inTrash(uuid, board))
-  const logbook = persistence ? await logbookOf(uuid, job?.book.uuid ?? uuid, persistence) : undefined
-  if (!job && !logbook) throw nowhere(uuid, places)
-  return {
-    ...(job ? { job: { ...(await shown(job, board)), ...particulars(job) } } : {}),
-    ...(logbook === undefined ? {} : { logbook }),
-  }
+  const found = (await onBoard(uuid, board)) ?? (await inTrash(uuid, board))
+  const logbook = persistence ? await logbookOf(uuid, found?.book ?? uuid, persistence) : undefined
+  if (!found && !logbook) throw nowhere(uuid, places)
+  return { ...(found ? { job: found.job } : {}), ...(logbook === undefined ? {} : { logbook }) }
 }
 
-async function shown(job: Job | TrashedJob, board: JobBoard): Promise<JobView | TrashView> {
-  return 'state' in job ? viewOf(board, job) : trashView(job)
+interface Found {
+  readonly job: NonNullable<JobReport['job']>
+  /** The uuid of its logbook. */
+  readonly book: string
 }
 
-async function onBoard(uuid: string, board: JobBoard): Promise<Job | undefined> {
+async function onBoard(uuid: string, board: JobBoard): Promise<Found | undefined> {
   try {
-    return await board.find(uuid)
+    const job = await board.find(uuid)
+    const view = jobView(job)
+    return view && { job: { ...view, ...particulars(job) }, book: job.book.uuid }
   } catch (error) {
     if (error instanceof NotFound) return undefined
     throw error
@@ -85,10 +77,10 @@ async function onBoard(uuid: string, board: JobBoard): Promise<Job | undefined> 
 }
 
 /** The newest of that uuid. Reads the whole trash. */
-async function inTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
+async function inTrash(uuid: string, board: JobBoard): Promise<Found | undefined> {
   let found: TrashedJob | undefined
   for await (const job of board.trashed()) if (job.uuid === uuid) found = job
-  return found
+  return found && { job: { ...trashView(found), ...particulars(found) }, book: found.book.uuid }
 }
 
 /** Null where the job has no logbook, or none with its flow in it. */

@@ -1,5 +1,6 @@
 /** One job with all that is known about it, for people. */
-import type { AtomView, FailureView, JobReport, JobView, LogbookView, TrashView } from '../views.ts'
+import { describeFailure } from '../../core/failure.ts'
+import type { AtomView, JobReport, JobView, LogbookView, TrashView } from '../views.ts'
 import type { Screen } from './jobs.ts'
 import { type Column, table } from './table.ts'
 import { printable } from './text.ts'
@@ -11,7 +12,7 @@ type Facts = readonly (readonly [label: string, value: string | undefined])[]
 export function reportLines(uuid: string, { job, logbook }: JobReport, screen: Screen): string[] {
   return [
     ...(job ? jobLines(job, screen) : [`job ${uuid} has left the board; this is what its logbook says`]),
-    ...(logbook === undefined ? [] : ['', ...logbookLines(logbook, screen)]),
+    ...(logbook === undefined ? [] : ['', ...logbookLines(logbook, { ...screen, job })]),
   ]
 }
 
@@ -38,7 +39,7 @@ function trashFacts({ by, at, reason, failure }: TrashView): Facts {
   return [
     ['trashed', `${at.toISOString()} by ${by}`],
     ['reason', reason],
-    ['failure', failure && described(failure)],
+    ['failure', failure && describeFailure(failure)],
   ]
 }
 
@@ -63,7 +64,7 @@ function endOf({ ended }: Reading, underWay: boolean): string {
   return ended ?? (underWay ? 'running' : 'died')
 }
 
-function logbookLines(logbook: LogbookView | null, { width }: Screen): string[] {
+function logbookLines(logbook: LogbookView | null, { width, job }: Screen & { job: Reported | undefined }): string[] {
   if (!logbook) return ['no logbook: no run of it has begun']
   const columns: readonly Column<AtomView>[] = [
     { title: 'TASK', of: ({ name }) => name, min: 8 },
@@ -79,17 +80,23 @@ function logbookLines(logbook: LogbookView | null, { width }: Screen): string[] 
     ['updated', updatedAt.toISOString()],
   ]
   const head = [printable(`logbook ${uuid}  ${name}  ${state}`), ...lined(facts)]
-  return logbook.atoms.length === 0 ? head : [...head, '', ...table(columns, logbook.atoms, width)]
+  const atoms = logbook.atoms.length === 0 ? [] : ['', ...table(columns, logbook.atoms, width)]
+  return [...head, ...atoms, ...restLines(logbook, job)]
+}
+
+/** What looks like work under way, and is none. */
+function restLines({ state, atoms }: LogbookView, job: Reported | undefined): string[] {
+  const deserted = state === 'RUNNING' && job?.state === 'UNCLAIMED'
+  if (state !== 'SUSPENDED' && !deserted) return []
+  const why = deserted ? 'its last owner is gone' : 'its last owner was told to stop'
+  const halfDone = atoms.filter((atom) => atom.state === 'RUNNING' || atom.state === 'REVERTING')
+  const again = halfDone.map((atom) => `; ${atom.name} was stopped in the middle and begins again`)
+  return ['', printable(`the flow rests: ${why}. The next run goes on from here${again.join('')}`)]
 }
 
 function failuresOf({ failure, revertFailure }: AtomView): string | undefined {
-  const all = [failure && described(failure), revertFailure && `in revert: ${described(revertFailure)}`]
+  const all = [failure && describeFailure(failure), revertFailure && `in revert: ${describeFailure(revertFailure)}`]
   return all.filter((text) => text !== undefined).join('; ') || undefined
-}
-
-function described({ name, message, causes = [] }: FailureView): string {
-  const [first] = causes
-  return `${name}: ${message}${first ? `, because of ${described(first)}` : ''}`
 }
 
 const LABEL = 10

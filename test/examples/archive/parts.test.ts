@@ -3,7 +3,8 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { type JobBoard, NotConnected, OutcomeUnknown, openBoard, PayloadTooLarge, runFlow } from 'jobboard'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { startConductors } from '../../../examples/archive/conductors.ts'
 import { type ArchiveStore, archiveFlow } from '../../../examples/archive/flow.ts'
 import { post } from '../../../examples/archive/posting.ts'
 import { printableBytes, printablePath, printableText, shellWord } from '../../../examples/archive/printable.ts'
@@ -114,6 +115,23 @@ describe('walking', () => {
     })
     expect((await walking.next()).done).toBe(true)
   })
+})
+
+test('conductors whose processes cannot be started are as gone as dead ones', async () => {
+  const { execPath } = process
+  process.execPath = '/nowhere/node'
+  onTestFinished(() => {
+    process.execPath = execPath
+  })
+  await using board = await openBoard('memory:')
+  const said: string[] = []
+  const { signal } = new AbortController()
+  const assignment = { board: 'zookeeper://h', persistence: 'memory:', flow: 'archive', concurrency: 1 }
+  const say = (line: string) => said.push(line)
+  await using conductors = await startConductors(board, { ...assignment, conductors: 2, say, signal })
+  await conductors.allGone
+  expect(said).toHaveLength(2)
+  expect(said[1]).toMatch(/^conductor 2 \(process none\) is gone \(spawn \/nowhere\/node ENOENT\)/)
 })
 
 test('what is printed does not move the cursor, and can be told apart', () => {

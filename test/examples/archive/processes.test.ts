@@ -1,6 +1,6 @@
 /** The demo with conductors in processes of their own, on a real ZooKeeper, and what may become of them. */
 import { mkdir, truncate, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type Job, type JobBoard, openBoard } from 'jobboard'
 import { ZooKeeper } from 'jobboard/zookeeper'
 import { expect, test } from 'vitest'
@@ -82,6 +82,20 @@ test('says how to watch it, tells its conductors to stop at Ctrl-C, and leaves a
   for await (const job of board.jobs({ ensureFresh: true, onlyUnclaimed: true })) jobs.push(job)
   expect(jobs.map(({ name }) => name)).toEqual(['somebody-elses', 'b-endless'])
   expect(jobs[1]?.attempts).toMatchObject([{ ended: 'returned' }])
+})
+
+test('Ctrl-C before the conductors have started ends everything at once', async () => {
+  const { folder, out } = await folderWithEndlessFile()
+  const uri = `zookeeper://${zookeeperHosts}${namespace('demo')}`
+  const demo = new Demo([folder, '--out', out, '--board', uri, '--conductors', '2'])
+  // The last thing it does before it starts them.
+  await untilFolder(dirname(out), (names) => names.includes('out'))
+  demo.signal('SIGINT')
+  expect(await demo.exitCode()).toBe(130)
+  expect(demo.errors).toBe('interrupted\n')
+  expect(demo.output).not.toContain('archiving')
+  await using board = await openBoard(uri)
+  expect([board.jobCount, await board.entities('conductor')]).toEqual([0, []])
 })
 
 test('when the last conductor is gone it says so and ends', async () => {

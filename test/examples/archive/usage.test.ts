@@ -24,6 +24,13 @@ describe('the command line', () => {
     expect(() => readOptions(args)).toThrow(says)
   })
 
+  test('options that npm has taken', () => {
+    const env = { npm_config_conductors: 'true' }
+    expect(() => readOptions(['3'], env)).toThrow(
+      'npm has kept --conductors for itself: put -- before the options, as in npm run demo -- DIR --conductors …',
+    )
+  })
+
   test('an output folder that is not empty, or a file', async () => {
     const folder = await temporaryFolder()
     await writeFile(join(folder, 'file'), 'file')

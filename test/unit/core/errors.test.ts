@@ -68,6 +68,11 @@ describe('failures', () => {
     expect(describeError(new errors.NonRetryable('gone', { cause }))).toBe(
       'NonRetryable: gone, because of Error: no such file',
     )
+    const inner = new errors.NotConnected('refused')
+    const repeated = new errors.NonRetryable('no hosts', {
+      cause: new errors.MissingDependencies('no hosts', { cause: new errors.NotConnected('down', { cause: inner }) }),
+    })
+    expect(describeError(repeated)).toBe('NonRetryable: no hosts, because of NotConnected: down, because of refused')
     expect(failureOf(new Error('outside', { cause: new errors.NonRetryable('inside') }))).toMatchObject({
       nonRetryable: true,
     })

@@ -24,6 +24,8 @@ describe('parseUri', () => {
 
   test.each(['', 'nothing', '/a/path', '127.0.0.1:2181'])('%j is no URI', (text) => {
     expect(() => parseUri(text, 'board')).toThrow(InvalidArgument)
+    expect(() => parseUri(text, 'board')).toThrow('is no URI; write zookeeper://127.0.0.1:2181/demo')
+    expect(() => parseUri(text, 'persistence')).toThrow('is no URI; write directory:./logbooks')
   })
 })
 

@@ -145,7 +145,7 @@ describe('code that has changed since', () => {
     const { logger, lines } = warnings()
     const trace: string[] = []
     const flow = linear({ name: 'changed', version: '2.0' }, input(), tracing('a', trace), tracing('new', trace))
-    await shop.forge(linear('changed', input()), {
+    await shop.forge(linear('changed', input(), tracing('a', [])), {
       state: 'RUNNING',
       atoms: [done('a'), atom('gone', { state: 'RUNNING' })],
     })

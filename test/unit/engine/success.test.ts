@@ -45,12 +45,6 @@ describe('a flow that succeeds', () => {
     expect(seen).toEqual([1, 2, 3])
   })
 
-  test('without tasks is one write', async () => {
-    await using shop = new Workshop()
-    expect((await shop.run(linear('nothing', input()))).state).toBe('SUCCESS')
-    expect(shop.writes).toEqual(['SUCCESS'])
-  })
-
   test('that had succeeded before is over at once, without a write or an input', async () => {
     await using shop = new Workshop()
     const hello = linear('hello', input<{ name: string }>(), greet)
@@ -209,17 +203,17 @@ describe('the context', () => {
     expect(lines).toMatchObject([{ flow: 'logging', task: 'hello', msg: 'at work' }])
   })
 
-  test('has neither fence nor job without a board', async () => {
+  test('has no job, and a fence below all others, without a board', async () => {
     await using shop = new Workshop()
     const contexts: Context[] = []
     await shop.run(linear('look', input(), tracing('look', [], { during: (ctx) => contexts.push(ctx) })))
-    expect(contexts[0]).toMatchObject({ run: 1, fence: undefined, job: undefined })
+    expect(contexts[0]).toMatchObject({ run: 1, fence: 0n, job: undefined })
   })
 })
 
 test('an engine runs once', async () => {
   await using shop = new Workshop()
-  const engine = await shop.engine(linear('once', input()))
+  const engine = await shop.engine(linear('once', input(), task('only', { execute: () => undefined })))
   await engine.run()
   await expect(engine.run()).rejects.toThrow(InvalidState)
 })

@@ -37,9 +37,9 @@ describe('compile', () => {
   })
 
   test('is done once for each flow', () => {
-    const flow = linear('f', input())
+    const flow = linear('f', input(), make('a', 'x'))
     expect(compile(flow)).toBe(compile(flow))
-    expect(compile(linear('f', input()))).not.toBe(compile(flow))
+    expect(compile(linear('f', input(), make('a', 'x')))).not.toBe(compile(flow))
   })
 
   test('refuses patterns and atoms that another release may know', () => {

@@ -28,8 +28,8 @@ describe('linear', () => {
   })
 
   test('has version 1.0 unless told otherwise', () => {
-    expect(linear('hello', input()).version).toBe('1.0')
-    expect(linear({ name: 'hello' }, input()).version).toBe('1.0')
+    expect(linear('hello', input<{ name: string }>(), greet).version).toBe('1.0')
+    expect(linear({ name: 'hello' }, input<{ name: string }>(), greet).version).toBe('1.0')
   })
 
   test('requires from its store what is provided only afterwards', () => {
@@ -58,6 +58,12 @@ describe('linear', () => {
       "flow f: version has to be a text such as '1.0'",
     ],
     ['no input', () => loose('f', greet), 'flow f: its second argument has to be input<…>()'],
+    ['a list without tasks', () => loose('f', input()), 'flow f has no tasks: name them after its input'],
+    [
+      'a misspelt option',
+      () => loose({ name: 'f', versoin: '2' }, input(), greet),
+      'flow f has no option "versoin"; did you mean version?',
+    ],
     ['what is no task', () => loose('f', input(), greet, execute), 'flow f: number 2 in its list is no task'],
     ['what only looks like a task', () => loose('f', input(), { ...greet }), 'flow f: number 1 in its list is no task'],
   ])('refuses %s in one line', (_what, make, message) => {
@@ -72,12 +78,13 @@ test('missingInputs names what a store lacks; inherited names do not count', () 
   const tasks: AnyTask[] = [task('t', { requires: ['toString', 'name', 'paper'], execute: () => undefined })]
   const flow = linear('f', input(), ...tasks)
   expect(missingInputs(flow, {})).toEqual(['toString', 'name', 'paper'])
+  expect(missingInputs(flow, undefined)).toEqual(['toString', 'name', 'paper'])
   expect(missingInputs(flow, { paper: undefined, toString: 1, more: 2 })).toEqual(['name'])
 })
 
 describe('isFlow', () => {
   test('knows flows, and nothing that only looks like one', () => {
-    const flow = linear('f', input())
+    const flow = linear('f', input<{ name: string }>(), greet)
     expect([isFlow(flow), isFlow({ ...flow }), isFlow(greet), isFlow(null), isFlow('f')]).toEqual([
       true,
       false,
@@ -91,7 +98,7 @@ describe('isFlow', () => {
     vi.resetModules()
     const other = await import('../../../src/flow/index.ts')
     expect(other.linear).not.toBe(linear)
-    expect(isFlow(other.linear('f', other.input()))).toBe(true)
+    expect(isFlow(other.linear('f', other.input<{ name: string }>(), greet))).toBe(true)
     expect(
       linear('mixed', other.input<{ name: string }>(), other.task('t', { execute: () => undefined })).atoms,
     ).toHaveLength(1)

@@ -49,6 +49,11 @@ describe('task', () => {
       () => loose('t', { execute, version: 1 }),
       "task t: version has to be a text such as '1.0'",
     ],
+    [
+      'a misspelt option',
+      () => loose('t', { execute, require: ['a'] }),
+      'has no option "require"; did you mean requires?',
+    ],
   ])('refuses %s in one line', (_what, make, message) => {
     expect(make).toThrow(InvalidArgument)
     expect(make).toThrow(message)

@@ -1,0 +1,33 @@
+/**
+ * Says once of each flow that nobody here knows that jobs of it wait. They are left to others, which is right while a new
+ * version is rolled out; where there are no others they would wait for ever, and nobody would know why.
+ */
+import type { Posting } from '../board/index.ts'
+import type { Logger } from '../core/log.ts'
+import type { KnownFlows } from './known-flows.ts'
+
+/** What others post must not fill our memory. */
+const MOST = 1_000
+
+export class UnknownFlows {
+  readonly #log: Logger
+  readonly #known: readonly string[]
+  readonly #told = new Set<string>()
+
+  constructor(options: { log: Logger; flows: KnownFlows }) {
+    this.#log = options.log
+    this.#known = options.flows.names
+  }
+
+  met({ uuid, details }: Posting): void {
+    // Anybody may have written the posting: what is no text is not printed, it may be anything.
+    const [flow, version] = [details.flow, details.version].map((name) => (typeof name === 'string' ? name : undefined))
+    const key = JSON.stringify([flow, version])
+    if (this.#told.has(key) || this.#told.size >= MOST) return
+    this.#told.add(key)
+    this.#log.warn(
+      { job: uuid, flow, version, known: this.#known },
+      'jobs of a flow or version that is not known here are left to others: if there are no others, add it to flows',
+    )
+  }
+}
