@@ -24,6 +24,8 @@ export interface Backend {
   /** For people: the URI, without a password. */
   readonly uri: string
   readonly capabilities: BackendCapabilities
+  /** Whether others than this library post and claim here too; known once it is open. */
+  readonly shared?: boolean
 
   /** Connects, makes the board where it is missing, and reports to the sink from now on, beginning with a gap. */
   open(sink: Sink, options: { signal: AbortSignal }): Promise<void>

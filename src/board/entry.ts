@@ -3,6 +3,7 @@ import { type Deferred, deferred } from '../core/abort.ts'
 import type { JobState } from '../core/states.ts'
 import type { Stored } from './backend.ts'
 import type { Ordered } from './claim-order.ts'
+import type { Posting } from './posting.ts'
 import type { Wants } from './resources.ts'
 
 /**
@@ -28,6 +29,8 @@ export interface Entry {
   newerThanGap: boolean
   /** What was said of it when it could not be read: said once, however often it is read again. */
   fault: string | undefined
+  /** What a settle of this process makes of the posting: so it is, once the job has left the board. */
+  settled: Posting | undefined
   /** Counts changes of the posting: content that was asked for before the newest change is not believed. */
   changes: number
   ended: 'COMPLETE' | 'TRASHED' | undefined
@@ -73,6 +76,7 @@ export function newEntry(id: string | undefined): Entry {
     fault: undefined,
     changes: 0,
     ended: undefined,
+    settled: undefined,
     place: undefined,
     end: undefined,
   }

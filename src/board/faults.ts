@@ -3,6 +3,16 @@ import { Emitter } from '../core/events.ts'
 import type { Logger } from '../core/log.ts'
 import type { BoardEvents } from './events.ts'
 
+const EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
+  posted: true,
+  claimed: true,
+  abandoned: true,
+  consumed: true,
+  trashed: true,
+  state: true,
+  error: true,
+}
+
 export class Faults {
   readonly events: Emitter<BoardEvents>
   readonly #log: Logger
@@ -11,7 +21,7 @@ export class Faults {
 
   constructor(log: Logger) {
     this.#log = log
-    this.events = new Emitter((error, event) => this.#listenerFailed(error, event))
+    this.events = new Emitter((error, event) => this.#listenerFailed(error, event), { events: EVENTS })
   }
 
   /** @param options.opening nobody can listen to a board that is being opened */

@@ -261,6 +261,7 @@ export class HeldClaims {
   }
 
   async #settle(entry: Entry, claim: Claim, settlement: Settlement): Promise<void> {
+    entry.settled = settlement.posting
     const [result] = await this.#backend.settle([settlement])
     const error = result && 'error' in result ? result.error : undefined
     if (error && !(error instanceof ClaimLost)) throw error

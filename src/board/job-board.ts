@@ -8,8 +8,10 @@
 import { hostname } from 'node:os'
 import { abortAfter, followSignals } from '../core/abort.ts'
 import { InvalidArgument, InvalidState, NotFound, Timeout, Unclaimable } from '../core/errors.ts'
+import { keepAlive } from '../core/keep-alive.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { type Logger, silent } from '../core/log.ts'
+import { assertOptions } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
 import type { Flow } from '../flow/index.ts'
 import type { Backend, Entity, SessionEvent, SessionState, Sink } from './backend.ts'
@@ -23,7 +25,7 @@ import { Job } from './job.ts'
 import { type JobsOptions, listed } from './listed.ts'
 import { type Happening, LiveView } from './live-view.ts'
 import { type PostedJob, Poster } from './poster.ts'
-import type { Posting, PostOptions } from './posting.ts'
+import { POST_OPTIONS, type Posting, type PostOptions } from './posting.ts'
 import { TrashedJob } from './trashed-job.ts'
 import { type WaitingFor, waitingFor } from './waiting-for.ts'
 
@@ -80,6 +82,11 @@ export class JobBoard implements AsyncDisposable {
   /** For people: the URI, without a password. */
   get uri(): string {
     return this.#backend.uri
+  }
+
+  /** Whether TaskFlow's services post and claim here beside this library's processes. */
+  get shared(): boolean {
+    return this.#backend.shared === true
   }
 
   /** Whether operations go through now. */
@@ -149,6 +156,7 @@ export class JobBoard implements AsyncDisposable {
     options: PostOptions = {},
   ): Promise<PostedJob> {
     this.#lifecycle.assertRunning()
+    assertOptions(options, POST_OPTIONS, 'post')
     return this.#poster.post(flow, store, options)
   }
 
@@ -162,11 +170,12 @@ export class JobBoard implements AsyncDisposable {
   /** Resolves when there is a job to claim. @throws Timeout */
   async wait(options: { timeout?: Duration; signal?: AbortSignal } = {}): Promise<void> {
     this.#lifecycle.assertRunning()
+    using _alive = keepAlive()
     using stop = followSignals([this.#lifecycle.signal, options.signal])
     using _timer = abortAfter(
       stop,
       options.timeout,
-      () => new Timeout(`no job to claim on ${this.uri} within ${options.timeout}`),
+      (time) => new Timeout(`no job to claim on ${this.uri} within ${time}`),
     )
     while (!this.#claims.any()) await this.#view.changed.wait(stop)
   }
@@ -281,6 +290,7 @@ export class JobBoard implements AsyncDisposable {
     const { max = 1, accept = () => true } = options
     if (!(max >= 1)) throw new InvalidArgument(`claimNext: max is ${max}; it has to be 1 or more`)
     this.#lifecycle.assertRunning()
+    using _alive = keepAlive()
     using stop = followSignals([this.#lifecycle.signal, options.signal])
     while (true) {
       stop.signal.throwIfAborted()

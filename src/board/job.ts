@@ -65,6 +65,11 @@ export class Job {
     return this.#current.attempts
   }
 
+  /** How long one run may take, in milliseconds from its claim; undefined for as long as it takes. */
+  get deadline(): number | undefined {
+    return this.#posting.deadline
+  }
+
   get maxAttempts(): number {
     return this.#posting.maxAttempts
   }
@@ -109,6 +114,7 @@ export class Job {
   }
 
   get #current(): Posting {
-    return this.#entry.stored?.posting ?? this.#posting
+    const { ended, settled, stored } = this.#entry
+    return (ended && settled) ?? stored?.posting ?? this.#posting
   }
 }

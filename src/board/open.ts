@@ -1,5 +1,6 @@
 /** Boards by URI. Opening is connecting. */
 import { InvalidArgument } from '../core/errors.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
 import type { Backend } from './backend.ts'
 import { type BoardOptions, JobBoard } from './job-board.ts'
@@ -8,7 +9,11 @@ import { MemoryBackend, memorySpace } from './memory/index.ts'
 export interface OpenBoardOptions extends BoardOptions {
   /** Gives up opening. */
   readonly signal?: AbortSignal
+  /** False: a board that is not there is not made, but NotFound. A look must not leave a board behind. */
+  readonly create?: boolean
 }
+
+const OPTIONS: KnownOptions<OpenBoardOptions> = { who: true, log: true, signal: true, create: true }
 
 type BackendFactory = (uri: ResourceUri, options: OpenBoardOptions) => Promise<Backend>
 
@@ -29,17 +34,20 @@ const BACKENDS: Readonly<Record<string, BackendFactory>> = {
  * `memory:NAME` (shared by all who open it in this process).
  *
  * @throws InvalidArgument for a URI that means nothing here
+ * @throws NotFound with `create: false`, when there is no board
  * @throws NotConnected when the servers cannot be reached in time; IncompatibleVersion when they are too old
  * @example await using board = await openBoard('zookeeper://127.0.0.1:2181/demo')
  */
 export async function openBoard(uri: string, options: OpenBoardOptions = {}): Promise<JobBoard> {
   if (typeof uri !== 'string' || uri === '')
-    throw new InvalidArgument('no board was named; give a URI such as zookeeper://127.0.0.1:2181')
+    throw new InvalidArgument('no board was named; give a URI such as zookeeper://127.0.0.1:2181/demo')
+  assertOptions(options, OPTIONS, 'openBoard')
   const parsed = parseUri(uri, 'board')
   const factory = Object.hasOwn(BACKENDS, parsed.scheme) ? BACKENDS[parsed.scheme] : undefined
   if (!factory) {
-    const known = Object.keys(BACKENDS).join(':, ')
-    throw new InvalidArgument(`board ${parsed.printable}: unknown scheme ${parsed.scheme}:; known are ${known}:`)
+    throw new InvalidArgument(
+      `board ${parsed.printable}: unknown scheme ${parsed.scheme}:; write zookeeper://127.0.0.1:2181/demo, or memory:`,
+    )
   }
   const board = new JobBoard(await factory(parsed, options), options)
   await board.open(options.signal ? { signal: options.signal } : {})

@@ -1,5 +1,4 @@
 /** Posts jobs: makes the posting, and finds the one that is there already where a key is taken. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { InvalidPosting, MissingDependencies, NotConnected, UnsupportedCapability } from '../core/errors.ts'
 import { type AnyFlow, missingInputs } from '../flow/index.ts'
 import type { Backend, Posted, Result } from './backend.ts'
@@ -20,6 +19,8 @@ export class PostedJob extends Job {
   }
 }
 
+type TakenKey = Extract<Posted, { readonly created: false }>
+
 export class Poster {
   readonly #backend: Backend
   readonly #view: LiveView
@@ -32,18 +33,25 @@ export class Poster {
     this.#refresh = options.refresh
   }
 
-  /** One transaction; where the key is taken, two round trips more. */
+  /**
+   * One transaction; where the key is taken, two round trips more.
+   *
+   * A key goes with its job, in the same transaction. So one that is the same after its job was seen to be gone, and whose
+   * job is gone still, has been left behind: it is taken over. The first look alone proves nothing: since then the key may
+   * have gone, and another job may have been posted with it, whose key looks the same by its revision.
+   */
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
     const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
     this.#assertPossible(posting)
+    let before: TakenKey | undefined
     let posted = await this.#post(posting)
     while (!posted.created) {
       await this.#refresh()
       const there = posted.uuid === undefined ? undefined : this.#view.byUuid(posted.uuid)
       if (there?.stored) return new PostedJob(there, { created: false })
-      // The job of the key has left the board, and the key with it as a rule: then this one is posted at once.
-      posted = await this.#post(posting, posted.revision)
-      if (!posted.created) await nextTurn()
+      const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
+      before = posted
+      posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
     }
     return new PostedJob(this.#entryOf(posting, posted), { created: true })
   }

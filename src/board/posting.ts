@@ -6,6 +6,7 @@
 import { v7 as uuidv7, validate as validUuid } from 'uuid'
 import { decode, type Encoding, encode } from '../core/codec.ts'
 import { InvalidPosting, JobboardError, PayloadTooLarge } from '../core/errors.ts'
+import type { KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { type Attempt, MOST_ATTEMPTS, readAttempts } from './attempts.ts'
 import { type Priority, toPriority } from './priority.ts'
@@ -75,6 +76,20 @@ export interface PostOptions {
   readonly maxAttempts?: number
   /** Made when absent (version 7). Give one to be able to ask for the job, or post again, after an OutcomeUnknown. */
   readonly uuid?: string
+}
+
+export const POST_OPTIONS: KnownOptions<PostOptions> = {
+  name: true,
+  details: true,
+  book: true,
+  priority: true,
+  size: true,
+  resources: true,
+  key: true,
+  delay: true,
+  deadline: true,
+  maxAttempts: true,
+  uuid: true,
 }
 
 /**

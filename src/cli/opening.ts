@@ -25,12 +25,14 @@ export interface OpenedBoard extends AsyncDisposable {
  * The board that `--board` or JOBBOARD_BOARD names, open.
  *
  * @throws InvalidArgument where there is none, or one that this process alone could see
+ * @param settings.create false: a look, which must not make a board
+ * @throws NotFound when a look finds no board
  * @throws NotConnected naming the servers when `--timeout` is over
  */
 export async function openTheBoard(
   options: SharedOptions,
   context: CliContext,
-  settings: { log?: Logger; who?: string } = {},
+  settings: { log?: Logger; who?: string; create?: boolean } = {},
 ): Promise<OpenedBoard> {
   const uri = boardUri(options, context)
   const { scheme, printable } = parseUri(uri, 'board')
@@ -42,8 +44,8 @@ export async function openTheBoard(
   const timeout = duration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout')
   const [{ BoardLog }, { openBoard }] = await Promise.all([import('./board-log.ts'), import('../board/index.ts')])
   const log = new BoardLog(settings.log)
-  const who = settings.who === undefined ? {} : { who: settings.who }
-  const open = (signal: AbortSignal) => openBoard(uri, { log: log.logger, signal, ...who })
+  const { log: _log, ...rest } = settings
+  const open = (signal: AbortSignal) => openBoard(uri, { log: log.logger, signal, ...rest })
   const board = await inTime(open, { log, timeout, uri: printable })
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
 }

@@ -208,8 +208,9 @@ export class Conductor implements AsyncDisposable {
       this.#leftAlone.add(posting.uuid)
       return false
     }
-    if (this.#parts.flows.accepts(posting.details)) return true
-    this.#unknownFlows.met(posting)
+    if (this.#parts.flows.accepts(posting.details, this.#parts.board)) return true
+    // Only a job of TaskFlow's is refused without naming a flow: that is no news.
+    if (posting.details.flow !== undefined) this.#unknownFlows.met(posting)
     return false
   }
 

@@ -8,7 +8,8 @@
  * | abandon, uncharged   | shutdown; the logbooks are away; fenced while the claim is held                            |
  * | fail                 | the flow is REVERTED; the logbooks refuse for good; a defect. Tried again while attempts   |
  * |                      | are left, else trashed; a NonRetryable is trashed at once                                  |
- * | trash                | the flow is a FAILURE (a revert failed); the posting cannot work                           |
+ * | trash                | the flow is a FAILURE (a revert failed); it was cancelled and is REVERTED; the posting     |
+ * |                      | cannot work                                                                                |
  */
 import { NonRetryable } from '../core/errors.ts'
 import { describeFailure, type Failure, failureOf, WrappedFailure } from '../core/failure.ts'
@@ -21,6 +22,8 @@ export type RunEnding =
       readonly state: 'SUCCESS' | 'REVERTED' | 'FAILURE' | 'SUSPENDED'
       readonly failures: readonly Failure[]
       readonly revertFailures: readonly Failure[]
+      /** Why the job was asked back, if it was. */
+      readonly cancelled?: Error
     }
   | { readonly kind: 'shutdown' }
   | { readonly kind: 'storage-away'; readonly error: Error }
@@ -68,8 +71,11 @@ function decideFlow(ending: RunEnding & { kind: 'flow' }, options: { onFailure: 
       return { settle: 'consume' }
     case 'SUSPENDED':
       return { settle: 'abandon', reason: 'its conductor shut down; the flow is suspended' }
-    case 'REVERTED':
+    case 'REVERTED': {
+      const { cancelled } = ending
+      if (cancelled) return { settle: 'trash', reason: cancelled.message, failure: failureOf(cancelled) }
       return options.onFailure === 'consume' ? { settle: 'consume' } : { settle: 'fail', failure: together(failures) }
+    }
     case 'FAILURE': {
       const failure = together([...failures, ...revertFailures])
       return { settle: 'trash', reason: `it could not be reverted: ${describeFailure(failure)}`, failure }

@@ -4,7 +4,7 @@
  */
 import { v7 as uuidv7 } from 'uuid'
 import type { Claim } from '../board/index.ts'
-import { followSignals } from '../core/abort.ts'
+import { abortAfter, followSignals } from '../core/abort.ts'
 import {
   ClaimLost,
   Fenced,
@@ -13,7 +13,9 @@ import {
   InvalidState,
   ShuttingDown,
   StorageFailure,
+  Timeout,
 } from '../core/errors.ts'
+import { failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { Engine } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
@@ -65,16 +67,23 @@ async function runFlowOf(
   context: RunContext,
 ): Promise<JobRun> {
   using stop = followSignals([claim.lost, context.leave])
+  using cancel = followSignals([claim.cancelled])
   const { job } = claim
+  using _deadline = abortAfter(cancel, job.deadline, (time) => new Timeout(`${job}: not done within ${time}`))
   const engine = new Engine({
     ...what,
-    signals: { stop: stop.signal, suspend: context.suspend },
+    signals: { stop: stop.signal, suspend: context.suspend, cancel: cancel.signal },
+    assertOwner: () => claim.assertHeld(),
     context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name } },
     logger: context.log.child({ job: job.uuid }),
   })
   try {
     const { state, failures, revertFailures } = await engine.run()
-    return over(claim.lost.aborted ? { kind: 'lost' } : { kind: 'flow', state, failures, revertFailures })
+    if (claim.lost.aborted) return over({ kind: 'lost' })
+    const cancelled = claim.cancelled.aborted ? { cancelled: claim.cancelled.reason as Error } : {}
+    const late = cancel.signal.aborted ? [failureOf(cancel.signal.reason)] : []
+    const why = failures.length > 0 ? failures : late
+    return over({ kind: 'flow', state, failures: why, revertFailures, ...cancelled })
   } catch (error) {
     return { ending: endingOf(error, claim), idle: engine.idle }
   }

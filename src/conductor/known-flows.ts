@@ -26,9 +26,12 @@ export class KnownFlows {
     return [...this.#byName.keys()]
   }
 
-  /** A posting that names no flow is accepted, because nobody else could do more with it than say so. */
-  accepts(details: Details): boolean {
-    return details.flow === undefined || this.#find(details) !== undefined
+  /**
+   * A posting that names no flow is accepted, because nobody else could do more with it than say so; but on a board that
+   * is shared it is for TaskFlow, which names flows in its logbooks.
+   */
+  accepts(details: Details, board: { readonly shared: boolean }): boolean {
+    return details.flow === undefined ? !board.shared : this.#find(details) !== undefined
   }
 
   /** The flow to run, and its inputs. @throws MissingDependencies, InvalidArgument when the posting cannot work */

@@ -9,10 +9,11 @@
  * flow's, each task's success with the next one's start, the last success with the flow's. On the way back only tasks
  * that have a `revert` cost a write. Scheduling costs each atom as much as it has neighbours.
  *
- * **Two ways to be interrupted.** `stop` says that the right to work is gone: the engine rejects at once with the
+ * **Three ways to be interrupted.** `stop` says that the right to work is gone: the engine rejects at once with the
  * signal's reason, starts nothing and writes nothing more, whether the task under way heeds its signal or not; `idle`
  * tells when that task is really over. `suspend` asks for a rest: the task under way is waited for; what it did is
- * recorded if it succeeded, and if it threw it counts as not done and will run again.
+ * recorded if it succeeded, and if it threw it counts as not done and will run again. `cancel` asks for what was done to be
+ * undone: no further task starts, and the way back begins. Once the last task has succeeded it comes too late.
  */
 import { unlessAborted } from '../core/abort.ts'
 import { InvalidState } from '../core/errors.ts'
@@ -42,7 +43,12 @@ export interface EngineOptions {
   readonly store?: Store
   /** The flow's record, acquired by this run. The engine does not close it. */
   readonly log: FlowLog
-  readonly signals?: { readonly stop?: AbortSignal; readonly suspend?: AbortSignal }
+  readonly signals?: { readonly stop?: AbortSignal; readonly suspend?: AbortSignal; readonly cancel?: AbortSignal }
+  /**
+   * Throws when this run has no right to go on. Asked before and after each write, and so before each task: signals fire on
+   * timers, which are late in a process that was stopped.
+   */
+  readonly assertOwner?: () => void
   /** What tasks are told beside their arguments; the run is the log's. */
   readonly context?: { readonly fence?: bigint; readonly job?: { readonly uuid: string; readonly name: string } }
   readonly logger?: Logger
@@ -82,6 +88,8 @@ export class Engine {
   readonly #ledger: Ledger
   readonly #stop: AbortSignal | undefined
   readonly #suspend: AbortSignal | undefined
+  readonly #cancel: AbortSignal | undefined
+  readonly #assertOwner: (() => void) | undefined
   readonly #context: Known
   readonly #logger: Logger
   #driving: Promise<Ending> | undefined
@@ -90,7 +98,7 @@ export class Engine {
 
   /** @throws InvalidArgument when the flow has a pattern or an atom that this release does not know */
   constructor(options: EngineOptions) {
-    const { flow, store = {}, log, signals, context, logger = silent } = options
+    const { flow, store = {}, log, signals, assertOwner, context, logger = silent } = options
     this.#flow = flow
     this.#graph = compile(flow)
     this.#store = store
@@ -98,6 +106,8 @@ export class Engine {
     this.#ledger = new Ledger(log)
     this.#stop = signals?.stop
     this.#suspend = signals?.suspend
+    this.#cancel = signals?.cancel
+    this.#assertOwner = assertOwner
     this.#context = { fence: context?.fence ?? 0n, run: log.flow.run, job: context?.job }
     this.#logger = logger
   }
@@ -155,6 +165,10 @@ export class Engine {
     for (let node = frontier.take(); node; node = frontier.take()) {
       if (!SETTLED[direction].has(this.#ledger.atom(node.atom.name).state)) {
         if (this.#suspend?.aborted) return 'suspended'
+        if (direction === 'forwards' && this.#cancel?.aborted) {
+          this.#error ??= { thrown: this.#cancel.reason }
+          return 'failed'
+        }
         this.#started = true
         const step = direction === 'forwards' ? await this.#execute(node) : await this.#revert(node)
         if (step !== 'done') return step
@@ -171,8 +185,9 @@ export class Engine {
     if (this.#ledger.atom(name).state !== 'RUNNING') this.#ledger.moveAtom(name, 'RUNNING', { version })
     await this.#record()
     // What cannot be stored is the task's failure, and undone like one.
-    const attempt = await this.#attempt(name, this.#context, async (context) =>
-      plain(await execute(args, context), `the result of task ${name}`),
+    const attempt = await this.#attempt(
+      { task: name, known: this.#context, follows: [this.#cancel] },
+      async (context) => plain(await execute(args, context), `the result of task ${name}`),
     )
     if (attempt.ok) {
       this.#ledger.moveAtom(name, 'SUCCESS', { result: attempt.value })
@@ -204,16 +219,19 @@ export class Engine {
     await this.#record()
     const { result, failure } = this.#ledger.atom(node.atom.name)
     const known = { ...this.#context, result, failure, failures: this.#ledger.failures }
-    return this.#attempt(node.atom.name, known, (context) => {
+    return this.#attempt({ task: node.atom.name, known, follows: [] }, (context) => {
       const args = argumentsOf(node, { store: this.#store, ledger: this.#ledger })
       return revert(args, context)
     })
   }
 
   /** Runs a piece of the user's code. What it throws is an outcome; what goes wrong around it is not. */
-  async #attempt<K extends Known>(task: string, known: K, work: (ctx: Context & K) => unknown): Promise<Attempt> {
+  async #attempt<K extends Known>(
+    { task, known, follows }: { task: string; known: K; follows: readonly (AbortSignal | undefined)[] },
+    work: (ctx: Context & K) => unknown,
+  ): Promise<Attempt> {
     const log = () => this.#logger.child({ flow: this.#flow.name, task })
-    using telling = told({ known, follows: [this.#stop, this.#suspend], log })
+    using telling = told({ known, follows: [this.#stop, this.#suspend, ...follows], log })
     try {
       return { ok: true, value: await work(telling.context) }
     } catch (error) {
@@ -248,8 +266,13 @@ export class Engine {
 
   /** The only place that writes. A claim that is lost during the write must not let the next step begin. */
   async #record(): Promise<void> {
-    this.#stop?.throwIfAborted()
+    this.#assertMayGoOn()
     await this.#ledger.record()
+    this.#assertMayGoOn()
+  }
+
+  #assertMayGoOn(): void {
+    this.#assertOwner?.()
     this.#stop?.throwIfAborted()
   }
 

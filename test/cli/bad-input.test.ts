@@ -37,7 +37,10 @@ describe('wrong usage: exit code 2', () => {
     [['jobs', '--size', 'huge'], '--size has to be one of small, medium, large'],
     [['jobs', '--timeout', 'soon'], '--timeout: "soon" is no duration; write milliseconds or a number with ms, s'],
     [['jobs', '--board', 'nonsense'], 'board: "nonsense" is no URI; write zookeeper://127.0.0.1:2181/demo'],
-    [['jobs', '--board', 'ftp://ada:hunter2@files/x'], 'board ftp://ada:***@files/x: unknown scheme ftp:; known are'],
+    [
+      ['jobs', '--board', 'ftp://ada:hunter2@files/x'],
+      'board ftp://ada:***@files/x: unknown scheme ftp:; write zookeeper://127.0.0.1:2181/demo',
+    ],
     [['jobs', '--board', 'zookeeper:///x'], 'zookeeper:///x: no hosts; write zookeeper://127.0.0.1:2181/path'],
     [['jobs', '--board', 'zookeeper://h/x?tik=2s'], 'zookeeper://h/x?tik=2s: unknown parameter "tik"; known are'],
     [['jobs', '--board', 'zookeeper://ada:hunter2@h/x'], 'zookeeper://ada:***@h/x: no user and password can stand'],
@@ -126,6 +129,7 @@ describe('failed: exit code 1', () => {
   })
 
   test('a job that is nowhere', async () => {
+    await place.jobboard(['post', 'hello'])
     const without = await place.bare(['show', UUID, '--board', place.board])
     expect(oneLine(without)).toContain(`job ${UUID} is not on ${place.board} and not in its trash; if it is done,`)
     expect(without.exitCode).toBe(1)
@@ -152,6 +156,17 @@ describe('failed: exit code 1', () => {
     expect(oneLine(outcome)).toMatch(/^job \S+ \(hello\) is \d+ bytes, this board takes \d+; put large data elsewhere/)
     expect(outcome.stderr).not.toContain('hunter2')
     expect(outcome.exitCode).toBe(1)
+  })
+
+  test('a path without a board, which a look does not make', async () => {
+    const board = `${place.board}-elsewhere`
+    for (const args of [['jobs'], ['show', UUID], ['trash', 'list'], ['jobs', '--json']]) {
+      const outcome = await place.bare([...args, '--board', board])
+      expect(oneLine(outcome)).toBe(
+        `there is no board at ${place.path}-elsewhere; check the path, or post a job to make one`,
+      )
+      expect(outcome.exitCode).toBe(1)
+    }
   })
 
   test('a path in ZooKeeper that is no board', async () => {

@@ -74,6 +74,36 @@ function single(name: string, execute: (args: { n: number }, signal: AbortSignal
   return linear(name, input<{ n: number }>(), only)
 }
 
+describe('a job that is asked back', () => {
+  test('is undone and trashed, whoever asked', async () => {
+    const [board, other] = await boards('a', 'b')
+    const running = deferred()
+    const flow = single('long', async (_args, signal) => {
+      running.resolve()
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    })
+    await conduct({ board, persistence: 'memory:', flows: [flow] })
+    const job = await board.post(flow, { n: 1 })
+    await running.promise
+    await other.cancel(await other.find(job.uuid), { reason: 'not needed' })
+    expect(await job.wait()).toBe('TRASHED')
+    const [trashed] = await trashOf(board)
+    expect(trashed?.reason).toContain('cancelled by b: not needed')
+  })
+
+  test('a run that passes its deadline is undone, and counts as failed', async () => {
+    const [board] = await boards('a')
+    const flow = single('slow', async (_args, signal) => {
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    })
+    await conduct({ board, persistence: 'memory:', flows: [flow] })
+    const job = await board.post(flow, { n: 1 }, { deadline: 20, maxAttempts: 1 })
+    expect(await job.wait()).toBe('TRASHED')
+    const [trashed] = await trashOf(board)
+    expect(trashed?.reason).toContain('not done within 20 ms')
+  })
+})
+
 describe('the decision table, on a board', () => {
   test('SUCCESS: consumed, and its logbook says so', async () => {
     const [board] = await boards('a')
@@ -144,6 +174,7 @@ describe('the decision table, on a board', () => {
       failure: { name: 'TypeError' },
     })
     expect(trashed?.attempts.map(({ ended }) => ended)).toEqual(['failed', 'failed'])
+    expect(job.attempts).toEqual(trashed?.attempts)
   })
 
   test('NonRetryable: trashed at once', async () => {

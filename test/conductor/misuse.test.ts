@@ -59,6 +59,11 @@ test('a flow without the store it needs, or no flow at all', async () => {
   const post = board.post.bind(board) as (...args: unknown[]) => Promise<unknown>
   const run = runFlow as (...args: unknown[]) => Promise<unknown>
   await expect(post(hello)).rejects.toThrow('flow hello requires name: add it to the store')
+  await expect(post(hello, { name: 'Ada' }, { prority: 'HIGH' })).rejects.toThrow('did you mean priority?')
+  await expect(openBoard('memory:', { whom: 'me' } as never)).rejects.toThrow('openBoard has no option "whom"')
+  expect(() => board.on('done' as never, () => undefined)).toThrow(
+    'there is no event "done"; there are posted, claimed',
+  )
   await expect(run(hello)).rejects.toThrow('flow hello requires name: add it to the store')
   await expect(run('hello', {})).rejects.toThrow('runFlow takes a flow, as linear(…) makes it, and its store')
   await expect(run(hello, { name: 'Ada' }, { logger: pino() })).rejects.toThrow('runFlow has no option "logger"')

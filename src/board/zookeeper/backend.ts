@@ -28,9 +28,10 @@ import type {
   Unreadable,
 } from '../backend.ts'
 import type { Posting } from '../posting.ts'
-import { openBoardPath } from './board-path.ts'
+import { openBoardPath, type WantedBoard } from './board-path.ts'
 import { BoardChanger } from './changing.ts'
 import { Committer } from './committer.ts'
+import { EarlyReleases } from './early-releases.ts'
 import { EntityNodes } from './entity-nodes.ts'
 import { Gate } from './gate.ts'
 import type { Layout } from './layout.ts'
@@ -42,7 +43,7 @@ import { SequenceNumbers } from './sequence-numbers.ts'
 import { ServerClock } from './server-clock.ts'
 import { sweep } from './sweep.ts'
 
-export interface ZooKeeperBackendOptions {
+export interface ZooKeeperBackendOptions extends WantedBoard {
   readonly uri: string
   readonly hosts: string
   readonly layout: Layout
@@ -57,19 +58,21 @@ export interface ZooKeeperBackendOptions {
 
 /** What there is once the board is open. */
 interface Opened {
-  readonly encoding: BoardRecord['encoding']
+  readonly record: BoardRecord
   readonly reader: BoardReader
   readonly changer: BoardChanger
   readonly entities: EntityNodes
   readonly gate: Gate
   readonly scan: Scan
+  readonly early: EarlyReleases
   readonly sink: Sink
 }
 
 const EVERYTHING: BackendCapabilities = { keys: true, resources: true, delays: true, cancel: true }
+/** TaskFlow's services, which know nothing of these, would not keep to them. */
+const SHARED: BackendCapabilities = { ...EVERYTHING, keys: false, resources: false, delays: false }
 
 export class ZooKeeperBackend implements Backend {
-  readonly capabilities = EVERYTHING
   readonly uri: string
   readonly #options: ZooKeeperBackendOptions
   readonly #layout: Layout
@@ -93,11 +96,19 @@ export class ZooKeeperBackend implements Backend {
     })
   }
 
+  get capabilities(): BackendCapabilities {
+    return this.shared ? SHARED : EVERYTHING
+  }
+
+  get shared(): boolean {
+    return this.#board?.record.shared === true
+  }
+
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
     const what = `opening ${this.uri}`
     await this.#zookeeper.connect(options)
-    const { encoding } = await asking(what, () => openBoardPath(this.#zookeeper, this.#layout))
-    const board = this.#parts(encoding, sink)
+    const record = await asking(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
+    const board = this.#parts(record, sink)
     this.#board = board
     this.#zookeeper.on('state', (event) => this.#stateChanged(event, sink))
     const handler = {
@@ -178,6 +189,7 @@ export class ZooKeeperBackend implements Backend {
   /** Watch events of a session come before answers that are younger: when a sync is answered, all is heard. */
   async barrier(): Promise<void> {
     await asking(`sync of ${this.uri}`, () => this.#zookeeper.sync(this.#layout.path))
+    await this.#opened.early.settled()
   }
 
   async trashed(): Promise<TrashedEntry[]> {
@@ -226,8 +238,8 @@ export class ZooKeeperBackend implements Backend {
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
-  #parts(encoding: BoardRecord['encoding'], sink: Sink): Opened {
-    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, encoding }
+  #parts(record: BoardRecord, sink: Sink): Opened {
+    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, encoding: record.encoding }
     const reader = new BoardReader(parts)
     const gate = new Gate(parts)
     const failed = (error: unknown) => this.#failed(error, sink)
@@ -252,14 +264,18 @@ export class ZooKeeperBackend implements Backend {
       overtaking: this.#overtaking,
       numbers,
     })
-    return { encoding, reader, changer, entities: new EntityNodes(parts), gate, scan, sink }
+    const early = new EarlyReleases({
+      ask: () => this.#zookeeper.exists(this.#layout.path),
+      released: (changes) => sink.changes(changes),
+    })
+    return { record, reader, changer, entities: new EntityNodes(parts), gate, scan, early, sink }
   }
 
-  #events(batch: readonly WatchEvent[], { sink, scan, gate }: Opened): void {
+  #events(batch: readonly WatchEvent[], { sink, scan, gate, record, early }: Opened): void {
     scan.counted(batch)
     const changes = this.#layout.changesOf(batch)
     this.#overtaking.changed(changes)
-    sink.changes(changes)
+    sink.changes(record.shared ? early.sift(changes) : changes)
     if (batch.some(({ path }) => path === this.#layout.gate)) this.#readGate({ gate, sink })
   }
 
@@ -271,8 +287,9 @@ export class ZooKeeperBackend implements Backend {
     board.sink.session({ state: 'connected', session: this.#label(session) })
   }
 
-  #gap({ sink, scan, gate }: Opened): void {
+  #gap({ sink, scan, gate, early }: Opened): void {
     scan.unlisted()
+    early.forget()
     sink.gap()
     this.#readGate({ gate, sink })
   }

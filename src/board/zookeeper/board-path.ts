@@ -1,6 +1,6 @@
 /** Makes the board where it is missing, takes over what TaskFlow has made, and checks that what is there is a board. */
 import type { Encoding } from '../../core/codec.ts'
-import { IncompatibleVersion } from '../../core/errors.ts'
+import { IncompatibleVersion, NotFound } from '../../core/errors.ts'
 import { BadVersion, NodeExists, NoNode, op, type Stat, type ZooKeeper } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'
@@ -16,12 +16,15 @@ import {
 /** What is asked for: anything that is there will do without it, and msgpack is what a new board gets. */
 export interface WantedBoard {
   readonly encoding?: Encoding
+  /** Whether the board is made where it is missing; true by default. */
+  readonly create?: boolean
 }
 
 /**
  * The record of the board at this path. One round trip where the board is there; the first process makes it, with its
  * folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays one.
  *
+ * @throws NotFound where there is none and none is to be made
  * @throws IncompatibleVersion when the path holds something else, a newer release's board, or one of another encoding
  */
 export async function openBoardPath(
@@ -31,9 +34,16 @@ export async function openBoardPath(
 ): Promise<BoardRecord> {
   while (true) {
     const there = await unlessGone(zookeeper.getData(layout.path))
+    if (!there && wanted.create === false) {
+      throw new NotFound(`there is no board at ${layout.path}; check the path, or post a job to make one`)
+    }
     if (!there) await makeBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
-    else if (!there.data || there.data.length === 0) await shareBoard(zookeeper, layout, { ...wanted, stat: there.stat })
-    else return asWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
+    else if (!there.data || there.data.length === 0) {
+      // Another process was faster, or the path is gone again: it is looked at anew.
+      await shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }).catch((error: unknown) => {
+        if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
+      })
+    } else return asWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
   }
 }
 
@@ -86,12 +96,7 @@ async function shareBoard(
   }
   for (const folder of layout.folders) await unlessThere(zookeeper.create(folder, null))
   await unlessThere(zookeeper.create(layout.gate, encodeGate({ paused: false })))
-  try {
-    await zookeeper.setData(path, encodeBoardRecord(SHARED_BOARD), { version: stat.version })
-  } catch (error) {
-    // Another process was faster, or the path is gone again: it is looked at anew.
-    if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
-  }
+  await zookeeper.setData(path, encodeBoardRecord(SHARED_BOARD), { version: stat.version })
 }
 
 async function unlessThere(creating: Promise<unknown>): Promise<void> {

@@ -67,9 +67,10 @@ export class BoardChanger {
     const { layout, reader, committer, numbers } = this.#options
     const what = `post of ${named(posting)}`
     const bytes = this.#encoded(posting, { limit: LARGEST_POST })
+    let revision = takeOver
     while (true) {
       const path = numbers.next()
-      const key = this.#key(posting, takeOver)
+      const key = this.#key(posting, revision)
       const posted = await committer
         .commit<Posted | undefined>({
           what,
@@ -92,13 +93,15 @@ export class BoardChanger {
       const { key: name } = posting
       const holder = await asking(what, () => reader.key(name))
       // Where the revision is the one to be taken over, it is the number that was taken.
-      if (holder && holder.revision !== takeOver) {
+      if (holder && holder.revision !== revision) {
         return {
           created: false,
           ...(holder.uuid === undefined ? {} : { uuid: holder.uuid }),
           revision: holder.revision,
         }
       }
+      // It has gone since: there is nothing to take over any more.
+      if (!holder) revision = undefined
     }
   }
 

@@ -40,7 +40,7 @@ export function defineJobs(program: Command, run: Run): void {
 
 /** Postings that cannot be read are complained of, one line each, and the rest is listed. */
 export async function jobs(options: JobsCommandOptions, context: CliContext): Promise<ExitCode> {
-  await using opened = await openTheBoard(options, context)
+  await using opened = await openTheBoard(options, context, { create: false })
   const views = await viewsOf(opened.board, filterOf(options))
   if (options.json) await printJson(context, views)
   else if (views.length === 0) await printLines(context, [`no jobs on ${opened.board.uri}`])

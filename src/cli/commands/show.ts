@@ -38,7 +38,7 @@ export function defineShow(program: Command, run: Run): void {
 export async function show(uuid: string, options: ShowCommandOptions, context: CliContext): Promise<ExitCode> {
   if (!validate(uuid)) throw new InvalidArgument(`${uuid} is no uuid; jobboard jobs prints the uuid of each job`)
   await using persistence = await openLogbooks(options, context)
-  await using opened = await openTheBoard(options, context)
+  await using opened = await openTheBoard(options, context, { create: false })
   const report = await reportOn(uuid, { board: opened.board, persistence })
   if (options.json) await printJson(context, [{ uuid, ...report }])
   else await printLines(context, reportLines(uuid, report, { width: context.stdout.columns, now: new Date() }))

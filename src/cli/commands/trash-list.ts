@@ -26,7 +26,7 @@ export function defineTrashList(trash: Command, run: Run): void {
 
 /** Entries that cannot be read are complained of, one line each, and the rest is listed. */
 export async function trashList(options: TrashListCommandOptions, context: CliContext): Promise<ExitCode> {
-  await using opened = await openTheBoard(options, context)
+  await using opened = await openTheBoard(options, context, { create: false })
   const views: TrashView[] = []
   for await (const job of opened.board.trashed()) views.push(trashView(job))
   if (options.json) await printJson(context, views)

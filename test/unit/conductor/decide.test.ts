@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { decide, type RunEnding, type Verdict } from '../../../src/conductor/decide.ts'
-import { InvalidArgument, NonRetryable, StorageFailure } from '../../../src/core/errors.ts'
+import { Cancelled, InvalidArgument, NonRetryable, StorageFailure } from '../../../src/core/errors.ts'
 import { failureOf } from '../../../src/core/failure.ts'
 
 const broken = failureOf(new TypeError('broken'))
@@ -19,6 +19,16 @@ const ROWS: readonly [string, RunEnding, Partial<Verdict>][] = [
   ['fenced in the middle', { kind: 'fenced', newestRun: undefined }, { settle: 'abandon' }],
   ['REVERTED', flow('REVERTED'), { settle: 'fail', failure: broken }],
   ['FAILURE', flow('FAILURE'), { settle: 'trash' }],
+  [
+    'cancelled, and undone',
+    { ...flow('REVERTED'), cancelled: new Cancelled('by ada') } as RunEnding,
+    { settle: 'trash', reason: 'by ada' },
+  ],
+  [
+    'cancelled when it was done',
+    { ...flow('SUCCESS'), cancelled: new Cancelled('by ada') } as RunEnding,
+    { settle: 'consume' },
+  ],
   [
     'cannot work',
     { kind: 'unworkable', error: new InvalidArgument('no flow') },
