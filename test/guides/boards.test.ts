@@ -1,7 +1,7 @@
 /** The examples of the guide to boards: they compile, and they print what their comments say. */
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, test } from 'vitest'
-import { compiles, expectPrints, guideOf, snippetsOf, strangersPackage, writeSnippets } from './snippets.ts'
+import { compile, expectPrints, guideOf, snippetsOf, strangersPackage } from './snippets.ts'
 
 const SNIPPETS = snippetsOf(await guideOf('boards'))
 
@@ -9,13 +9,11 @@ describe('the guide to boards', () => {
   let folder: string
   beforeAll(async () => {
     folder = await strangersPackage()
-    await writeSnippets(folder, SNIPPETS)
+    await compile(folder, SNIPPETS)
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
-  test('its examples compile', () => compiles(folder))
-
-  test.each(SNIPPETS)('example $title, prints what it says', async ({ title, code }) => {
-    await expectPrints(folder, { name: title.split(',')[0] ?? '', code, run: code })
-  })
+  for (const [index, { title, code }] of SNIPPETS.entries()) {
+    test(`example ${title}, prints what it says`, () => expectPrints(folder, { number: index + 1, code }))
+  }
 })

@@ -7,7 +7,7 @@ import { type Authority, createAuthority } from '../support/certificates.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { NATIVE_FOLDER, nativeLeftOut, nativePackage } from '../support/native-package.ts'
 import { type SecureZooKeeper, startSecureZooKeeper } from '../support/zookeeper-secure.ts'
-import { compiles, expectPrints, guideOf, snippetsOf, strangersPackage, writeSnippets } from './snippets.ts'
+import { compile, expectPrints, guideOf, snippetsOf, strangersPackage } from './snippets.ts'
 
 const GUIDE = await guideOf('zookeeper-client')
 const SNIPPETS = snippetsOf(GUIDE)
@@ -28,7 +28,7 @@ describe.skipIf(!zookeeperHosts)('the guide to the ZooKeeper client', () => {
       writeFile(join(folder, 'client.pem'), cert),
       writeFile(join(folder, 'client.key'), key),
     ])
-    await writeSnippets(folder, SNIPPETS)
+    await compile(folder, SNIPPETS)
   })
 
   afterAll(async () => {
@@ -37,14 +37,13 @@ describe.skipIf(!zookeeperHosts)('the guide to the ZooKeeper client', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  test('its examples compile', () => compiles(folder))
-
   for (const [index, { title, code, native }] of SNIPPETS.entries()) {
     test.skipIf(native && nativeLeftOut)(`example ${title}, prints what it says`, async () => {
       if (native) await nativePackage()
       const hosts = await emptyPlace()
-      const run = code.replaceAll('127.0.0.1:2181', hosts).replace('zookeeper.example.com:2281', secure.secureHosts)
-      await expectPrints(folder, { name: `${index + 1}`, code, run })
+      const here = (text: string) =>
+        text.replaceAll('127.0.0.1:2181', hosts).replace('zookeeper.example.com:2281', secure.secureHosts)
+      await expectPrints(folder, { number: index + 1, code, here })
     })
   }
 
