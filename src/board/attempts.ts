@@ -34,6 +34,9 @@ export const MOST_ATTEMPTS = 10
 const MOST_TRAILING_DEATHS = 10
 const LONGEST_REASON = 500
 
+/** One for all jobs that were never tried. */
+const NONE: readonly Attempt[] = Object.freeze([])
+
 /** The posting as a claim writes it: the next run, with its attempt, and without a delay: a death starts none again. */
 export function beginAttempt<P extends Attempted & { readonly delay?: number }>(
   posting: P,
@@ -77,8 +80,9 @@ export function isSuspect(posting: Attempted): boolean {
 
 /** @throws InvalidPosting unless it is a list of attempts; absent is empty */
 export function readAttempts(value: unknown): readonly Attempt[] {
-  if (value === undefined) return []
+  if (value === undefined) return NONE
   if (!Array.isArray(value)) throw new InvalidPosting('attempts is no list')
+  if (value.length === 0) return NONE
   return value.map(readAttempt)
 }
 

@@ -144,6 +144,8 @@ export type Posted =
       readonly trashed?: boolean
       readonly revision: number
       readonly order: bigint
+      /** How large the posting is, encoded. */
+      readonly bytes: number
     }
   | {
       /** Nothing was posted: the key is taken. */
@@ -195,6 +197,8 @@ export type Discard = {
 export interface CancelRequest extends Cancellation {
   readonly kind: 'cancel'
   readonly id: string
+  /** For errors: the job as people know it. */
+  readonly job: string
 }
 
 export interface Cancellation {
@@ -228,9 +232,11 @@ export interface Stored {
   readonly revision: number
   /** Posting order: smaller is older; equal for jobs posted in one transaction, whose ids then decide. */
   readonly order: bigint
-  readonly postedAt: Date
-  /** By the backend's clock, in milliseconds since 1970: what a delay counts from. */
+  /** By the backend's clock, in milliseconds since 1970; so is the next, which a delay counts from. */
+  readonly postedAt: number
   readonly writtenAt: number
+  /** How large the posting is, encoded. */
+  readonly bytes: number
 }
 
 export interface Unreadable {

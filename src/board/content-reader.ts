@@ -8,8 +8,9 @@ import { backoff, sleep } from '../core/time.ts'
 import type { Backend, Stored, Unreadable } from './backend.ts'
 import type { Entry } from './entry.ts'
 
-/** How many postings are asked for at once. */
+/** How many postings are asked for at once, and how large they are together, as far as anybody knows. */
 const BATCH = 512
+const BATCH_BYTES = 4 * 1_024 * 1_024
 
 export interface ContentReaderOptions {
   readonly backend: Pick<Backend, 'read'>
@@ -26,6 +27,8 @@ export class ContentReader {
   readonly #options: ContentReaderOptions
   readonly #wanted = new Set<Entry>()
   #reading = false
+  /** How large a posting is taken to be that nobody has read: as those that were read last. */
+  #usualBytes = BATCH_BYTES / 64
 
   constructor(options: ContentReaderOptions) {
     this.#options = options
@@ -67,14 +70,18 @@ export class ContentReader {
   async #readBatch(): Promise<void> {
     const { backend, found, progressed } = this.#options
     const batch: { entry: Entry; changes: number }[] = []
+    let bytes = 0
     for (const entry of this.#wanted) {
-      if (batch.length >= BATCH) break
+      bytes += entry.stored?.bytes ?? this.#usualBytes
+      if (batch.length >= BATCH || (batch.length > 0 && bytes > BATCH_BYTES)) break
       // Claimed meanwhile, as most are that change: the release asks for it again.
       if (entry.claimed && entry.stored) this.#wanted.delete(entry)
       else batch.push({ entry, changes: entry.changes })
     }
     if (batch.length === 0) return
     const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
+    this.#usualBytes =
+      contents.reduce((sum, read) => sum + (read && 'bytes' in read ? read.bytes : 0), 0) / batch.length
     batch.forEach(({ entry, changes }, index) => {
       if (entry.changes === changes && this.#wanted.delete(entry)) found(entry, contents[index])
     })

@@ -3,6 +3,7 @@ import { type Deferred, deferred } from '../core/abort.ts'
 import type { JobState } from '../core/states.ts'
 import type { Stored } from './backend.ts'
 import type { Ordered } from './claim-order.ts'
+import type { Outlined } from './outline.ts'
 import type { Posting } from './posting.ts'
 import type { Wants } from './resources.ts'
 
@@ -16,8 +17,8 @@ export interface Entry {
   /** Absent only for a job whose post was answered by its own end. */
   readonly id: string | undefined
   content: Content
-  /** The posting as it was last read. */
-  stored: Stored | undefined
+  /** The posting as it was last read; in outline where the whole was given up to save memory. */
+  stored: Stored | Outlined | undefined
   claimed: boolean
   /** Somebody asked for it back: it is due at once, so that what it has done is reverted. */
   cancelRequested: boolean
@@ -46,15 +47,20 @@ export interface Entry {
  */
 export interface Place extends Ordered {
   readonly entry: Entry
-  readonly stored: Stored
+  readonly stored: Stored | Outlined
   readonly stance: Stance
   readonly wants: Wants
   /** In milliseconds on the server's clock; 0 is at once. */
   readonly dueAt: number
   /** How many reasons keep it from being claimed: lines in which it has to wait, postings before it that nobody has read. */
   blocks: number
-  /** Whether it is among those that can be taken now. */
+  /** Whether it is among those that can be taken now, or could be if the posting were whole. */
   ready: boolean
+}
+
+/** One whose posting is whole: what is claimed. */
+export interface WholePlace extends Place {
+  readonly stored: Stored
 }
 
 /**

@@ -6,6 +6,7 @@ import type { SessionState } from './backend.ts'
 import type { Job } from './job.ts'
 
 export interface JobEvent {
+  /** Its details may be flow and version only: see `viewBytes`. */
   readonly job: Job
 }
 

@@ -15,11 +15,13 @@ import { beginAttempt, isSuspect, limitReached } from './attempts.ts'
 import type { Backend, Choice, Granted, Result, SessionEvent, SessionHold, Settlement, Stored } from './backend.ts'
 import { Claim } from './claim.ts'
 import { Crowd } from './crowd.ts'
-import { type Entry, type Place, stateOf } from './entry.ts'
+import { type Entry, type Place, stateOf, type WholePlace } from './entry.ts'
 import { Job } from './job.ts'
 import type { Happening, LiveView } from './live-view.ts'
 import type { Posting } from './posting.ts'
-import { waitingFor } from './waiting-for.ts'
+import { isWholePlace } from './queue.ts'
+import { heldBack } from './waiting-for.ts'
+import { wholeOf } from './whole-jobs.ts'
 
 /** How long a job rests, in milliseconds, whose claim a server refused because of its own troubles. */
 const PAUSE = 500
@@ -35,7 +37,7 @@ export class HeldClaims {
   /** Which of them may be poison. */
   readonly #suspects = new Set<Entry>()
   /** Chosen, and the answer is not there yet. */
-  readonly #trying = new Set<Place>()
+  readonly #trying = new Set<WholePlace>()
   readonly #crowd = new Crowd()
   /** Held while there are claims, or may be soon. */
   #hold: SessionHold | undefined
@@ -54,10 +56,14 @@ export class HeldClaims {
    * What is claimable now, up to `max`, set aside for {@link take}. Synchronous: between finding nothing and waiting for
    * a change, no change can slip through.
    */
-  choose(wanted: { max: number; accept: (posting: Posting) => boolean }): Place[] {
+  choose(asked: { max: number; accept: (posting: Posting) => boolean }): WholePlace[] {
     if (!this.#open) return []
-    this.#view.queue.advance(this.#backend.now())
-    return this.#view.queue.take({ ...wanted, suspectHeld: this.#suspectHeld(), spread: this.#spread(wanted.max) })
+    const { queue, kept } = this.#view
+    queue.advance(this.#backend.now())
+    const wanted = { ...asked, suspectHeld: this.#suspectHeld(), spread: this.#spread(asked.max) }
+    const places = queue.take(wanted)
+    kept.readAhead(wanted, { starved: places.length === 0 })
+    return places
   }
 
   /** Whether there is anything to claim. */
@@ -66,24 +72,27 @@ export class HeldClaims {
   }
 
   /** Tries to claim what was chosen; empty where others were faster. */
-  async take(places: readonly Place[]): Promise<Claim[]> {
+  async take(places: readonly WholePlace[]): Promise<Claim[]> {
     const results = await this.#claimAll(places)
     return results.flatMap((result) => ('value' in result ? [result.value] : []))
   }
 
-  /** Claims this very job. @throws Unclaimable, NotFound */
+  /** Claims this very job; where its posting is not in memory, it is read before. @throws Unclaimable, NotFound */
   async claim(job: Job): Promise<Claim> {
     const entry = Job.entryOf(job)
     if (entry.ended || !entry.stored) throw new NotFound(`${job} has left the board`)
     this.#view.queue.advance(this.#backend.now())
-    const held = waitingFor(entry, { queue: this.#view.queue, paused: false, conductors: [] })
-    if (held && held.kind !== 'flow') throw new Unclaimable(`${job}: ${held.text}`)
+    const held = heldBack(entry, { queue: this.#view.queue, paused: false })
+    if (held) throw new Unclaimable(`${job}: ${held.text}`)
     const place = this.#view.queue.pick(entry)
-    if (!place) throw await this.#unclaimable(job, entry)
-    const [result] = await this.#claimAll([place])
+    const whole = place && (await this.#whole(place))
+    if (!whole) throw await this.#unclaimable(job, entry)
+    const [result] = await this.#claimAll([whole])
     if (result && 'value' in result) return result.value
-    const limit = limitReached(entry.stored.posting)
-    if (result?.error instanceof Unclaimable && limit === undefined) throw await this.#unclaimable(job, entry)
+    const limit = limitReached(whole.stored.posting)
+    if (result?.error instanceof Unclaimable && limit === undefined) {
+      throw await this.#unclaimable(job, entry, result.error)
+    }
     throw result?.error ?? new NotConnected(`${this.#backend.uri} gave no answer`)
   }
 
@@ -106,10 +115,11 @@ export class HeldClaims {
   /** Trashes a job that was never run; of another, asks whoever runs it. @throws NotFound */
   async giveUp(job: Job, reason: string): Promise<void> {
     const entry = Job.entryOf(job)
-    const { id, stored, ended, claimed } = entry
-    if (ended || id === undefined || !stored) throw new NotFound(`${job} has left the board`)
-    if (!claimed && stored.posting.runs === 0 && (await this.#trashUnrun(entry, stored, reason))) return
-    await this.#backend.request({ kind: 'cancel', id, who: this.#who, reason })
+    const { id, ended, claimed } = entry
+    if (ended || id === undefined) throw new NotFound(`${job} has left the board`)
+    const stored = claimed || job.runs > 0 ? undefined : await wholeOf(entry, this.#backend)
+    if (stored?.posting.runs === 0 && (await this.#trashUnrun(entry, stored, reason))) return
+    await this.#backend.request({ kind: 'cancel', id, job: String(job), who: this.#who, reason })
   }
 
   /** False where somebody was faster, and runs it by now. */
@@ -157,10 +167,22 @@ export class HeldClaims {
     return this.#suspects.size > 0
   }
 
-  async #claimAll(places: readonly Place[]): Promise<Result<Claim>[]> {
+  /** Undefined where there is nothing that could be read; it is not being tried any more then. */
+  async #whole(place: Place): Promise<WholePlace | undefined> {
+    if (isWholePlace(place)) return place
+    let stored: Stored | undefined
+    try {
+      stored = await wholeOf(place.entry, this.#backend)
+    } finally {
+      if (!stored) this.#release([place])
+    }
+    return stored && { ...place, stored }
+  }
+
+  async #claimAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
     for (const place of places) this.#trying.add(place)
     this.#hold ??= this.#backend.holdSession()
-    const resting = new Set<Place>()
+    const resting = new Set<WholePlace>()
     try {
       const results = await this.#tryAll(places, resting)
       const lost = results.filter((result) => 'error' in result && result.error instanceof Unclaimable).length
@@ -181,7 +203,7 @@ export class HeldClaims {
   }
 
   /** Those that are over a limit go to the trash instead. What becomes of one takes no other along. */
-  async #tryAll(places: readonly Place[], resting: Set<Place>): Promise<Result<Claim>[]> {
+  async #tryAll(places: readonly WholePlace[], resting: Set<WholePlace>): Promise<Result<Claim>[]> {
     const within = places.filter(({ stored }) => limitReached(stored.posting) === undefined)
     const over = places.filter(({ stored }) => limitReached(stored.posting) !== undefined)
     const [claimed, discarded] = await Promise.all([
@@ -197,7 +219,7 @@ export class HeldClaims {
   }
 
   /** One transaction each, asked for together. */
-  async #claimEach(places: readonly Place[]): Promise<Result<Claim>[]> {
+  async #claimEach(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
     if (places.length === 0) return []
     const at = new Date()
     const choices = places.map(({ stored: { id, revision, posting } }): Choice => {
@@ -223,7 +245,7 @@ export class HeldClaims {
   }
 
   /** For another reason than that somebody was faster: choosing it again at once would never end. */
-  #refused(place: Place, error: Error, resting: Set<Place>): void {
+  #refused(place: WholePlace, error: Error, resting: Set<WholePlace>): void {
     if (!(error instanceof JobboardError && error.retryable)) {
       this.#hide(place.entry, error)
       return
@@ -271,7 +293,7 @@ export class HeldClaims {
     if (error) throw error
   }
 
-  async #discard({ entry, stored }: Place): Promise<Result<Claim>> {
+  async #discard({ entry, stored }: WholePlace): Promise<Result<Claim>> {
     const { id, revision, posting } = stored
     const limit = limitReached(posting) ?? 'over a limit'
     const { cancelRequested } = entry
@@ -282,7 +304,8 @@ export class HeldClaims {
     return 'error' in result ? result : { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
   }
 
-  async #unclaimable(job: Job, entry: Entry): Promise<Error> {
+  /** @param refusal what the backend said, if it was asked */
+  async #unclaimable(job: Job, entry: Entry, refusal?: Error): Promise<Error> {
     if (entry.ended || entry.id === undefined) return new NotFound(`${job} has left the board`)
     if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
     const owner = await this.#backend.owner(entry.id)
@@ -290,7 +313,7 @@ export class HeldClaims {
     // Released since, or gone: what has happened is on its way to the view.
     await this.#backend.barrier()
     if (stateOf(entry) === 'COMPLETE' || stateOf(entry) === 'TRASHED') return new NotFound(`${job} has left the board`)
-    return new Unclaimable(`${job} changed just now; try again`)
+    return refusal ?? new Unclaimable(`${job} changed just now; try again`)
   }
 
   /** Somebody wants the job given up; it may be one of these. */

@@ -4,10 +4,11 @@
  *
  * Costs, in transactions and round trips of the backend: `post`, `claim` and each settle one transaction; `jobs`, `find`,
  * `wait`, `jobCount` and `job.state` nothing (`ensureFresh`, and a `find` of what is not in the view, one round trip).
+ * Where the postings exceed `viewBytes`, what was given up is read anew: one round trip for up to a megabyte.
  */
 import { hostname } from 'node:os'
 import { abortAfter, followSignals } from '../core/abort.ts'
-import { InvalidArgument, InvalidState, NotFound, Timeout, Unclaimable } from '../core/errors.ts'
+import { InvalidArgument, InvalidState, NotConnected, NotFound, Timeout, Unclaimable } from '../core/errors.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { type Logger, silent } from '../core/log.ts'
@@ -28,11 +29,17 @@ import { type PostedJob, Poster } from './poster.ts'
 import { POST_OPTIONS, type Posting, type PostOptions } from './posting.ts'
 import { TrashedJob } from './trashed-job.ts'
 import { type WaitingFor, waitingFor } from './waiting-for.ts'
+import { wholeJobs, wholeOf } from './whole-jobs.ts'
 
 export interface BoardOptions {
   /** Who claims: `host:pid` by default. Must not be empty. */
   readonly who?: string
   readonly log?: Logger
+  /**
+   * How many bytes of postings, by their size on the board, stay in memory; 64 MiB by default. Of a longer queue the end is
+   * known in outline only, and read again when its turn comes. Infinity keeps everything.
+   */
+  readonly viewBytes?: number
 }
 
 export interface ClaimNextOptions {
@@ -57,7 +64,7 @@ export class JobBoard implements AsyncDisposable {
   /** Undefined until it is known. */
   #paused: boolean | undefined
 
-  /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty */
+  /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty; InvalidArgument for `viewBytes` */
   constructor(backend: Backend, options: BoardOptions = {}) {
     const { who = `${hostname()}:${process.pid}`, log = silent } = options
     if (typeof who !== 'string' || who === '') throw new TypeError('who has to be a text that is not empty')
@@ -68,6 +75,7 @@ export class JobBoard implements AsyncDisposable {
     this.#faults = new Faults(log)
     this.#view = new LiveView({
       backend,
+      bytes: options.viewBytes,
       signal: this.#lifecycle.signal,
       listener: {
         happened: (happening, entry) => this.#happened(happening, entry),
@@ -164,7 +172,7 @@ export class JobBoard implements AsyncDisposable {
   async *jobs(options: JobsOptions = {}): AsyncGenerator<Job, void, undefined> {
     this.#lifecycle.assertRunning()
     if (options.ensureFresh) await this.#refresh()
-    for (const entry of listed(this.#view.entries(), options)) if (!entry.ended) yield new Job(entry)
+    yield* wholeJobs(listed(this.#view.entries(), options), this.#backend)
   }
 
   /** Resolves when there is a job to claim. @throws Timeout */
@@ -183,12 +191,10 @@ export class JobBoard implements AsyncDisposable {
   /** The job with this uuid. @throws NotFound when it is not on the board (any more) */
   async find(uuid: string): Promise<Job> {
     this.#lifecycle.assertRunning()
-    if (!this.#view.byUuid(uuid)) await this.#refresh()
-    const entry = this.#view.byUuid(uuid)
-    if (entry) return new Job(entry)
-    throw new NotFound(
-      `job ${uuid} is not on ${this.uri}: it was never posted here, or it is done, or it is in the trash`,
-    )
+    const entry = await this.#entryOf(uuid)
+    const whole = entry && (await wholeOf(entry, this.#backend))
+    if (whole) return new Job(entry, whole.posting)
+    throw this.#notFound(uuid)
   }
 
   /** Who holds the claim of the job; one round trip. */
@@ -198,12 +204,12 @@ export class JobBoard implements AsyncDisposable {
     return id === undefined || ended ? undefined : this.#backend.owner(id)
   }
 
-  /** What holds the job back, if anything is known to; one round trip and one for each conductor. */
+  /** What holds the job back, if anything is known to; a round trip or two, and one for each conductor. */
   async waitingFor(job: Job): Promise<WaitingFor | undefined> {
     this.#lifecycle.assertRunning()
     const entry = Job.entryOf(await this.#own(job))
-    const conductors = await this.#backend.entities('conductor')
-    return waitingFor(entry, { queue: this.#view.queue, paused: this.paused, conductors })
+    if (!entry.ended && entry.content !== 'fresh') await this.#refresh()
+    return waitingFor(entry, { queue: this.#view.queue, paused: this.paused, backend: this.#backend })
   }
 
   /** What was trashed, oldest first, with who did it and why. */
@@ -353,8 +359,22 @@ export class JobBoard implements AsyncDisposable {
 
   /** The same job in this view: it may have been seen through another board object. @throws NotFound */
   async #own(job: Job): Promise<Job> {
-    const entry = Job.entryOf(job)
-    return entry.ended || this.#view.owns(entry) ? job : this.find(job.uuid)
+    const known = Job.entryOf(job)
+    if (known.ended || this.#view.owns(known)) return job
+    const entry = await this.#entryOf(job.uuid)
+    if (entry) return new Job(entry)
+    throw this.#notFound(job.uuid)
+  }
+
+  async #entryOf(uuid: string): Promise<Entry | undefined> {
+    if (!this.#view.byUuid(uuid)) await this.#refresh()
+    return this.#view.byUuid(uuid)
+  }
+
+  #notFound(uuid: string): NotFound {
+    return new NotFound(
+      `job ${uuid} is not on ${this.uri}: it was never posted here, or it is done, or it is in the trash`,
+    )
   }
 
   async #claimOf(job: Job): Promise<Claim> {
@@ -382,7 +402,10 @@ export class JobBoard implements AsyncDisposable {
     this.#session = event
     this.#claims.sessionChanged(event)
     if (event.state === 'connected') {
-      this.#entities.connected(event.session).catch((error: Error) => this.#failed(error))
+      this.#entities.connected(event.session).catch((error: Error) => {
+        // Gone again: the next connection registers them.
+        if (!(error instanceof NotConnected)) this.#failed(error)
+      })
     }
     this.#faults.events.emit('state', { state: event.state, ...(event.reason ? { reason: event.reason } : {}) })
     this.#view.changed.notify()

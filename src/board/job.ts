@@ -7,19 +7,20 @@ import type { JobState } from '../core/states.ts'
 import type { Duration } from '../core/time.ts'
 import type { Attempt } from './attempts.ts'
 import { type Entry, endOf, stateOf } from './entry.ts'
+import { type Outline, workOf } from './outline.ts'
 import type { Details, Posting, Size } from './posting.ts'
 import type { Priority } from './priority.ts'
 
 export class Job {
   readonly #entry: Entry
-  readonly #posting: Posting
+  readonly #posting: Posting | Outline
   #details: Details | undefined
 
   /** @internal Boards make jobs. */
-  constructor(entry: Entry) {
-    if (!entry.stored) throw new NotFound(`job ${entry.id} has not been read`)
+  constructor(entry: Entry, posting: Posting | Outline | undefined = entry.stored?.posting) {
+    if (!posting) throw new NotFound(`job ${entry.id} has not been read`)
     this.#entry = entry
-    this.#posting = entry.stored.posting
+    this.#posting = posting
   }
 
   get uuid(): string {
@@ -33,9 +34,13 @@ export class Job {
   /**
    * The flow to run, its inputs, and whatever else was posted; a copy, so that work which changes it changes nothing on the
    * board. May hold secrets: never print it whole.
+   *
+   * Of a job that was not asked for, but is named by an event or waited for by another, only flow and version, if the rest
+   * was given up to save memory (`viewBytes`): `board.find` reads it.
    */
   get details(): Details {
-    this.#details ??= structuredClone(this.#posting.details)
+    const posting = this.#posting
+    this.#details ??= structuredClone('details' in posting ? posting.details : workOf(posting))
     return this.#details
   }
 
@@ -53,7 +58,8 @@ export class Job {
   }
 
   get postedAt(): Date | undefined {
-    return this.#entry.stored?.postedAt
+    const { stored } = this.#entry
+    return stored && new Date(stored.postedAt)
   }
 
   /** The number of the newest run. */
@@ -113,7 +119,7 @@ export class Job {
     return job.#entry
   }
 
-  get #current(): Posting {
+  get #current(): Posting | Outline {
     const { ended, settled, stored } = this.#entry
     return (ended && settled) ?? stored?.posting ?? this.#posting
   }

@@ -2,6 +2,7 @@
 import type { Stored } from './backend.ts'
 import { compareClaimOrder, type Ordered } from './claim-order.ts'
 import type { Entry } from './entry.ts'
+import type { Outlined } from './outline.ts'
 import type { Size } from './posting.ts'
 import type { Priority } from './priority.ts'
 
@@ -25,7 +26,7 @@ export function listed(entries: Iterable<Entry>, options: JobsOptions): Entry[] 
     .map(({ entry }) => entry)
 }
 
-function accepted(entry: Entry, { posting }: Stored, options: JobsOptions): boolean {
+function accepted(entry: Entry, { posting }: Stored | Outlined, options: JobsOptions): boolean {
   const { onlyUnclaimed = false, name, priority, size } = options
   if (entry.content === 'unreadable' || entry.ended || (onlyUnclaimed && entry.claimed)) return false
   if (name !== undefined && posting.name !== name) return false
@@ -33,6 +34,6 @@ function accepted(entry: Entry, { posting }: Stored, options: JobsOptions): bool
   return size === undefined || posting.size === size
 }
 
-function placed(entry: Entry, { id, order, posting }: Stored): Placed {
+function placed(entry: Entry, { id, order, posting }: Stored | Outlined): Placed {
   return { id, order, priority: posting.priority, entry }
 }

@@ -10,7 +10,8 @@
  * is harmless, because a change says what is now so, and for whatever it touches the last one wins.
  *
  * **Content** is read in batches, after all changes at hand were applied. What changes while a job is claimed is read
- * when the claim is released; content that was overtaken by a change is read again, never believed.
+ * when the claim is released; content that was overtaken by a change is read again, never believed. Where all of it would
+ * take too much memory, some is given up and read again when its turn comes: `kept-contents.ts`.
  */
 import { deferred } from '../core/abort.ts'
 import { Condition } from '../core/condition.ts'
@@ -19,6 +20,7 @@ import { backoff, sleep } from '../core/time.ts'
 import type { Backend, Change, Listing, Stored, Unreadable } from './backend.ts'
 import { ContentReader } from './content-reader.ts'
 import { type Entry, newEntry } from './entry.ts'
+import { KeptContents } from './kept-contents.ts'
 import { ClaimQueue } from './queue.ts'
 
 export type Happening = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'trashed'
@@ -37,6 +39,7 @@ const ENDS_KEPT = 1_000
 
 export class LiveView {
   readonly queue = new ClaimQueue()
+  readonly kept: KeptContents
   /** Notified whenever something may have become claimable, or current. */
   readonly changed = new Condition()
   readonly #backend: Backend
@@ -45,24 +48,49 @@ export class LiveView {
   readonly #entries = new Map<string, Entry>()
   readonly #byUuid = new Map<string, Entry>()
   readonly #postedTwice = new Set<string>()
+  /** Nobody here has ever been able to read these: a newer release's, say. */
+  readonly #illegible = new Set<Entry>()
   readonly #contents: ContentReader
+  /** Reads what was given up. Nobody who wants the view to be current waits for that. */
+  readonly #givenUp: ContentReader
   readonly #ends = new Map<string, 'COMPLETE' | 'TRASHED'>()
   #dueTimer: NodeJS.Timeout | undefined
   /** Changes that came since the last gap, while it is not closed yet. */
   #sinceGap: Change[] | undefined = []
   #gaps = 0
 
-  /** @param options.signal ends everything that goes on in the background */
-  constructor(options: { backend: Backend; listener: ViewListener; signal: AbortSignal }) {
+  /**
+   * @param options.bytes how much of the postings stays in memory; 64 MiB by default
+   * @param options.signal ends everything that goes on in the background
+   */
+  constructor(options: {
+    backend: Backend
+    listener: ViewListener
+    bytes?: number | undefined
+    signal: AbortSignal
+  }) {
     this.#backend = options.backend
     this.#listener = options.listener
     this.#signal = options.signal
-    this.#contents = new ContentReader({
+    const reading = {
       backend: options.backend,
       signal: options.signal,
-      found: (entry, content) => this.#found(entry, content),
       progressed: () => this.#changed(),
-      failed: (error) => options.listener.failed(asError(error)),
+      failed: (error: unknown) => options.listener.failed(asError(error)),
+    }
+    this.#contents = new ContentReader({
+      ...reading,
+      found: (entry, content) => {
+        this.#found(entry, content)
+        this.kept.arrived(entry)
+      },
+    })
+    this.#givenUp = new ContentReader({ ...reading, found: (entry, content) => this.#found(entry, content) })
+    this.kept = new KeptContents({
+      limit: options.bytes,
+      queue: this.queue,
+      entries: () => this.#entries.values(),
+      reader: this.#givenUp,
     })
   }
 
@@ -107,7 +135,12 @@ export class LiveView {
 
   /** Whether a job with this uuid may be on the board: no only where everything told so far speaks against it. */
   mayHold(uuid: string): boolean {
-    return !this.current || this.#contents.busy || this.#byUuid.has(uuid)
+    return !this.current || this.#contents.busy || this.hidesSome || this.#byUuid.has(uuid)
+  }
+
+  /** Whether there are postings of which nobody here can tell what job they are. */
+  get hidesSome(): boolean {
+    return this.#illegible.size > 0
   }
 
   gap(): void {
@@ -136,6 +169,7 @@ export class LiveView {
     if (entry.ended) entry.stored = stored
     else if (entry.changes === 0 && entry.content === 'unread') this.#adoptContent(entry, stored)
     else this.#adoptOld(entry, stored)
+    this.kept.arrived(entry)
     this.#changed()
     return entry
   }
@@ -240,6 +274,7 @@ export class LiveView {
   #claimed(entry: Entry, claimed: boolean): void {
     if (entry.claimed === claimed) return
     entry.claimed = claimed
+    this.kept.left(entry)
     if (entry.content === 'stale' && !claimed) this.#contents.want(entry)
     this.queue.update(entry)
     this.#listener.happened(claimed ? 'claimed' : 'abandoned', entry)
@@ -257,6 +292,9 @@ export class LiveView {
     const uuid = entry.stored?.posting.uuid
     if (uuid !== undefined && this.#byUuid.get(uuid) === entry) this.#unindex(uuid)
     this.#contents.forget(entry)
+    this.#givenUp.forget(entry)
+    this.kept.left(entry)
+    this.#illegible.delete(entry)
     entry.ended = entry.trashing ? 'TRASHED' : 'COMPLETE'
     this.#rememberEnd(id, entry.ended)
     this.queue.update(entry)
@@ -301,15 +339,18 @@ export class LiveView {
 
   #adoptContent(entry: Entry, content: Stored | Unreadable): void {
     this.#contents.forget(entry)
+    this.#givenUp.forget(entry)
     if ('error' in content) {
       if (entry.fault !== content.error.message) this.#listener.failed(content.error)
       entry.fault = content.error.message
       entry.content = 'unreadable'
+      if (!entry.stored) this.#illegible.add(entry)
     } else {
       const first = entry.stored === undefined
       entry.stored = content
       entry.content = 'fresh'
       entry.fault = undefined
+      this.#illegible.delete(entry)
       this.#index(content.posting.uuid, entry)
       if (first) this.#listener.happened('posted', entry)
     }
@@ -318,6 +359,7 @@ export class LiveView {
 
   /** Wakes whoever waits for something to claim, now and when the next delay is over. */
   #changed(): void {
+    this.kept.trim()
     this.queue.advance(this.#backend.now())
     this.changed.notify()
     clearTimeout(this.#dueTimer)

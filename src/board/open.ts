@@ -13,7 +13,13 @@ export interface OpenBoardOptions extends BoardOptions {
   readonly create?: boolean
 }
 
-const OPTIONS: KnownOptions<OpenBoardOptions> = { who: true, log: true, signal: true, create: true }
+const OPTIONS: KnownOptions<OpenBoardOptions> = {
+  who: true,
+  log: true,
+  viewBytes: true,
+  signal: true,
+  create: true,
+}
 
 type BackendFactory = (uri: ResourceUri, options: OpenBoardOptions) => Promise<Backend>
 

@@ -1,11 +1,12 @@
 /** Posts jobs: makes the posting, and finds the one that is there already where a key is taken. */
-import { InvalidPosting, MissingDependencies, NotConnected, UnsupportedCapability } from '../core/errors.ts'
+import { Duplicate, InvalidPosting, MissingDependencies, NotConnected, UnsupportedCapability } from '../core/errors.ts'
 import { type AnyFlow, missingInputs } from '../flow/index.ts'
 import type { Backend, Posted, Result } from './backend.ts'
-import { newEntry } from './entry.ts'
+import { type Entry, newEntry } from './entry.ts'
 import { Job } from './job.ts'
 import type { LiveView } from './live-view.ts'
 import { makePosting, type Posting, type PostOptions } from './posting.ts'
+import { wholeOf } from './whole-jobs.ts'
 
 /** A job as `post` answers it. */
 export class PostedJob extends Job {
@@ -13,9 +14,9 @@ export class PostedJob extends Job {
   readonly created: boolean
 
   /** @internal */
-  constructor(entry: ConstructorParameters<typeof Job>[0], options: { created: boolean }) {
-    super(entry)
-    this.created = options.created
+  constructor(entry: Entry, { posting, created }: { posting: Posting; created: boolean }) {
+    super(entry, posting)
+    this.created = created
   }
 }
 
@@ -48,12 +49,22 @@ export class Poster {
     while (!posted.created) {
       await this.#refresh()
       const there = posted.uuid === undefined ? undefined : this.#view.byUuid(posted.uuid)
-      if (there?.stored) return new PostedJob(there, { created: false })
+      const whole = there && (await wholeOf(there, this.#backend))
+      if (there && whole) return new PostedJob(there, { posting: whole.posting, created: false })
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
+      if (leftBehind && this.#view.hidesSome) throw this.#hidden(posting)
       before = posted
       posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
     }
-    return new PostedJob(this.#entryOf(posting, posted), { created: true })
+    return new PostedJob(this.#entryOf(posting, posted), { posting, created: true })
+  }
+
+  /** A newer release's job must not lose its key to who cannot read it. */
+  #hidden({ uuid, name }: Posting): Duplicate {
+    return new Duplicate(
+      `job ${uuid} (${name}): its key is taken, by a job that is gone or that cannot be read here; ` +
+        'upgrade, or remove the postings that are unreadable',
+    )
   }
 
   async #post(posting: Posting, takeOver?: number): Promise<Posted> {
@@ -62,9 +73,10 @@ export class Poster {
     return granted(result)
   }
 
-  #entryOf(posting: Posting, posted: Posted & { created: true }): ConstructorParameters<typeof Job>[0] {
-    const { id, trashed, revision, order } = posted
-    const at = { posting, revision, order, postedAt: new Date(), writtenAt: this.#backend.now() }
+  #entryOf(posting: Posting, posted: Posted & { created: true }): Entry {
+    const { id, trashed, revision, order, bytes } = posted
+    const now = this.#backend.now()
+    const at = { posting, revision, order, postedAt: now, writtenAt: now, bytes }
     if (id !== undefined) return this.#view.learn({ id, ...at })
     const gone = newEntry(undefined)
     gone.stored = { id: '', ...at }

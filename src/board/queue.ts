@@ -11,13 +11,17 @@
  * A job keeps its place in the lines of its resources while it is being tried, while its content is read anew, and when
  * nobody here would accept it. So what was posted first is not overtaken because of how this process works.
  *
+ * A posting of which only the outline is in memory is **missing**: the job keeps its place, and what is behind it in claim
+ * order is not taken before it was read anew, unless its outline is enough to refuse it.
+ *
  * **Costs.** Those that can be taken are kept apart and in order, so taking never meets the others, and a change costs what
  * it changes: its own place, and those that it blocks or frees.
  */
 import { isSuspect } from './attempts.ts'
 import type { Stored } from './backend.ts'
 import { compareClaimOrder, compareIds, type Identified, type Ordered } from './claim-order.ts'
-import type { Entry, Place, Stance } from './entry.ts'
+import type { Entry, Place, Stance, WholePlace } from './entry.ts'
+import { isRefused, isWhole, type Outlined } from './outline.ts'
 import type { Posting } from './posting.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { resourcesOf } from './resources.ts'
@@ -41,7 +45,9 @@ export interface Wanted {
 }
 
 export class ClaimQueue {
-  readonly #ready = new Sorted<Place, Ordered>(compareClaimOrder)
+  readonly #ready = new Sorted<WholePlace, Ordered>(compareClaimOrder)
+  /** What could be taken if its posting were whole. */
+  readonly #missing = new Sorted<Place, Ordered>(compareClaimOrder)
   readonly #asleep = new Sorted<Place>(compareDue)
   readonly #lines = new ResourceLines((place, passes) => this.#told(place, passes))
   /** Jobs whose posting nobody here has seen. What they want is not known, so those behind them wait that want anything. */
@@ -50,10 +56,20 @@ export class ClaimQueue {
   readonly #behindUnread = new Threshold<Place, Identified>(compareIds)
   #now = 0
   #size = 0
+  #bytes = 0
 
   /** How many unclaimed jobs are known here, be they due and free or not. */
   get size(): number {
     return this.#size
+  }
+
+  /** How many bytes their postings take in memory, by their size when they are encoded: those that are whole. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  get firstMissing(): Place | undefined {
+    return this.#missing.first
   }
 
   /** When the next delay is over, in milliseconds on the server's clock: call {@link advance} then. */
@@ -89,7 +105,7 @@ export class ClaimQueue {
   }
 
   /** The first that are claimable, in claim order. They count as being tried until {@link release}. */
-  take(wanted: Wanted): Place[] {
+  take(wanted: Wanted): WholePlace[] {
     const { max, random = Math.random } = wanted
     const found = this.#find(wanted)
     const taken = found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
@@ -109,10 +125,30 @@ export class ClaimQueue {
     return place
   }
 
-  /** Whether there is anything to take. */
+  /** Whether there is anything to take, or to be read anew and taken unless it is refused then. */
   has(accept: (posting: Posting) => boolean): boolean {
     for (const place of this.#ready) if (accept(place.stored.posting)) return true
-    return false
+    return !this.missing({ accept, suspectHeld: false }).next().done
+  }
+
+  /**
+   * What could be taken if its posting were whole, and is not refused by its outline, in claim order: all of it, or what is
+   * before a certain place.
+   */
+  *missing(
+    { accept, suspectHeld }: Pick<Wanted, 'accept' | 'suspectHeld'>,
+    before?: Ordered,
+  ): Generator<Place, void, undefined> {
+    for (const place of this.#missing) {
+      if (before && compareClaimOrder(before, place) < 0) return
+      const { posting } = place.stored
+      if (!(suspectHeld && isSuspect(posting)) && !isRefused(accept, posting)) yield place
+    }
+  }
+
+  /** What can be taken now, the last in claim order first. */
+  backwards(): Iterable<WholePlace> {
+    return this.#ready.backwards()
   }
 
   release(places: readonly Place[]): void {
@@ -138,8 +174,9 @@ export class ClaimQueue {
   }
 
   /** What there is to pick from: `max`, or more of the first priority where they are to be spread. */
-  #find({ max, accept, suspectHeld, spread }: Wanted): Place[] {
-    const found: Place[] = []
+  #find(wanted: Wanted): WholePlace[] {
+    const { max, accept, suspectHeld, spread } = wanted
+    const found: WholePlace[] = []
     let suspects = suspectHeld
     for (const place of this.#ready) {
       const first = found[0] ?? place
@@ -149,7 +186,15 @@ export class ClaimQueue {
       suspects ||= isSuspect(posting)
       found.push(place)
     }
-    return found
+    return this.#beforeMissing(found, wanted)
+  }
+
+  /** Without those that stand behind one that is missing. */
+  #beforeMissing(found: WholePlace[], wanted: Wanted): WholePlace[] {
+    const last = found.at(-1)
+    if (!last || this.#missing.size === 0) return found
+    const [missing] = this.missing(wanted, last)
+    return missing ? found.filter((place) => compareClaimOrder(place, missing) < 0) : found
   }
 
   #choose(place: Place): void {
@@ -179,7 +224,7 @@ export class ClaimQueue {
   }
 
   #enter(place: Place): void {
-    if (place.stance !== 'holding') this.#size += 1
+    if (place.stance !== 'holding') this.#count(place, 1)
     if (place.stance === 'asleep') {
       this.#asleep.add(place)
       return
@@ -189,9 +234,9 @@ export class ClaimQueue {
   }
 
   #leave(place: Place): void {
-    if (place.ready) this.#ready.delete(place)
+    if (place.ready) this.#withdraw(place)
     place.ready = false
-    if (place.stance !== 'holding') this.#size -= 1
+    if (place.stance !== 'holding') this.#count(place, -1)
     if (place.stance === 'asleep') {
       this.#asleep.delete(place)
       return
@@ -200,23 +245,38 @@ export class ClaimQueue {
     if (place.stance === 'waiting' && wantsAny(place)) this.#behindUnread.delete(place)
   }
 
+  #count({ stored }: Place, times: 1 | -1): void {
+    this.#size += times
+    if (isWhole(stored)) this.#bytes += times * stored.bytes
+  }
+
   #told(place: Place, passes: boolean): void {
     place.blocks += passes ? -1 : 1
     this.#show(place)
   }
 
-  /** Puts it among those that can be taken, or away from them. */
+  /** Puts it among those that can be taken, or would be missed, or away from them. */
   #show(place: Place): void {
     const { content, chosen } = place.entry
     const ready = place.stance === 'waiting' && place.blocks === 0 && content === 'fresh' && !chosen
     if (ready === place.ready) return
     place.ready = ready
-    if (ready) this.#ready.add(place)
-    else this.#ready.delete(place)
+    if (!ready) this.#withdraw(place)
+    else if (isWholePlace(place)) this.#ready.add(place)
+    else this.#missing.add(place)
+  }
+
+  #withdraw(place: Place): void {
+    const among = isWhole(place.stored) ? this.#ready : this.#missing
+    among.delete(place)
   }
 }
 
-function newPlace(entry: Entry, stored: Stored, stance: Stance): Place {
+export function isWholePlace(place: Place): place is WholePlace {
+  return isWhole(place.stored)
+}
+
+function newPlace(entry: Entry, stored: Stored | Outlined, stance: Stance): Place {
   const { id, order, posting } = stored
   const wants = resourcesOf(posting)
   const dueAt = dueAtOf(stored)
@@ -224,7 +284,7 @@ function newPlace(entry: Entry, stored: Stored, stance: Stance): Place {
 }
 
 /** A delay counts from the write that carries it. */
-function dueAtOf({ posting, writtenAt }: Stored): number {
+function dueAtOf({ posting, writtenAt }: Stored | Outlined): number {
   return posting.delay === undefined ? 0 : writtenAt + posting.delay
 }
 

@@ -14,6 +14,9 @@ export interface Wants {
   readonly shared: readonly string[]
 }
 
+/** Each is a step of the transaction that claims the job, and a server takes only so much in one. */
+const MOST_NAMES = 256
+
 const NOTHING: Wants = { exclusive: [], shared: [] }
 
 const NONE: readonly string[] = []
@@ -32,6 +35,8 @@ export function readResources(value: unknown): Resources | undefined {
   const { exclusive, shared, ...others } = value as Record<string, unknown>
   const [unknown] = Object.keys(others)
   if (unknown !== undefined) throw new InvalidPosting(`resources has no ${unknown}; it has exclusive and shared`)
+  const count = names('exclusive', exclusive).length + names('shared', shared).length
+  if (count > MOST_NAMES) throw new InvalidPosting(`resources has ${count} names, ${MOST_NAMES} are allowed`)
   const alone = new Set(names('exclusive', exclusive))
   const together = names('shared', shared).filter((name, index, all) => !alone.has(name) && all.indexOf(name) === index)
   if (alone.size + together.length === 0) return undefined

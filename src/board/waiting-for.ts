@@ -1,7 +1,8 @@
 /** Why a job is not being run: what operators ask first. */
-import type { Entity } from './backend.ts'
+import type { Backend, Entity } from './backend.ts'
 import type { Entry } from './entry.ts'
 import { Job } from './job.ts'
+import { workOf } from './outline.ts'
 import type { ClaimQueue } from './queue.ts'
 
 /** What holds a job back; `text` says it to people. */
@@ -22,12 +23,10 @@ export type WaitingFor = { readonly text: string } & (
 export interface Situation {
   readonly queue: Pick<ClaimQueue, 'blockedBy'>
   readonly paused: boolean
-  /** Who lives, and which flows each of them knows. */
-  readonly conductors: readonly Entity[]
 }
 
-/** Undefined where nothing is known to hold it back: it runs, has ended, or is about to be claimed. */
-export function waitingFor(entry: Entry, { queue, paused, conductors }: Situation): WaitingFor | undefined {
+/** What holds it back as far as this process knows; undefined where nothing does: it runs, has ended, or can be claimed. */
+export function heldBack(entry: Entry, { queue, paused }: Situation): WaitingFor | undefined {
   if (entry.ended || entry.claimed) return undefined
   if (paused) return { kind: 'pause', text: 'the board is paused' }
   const { place } = entry
@@ -36,19 +35,39 @@ export function waitingFor(entry: Entry, { queue, paused, conductors }: Situatio
     return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
   }
   const blocker = queue.blockedBy(entry)
-  if (blocker) return behind(blocker)
-  const { flow } = entry.stored?.posting.details ?? {}
-  if (flow === undefined || conductors.some((conductor) => knows(conductor, flow))) return undefined
+  return blocker && behind(blocker)
+}
+
+/** The same, and since when whoever holds a resource has it, and whether anybody knows the flow. */
+export async function waitingFor(
+  entry: Entry,
+  { backend, ...situation }: Situation & { readonly backend: Pick<Backend, 'read' | 'entities'> },
+): Promise<WaitingFor | undefined> {
+  const held = heldBack(entry, situation)
+  if (held?.kind === 'resource') {
+    const holder = situation.queue.blockedBy(entry)?.entry
+    const since = holder?.claimed ? await claimedAt(holder, backend) : undefined
+    return since ? { ...held, since } : held
+  }
+  const { flow } = entry.stored ? workOf(entry.stored.posting) : {}
+  if (held || flow === undefined || entry.ended || entry.claimed) return held
+  const conductors = await backend.entities('conductor')
+  if (conductors.some((conductor) => knows(conductor, flow))) return undefined
   return { kind: 'flow', flow, text: `no conductor here knows flow ${flow}` }
 }
 
 function behind({ resource, entry }: { resource: string; entry: Entry }): WaitingFor {
   if (!entry.stored) return { kind: 'resource', resource, text: `postings before it have not been read yet` }
   const job = new Job(entry)
-  const at = entry.claimed ? entry.stored.posting.attempts.at(-1)?.at : undefined
-  const since = at ? { since: at } : {}
   const how = entry.claimed ? 'is held by' : 'is wanted before it by'
-  return { kind: 'resource', resource, job, ...since, text: `resource ${resource} ${how} ${job}` }
+  return { kind: 'resource', resource, job, text: `resource ${resource} ${how} ${job}` }
+}
+
+/** What a claim wrote is not read by those who did not make it, until they have need of it. */
+async function claimedAt({ id, stored }: Entry, backend: Pick<Backend, 'read'>): Promise<Date | undefined> {
+  const [now] = id === undefined ? [] : await backend.read([id])
+  const { posting } = now && 'posting' in now ? now : (stored ?? {})
+  return posting?.attempts.at(-1)?.at
 }
 
 /** One that does not say which flows it knows may know this one. */

@@ -2,11 +2,10 @@
  * One process of a measurement on a board: `board-child.ts ROLE URI [NUMBER…]`. It says `ready`, does its part when it is
  * told `go`, and ends with a line of JSON.
  */
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { zooKeeperBackend } from '../../src/board/zookeeper/index.ts'
 import { parseUri } from '../../src/core/uri.ts'
+import { apart, now, whenTold } from './part-child.ts'
 
 /** What waits on the board and is none of the measurement's business. */
 export const PARKED = 'parked'
@@ -17,9 +16,6 @@ type Role = (board: JobBoard, numbers: readonly number[]) => Promise<unknown>
 
 /** How many claims were asked of the backend. */
 let claimsTried = 0
-
-/** Milliseconds that processes of one machine agree on. */
-const now = () => performance.timeOrigin + performance.now()
 
 const others = ({ name }: { readonly name: string }) => name !== PARKED
 
@@ -47,6 +43,11 @@ const ROLES: Readonly<Record<string, Role>> = {
       const job = await board.post('flow', { at: now() })
       await job.wait()
     }
+  },
+
+  /** Posts one at a time, so many milliseconds apart. */
+  postApart: async (board, [count = 0, gap = 0]) => {
+    await apart(count, gap, () => board.post('flow', { at: now() }))
   },
 
   /** Says how long each job took from before it was posted until it was claimed. */
@@ -109,12 +110,7 @@ async function main(): Promise<void> {
   }
   await using board = new JobBoard(backend, { who: `${role} ${process.pid}` })
   await board.open()
-  const input = createInterface({ input: process.stdin })
-  console.log('ready')
-  await once(input, 'line')
-  const result = await ROLES[role]?.(board, numbers.map(Number))
-  console.log(JSON.stringify({ before, result }))
-  input.close()
+  await whenTold(async () => ({ before, result: await ROLES[role]?.(board, numbers.map(Number)) }))
 }
 
 if (process.argv[1] === import.meta.filename) await main()

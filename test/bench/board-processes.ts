@@ -1,10 +1,7 @@
 /** Processes that work on one board, started together and awaited. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { ROOT } from '../support/build.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../support/zookeeper.ts'
+import { startPart } from './part.ts'
 
 const CHILD = join(import.meta.dirname, 'board-child.ts')
 
@@ -16,33 +13,19 @@ export function startBenchServer(): Promise<ZooKeeperServer> {
 }
 
 export interface Worker extends AsyncDisposable {
-  /** Begins its part; resolves with what it says at its end. */
-  go(): Promise<{ readonly before: number; readonly result: unknown }>
+  /** Begins its part; resolves with what it says at its end, and when that was. */
+  go(): Promise<{ readonly before: number; readonly result: unknown; readonly at: number }>
 }
 
 /** One that is connected and waits to be told to begin. */
 export async function startWorker(role: string, uri: string, ...numbers: readonly number[]): Promise<Worker> {
-  const args = ['--expose-gc', '--import', 'tsx', CHILD, role, uri, ...numbers.map(String)]
-  const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] })
-  const ended = once(child, 'exit')
-  const lines = createInterface({ input: child.stdout })
-  const [ready] = await Promise.race([once(lines, 'line'), ended])
-  if (ready !== 'ready') throw new Error(`${role} on ${uri} ended before it was ready`)
+  const part = await startPart(CHILD, [role, uri, ...numbers.map(String)])
   return {
     go: async () => {
-      const said = once(lines, 'line')
-      child.stdin.write('go\n')
-      const [line] = await Promise.race([said, ended])
-      if (typeof line !== 'string') throw new Error(`${role} on ${uri} ended without a result`)
-      await ended
-      return JSON.parse(line) as { before: number; result: unknown }
+      const { said, at } = await part.go()
+      return { ...(said as { before: number; result: unknown }), at }
     },
-    [Symbol.asyncDispose]: async () => {
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill('SIGKILL')
-        await ended
-      }
-    },
+    [Symbol.asyncDispose]: () => part[Symbol.asyncDispose](),
   }
 }
 

@@ -4,6 +4,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ default: () => Promise<vo
   contention: () => import('./contention.ts'),
   failover: () => import('./failover.ts'),
   logbook: () => import('./logbook.ts'),
+  peers: () => import('./peers.ts'),
   zookeeper: () => import('./zookeeper.ts'),
 }
 

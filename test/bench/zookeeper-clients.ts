@@ -1,10 +1,8 @@
 /** The clients that are compared, each in the way that is its fastest: callbacks where it has them. */
-import { join } from 'node:path'
 import { op, ZooKeeper } from '../../src/zookeeper/index.ts'
 import { NATIVE_FOLDER } from '../support/native-package.ts'
 import { requireFrom } from '../support/npm-folder.ts'
-
-export const PEERS = join(import.meta.dirname, 'peers')
+import { PEERS } from './peers-folder.ts'
 
 /** Operations in flight, one by one. */
 export const WIDTH = 500

@@ -10,8 +10,9 @@ import { ROOT } from '../support/build.ts'
 import { nativePackage } from '../support/native-package.ts'
 import { ensureInstalled } from '../support/npm-folder.ts'
 import { startZooKeeper } from '../support/zookeeper.ts'
+import { PEERS } from './peers-folder.ts'
 import { printRates } from './rates.ts'
-import { CLIENTS, type ClientName, MULTI, PEERS, type Rates, WIDTH } from './zookeeper-clients.ts'
+import { CLIENTS, type ClientName, MULTI, type Rates, WIDTH } from './zookeeper-clients.ts'
 
 const ROUNDS = 6
 const CHILD = join(import.meta.dirname, 'zookeeper-child.ts')

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { OpenBoardOptions } from '../../src/board/index.ts'
 import { openBoard } from '../../src/board/index.ts'
+import { Job } from '../../src/board/job.ts'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
 import type { ZooKeeper } from '../../src/zookeeper/index.ts'
@@ -10,8 +11,18 @@ import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { connected } from '../zookeeper/clients.ts'
 
-export const memoryBoards: BoardBackend = { name: 'memory:', place: async () => memoryPlace() }
-export const zookeeperBoards: BoardBackend = { name: 'zookeeper:', place: () => zookeeperPlace() }
+const EVERYTHING = { keys: true, resources: true, delays: true, cancel: true }
+
+export const memoryBoards: BoardBackend = {
+  name: 'memory:',
+  capabilities: EVERYTHING,
+  place: async () => memoryPlace(),
+}
+export const zookeeperBoards: BoardBackend = {
+  name: 'zookeeper:',
+  capabilities: EVERYTHING,
+  place: () => zookeeperPlace(),
+}
 
 function memoryPlace(): BoardPlace {
   const name = randomUUID()
@@ -26,6 +37,7 @@ function memoryPlace(): BoardPlace {
     },
     expire: async (board) => backends.get(board)?.expireSession(),
     putRaw: async (bytes) => memorySpace(name).putRaw(bytes),
+    removeRaw: async (job) => memorySpace(name).removeRaw(idOf(job)),
     [Symbol.asyncDispose]: async () => undefined,
   }
 }
@@ -43,8 +55,10 @@ export interface ZooKeeperPlace extends BoardPlace {
   trashNodes(): Promise<string[]>
 }
 
-export async function zookeeperPlace(hosts: string = zookeeperHosts): Promise<ZooKeeperPlace> {
-  const path = namespace('board')
+export async function zookeeperPlace(
+  hosts: string = zookeeperHosts,
+  { path = namespace('board') }: { readonly path?: string } = {},
+): Promise<ZooKeeperPlace> {
   const witness = await connected({ hosts })
   const openAt: ZooKeeperPlace['openAt'] = (at, { parameters = '', ...options } = {}) =>
     openBoard(`zookeeper://${at}${path}${parameters}`, options)
@@ -60,6 +74,9 @@ export async function zookeeperPlace(hosts: string = zookeeperHosts): Promise<Zo
       const made = await witness.create(`${path}/job`, bytes, { sequential: true })
       return made.path.slice(path.length + 1)
     },
+    removeRaw: async (job) => {
+      await witness.delete(`${path}/${idOf(job)}`)
+    },
     jobNodes: async () => (await witness.getChildren(path)).names.filter((name) => !name.startsWith('.')).sort(),
     trashNodes: async () => (await witness.getChildren(`${path}/.trash`)).names.sort(),
     [Symbol.asyncDispose]: () => witness.close(),
@@ -74,4 +91,9 @@ async function sessionOf(board: JobBoard, at: { witness: ZooKeeper; path: string
   const stat = await at.witness.exists(`${at.path}/.entities/probe/${name}`)
   if (!stat) throw new Error('the probe was not registered')
   return stat.ephemeralOwner
+}
+
+/** The backend's own name for the job. */
+export function idOf(job: Job): string {
+  return Job.entryOf(job).id ?? ''
 }

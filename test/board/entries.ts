@@ -43,7 +43,7 @@ export function readNow(entry: Entry, options: EntryOptions = {}): void {
   }
   const id = entry.id ?? ''
   const order = BigInt(Number.parseInt(id.slice('job'.length), 10))
-  const stored = { id, posting, revision: 0, order, postedAt: new Date(0), writtenAt: 0 }
+  const stored = { id, posting, revision: 0, order, postedAt: 0, writtenAt: 0, bytes: 0 }
   entry.stored = stored
   entry.content = 'fresh'
 }

@@ -40,9 +40,7 @@ export function historyOf(board: JobBoard): string[] {
 
 /** Resolves with the reason when the claim is lost. */
 export function lossOf(claim: Claim): Promise<unknown> {
-  const { lost } = claim
-  if (lost.aborted) return Promise.resolve(lost.reason)
-  return new Promise((resolve) => lost.addEventListener('abort', () => resolve(lost.reason), { once: true }))
+  return firing(claim.lost)
 }
 
 /** The error that a promise rejects with. */
@@ -53,4 +51,10 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
     },
     (error: unknown) => error,
   )
+}
+
+/** Resolves with the reason when the signal fires, or has fired. */
+export function firing(signal: AbortSignal): Promise<unknown> {
+  if (signal.aborted) return Promise.resolve(signal.reason)
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason), { once: true }))
 }

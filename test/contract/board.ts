@@ -3,18 +3,31 @@
  * The parts are in `board/`, by what they are about.
  */
 import { afterEach, beforeEach, describe } from 'vitest'
-import type { JobBoard, OpenBoardOptions } from '../../src/board/index.ts'
+import type { BackendCapabilities } from '../../src/board/backend.ts'
+import type { Job, JobBoard, OpenBoardOptions } from '../../src/board/index.ts'
+import { cancellingContract } from './board/cancelling.ts'
+import { capabilitiesContract } from './board/capabilities.ts'
 import { claimingContract } from './board/claiming.ts'
+import { delaysContract } from './board/delays.ts'
 import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
+import { keysContract } from './board/keys.ts'
 import { limitsContract } from './board/limits.ts'
 import { losingContract } from './board/losing.ts'
+import { pausingContract } from './board/pausing.ts'
 import { postingContract } from './board/posting.ts'
+import { resourcesContract } from './board/resources.ts'
 import { settlingContract } from './board/settling.ts'
+import { trashContract } from './board/trash.ts'
+import { waitingContract } from './board/waiting.ts'
 
 export interface BoardBackend {
   readonly name: string
+  /** What it cannot do is refused, and that is what is tested then. */
+  readonly capabilities: BackendCapabilities
+  /** Its postings hold nothing that JSON does not: no dates, no bytes. */
+  readonly jsonOnly?: boolean
   /** An empty place for boards. */
   place(): Promise<BoardPlace>
 }
@@ -26,6 +39,8 @@ export interface BoardPlace extends AsyncDisposable {
   expire(board: JobBoard): Promise<void>
   /** Puts bytes where a posting would be; resolves to its id. */
   putRaw(bytes: Uint8Array): Promise<string>
+  /** Takes the posting away, and nothing else of what belongs to the job, as somebody might by hand. */
+  removeRaw(job: Job): Promise<void>
 }
 
 /** The place of one test. Boards that are opened through it are closed at the end. */
@@ -57,8 +72,10 @@ export function boardContract(backend: BoardBackend): void {
       },
       expire: (board) => there().expire(board),
       putRaw: (bytes) => there().putRaw(bytes),
+      removeRaw: (job) => there().removeRaw(job),
     }
-    describe('posting and looking', () => postingContract(use))
+    const { keys, resources, delays, cancel } = backend.capabilities
+    describe('posting and looking', () => postingContract(use, backend))
     describe('claiming', () => claimingContract(use))
     describe('settling', () => settlingContract(use))
     describe('attempts and their limits', () => limitsContract(use))
@@ -66,5 +83,13 @@ export function boardContract(backend: BoardBackend): void {
     describe('events', () => eventsContract(use))
     describe('waiting and closing', () => endsContract(use))
     describe('entities', () => entitiesContract(use))
+    describe('pause and resume', () => pausingContract(use))
+    describe('the trash', () => trashContract(use, backend.capabilities))
+    describe('what a job waits for', () => waitingContract(use, backend.capabilities))
+    describe.runIf(keys)('keys', () => keysContract(use))
+    describe.runIf(resources)('resources', () => resourcesContract(use))
+    describe.runIf(delays)('delays and deadlines', () => delaysContract(use))
+    describe.runIf(cancel)('cancelling', () => cancellingContract(use, backend.capabilities))
+    describe('capabilities', () => capabilitiesContract(use, backend.capabilities))
   })
 }

@@ -3,6 +3,7 @@ import type { TestProject } from 'vitest/node'
 import { ensureBuilt } from './build.ts'
 import { provide } from './install.ts'
 import { nativeLeftOut } from './native-package.ts'
+import { taskflowLeftOut } from './taskflow.ts'
 import { startZooKeeper, ZOOKEEPER } from './zookeeper.ts'
 
 declare module 'vitest' {
@@ -25,5 +26,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     await server.stop()
     if (nativeLeftOut) process.stderr.write('LEFT OUT: the native driver (JOBBOARD_SKIP)\n')
+    if (taskflowLeftOut) process.stderr.write('LEFT OUT: TaskFlow side by side (JOBBOARD_SKIP)\n')
   }
 }

@@ -1,6 +1,6 @@
 /**
  * A child process that cannot outlive us, however we end. A shell stands between: when its standard input closes,
- * because we closed it or because we were killed, it kills the child.
+ * because we closed it or because we were killed, it kills the child, and deletes the folder that was the child's.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,16 +8,18 @@ import { createInterface, type Interface } from 'node:readline'
 
 /** The child says its own number before it becomes what it is to be, so that this is always the first line. */
 const GUARD = `
+trap '' INT
 exec 3<&0 4>&1
 if [ -n "$LOG_FILE" ]; then exec 4>"$LOG_FILE" 2>&4; fi
 sh -c 'echo $$; exec "$@" >&4 4>&-' child "$@" </dev/null 3<&- &
 child=$!
 exec >&- 4>&- 2>/dev/null
-{ read -r _ <&3; kill -KILL $child; } 2>/dev/null &
+{ read -r _ <&3; trap '' TERM; kill -s $LAST_SIGNAL $child; exit 0; } 2>/dev/null &
 reader=$!
 wait $child
 code=$?
 kill $reader
+if wait $reader && [ -n "$FOLDER" ]; then rm -rf -- "$FOLDER"; fi
 exit $code
 `
 
@@ -33,14 +35,20 @@ export interface GuardedProcess {
   signal(name: NodeJS.Signals): void
 }
 
-/** @param options.logFile where what it prints goes; without it that is in `lines`, and its errors are ours */
-export async function startGuarded(
-  command: readonly string[],
-  options: { readonly logFile?: string } = {},
-): Promise<GuardedProcess> {
+export interface GuardOptions {
+  /** Where what it prints goes; without it that is in `lines`, and its errors are ours. */
+  readonly logFile?: string
+  /** Deleted when we are gone before the child is. */
+  readonly folder?: string
+  /** What ends the child when we are gone; SIGKILL by default. */
+  readonly lastSignal?: NodeJS.Signals
+}
+
+export async function startGuarded(command: readonly string[], options: GuardOptions = {}): Promise<GuardedProcess> {
+  const { logFile = '', folder = '', lastSignal = 'SIGKILL' } = options
   const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', ...command], {
     stdio: ['pipe', 'pipe', 'inherit'],
-    env: { ...process.env, LOG_FILE: options.logFile ?? '' },
+    env: { ...process.env, LOG_FILE: logFile, FOLDER: folder, LAST_SIGNAL: lastSignal.slice('SIG'.length) },
   })
   let running = true
   const ended = whenEnded(guard).then((code) => {

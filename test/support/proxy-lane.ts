@@ -7,6 +7,8 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 export interface Manner {
   /** So many milliseconds after what came before it. */
   readonly delay?: number
+  /** Not before this has resolved; what comes meanwhile is kept. */
+  readonly until?: Promise<unknown>
   /** In pieces of so many bytes, each by itself. */
   readonly pieces?: () => number
 }
@@ -23,8 +25,8 @@ export class Lane {
   }
 
   push(chunk: Buffer): void {
-    const { delay, pieces } = this.#manner()
-    if (!this.#running && delay === undefined && pieces === undefined) this.#to.write(chunk)
+    const { delay, pieces, until } = this.#manner()
+    if (!this.#running && !until && delay === undefined && pieces === undefined) this.#to.write(chunk)
     else {
       this.#queue.push(chunk)
       if (!this.#running) void this.#run()
@@ -35,9 +37,9 @@ export class Lane {
     this.#running = true
     for (let chunk = this.#queue.shift(); chunk; chunk = this.#queue.shift()) {
       for (let rest = chunk; rest.length > 0; ) {
-        const { delay, pieces } = this.#manner()
+        const { delay, pieces, until } = this.#manner()
         const size = Math.max(1, pieces?.() ?? rest.length)
-        await (delay === undefined ? turn() : sleep(delay))
+        await (until ?? (delay === undefined ? turn() : sleep(delay)))
         if (this.#to.destroyed) return
         this.#to.write(rest.subarray(0, size))
         rest = rest.subarray(size)

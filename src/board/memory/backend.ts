@@ -113,17 +113,17 @@ export class MemoryBackend implements Backend {
   async request(request: CancelRequest | GateRequest): Promise<void> {
     this.#opened()
     if (request.kind === 'gate') this.#space.setPaused(request.paused)
-    else this.#space.cancel(request.id, { who: request.who, reason: request.reason })
+    else this.#space.cancel(request)
   }
 
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
     this.#opened()
-    this.#space.restore(entry.id, posting, encoded(posting))
+    this.#space.restore(entry, posting, encoded(posting))
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
     this.#opened()
-    this.#space.purge(entry.id)
+    this.#space.purge(entry)
   }
 
   async list(): Promise<Listing> {
@@ -140,7 +140,7 @@ export class MemoryBackend implements Backend {
       const posting = attempt(() => decodePosting(bytes, 'msgpack'))
       return 'error' in posting
         ? { id, error: unreadable(id, posting.error) }
-        : { id, revision, order, postedAt, writtenAt, posting: posting.value }
+        : { id, posting: posting.value, revision, order, postedAt, writtenAt, bytes: bytes.length }
     })
   }
 

@@ -8,6 +8,7 @@ import { decode, encode } from '../../core/codec.ts'
 import { Duplicate, NotFound, Unclaimable } from '../../core/errors.ts'
 import type {
   Cancellation,
+  CancelRequest,
   Change,
   Discard,
   Entity,
@@ -30,7 +31,7 @@ interface Row {
   readonly posting: Pick<Posting, 'uuid' | 'key' | 'resources'>
   revision: number
   readonly order: bigint
-  readonly postedAt: Date
+  readonly postedAt: number
   writtenAt: number
   held: Held | undefined
 }
@@ -138,10 +139,10 @@ export class MemorySpace {
     this.#remove(discarded.id, { ...discarded, bytes })
   }
 
-  cancel(id: string, cancellation: Cancellation): void {
-    if (!this.#rows.has(id)) throw new NotFound(`${id} has left the board`)
+  cancel({ id, job, who, reason }: CancelRequest): void {
+    if (!this.#rows.has(id)) throw new NotFound(`${job} has left the board`)
     if (this.#cancellations.has(id)) return
-    this.#cancellations.set(id, cancellation)
+    this.#cancellations.set(id, { who, reason })
     this.#tell({ kind: 'cancelled', id })
   }
 
@@ -154,17 +155,17 @@ export class MemorySpace {
     for (const listener of this.#listeners) listener.paused(paused)
   }
 
-  restore(id: string, posting: Posting, bytes: Uint8Array): void {
-    if (!this.#trash.has(id)) throw notInTrash(id)
+  restore(entry: TrashedEntry, posting: Posting, bytes: Uint8Array): void {
+    if (!this.#trash.has(entry.id)) throw notInTrash(entry)
     if (posting.key !== undefined && this.#keys.has(posting.key)) {
       throw new Duplicate(`job ${posting.uuid}: a job with its key is on the board`)
     }
-    this.#trash.delete(id)
+    this.#trash.delete(entry.id)
     this.#add(posting, bytes)
   }
 
-  purge(id: string): void {
-    if (!this.#trash.delete(id)) throw notInTrash(id)
+  purge(entry: TrashedEntry): void {
+    if (!this.#trash.delete(entry.id)) throw notInTrash(entry)
   }
 
   list(): Listing {
@@ -215,17 +216,17 @@ export class MemorySpace {
   #add(
     posting: Pick<Posting, 'uuid' | 'key' | 'resources'>,
     bytes: Uint8Array,
-  ): { id: string; revision: number; order: bigint } {
+  ): { id: string; revision: number; order: bigint; bytes: number } {
     const { uuid, key, resources } = posting
     const id = `job${String(this.#sequence).padStart(10, '0')}`
     const kept = { uuid, ...(key === undefined ? {} : { key }), ...(resources ? { resources } : {}) }
-    const now = new Date()
-    const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: now, writtenAt: now.getTime() }
+    const now = Date.now()
+    const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: now, writtenAt: now }
     this.#sequence += 1
     this.#rows.set(id, { ...row, posting: kept, held: undefined })
     if (key !== undefined) this.#keys.set(key, id)
     this.#tell({ kind: 'posted', id })
-    return { id, revision: row.revision, order: row.order }
+    return { id, revision: row.revision, order: row.order, bytes: bytes.length }
   }
 
   #write(row: Row, bytes: Uint8Array): void {
@@ -269,6 +270,6 @@ export class MemorySpace {
   }
 }
 
-function notInTrash(id: string): NotFound {
-  return new NotFound(`${id} is not in the trash any more`)
+function notInTrash({ posting }: TrashedEntry): NotFound {
+  return new NotFound(`job ${posting.uuid} (${posting.name}) is not in the trash any more`)
 }

@@ -5,7 +5,7 @@
 import { ClaimLost, InvalidState } from '../../core/errors.ts'
 import { type Logger, silent } from '../../core/log.ts'
 import { type Duration, milliseconds, monotonic } from '../../core/time.ts'
-import { type StateEvent, type WatchEvent, ZooKeeper } from '../../zookeeper/index.ts'
+import { SessionExpired, type StateEvent, type WatchEvent, ZooKeeper } from '../../zookeeper/index.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -38,6 +38,7 @@ import type { Layout } from './layout.ts'
 import { Overtaking } from './overtaking.ts'
 import { asking, BoardReader } from './reading.ts'
 import type { BoardRecord } from './records.ts'
+import { ResourceFolders } from './resource-folders.ts'
 import { Scan } from './scan.ts'
 import { SequenceNumbers } from './sequence-numbers.ts'
 import { ServerClock } from './server-clock.ts'
@@ -118,6 +119,8 @@ export class ZooKeeperBackend implements Backend {
     await asking(what, () => this.#zookeeper.watch(this.#layout.path, { mode: 'recursive' }, handler))
     await asking(what, () => this.#committer.prepare())
     this.#attached(board)
+    // Whoever has opened a board knows whether it is paused.
+    sink.paused((await asking(what, () => board.gate.read())).paused)
     board.scan.start()
   }
 
@@ -170,7 +173,7 @@ export class ZooKeeperBackend implements Backend {
   async list(): Promise<Listing> {
     const { reader, scan } = this.#opened
     const listing = await asking(`listing ${this.uri}`, () => reader.list())
-    scan.listed(listing.cversion)
+    scan.listed(listing.counts)
     return listing
   }
 
@@ -247,6 +250,7 @@ export class ZooKeeperBackend implements Backend {
       ...parts,
       period: milliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
       missed: () => this.#gap(this.#opened),
+      gate: (node) => (node ? sink.paused(gate.saw(node).paused) : this.#readGate({ gate, sink })),
       failed,
       atLeisure: () => sweep({ ...parts, now: this.#clock.now(), holds: (uuid) => sink.holds(uuid) }),
     })
@@ -262,6 +266,7 @@ export class ZooKeeperBackend implements Backend {
       reader,
       gate,
       overtaking: this.#overtaking,
+      folders: new ResourceFolders(parts),
       numbers,
     })
     const early = new EarlyReleases({
@@ -297,13 +302,14 @@ export class ZooKeeperBackend implements Backend {
   #readGate({ gate, sink }: Pick<Opened, 'gate' | 'sink'>): void {
     gate.read().then(
       ({ paused }) => sink.paused(paused),
-      // Without a connection there is a gap to come, and with it another look.
       (error) => this.#failed(error, sink),
     )
   }
 
+  /** Without a connection, or with the end of a session, there is a gap to come, and with it another look. */
   #failed(error: unknown, sink: Sink): void {
-    if (this.#zookeeper.state === 'connected') sink.error(error instanceof Error ? error : new Error(String(error)))
+    if (this.#zookeeper.state !== 'connected' || error instanceof SessionExpired) return
+    sink.error(error instanceof Error ? error : new Error(String(error)))
   }
 
   #stateChanged(event: StateEvent, sink: Sink): void {

@@ -34,9 +34,7 @@ export async function openBoardPath(
 ): Promise<BoardRecord> {
   while (true) {
     const there = await unlessGone(zookeeper.getData(layout.path))
-    if (!there && wanted.create === false) {
-      throw new NotFound(`there is no board at ${layout.path}; check the path, or post a job to make one`)
-    }
+    if (!there && wanted.create === false) throw noBoard(layout)
     if (!there) await makeBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
     else if (!there.data || there.data.length === 0) {
       // Another process was faster, or the path is gone again: it is looked at anew.
@@ -45,6 +43,10 @@ export async function openBoardPath(
       })
     } else return asWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
   }
+}
+
+function noBoard({ path }: Layout): NotFound {
+  return new NotFound(`there is no board at ${path}; check the path, or post a job to make one`)
 }
 
 function asWanted(record: BoardRecord, layout: Layout, wanted: WantedBoard): BoardRecord {
@@ -79,7 +81,7 @@ async function makeBoard(zookeeper: ZooKeeper, layout: Layout, record: BoardReco
 async function shareBoard(
   zookeeper: ZooKeeper,
   layout: Layout,
-  { stat, encoding }: WantedBoard & { readonly stat: Stat },
+  { stat, encoding, create }: WantedBoard & { readonly stat: Stat },
 ): Promise<void> {
   const { path } = layout
   if (encoding === 'msgpack') {
@@ -88,6 +90,8 @@ async function shareBoard(
     )
   }
   const { names } = await zookeeper.getChildren(path)
+  // Whoever only wants to look makes no board of what may be anybody's.
+  if (names.length === 0 && create === false) throw noBoard(layout)
   const stranger = names.find((name) => !layout.knows(name))
   if (stranger !== undefined) {
     throw new IncompatibleVersion(

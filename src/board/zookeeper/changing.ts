@@ -4,7 +4,7 @@
  */
 import type { Encoding } from '../../core/codec.ts'
 import { ClaimLost, Duplicate, NotFound, Unclaimable } from '../../core/errors.ts'
-import { BadVersion, NodeExists, NoNode, NotEmpty, type ZooKeeper, type ZooKeeperError } from '../../zookeeper/index.ts'
+import { BadVersion, NodeExists, NoNode, NotEmpty, type ZooKeeperError } from '../../zookeeper/index.ts'
 import type {
   CancelRequest,
   Choice,
@@ -25,6 +25,7 @@ import type { Layout } from './layout.ts'
 import type { Overtaking } from './overtaking.ts'
 import { asking, type BoardReader } from './reading.ts'
 import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash } from './records.ts'
+import type { ResourceFolders } from './resource-folders.ts'
 import type { SequenceNumbers } from './sequence-numbers.ts'
 import { writePosting } from './shared-posting.ts'
 import type { Step } from './transactions.ts'
@@ -39,13 +40,13 @@ const FRAME = 1_048_575
 export const LARGEST_POST = Math.floor(FRAME / 2) - 16 * 1_024
 
 export interface ChangerOptions {
-  readonly zookeeper: ZooKeeper
   readonly layout: Layout
   readonly encoding: Encoding
   readonly committer: Committer
   readonly reader: BoardReader
   readonly gate: Gate
   readonly overtaking: Overtaking
+  readonly folders: ResourceFolders
   readonly numbers: SequenceNumbers
 }
 
@@ -78,9 +79,9 @@ export class BoardChanger {
           touches: touches({ key: posting.key }),
           done: ({ zxid, results: [created] }) => {
             const id = created && 'path' in created ? { id: layout.idOf(created.path) } : {}
-            return { created: true, ...id, revision: 0, order: zxid }
+            return { created: true, ...id, revision: 0, order: zxid, bytes: bytes.length }
           },
-          recovered: ({ zxid }) => this.#postedIn(zxid, posting.uuid),
+          recovered: ({ zxid }) => this.#postedIn(zxid, { uuid: posting.uuid, bytes: bytes.length }),
           // A key that is taken, and a number of our own that somebody else has too, are answers to look at.
           refused: (error, step) => (isTaken(error, step) ? new Taken() : error),
         })
@@ -106,13 +107,16 @@ export class BoardChanger {
   }
 
   async claim({ id, who, revision, posting }: Choice): Promise<GrantedIn> {
-    const { layout, committer, gate, encoding, overtaking } = this.#options
+    const { layout, committer, gate, encoding, overtaking, folders } = this.#options
     const what = `claim of ${named(posting)}`
+    using tracked = overtaking.track(id)
+    const { exclusive, shared } = resourcesOf(posting)
+    if (exclusive.length + shared.length > 0) await asking(what, () => folders.prepare([...exclusive, ...shared]))
     const bytes = this.#encoded(posting)
     const lock = encodeLock(who, encoding)
-    const version = gate.version ?? (await asking(what, () => gate.read())).version
+    const { version, paused } = gate.seen ?? (await asking(what, () => gate.read()))
+    if (paused) throw new Unclaimable(`${what}: the board is paused`)
     const granted = (done: Done) => ({ session: done.session, revision: revision + 1, fence: done.zxid })
-    using tracked = overtaking.track(id)
     return await committer.commit<GrantedIn>({
       what,
       steps: transactions.claim(layout, id, { revision, bytes, lock, posting, shared: this.#shared }),
@@ -149,9 +153,9 @@ export class BoardChanger {
     })
   }
 
-  async cancel({ id, who, reason }: CancelRequest): Promise<void> {
+  async cancel({ id, job, who, reason }: CancelRequest): Promise<void> {
     const { layout, committer, encoding } = this.#options
-    const what = `cancel of ${id}`
+    const what = `cancellation of ${job}`
     const asked = (error: ZooKeeperError, step: Step | 'guard' | undefined) =>
       error instanceof NodeExists && step !== 'guard' && step?.about === 'cancel'
     await committer
@@ -169,14 +173,13 @@ export class BoardChanger {
   }
 
   async setGate({ paused }: GateRequest): Promise<void> {
-    const { layout, committer, gate } = this.#options
+    const { layout, committer } = this.#options
     const what = paused ? 'pause of the board' : 'resumption of the board'
     await committer.commit({
       ...effect(what, transactions.gate(layout, encodeGate({ paused }))),
       touches: [{ name: 'gate', mode: 'alone' }],
       refused: (error) => error,
     })
-    await asking(what, () => gate.read())
   }
 
   async restore({ id, revision }: TrashedEntry, posting: Posting): Promise<void> {
@@ -206,9 +209,9 @@ export class BoardChanger {
   }
 
   /** Where the answer to a post was lost: the job may have been claimed, done or trashed by others since. */
-  async #postedIn(zxid: bigint, uuid: string): Promise<Posted> {
+  async #postedIn(zxid: bigint, { uuid, bytes }: { uuid: string; bytes: number }): Promise<Posted> {
     const { reader } = this.#options
-    const posted = { created: true, revision: 0, order: zxid } as const
+    const posted = { created: true, revision: 0, order: zxid, bytes } as const
     return asking('looking for a job just posted', async () => {
       const id = await reader.postedIn(zxid, uuid)
       if (id !== undefined) return { ...posted, id }
@@ -217,16 +220,10 @@ export class BoardChanger {
     })
   }
 
-  /** Resources are made when they are first wanted: their folder is then missing. */
-  #missingResource(step: Step, error: ZooKeeperError): (() => Promise<unknown>) | undefined {
-    const { zookeeper, layout } = this.#options
-    const { resource } = step
+  /** Its folder was swept away since it was last seen. */
+  #missingResource({ resource }: Step, error: ZooKeeperError): (() => Promise<unknown>) | undefined {
     if (resource === undefined || !(error instanceof NoNode)) return undefined
-    return async () => {
-      await zookeeper.create(layout.resource(resource), null).catch((failed: unknown) => {
-        if (!(failed instanceof NodeExists)) throw failed
-      })
-    }
+    return () => this.#options.folders.make(resource)
   }
 
   #key(

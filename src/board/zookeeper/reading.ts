@@ -6,6 +6,7 @@ import {
   op,
   type ReadData,
   type Reading,
+  SessionExpired,
   type Stat,
   type ZooKeeper,
   ZooKeeperError,
@@ -13,13 +14,14 @@ import {
 import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
 import { isJob, type Layout, lockedJob } from './layout.ts'
 import { decodeCancellation, decodeKey, decodeLock, decodeTrash } from './records.ts'
+import type { Counts } from './scan.ts'
 import { readPosting } from './shared-posting.ts'
 
 /** How many znodes are asked for in one request: an answer of that many large postings is still bearable. */
 const BATCH = 64
 
-/** The listing, and what its folder's Stat counted of children made and taken away when it was made. */
-export type CountedListing = Listing & { readonly cversion: number }
+/** The listing, and what the Stats of its folders counted of children made and taken away when it was made. */
+export type CountedListing = Listing & { readonly counts: Counts }
 
 export class BoardReader {
   readonly #zookeeper: ZooKeeper
@@ -32,20 +34,25 @@ export class BoardReader {
     this.#encoding = options.encoding
   }
 
-  /** Three requests in one round trip. The board's own folder comes last: what is trashed or cancelled was on it. */
+  /** One request: names and counts are of one and the same moment. */
   async list(): Promise<CountedListing> {
-    const [{ names: trashed }, { names: cancelled }, { names, stat }] = await Promise.all([
-      this.#zookeeper.getChildren(this.#layout.trashFolder),
-      this.#zookeeper.getChildren(this.#layout.cancelFolder),
-      this.#zookeeper.getChildren(this.#layout.path),
+    const { path, trashFolder, cancelFolder } = this.#layout
+    const { results } = await this.#zookeeper.multiRead([
+      op.getChildren(trashFolder),
+      op.getChildren(cancelFolder),
+      op.getData(cancelFolder),
+      op.getChildren(path),
+      op.getData(path),
     ])
-    const claimed = names.flatMap((name) => lockedJob(name) ?? [])
+    const [trash, cancel, cancelFolderItself, board, boardItself] = results
+    if (board.error) throw board.error
+    const claimed = board.names.flatMap((name) => lockedJob(name) ?? [])
     return {
-      jobs: names.filter(isJob),
+      jobs: board.names.filter(isJob),
       claimed: new Set(claimed),
-      trashed: new Set(trashed),
-      cancelled: new Set(cancelled),
-      cversion: stat.cversion,
+      trashed: new Set(trash.names),
+      cancelled: new Set(cancel.names),
+      counts: { jobs: boardItself.stat?.cversion ?? 0, cancellations: cancelFolderItself.stat?.cversion ?? 0 },
     }
   }
 
@@ -106,10 +113,11 @@ export class BoardReader {
   }
 
   #stored(id: string, { data, stat }: { data: Uint8Array | null; stat: Stat }): Stored | Unreadable {
-    const { czxid, version, ctime, mtime } = stat
-    const at = { revision: version, order: czxid, postedAt: new Date(ctime), writtenAt: mtime }
+    const { czxid: order, version: revision, ctime: postedAt, mtime: writtenAt } = stat
+    const encoded = data ?? new Uint8Array()
     try {
-      return { id, posting: readPosting(data ?? new Uint8Array(), this.#encoding), ...at }
+      const posting = readPosting(encoded, this.#encoding)
+      return { id, posting, revision, order, postedAt, writtenAt, bytes: encoded.length }
     } catch (cause) {
       if (!(cause instanceof JobboardError)) throw cause
       const what = this.#layout.posting(id)
@@ -151,7 +159,9 @@ export async function asking<T>(what: string, ask: () => Promise<T>): Promise<T>
   try {
     return await ask()
   } catch (error) {
-    if (!(error instanceof ZooKeeperError) || error.outcome === 'refused') throw error
+    if (!(error instanceof ZooKeeperError)) throw error
+    // A server that has just ended the session says so in answers, before it hangs up.
+    if (error.outcome === 'refused' && !(error instanceof SessionExpired)) throw error
     throw new NotConnected(`${what}: ${error.message}`, { cause: error })
   }
 }

@@ -2,12 +2,12 @@
  * The scan: makes certain what watches make fast.
  *
  * A folder's Stat counts every child made and taken away (`cversion`). Once per period that count must be what it was at the
- * last listing plus the changes told since; if it is not, changes were missed, and the board is listed again. Nothing is
- * asked while nothing happens: the answers to pings tell whether anything did. An idle server sees pings only.
+ * last listing plus the changes told since, for postings and locks, and for cancel requests; if it is not, changes were
+ * missed, and the board is listed again. The gate is read with them. Nothing is asked while nothing happens: the answers to
+ * pings tell whether anything did. An idle server sees pings only.
  */
-import type { WatchEvent, ZooKeeper } from '../../zookeeper/index.ts'
+import { op, type ReadData, type WatchEvent, type ZooKeeper } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
-import { unlessGone } from './reading.ts'
 
 export interface ScanOptions {
   readonly zookeeper: ZooKeeper
@@ -16,9 +16,17 @@ export interface ScanOptions {
   readonly period: number
   /** Changes were missed. */
   readonly missed: () => void
+  /** The gate as it is now; undefined where it is gone. */
+  readonly gate: (node: ReadData | undefined) => void
   readonly failed: (error: unknown) => void
   /** Called now and then, after a scan, for what is not urgent. */
   readonly atLeisure: () => Promise<void>
+}
+
+/** What the Stats of both folders counted. */
+export interface Counts {
+  readonly jobs: number
+  readonly cancellations: number
 }
 
 /** So many scans between two leisures: clutter may lie about for a while. */
@@ -26,26 +34,27 @@ const SCANS_PER_LEISURE = 6
 
 export class Scan {
   readonly #options: ScanOptions
-  readonly #prefix: string
+  readonly #jobs: string
+  readonly #cancellations: string
   #timer: NodeJS.Timeout | undefined
-  #count: number | undefined
+  #counts: Counts | undefined
   #newestZxid = 0n
   #scans = 0
+  #looking: Promise<void> | undefined
 
   constructor(options: ScanOptions) {
     this.#options = options
-    this.#prefix = `${options.layout.path}/`
+    this.#jobs = `${options.layout.path}/`
+    this.#cancellations = `${options.layout.cancelFolder}/`
   }
 
-  /** Children made and taken away so far, as a 32-bit number; undefined while that is not known. */
+  /** Postings and locks made and taken away so far, as a 32-bit number; undefined while that is not known. */
   get count(): number | undefined {
-    return this.#count
+    return this.#counts?.jobs
   }
 
   start(): void {
-    this.#timer ??= setInterval(() => {
-      this.now().catch(this.#options.failed)
-    }, this.#options.period)
+    this.#timer ??= setInterval(() => this.#begin(), this.#options.period)
     this.#timer.unref()
   }
 
@@ -55,33 +64,50 @@ export class Scan {
   }
 
   /** The board was listed. Called before any later change is counted. */
-  listed(cversion: number): void {
-    this.#count = cversion
+  listed(counts: Counts): void {
+    this.#counts = counts
   }
 
   /** A listing is to come: until then nothing is known. */
   unlisted(): void {
-    this.#count = undefined
+    this.#counts = undefined
   }
 
   counted(batch: readonly WatchEvent[]): void {
-    if (this.#count === undefined) return
+    if (this.#counts === undefined) return
+    let { jobs, cancellations } = this.#counts
     for (const { type, path } of batch) {
-      const made = type === 'created' || type === 'deleted'
-      if (made && path.startsWith(this.#prefix) && !path.includes('/', this.#prefix.length)) {
-        this.#count = (this.#count + 1) | 0
-      }
+      if (type !== 'created' && type !== 'deleted') continue
+      if (isIn(this.#jobs, path)) jobs = (jobs + 1) | 0
+      else if (isIn(this.#cancellations, path)) cancellations = (cancellations + 1) | 0
     }
+    this.#counts = { jobs, cancellations }
+  }
+
+  /** One at a time, however long a server takes to answer. */
+  #begin(): void {
+    this.#looking ??= this.now()
+      .catch(this.#options.failed)
+      .finally(() => {
+        this.#looking = undefined
+      })
   }
 
   /** One round trip where anything happened since the last time, else none. */
   async now(): Promise<void> {
-    const { zookeeper, layout, missed, atLeisure } = this.#options
+    const { zookeeper, layout, missed, gate, atLeisure } = this.#options
     const newest = zookeeper.session?.newestZxid ?? 0n
-    if (zookeeper.state !== 'connected' || newest === this.#newestZxid || this.#count === undefined) return
-    const stat = await unlessGone(zookeeper.exists(layout.path))
+    if (zookeeper.state !== 'connected' || newest === this.#newestZxid || this.#counts === undefined) return
+    const { results } = await zookeeper.multiRead([
+      op.getData(layout.path),
+      op.getData(layout.cancelFolder),
+      op.getData(layout.gate),
+    ])
+    const [jobs, cancellations, gateNode] = results
+    gate(gateNode.error ? undefined : gateNode)
     // Every change before this answer has been told, so the counts agree if none was missed.
-    if (stat && this.#count !== undefined && stat.cversion !== this.#count) {
+    const counts = this.#counts
+    if (counts && (differs(counts.jobs, jobs.stat) || differs(counts.cancellations, cancellations.stat))) {
       missed()
       return
     }
@@ -89,4 +115,13 @@ export class Scan {
     this.#scans += 1
     if (this.#scans % SCANS_PER_LEISURE === 0) await atLeisure()
   }
+}
+
+/** Directly in the folder, not further down. */
+function isIn(folder: string, path: string): boolean {
+  return path.startsWith(folder) && !path.includes('/', folder.length)
+}
+
+function differs(count: number, stat: { readonly cversion: number } | undefined): boolean {
+  return stat !== undefined && stat.cversion !== count
 }

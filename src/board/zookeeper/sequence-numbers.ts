@@ -10,12 +10,16 @@ import { randomInt } from 'node:crypto'
 
 const LARGEST = 2 ** 31 - 1
 const NEARLY = 0.8
+/** So many in a millisecond, before the numbers run ahead of the clock. */
+const PER_MILLISECOND = 10_000n
+const DIGITS = 20
+const RANDOM_DIGITS = 3
 
 export class SequenceNumbers {
   readonly #folder: string
   readonly #count: () => number | undefined
   readonly #from: number
-  #made = 0
+  #newest = 0n
 
   /**
    * @param options.newPosting the path, without digits
@@ -33,8 +37,10 @@ export class SequenceNumbers {
     const count = this.#count()
     // At its end the count wraps around.
     if (count === undefined || (count >= 0 && count < this.#from)) return undefined
-    this.#made = (this.#made + 1) % 1_000
-    const order = String(this.#made).padStart(3, '0')
-    return `${this.#folder}${String(Date.now()).padStart(14, '0')}${order}${String(randomInt(1_000)).padStart(3, '0')}`
+    // Never backwards: what is posted in one transaction is put in order by its digits.
+    const now = BigInt(Date.now()) * PER_MILLISECOND
+    this.#newest = now > this.#newest ? now : this.#newest + 1n
+    const chance = String(randomInt(10 ** RANDOM_DIGITS)).padStart(RANDOM_DIGITS, '0')
+    return `${this.#folder}${String(this.#newest).padStart(DIGITS - RANDOM_DIGITS, '0')}${chance}`
   }
 }

@@ -20,9 +20,9 @@ const CHANGING: ReadonlySet<string> = new Set(['runs', 'attempts', 'delay'] sati
 /** @throws PayloadTooLarge; InvalidArgument where the details hold what JSON does not, such as a Date */
 export function writePosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
   if (options.encoding !== 'json') return encodePosting(posting, options)
-  assertJson(posting.details, `job ${posting.uuid} (${posting.name}): details`)
-  const bytes = encodePosting(posting, options)
   const kept = (posting as Kept)[VERBATIM]
+  if (!kept?.has('details')) assertJson(posting.details, `job ${posting.uuid} (${posting.name}): details`)
+  const bytes = encodePosting(posting, options)
   if (!kept) return bytes
   const written = [...fieldsIn(textOf(bytes))].map(([field, text]) => {
     return `${JSON.stringify(field)}:${kept.get(field) ?? text}`
@@ -35,7 +35,7 @@ export function readPosting(bytes: Uint8Array, encoding: Encoding): Posting {
   const posting = decodePosting(bytes, encoding)
   if (encoding !== 'json') return posting
   const kept = [...fieldsIn(textOf(bytes))].filter(([field, text]) => !CHANGING.has(field) && !isExact(text))
-  return kept.length === 0 ? posting : ({ ...posting, [VERBATIM]: new Map(kept) } as Posting)
+  return kept.length === 0 ? posting : Object.assign(posting, { [VERBATIM]: new Map(kept) })
 }
 
 /** Texts, brackets and separators, and everything else: numbers, true, false, null. */
@@ -70,21 +70,21 @@ function isExact(text: string): boolean {
 
 /** What would come back as something else, or not at all, is refused while nothing is posted. */
 function assertJson(value: unknown, where: string): void {
-  const wrong =
-    value instanceof Date
-      ? 'a Date'
-      : value instanceof Uint8Array
-        ? 'bytes'
-        : typeof value === 'bigint' || (typeof value === 'number' && !Number.isFinite(value))
-          ? `the number ${value}`
-          : undefined
-  if (wrong) {
+  const wrong = unlikeJson(value)
+  if (wrong !== undefined) {
     throw new InvalidArgument(
       `${where} is ${wrong}; this board is shared with TaskFlow and holds JSON: post it as text`,
     )
   }
   if (typeof value !== 'object' || value === null) return
   for (const [key, item] of Object.entries(value)) assertJson(item, `${where}.${key}`)
+}
+
+function unlikeJson(value: unknown): string | undefined {
+  if (value instanceof Date) return 'a Date'
+  if (value instanceof Uint8Array) return 'bytes'
+  if (typeof value === 'bigint') return 'a bigint'
+  return typeof value === 'number' && !Number.isFinite(value) ? 'no finite number' : undefined
 }
 
 export function textOf(bytes: Uint8Array): string {

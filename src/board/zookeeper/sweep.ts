@@ -5,6 +5,7 @@
  */
 import type { Encoding } from '../../core/codec.ts'
 import { BadVersion, NoNode, NotEmpty, type ZooKeeper } from '../../zookeeper/index.ts'
+import { pickAtRandom } from '../spread.ts'
 import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'
 import { decodeKey } from './records.ts'
@@ -59,7 +60,9 @@ async function eachIn(
   look: (path: string, name: string) => Promise<void>,
 ): Promise<void> {
   const listed = await unlessGone(zookeeper.getChildren(folder))
-  await Promise.all((listed?.names ?? []).slice(0, MOST).map((name) => look(`${folder}/${name}`, name)))
+  // Not always the same: behind those that are in use others would lie for ever.
+  const picked = pickAtRandom(listed?.names ?? [], { count: MOST, random: Math.random })
+  await Promise.all(picked.map((name) => look(`${folder}/${name}`, name)))
 }
 
 async function unlessUsed(deleting: Promise<unknown>): Promise<void> {

@@ -1,0 +1,50 @@
+/**
+ * The folders of resources: they are made when somebody first wants them, and swept when nobody has for a while.
+ *
+ * The transaction that claims needs them to be there. Were it left to that one to find out, it would be refused once for
+ * each that is missing, and everything that goes out with it.
+ */
+import { NodeExists, op, type ZooKeeper } from '../../zookeeper/index.ts'
+import type { Layout } from './layout.ts'
+
+/** Of how many is remembered that they were there. */
+const MOST_KNOWN = 10_000
+
+export class ResourceFolders {
+  readonly #zookeeper: ZooKeeper
+  readonly #layout: Layout
+  /** Settled once it is there. */
+  readonly #known = new Map<string, Promise<void>>()
+
+  constructor(options: { zookeeper: ZooKeeper; layout: Layout }) {
+    this.#zookeeper = options.zookeeper
+    this.#layout = options.layout
+  }
+
+  /** Makes sure that they are there, as far as that is not known; a round trip, two where it has to be made. */
+  async prepare(names: readonly string[]): Promise<void> {
+    await Promise.all(names.map((name) => this.#known.get(name) ?? this.#prepare(name)))
+  }
+
+  /** Makes it; one that is there already is as good. */
+  async make(name: string): Promise<void> {
+    await this.#zookeeper.create(this.#layout.resource(name), null).catch((error: unknown) => {
+      if (!(error instanceof NodeExists)) throw error
+    })
+  }
+
+  #prepare(name: string): Promise<void> {
+    const there = this.#makeIfMissing(name)
+    this.#known.set(name, there)
+    there.catch(() => this.#known.delete(name))
+    const [oldest] = this.#known.keys()
+    if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest)
+    return there
+  }
+
+  /** To look costs no transaction, and most are there. */
+  async #makeIfMissing(name: string): Promise<void> {
+    const { results } = await this.#zookeeper.multiRead([op.getData(this.#layout.resource(name))])
+    if (results[0].error) await this.make(name)
+  }
+}

@@ -1,0 +1,27 @@
+/** The process's side of a part of a measurement. */
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+
+/** Milliseconds that processes of one machine agree on. */
+export const now = (): number => performance.timeOrigin + performance.now()
+
+/** Says that it is ready, does its part when it is told to, and says in a line of JSON what came of it. */
+export async function whenTold(part: () => Promise<object>): Promise<void> {
+  const input = createInterface({ input: process.stdin })
+  // Whoever would tell us, or listen, is gone.
+  const alone = () => process.exit(1)
+  input.on('close', alone)
+  console.log('ready')
+  await once(input, 'line')
+  console.log(JSON.stringify(await part()))
+  input.off('close', alone)
+  input.close()
+}
+
+/** Does something so many times, at least so many milliseconds apart. */
+export async function apart(count: number, gap: number, step: (n: number) => Promise<unknown>): Promise<void> {
+  for (let n = 0; n < count; n += 1) {
+    const pause = new Promise((resolve) => setTimeout(resolve, gap))
+    await Promise.all([step(n), pause])
+  }
+}

@@ -1,0 +1,37 @@
+/** Processes that each do a part of a measurement: started beforehand, told together to begin, awaited. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { ROOT } from '../support/build.ts'
+
+export interface Part extends AsyncDisposable {
+  /** Tells it to begin; resolves with what it said when it was done, and when that was, once the process has ended. */
+  go(): Promise<{ readonly said: unknown; readonly at: number }>
+}
+
+/** One that is connected and waits to be told to begin. Its script runs in `whenTold`. */
+export async function startPart(script: string, args: readonly string[]): Promise<Part> {
+  const command = ['--expose-gc', '--import', 'tsx', script, ...args]
+  const child = spawn(process.execPath, command, { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit')
+  const lines = createInterface({ input: child.stdout })
+  const [ready] = await Promise.race([once(lines, 'line'), ended])
+  if (ready !== 'ready') throw new Error(`${args.join(' ')} ended before it was ready`)
+  return {
+    go: async () => {
+      const saying = once(lines, 'line')
+      child.stdin.write('go\n')
+      const [line] = await Promise.race([saying, ended])
+      const at = performance.now()
+      if (typeof line !== 'string') throw new Error(`${args.join(' ')} ended without a result`)
+      await ended
+      return { said: JSON.parse(line) as unknown, at }
+    },
+    [Symbol.asyncDispose]: async () => {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill('SIGKILL')
+        await ended
+      }
+    },
+  }
+}

@@ -1,0 +1,137 @@
+/** What watches do not tell is found all the same, and an idle board asks for nothing. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { JobBoard } from '../../src/board/index.ts'
+import { OPCODE } from '../../src/zookeeper/opcodes.ts'
+import { zookeeperHosts } from '../support/namespace.ts'
+import { type Overhearing, overhear } from '../support/overhearing.ts'
+import { startZooKeeper, type ZooKeeperServer } from '../support/zookeeper.ts'
+import { portOf } from '../zookeeper/clients.ts'
+import { BareBackend, boardAt } from './backends.ts'
+import { type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
+import { firing, next } from './events.ts'
+import { claimed, namesOn, refresh } from './jobs.ts'
+
+describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
+  interface Scene {
+    readonly ear: Overhearing
+    readonly place: ZooKeeperPlace
+    /** Hears nothing while the ear is deaf. */
+    readonly board: JobBoard
+    readonly other: JobBoard
+  }
+
+  async function among(work: (scene: Scene) => Promise<void>): Promise<void> {
+    await using place = await zookeeperPlace()
+    await using ear = await overhear({ port: portOf(zookeeperHosts) })
+    await using board = await boardAt(place, { hosts: ear.hosts, scanPeriod: '20ms' })
+    await using other = await place.open()
+    await work({ ear, place, board, other })
+    expect(ear.missed).toBeGreaterThan(0)
+  }
+
+  test('a posting, a claim, a return and an end are found by the next scan', async () => {
+    await among(async ({ ear, board, other }) => {
+      for (const name of ['kept', 'consumed', 'trashed']) await other.post('flow', {}, { name })
+      await refresh(board)
+      ear.deaf = true
+      const posted = next(board, 'posted')
+      await other.post('flow', {}, { name: 'new' })
+      expect((await found(board, posted)).job.name).toBe('new')
+
+      const taken = next(board, 'claimed')
+      const claim = await claimed(other, 'kept')
+      expect((await found(board, taken)).job.name).toBe('kept')
+      const free = board.claimNext({ accept: ({ name }) => name === 'kept' })
+      await claim.abandon()
+      expect((await found(board, free))[0].run).toBe(2)
+
+      const [consumed, trashed] = [next(board, 'consumed'), next(board, 'trashed')]
+      await (await claimed(other, 'consumed')).consume()
+      await (await claimed(other, 'trashed')).trash()
+      expect((await found(board, consumed)).job.name).toBe('consumed')
+      expect((await found(board, trashed)).job.name).toBe('trashed')
+      expect(await namesOn(board)).toEqual(['kept', 'new'])
+    })
+  })
+
+  test('what others asked for is found too: a cancellation, a pause, a resumption', async () => {
+    await among(async ({ ear, board, other }) => {
+      const job = await board.post('flow', {})
+      const [claim] = await board.claimNext()
+      await refresh(other)
+      ear.deaf = true
+      await other.cancel(job, { reason: 'enough' })
+      expect(String(await found(board, firing(claim.cancelled)))).toContain('enough')
+      await claim.trash()
+
+      await other.pause()
+      while (!board.paused) await refresh(board)
+      const waiting = board.claimNext()
+      await other.post('flow', {}, { name: 'later' })
+      await other.resume()
+      expect((await found(board, waiting))[0].job.name).toBe('later')
+    })
+  })
+})
+
+/** Answers tell a board that something has happened on the server; else it hears so from the next ping. */
+async function found<T>(board: JobBoard, wanted: Promise<T>): Promise<T> {
+  let there = false
+  void wanted.finally(() => {
+    there = true
+  })
+  while (!there) await refresh(board)
+  return wanted
+}
+
+describe.skipIf(!zookeeperHosts)('an idle board', () => {
+  let server: ZooKeeperServer
+
+  beforeAll(async () => {
+    server = await startZooKeeper()
+  })
+
+  afterAll(async () => {
+    await server.stop()
+  })
+
+  test('asks for nothing but the answer to pings, however often it is to scan; else it looks once', async () => {
+    await using place = await zookeeperPlace(server.hosts)
+    await using ear = await overhear({ port: server.port })
+    await using board = await boardAt(place, { hosts: ear.hosts, scanPeriod: '5ms', sessionTimeout: '1s' })
+    await board.post('flow', {}, { delay: '1h' })
+    await refresh(board)
+    // What was done before is looked at once, before the second ping at the latest.
+    for (let ping = 0; ping < 2; ping++) await ear.nextAsked(OPCODE.ping)
+    const from = ear.asked.length
+    for (let ping = 0; ping < 3; ping++) await ear.nextAsked(OPCODE.ping)
+    expect(new Set(ear.asked.slice(from))).toEqual(new Set([OPCODE.ping]))
+
+    // Something happens elsewhere on the server: one look, and all is as it was.
+    const looked = ear.nextAsked(OPCODE.multiRead)
+    await place.witness.create(`${place.path}-elsewhere`)
+    await looked
+    const after = ear.asked.length
+    for (let ping = 0; ping < 2; ping++) await ear.nextAsked(OPCODE.ping)
+    expect(ear.asked.slice(after).filter((opcode) => opcode !== OPCODE.ping)).toEqual([])
+  })
+
+  test('that is scanned in the middle of changes is not listed again for them', async () => {
+    await using place = await zookeeperPlace(server.hosts)
+    await using bare = await BareBackend.open(place, { scanPeriod: '1ms' })
+    await using other = await place.open()
+    const gaps = bare.gaps
+    const life = async (name: string) => {
+      const job = await other.post('flow', {}, { name })
+      const claim = await other.claim(job)
+      if (Number(name) % 3) await claim.consume()
+      else await other.cancel(job).then(() => claim.trash())
+    }
+    for (let round = 0; round < 30; round++) {
+      await Promise.all(Array.from({ length: 5 }, (_, number) => life(`${round * 5 + number}`)))
+    }
+    await bare.backend.barrier()
+    expect(bare.changes.filter(({ kind }) => kind === 'gone')).toHaveLength(150)
+    expect(bare.gaps).toBe(gaps)
+  })
+})

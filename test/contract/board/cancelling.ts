@@ -1,0 +1,193 @@
+/** A job that is asked back is given up wherever it stands: at once where nothing was done, else by whoever runs it. */
+import { describe, expect, test } from 'vitest'
+import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { PerformContext } from '../../../src/board/index.ts'
+import { Cancelled, NotFound } from '../../../src/core/errors.ts'
+import { failureOf, firing, historyOf, lossOf, next, rebirthOf } from '../../board/events.ts'
+import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+
+/** Work that goes on until it is stopped. */
+async function untilStopped(_: unknown, { signal }: PerformContext): Promise<never> {
+  throw await firing(signal)
+}
+
+export function cancellingContract({ open, expire }: Place, capabilities: BackendCapabilities): void {
+  const { keys, delays, resources } = capabilities
+  describe('a job that was never run', () => {
+    test('is trashed at once, with who and why, and everybody hears of it', async () => {
+      const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
+      const job = await here.post('flow', { n: 1 }, { name: 'job' })
+      await refresh(there)
+      const history = historyOf(there)
+      await there.cancel(await there.find(job.uuid), { reason: 'a mistake' })
+      expect(await job.wait({ timeout: '20s' })).toBe('TRASHED')
+      const [entry, ...others] = await all(here.trashed())
+      expect(others).toEqual([])
+      expect(entry).toMatchObject({ uuid: job.uuid, who: 'there', details: job.details, attempts: [] })
+      expect(entry?.reason).toContain('a mistake')
+      expect(entry?.reason).toContain('there')
+      expect(history).toEqual(['trashed job'])
+      expect(await namesOn(here)).toEqual([])
+    })
+
+    test.runIf(keys && delays && resources)(
+      'is trashed also when nobody could claim it now, and frees its key',
+      async () => {
+        const [here, there] = await Promise.all([open(), open()])
+        const disk = { exclusive: ['disk'] }
+        await here.claim(await here.post('flow', {}, { name: 'owner', resources: disk }))
+        const jobs = [
+          await here.post('flow', {}, { name: 'blocked', resources: disk }),
+          await here.post('flow', {}, { name: 'resting', delay: '1h', key: 'one' }),
+          await here.post('flow', {}, { name: 'paused' }),
+        ]
+        await here.pause()
+        for (const job of jobs) await there.cancel(job)
+        expect((await all(here.trashed())).map(({ name }) => name)).toEqual(['blocked', 'resting', 'paused'])
+        expect(await namesOn(here)).toEqual(['owner'])
+        expect(await here.post('flow', {}, { key: 'one' })).toMatchObject({ created: true })
+      },
+    )
+  })
+
+  describe('a job that runs', () => {
+    test('is asked back from its owner, whoever asks, and goes to the trash when it has undone what it did', async () => {
+      const [owner, other] = await Promise.all([open({ who: 'owner' }), open({ who: 'other' })])
+      const job = await owner.post('flow', {}, keys ? { key: 'one' } : {})
+      const [claim] = await owner.claimNext()
+      const ended = claim.perform(untilStopped)
+      await other.cancel(job, { reason: 'too expensive' })
+      expect(await ended).toBe('trashed')
+      expect(claim.cancelled.reason).toBeInstanceOf(Cancelled)
+      expect(String(claim.cancelled.reason)).toMatch(/too expensive/)
+      expect(String(claim.cancelled.reason)).toMatch(/other/)
+      expect(claim.lost.aborted).toBe(false)
+      const [entry] = await all(other.trashed())
+      expect(entry).toMatchObject({ uuid: job.uuid, who: 'owner', attempts: [{ who: 'owner', ended: 'failed' }] })
+      expect(entry?.reason).toContain('too expensive')
+      expect(await other.post('flow', {}, keys ? { key: 'one' } : {})).toMatchObject({ created: true })
+    })
+
+    test('and is done all the same is done', async () => {
+      const board = await open()
+      const job = await board.post('flow', {})
+      const [claim] = await board.claimNext()
+      const ended = await claim.perform(async () => {
+        await board.cancel(job)
+        await firing(claim.cancelled)
+      })
+      expect([ended, job.state]).toEqual(['consumed', 'COMPLETE'])
+      expect(await all(board.trashed())).toEqual([])
+    })
+
+    test('and is given back instead is claimed by another at once, with the request still there', async () => {
+      const [owner, heir] = await Promise.all([open(), open()])
+      const job = await owner.post('flow', {})
+      const [claim] = await owner.claimNext()
+      await heir.cancel(job, { reason: 'enough' })
+      await firing(claim.cancelled)
+      const inherited = heir.claimNext()
+      await claim.abandon(delays ? { delay: '1h' } : {})
+      const [taken] = await inherited
+      expect(taken.run).toBe(2)
+      expect(taken.cancelled.aborted).toBe(true)
+      expect(String(taken.cancelled.reason)).toContain('enough')
+      expect(await taken.perform(untilStopped)).toBe('trashed')
+    })
+
+    test('whose owner dies is claimed by another with the request still there, also by one that comes later', async () => {
+      for (const heirs of ['there before', 'opened after'] as const) {
+        const [owner, asker] = await Promise.all([open(), open()])
+        const job = await owner.post('flow', {})
+        const [claim] = await owner.claimNext()
+        const lost = lossOf(claim)
+        const back = rebirthOf(owner)
+        if (heirs === 'there before') {
+          await asker.cancel(job)
+          await firing(claim.cancelled)
+          await expire(owner)
+        } else {
+          // The request meets a job whose owner is dying.
+          await Promise.all([asker.cancel(job), expire(owner)])
+        }
+        await lost
+        const heir = heirs === 'there before' ? asker : await open()
+        const [taken] = await heir.claimNext()
+        expect([taken.run, taken.cancelled.aborted]).toEqual([2, true])
+        expect(await taken.perform(untilStopped)).toBe('trashed')
+        await back
+      }
+    })
+  })
+
+  test('a job that waits after a run is claimed once more, so that what it did is undone', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const job = await here.post('flow', {})
+    await (await here.claim(job)).abandon({ failed: true, ...(delays ? { delay: '1h' } : {}) })
+    await there.cancel(job, { reason: 'no more' })
+    await refresh(here)
+    expect(job.state).toBe('UNCLAIMED')
+    const [claim] = await here.claimNext()
+    expect(claim.cancelled.aborted).toBe(true)
+    expect(await claim.perform(untilStopped)).toBe('trashed')
+    expect((await all(there.trashed()))[0]?.reason).toContain('no more')
+  })
+
+  test('asking twice changes nothing, not even the reason', async () => {
+    const [owner, other] = await Promise.all([open(), open()])
+    const job = await owner.post('flow', {})
+    const [claim] = await owner.claimNext()
+    await other.cancel(job, { reason: 'the first' })
+    await Promise.all([owner.cancel(job, { reason: 'the second' }), other.cancel(job, { reason: 'the third' })])
+    const said = String(await firing(claim.cancelled))
+    expect(said).toContain('the first')
+    await claim.abandon()
+    const [again] = await other.claimNext()
+    expect(String(again.cancelled.reason)).toBe(said)
+    await again.trash()
+    expect(await all(owner.trashed())).toHaveLength(1)
+  })
+
+  test.each(['consume', 'trash'] as const)('a job that has left the board by %s is NotFound', async (settle) => {
+    const [here, there] = await Promise.all([open(), open()])
+    const job = await here.post('flow', {}, { name: 'job' })
+    const seen = await there.find(job.uuid)
+    await (await claimed(here, 'job'))[settle]()
+    expect(await failureOf(here.cancel(job))).toBeInstanceOf(NotFound)
+    expect(await failureOf(there.cancel(seen))).toBeInstanceOf(NotFound)
+  })
+
+  test('a request and a claim at the same time: trashed before it is claimed, or asked back from who claimed it', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const endings = new Set<string>()
+    for (let round = 0; round < 30; round++) {
+      const job = await here.post('flow', {}, { name: `${round}` })
+      const seen = await there.find(job.uuid)
+      const [claiming, asking] = round % 2 ? [here, there] : [there, here]
+      const its = (board: typeof here) => (board === here ? job : seen)
+      const first = round % 3 ? undefined : asking.cancel(its(asking))
+      const claimed = claiming.claim(its(claiming)).catch(() => undefined)
+      await (first ?? asking.cancel(its(asking)))
+      const claim = await claimed
+      if (claim) expect(await claim.perform(untilStopped)).toBe('trashed')
+      expect(await job.wait({ timeout: '20s' })).toBe('TRASHED')
+      endings.add(claim ? 'asked back' : 'trashed')
+    }
+    expect([...endings].sort()).toEqual(['asked back', 'trashed'])
+    expect(await all(here.trashed())).toHaveLength(30)
+  })
+
+  test('a job that is restored from the trash was never asked back', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const job = await here.post('flow', {})
+    const [claim] = await here.claimNext()
+    await there.cancel(job)
+    await claim.perform(untilStopped)
+    const [entry] = await all(there.trashed())
+    const restored = next(here, 'posted')
+    if (entry) await there.restore(entry)
+    await restored
+    expect((await here.claimNext())[0].cancelled.aborted).toBe(false)
+  })
+}

@@ -1,0 +1,26 @@
+/** What a board cannot do is refused before anything is posted, and said by its name. */
+import { expect, test } from 'vitest'
+import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { PostOptions } from '../../../src/board/index.ts'
+import { failureOf } from '../../board/events.ts'
+import type { Place } from '../board.ts'
+
+const ASKING = {
+  keys: { key: 'one' },
+  resources: { resources: { shared: ['disk'] } },
+  delays: { delay: '1h' },
+} as const satisfies Partial<Record<keyof BackendCapabilities, PostOptions>>
+
+export function capabilitiesContract({ open }: Place, capabilities: BackendCapabilities): void {
+  const names = Object.keys(ASKING) as (keyof typeof ASKING)[]
+  test.each(names.map((name) => [name, capabilities[name] ? 'taken' : 'refused'] as const))(
+    'a job that needs %s is %s',
+    async (name, ending) => {
+      const board = await open()
+      const posting = board.post('flow', {}, ASKING[name])
+      if (ending === 'taken') expect((await posting).state).toBe('UNCLAIMED')
+      else expect(await failureOf(posting)).toMatchObject({ code: 'JOBBOARD_UNSUPPORTED_CAPABILITY', capability: name })
+      expect(board.jobCount).toBe(ending === 'taken' ? 1 : 0)
+    },
+  )
+}

@@ -1,0 +1,230 @@
+/** What a job owns beside itself while it runs: alone, or together with those who share; first come, first served. */
+import { describe, expect, test } from 'vitest'
+import type { Claim, Job, JobBoard, Resources } from '../../../src/board/index.ts'
+import { InvalidPosting, Unclaimable } from '../../../src/core/errors.ts'
+import { failureOf, lossOf } from '../../board/events.ts'
+import { claimed, refresh } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+import { ODD_NAMES } from './keys.ts'
+
+const ALONE: Resources = { exclusive: ['disk'] }
+const TOGETHER: Resources = { shared: ['disk'] }
+
+export function resourcesContract({ open, expire }: Place): void {
+  /** Names of all that can be claimed now; they stay claimed. */
+  async function take(board: JobBoard): Promise<string[]> {
+    await refresh(board)
+    if (!(await claimable(board))) return []
+    return (await board.claimNext({ max: 100 })).map(({ job }) => job.name)
+  }
+
+  async function claimable(board: JobBoard): Promise<boolean> {
+    return board.wait({ signal: AbortSignal.timeout(1) }).then(
+      () => true,
+      () => false,
+    )
+  }
+
+  test('an exclusive resource is owned by one job at a time, on every board', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    await here.post('flow', {}, { name: 'a', resources: ALONE })
+    const second = await here.post('flow', {}, { name: 'b', resources: ALONE })
+    await here.post('flow', {}, { name: 'free' })
+    expect(await take(here)).toEqual(['a', 'free'])
+    expect(await take(there)).toEqual([])
+    for (const board of [here, there]) {
+      const failure = await failureOf(board.claim(second))
+      expect(failure).toBeInstanceOf(Unclaimable)
+      expect(String(failure)).toContain('disk')
+    }
+  })
+
+  test('a shared one is owned together, and keeps out who wants it alone', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    for (const name of ['a', 'b', 'c']) await here.post('flow', {}, { name, resources: TOGETHER })
+    const claims = [await claimed(here, 'a'), await claimed(there, 'b'), await claimed(here, 'c')]
+    await here.post('flow', {}, { name: 'alone', resources: ALONE })
+    for (const claim of claims) {
+      expect(await take(there)).toEqual([])
+      await claim.consume()
+    }
+    expect(await take(there)).toEqual(['alone'])
+  })
+
+  test('one that waits to have it alone holds back those who come later to share', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    await here.post('flow', {}, { name: 'early', resources: TOGETHER })
+    await here.post('flow', {}, { name: 'alone', resources: ALONE })
+    await here.post('flow', {}, { name: 'late', resources: TOGETHER })
+    expect(await take(there)).toEqual(['early'])
+    expect(await take(here)).toEqual([])
+    await there.consume(await there.find(await uuidOf(there, 'early')))
+    expect(await take(here)).toEqual(['alone'])
+    expect(await take(there)).toEqual([])
+    await here.consume(await here.find(await uuidOf(here, 'alone')))
+    expect(await take(there)).toEqual(['late'])
+  })
+
+  test('jobs of one priority get it in the order in which they were posted; a higher one goes first', async () => {
+    const boards = await Promise.all([open(), open(), open()])
+    const [first] = boards
+    for (let number = 0; number < 6; number++) {
+      await boards[number % 3]?.post('flow', {}, { name: `job ${number}`, resources: ALONE })
+    }
+    await first.post('flow', {}, { name: 'urgent', priority: 'HIGH', resources: ALONE })
+    const names: string[] = []
+    for (let number = 0; number < 7; number++) {
+      const board = boards[number % 3] ?? first
+      await refresh(board)
+      const [claim, ...others] = await board.claimNext({ max: 10 })
+      expect(others).toEqual([])
+      names.push(claim.job.name)
+      await claim.consume()
+    }
+    expect(names).toEqual(['urgent', ...[0, 1, 2, 3, 4, 5].map((number) => `job ${number}`)])
+  })
+
+  test('who wants several gets all of them at once, and keeps its place in each line until then', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    await here.post('flow', {}, { name: 'disk', resources: ALONE })
+    await here.post('flow', {}, { name: 'both', resources: { exclusive: ['disk', 'tape'] } })
+    await here.post('flow', {}, { name: 'tape', resources: { shared: ['tape'] } })
+    await here.post('flow', {}, { name: 'net', resources: { exclusive: ['net'] } })
+    expect(await take(here)).toEqual(['disk', 'net'])
+    await here.consume(await here.find(await uuidOf(here, 'disk')))
+    expect(await take(there)).toEqual(['both'])
+    expect(await take(here)).toEqual([])
+    await there.consume(await there.find(await uuidOf(there, 'both')))
+    expect(await take(here)).toEqual(['tape'])
+  })
+
+  test('a name that is given twice, or both ways, is wanted once, alone', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const twice = { exclusive: ['disk', 'disk'], shared: ['disk', 'tape', 'tape'] }
+    const job = await here.post('flow', {}, { name: 'twice', resources: twice })
+    for (const [name, resources] of [
+      ['disk', { shared: ['disk'] }],
+      ['tape', { shared: ['tape'] }],
+    ] as const) {
+      await here.post('flow', {}, { name, resources })
+    }
+    const claim = await there.claim(job)
+    expect(await take(here)).toEqual(['tape'])
+    await claim.abandon({ reason: 'again' })
+    await (await claimed(here, 'twice')).consume()
+    expect(await take(there)).toEqual(['disk'])
+  })
+
+  describe('is free again', () => {
+    const endings: [string, (claim: Claim, board: JobBoard) => Promise<unknown>][] = [
+      ['when its job is consumed', (claim) => claim.consume()],
+      ['when its job is given back', (claim) => claim.abandon({ delay: '1h' })],
+      ['when its job is trashed', (claim) => claim.trash()],
+      ['when the session of its owner ends', (_, board) => expire(board)],
+      ['when its owner is closed', (_, board) => board.close()],
+    ]
+    test.each(endings)('%s', async (_, end) => {
+      const [owner, heir] = await Promise.all([open(), open()])
+      const resources = { exclusive: ['disk'], shared: ['net'] }
+      await owner.post('flow', {}, { name: 'first', resources })
+      const [claim] = await owner.claimNext()
+      await owner.post('flow', {}, { name: 'second', resources: { exclusive: ['net', 'disk'] } })
+      await refresh(heir)
+      // The one whose owner died comes first again: it is let go of for good.
+      const waiting = heir.claimNext({ accept: ({ name }) => name === 'second' })
+      const lost = lossOf(claim)
+      await end(claim, owner)
+      if (!claim.settled) {
+        await lost
+        await (await claimed(heir, 'first')).consume()
+      }
+      expect((await waiting)[0].job.name).toBe('second')
+    })
+  })
+
+  test('claims of several boards at the same time never overlap', async () => {
+    const boards = await Promise.all(Array.from({ length: 4 }, () => open()))
+    const names = ['disk', 'tape', 'net']
+    const wanted = Array.from({ length: 60 }, (_, number): Resources => {
+      const [one, other] = [names[number % 3] ?? '', names[(number + 1) % 3] ?? '']
+      if (number % 4 === 0) return { exclusive: [one, other] }
+      return number % 4 === 1 ? { exclusive: [one], shared: [other] } : { shared: [one, other] }
+    })
+    const held = new Map(names.map((name) => [name, { alone: 0, together: 0, shared: 0 }]))
+    const change = ({ exclusive = [], shared = [] }: Resources, by: 1 | -1) => {
+      for (const name of exclusive) (held.get(name) ?? { alone: 0 }).alone += by
+      for (const name of shared) (held.get(name) ?? { together: 0 }).together += by
+      for (const use of held.values()) {
+        expect(use.alone + Math.min(use.together, 1)).toBeLessThanOrEqual(1)
+        use.shared = Math.max(use.shared, use.together)
+      }
+    }
+    const finished = new AbortController()
+    let done = 0
+    const work = async (board: JobBoard) => {
+      for await (const claim of board.claims({ signal: finished.signal })) {
+        const resources = wanted[Number(claim.job.name)] ?? {}
+        change(resources, 1)
+        await board.findOwner(claim.job)
+        change(resources, -1)
+        if (claim.run === 1 && Number(claim.job.name) % 5 === 0) await claim.abandon()
+        else {
+          await claim.consume()
+          done += 1
+        }
+        if (done === wanted.length) finished.abort()
+      }
+    }
+    const working = boards.flatMap((board) => [work(board), work(board)])
+    await Promise.all(
+      wanted.map((resources, number) => boards[number % 4]?.post('flow', {}, { name: `${number}`, resources })),
+    )
+    await Promise.all(working)
+    expect(done).toBe(wanted.length)
+    expect(Math.max(...[...held.values()].map(({ shared }) => shared))).toBeGreaterThan(1)
+  })
+
+  test('may have any name but the empty one; those that look alike are kept apart', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const names = ODD_NAMES.map((_, index) => `${index}`)
+    for (const [index, odd] of ODD_NAMES.entries()) {
+      const mode = index % 2 ? 'exclusive' : 'shared'
+      await here.post('flow', {}, { name: `${index}`, resources: { [mode]: [odd] } })
+      await here.post('flow', {}, { name: `after ${index}`, resources: { exclusive: [odd] } })
+    }
+    expect(await take(there)).toEqual(names)
+    expect(await take(here)).toEqual([])
+    for (const name of names) await there.consume(await there.find(await uuidOf(there, name)))
+    expect(await take(here)).toEqual(names.map((name) => `after ${name}`))
+  })
+
+  test('as many as a job may want, each with a long name, are granted and let go', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const many = Array.from({ length: 256 }, (_, number) => `${number} ${'é'.repeat(200)}`)
+    const resources = { exclusive: many.slice(0, 128), shared: many.slice(128) }
+    const job = await here.post('flow', {}, { resources })
+    await (await there.claim(job)).abandon({ failed: true })
+    await (await here.claim(job)).trash()
+    expect(job.state).toBe('TRASHED')
+  })
+
+  const senseless: [string, unknown][] = [
+    ['an empty name', { exclusive: [''] }],
+    ['a name that is none', { shared: [7] }],
+    ['a name instead of a list', { exclusive: 'disk' }],
+    ['a list instead of both', ['disk']],
+    ['a third way', { read: ['disk'] }],
+    ['too many names', { shared: Array.from({ length: 257 }, (_, number) => `${number}`) }],
+  ]
+  test.each(senseless)('%s is refused as InvalidPosting', async (_, resources) => {
+    const board = await open()
+    const posting = board.post('flow', {}, { resources: resources as Resources })
+    expect(await failureOf(posting)).toBeInstanceOf(InvalidPosting)
+    expect(board.jobCount).toBe(0)
+  })
+}
+
+async function uuidOf(board: JobBoard, name: string): Promise<string> {
+  for await (const job of board.jobs({ name })) return (job satisfies Job).uuid
+  throw new Error(`there is no job ${name}`)
+}

@@ -1,0 +1,126 @@
+/** What is in the trash comes back as it was posted, or goes for ever. */
+import { expect, test } from 'vitest'
+import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { JobBoard, TrashedJob } from '../../../src/board/index.ts'
+import { Duplicate, NotFound } from '../../../src/core/errors.ts'
+import { failureOf, historyOf, next } from '../../board/events.ts'
+import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+
+async function trashedAs(board: JobBoard, name: string): Promise<TrashedJob> {
+  const found = (await all(board.trashed())).find((entry) => entry.name === name)
+  if (!found) throw new Error(`${name} is not in the trash`)
+  return found
+}
+
+export function trashContract({ open }: Place, { delays, keys, resources: resourcesToo }: BackendCapabilities): void {
+  test('a restored job is what was posted, at the end of the queue: its uuid and runs kept, its attempts empty', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    const options = { name: 'job', size: 'large', maxAttempts: 2, deadline: '1h' } as const
+    const job = await here.post('flow', { n: 1 }, options)
+    await (await here.claim(job)).abandon({ failed: true })
+    await (await here.claim(job)).trash()
+    await here.post('flow', {}, { name: 'other' })
+    await refresh(here)
+    const history = historyOf(here)
+    const posted = next(here, 'posted')
+    await there.restore(await trashedAs(there, 'job'))
+    await posted
+    expect(history).toEqual(['posted job'])
+    expect(await namesOn(here)).toEqual(['other', 'job'])
+    expect(await all(here.trashed())).toEqual([])
+    const restored = await there.find(job.uuid)
+    expect(restored).toMatchObject({ uuid: job.uuid, size: 'large', maxAttempts: 2, runs: 2, attempts: [] })
+    expect(restored.details).toEqual(job.details)
+    expect(job.state).toBe('TRASHED')
+    const claim = await claimed(there, 'job')
+    expect(claim.run).toBe(3)
+    expect(claim.job.attempts).toHaveLength(1)
+    await claim.consume()
+  })
+
+  test.runIf(delays)(
+    'a job that was to rest does not rest again, and one that was too often tried is tried again',
+    async () => {
+      const board = await open()
+      const resting = await board.post('flow', {}, { name: 'resting', delay: '1h' })
+      await board.cancel(resting)
+      const failed = await board.post('flow', {}, { name: 'failed', maxAttempts: 1 })
+      await (await board.claim(failed)).abandon({ failed: true })
+      await failureOf(board.claim(failed))
+      for (const entry of await all(board.trashed())) await board.restore(entry)
+      await refresh(board)
+      const claims = await board.claimNext({ max: 2 })
+      expect(claims.map(({ job, run }) => [job.name, run])).toEqual([
+        ['resting', 1],
+        ['failed', 2],
+      ])
+    },
+  )
+
+  test.runIf(keys)('a job whose key is taken stays in the trash until it is free, and takes it back', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    await here.post('flow', {}, { name: 'first', key: 'one' })
+    await (await claimed(here, 'first')).trash()
+    const second = await here.post('flow', {}, { name: 'second', key: 'one' })
+    const entry = await trashedAs(there, 'first')
+    const failure = await failureOf(there.restore(entry))
+    expect(failure).toBeInstanceOf(Duplicate)
+    expect(String(failure)).toContain(entry.uuid)
+    expect(await namesOn(there)).toEqual(['second'])
+    expect(await all(there.trashed())).toHaveLength(1)
+    await (await there.claim(second)).consume()
+    await there.restore(entry)
+    const again = await here.post('flow', {}, { key: 'one' })
+    expect(again).toMatchObject({ created: false, uuid: entry.uuid })
+  })
+
+  test.runIf(resourcesToo)('a job wants its resources again', async () => {
+    const board = await open()
+    const resources = { exclusive: ['disk'] }
+    await board.post('flow', {}, { name: 'first', resources })
+    await (await claimed(board, 'first')).trash()
+    await board.post('flow', {}, { name: 'second', resources })
+    await board.restore(await trashedAs(board, 'first'))
+    expect((await board.claimNext({ max: 2 })).map(({ job }) => job.name)).toEqual(['second'])
+  })
+
+  test('what was restored, or is gone for ever, is NotFound to whoever comes later', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    for (const name of ['restored', 'purged', 'kept']) {
+      await here.post('flow', {}, { name })
+      await (await claimed(here, name)).trash()
+    }
+    const [restored, purged] = [await trashedAs(here, 'restored'), await trashedAs(here, 'purged')]
+    await here.restore(restored)
+    await here.purge(purged)
+    for (const entry of [restored, purged]) {
+      for (const board of [here, there]) {
+        expect(await failureOf(board.restore(entry))).toBeInstanceOf(NotFound)
+        const failure = await failureOf(board.purge(entry))
+        expect(failure).toBeInstanceOf(NotFound)
+        expect(String(failure)).toContain(entry.uuid)
+      }
+    }
+    expect(await namesOn(there)).toEqual(['restored'])
+    expect((await all(there.trashed())).map(({ name }) => name)).toEqual(['kept'])
+  })
+
+  test('of many who restore or purge the same at once, one does', async () => {
+    const boards = await Promise.all([open(), open(), open()])
+    const [here] = boards
+    for (let round = 0; round < 5; round++) {
+      const name = `round ${round}`
+      await here.post('flow', {}, { name })
+      await (await claimed(here, name)).trash()
+      const entry = await trashedAs(here, name)
+      const asked = boards.flatMap((board) => [board.restore(entry), board.purge(entry)])
+      const results = await Promise.allSettled(asked)
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+      for (const result of results) if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(NotFound)
+      const restored = results.findIndex(({ status }) => status === 'fulfilled') % 2 === 0
+      expect(await namesOn(here)).toEqual(restored ? [name] : [])
+      for (const _ of restored ? [name] : []) await (await claimed(here, name)).consume()
+    }
+  })
+}

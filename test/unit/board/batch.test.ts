@@ -1,0 +1,121 @@
+/** Which transactions go out together, and whose each operation of a multi is. */
+import { describe, expect, test } from 'vitest'
+import { compose, gather, type Touch, type Turn } from '../../../src/board/zookeeper/batch.ts'
+import type { Step } from '../../../src/board/zookeeper/transactions.ts'
+import { op } from '../../../src/zookeeper/index.ts'
+
+interface TurnOptions {
+  readonly touches?: readonly Touch[]
+  readonly steps?: number
+  readonly bytes?: number
+  /** The version of the gate that it was judged by. */
+  readonly gate?: number
+}
+
+function turnOf(name: string, { touches = [], steps = 2, bytes = 10, gate }: TurnOptions = {}): Turn {
+  return {
+    transaction: {
+      what: name,
+      touches,
+      steps: Array.from({ length: steps }, (_, number): Step => {
+        return { about: 'posting', op: op.setData(`/${name}/${number}`, new Uint8Array(bytes / steps)) }
+      }),
+      ...(gate === undefined ? {} : { guard: op.check('/gate', { version: gate }) }),
+      done: () => undefined,
+      recovered: () => undefined,
+      refused: (error) => error,
+    },
+    until: 0,
+    leftOut: new Set(),
+    resolve: () => undefined,
+    reject: () => undefined,
+  }
+}
+
+const alone = (name: string): Touch => ({ name, mode: 'alone' })
+const together = (name: string): Touch => ({ name, mode: 'together' })
+const names = (turns: readonly Turn[]) => turns.map(({ transaction }) => transaction.what)
+
+/** Names of each batch, until nothing is left. */
+function batches(turns: readonly Turn[]): string[][] {
+  const found: string[][] = []
+  for (let waiting = turns; waiting.length > 0; ) {
+    const { batch, rest } = gather(waiting)
+    expect(batch.length).toBeGreaterThan(0)
+    found.push(names(batch))
+    waiting = rest
+  }
+  return found
+}
+
+describe('gathering', () => {
+  test('takes all that are about different things, in their order', () => {
+    const turns = ['a', 'b', 'c'].map((name) => turnOf(name, { touches: [alone(name)] }))
+    expect(batches(turns)).toEqual([['a', 'b', 'c']])
+    expect(gather([])).toEqual({ batch: [], rest: [] })
+  })
+
+  test('leaves for later what is about the same, and keeps the order among those', () => {
+    const turns = [
+      turnOf('first of x', { touches: [alone('x')] }),
+      turnOf('second of x', { touches: [alone('x'), alone('y')] }),
+      turnOf('first of z', { touches: [alone('z')] }),
+      turnOf('first of y', { touches: [alone('y')] }),
+      turnOf('third of x', { touches: [alone('x')] }),
+    ]
+    expect(batches(turns)).toEqual([['first of x', 'first of z'], ['second of x'], ['first of y', 'third of x']])
+  })
+
+  test('lets those who share go together, and nobody with who wants it alone', () => {
+    const turns = [
+      turnOf('reader', { touches: [together('x')] }),
+      turnOf('second reader', { touches: [together('x')] }),
+      turnOf('writer', { touches: [alone('x')] }),
+      turnOf('late reader', { touches: [together('x')] }),
+    ]
+    expect(batches(turns)).toEqual([['reader', 'second reader'], ['writer'], ['late reader']])
+  })
+
+  test('stops at so many operations, and at so many bytes, but always takes the first', () => {
+    const large = (name: string) => turnOf(name, { bytes: 300 * 1_024 })
+    expect(batches([large('a'), large('b'), large('c')])).toEqual([['a'], ['b'], ['c']])
+    const many = (name: string) => turnOf(name, { steps: 400, bytes: 400 })
+    expect(batches(['a', 'b', 'c', 'd'].map(many))).toEqual([
+      ['a', 'b'],
+      ['c', 'd'],
+    ])
+    expect(batches([turnOf('huge', { bytes: 900 * 1_024 }), turnOf('small')])).toEqual([['huge'], ['small']])
+  })
+})
+
+describe('a multi', () => {
+  const first = op.setData('/marker', null)
+
+  test('begins with its first operation, checks each guard once, and names whose every other is', () => {
+    const [a, b, c] = [turnOf('a', { gate: 7 }), turnOf('b'), turnOf('c', { gate: 7 })]
+    const { ops, blame } = compose(first, [a, b, c])
+    expect(ops.map(({ path }) => path)).toEqual(['/marker', '/gate', '/a/0', '/a/1', '/b/0', '/b/1', '/c/0', '/c/1'])
+    expect(blame(0)).toEqual({ first: true })
+    expect(blame(1)).toEqual({ guarded: [a, c] })
+    expect(blame(5)).toEqual({ turn: b, step: b.transaction.steps[1] })
+    expect(blame(8)).toBeUndefined()
+  })
+
+  test('checks guards of different revisions both: the older one refuses its own', () => {
+    const [a, b] = [turnOf('a', { gate: 7 }), turnOf('b', { gate: 8 })]
+    const { ops, blame } = compose(first, [a, b])
+    expect(ops.map(({ path }) => path).filter((path) => path === '/gate')).toHaveLength(2)
+    expect([blame(1), blame(2)]).toEqual([{ guarded: [a] }, { guarded: [b] }])
+  })
+
+  test('answers everybody with the results of their own steps, also where some were left out', () => {
+    const [a, b] = [turnOf('a', { gate: 7, steps: 3 }), turnOf('b')]
+    const [, second] = a.transaction.steps
+    if (second) a.leftOut.add(second)
+    const { ops, blame, resultsOf } = compose(first, [a, b])
+    const results = ops.map(({ path }) => ({ path }))
+    expect(resultsOf(a, results)).toEqual([{ path: '/a/0' }, undefined, { path: '/a/2' }])
+    expect(resultsOf(b, results)).toEqual([{ path: '/b/0' }, { path: '/b/1' }])
+    expect(blame(3)).toEqual({ turn: a, step: a.transaction.steps[2] })
+  })
+})
