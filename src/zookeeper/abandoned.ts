@@ -2,6 +2,8 @@
  * A session that this client gave up while the server may still believe in it. Until it is closed its ephemeral znodes
  * stay, and whoever waits for them to go waits for the server's patience to end.
  */
+import { abortAfter } from '../core/abort.ts'
+import { NotConnected } from '../core/errors.ts'
 import { monotonic } from '../core/time.ts'
 import type { Connection } from './connection.ts'
 import { SessionExpired } from './errors.ts'
@@ -64,10 +66,22 @@ export class Abandonment {
   /** One try at each server, until the deadline on the monotonic clock. Never throws. */
   async closeAnywhere(deadline: number): Promise<void> {
     const { hosts } = this.#options
-    for (let server = 0; server < hosts.size && this.pending && monotonic() < deadline; server++) {
-      const closing = hosts.next().then((next) => this.close(next))
-      await closing.catch(() => undefined)
+    const limit = new AbortController()
+    using _timer = abortAfter(
+      limit,
+      Math.max(0, deadline - monotonic()),
+      () => new NotConnected('closing took too long'),
+    )
+    for (let server = 0; server < hosts.size && this.pending && !limit.signal.aborted; server++) {
+      await this.#closeAtNext(limit.signal).catch(() => undefined)
     }
+  }
+
+  async #closeAtNext(signal: AbortSignal): Promise<void> {
+    const server = await this.#options.hosts.next({ signal })
+    // Nobody would give up a connection that is opened behind the deadline.
+    signal.throwIfAborted()
+    await this.close(server)
   }
 
   async #closeOver(connection: Connection, credentials: Credentials): Promise<void> {
@@ -76,6 +90,8 @@ export class Abandonment {
     const response = await connection.attach({ lastZxid: 0n, timeout, session, password })
     if (response.timeout > 0) {
       await this.#options.introduction.authenticate(connection)
+      // Nobody else notices when this connection dies.
+      connection.keepAlive(response.timeout)
       const farewell = new Pending(closeSession(), monotonic())
       connection.send([farewell])
       await farewell.promise

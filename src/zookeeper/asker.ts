@@ -2,7 +2,7 @@
 import { monotonic } from '../core/time.ts'
 import { RequestTooLarge } from './errors.ts'
 import { type Chroot, checkPath } from './path.ts'
-import { Pending, type RequestOptions } from './pending.ts'
+import { Pending, type PendingOptions } from './pending.ts'
 import { payloadBytes, type Request } from './requests.ts'
 
 export interface AskerOptions {
@@ -24,9 +24,9 @@ export class Asker {
    *
    * @param make what it throws, the promise rejects with
    */
-  ask<T>(make: () => Request<T>, options: RequestOptions = {}): Promise<T> {
+  ask<T>(make: () => Request<T>, options: PendingOptions = {}): Promise<T> {
     try {
-      const request = make()
+      const request = this.#named(make())
       this.#checkSize(request)
       const pending = new Pending(request, monotonic(), options)
       this.#options.submit(pending)
@@ -34,6 +34,13 @@ export class Asker {
     } catch (error) {
       return Promise.reject(error)
     }
+  }
+
+  /** Errors are to name the path as whoever asks knows it. */
+  #named<T>(request: Request<T>): Request<T> {
+    const { path } = request
+    const inward = path === undefined ? undefined : this.inward(path)
+    return inward === undefined || inward === path ? request : { ...request, path: inward }
   }
 
   #checkSize<T>({ frame, operation, path }: Request<T>): void {
@@ -55,7 +62,7 @@ export class Asker {
     return this.#options.chroot.outward(path)
   }
 
-  /** The path the user knows. */
+  /** The path the user knows; the server's own for what is outside of the chroot. */
   inward(path: string): string {
     return this.#options.chroot.inward(path) ?? path
   }

@@ -1,5 +1,5 @@
 /** Server after server: which one next, how long to wait before it, and what was wrong with the last one. */
-import { unlessAborted } from '../core/abort.ts'
+import { abortAfter, followSignals } from '../core/abort.ts'
 import { IncompatibleVersion, NotConnected } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
@@ -82,13 +82,10 @@ export class Attempts {
   /** Names can take long to resolve. */
   async #nextServer(): Promise<Server> {
     const { hosts, connectTimeout } = this.#options
-    const limit = AbortSignal.timeout(Math.ceil(connectTimeout))
-    try {
-      return await unlessAborted(unlessAborted(hosts.next(), this.#stop.signal), limit)
-    } catch (error) {
-      if (!limit.aborted || error !== limit.reason) throw error
-      throw new ConnectionFault('unreachable', `no address of a server was found within ${connectTimeout} ms`)
-    }
+    const none = `no address of a server was found within ${connectTimeout} ms`
+    using limit = followSignals([this.#stop.signal])
+    using _timer = abortAfter(limit, connectTimeout, () => new ConnectionFault('unreachable', none))
+    return await hosts.next({ signal: limit.signal })
   }
 
   #fault(error: unknown): void {

@@ -6,13 +6,14 @@
  * happen and cannot happen any more: nothing that was sent on an earlier connection takes effect once the session is on
  * another one and a `sync` was answered there. None of them writes on another session than it began on.
  *
- * As long as nothing breaks they cost what the plain operation costs (idempotentDelete: one read more, if the czxid is not
- * given). A lost answer costs one round trip to look, and another to do it again.
+ * As long as nothing breaks they cost what the plain operation costs (idempotentDelete: one read more). A lost answer
+ * costs one round trip to look, and another to do it again. Who may not look (NoAuth) learns no more than that the answer
+ * was lost: `unknown`, with the refusal as its cause.
  */
 import { randomUUID } from 'node:crypto'
 import type { ZooKeeper } from './client.ts'
 import type { Created, CreateMode } from './create.ts'
-import { BadVersion, NoNode, NotSent, SessionExpired, ZooKeeperError } from './errors.ts'
+import { BadVersion, ConnectionLoss, NoNode, NotSent, SessionExpired, ZooKeeperError } from './errors.ts'
 import { checkPath, parentOf } from './path.ts'
 import type { RequestOptions } from './pending.ts'
 import type { Stat } from './records.ts'
@@ -31,7 +32,8 @@ export type CertainClient = Pick<
  * Looking lists the parent's children if it is sequential. An ephemeral znode is never taken from another session: when
  * this one ends before the outcome is known, so does what it may have created, and SessionExpired says so.
  *
- * @throws what `create` throws; ConnectionLoss (`unknown`) only where the client was closed or can connect no more
+ * @throws what `create` throws; ConnectionLoss (`unknown`) only where nobody can look: the client was closed, can connect
+ * no more, or may not read
  * @example
  * const { path } = await protectedCreate(zookeeper, '/lock/n-', null, { ephemeral: true, sequential: true })
  * // /lock/_c_0b9f…-n-0000000007
@@ -83,9 +85,11 @@ async function findChild(
 
 /**
  * Deletes a znode; it is no error that it is gone already, whoever did it. A znode that was made anew under the same path
- * in the meantime is not touched: it has another czxid.
+ * has another czxid, and is left alone: it is looked at right before each attempt. Nothing in ZooKeeper deletes by czxid,
+ * though. Where others delete and create the same path all the time one of theirs can be hit between the look and the
+ * delete, unless a `version` is named that theirs is not at.
  *
- * @param options.czxid the znode that is meant; read first if it is not given
+ * @param options.czxid the znode that is meant; the one that is there by default
  * @param options.version what it must be at; any by default
  * @throws BadVersion, NotEmpty, NoAuth
  */
@@ -95,12 +99,16 @@ export async function idempotentDelete(
   options: RequestOptions & { readonly version?: number; readonly czxid?: bigint } = {},
 ): Promise<void> {
   const signal = options.signal ? { signal: options.signal } : {}
-  // A delete that is refused costs the ensemble a transaction; a read costs one server a glance.
-  const czxid = options.czxid ?? (await again(client, () => client.exists(path, signal)))?.czxid
-  if (czxid === undefined) return
+  const look = async () => {
+    const [, stat] = await Promise.all([client.sync(path, signal), client.exists(path, signal)])
+    return stat?.czxid
+  }
+  let there = await again(client, look)
+  const meant = options.czxid ?? there
   const version = options.version === undefined ? {} : { version: options.version }
   await certainly(client, options, {
     attempt: async (bound) => {
+      if (there === undefined || there !== meant) return
       try {
         await client.delete(path, { ...version, ...bound })
       } catch (error) {
@@ -108,8 +116,8 @@ export async function idempotentDelete(
       }
     },
     look: async () => {
-      const [, stat] = await Promise.all([client.sync(path, signal), client.exists(path, signal)])
-      return stat?.czxid === czxid ? 'not-done' : { happened: undefined }
+      there = await look()
+      return 'not-done'
     },
   })
 }
@@ -123,7 +131,7 @@ export async function idempotentDelete(
  *
  * @param seen the Stat that came with the data
  * @throws BadVersion when somebody else was first; ConnectionLoss (`unknown`) when the answer was lost and by the time of
- * looking the data were written more than once, or the znode was deleted
+ * looking the data were written more than once, or the znode was deleted, or it may not be read
  */
 export async function versionedSetData(
   client: CertainClient,
@@ -141,7 +149,7 @@ export async function versionedSetData(
       if (now.stat.version === seen.version) return 'not-done'
       if (now.stat.version !== seen.version + 1) return 'unknown'
       if (sameBytes(now.data, data)) return { happened: now.stat }
-      throw new BadVersion(`setData ${path}: somebody else wrote first`, { path })
+      return { refused: new BadVersion(`setData ${path}: somebody else wrote first`, { path }) }
     },
   })
 }
@@ -166,7 +174,7 @@ function sameBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
 // --- How it is found out ------------------------------------------------------------------------------------------
 
 type Signal = { readonly signal?: AbortSignal }
-type Found<T> = { readonly happened: T } | 'not-done' | 'unknown'
+type Found<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
 
 interface Write<T> {
   readonly attempt: (options: Signal & { readonly session: bigint }) => Promise<T>
@@ -184,7 +192,9 @@ async function certainly<T>(client: CertainClient, options: RequestOptions, writ
       if (!(lost instanceof ZooKeeperError) || lost.outcome !== 'unknown') throw lost
       const found = await looking(client, lost, () => write.look({ session, signal }))
       if (found === 'unknown') throw lost
-      if (found !== 'not-done') return found.happened
+      if (found === 'not-done') continue
+      if ('refused' in found) throw found.refused
+      return found.happened
     }
   }
 }
@@ -197,13 +207,15 @@ async function currentSession(client: CertainClient, signal: Signal): Promise<bi
   }
 }
 
-/** Where nobody can look any more, because there is to be no connection, what was lost stays lost. */
+/** Where nobody can look, what was lost stays lost: that looking is refused says nothing about the write. */
 async function looking<T>(client: CertainClient, lost: ZooKeeperError, look: () => Promise<T>): Promise<T> {
   try {
     return await again(client, look)
   } catch (error) {
-    if (error instanceof NotSent || (error instanceof SessionExpired && error.outcome !== 'unknown')) throw lost
-    throw error
+    if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown') throw error
+    if (error instanceof NotSent || error instanceof SessionExpired) throw lost
+    const message = `${lost.message}, and it cannot be looked for (${error.message})`
+    throw new ConnectionLoss(message, { path: lost.path, cause: error })
   }
 }
 

@@ -2,7 +2,7 @@
  * The client: what there is beside the operations on znodes, which are in `znodes.ts`. What keeps the session alive is in
  * `session.ts`.
  */
-import { unlessAborted } from '../core/abort.ts'
+import { abortAfter, unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { describeError } from '../core/failure.ts'
@@ -24,6 +24,7 @@ import * as requests from './requests.ts'
 import { mapped } from './requests.ts'
 import { Session } from './session.ts'
 import type { SessionInfo } from './session-options.ts'
+import { unlessGivenUp } from './signals.ts'
 import type { ClientState } from './states.ts'
 import { Watches, type WatchHandler } from './watches.ts'
 import { type Watch, Watching } from './watching.ts'
@@ -139,9 +140,9 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     const timeout = milliseconds(options.timeout ?? this.#sessionTimeout, 'timeout')
     const first = this.#session.start()
     const limit = new AbortController()
-    const timer = setTimeout(() => limit.abort(new Timeout(`no session within ${timeout} ms`)), timeout)
+    using _timer = abortAfter(limit, timeout, () => new Timeout(`no session within ${timeout} ms`))
     try {
-      await unlessAborted(unlessAborted(first, options.signal), limit.signal)
+      await unlessAborted(unlessGivenUp(first, options.signal), limit.signal)
     } catch (error) {
       const { lastFault } = this.#session
       await this.close()
@@ -149,16 +150,14 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
       const cause = lastFault ?? limit.signal.reason
       const why = lastFault ? lastFault.message : 'no server answered'
       throw new NotConnected(`no ZooKeeper session at ${this.#hosts} within ${timeout} ms: ${why}`, { cause })
-    } finally {
-      clearTimeout(timer)
     }
   }
 
   /**
-   * Relies on the session from now on until the hold is released: an empty transaction goes out six times in a session's
-   * timeout, which most servers must agree to (a `sync` could be answered by a leader that is none any more), and
-   * `session.leaseUntil` tells until when the session is certain to be alive. When that instant comes the session is lost,
-   * before the server could give anything of it to somebody else.
+   * Relies on the session from now on until the hold is released. Six times in a session's timeout the session is proven
+   * to be alive, by a `sync` and an empty transaction behind its answer, unless what is written anyway proves it as well;
+   * `session.leaseUntil` tells until when it certainly is. When that instant comes the session is lost, before the server
+   * could give anything of it to somebody else.
    *
    * Any number may hold it. Without a hold nothing but pings is sent, which prove too little to rely on.
    *
@@ -248,9 +247,14 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   // --- Who we are, who they are ---------------------------------------------------------------------------------------
 
   /**
-   * One more identity, such as `digest` with `user:password`, on this connection and all that follow.
+   * One more identity, such as `digest` with `user:password`, on this connection and all that follow. Resolves when a
+   * server has accepted it, which is on the next connection where this one breaks. Before `connect()` it is as if it stood
+   * in the option `auth`.
    *
-   * @throws AuthFailed when the server does not know the scheme or does not accept it; it hangs up then
+   * @throws InvalidArgument for what is no identity
+   * @throws AuthFailed when the server does not know the scheme or does not accept it: it hangs up then, and the next
+   * connection does without
+   * @throws NotSent, ConnectionLoss when the client is closed before
    */
   addAuth(scheme: string, auth: string | Uint8Array): Promise<void> {
     return this.#session.addAuth({ scheme, auth })

@@ -18,7 +18,7 @@ import { Heartbeat } from './heartbeat.ts'
 import type { Server } from './hosts.ts'
 import { Inbound } from './inbound.ts'
 import { type JuteReader, MalformedBytes } from './jute.ts'
-import { wentThroughLeader } from './leader-proof.ts'
+import { leaderSays } from './leader-proof.ts'
 import { XID } from './opcodes.ts'
 import { Pending } from './pending.ts'
 import {
@@ -39,8 +39,8 @@ export interface ConnectionOwner {
   events(batch: readonly WatchEvent[]): void
   /** An answer came to a request that was sent then. Its `zxid` is the newest transaction that the server had applied. */
   answered(sentAt: Instant, header: ReplyHeader): void
-  /** The same answer went through the leader. */
-  proven(sentAt: Instant): void
+  /** The same answer came from the leader, or was agreed on by most servers (see `lease.ts`). */
+  leaderSaid(what: 'echo' | 'proof', sentAt: Instant): void
   /** There may be room for more, in the socket or under way. */
   drained(): void
   /** It is over. Requests under way were rejected as unknown. */
@@ -109,15 +109,16 @@ export class Connection {
    *
    * @throws NotConnected when the server cannot be reached, hangs up without a word, or does not answer in time
    */
-  attach(request: ConnectRequest): Promise<ConnectResponse> {
-    const attaching = deferred<ConnectResponse>()
-    if (this.#over) return Promise.reject(new NotConnected('the connection was given up'))
-    this.#attaching = attaching
+  async attach(request: ConnectRequest): Promise<ConnectResponse> {
+    if (this.#over) throw new NotConnected('the connection was given up')
     const { server, tls, connectTimeout } = this.#options
+    const frame = connectFrame(request)
     const socket = openSocket(server, tls, () => {
       this.#ready = true
-      this.#write(connectFrame(request))
+      this.#write(frame)
     })
+    const attaching = deferred<ConnectResponse>()
+    this.#attaching = attaching
     this.#socket = socket
     const late = () => this.destroy(new ConnectionFault('late', `no answer within ${connectTimeout} ms`))
     this.#attachTimer = setTimeout(late, connectTimeout)
@@ -233,7 +234,8 @@ export class Connection {
         throw new MalformedBytes(`an answer to request ${header.xid} where ${pending.xid} was the oldest one waiting`)
       }
       this.#owner.answered(pending.sentAt, header)
-      if (wentThroughLeader(pending.request.frame, header.code)) this.#owner.proven(pending.sentAt)
+      const said = leaderSays(pending.request.frame, header.code)
+      if (said) this.#owner.leaderSaid(said, pending.sentAt)
       counts[pending.answer(header, body)]++
     } catch (error) {
       counts.unknown++

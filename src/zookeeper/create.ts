@@ -2,6 +2,7 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { ACL, type Acl, writeAcls } from './acl.ts'
+import { znodeData } from './data.ts'
 import type { JuteWriter } from './jute.ts'
 import { CREATE_FLAG, OPCODE } from './opcodes.ts'
 import { readStat, type Stat } from './records.ts'
@@ -81,7 +82,7 @@ export function writeCreate(
   znode: { readonly path: string; readonly data: Uint8Array | null; readonly acl?: readonly Acl[] },
   kind: Kind,
 ): void {
-  writer.text(znode.path).bytes(znode.data)
+  writer.text(znode.path).bytes(znodeData(znode.data))
   writeAcls(writer, znode.acl ?? ACL.open)
   writer.int(kind.flag)
   if (kind.ttl !== undefined) writer.long(kind.ttl)

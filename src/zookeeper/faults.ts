@@ -12,7 +12,7 @@ import { MalformedBytes } from './jute.ts'
  * - `malformed`: what came makes no sense
  * - `read-only`: the server has lost its quorum and cannot serve this client
  * - `refused`: the server gave no session, or did not do what every connection begins with
- * - `auth`: an identity was not accepted
+ * - `auth`: an identity was not accepted, or the server cannot be told it
  * - `expired`: the session was over
  * - `moved`: this client left for a server that suits it better
  * - `defect`: of this client

@@ -4,6 +4,7 @@
  */
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import { unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, NotConnected } from '../core/errors.ts'
 import { type Endpoint, formatEndpoint } from './connect-string.ts'
 
@@ -30,6 +31,7 @@ export class Hosts {
   #at = 0
   /** Addresses of the endpoint at hand that were given out already. */
   readonly #given = new Set<string>()
+  readonly #lookups = new Map<string, Promise<readonly string[]>>()
   #preferred: Server | undefined
 
   /** @throws InvalidArgument where there is none */
@@ -61,19 +63,20 @@ export class Hosts {
     this.#preferred = server
   }
 
-  /** @throws NotConnected naming the host that cannot be resolved; the next call goes on behind it */
-  async next(): Promise<Server> {
-    const preferred = this.#preferred
-    this.#preferred = undefined
-    if (preferred) return preferred
-    const endpoint = this.#current()
-    const addresses = await this.#addressesOf(endpoint)
-    // The list may have been replaced meanwhile; this answer is as good as any.
-    const fresh = addresses.filter((address) => !this.#given.has(address))
-    const address = fresh[Math.floor(this.#random() * fresh.length)] ?? addresses[0] ?? endpoint.host
-    this.#given.add(address)
-    if (fresh.length <= 1) this.#moveOn(endpoint)
-    return { ...endpoint, address }
+  /**
+   * @param options.signal gives it up; the next call goes on behind the name that took too long
+   * @throws NotConnected naming the host that cannot be resolved; the next call goes on behind it
+   */
+  async next(options: { readonly signal?: AbortSignal } = {}): Promise<Server> {
+    for (;;) {
+      const preferred = this.#preferred
+      this.#preferred = undefined
+      if (preferred) return preferred
+      const endpoint = this.#current()
+      const addresses = await this.#addressesToTry(endpoint, options.signal)
+      // The list may have been replaced while the name was resolved.
+      if (this.includes(endpoint)) return { ...endpoint, address: this.#pick(endpoint, addresses) }
+    }
   }
 
   /** Every address of every server whose name can be resolved. */
@@ -87,15 +90,38 @@ export class Hosts {
     return found.flatMap((each) => (each.status === 'fulfilled' ? each.value : []))
   }
 
+  async #addressesToTry(endpoint: Endpoint, signal: AbortSignal | undefined): Promise<readonly string[]> {
+    try {
+      return await unlessAborted(this.#addressesOf(endpoint), signal)
+    } catch (error) {
+      this.#moveOn(endpoint)
+      throw error
+    }
+  }
+
+  #pick(endpoint: Endpoint, addresses: readonly string[]): string {
+    const fresh = addresses.filter((address) => !this.#given.has(address))
+    const address = fresh[Math.floor(this.#random() * fresh.length)] ?? addresses[0] ?? endpoint.host
+    this.#given.add(address)
+    if (fresh.length <= 1) this.#moveOn(endpoint)
+    return address
+  }
+
   async #addressesOf(endpoint: Endpoint): Promise<readonly string[]> {
     if (isIP(endpoint.host) !== 0) return [endpoint.host]
     try {
-      return await this.#resolve(endpoint.host)
+      return await this.#resolveOnce(endpoint.host)
     } catch (error) {
-      this.#moveOn(endpoint)
       const why = error instanceof Error ? error.message : String(error)
       throw new NotConnected(`${formatEndpoint(endpoint)}: ${why}`, { cause: error })
     }
+  }
+
+  /** A resolver that is slow is not asked again while it is asked already: only so many can wait for it at a time. */
+  #resolveOnce(host: string): Promise<readonly string[]> {
+    const lookup = this.#lookups.get(host) ?? this.#resolve(host).finally(() => this.#lookups.delete(host))
+    this.#lookups.set(host, lookup)
+    return lookup
   }
 
   #current(): Endpoint {

@@ -10,9 +10,10 @@ export type { DriverEvents, ZooKeeperDriver } from './driver.ts'
 export type { EnsembleConfig, Reconfiguration } from './ensemble.ts'
 export * from './errors.ts'
 export { type FaultKind, HungUp } from './faults.ts'
-export type { AuthInfo } from './introduction.ts'
+export type { AuthInfo } from './identities.ts'
 export type { LeaseHold, ProvenLease } from './lease-keeper.ts'
-export { NATIVE_CAPABILITIES, type NativeOptions, NativeZooKeeper } from './native.ts'
+export { type NativeOptions, NativeZooKeeper } from './native.ts'
+export { NATIVE_CAPABILITIES } from './native-capabilities.ts'
 export type { OneShotHandler, WatchLost } from './one-shots.ts'
 export {
   type CheckOp,

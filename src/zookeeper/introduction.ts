@@ -12,27 +12,24 @@ import { formatEndpoint } from './connect-string.ts'
 import type { Connection } from './connection.ts'
 import { AuthFailed, Unimplemented } from './errors.ts'
 import { ConnectionFault } from './faults.ts'
+import { type AuthInfo, Identities } from './identities.ts'
 import { OPCODE } from './opcodes.ts'
 import { Pending } from './pending.ts'
-import { auth, type Request, request } from './requests.ts'
+import { type Request, request } from './requests.ts'
 import { DigestMd5, type SaslCredentials } from './sasl.ts'
-
-/** What a client says of itself: `digest` with `user:password`, for one. */
-export interface AuthInfo {
-  readonly scheme: string
-  /** As the scheme wants it. Anybody on the way can read it where there is no TLS. */
-  readonly auth: string | Uint8Array
-}
 
 export class Introduction {
   readonly #sasl: SaslCredentials | undefined
   readonly #timeout: number
-  readonly #known: AuthInfo[]
+  readonly #identities: Identities
   /** The connection that was told so far who we are. */
   #introduced: Connection | undefined
   #versionKnown = false
 
-  /** @param options.timeout milliseconds that SASL may take */
+  /**
+   * @param options.timeout milliseconds that SASL may take
+   * @throws InvalidArgument for what is no identity
+   */
   constructor(options: {
     readonly sasl?: SaslCredentials | undefined
     readonly auth: readonly AuthInfo[]
@@ -40,13 +37,14 @@ export class Introduction {
   }) {
     this.#sasl = options.sasl
     this.#timeout = options.timeout
-    this.#known = [...options.auth]
+    this.#identities = new Identities(options.auth)
   }
 
   /**
    * Two round trips with SASL; none without.
    *
-   * @throws AuthFailed when the server does not accept the password, or does not know it itself
+   * @throws AuthFailed when the server does not accept the password
+   * @throws ConnectionFault when the server knows no SASL, or does not know the password itself
    */
   async authenticate(connection: Connection): Promise<void> {
     if (!this.#sasl) return
@@ -78,10 +76,14 @@ export class Introduction {
     connection: Connection,
     options: { readonly arming: readonly Request<undefined>[]; readonly fault: (error: unknown) => void },
   ): Promise<void> {
-    const first = [...this.#known.map(authRequest), ...options.arming].map((each) => new Pending(each, monotonic()))
+    const identities = this.#identities.all.map((identity) => ({ identity, ...asking(identity.request) }))
+    const arming = options.arming.map(asking)
     this.#introduced = connection
-    connection.send(first)
-    const accepted = Promise.all(first.map((pending) => pending.promise))
+    connection.send([...identities, ...arming].map(({ pending }) => pending))
+    const accepted = Promise.all([
+      ...identities.map(({ identity, pending }) => this.#identities.judge(identity, pending.promise)),
+      ...arming.map(({ pending }) => pending.promise),
+    ])
     accepted.catch(options.fault)
     if (this.#versionKnown) return
     try {
@@ -96,32 +98,45 @@ export class Introduction {
   }
 
   /**
-   * One more identity, from the next connection on and, where there is one, on this.
+   * One more identity, on this connection and all that follow. Resolves when a server has accepted it.
    *
+   * @param connection the one there is, if there is any
+   * @throws InvalidArgument for what is no identity
    * @throws AuthFailed when the server does not accept it; it is forgotten then
+   * @throws NotSent, ConnectionLoss when there is to be no connection any more
    */
   async add(info: AuthInfo, connection: Connection | undefined): Promise<void> {
-    this.#known.push(info)
-    if (!connection || connection !== this.#introduced) return
-    try {
-      await ask(connection, authRequest(info))
-    } catch (error) {
-      // Where the connection broke, the next one is told.
-      if (!(error instanceof AuthFailed)) return
-      this.#known.splice(this.#known.indexOf(info), 1)
-      throw error
+    const identity = this.#identities.keep(info, 'added')
+    if (connection && connection === this.#introduced && !identity.asked) {
+      // What it comes to is told by the identity. Where the connection breaks, the next one is told.
+      this.#identities.judge(identity, ask(connection, identity.request)).catch(() => undefined)
     }
+    return identity.decided.promise
+  }
+
+  /**
+   * The same before there was any connection: as if it had been given at first.
+   *
+   * @throws InvalidArgument
+   */
+  give(info: AuthInfo): void {
+    this.#identities.keep(info, 'given')
+  }
+
+  /** There will be no further connection. */
+  close(): void {
+    this.#identities.close()
   }
 }
 
-function ask<T>(connection: Connection, asked: Request<T>): Promise<T> {
-  const pending = new Pending(asked, monotonic())
-  connection.send([pending])
-  return pending.promise
+function asking<T>(asked: Request<T>): { readonly pending: Pending<T> } {
+  return { pending: new Pending(asked, monotonic()) }
 }
 
-function authRequest({ scheme, auth: given }: AuthInfo): Request<undefined> {
-  return auth(scheme, typeof given === 'string' ? Buffer.from(given) : given)
+function ask<T>(connection: Connection, asked: Request<T>): Promise<T> {
+  const { pending } = asking(asked)
+  connection.send([pending])
+  return pending.promise
 }
 
 function saslToken(token: Uint8Array): Request<Uint8Array> {

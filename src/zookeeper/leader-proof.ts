@@ -1,6 +1,6 @@
 /**
- * Which answers went through the leader while it was the leader, and therefore prove what the ensemble knows (see
- * `lease.ts`). A sync is none of them: a leader that was deposed and does not know yet answers it by itself.
+ * What an answer proves by who gave it (see `lease.ts`). Whatever comes from the leader is an echo; a proof is what it
+ * answers only when most servers have agreed.
  */
 import { OPCODE } from './opcodes.ts'
 
@@ -8,7 +8,7 @@ import { OPCODE } from './opcodes.ts'
 const OPCODE_AT = 8
 
 /** Every follower hands these to the leader, and it answers when most servers have agreed, also to what it refuses. */
-const LEADERS_OWN: ReadonlySet<number> = new Set([
+const WRITES: ReadonlySet<number> = new Set([
   OPCODE.create,
   OPCODE.create2,
   OPCODE.createContainer,
@@ -24,6 +24,8 @@ const NO_AUTH = -102
 /** Refusals that only the leader can speak, from what is committed; most others may be a follower's own. */
 const LEADERS_REFUSALS: ReadonlySet<number> = new Set([0, -101, NO_AUTH, -103, -108, -110, -111])
 
-export function wentThroughLeader(frame: Buffer, code: number): boolean {
-  return LEADERS_REFUSALS.has(code) && LEADERS_OWN.has(frame.readInt32BE(OPCODE_AT))
+export function leaderSays(frame: Buffer, code: number): 'echo' | 'proof' | undefined {
+  const opcode = frame.readInt32BE(OPCODE_AT)
+  if (opcode === OPCODE.sync && code === 0) return 'echo'
+  return WRITES.has(opcode) && LEADERS_REFUSALS.has(code) ? 'proof' : undefined
 }

@@ -2,15 +2,20 @@
  * Watches over the lease of whatever session there is: proves it while somebody relies on it, and tells when it is over.
  *
  * Reliance is the client's, not a session's: who relies on it goes on doing so when another session follows, whose lease
- * its opening has proven. Each proof is an empty transaction, six in a timeout and none waiting for another, and one at
- * once when the session is attached to again.
+ * its opening has proven. Six times in a timeout a proof is asked for, none waiting for another, unless what the holder
+ * itself writes proves the lease as well; and at once when the session is attached to again, or somebody waits for it.
  */
-import { type Deferred, deferred, unlessAborted } from '../core/abort.ts'
-import { NotConnected } from '../core/errors.ts'
+import { type Deferred, deferred, sharedController, unlessAborted } from '../core/abort.ts'
+import { InvalidState, NotConnected } from '../core/errors.ts'
 import type { Clock, Instant } from './clock.ts'
-import { Lease } from './lease.ts'
+import { type Attached, Lease } from './lease.ts'
+import { unlessGivenUp } from './signals.ts'
 
 const PROOFS_PER_TIMEOUT = 6
+/** Of the time between two proofs: where one came within this, and another would gain less, it is not asked for. */
+const LEAST_GAIN = 1 / 2
+/** For who begins to rely on a lease and writes at once: that may be proof enough. */
+const GRACE = 20
 /** A tick of a server that was left at its default. */
 const USUAL_TICK = 2_000
 /** A server grants no session shorter than this, unless its administrator insists. */
@@ -21,7 +26,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
 export interface LeaseKeeperActions {
   /** The session cannot be relied on any more. */
   over(): void
-  /** Asks the ensemble to agree to something, if there is a connection. */
+  /** Asks for an echo and then for a proof (see `lease.ts`), if there is a connection. */
   prove(): void
 }
 
@@ -36,8 +41,9 @@ export interface ProvenLease {
 export interface LeaseHold extends Disposable {
   /**
    * Resolves as soon as the session there is, or the next one, is certain to be alive. At once where that is known
-   * already, else after one round trip.
+   * already, else after two round trips.
    *
+   * @throws InvalidState when the hold was released
    * @throws NotConnected when the client is closed, or has lost its session for good
    */
   proven(options?: { readonly signal?: AbortSignal }): Promise<ProvenLease>
@@ -70,10 +76,7 @@ export class LeaseKeeper {
   }
 
   /** A session was opened, or attached to again. */
-  attached(
-    session: { readonly id: bigint; readonly timeout: number },
-    attached: { readonly at: Instant; readonly through: 'leader' | 'server' },
-  ): void {
+  attached(session: { readonly id: bigint; readonly timeout: number }, attached: Attached): void {
     const { id, timeout } = session
     const again = this.#kept?.session === id
     if (this.#kept && again && this.#kept.timeout === timeout) {
@@ -91,8 +94,8 @@ export class LeaseKeeper {
 
   /** Requests may be sent. */
   connected(): void {
-    clearTimeout(this.#proofTimer)
-    this.#proveOn()
+    // A session that was just opened is proven by that.
+    if ((this.#kept?.lease.gain ?? 0) > this.#betweenProofs * LEAST_GAIN) this.#prove()
   }
 
   /** The session is over. */
@@ -115,10 +118,14 @@ export class LeaseKeeper {
     this.#kept?.lease.answered(sentAt)
   }
 
-  /** The same, of an answer that went through the leader. */
-  proven(sentAt: Instant): void {
+  /** The same answer came from the leader, or was agreed on by most servers. */
+  leaderSaid(what: 'echo' | 'proof', sentAt: Instant): void {
     const lease = this.#kept?.lease
     if (!lease) return
+    if (what === 'echo') {
+      lease.echoed(sentAt)
+      return
+    }
     const already = lease.isProven
     lease.proven(sentAt)
     if (lease.isProven && !already) this.#tellProof()
@@ -137,10 +144,18 @@ export class LeaseKeeper {
   }
 
   hold(): LeaseHold {
+    const released = sharedController()
+    const release = () => {
+      released.abort(new InvalidState('this hold on the lease was released'))
+      this.#release(hold)
+    }
     const hold: LeaseHold = {
-      proven: (options = {}) => unlessAborted(this.#whenProven(), options.signal),
-      release: () => this.#release(hold),
-      [Symbol.dispose]: () => this.#release(hold),
+      proven: async (options = {}) => {
+        released.signal.throwIfAborted()
+        return unlessAborted(unlessGivenUp(this.#whenProven(), options.signal), released.signal)
+      },
+      release,
+      [Symbol.dispose]: release,
     }
     this.#holds.add(hold)
     if (this.#holds.size === 1 && this.#kept) this.#rely(this.#kept.lease)
@@ -150,6 +165,7 @@ export class LeaseKeeper {
   #release(hold: LeaseHold): void {
     if (!this.#holds.delete(hold) || this.#holds.size > 0) return
     clearTimeout(this.#proofTimer)
+    this.#proof = undefined
     this.#kept?.lease.release()
     if (this.#kept) this.#waitForEnd()
   }
@@ -158,14 +174,30 @@ export class LeaseKeeper {
     lease.rely()
     if (lease.isProven) this.#tellProof()
     this.#waitForEnd()
-    clearTimeout(this.#proofTimer)
+    this.#later(GRACE, () => (lease.isProven ? this.#proveOn() : this.#prove()))
+  }
+
+  /** Asks for a proof, unless others came of late that say as much, and goes on asking. */
+  #prove(): void {
+    const lease = this.#kept?.lease
     this.#proveOn()
+    if (!lease || this.#holds.size === 0) return
+    const least = this.#betweenProofs * LEAST_GAIN
+    const late = this.#clock().monotonic - lease.provenAt > least
+    if (!lease.isProven || late || lease.gain > least) this.#actions.prove()
   }
 
   #proveOn(): void {
-    if (!this.#kept || this.#holds.size === 0) return
-    this.#proofTimer = setTimeout(() => this.#proveOn(), this.#kept.timeout / PROOFS_PER_TIMEOUT)
-    this.#actions.prove()
+    this.#later(this.#betweenProofs, () => this.#prove())
+  }
+
+  #later(ms: number, then: () => void): void {
+    clearTimeout(this.#proofTimer)
+    if (this.#kept && this.#holds.size > 0) this.#proofTimer = setTimeout(then, ms)
+  }
+
+  get #betweenProofs(): number {
+    return (this.#kept?.timeout ?? 0) / PROOFS_PER_TIMEOUT
   }
 
   #waitForEnd(): void {
@@ -185,9 +217,12 @@ export class LeaseKeeper {
       return Promise.resolve({ session: kept.session, until: this.until })
     }
     if (this.#closed) return Promise.reject(new NotConnected('there is no session and there will be none'))
-    this.#proof ??= deferred()
-    // Whoever waited may have given up before it comes.
-    this.#proof.promise.catch(() => undefined)
+    if (!this.#proof) {
+      this.#proof = deferred()
+      // Whoever waited may have given up before it comes.
+      this.#proof.promise.catch(() => undefined)
+      this.#prove()
+    }
     return this.#proof.promise
   }
 

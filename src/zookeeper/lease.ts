@@ -2,24 +2,37 @@
  * How long this session is certain to be alive.
  *
  * The leader forgets a session of which it heard nothing for the session's timeout, and only what it heard counts. A
- * follower answers pings and reads by itself, also while it is cut off, and passes on that it heard of a session only
- * every half tick of the server (the relay). So pongs and reads prove nothing. Nor does a sync: a leader that was deposed
- * and does not know yet answers it, while another one lets the session end. The answer to a write, also to one that was
- * refused, is given when most servers have agreed to it: to one sent at t it proves that the leader knows of everything
- * sent at or before t - relay. Opening a session is such a write. Attaching to it again is not, but the leader, if it
- * still is the leader, knows of that at once. The lease ends one timeout after the newest of these that was answered was
- * sent, less a margin for what an owner still has to do when it learns of the end.
+ * follower answers pings and reads by itself, also while it is cut off. It tells the leader which sessions it heard of when
+ * the leader asks, which it does every half tick of the server (the relay). Between two servers, and between a server and
+ * its client, everything arrives in order; but it may be late, in one direction only, and what was last may never arrive.
+ * So an answer proves what depends on who can give it:
  *
- * Only a session that somebody relies on pays for such proofs. When the session is over for this client:
+ *     a touch   anybody's answer: when it was heard here, the server had heard of the session. When it was *sent* the
+ *               server had not: what a stalled network holds back reaches it in one go, long after it was sent
+ *     an echo   the leader's answer (to a sync or a write) to what was sent at e: the server has heard whatever the leader
+ *               had said to it by e, so among the rest a question that was asked at e - relay or later, and has told the
+ *               leader of every touch that was heard here by e - relay. Whether that arrived is not known yet
+ *     a proof   the answer to a write that was sent after an echo was heard: whatever the server had said before has
+ *               arrived at the leader, which knows of those touches; and as most servers agreed it was the leader. A sync
+ *               is no proof: one that was deposed and does not know yet answers it, while another lets the session end
+ *
+ * The lease ends one timeout after the sending of the newest touch that is proven so, less a margin for what an owner
+ * still has to do when it learns of the end. Opening a session is a proof by itself. Attaching to it again tells the
+ * leader, if it still is the leader, at once, and is proven by the next write.
+ *
+ * Only a session that somebody relies on pays for proofs. When the session is over for this client:
  *
  *     relied on   proven since   over when
  *     no          -              nothing was answered for the timeout less the margin
  *     yes         not yet        the same: nothing was promised to anybody so far
  *     yes         yes            the lease ends
  *
- * Proven means that some of the lease was left when the proof came, or when somebody began to rely on it.
+ * Proven means that enough of the lease was left to get the next proof in time. What nobody was promised is counted on the
+ * monotonic clock alone: a wall clock that is set forward harms no session then, and the server says so if the machine
+ * was suspended for too long.
  */
 import type { Clock, Instant } from './clock.ts'
+import { Trail } from './trail.ts'
 
 export interface LeaseTerms {
   /** What the server granted, in milliseconds. */
@@ -28,73 +41,87 @@ export interface LeaseTerms {
   readonly tick: number
 }
 
-/** Answers closer together than this part of the relay may count as one: thousands come in every second. */
+export interface Attached {
+  /** When the session was asked for. */
+  readonly at: Instant
+  /** Who granted it; a server without a leader proves nothing. */
+  readonly through: 'leader' | 'server'
+}
+
+/** Of the relay: answers closer together than this may count as one. */
 const GRAIN = 1 / 8
+/** Of the lease: what must be left of it when somebody begins to rely on it. */
+const ENOUGH_TO_BEGIN = 1 / 2
+/** What must be left when a proof has come; the next one is there in a sixth of the timeout. */
+const ENOUGH_TO_GO_ON = 1 / 4
 
 export class Lease {
   readonly #clock: Clock
   readonly #length: number
   readonly #relay: number
-  /** When requests were sent that were answered and that a proof to come may reach; oldest first. */
-  readonly #answered: Instant[]
+  /** That the server heard of. */
+  readonly #touches: Trail
+  /** That the server has told the leader of: for each echo the newest touch, and when the echo was heard. */
+  readonly #told: Trail
   #newest: Instant
-  /** The leader certainly knows of something that was sent then. */
+  /** When the newest touch was sent that the leader certainly knows of. */
   #known: Instant | undefined
-  /** The same, if the one who said so still is the leader. */
+  /** When the session was attached to again, by way of who says that it is the leader. */
   #vouched: Instant | undefined
+  #provenAt = Number.NEGATIVE_INFINITY
   #relied = false
   #proven = false
 
-  /**
-   * @param attached.at when the session was asked for
-   * @param attached.through who granted it; a server without a leader proves nothing
-   */
-  constructor(
-    terms: LeaseTerms,
-    attached: { readonly at: Instant; readonly through: 'leader' | 'server' },
-    clock: Clock,
-  ) {
-    const { timeout, tick } = terms
+  constructor({ timeout, tick }: LeaseTerms, attached: Attached, clock: Clock) {
     this.#clock = clock
     this.#length = timeout - Math.min(tick, timeout / 5)
     this.#relay = tick / 2
+    const trails = { grain: this.#relay * GRAIN, lifetime: this.#length }
+    this.#touches = new Trail(trails)
+    this.#told = new Trail(trails)
     this.#newest = attached.at
-    this.#answered = [attached.at]
+    this.#touches.add({ sentAt: attached.at, heardAt: clock().monotonic })
     if (attached.through === 'leader') this.#known = attached.at
   }
 
   /** The session was attached to again, on another connection. */
-  attachedAgain(attached: { readonly at: Instant; readonly through: 'leader' | 'server' }): void {
-    this.answered(attached.at)
-    this.#vouched = attached.through === 'leader' ? attached.at : undefined
+  attachedAgain({ at, through }: Attached): void {
+    // What the server before was told says nothing about this one.
+    this.#touches.clear()
+    this.#told.clear()
+    this.answered(at)
+    this.#vouched = through === 'leader' ? at : undefined
   }
 
-  /** An answer came to a request that was sent then, from whomever. Called in the order of sending. */
+  /** An answer came to what was sent then, from whomever. Called in the order of sending. */
   answered(sentAt: Instant): void {
     if (sentAt.monotonic <= this.#newest.monotonic) return
     this.#newest = sentAt
-    const { length } = this.#answered
-    const before = this.#answered[length - 2]
-    const crowded = before !== undefined && sentAt.monotonic - before.monotonic < this.#relay * GRAIN
-    this.#answered[crowded ? length - 1 : length] = sentAt
-    // What is this old gives no lease that is not over.
-    this.#dropUntil(sentAt.monotonic - this.#length)
+    this.#touches.add({ sentAt, heardAt: this.#clock().monotonic })
   }
 
-  /** An answer came that went through the leader, to a request that was sent then. */
-  proven(sentAt: Instant): void {
+  /** It came from the leader. */
+  echoed(sentAt: Instant): void {
     this.answered(sentAt)
-    for (const reached of [this.#dropUntil(sentAt.monotonic - this.#relay), this.#vouched]) {
-      if (reached && reached.monotonic > (this.#known?.monotonic ?? Number.NEGATIVE_INFINITY)) this.#known = reached
+    const told = this.#touches.takeUntil(sentAt.monotonic - this.#relay)
+    if (told) this.#told.add({ sentAt: told, heardAt: this.#clock().monotonic })
+  }
+
+  /** Most servers agreed to it. */
+  proven(sentAt: Instant): void {
+    for (const touch of [this.#told.takeUntil(sentAt.monotonic), this.#vouched]) {
+      if (touch && touch.monotonic > (this.#known?.monotonic ?? Number.NEGATIVE_INFINITY)) this.#known = touch
     }
     this.#vouched = undefined
-    this.#judge()
+    this.#provenAt = sentAt.monotonic
+    this.echoed(sentAt)
+    this.#judge(ENOUGH_TO_GO_ON)
   }
 
   /** From now on its end ends the session, as soon as it is proven. */
   rely(): void {
     this.#relied = true
-    this.#judge()
+    this.#judge(ENOUGH_TO_BEGIN)
   }
 
   release(): void {
@@ -107,30 +134,30 @@ export class Lease {
     return this.#proven
   }
 
-  /** Milliseconds that the session certainly has left; 0 or less when that is none. */
+  /** Milliseconds that the session certainly has left; 0 or less when that is none. By the clock that is further ahead. */
   get remaining(): number {
-    return this.#length - this.#since(this.#known)
+    const known = this.#known
+    if (!known) return Number.NEGATIVE_INFINITY
+    const now = this.#clock()
+    return this.#length - Math.max(now.monotonic - known.monotonic, now.wall - known.wall)
+  }
+
+  /** Milliseconds by which a proof that is asked for now could move its end, if there were touches all the time. */
+  get gain(): number {
+    return this.#length - this.#relay - this.remaining
+  }
+
+  /** When the newest proof that came was asked for, on the monotonic clock. */
+  get provenAt(): number {
+    return this.#provenAt
   }
 
   /** Milliseconds until the session is over by the table above, if nothing more is heard; 0 or less when it is over. */
   get left(): number {
-    return this.#proven ? this.remaining : this.#length - this.#since(this.#newest)
+    return this.#proven ? this.remaining : this.#length - (this.#clock().monotonic - this.#newest.monotonic)
   }
 
-  #judge(): void {
-    if (this.#relied && !this.#proven) this.#proven = this.remaining > 0
-  }
-
-  /** By the clock that is further ahead. */
-  #since(then: Instant | undefined): number {
-    if (!then) return Number.POSITIVE_INFINITY
-    const now = this.#clock()
-    return Math.max(now.monotonic - then.monotonic, now.wall - then.wall)
-  }
-
-  #dropUntil(monotonic: number): Instant | undefined {
-    let dropped = 0
-    while ((this.#answered[dropped]?.monotonic ?? Number.POSITIVE_INFINITY) <= monotonic) dropped++
-    return this.#answered.splice(0, dropped).at(-1)
+  #judge(enough: number): void {
+    if (this.#relied && !this.#proven) this.#proven = this.remaining >= this.#length * enough
   }
 }

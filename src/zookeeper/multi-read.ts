@@ -15,8 +15,11 @@ export interface MultiReadAnswer {
   readonly results: readonly AnyReading[]
 }
 
-/** @throws InvalidArgument for an operation that changes something */
-export function multiRead(ops: readonly ReadOp[]): Request<MultiReadAnswer> {
+/**
+ * @param named the same operations as errors are to name them
+ * @throws InvalidArgument for an operation that changes something
+ */
+export function multiRead(ops: readonly ReadOp[], named: readonly ReadOp[] = ops): Request<MultiReadAnswer> {
   return request({
     operation: 'multiRead',
     opcode: OPCODE.multiRead,
@@ -26,7 +29,7 @@ export function multiRead(ops: readonly ReadOp[]): Request<MultiReadAnswer> {
     },
     read: (body, zxid) => ({
       zxid,
-      results: readParts(body, ops.length, (type, index) => readResult(body, type, { index, op: ops[index] })),
+      results: readParts(body, ops.length, (type, index) => readResult(body, type, { index, op: named[index] })),
     }),
   })
 }

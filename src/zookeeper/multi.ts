@@ -1,6 +1,7 @@
 /** Several operations as one transaction: all of them happen, in order, or none. */
 import { InvalidArgument } from '../core/errors.ts'
 import { kindOf, writeCreate } from './create.ts'
+import { znodeData } from './data.ts'
 import { errorOfCode } from './errors.ts'
 import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
 import { OPCODE } from './opcodes.ts'
@@ -19,8 +20,11 @@ export interface MultiAnswer {
 /** In a failed multi: this operation came after the one that failed. */
 const NOT_REACHED = -2
 
-/** @throws InvalidArgument for an operation that only reads, and for a create that no server knows */
-export function multi(ops: readonly Op[]): Request<MultiAnswer> {
+/**
+ * @param named the same operations as errors are to name them
+ * @throws InvalidArgument for an operation that only reads, and for a create that no server knows
+ */
+export function multi(ops: readonly Op[], named: readonly Op[] = ops): Request<MultiAnswer> {
   return request({
     operation: 'multi',
     opcode: OPCODE.multi,
@@ -28,7 +32,7 @@ export function multi(ops: readonly Op[]): Request<MultiAnswer> {
       for (const each of ops) writeOp(writer, each)
       endParts(writer)
     },
-    read: (body, zxid) => ({ zxid, results: readResults(body, ops) }),
+    read: (body, zxid) => ({ zxid, results: readResults(body, named) }),
   })
 }
 
@@ -42,7 +46,7 @@ function writeOp(writer: JuteWriter, each: Op): void {
       return
     }
     case 'setData':
-      beginPart(writer, OPCODE.setData).text(each.path).bytes(each.data).int(each.version)
+      beginPart(writer, OPCODE.setData).text(each.path).bytes(znodeData(each.data)).int(each.version)
       return
     case 'delete':
     case 'check':

@@ -15,6 +15,7 @@ import type { DriverEvents } from './driver.ts'
 import { AuthFailed, ConnectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
 import { idOf, NATIVE_CODE, type NativeHandle, type NativePackage } from './native-package.ts'
 import type { RequestOptions } from './pending.ts'
+import { onAbort } from './signals.ts'
 import { type ClientState, mayFollow } from './states.ts'
 
 export interface NativeSessionOptions {
@@ -102,9 +103,10 @@ export class NativeSession {
     if (signal) {
       const abort = () => answer.reject(signal.reason)
       if (signal.aborted) abort()
-      signal.addEventListener('abort', abort, { once: true })
-      const forget = () => signal.removeEventListener('abort', abort)
-      answer.promise.then(forget, forget)
+      else {
+        const forget = onAbort(signal, abort)
+        answer.promise.then(forget, forget)
+      }
     }
     if (this.#closing || this.#state === 'closed') waiting.fail(notSent(question, 'the client is closed'))
     else if (this.#state === 'new') waiting.fail(notSent(question, 'connect() was not called'))

@@ -1,4 +1,5 @@
 /** One-shot watches of the C client: it is told of changes only, and forgets with the session whom it was to tell. */
+import { callHandler } from './handlers.ts'
 import type { OneShotHandler } from './one-shots.ts'
 import type { WatchEventType } from './records.ts'
 
@@ -19,7 +20,7 @@ export class NativeWatches {
   readonly #waiting = new Map<NativeWatch, { readonly path: string; readonly handler: OneShotHandler }>()
   readonly #onFault: (error: unknown) => void
 
-  /** @param onFault told of a handler that threw */
+  /** @param onFault told of a handler that threw or rejected */
   constructor(onFault: (error: unknown) => void) {
     this.#onFault = onFault
   }
@@ -28,7 +29,8 @@ export class NativeWatches {
     const watch: NativeWatch = {
       told: (type, _, changed) => {
         const event = TYPES[type]
-        if (event && this.#waiting.delete(watch)) this.#call(() => handler({ type: event, path: changed }))
+        if (event && this.#waiting.delete(watch))
+          callHandler(() => handler({ type: event, path: changed }), this.#onFault)
       },
     }
     this.#waiting.set(watch, { path, handler })
@@ -43,14 +45,8 @@ export class NativeWatches {
   over(reason: Error): void {
     const waiting = [...this.#waiting.values()]
     this.#waiting.clear()
-    for (const { path, handler } of waiting) this.#call(() => handler({ type: 'lost', path, reason }))
-  }
-
-  #call(tell: () => void): void {
-    try {
-      tell()
-    } catch (error) {
-      this.#onFault(error)
+    for (const { path, handler } of waiting) {
+      callHandler(() => handler({ type: 'lost', path, reason }), this.#onFault)
     }
   }
 }

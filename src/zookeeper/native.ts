@@ -4,18 +4,19 @@
  * It is there for those who want the official client under their feet, and as a witness of what a server means. It is
  * not its equal: see {@link NATIVE_CAPABILITIES}.
  */
-import { unlessAborted } from '../core/abort.ts'
+import { abortAfter, unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { describeError } from '../core/failure.ts'
 import { type Logger, silent } from '../core/log.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { ACL, type Acl } from './acl.ts'
-import { type Capabilities, type Capability, unsupported } from './capabilities.ts'
-import { parseConnectString } from './connect-string.ts'
+import { formatEndpoint, parseConnectString } from './connect-string.ts'
 import { type CreateMode, kindOf } from './create.ts'
+import { znodeData } from './data.ts'
 import type { DriverEvents, ZooKeeperDriver } from './driver.ts'
 import { NodeExists, RequestTooLarge } from './errors.ts'
+import { DRIVER, lacks, NATIVE_CAPABILITIES, refuseForeign } from './native-capabilities.ts'
 import {
   checkedPackage,
   NATIVE_CODE,
@@ -27,10 +28,12 @@ import {
 } from './native-package.ts'
 import { type Answer, type NativeAuth, NativeSession, type Question } from './native-session.ts'
 import { type NativeWatch, NativeWatches } from './native-watches.ts'
+import { waitable } from './options.ts'
 import { checkPath, lineageOf } from './path.ts'
 import type { RequestOptions } from './pending.ts'
 import type { Stat } from './records.ts'
 import type { ReadData } from './requests.ts'
+import { unlessGivenUp } from './signals.ts'
 import type { ClientState } from './states.ts'
 import type { ReadOptions } from './watching.ts'
 
@@ -50,21 +53,6 @@ export interface NativeOptions {
   readonly package?: unknown
 }
 
-/** What the binding has no words for. */
-export const NATIVE_CAPABILITIES: Capabilities = {
-  multi: false,
-  persistentWatch: false,
-  oneShotWatch: true,
-  removeWatches: false,
-  aclOnCreate: false,
-  nullData: false,
-  statOnCreate: false,
-  lease: false,
-  tls: false,
-  sasl: false,
-}
-
-const DRIVER = "the native driver (the package 'zookeeper')"
 const DEFAULT_SESSION_TIMEOUT = 10_000
 const DEFAULT_MAX_REQUEST = 1_048_575
 const ANY_VERSION = -1
@@ -86,12 +74,17 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   readonly #watches: NativeWatches
   readonly #session: NativeSession
 
-  /** @throws InvalidArgument for options that cannot mean anything */
+  /**
+   * @throws InvalidArgument for options that cannot mean anything
+   * @throws UnsupportedCapability for `tls` and `sasl`
+   */
   constructor(options: NativeOptions) {
     const log = options.log ?? silent
-    parseConnectString(options.hosts)
+    refuseForeign(options)
+    // As it was understood, not as it was written: the C client takes no spaces, no slash at the end and no default port.
+    const { endpoints, chroot } = parseConnectString(options.hosts)
     this.#options = options
-    this.#sessionTimeout = milliseconds(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
+    this.#sessionTimeout = waitable(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
     if (this.#sessionTimeout < 1) throw new InvalidArgument('sessionTimeout: a session must last longer than no time')
     this.#emitter = new Emitter((error, event) =>
       log.error({ event, reason: describeError(error) }, 'a listener of the ZooKeeper client threw'),
@@ -99,7 +92,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     this.#watches = new NativeWatches((error) => log.error({ reason: describeError(error) }, 'a watch handler threw'))
     this.#session = new NativeSession(
       {
-        hosts: options.hosts,
+        hosts: `${endpoints.map(formatEndpoint).join()}${chroot}`,
         sessionTimeout: this.#sessionTimeout,
         newSession: options.newSession ?? 'automatic',
         auth: options.auth ?? [],
@@ -128,15 +121,13 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     const timeout = milliseconds(options.timeout ?? this.#sessionTimeout, 'timeout')
     const first = this.#session.start(() => load(this.#options.package))
     const limit = new AbortController()
-    const timer = setTimeout(() => limit.abort(new Timeout(`no session within ${timeout} ms`)), timeout)
+    using _timer = abortAfter(limit, timeout, () => new Timeout(`no session within ${timeout} ms`))
     try {
-      await unlessAborted(unlessAborted(first, options.signal), limit.signal)
+      await unlessAborted(unlessGivenUp(first, options.signal), limit.signal)
     } catch (error) {
       await this.close()
       if (error !== limit.signal.reason) throw error
       throw new NotConnected(`no ZooKeeper session at ${this.#options.hosts} within ${timeout} ms`, { cause: error })
-    } finally {
-      clearTimeout(timer)
     }
   }
 
@@ -314,7 +305,8 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     return answer
   }
 
-  #writable(operation: string, path: string, data: Uint8Array | null): Buffer {
+  #writable(operation: string, path: string, given: Uint8Array | null): Buffer {
+    const data = znodeData(given)
     if (data === null) throw lacks('nullData')
     const bytes = data.length + Buffer.byteLength(path) + OVERHEAD
     const most = this.#options.maxRequestBytes ?? DEFAULT_MAX_REQUEST
@@ -336,23 +328,6 @@ async function load(given: unknown): Promise<NativePackage> {
     throw new InvalidArgument(`${DRIVER} cannot be loaded; install it: ${how}`, { cause })
   }
   return checkedPackage(loaded)
-}
-
-const INSTEAD: Readonly<Record<Capability, string>> = {
-  multi: 'use the ZooKeeper class, or write one znode at a time and be ready for what happens in between',
-  oneShotWatch: 'use the ZooKeeper class',
-  removeWatches: 'let it be told and take no notice, or use the ZooKeeper class',
-  persistentWatch: 'use the ZooKeeper class, or read again now and then',
-  aclOnCreate: 'use the ZooKeeper class; the binding creates every znode open to the world',
-  nullData: 'write empty data instead of none, or use the ZooKeeper class',
-  statOnCreate: 'ask for the Stat by exists()',
-  lease: 'use the ZooKeeper class',
-  tls: 'use the ZooKeeper class',
-  sasl: 'use the ZooKeeper class',
-}
-
-function lacks(capability: Capability): Error {
-  return unsupported(DRIVER, capability, INSTEAD[capability])
 }
 
 function aclOf({ perms, scheme, auth }: NativeAcl): Acl {

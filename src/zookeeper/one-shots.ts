@@ -19,8 +19,8 @@ export interface WatchLost {
   readonly reason: Error
 }
 
-/** Called once at the most, synchronously; it must not wait. */
-export type OneShotHandler = (event: WatchEvent | WatchLost) => void
+/** Called once at the most, synchronously, and not waited for if it is async. */
+export type OneShotHandler = (event: WatchEvent | WatchLost) => unknown
 
 interface Entry {
   readonly handlers: Set<OneShotHandler>

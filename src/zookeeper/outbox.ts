@@ -5,7 +5,7 @@
  * asks. For room they wait as long as it takes; for a connection, only as long as a session lasts.
  */
 import { monotonic } from '../core/time.ts'
-import { NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
+import { AuthFailed, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
 import { Fifo } from './fifo.ts'
 import type { Pending } from './pending.ts'
 
@@ -37,6 +37,10 @@ export class Outbox {
 
   disconnected(): void {
     this.#disconnectedAt = monotonic()
+    for (const pending of this.#waiting.drain()) {
+      if (pending.here) pending.fail(connectionGone(pending))
+      else this.#waiting.push(pending)
+    }
     if (this.size > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#patience)
   }
 
@@ -97,6 +101,25 @@ export class Outbox {
     }
     if (this.#waiting.size > 0) this.#timer = setTimeout(() => this.#expire(), next)
   }
+}
+
+/**
+ * Rejects what is asked of a client that sends nothing: not yet, or not any more.
+ *
+ * @param final why there will be no further session
+ */
+export function refuse(pending: Pending, state: 'new' | 'closed' | 'lost', final: Error | undefined): void {
+  if (state === 'new') pending.fail(notSent(pending, NotSent, 'connect() was not called'))
+  else if (state === 'closed') pending.fail(notSent(pending, NotSent, 'the client is closed'))
+  else
+    pending.fail(
+      notSent(pending, final instanceof AuthFailed ? AuthFailed : SessionExpired, 'the session is over', final),
+    )
+}
+
+/** The error for a request that was meant for one connection. */
+export function connectionGone(pending: Pending): ZooKeeperError {
+  return notSent(pending, NotSent, 'the connection that it was meant for is gone')
 }
 
 /** The error for a request that never left. */

@@ -5,6 +5,7 @@ import { errorOfCode, NO_NODE, ZooKeeperError } from './errors.ts'
 import type { JuteReader } from './jute.ts'
 import type { ReplyHeader } from './records.ts'
 import type { Request } from './requests.ts'
+import { onAbort } from './signals.ts'
 
 export interface RequestOptions {
   /** Gives the request up: the promise rejects with the signal's reason. What was sent before may still happen. */
@@ -13,10 +14,17 @@ export interface RequestOptions {
   readonly session?: bigint
 }
 
+export interface PendingOptions extends RequestOptions {
+  /** Send it on the connection there is, or is about to be, or not at all (NotSent). */
+  readonly here?: true
+}
+
 export class Pending<T = unknown> {
   readonly request: Request<T>
   /** The session it must be sent on, if it matters. */
   readonly session: bigint | undefined
+  /** It makes no sense on another connection. */
+  readonly here: boolean
   /** When it was made: a request does not wait for a connection for ever. */
   readonly madeAt: number
   /** When it was handed to the socket. */
@@ -28,10 +36,11 @@ export class Pending<T = unknown> {
   #unfollow: (() => void) | undefined
   #settled = false
 
-  constructor(request: Request<T>, madeAt: number, options: RequestOptions = {}) {
+  constructor(request: Request<T>, madeAt: number, options: PendingOptions = {}) {
     this.request = request
     this.madeAt = madeAt
     this.session = options.session
+    this.here = options.here ?? false
     if (options.signal) this.#follow(options.signal)
   }
 
@@ -84,9 +93,6 @@ export class Pending<T = unknown> {
   #follow(signal: AbortSignal): void {
     const abort = () => this.fail(signal.reason)
     if (signal.aborted) abort()
-    else {
-      signal.addEventListener('abort', abort, { once: true })
-      this.#unfollow = () => signal.removeEventListener('abort', abort)
-    }
+    else this.#unfollow = onAbort(signal, abort)
   }
 }

@@ -1,6 +1,7 @@
 /** The operations: for each, what is asked and how the answer is read. Paths are the server's (see Chroot). */
 
 import { type Acl, type Identity, readAcls, readIdentities, writeAcls } from './acl.ts'
+import { znodeData } from './data.ts'
 import { type JuteReader, JuteWriter } from './jute.ts'
 import { OPCODE, WATCH_KIND, WATCH_MODE, XID } from './opcodes.ts'
 import { type ConnectRequest, readStat, type Stat, writeConnectRequest } from './records.ts'
@@ -151,7 +152,7 @@ export function setData(path: string, data: Uint8Array | null, version: number):
     operation: 'setData',
     opcode: OPCODE.setData,
     path,
-    write: (writer) => writer.text(path).bytes(data).int(version),
+    write: (writer) => writer.text(path).bytes(znodeData(data)).int(version),
     read: readStat,
   })
 }

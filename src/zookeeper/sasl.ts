@@ -10,6 +10,7 @@
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import { AuthFailed } from './errors.ts'
+import { ConnectionFault } from './faults.ts'
 
 export interface SaslCredentials {
   readonly username: string
@@ -45,8 +46,9 @@ export class DigestMd5 {
 
   /**
    * @param challenge what the server answered to an empty token
-   * @throws AuthFailed when the server asks for something else than DIGEST-MD5 with plain authentication, or where Node
-   * has no MD5
+   * @throws ConnectionFault when the server asks for something else than DIGEST-MD5 with plain authentication: it was
+   * set up in another way, or without SASL, and the next one may be better
+   * @throws AuthFailed where Node has no MD5
    */
   respond(challenge: Uint8Array): Buffer {
     const asked = parseDirectives(decode(challenge))
@@ -54,7 +56,7 @@ export class DigestMd5 {
     const nonce = asked.get('nonce')
     const qops = (asked.get('qop') ?? QOP).split(',').map((each) => each.trim())
     if (nonce === undefined || asked.get('algorithm') !== 'md5-sess' || !qops.includes(QOP)) {
-      throw new AuthFailed('the server offers no SASL DIGEST-MD5 that this client knows')
+      throw new ConnectionFault('auth', 'the server offers no SASL DIGEST-MD5 that this client knows')
     }
     const { username, password } = this.#credentials
     const user = this.#md5(Buffer.concat([bytesOf(username), COLON, bytesOf(realm), COLON, bytesOf(password)]))
@@ -79,12 +81,13 @@ export class DigestMd5 {
     )
   }
 
-  /** @throws AuthFailed when the server does not know the password either */
+  /** @throws ConnectionFault when the server does not know the password either */
   verify(token: Uint8Array): void {
     const said = Buffer.from(parseDirectives(decode(token)).get('rspauth') ?? '')
     const expected = Buffer.from(this.#expected ?? '')
     if (expected.length > 0 && said.length === expected.length && timingSafeEqual(said, expected)) return
-    throw new AuthFailed('the server could not prove that it knows the SASL password: it is not the one it should be')
+    const message = 'the server could not prove that it knows the SASL password: it is not the one it should be'
+    throw new ConnectionFault('auth', message)
   }
 
   #hex(text: string | Uint8Array): string {

@@ -6,9 +6,9 @@ import type { Logger } from '../core/log.ts'
 import type { Connection } from './connection.ts'
 import type { ZooKeeperError } from './errors.ts'
 import { multi } from './multi.ts'
-import { Outbox } from './outbox.ts'
+import { connectionGone, Outbox } from './outbox.ts'
 import { Pending } from './pending.ts'
-import type { Request } from './requests.ts'
+import { type Request, sync } from './requests.ts'
 
 /** Written at once, at most: about what a socket takes without waiting. */
 const WRITE_BYTES = 256 * 1_024
@@ -33,6 +33,8 @@ export class Sender {
   readonly #options: SenderOptions
   readonly #outbox: Outbox
   #line: Line | undefined
+  /** While a connection is being made ready: what is meant for it alone. */
+  #early: Pending[] | undefined
   #flushing = false
 
   constructor(options: SenderOptions) {
@@ -50,6 +52,11 @@ export class Sender {
   }
 
   push(pending: Pending): void {
+    if (pending.here && !this.#line) {
+      if (this.#early) this.#early.push(pending)
+      else pending.fail(connectionGone(pending))
+      return
+    }
     this.#outbox.push(pending)
     if (this.#line && !this.#flushing) {
       this.#flushing = true
@@ -60,17 +67,32 @@ export class Sender {
     }
   }
 
-  /** From now on requests may go over this connection, those that `first` asks before those that wait. */
+  /** A connection is being made ready: what is meant for it alone waits from now on until it is attached. */
+  expect(): void {
+    this.#early = []
+  }
+
+  /**
+   * From now on requests may go over this connection: those that were meant for it alone, those that `first` asks, and
+   * those that wait.
+   */
   attach(line: Line, first: () => void): void {
+    const early = this.#early ?? []
+    this.#early = undefined
     this.#line = line
     this.#outbox.connected()
-    this.#outbox.before(first)
+    this.#outbox.before(() => {
+      for (const pending of early) this.#outbox.push(pending)
+      first()
+    })
     this.flush()
   }
 
   detach(): void {
     if (this.#line) this.#outbox.disconnected()
     this.#line = undefined
+    for (const pending of this.#early ?? []) pending.fail(connectionGone(pending))
+    this.#early = undefined
   }
 
   /** Rejects everything that waits. */
@@ -93,12 +115,25 @@ export class Sender {
     }
   }
 
-  /** An empty transaction that nobody waits for: past the queue, and past the limit of what may be under way. */
+  /**
+   * Asks for an echo and, when that was heard, for a proof (see `lease.ts`): a sync, and an empty transaction. Past the
+   * queue, and past the limit of what may be under way.
+   */
   prove(): void {
-    if (!this.#line || !this.#options.alive()) return
-    const pending = new Pending(multi([]), 0)
-    pending.promise.catch(() => undefined)
-    this.#line?.connection.send([pending])
+    const line = this.#line
+    const echo = line && this.#aside(line, sync('/'))
+    echo?.then(
+      () => this.#aside(line, multi([]))?.catch(() => undefined),
+      () => undefined,
+    )
+  }
+
+  /** Sends it at once, unless that line is none any more. */
+  #aside<T>(line: Line | undefined, request: Request<T>): Promise<T> | undefined {
+    if (!line || this.#line !== line || !this.#options.alive() || this.#line !== line) return undefined
+    const pending = new Pending(request, 0)
+    line.connection.send([pending])
+    return pending.promise
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Logger } from '../core/log.ts'
 import type { Clock } from './clock.ts'
 import type { Hosts } from './hosts.ts'
-import type { AuthInfo } from './introduction.ts'
+import type { AuthInfo } from './identities.ts'
 import type { WatchEvent } from './records.ts'
 import type { Request } from './requests.ts'
 import type { SaslCredentials } from './sasl.ts'

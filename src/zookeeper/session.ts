@@ -23,9 +23,10 @@ import { type ClientCounters, Counters } from './counters.ts'
 import { AuthFailed, NotSent, SessionExpired } from './errors.ts'
 import { ConnectionFault } from './faults.ts'
 import type { Server } from './hosts.ts'
-import { type AuthInfo, Introduction } from './introduction.ts'
+import type { AuthInfo } from './identities.ts'
+import { Introduction } from './introduction.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
-import { notSent } from './outbox.ts'
+import { refuse } from './outbox.ts'
 import { Pending } from './pending.ts'
 import { type ConnectResponse, NO_PASSWORD } from './records.ts'
 import { closeSession } from './requests.ts'
@@ -125,17 +126,15 @@ export class Session {
 
   /** Takes a request; it leaves with everything else that is asked in the same turn of the event loop. */
   submit(pending: Pending): void {
-    if (this.state === 'new') pending.fail(notSent(pending, NotSent, 'connect() was not called'))
-    else if (this.state === 'closed') pending.fail(notSent(pending, NotSent, 'the client is closed'))
-    else if (this.state === 'lost') {
-      const type = this.#final instanceof AuthFailed ? AuthFailed : SessionExpired
-      pending.fail(notSent(pending, type, 'the session is over', this.#final))
-    } else this.#sender.push(pending)
+    const { state } = this
+    if (state === 'new' || state === 'closed' || state === 'lost') refuse(pending, state, this.#final)
+    else this.#sender.push(pending)
   }
 
   /** See `Introduction.add`. */
-  addAuth(info: AuthInfo): Promise<void> {
-    return this.#introduction.add(info, this.#connection)
+  async addAuth(info: AuthInfo): Promise<void> {
+    if (this.state === 'new') this.#introduction.give(info)
+    else await this.#introduction.add(info, this.#connection)
   }
 
   /** From now on these servers; a connection to one that is not among them is left for one that is. */
@@ -195,7 +194,9 @@ export class Session {
     }
     this.#hold(response, at)
     await this.#introduction.authenticate(connection)
+    if (this.#connection !== connection) throw await over
     connection.keepAlive(response.timeout)
+    this.#sender.expect()
     await this.#introduction.begin(connection, {
       arming: this.#owner.arming(this.#lastZxid),
       // Watches that are not armed would be silent for ever: such a connection is not kept.
@@ -219,7 +220,7 @@ export class Session {
           // Of what the answer to a ping tells of, a watch may still have to be told.
           if (xid > 0 && zxid > this.#lastZxid) this.#lastZxid = zxid
         },
-        proven: (sentAt) => this.#keeper.proven(sentAt),
+        leaderSaid: (what, sentAt) => this.#keeper.leaderSaid(what, sentAt),
         drained: () => this.#sender.flush(),
         closed: (cause) => {
           this.#disconnected(connection, cause)
@@ -238,11 +239,13 @@ export class Session {
     this.#attempts.served()
     this.#sender.attach({ connection, session: held.id }, () => {
       this.#state.become('connected')
-      if (this.#previousId !== held.id) this.#announce(held.id)
-      if (this.#connection === connection) this.#owner.gap()
+      if (this.state === 'connected' && this.#previousId !== held.id) this.#announce(held.id)
+      if (this.state === 'connected') this.#owner.gap()
     })
+    // A listener may have closed the client, and sending may have shown that the session cannot be relied on.
+    if (this.#connection !== connection || this.state !== 'connected') return
     this.#keeper.connected()
-    if (held.readOnly && this.#connection === connection) this.#search.start(connection)
+    if (held.readOnly) this.#search.start(connection)
     this.#first.resolve()
   }
 
@@ -302,7 +305,13 @@ export class Session {
     connection?.destroy(reason)
     if (this.state !== 'lost') return
     if (this.#options.newSession === 'automatic' && !this.#final) this.#state.become('connecting')
-    else this.#keeper.close(reason)
+    else this.#dropAll(reason)
+  }
+
+  /** There will be no further session, nor anything that waits for one. */
+  #dropAll(reason?: Error): void {
+    this.#keeper.close(reason)
+    this.#introduction.close()
   }
 
   async #shut(): Promise<void> {
@@ -318,7 +327,7 @@ export class Session {
       if (attached) await this.#sayGoodbye()
       this.#sender.reject(NotSent, 'the client is closed')
       this.#connection?.destroy(new NotConnected('the client is closed'))
-      this.#keeper.close()
+      this.#dropAll()
       await this.#loop
       if (!attached) await this.#closeFromAfar(deadline)
     } finally {
@@ -329,15 +338,16 @@ export class Session {
 
   /** Behind everything that was asked before, so that it is all answered. */
   async #sayGoodbye(): Promise<void> {
-    const farewell = new Pending(closeSession(), monotonic())
+    // Whoever closes when told of the connection is told before what waited for it is sent.
+    await Promise.resolve()
+    const farewell = new Pending(closeSession(), monotonic(), { here: true })
     this.#sender.push(farewell)
     this.#sender.flush()
-    await farewell.promise.then(
-      () => {
-        this.#held = undefined
-      },
-      () => undefined,
+    const answered = farewell.promise.then(
+      () => true,
+      () => false,
     )
+    if (await answered) this.#held = undefined
   }
 
   /** Closing while there is no connection, so that ephemeral znodes need not wait for expiry. */

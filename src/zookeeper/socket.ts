@@ -1,6 +1,7 @@
 /** Opens the socket to a server: plain TCP, or TLS from the first byte on. */
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, createSecureContext, type SecureContextOptions } from 'node:tls'
+import { InvalidArgument } from '../core/errors.ts'
 import type { Server } from './hosts.ts'
 
 /** As `tls.connect` takes them. The server's certificate is checked, and that it is for the host that was named. */
@@ -18,16 +19,27 @@ export interface TlsOptions {
   readonly rejectUnauthorized?: boolean
 }
 
+/** @throws InvalidArgument for what is no certificate, no key, or not the key of the certificate */
+export function checkTls(tls: TlsOptions): void {
+  try {
+    createSecureContext(contextOf(tls))
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new InvalidArgument(`tls: ca, cert, key and passphrase cannot be used as they are: ${why}`, { cause })
+  }
+}
+
 /** @param ready called once, when bytes may be written */
 export function openSocket(server: Server, tls: TlsOptions | undefined, ready: () => void): Socket {
   const where = { host: server.address, port: server.port }
   if (!tls) return connectPlain({ ...where, noDelay: true }, ready)
-  const { ca, servername = isIP(server.host) === 0 ? server.host : '', ...rest } = tls
   // Without a server name Node checks the certificate against the address.
-  const socket = connectTls({ ...where, ...rest, servername, ...(ca === undefined ? {} : { ca: listOf(ca) }) }, ready)
-  return socket.setNoDelay(true)
+  const servername = tls.servername ?? (isIP(server.host) === 0 ? server.host : '')
+  return connectTls({ ...where, ...contextOf(tls), servername }, ready).setNoDelay(true)
 }
 
-function listOf(ca: NonNullable<TlsOptions['ca']>): (string | Buffer)[] {
-  return typeof ca === 'string' || Buffer.isBuffer(ca) ? [ca] : [...ca]
+/** With a list of authorities as Node wants it. */
+function contextOf({ ca, ...rest }: TlsOptions): SecureContextOptions {
+  if (ca === undefined) return rest
+  return { ...rest, ca: typeof ca === 'string' || Buffer.isBuffer(ca) ? [ca] : [...ca] }
 }

@@ -23,17 +23,24 @@ const DEFAULT_LIMIT = 100_000
 const AT_ONCE = 500
 const ROUNDS = 10
 
+interface Deletion {
+  readonly limit?: number
+  /** A path as errors are to name it. */
+  readonly inward: (path: string) => string
+}
+
 /** Lists the tree, deletes it from the leaves up, and starts again while others change it meanwhile. */
-export async function deleteTree(ask: Ask, path: string, options: { limit?: number }): Promise<number> {
-  const { limit = DEFAULT_LIMIT } = options
+export async function deleteTree(ask: Ask, path: string, options: Deletion): Promise<number> {
+  const { limit = DEFAULT_LIMIT, inward } = options
   if (path === '/') throw new InvalidArgument('the root of a ZooKeeper cannot be deleted; name a znode under it')
   let deleted = 0
   for (let round = 1; ; round++) {
-    const found = await list(ask, path, limit)
+    const found = await list(ask, path, { limit, inward })
     try {
       for (let end = found.length; end > 0; end -= AT_ONCE) {
         const portion = found.slice(Math.max(0, end - AT_ONCE), end).reverse()
-        await ask(multi(portion.map((each) => op.delete(each))))
+        const ops = (paths: readonly string[]) => paths.map((each) => op.delete(each))
+        await ask(multi(ops(portion), ops(portion.map(inward))))
         deleted += portion.length
       }
       return deleted
@@ -45,7 +52,7 @@ export async function deleteTree(ask: Ask, path: string, options: { limit?: numb
 }
 
 /** Every path from `path` down, parents before their children. */
-async function list(ask: Ask, path: string, limit: number): Promise<string[]> {
+async function list(ask: Ask, path: string, { limit, inward }: Required<Deletion>): Promise<string[]> {
   const found: string[] = (await ask(exists(path))) ? [path] : []
   for (let at = 0; at < found.length; ) {
     const parents = found.slice(at, at + AT_ONCE)
@@ -54,7 +61,8 @@ async function list(ask: Ask, path: string, limit: number): Promise<string[]> {
     for (const [index, listing] of listings.entries()) {
       for (const name of listing?.names ?? []) found.push(`${parents[index]}/${name}`)
     }
-    if (found.length > limit) throw new InvalidState(`${path} holds more than ${limit} znodes; nothing was deleted`)
+    if (found.length > limit)
+      throw new InvalidState(`${inward(path)} holds more than ${limit} znodes; nothing was deleted`)
   }
   return found
 }

@@ -11,16 +11,17 @@
  */
 import { InvalidState } from '../core/errors.ts'
 import { SessionExpired } from './errors.ts'
+import { callHandler } from './handlers.ts'
 import { type OneShotHandler, type OneShotKind, OneShots } from './one-shots.ts'
 import { type Chroot, parentOf } from './path.ts'
 import type { WatchEvent } from './records.ts'
 import type { ArmedKind, ArmedPaths, WatchMode } from './requests.ts'
 
 export interface WatchHandler {
-  /** What happened, in the order in which it happened. Called synchronously; it must not wait. */
-  events(batch: readonly WatchEvent[]): void
+  /** What happened, in the order in which it happened. Called synchronously, and not waited for if it is async. */
+  events(batch: readonly WatchEvent[]): unknown
   /** Events may have been missed: read everything again. Called whenever the watch was armed on a new connection. */
-  gap(): void
+  gap(): unknown
 }
 
 /** One handler on one path. */
@@ -38,7 +39,7 @@ export interface WatchesOptions {
   readonly chroot: Chroot
   /** How large a request to arm may be. */
   readonly armingBytes: number
-  /** Told of a handler that threw; the others still hear the events. */
+  /** Told of a handler that threw or rejected; the others still hear the events. */
   readonly onFault: (error: unknown) => void
 }
 
@@ -69,6 +70,11 @@ export class Watches {
 
   has(registration: Registration): boolean {
     return this.#paths.get(registration.path)?.registrations.has(registration) ?? false
+  }
+
+  /** Whether nobody watches the path, in whatever way. */
+  isFree(path: string): boolean {
+    return !this.#paths.has(path) && !this.#oneShots.has(path)
   }
 
   /** True when nobody watches the path any more, so that the server may forget it. */
@@ -196,17 +202,13 @@ export class Watches {
     }
   }
 
-  #call(registration: Registration, tell: () => void): void {
+  #call(registration: Registration, tell: () => unknown): void {
     // A handler called just before may have removed this one.
     if (this.has(registration)) this.#guard(tell)
   }
 
-  #guard(tell: () => void): void {
-    try {
-      tell()
-    } catch (error) {
-      this.#options.onFault(error)
-    }
+  #guard(tell: () => unknown): void {
+    callHandler(tell, this.#options.onFault)
   }
 }
 

@@ -1,10 +1,10 @@
 /** Watches from asking for them to taking them away: what the registry knows (`watches.ts`) and the server is to know. */
-import { unlessAborted } from '../core/abort.ts'
 import type { Asker } from './asker.ts'
 import { ConnectionLoss, NoWatcher, ZooKeeperError } from './errors.ts'
 import { ONE_SHOT_KINDS, type OneShotHandler, type OneShotKind } from './one-shots.ts'
 import type { RequestOptions } from './pending.ts'
 import { addWatch, mapped, type Request, removeWatches, type WatchKind, type WatchMode } from './requests.ts'
+import { unlessGivenUp } from './signals.ts'
 import type { Registration, Watches, WatchHandler } from './watches.ts'
 
 export interface Watch {
@@ -50,6 +50,8 @@ export class Watching {
       remove().catch(() => undefined)
       throw error
     }
+    // Removed while it waited for a connection: nothing was there to be taken away then.
+    if (this.#watches.isFree(path)) this.#takeAwayQuietly(path, 'any')
     return { path, remove }
   }
 
@@ -93,7 +95,7 @@ export class Watching {
       if (asking && this.#watches.settled(path, kind)) this.#takeAwayQuietly(path, kind)
     }
     answer.then(settled, settled)
-    return signal ? unlessAborted(answer, signal) : answer
+    return signal ? unlessGivenUp(answer, signal) : answer
   }
 
   async remove(path: string, options: { readonly kind: WatchKind; readonly handler?: OneShotHandler }): Promise<void> {
@@ -116,9 +118,10 @@ export class Watching {
     this.#takeAway(this.#asker.outward(path), kind).catch(() => undefined)
   }
 
+  /** Of the connection it was armed on. The next one is armed without it, and may have a newer one by then. */
   async #takeAway(outward: string, kind: WatchKind): Promise<void> {
     try {
-      await this.#asker.ask(() => removeWatches(outward, kind))
+      await this.#asker.ask(() => removeWatches(outward, kind), { here: true })
     } catch (error) {
       // It is gone, one way or another: fired, or lost with the connection or the session.
       if (error instanceof NoWatcher || (error instanceof ZooKeeperError && error.outcome !== 'refused')) return

@@ -187,7 +187,7 @@ export class Znodes {
     return this.#asker.ask(
       () =>
         // One result per operation, of its type, is what the answer is read as.
-        mapped(multi(ops.map(outward)), ({ zxid, results }) => ({
+        mapped(multi(ops.map(outward), ops), ({ zxid, results }) => ({
           zxid,
           results: results.map(inward) as ResultsOf<Ops>,
         })),
@@ -212,7 +212,7 @@ export class Znodes {
     return this.#asker.ask(
       () =>
         // One result per operation, of its type, is what the answer is read as.
-        mapped(multiRead(ops.map(outward)), ({ zxid, results }) => ({
+        mapped(multiRead(ops.map(outward), ops), ({ zxid, results }) => ({
           zxid,
           results: results as ReadingsOf<Ops>,
         })),
@@ -243,7 +243,9 @@ export class Znodes {
    * @throws NotEmpty when children are made faster than they are deleted
    */
   async deleteRecursive(path: string, options: RequestOptions & { readonly limit?: number } = {}): Promise<number> {
+    const inward = (each: string) => this.#asker.inward(each)
     const limit = options.limit === undefined ? {} : { limit: options.limit }
-    return tree.deleteTree((request) => this.#asker.ask(() => request, options), this.#asker.outward(path), limit)
+    const ask: tree.Ask = (request) => this.#asker.ask(() => request, options)
+    return tree.deleteTree(ask, this.#asker.outward(path), { inward, ...limit })
   }
 }

@@ -61,6 +61,12 @@ export class Links {
     }
   }
 
+  /** Cuts a leader off from all others, who notice it at once; it does not. */
+  depose(leader: Numbered): void {
+    this.isolate(leader)
+    for (const link of this.#links) if (link.to === leader.id) link.quorum.resetClients()
+  }
+
   /** Everything gets through again. What was connected while it did not is reset: parts of it are missing. */
   heal(): void {
     for (const link of this.#links) {

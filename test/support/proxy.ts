@@ -28,6 +28,8 @@ export interface TcpProxy extends AsyncDisposable {
   nextRequest(): Promise<void>
   /** Breaks every connection with a reset. */
   resetAll(): void
+  /** The same for clients alone: in a black hole the server goes on as if they were there. */
+  resetClients(): void
   /**
    * Lets so many bytes from that side through, counted from now over all connections. The connection with the byte
    * after them ends there, in the middle of a frame if need be; those to come are whole again.
@@ -125,6 +127,9 @@ export async function startProxy(target: ProxyOptions): Promise<TcpProxy> {
       upstream.resetAndDestroy()
     }
   }
+  const resetClients = () => {
+    for (const [client] of pairs) client.resetAndDestroy()
+  }
   const close = async () => {
     if (!server.listening) return
     const closed = once(server, 'close')
@@ -155,6 +160,7 @@ export async function startProxy(target: ProxyOptions): Promise<TcpProxy> {
     },
     nextRequest: () => new Promise((resolve) => waiting.add(resolve)),
     resetAll,
+    resetClients,
     cutAfter: (bytes, { from }) =>
       new Promise((resolve) => {
         cut = { from, left: bytes, done: resolve }

@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'vitest'
+import { deferred } from '../../src/core/abort.ts'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import {
   BadVersion,
+  type CertainClient,
   ConnectionLoss,
   idempotentDelete,
   NoNode,
   NotEmpty,
   NotSent,
+  PERMISSION,
   protectedCreate,
   versionedSetData,
   ZooKeeper,
@@ -54,20 +57,50 @@ async function nextChange({ witness, path }: Lab): Promise<{ happened: Promise<v
   return { happened: happened.then(() => watch.remove()) }
 }
 
+/** The same client, but something happens right before it writes for the first time. */
+function beforeWriting(client: ZooKeeper, happen: () => void): CertainClient {
+  let done = false
+  const write = <A extends unknown[], R>(method: (...args: A) => R) => {
+    return (...args: A): R => {
+      if (!done) happen()
+      done = true
+      return method.apply(client, args)
+    }
+  }
+  return {
+    get state() {
+      return client.state
+    },
+    get session() {
+      return client.session
+    },
+    create: write(client.create),
+    delete: write(client.delete),
+    setData: write(client.setData),
+    exists: client.exists.bind(client),
+    getData: client.getData.bind(client),
+    getChildren: client.getChildren.bind(client),
+    sync: client.sync.bind(client),
+  }
+}
+
 /** Begins a write whose answer never comes, because the connection breaks: after it happened, or before it could. */
 async function losing<T>(
   lab: Lab,
   what: 'the answer' | 'the request',
-  write: () => Promise<T>,
+  write: (client: CertainClient) => Promise<T>,
   meanwhile: () => Promise<unknown> = async () => undefined,
 ): Promise<Promise<T>[]> {
-  const { proxy } = lab
+  const { client, proxy } = lab
   const change = what === 'the answer' ? await nextChange(lab) : undefined
-  proxy.mode = what === 'the answer' ? 'swallow-replies' : 'drop-requests'
-  const asked = proxy.nextRequest()
-  const writing = write()
+  const asked = deferred()
+  const breaking = beforeWriting(client, () => {
+    proxy.mode = what === 'the answer' ? 'swallow-replies' : 'drop-requests'
+    proxy.nextRequest().then(asked.resolve, asked.reject)
+  })
+  const writing = write(breaking)
   writing.catch(() => undefined)
-  await (change?.happened ?? asked)
+  await (change?.happened ?? asked.promise)
   await meanwhile()
   proxy.mode = 'pass'
   proxy.resetAll()
@@ -110,7 +143,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     await using lab = await startLab()
     const { client, witness, path } = lab
     const session = sessionOf(client)
-    const created = await lost(lab, what, () => protectedCreate(client, `${path}/n-`, Buffer.from('d'), mode))
+    const created = await lost(lab, what, (failing) => protectedCreate(failing, `${path}/n-`, Buffer.from('d'), mode))
     expect(sessionOf(client)).toBe(session)
     const { names } = await witness.getChildren(path)
     expect(names.map((name) => `${path}/${name}`)).toEqual([created.path])
@@ -125,7 +158,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     const creating = lost(
       lab,
       'the answer',
-      () => protectedCreate(client, `${path}/n-`, null, { ephemeral: true, sequential: true }),
+      (failing) => protectedCreate(failing, `${path}/n-`, null, { ephemeral: true, sequential: true }),
       () => expireSession(zookeeperHosts, before),
     )
     expect(await failureOf(creating)).toMatchObject({ name: 'SessionExpired', outcome: 'unknown' })
@@ -139,9 +172,9 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     await using lab = await startLab()
     const { client, witness, path } = lab
     const end = () => expireSession(zookeeperHosts, sessionOf(client))
-    const found = await lost(lab, 'the answer', () => protectedCreate(client, `${path}/kept`), end)
+    const found = await lost(lab, 'the answer', (failing) => protectedCreate(failing, `${path}/kept`), end)
     expect(await witness.exists(found.path)).toEqual(found.stat)
-    const refused = lost(lab, 'the request', () => protectedCreate(client, `${path}/not-done`), end)
+    const refused = lost(lab, 'the request', (failing) => protectedCreate(failing, `${path}/not-done`), end)
     expect(await failureOf(refused)).toMatchObject({ name: 'SessionExpired', outcome: 'not-sent' })
     expect((await witness.getChildren(path)).names).toHaveLength(1)
   })
@@ -152,7 +185,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     const writing = await losing(
       lab,
       'the answer',
-      () => protectedCreate(client, `${path}/a`),
+      (failing) => protectedCreate(failing, `${path}/a`),
       () => expireSession(zookeeperHosts, sessionOf(client)),
     )
     for (const each of writing) {
@@ -198,6 +231,16 @@ describe.skipIf(!zookeeperHosts)('an idempotent delete', () => {
     await idempotentDelete(client, path, { czxid: 5n })
   })
 
+  test('leaves alone what is another znode than the one that was meant', async () => {
+    await using lab = await startLab()
+    const { client, witness, path } = lab
+    const czxid = (await client.exists(path))?.czxid ?? 0n
+    await witness.delete(path)
+    await witness.create(path, Buffer.from('theirs'))
+    await idempotentDelete(client, path, { czxid })
+    expect(text((await witness.getData(path)).data)).toBe('theirs')
+  })
+
   test('is refused at another version and with children', async () => {
     await using lab = await startLab()
     const { client, path } = lab
@@ -208,19 +251,42 @@ describe.skipIf(!zookeeperHosts)('an idempotent delete', () => {
 
   test.each(['the answer', 'the request'] as const)('is done when %s is lost', async (what) => {
     await using lab = await startLab()
-    const { client, witness, path } = lab
+    const { witness, path } = lab
     const czxid = (await witness.exists(path))?.czxid ?? 0n
-    await lost(lab, what, () => idempotentDelete(client, path, { czxid, version: 0 }))
+    await lost(lab, what, (failing) => idempotentDelete(failing, path, { czxid, version: 0 }))
     expect(await witness.exists(path)).toBeUndefined()
   })
 
   test('leaves alone what was made anew in the meantime', async () => {
     await using lab = await startLab()
-    const { client, witness, path } = lab
+    const { witness, path } = lab
     const czxid = (await witness.exists(path))?.czxid ?? 0n
     const again = () => witness.create(path, Buffer.from('new'))
-    await lost(lab, 'the answer', () => idempotentDelete(client, path, { czxid }), again)
+    await lost(lab, 'the answer', (failing) => idempotentDelete(failing, path, { czxid }), again)
     expect(text((await witness.getData(path)).data)).toBe('new')
+  })
+})
+
+describe.skipIf(!zookeeperHosts)('who may write and not read', () => {
+  const own = { permissions: PERMISSION.ALL, scheme: 'auth', id: '' }
+  const others = (permissions: number) => [own, { permissions, scheme: 'world', id: 'anyone' }]
+
+  test('is not told that it was refused what was done', async () => {
+    await using lab = await startLab()
+    const { witness, path } = lab
+    await witness.addAuth('digest', 'ada:lovelace')
+    const { stat } = await witness.getData(path)
+    await witness.setACL(path, others(PERMISSION.CREATE | PERMISSION.WRITE))
+    const creating = lost(lab, 'the answer', (failing) =>
+      protectedCreate(failing, `${path}/n-`, null, { sequential: true }),
+    )
+    const error = await failureOf(creating)
+    expect(error).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown', cause: { name: 'NoAuth' } })
+    expect((await witness.getChildren(path)).names).toHaveLength(1)
+
+    const writing = lost(lab, 'the answer', (failing) => versionedSetData(failing, path, Buffer.from('mine'), stat))
+    expect(await failureOf(writing)).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown', path })
+    expect(text((await witness.getData(path)).data)).toBe('mine')
   })
 })
 
@@ -242,7 +308,7 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
     await using lab = await startLab()
     const { client, witness, path } = lab
     const { stat } = await client.getData(path)
-    const written = await lost(lab, what, () => versionedSetData(client, path, data, stat))
+    const written = await lost(lab, what, (failing) => versionedSetData(failing, path, data, stat))
     const now = await witness.getData(path)
     expect(now.data && text(now.data)).toBe(data && text(data))
     expect(now.stat).toEqual(written)
@@ -254,7 +320,12 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
     const { client, witness, path } = lab
     const { stat } = await client.getData(path)
     const theirs = () => witness.setData(path, Buffer.from('theirs'))
-    const writing = lost(lab, 'the request', () => versionedSetData(client, path, Buffer.from('mine'), stat), theirs)
+    const writing = lost(
+      lab,
+      'the request',
+      (failing) => versionedSetData(failing, path, Buffer.from('mine'), stat),
+      theirs,
+    )
     expect(await failureOf(writing)).toMatchObject({ name: 'BadVersion', outcome: 'refused', path })
     expect(text((await witness.getData(path)).data)).toBe('theirs')
   })
@@ -267,7 +338,7 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
     await using lab = await startLab()
     const { client, witness, path } = lab
     const { stat } = await client.getData(path)
-    const write = () => versionedSetData(client, path, Buffer.from('mine'), stat)
+    const write = (failing: CertainClient) => versionedSetData(failing, path, Buffer.from('mine'), stat)
     const error = await failureOf(lost(lab, 'the answer', write, () => change(witness, path)))
     expect(error).toBeInstanceOf(ConnectionLoss)
     expect(error).toMatchObject({ outcome: 'unknown' })

@@ -34,6 +34,15 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('the native driver', () => {
     expect(client.state).toBe('closed')
   })
 
+  test('understands hosts as our own client does', async () => {
+    await using theirs = new NativeZooKeeper({
+      hosts: ` ${zookeeperHosts} , ${zookeeperHosts}/`,
+      package: zookeeperPackage,
+    })
+    await theirs.connect()
+    expect(await theirs.exists('/')).toBeDefined()
+  })
+
   test('reads that there are no data, though it cannot write none', async () => {
     await using ours = await connected()
     await using theirs = await native()
@@ -81,6 +90,16 @@ test('a package that is not installed is asked for, by name and version', async 
   const error = await failureOf(client.connect())
   expect(error).toBeInstanceOf(InvalidArgument)
   expect(String(error)).toContain('npm install zookeeper@7.3.0')
+})
+
+test.each([
+  [{ tls: {} }, 'UnsupportedCapability'],
+  [{ sasl: { username: 'bob', password: 'x' } }, 'UnsupportedCapability'],
+  [{ readOnly: true }, 'InvalidArgument'],
+  [{ sessionTimeout: '30d' }, 'InvalidArgument'],
+] as const)('%j is refused by the C client, rather than left out', (options, name) => {
+  const make = () => new NativeZooKeeper({ hosts: 'a', ...options })
+  expect(make).toThrow(expect.objectContaining({ name }))
 })
 
 test('the two clients are told apart by their capabilities', () => {

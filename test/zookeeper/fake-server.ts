@@ -6,8 +6,12 @@ import { JuteReader, JuteWriter } from '../../src/zookeeper/jute.ts'
 
 /** One request as it came in. */
 export interface Asked {
+  /** Which one it came over, from 1. */
+  readonly connection: number
   readonly xid: number
   readonly opcode: number
+  /** What stands behind the header; of the first frame all of it. */
+  readonly body: JuteReader
   /** Sends a frame. */
   send(payload: Uint8Array): void
   /** Sends bytes as they are. */
@@ -28,20 +32,27 @@ export interface Behaviour {
 
 /** Operations that a client sends of itself. */
 export const ARMING = 105
+export const AUTH = 100
+export const CLOSE_SESSION = -11
+export const PING = 11
+export const SASL = 102
 
 export async function startFakeServer(behaviour: Behaviour): Promise<FakeServer> {
   const sockets = new Set<Socket>()
+  let connections = 0
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => undefined)
     socket.on('close', () => sockets.delete(socket))
     const frames = new FrameReader(1_048_576)
+    const connection = ++connections
     let attached = false
     socket.on('data', (chunk: Buffer) => {
       frames.add(chunk)
       for (let frame = frames.next(); frame; frame = frames.next()) {
         const reader = new JuteReader(frame)
-        const asked = asking(socket, attached ? { xid: reader.int(), opcode: reader.int() } : { xid: 0, opcode: 0 })
+        const header = attached ? { xid: reader.int(), opcode: reader.int() } : { xid: 0, opcode: 0 }
+        const asked = asking(socket, { connection, ...header, body: reader })
         if (!attached) (behaviour.attach ?? welcome)(asked)
         else if (!behaviour.answer?.(asked)) asked.send(reply(asked.xid))
         attached = true
@@ -60,7 +71,7 @@ export async function startFakeServer(behaviour: Behaviour): Promise<FakeServer>
   }
 }
 
-function asking(socket: Socket, request: { xid: number; opcode: number }): Asked {
+function asking(socket: Socket, request: Pick<Asked, 'connection' | 'xid' | 'opcode' | 'body'>): Asked {
   return {
     ...request,
     send: (payload) => socket.write(new JuteWriter().bytes(payload).finish()),
@@ -69,8 +80,9 @@ function asking(socket: Socket, request: { xid: number; opcode: number }): Asked
   }
 }
 
-export function welcome({ send }: Asked): void {
-  send(new JuteWriter().int(0).int(4_000).long(7n).bytes(new Uint8Array(16)).boolean(false).finish())
+/** @param options.timeout of the session; 0 says that it is over */
+export function welcome({ send }: Asked, { timeout = 4_000, session = 7n } = {}): void {
+  send(new JuteWriter().int(0).int(timeout).long(session).bytes(new Uint8Array(16)).boolean(false).finish())
 }
 
 /** An answer's header, and what the writer adds to it. */

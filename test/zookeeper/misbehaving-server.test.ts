@@ -1,9 +1,9 @@
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { IncompatibleVersion } from '../../src/core/errors.ts'
 import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { JuteWriter } from '../../src/zookeeper/jute.ts'
 import { failureOf, reaches } from './clients.ts'
-import { ARMING, type Asked, event, reply, startFakeServer, welcome } from './fake-server.ts'
+import { ARMING, type Asked, CLOSE_SESSION, event, reply, startFakeServer, welcome } from './fake-server.ts'
 
 const SYNC = 9
 const EXISTS = 3
@@ -110,6 +110,55 @@ describe('a server that will not serve', () => {
     const error = await failureOf(client.connect({ timeout: 200 }))
     expect(error).toMatchObject({ name: 'NotConnected' })
     expect(String(error)).toContain(server.hosts)
+  })
+})
+
+describe('a server that takes its time', () => {
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  test('is waited for as long as wanted, be it a month', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    let answer: () => void = () => undefined
+    let ask: () => void = () => undefined
+    const isAsked = new Promise<void>((resolve) => {
+      ask = resolve
+    })
+    await using server = await startFakeServer({
+      attach: (asked) => {
+        answer = () => welcome(asked)
+        ask()
+      },
+    })
+    await using client = new ZooKeeper({ hosts: server.hosts })
+    const connecting = client.connect({ timeout: '30d' })
+    await isAsked
+    vi.advanceTimersByTime(1_000)
+    answer()
+    await connecting
+    expect(client.state).toBe('connected')
+  })
+})
+
+describe('a server that falls silent', () => {
+  test('is left, also while it is to close a session that was given up', async () => {
+    /** Connections on which nothing is answered any more. */
+    const silent = new Set<number>()
+    const closing: number[] = []
+    await using server = await startFakeServer({
+      attach: (asked) => asked.connection === 2 || welcome(asked, { timeout: 600 }),
+      answer: ({ connection, opcode }) => {
+        if (opcode === CLOSE_SESSION && closing.push(connection) === 1) silent.add(connection)
+        return silent.has(connection)
+      },
+    })
+    await using client = new ZooKeeper({ hosts: server.hosts, sessionTimeout: 600 })
+    await client.connect()
+    const again = reaches(client, 'lost').then(() => reaches(client, 'connected'))
+    silent.add(1)
+    await again
+    expect(closing[0]).toBe(3)
   })
 })
 

@@ -195,7 +195,23 @@ describe.skipIf(!zookeeperHosts)('operations', () => {
     expect((await client.multiRead([zk.op.getChildren('/')])).results[0].names?.sort()).toEqual(['a0000000000', 'e'])
     // The configuration is the ensemble's, not the chroot's.
     expect(await client.getConfig()).toEqual(await outside.getConfig())
-    expect(await failureOf(client.getData('/none'))).toMatchObject({ path: `${path}/none` })
+  })
+
+  test('name paths in their errors as whoever asked knows them', async () => {
+    const path = namespace()
+    await using client = await connected({ hosts: `${zookeeperHosts}${path}`, maxRequestBytes: 1_000 })
+    await client.mkdirp('/a')
+    const none = { path: '/none', message: 'getData /none: there is no such znode' }
+    expect(await failureOf(client.getData('/none'))).toMatchObject(none)
+    const multi = client.multi([zk.op.check('/a'), zk.op.delete('/none')])
+    expect(await failureOf(multi)).toMatchObject({ path: '/none', index: 1 })
+    const { results } = await client.multiRead([zk.op.getData('/none')])
+    expect(results[0].error).toMatchObject({ path: '/none' })
+    expect(await failureOf(client.create('/a', new Uint8Array(2_000)))).toMatchObject({ path: '/a' })
+    const large = client.deleteRecursive('/', { limit: 1 })
+    expect(await failureOf(large)).toMatchObject({ message: expect.stringMatching(/^\/ holds more than 1 /) })
+    await client.close()
+    expect(await failureOf(client.exists('/a'))).toMatchObject({ path: '/a' })
   })
 })
 

@@ -6,7 +6,7 @@ import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
 import { type SecureZooKeeper, startSecureZooKeeper } from '../support/zookeeper-secure.ts'
-import { connected, failureOf, reaches, sessionOf, text } from './clients.ts'
+import { connected, failureOf, portOf, reaches, sessionOf, text } from './clients.ts'
 
 const BOB = { username: 'bob', password: 's3cret "and\\more' }
 const USERS = { bob: 's3cret \\"and\\\\more' }
@@ -113,6 +113,21 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       expect(String(error)).not.toContain('wrong-password')
       expect(states).toEqual(['connecting', 'lost', 'closed'])
       expect(client.counters().faults).toEqual({ auth: 1 })
+    })
+
+    test('is not over because one server has none', async () => {
+      await using bare = await startProxy({ port: portOf(zookeeperHosts) })
+      await using client = new ZooKeeper({ hosts: bare.hosts, sasl: BOB })
+      const connecting = client.connect({ timeout: '1m' })
+      const again = async () => {
+        while (bare.accepted < 2) await bare.nextRequest()
+      }
+      // Nobody connects a second time who took the first one for final.
+      await Promise.race([connecting, again()])
+      expect(client.counters().faults.auth).toBeGreaterThan(0)
+      client.updateHosts(server.hosts)
+      await connecting
+      expect(await client.whoAmI()).toContainEqual({ scheme: 'sasl', id: 'bob' })
     })
 
     test('is demanded by servers that are told to', async () => {

@@ -12,42 +12,63 @@ import { Session } from '../../src/zookeeper/session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { connected, failureOf } from './clients.ts'
 
-describe.skipIf(!zookeeperHosts)('an owner that did not notice how time went by', () => {
-  test('(the machine was suspended) takes no answer on a session whose lease is over', async () => {
-    let ahead = 0
-    const states: string[] = []
-    const session = new Session(
-      {
-        hosts: new Hosts(parseConnectString(zookeeperHosts).endpoints),
-        sessionTimeout: 10_000,
-        connectTimeout: 3_000,
-        maxReplyBytes: 1_024,
-        maxInFlight: 100,
-        newSession: 'never',
-        log: silent,
-        clock: () => ({ monotonic: monotonic(), wall: Date.now() + ahead }),
-      },
-      {
-        stateChanged: ({ state }) => states.push(state),
-        sessionChanged: () => undefined,
-        events: () => undefined,
-        gap: () => undefined,
-        arming: (zxid) => [setWatches({ data: [], exist: [], child: [], persistent: [], recursive: [] }, zxid)],
-      },
-    )
-    try {
-      await session.start()
+/** A session on a machine whose wall clock can be set forward, as it is when the machine was suspended. */
+function startSession() {
+  let ahead = 0
+  const states: string[] = []
+  const session = new Session(
+    {
+      hosts: new Hosts(parseConnectString(zookeeperHosts).endpoints),
+      sessionTimeout: 10_000,
+      connectTimeout: 3_000,
+      maxReplyBytes: 1_024,
+      maxInFlight: 100,
+      newSession: 'never',
+      log: silent,
+      clock: () => ({ monotonic: monotonic(), wall: Date.now() + ahead }),
+    },
+    {
+      stateChanged: ({ state }) => states.push(state),
+      sessionChanged: () => undefined,
+      events: () => undefined,
+      gap: () => undefined,
+      arming: (zxid) => [setWatches({ data: [], exist: [], child: [], persistent: [], recursive: [] }, zxid)],
+    },
+  )
+  return {
+    session,
+    states,
+    /** Asks something, and lets an hour go by before its answer is read: the request leaves in the next tick. */
+    anHourLater: () => {
       const under = new Pending(sync('/'), monotonic())
       session.submit(under)
-      // The request leaves in the next tick; an hour goes by before its answer is read.
       setImmediate(() => {
         ahead = 3_600_000
       })
-      expect(await failureOf(under.promise)).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown' })
-      expect(states).toEqual(['connecting', 'connected', 'lost'])
-    } finally {
-      await session.close()
-    }
+      return under.promise
+    },
+    [Symbol.asyncDispose]: () => session.close(),
+  }
+}
+
+describe.skipIf(!zookeeperHosts)('an owner that did not notice how time went by', () => {
+  test('(the machine was suspended) takes no answer on a session whose lease is over', async () => {
+    await using it = startSession()
+    await it.session.start()
+    using hold = it.session.lease.hold()
+    await hold.proven()
+    expect(await failureOf(it.anHourLater())).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown' })
+    expect(it.states).toEqual(['connecting', 'connected', 'lost'])
+  })
+
+  test('(its clock was set) goes on where nobody relies on the session', async () => {
+    await using it = startSession()
+    await it.session.start()
+    await it.anHourLater()
+    const after = new Pending(sync('/'), monotonic())
+    it.session.submit(after)
+    await after.promise
+    expect(it.states).toEqual(['connecting', 'connected'])
   })
 
   test('(it was stopped) says so before it does anything else', async () => {

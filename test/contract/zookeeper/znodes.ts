@@ -44,6 +44,18 @@ export function znodesContract(driver: DriverUnderTest): void {
     expect((await client.getChildren(`${path}/a`)).names).toEqual([])
   })
 
+  test('what is neither bytes nor nothing is refused, and nothing is written', async () => {
+    await using client = await connected(driver)
+    const path = namespace()
+    await client.create(path, bytes('as it was'))
+    for (const data of ['a text', 5, [1, 2], new Float64Array([1.5]), {}]) {
+      expect(await failureOf(client.create(`${path}/x`, data as never))).toBeInstanceOf(InvalidArgument)
+      expect(await failureOf(client.setData(path, data as never))).toBeInstanceOf(InvalidArgument)
+    }
+    expect(await client.exists(`${path}/x`)).toBeUndefined()
+    expect(text((await client.getData(path)).data)).toBe('as it was')
+  })
+
   test('sequential znodes are counted', async () => {
     await using client = await connected(driver)
     const path = namespace()

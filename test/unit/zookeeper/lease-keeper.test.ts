@@ -38,6 +38,12 @@ describe('a lease keeper', () => {
     }
   }
 
+  /** What a server with a leader answers when it is asked to prove the lease, or to write twice. */
+  function proves(): void {
+    keeper.leaderSaid('echo', systemClock())
+    keeper.leaderSaid('proof', systemClock())
+  }
+
   test('asks for nothing while nobody relies on it, and the session goes on', () => {
     answered(60_000)
     expect(told).toEqual([])
@@ -46,6 +52,7 @@ describe('a lease keeper', () => {
 
   test('asks six times in a timeout while somebody does, whether there are answers or not', () => {
     const hold = keeper.hold()
+    vi.advanceTimersByTime(2_020)
     expect(told).toEqual(['proof'])
     vi.advanceTimersByTime(6_000)
     expect(told).toEqual(['proof', 'proof', 'proof', 'proof'])
@@ -53,6 +60,45 @@ describe('a lease keeper', () => {
     hold.release()
     answered(60_000)
     expect(told).toHaveLength(4)
+  })
+
+  test('asks for nothing while what the holder writes is proof enough', () => {
+    answered(60_000)
+    using _ = keeper.hold()
+    const writing = (ms: number) => {
+      for (let passed = 0; passed < ms; passed += 10) {
+        keeper.leaderSaid('proof', systemClock())
+        vi.advanceTimersByTime(10)
+      }
+    }
+    writing(60_000)
+    expect(told).toEqual([])
+    expect(keeper.until - systemClock().monotonic).toBeGreaterThan(8_500)
+    // One that could gain half a beat is asked for.
+    vi.advanceTimersByTime(3_000)
+    expect(told).toEqual(['proof'])
+  })
+
+  test('leaves who begins to rely on it some time to write, unless somebody waits', async () => {
+    answered(60_000)
+    const hold = keeper.hold()
+    vi.advanceTimersByTime(19)
+    expect(told).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(told).toEqual(['proof'])
+    hold.release()
+    answered(60_000)
+
+    using again = keeper.hold()
+    const waiting = [again.proven(), again.proven()]
+    await Promise.resolve()
+    expect(told).toEqual(['proof', 'proof'])
+    proves()
+    await Promise.all(waiting)
+    vi.advanceTimersByTime(1_999)
+    expect(told).toHaveLength(2)
+    vi.advanceTimersByTime(1)
+    expect(told).toHaveLength(3)
   })
 
   test('ends a session that is relied on when its proofs do not come, whatever else is answered', () => {
@@ -80,7 +126,7 @@ describe('a lease keeper', () => {
     const hold = keeper.hold()
     const proven = hold.proven()
     keeper.answered(systemClock())
-    keeper.proven(systemClock())
+    proves()
     expect((await proven).until).toBeGreaterThan(systemClock().monotonic + 8_000)
 
     keeper.ended()
@@ -96,10 +142,11 @@ describe('a lease keeper', () => {
     const { until } = keeper
     keeper.attached(SESSION, { at: systemClock(), through: 'leader' })
     expect(keeper.until).toBe(until)
+    const asked = told.length
     keeper.connected()
-    expect(told.at(-1)).toBe('proof')
+    expect(told).toHaveLength(asked + 1)
     vi.advanceTimersByTime(100)
-    keeper.proven(systemClock())
+    proves()
     expect(keeper.until).toBe(until + 5_000)
   })
 
@@ -114,13 +161,73 @@ describe('a lease keeper', () => {
     await expect(hold.proven()).rejects.toMatchObject({ name: 'NotConnected' })
   })
 
+  test('says that it was released to whoever still waits, and to who asks later', async () => {
+    answered(60_000)
+    const hold = keeper.hold()
+    using other = keeper.hold()
+    const waiting = [hold.proven(), other.proven()]
+    hold.release()
+    await expect(waiting[0]).rejects.toMatchObject({ name: 'InvalidState' })
+    await expect(hold.proven()).rejects.toMatchObject({ name: 'InvalidState' })
+    proves()
+    expect(await waiting[1]).toMatchObject({ session: 7n })
+  })
+
+  test('throws no session away of which little was known when somebody began to rely on it', async () => {
+    vi.advanceTimersByTime(9_990)
+    keeper.answered(systemClock())
+    using hold = keeper.hold()
+    const proven = hold.proven()
+    // Longer than the lease there was; and then the answers are there.
+    vi.advanceTimersByTime(40)
+    proves()
+    vi.advanceTimersByTime(1_000)
+    proves()
+    expect((await proven).until - systemClock().monotonic).toBeGreaterThan(5_000)
+    expect(told).not.toContain('over')
+  })
+
+  test.each([
+    ['at once and asks for nothing', { idle: 0, every: 0 }],
+    ['at once and writes at times', { idle: 0, every: 170 }],
+    ['at once and writes', { idle: 0, every: 40 }],
+    ['after a while', { idle: 10_300, every: 0 }],
+    ['after a while, just before a ping', { idle: 10_550, every: 0 }],
+    ['after a while, at an awkward moment', { idle: 10_590, every: 0 }],
+  ])('keeps the shortest of sessions going for who relies on it %s', (_, { idle, every }) => {
+    let over = 0
+    const short = new LeaseKeeper({ clock: systemClock }, { over: () => over++, prove: () => prove() })
+    const answer = (what: 'touch' | 'echo' | 'proof', then?: () => void) => {
+      const sentAt = systemClock()
+      setTimeout(() => {
+        if (what === 'touch') short.answered(sentAt)
+        else short.leaderSaid(what, sentAt)
+        then?.()
+      }, 5)
+    }
+    const prove = () => answer('echo', () => answer('proof'))
+    short.attached({ id: 1n, timeout: 1_000 }, { at: systemClock(), through: 'leader' })
+    const pinging = setInterval(() => answer('touch'), 333)
+    vi.advanceTimersByTime(idle)
+    clearInterval(pinging)
+    const writing = every === 0 ? undefined : setInterval(() => answer('proof'), every)
+    short.hold()
+    vi.advanceTimersByTime(20_000)
+    expect(over).toBe(0)
+    expect(short.until - systemClock().monotonic).toBeGreaterThan(250)
+    short.close()
+    clearInterval(writing)
+    vi.advanceTimersByTime(10)
+  })
+
   test('takes a short session for one of a server with short ticks, unless it is told', () => {
     const short = new LeaseKeeper({ clock: systemClock }, { over: () => undefined, prove: () => undefined })
     short.attached({ id: 1n, timeout: 1_000 }, { at: systemClock(), through: 'leader' })
     vi.advanceTimersByTime(300)
     short.answered(systemClock())
     vi.advanceTimersByTime(250)
-    short.proven(systemClock())
+    short.leaderSaid('echo', systemClock())
+    short.leaderSaid('proof', systemClock())
     expect(short.until - systemClock().monotonic).toBe(800 - 250)
     short.close()
   })

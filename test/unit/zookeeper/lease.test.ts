@@ -23,9 +23,16 @@ function lab(options: { terms?: LeaseTerms; through?: 'leader' | 'server' } = {}
 }
 
 /** What is answered at once. */
-function answer(from: ReturnType<typeof lab>, who: 'server' | 'leader'): void {
-  if (who === 'leader') from.lease.proven(from.instant())
-  else from.lease.answered(from.instant())
+function answer(from: ReturnType<typeof lab>, what: 'touch' | 'echo' | 'proof'): void {
+  if (what === 'touch') from.lease.answered(from.instant())
+  if (what === 'echo') from.lease.echoed(from.instant())
+  if (what === 'proof') from.lease.proven(from.instant())
+}
+
+/** As whoever relies on a lease asks for it. */
+function prove(from: ReturnType<typeof lab>): void {
+  answer(from, 'echo')
+  answer(from, 'proof')
 }
 
 describe('a lease', () => {
@@ -57,22 +64,56 @@ describe('a lease', () => {
     it.lease.rely()
     for (let pong = 0; pong < 7; pong++) {
       it.pass(1_000)
-      answer(it, 'server')
+      answer(it, 'touch')
     }
     expect(it.lease.remaining).toBe(LENGTH - 7_000)
     expect(it.lease.left).toBe(LENGTH - 7_000)
   })
 
-  test('is moved by a proof to what was answered half a tick before it was asked for', () => {
+  test('is moved by a proof to what was answered half a tick before its echo was asked for', () => {
     const it = lab()
     it.pass(3_000)
-    answer(it, 'server')
+    answer(it, 'touch')
     it.pass(RELAY - 1)
-    answer(it, 'leader')
+    prove(it)
     expect(it.lease.remaining, 'the follower may not have passed it on').toBe(LENGTH - 3_999)
     it.pass(1)
-    answer(it, 'leader')
+    prove(it)
     expect(it.lease.remaining).toBe(LENGTH - RELAY)
+  })
+
+  test('(what was sent arrived late) counts what had been answered by then, not what had been sent', () => {
+    const it = lab()
+    it.pass(1_000)
+    const touch = it.instant()
+    it.pass(2_000)
+    const echo = it.instant()
+    // The network between client and follower holds back both for some seconds, and gives way.
+    it.pass(2_000)
+    it.lease.answered(touch)
+    it.lease.echoed(echo)
+    it.pass(10)
+    answer(it, 'proof')
+    expect(it.lease.remaining, 'the follower heard of it a moment ago, and was not asked since').toBe(LENGTH - 5_010)
+    it.pass(RELAY)
+    prove(it)
+    expect(it.lease.remaining).toBe(LENGTH - RELAY)
+  })
+
+  test('(what the leader said arrived late) is not moved by a proof that was asked for before an echo was heard', () => {
+    const it = lab()
+    it.pass(2_000)
+    answer(it, 'touch')
+    it.pass(1_500)
+    const proofs = [it.instant()]
+    it.pass(1_500)
+    proofs.push(it.instant())
+    // The leader had heard them long ago. Its answers come now, and its questions with them: too late for these two.
+    it.pass(2_000)
+    for (const sentAt of proofs) it.lease.proven(sentAt)
+    expect(it.lease.remaining).toBe(LENGTH - 7_000)
+    answer(it, 'proof')
+    expect(it.lease.remaining).toBe(LENGTH - 5_000)
   })
 
   test('(a follower cut off just before it would have passed a touch on) is not moved by that touch', () => {
@@ -80,12 +121,12 @@ describe('a lease', () => {
     it.lease.rely()
     // The last that the leader heard was at 2,000; the proof that is asked for at 2,900 does not say more.
     it.pass(2_000)
-    answer(it, 'leader')
+    prove(it)
     it.pass(900)
-    answer(it, 'leader')
+    prove(it)
     for (let pong = 0; pong < 5; pong++) {
       it.pass(1_000)
-      answer(it, 'server')
+      answer(it, 'touch')
     }
     expect(it.lease.left).toBeLessThanOrEqual(2_000 + LENGTH - 7_900)
     it.pass(100)
@@ -98,32 +139,57 @@ describe('a lease', () => {
     it.lease.attachedAgain({ at: it.instant(), through: 'leader' })
     expect(it.lease.remaining).toBe(LENGTH - 5_000)
     it.pass(10)
-    answer(it, 'leader')
+    answer(it, 'proof')
     expect(it.lease.remaining).toBe(LENGTH - 10)
+  })
+
+  test('is not moved by what another server heard', () => {
+    const it = lab()
+    it.pass(3_000)
+    answer(it, 'touch')
+    it.lease.attachedAgain({ at: it.instant(), through: 'server' })
+    it.pass(RELAY - 1)
+    prove(it)
+    expect(it.lease.remaining).toBe(LENGTH - 3_999)
   })
 
   test('is never moved back', () => {
     const it = lab()
     const early = it.instant()
     it.pass(4_000)
-    answer(it, 'server')
+    answer(it, 'touch')
     it.pass(1_000)
-    answer(it, 'leader')
+    prove(it)
     const { remaining } = it.lease
     it.lease.proven(early)
     it.lease.answered(early)
     expect(it.lease.remaining).toBe(remaining)
   })
 
-  test('counts the time for which the machine was suspended, and is not lengthened by a wall clock set back', () => {
+  test('says how much another proof could gain', () => {
     const it = lab()
+    it.pass(3_000)
+    expect(it.lease.gain).toBe(3_000 - RELAY)
+    answer(it, 'touch')
+    it.pass(RELAY)
+    prove(it)
+    expect(it.lease.gain).toBe(0)
+    expect(lab({ through: 'server' }).lease.gain).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  test('that is relied on counts the time for which the machine was suspended', () => {
+    const it = lab()
+    it.lease.rely()
     it.now.wall += 3_600_000
     expect(it.lease.remaining).toBeLessThan(0)
     expect(it.lease.left).toBeLessThan(0)
-    const back = lab()
-    back.now.wall -= 100_000
-    back.now.monotonic += 9_000
-    expect(back.lease.remaining).toBe(-1_000)
+  })
+
+  test('is not lengthened by a wall clock set back', () => {
+    const it = lab()
+    it.now.wall -= 100_000
+    it.now.monotonic += 9_000
+    expect(it.lease.remaining).toBe(-1_000)
   })
 
   test('stays exact to an eighth of the relay however many answers come, and keeps few of them', () => {
@@ -131,60 +197,90 @@ describe('a lease', () => {
     it.lease.rely()
     for (let ms = 0; ms < 20_000; ms++) {
       it.pass(1)
-      answer(it, ms % 100 === 0 ? 'leader' : 'server')
+      answer(it, ms % 100 === 0 ? 'proof' : 'touch')
     }
-    expect(it.lease.remaining).toBeGreaterThan(LENGTH - RELAY - RELAY / 8 - 200)
+    // The newest proof was asked for 99 ms ago, and what it can prove 100 ms before that.
+    expect(it.lease.remaining).toBeGreaterThan(LENGTH - RELAY - 2 * (RELAY / 8) - 200)
     expect(it.lease.remaining).toBeLessThanOrEqual(LENGTH - RELAY)
   })
 })
 
 describe('a session', () => {
-  test('on which nobody relies is over when nothing is answered, whatever the leader knows', () => {
+  /** An hour in which nobody relies on it. */
+  function pinged(): ReturnType<typeof lab> {
     const it = lab()
-    for (let hour = 0; hour < 1_200; hour++) {
+    for (let ping = 0; ping < 1_200; ping++) {
       it.pass(3_000)
-      answer(it, 'server')
+      answer(it, 'touch')
     }
+    return it
+  }
+
+  test('on which nobody relies is over when nothing is answered, whatever the leader knows', () => {
+    const it = pinged()
     expect(it.lease.remaining).toBeLessThan(0)
     expect(it.lease.left).toBe(LENGTH)
   })
 
-  test('on which somebody begins to rely after an hour of pings is proven by the first proof', () => {
-    const it = lab()
-    for (let hour = 0; hour < 1_200; hour++) {
-      it.pass(3_000)
-      answer(it, 'server')
-    }
+  test('on which nobody relies, or that is not proven yet, minds no wall clock that is set forward', () => {
+    const it = lab({ through: 'server' })
+    it.now.wall += 3_600_000
+    expect(it.lease.left).toBe(LENGTH)
+    it.lease.rely()
+    expect([it.lease.isProven, it.lease.left]).toEqual([false, LENGTH])
+    it.pass(LENGTH)
+    expect(it.lease.left).toBe(0)
+  })
+
+  test('on which somebody begins to rely after an hour of pings is proven by an echo and a proof', () => {
+    const it = pinged()
     it.pass(2_000)
     it.lease.rely()
     expect([it.lease.isProven, it.lease.left]).toEqual([false, LENGTH - 2_000])
-    answer(it, 'leader')
+    answer(it, 'echo')
+    expect(it.lease.isProven).toBe(false)
+    answer(it, 'proof')
     expect(it.lease.isProven).toBe(true)
     // Counted from the ping before.
     expect([it.lease.remaining, it.lease.left]).toEqual([LENGTH - 2_000, LENGTH - 2_000])
   })
 
   test('is not over because a proof came too late to be one', () => {
-    const it = lab()
-    for (let ping = 0; ping < 10; ping++) {
-      it.pass(3_000)
-      answer(it, 'server')
-    }
+    const it = pinged()
     it.lease.rely()
+    answer(it, 'echo')
     const asked = it.instant()
     it.pass(5_000)
-    answer(it, 'server')
+    answer(it, 'touch')
     it.pass(4_000)
-    answer(it, 'server')
+    answer(it, 'touch')
     it.lease.proven(asked)
     expect(it.lease.isProven).toBe(false)
     expect(it.lease.left).toBe(LENGTH)
   })
 
+  test('of which too little is left to get the next proof in time is not relied on before that one came', () => {
+    const begun = lab()
+    begun.pass(LENGTH - 10)
+    begun.lease.rely()
+    expect([begun.lease.isProven, begun.lease.left]).toEqual([false, 10])
+    answer(begun, 'touch')
+    expect(begun.lease.left).toBe(LENGTH)
+
+    const slow = pinged()
+    slow.lease.rely()
+    slow.pass(RELAY)
+    answer(slow, 'echo')
+    const asked = slow.instant()
+    slow.pass(LENGTH - RELAY - 10)
+    slow.lease.proven(asked)
+    expect([slow.lease.remaining, slow.lease.isProven]).toEqual([10, false])
+  })
+
   test('that is proven already when somebody begins to rely on it is held to that', () => {
     const it = lab()
     it.pass(1_000)
-    answer(it, 'server')
+    answer(it, 'touch')
     it.lease.rely()
     expect([it.lease.isProven, it.lease.left]).toEqual([true, LENGTH - 1_000])
     it.lease.release()

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { monotonic } from '../../../src/core/time.ts'
 import { NotSent, SessionExpired } from '../../../src/zookeeper/errors.ts'
 import { Outbox } from '../../../src/zookeeper/outbox.ts'
-import { Pending, type RequestOptions } from '../../../src/zookeeper/pending.ts'
+import { Pending, type PendingOptions } from '../../../src/zookeeper/pending.ts'
 import { exists } from '../../../src/zookeeper/requests.ts'
 
 const SESSION = 7n
 const ALL = { bytes: 1_000_000, count: 100 }
 
-function waiting(path: string, options: RequestOptions = {}) {
+function waiting(path: string, options: PendingOptions = {}) {
   const pending = new Pending(exists(path), monotonic(), options)
   const failed = pending.promise.then(
     () => undefined,
@@ -79,6 +79,16 @@ describe('an outbox', () => {
     expect(outbox.size).toBe(1)
     vi.advanceTimersByTime(1)
     expect(await failed).toMatchObject({ name: 'NotSent', outcome: 'not-sent' })
+  })
+
+  test('drops with a connection what was meant for it alone', async () => {
+    const outbox = new Outbox(1_000)
+    outbox.connected()
+    const here = waiting('/here', { here: true })
+    for (const { pending } of [waiting('/a'), here, waiting('/b')]) outbox.push(pending)
+    outbox.disconnected()
+    expect(await here.failed).toMatchObject({ name: 'NotSent', outcome: 'not-sent' })
+    expect(paths(outbox.take(SESSION, ALL))).toEqual(['/a', '/b'])
   })
 
   test('keeps nothing waiting longer than its patience', async () => {

@@ -52,6 +52,14 @@ describe('a request', () => {
     expect(body.remaining).toBe(0)
   })
 
+  test.each(['a text', 5, true, { length: 2 }, new Float64Array([1.5])])('cannot be made with %j for data', (data) => {
+    const given = data as never
+    expect(() => create('/a', given, {})).toThrow(InvalidArgument)
+    expect(() => requests.setData('/a', given, -1)).toThrow(InvalidArgument)
+    expect(() => multi([op.create('/a', given)])).toThrow(InvalidArgument)
+    expect(() => multi([op.check('/a'), op.setData('/b', given)])).toThrow('bytes')
+  })
+
   test('is numbered from 1 and starts there again after the largest number', () => {
     expect(requests.xidAfter(0)).toBe(1)
     expect(requests.xidAfter(41)).toBe(42)

@@ -64,6 +64,23 @@ describe('watches', () => {
     expect(faults).toEqual([fault, fault])
   })
 
+  test('go on when an async handler fails later, and say so', async () => {
+    const { watches, faults } = registry()
+    const failing = (what: string) => async () => {
+      await Promise.resolve()
+      throw new Error(what)
+    }
+    watches.add('/a', 'recursive', { events: failing('events'), gap: failing('gap') })
+    watches.dispatch([event('created', '/a')])
+    watches.gap()
+    watches.asking('/b', 'data')
+    watches.armed('/b', 'data', { present: true, handler: failing('one-shot') })
+    watches.settled('/b', 'data')
+    watches.dispatch([event('deleted', '/b')])
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(faults.map((fault) => (fault as Error).message)).toEqual(['events', 'gap', 'one-shot'])
+  })
+
   test('are taken away for good only with the last handler of a path', () => {
     const { watches, told, handler } = registry()
     const first = watches.add('/a', 'persistent', handler('first'))

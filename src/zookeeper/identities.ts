@@ -1,0 +1,101 @@
+/**
+ * Who this client says it is, beside SASL, and what servers made of it.
+ *
+ *     given   before the first connection: part of what the client is, so that a refusal is final
+ *     added   later: not accepted until a server has said so. Where the answer is lost the next connection asks again; who
+ *             is refused is forgotten, or no connection would last from then on
+ */
+import { type Deferred, deferred } from '../core/abort.ts'
+import { InvalidArgument } from '../core/errors.ts'
+import { AuthFailed, ConnectionLoss, NotSent, type ZooKeeperError } from './errors.ts'
+import { ConnectionFault } from './faults.ts'
+import { auth, type Request } from './requests.ts'
+
+/** What a client says of itself: `digest` with `user:password`, for one. */
+export interface AuthInfo {
+  readonly scheme: string
+  /** As the scheme wants it. Anybody on the way can read it where there is no TLS. */
+  readonly auth: string | Uint8Array
+}
+
+export interface Identity {
+  readonly origin: 'given' | 'added'
+  /** Encoded once: what the caller does to the bytes afterwards changes nothing. */
+  readonly request: Request<undefined>
+  /** Settled when a server has accepted or refused it. */
+  readonly decided: Deferred<void>
+  /** A server was asked. */
+  asked: boolean
+  accepted: boolean
+}
+
+export class Identities {
+  readonly #all: Identity[] = []
+  #closed = false
+
+  /** @throws InvalidArgument for what is no identity */
+  constructor(given: readonly AuthInfo[]) {
+    for (const info of given) this.keep(info, 'given')
+  }
+
+  /** In the order in which they came. */
+  get all(): readonly Identity[] {
+    return this.#all
+  }
+
+  /**
+   * The one there is already, if it is the same.
+   *
+   * @throws InvalidArgument
+   */
+  keep(info: AuthInfo, origin: Identity['origin']): Identity {
+    const request = requestOf(info)
+    const same = this.#all.find((each) => each.request.frame.equals(request.frame))
+    if (same) return same
+    const identity = { origin, request, decided: deferred(), asked: false, accepted: false }
+    // Nobody may be waiting.
+    identity.decided.promise.catch(() => undefined)
+    if (this.#closed) identity.decided.reject(undecided(identity))
+    else this.#all.push(identity)
+    return identity
+  }
+
+  /**
+   * Waits for what a server says to it.
+   *
+   * @throws AuthFailed when it refuses one that was given, or accepted before
+   * @throws ConnectionFault when it refuses one that was added: the next connection will do without
+   */
+  async judge(identity: Identity, answer: Promise<undefined>): Promise<void> {
+    identity.asked = true
+    try {
+      await answer
+      identity.accepted = true
+      identity.decided.resolve()
+    } catch (error) {
+      if (!(error instanceof AuthFailed) || identity.accepted || identity.origin === 'given') throw error
+      this.#all.splice(this.#all.indexOf(identity), 1)
+      identity.decided.reject(error)
+      throw new ConnectionFault('auth', 'the server does not accept an identity that was added', { cause: error })
+    }
+  }
+
+  /** No server will be asked any more. */
+  close(): void {
+    this.#closed = true
+    for (const identity of this.#all) if (!identity.accepted) identity.decided.reject(undecided(identity))
+  }
+}
+
+/** @throws InvalidArgument, without the secret */
+function requestOf({ scheme, auth: given }: AuthInfo): Request<undefined> {
+  if (typeof scheme !== 'string') throw new InvalidArgument('auth: the scheme is a text, such as digest')
+  if (typeof given === 'string') return auth(scheme, Buffer.from(given))
+  if (given instanceof Uint8Array) return auth(scheme, given)
+  throw new InvalidArgument(`auth: of scheme ${scheme} needs a text or bytes, such as user:password for digest`)
+}
+
+function undecided({ asked }: Identity): ZooKeeperError {
+  if (asked) return new ConnectionLoss('addAuth: the connection was lost before the answer came')
+  return new NotSent('addAuth: not sent, the client is closed or has lost its session for good')
+}

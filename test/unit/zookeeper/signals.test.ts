@@ -1,0 +1,43 @@
+import { getEventListeners } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { deferred } from '../../../src/core/abort.ts'
+import { Pending } from '../../../src/zookeeper/pending.ts'
+import { exists } from '../../../src/zookeeper/requests.ts'
+import { onAbort, unlessGivenUp } from '../../../src/zookeeper/signals.ts'
+
+const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
+
+describe('a signal of many', () => {
+  test('has one listener while any of them wait, and none afterwards', async () => {
+    const { signal } = new AbortController()
+    const requests = Array.from({ length: 20 }, () => new Pending(exists('/'), 0, { signal }))
+    const answer = deferred<string>()
+    const waiting = Array.from({ length: 20 }, () => unlessGivenUp(answer.promise, signal))
+    expect(listeners(signal)).toBe(1)
+    for (const request of requests) {
+      request.promise.catch(() => undefined)
+      request.fail(new Error('settled'))
+    }
+    expect(listeners(signal)).toBe(1)
+    answer.resolve('an answer')
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['an answer']))
+    expect(listeners(signal)).toBe(0)
+  })
+
+  test('is told to all of them, and to those who come later', async () => {
+    const controller = new AbortController()
+    const { signal } = controller
+    const reason = new Error('enough')
+    const requests = Array.from({ length: 3 }, () => new Pending(exists('/'), 0, { signal }).promise)
+    const never = new Promise<never>(() => undefined)
+    const waiting = unlessGivenUp(never, signal)
+    const told: string[] = []
+    onAbort(signal, () => told.push('stays'))
+    onAbort(signal, () => told.push('goes'))()
+    controller.abort(reason)
+    for (const each of [...requests, waiting, unlessGivenUp(never, signal)]) await expect(each).rejects.toBe(reason)
+    expect(told).toEqual(['stays'])
+    expect(listeners(signal)).toBe(0)
+    expect(await unlessGivenUp(Promise.resolve(1), undefined)).toBe(1)
+  })
+})
