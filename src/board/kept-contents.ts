@@ -47,8 +47,6 @@ export class KeptContents {
   /** What was read for one who had nothing to claim, and how large it is. */
   readonly #needed = new Map<Entry, number>()
   #neededBytes = 0
-  /** The limit, or what was left when all was given up that could be: looking for more is in vain until there is. */
-  #rest: number
 
   /** @throws InvalidArgument for a limit that is no number of bytes */
   constructor(options: KeptContentsOptions) {
@@ -56,7 +54,6 @@ export class KeptContents {
     if (typeof limit !== 'number' || !(limit >= 0))
       throw new InvalidArgument(`viewBytes is ${limit}; it has to be a number of bytes`)
     this.#limit = limit
-    this.#rest = limit
     this.#queue = options.queue
     this.#entries = options.entries
     this.#reader = options.reader
@@ -80,8 +77,7 @@ export class KeptContents {
 
   /** Gives up what is too much. To be called after changes; costs nothing below the limit. */
   trim(): void {
-    if (this.#bytes <= this.#limit) this.#rest = this.#limit
-    if (this.#bytes <= this.#rest) return
+    if (this.#bytes <= this.#limit) return
     let excess = this.#bytes - this.#limit * FULL
     const dispensable: Entry[] = []
     for (const { entry, stored } of this.#leastNeededFirst()) {
@@ -91,7 +87,6 @@ export class KeptContents {
       excess -= stored.bytes
     }
     for (const entry of dispensable) this.#giveUp(entry)
-    this.#rest = Math.max(this.#limit, this.#bytes)
   }
 
   /**

@@ -16,23 +16,15 @@ export interface Outlined extends Omit<Stored, 'posting'> {
   readonly posting: Outline
 }
 
-type Field = Exclude<keyof Outline, 'work'>
+type Optional = { [K in keyof Posting]-?: object extends Pick<Posting, K> ? K : never }[keyof Posting]
 
-/** A record, so that the compiler finds the field that was forgotten here. Fields that nobody here knows are given up too. */
-const FIELDS: Readonly<Record<Field, true>> = {
-  uuid: true,
-  name: true,
+/** Records, so that the compiler finds what was forgotten here. Fields that nobody here knows are given up too. */
+const OPTIONAL: Readonly<Record<Optional, true>> = {
   book: true,
-  priority: true,
-  size: true,
   resources: true,
   key: true,
   delay: true,
   deadline: true,
-  maxAttempts: true,
-  format: true,
-  runs: true,
-  attempts: true,
 }
 const WORK: Readonly<Record<keyof Outline['work'], true>> = { flow: true, version: true }
 
@@ -47,10 +39,12 @@ export function workOf(posting: Posting | Outline): Outline['work'] {
 
 export function outlined(stored: Stored): Outlined {
   const { posting } = stored
-  const { uuid, ...rest } = { ...chosen(posting, FIELDS), work: workOf(posting) }
+  const { uuid, priority, size, maxAttempts, format, runs } = posting
+  const kept = { name: posting.name, attempts: posting.attempts, work: workOf(posting), ...chosen(posting, OPTIONAL) }
   // Written and read: texts that were cut out of the whole record would keep it in memory.
-  const copy = decode(encode(rest, 'msgpack'), 'msgpack') as Omit<Outline, 'uuid'>
-  return { ...stored, posting: { ...copy, uuid } }
+  const { name, attempts, work, ...others } = decode(encode(kept, 'msgpack'), 'msgpack') as typeof kept
+  const known = { uuid, name, priority, size, maxAttempts, format, runs, attempts, work }
+  return { ...stored, posting: Object.assign(known, others) }
 }
 
 /**

@@ -6,14 +6,17 @@ import { createInterface } from 'node:readline'
 export const now = (): number => performance.timeOrigin + performance.now()
 
 /** Says that it is ready, does its part when it is told to, and says in a line of JSON what came of it. */
-export async function whenTold(part: () => Promise<object>): Promise<void> {
+export async function whenTold(part: () => Promise<unknown>): Promise<void> {
   const input = createInterface({ input: process.stdin })
   // Whoever would tell us, or listen, is gone.
   const alone = () => process.exit(1)
   input.on('close', alone)
   console.log('ready')
   await once(input, 'line')
-  console.log(JSON.stringify(await part()))
+  const before = process.cpuUsage()
+  const said = await part()
+  const { user, system } = process.cpuUsage(before)
+  console.log(JSON.stringify({ said, cpu: user + system }))
   input.off('close', alone)
   input.close()
 }

@@ -4,9 +4,18 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { ROOT } from '../support/build.ts'
 
+export interface Done {
+  /** What came of it. */
+  readonly said: unknown
+  /** When it was done, on our `performance` clock. */
+  readonly at: number
+  /** Microseconds of processor time that it took its process. */
+  readonly cpu: number
+}
+
 export interface Part extends AsyncDisposable {
-  /** Tells it to begin; resolves with what it said when it was done, and when that was, once the process has ended. */
-  go(): Promise<{ readonly said: unknown; readonly at: number }>
+  /** Tells it to begin; resolves when it is done and the process has ended. */
+  go(): Promise<Done>
 }
 
 /** One that is connected and waits to be told to begin. Its script runs in `whenTold`. */
@@ -25,7 +34,7 @@ export async function startPart(script: string, args: readonly string[]): Promis
       const at = performance.now()
       if (typeof line !== 'string') throw new Error(`${args.join(' ')} ended without a result`)
       await ended
-      return { said: JSON.parse(line) as unknown, at }
+      return { ...(JSON.parse(line) as Omit<Done, 'at'>), at }
     },
     [Symbol.asyncDispose]: async () => {
       if (child.exitCode === null && child.signalCode === null) {

@@ -14,7 +14,6 @@ const ROLES: Readonly<Record<string, Role>> = {
         const size = Math.min(BATCH, count - n)
         await producer.addAll(Array.from({ length: size }, () => ({ n: 1 })))
       }
-      return {}
     })
     await producer.close()
   },
@@ -22,20 +21,14 @@ const ROLES: Readonly<Record<string, Role>> = {
   /** Picks up and completes so many. */
   consume: async (queue, uri, name, [count = 0]) => {
     const consumer = await queue.consume(uri, name, { count, work: () => undefined })
-    await whenTold(async () => {
-      await consumer.completed
-      return {}
-    })
+    await whenTold(() => consumer.completed)
     await consumer.close()
   },
 
   /** Adds one at a time, so many milliseconds apart. */
   postApart: async (queue, uri, name, [count = 0, gap = 0]) => {
     const producer = await queue.produce(uri, name)
-    await whenTold(async () => {
-      await apart(count, gap, (n) => producer.add({ n, at: now() }))
-      return {}
-    })
+    await whenTold(() => apart(count, gap, (n) => producer.add({ n, at: now() })))
     await producer.close()
   },
 

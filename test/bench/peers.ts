@@ -1,7 +1,7 @@
 /**
  * The board beside the fastest queues that Node has, in one run: life cycles of jobs (post or add, pick up, complete)
  * with one process that posts and another that works, and how soon a job is picked up when there is nothing else to do.
- * They take turns, several rounds, each on a queue that it has not used before.
+ * They take turns, several rounds after one that does not count, each on a queue that it has not used before.
  */
 import { cpus, loadavg } from 'node:os'
 import { ensureInstalled } from '../support/npm-folder.ts'
@@ -20,10 +20,17 @@ const WARM_UPS = 20
 /** Milliseconds from one of those to the next. */
 const GAP = 20
 
+interface Round {
+  readonly perSecond: number
+  /** Microseconds of processor time per job. */
+  readonly producer: number
+  readonly consumer: number
+}
+
 /** What was measured of each contender, over all rounds. */
 interface Measured {
-  /** Life cycles per second, one figure per round. */
-  readonly rates: number[]
+  /** Of life cycles; one per round. */
+  readonly rounds: Round[]
   /** Milliseconds, one figure per job. */
   readonly pickUps: number[]
 }
@@ -34,12 +41,14 @@ export default async function peers(): Promise<void> {
   await using redis = await startRedis()
   await using postgres = await startPostgres()
   const contenders = await contendersOn({ zookeeper, redis, postgres })
-  const all = new Map<Contender, Measured>(contenders.map((each) => [each, { rates: [], pickUps: [] }]))
+  const all = new Map<Contender, Measured>(contenders.map((each) => [each, { rounds: [], pickUps: [] }]))
   console.log(`Node ${process.version}, ${cpus().length} processors, load ${loadavg()[0]?.toFixed(1)} at the start`)
+  // ZooKeeper compiles itself while it works; a server that has been up for a minute is what people have.
+  for (const contender of contenders) await lifeCycles(contender, 'warm-up')
   for (let round = 0; round < ROUNDS; round += 1) {
     // Each goes first once: what came before is still felt by the disk.
     for (const contender of [...contenders.slice(round), ...contenders.slice(0, round)]) {
-      all.get(contender)?.rates.push(await lifeCycles(contender, `cycles${round}`))
+      all.get(contender)?.rounds.push(await lifeCycles(contender, `cycles${round}`))
       all.get(contender)?.pickUps.push(...(await pickUps(contender, `idle${round}`)))
     }
   }
@@ -47,13 +56,13 @@ export default async function peers(): Promise<void> {
   printPickUps(all)
 }
 
-/** @returns how many per second */
-async function lifeCycles(contender: Contender, queue: string): Promise<number> {
+async function lifeCycles(contender: Contender, queue: string): Promise<Round> {
   await using consumer = await contender.start('consume', queue, JOBS)
   await using producer = await contender.start('produce', queue, JOBS)
   const begin = performance.now()
-  const [{ at }] = await Promise.all([consumer.go(), producer.go()])
-  return (JOBS * 1_000) / (at - begin)
+  const [consumed, produced] = await Promise.all([consumer.go(), producer.go()])
+  const perSecond = (JOBS * 1_000) / (consumed.at - begin)
+  return { perSecond, producer: produced.cpu / JOBS, consumer: consumed.cpu / JOBS }
 }
 
 /** @returns how long each took */
@@ -65,14 +74,15 @@ async function pickUps(contender: Contender, queue: string): Promise<readonly nu
 }
 
 function printLifeCycles(all: ReadonlyMap<Contender, Measured>): void {
-  const rates = [...all].map(([{ what, goal }, measured]) => {
-    const note = `(${measured.rates.map((each) => each.toFixed(0)).join(', ')})`
-    return { what, goal, perSecond: at(0.5, measured.rates), note }
+  const rates = [...all].map(([{ what, goal }, { rounds }]) => {
+    const figures = (of: keyof Round) => rounds.map((round) => round[of])
+    const each = figures('perSecond').map((rate) => rate.toFixed(0))
+    const cpu = [figures('producer'), figures('consumer')].map((times) => at(0.5, times).toFixed(0))
+    const note = `(${each.join(', ')})  ${cpu.join(' + ')} µs`
+    return { what, goal, perSecond: at(0.5, figures('perSecond')), note }
   })
-  printRates(
-    `life cycles of ${JOBS} jobs, one producer and one consumer process; the median of ${ROUNDS} rounds`,
-    rates,
-  )
+  printRates(`life cycles of ${JOBS} jobs; the median of ${ROUNDS} rounds`, rates)
+  console.log('  in brackets each round; then processor time per job, in the producer and in the consumer process')
   const ours = rates[0]?.perSecond ?? Number.NaN
   for (const { what, goal, perSecond } of rates) {
     if (goal) console.log(`  this board: ${(ours / perSecond).toFixed(2)} times ${what} (goal: ${goal})`)

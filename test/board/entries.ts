@@ -1,5 +1,6 @@
 /** Entries of a live view that nobody keeps, for what is decided about them alone. */
 import { type Entry, newEntry } from '../../src/board/entry.ts'
+import { isWhole, outlined } from '../../src/board/outline.ts'
 import { makePosting, type Posting } from '../../src/board/posting.ts'
 import type { Priority } from '../../src/board/priority.ts'
 import { ClaimQueue, type Wanted } from '../../src/board/queue.ts'
@@ -13,6 +14,9 @@ export interface EntryOptions {
   readonly resources?: Resources
   readonly dueAt?: number
 }
+
+/** How large each posting says it is. */
+export const BYTES = 100
 
 let made = 0
 
@@ -43,7 +47,7 @@ export function readNow(entry: Entry, options: EntryOptions = {}): void {
   }
   const id = entry.id ?? ''
   const order = BigInt(Number.parseInt(id.slice('job'.length), 10))
-  const stored = { id, posting, revision: 0, order, postedAt: 0, writtenAt: 0, bytes: 0 }
+  const stored = { id, posting, revision: 0, order, postedAt: 0, writtenAt: 0, bytes: BYTES }
   entry.stored = stored
   entry.content = 'fresh'
 }
@@ -52,6 +56,11 @@ export function readNow(entry: Entry, options: EntryOptions = {}): void {
 export function normalised(resources: Resources): Wants {
   const read = readResources(resources)
   return resourcesOf(read ? { resources: read } : {})
+}
+
+/** The entry once its posting was given up to save memory. */
+export function giveUp(entry: Entry): void {
+  if (entry.stored && isWhole(entry.stored)) entry.stored = outlined(entry.stored)
 }
 
 export function idOf(number: number): string {

@@ -1,49 +1,12 @@
 /** What becomes of an operation when the connection breaks in the middle of it: found out, exactly. */
 import { describe, expect, test } from 'vitest'
 import type { BoardEvents, Claim, Job, JobBoard } from '../../src/board/index.ts'
-import { ClaimLost, NotConnected, NotFound, OutcomeUnknown } from '../../src/core/errors.ts'
+import { ClaimLost, NotFound, OutcomeUnknown } from '../../src/core/errors.ts'
 import { expireSession } from '../support/expire-session.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { startProxy, type TcpProxy } from '../support/proxy.ts'
-import { portOf } from '../zookeeper/clients.ts'
-import { type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
+import { CUTS, Scene, steady } from './broken-scene.ts'
 import { failureOf, historyOf, lossOf, next, rebirthOf } from './events.ts'
 import { all, namesOn, refresh } from './jobs.ts'
-
-/** A board behind a proxy, and one that sees the server directly. */
-class Scene implements AsyncDisposable {
-  readonly place: ZooKeeperPlace
-  readonly proxy: TcpProxy
-  readonly board: JobBoard
-  readonly other: JobBoard
-
-  constructor(parts: { place: ZooKeeperPlace; proxy: TcpProxy; board: JobBoard; other: JobBoard }) {
-    this.place = parts.place
-    this.proxy = parts.proxy
-    this.board = parts.board
-    this.other = parts.other
-  }
-
-  static async set(): Promise<Scene> {
-    const place = await zookeeperPlace()
-    const proxy = await startProxy({ port: portOf(zookeeperHosts) })
-    const [board, other] = await Promise.all([
-      place.openAt(proxy.hosts, { who: 'board', parameters: '?sessionTimeout=30s' }),
-      place.open({ who: 'other' }),
-    ])
-    // The first transaction of a session makes its marker: that is not what these tests are about.
-    const first = await board.post('flow', {}, { name: 'first' })
-    await (await board.claim(first)).consume()
-    await refresh(other)
-    return new Scene({ place, proxy, board, other })
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all([this.board.close(), this.other.close()])
-    await this.proxy.close()
-    await this.place[Symbol.asyncDispose]()
-  }
-}
 
 type Kind = 'posted' | 'claimed' | 'consumed' | 'abandoned' | 'trashed'
 
@@ -152,17 +115,6 @@ async function doneUnheard(scene: Scene, { kind, ready }: Case): Promise<Promise
   await told
   return [acting]
 }
-
-/** Resolves on a connection that holds: one that was cut may not know it yet. */
-async function steady(board: JobBoard): Promise<void> {
-  while (true) {
-    const failure = await refresh(board).catch((error: unknown) => error)
-    if (failure === undefined) return
-    expect(failure).toBeInstanceOf(NotConnected)
-  }
-}
-
-const CUTS = [1, 2, 3, 4, 5, 6, 7, 8]
 
 describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   describe.each(CASES)('in $name', (operation) => {

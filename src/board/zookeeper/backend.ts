@@ -120,7 +120,7 @@ export class ZooKeeperBackend implements Backend {
     await asking(what, () => this.#committer.prepare())
     this.#attached(board)
     // Whoever has opened a board knows whether it is paused.
-    sink.paused((await asking(what, () => board.gate.read())).paused)
+    await asking(what, () => board.gate.read())
     board.scan.start()
   }
 
@@ -155,11 +155,9 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
-    const { changer, sink, gate } = this.#opened
-    if (request.kind === 'cancel') return changer.cancel(request)
-    await changer.setGate(request)
-    const { paused } = await asking(`reading ${this.uri}`, () => gate.read())
-    sink.paused(paused)
+    const { changer } = this.#opened
+    if (request.kind === 'cancel') await changer.cancel(request)
+    else await changer.setGate(request)
   }
 
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
@@ -192,7 +190,7 @@ export class ZooKeeperBackend implements Backend {
   /** Watch events of a session come before answers that are younger: when a sync is answered, all is heard. */
   async barrier(): Promise<void> {
     await asking(`sync of ${this.uri}`, () => this.#zookeeper.sync(this.#layout.path))
-    await this.#opened.early.settled()
+    await Promise.all([this.#opened.early.settled(), this.#opened.gate.settled()])
   }
 
   async trashed(): Promise<TrashedEntry[]> {
@@ -244,13 +242,13 @@ export class ZooKeeperBackend implements Backend {
   #parts(record: BoardRecord, sink: Sink): Opened {
     const parts = { zookeeper: this.#zookeeper, layout: this.#layout, encoding: record.encoding }
     const reader = new BoardReader(parts)
-    const gate = new Gate(parts)
     const failed = (error: unknown) => this.#failed(error, sink)
+    const gate = new Gate({ ...parts, told: (paused) => sink.paused(paused), failed })
     const scan = new Scan({
       ...parts,
       period: milliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
       missed: () => this.#gap(this.#opened),
-      gate: (node) => (node ? sink.paused(gate.saw(node).paused) : this.#readGate({ gate, sink })),
+      gate: (node) => (node ? gate.saw(node) : gate.look()),
       failed,
       atLeisure: () => sweep({ ...parts, now: this.#clock.now(), holds: (uuid) => sink.holds(uuid) }),
     })
@@ -281,7 +279,7 @@ export class ZooKeeperBackend implements Backend {
     const changes = this.#layout.changesOf(batch)
     this.#overtaking.changed(changes)
     sink.changes(record.shared ? early.sift(changes) : changes)
-    if (batch.some(({ path }) => path === this.#layout.gate)) this.#readGate({ gate, sink })
+    if (batch.some(({ path }) => path === this.#layout.gate)) gate.look()
   }
 
   /** Attached to a session, old or new, with the watch armed: from here on every change is told. */
@@ -296,14 +294,7 @@ export class ZooKeeperBackend implements Backend {
     scan.unlisted()
     early.forget()
     sink.gap()
-    this.#readGate({ gate, sink })
-  }
-
-  #readGate({ gate, sink }: Pick<Opened, 'gate' | 'sink'>): void {
-    gate.read().then(
-      ({ paused }) => sink.paused(paused),
-      (error) => this.#failed(error, sink),
-    )
+    gate.look()
   }
 
   /** Without a connection, or with the end of a session, there is a gap to come, and with it another look. */

@@ -20,7 +20,7 @@ import type { Posting } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
 import type { Done, Touch, Transaction } from './batch.ts'
 import type { Committer } from './committer.ts'
-import type { Gate } from './gate.ts'
+import type { Gate, SeenGate } from './gate.ts'
 import type { Layout } from './layout.ts'
 import type { Overtaking } from './overtaking.ts'
 import { asking, type BoardReader } from './reading.ts'
@@ -172,12 +172,16 @@ export class BoardChanger {
       })
   }
 
-  async setGate({ paused }: GateRequest): Promise<void> {
-    const { layout, committer } = this.#options
+  setGate({ paused }: GateRequest): Promise<SeenGate> {
+    const { layout, committer, gate } = this.#options
     const what = paused ? 'pause of the board' : 'resumption of the board'
-    await committer.commit({
-      ...effect(what, transactions.gate(layout, encodeGate({ paused }))),
+    return committer.commit<SeenGate>({
+      what,
+      steps: transactions.gate(layout, encodeGate({ paused })),
       touches: [{ name: 'gate', mode: 'alone' }],
+      done: ({ results: [set] }) => gate.wrote({ version: set && 'version' in set ? set.version : 0, paused }),
+      // Somebody else may have set it since.
+      recovered: () => asking(what, () => gate.read()),
       refused: (error) => error,
     })
   }

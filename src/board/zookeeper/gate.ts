@@ -9,15 +9,23 @@ export interface SeenGate {
   readonly paused: boolean
 }
 
+export interface GateOptions {
+  readonly zookeeper: ZooKeeper
+  readonly layout: Layout
+  /** Hears what was seen, each time. */
+  readonly told: (paused: boolean) => void
+  /** A look in the background failed. */
+  readonly failed: (error: unknown) => void
+}
+
 export class Gate {
-  readonly #zookeeper: ZooKeeper
-  readonly #layout: Layout
+  readonly #options: GateOptions
   /** Every claim checks that the gate is still as it was seen. Undefined until it is read. */
   #seen: SeenGate | undefined
+  #looking: Promise<void> | undefined
 
-  constructor(options: { zookeeper: ZooKeeper; layout: Layout }) {
-    this.#zookeeper = options.zookeeper
-    this.#layout = options.layout
+  constructor(options: GateOptions) {
+    this.#options = options
   }
 
   get seen(): SeenGate | undefined {
@@ -26,19 +34,36 @@ export class Gate {
 
   /** What was just read of it, by whomever. */
   saw({ data, stat }: ReadData): SeenGate {
-    this.#seen = { version: stat.version, ...decodeGate(data) }
-    return this.#seen
+    return this.wrote({ version: stat.version, ...decodeGate(data) })
+  }
+
+  /** What was just written. */
+  wrote(seen: SeenGate): SeenGate {
+    this.#seen = seen
+    this.#options.told(seen.paused)
+    return seen
+  }
+
+  /** Something has happened to it: reads it in the background. */
+  look(): void {
+    this.#looking = this.read().then(() => undefined, this.#options.failed)
+  }
+
+  /** Resolves when everything is told that was looked for so far. */
+  async settled(): Promise<void> {
+    await this.#looking
   }
 
   /** One round trip. A gate that somebody took away is put up again, open. */
   async read(): Promise<SeenGate> {
+    const { zookeeper, layout } = this.#options
     while (true) {
       try {
-        return this.saw(await this.#zookeeper.getData(this.#layout.gate))
+        return this.saw(await zookeeper.getData(layout.gate))
       } catch (error) {
         if (!(error instanceof NoNode)) throw error
       }
-      await this.#zookeeper.create(this.#layout.gate, encodeGate({ paused: false })).catch((error: unknown) => {
+      await zookeeper.create(layout.gate, encodeGate({ paused: false })).catch((error: unknown) => {
         if (!(error instanceof NodeExists)) throw error
       })
     }

@@ -1,0 +1,138 @@
+/** Ends and edges of a board on ZooKeeper: the gate under load, the largest jobs, what is asked behind a board's back. */
+import { describe, expect, test } from 'vitest'
+import { encodePosting, makePosting, type PostOptions } from '../../src/board/posting.ts'
+import { LARGEST_POST } from '../../src/board/zookeeper/changing.ts'
+import { PayloadTooLarge, Unclaimable } from '../../src/core/errors.ts'
+import { zookeeperHosts } from '../support/namespace.ts'
+import { BareBackend, postingOf } from './backends.ts'
+import { zookeeperPlace } from './boards.ts'
+import { failureOf } from './events.ts'
+import { all, namesOn, refresh } from './jobs.ts'
+
+describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
+  test('grants nothing between a pause and its end, by the transactions themselves', async () => {
+    await using place = await zookeeperPlace()
+    await using boss = await place.open()
+    const fences: bigint[] = []
+    const finished = new AbortController()
+    const workers = await Promise.all(
+      [1, 2, 3].map(async () => {
+        const board = await place.open()
+        const work = async () => {
+          for await (const claim of board.claims({ signal: finished.signal })) {
+            fences.push(claim.fence)
+            await claim.abandon()
+          }
+        }
+        return { board, working: Promise.all([work(), work()]) }
+      }),
+    )
+    for (let number = 0; number < 8; number++) await boss.post('flow', {})
+    const gateAt = async () => (await place.witness.exists(`${place.path}/.gate`))?.mzxid ?? 0n
+    const paused: { from: bigint; to: bigint }[] = []
+    for (let round = 0; round < 15; round++) {
+      const asker = workers[round % 3]?.board ?? boss
+      await asker.pause()
+      const from = await gateAt()
+      await Promise.all(workers.map(({ board }) => refresh(board)))
+      await boss.resume()
+      paused.push({ from, to: await gateAt() })
+      await boss.wait({ timeout: '20s' })
+    }
+    finished.abort()
+    await Promise.all(workers.map(({ working }) => working))
+    await Promise.all(workers.map(({ board }) => board.close()))
+    expect(fences.length).toBeGreaterThan(paused.length)
+    const wrong = fences.filter((fence) => paused.some(({ from, to }) => fence > from && fence < to))
+    expect(wrong).toEqual([])
+  })
+
+  test('grants nothing that was chosen before the pause was known and is asked for after', async () => {
+    await using place = await zookeeperPlace()
+    await using bare = await BareBackend.open(place)
+    await using boss = await place.open()
+    const posting = postingOf()
+    const [posted] = await bare.backend.post([{ posting }])
+    if (!posted || !('value' in posted) || !posted.value.created) throw new Error('it was to be posted')
+    const { id = '', revision } = posted.value
+    const seen = bare.sees({ paused: true })
+    await boss.pause()
+    await seen
+    const [refused] = await bare.backend.claim([{ id, revision, who: 'who', posting }])
+    expect(refused && 'error' in refused ? refused.error : undefined).toBeInstanceOf(Unclaimable)
+    const resumed = bare.sees({ paused: false })
+    await boss.resume()
+    await resumed
+    expect(await bare.backend.claim([{ id, revision, who: 'who', posting }])).toMatchObject([{ value: { fence: {} } }])
+  })
+
+  test('carries what it takes at the limit, with all that a job can want, through 20 runs into the trash and back', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open({ who: 'w'.repeat(200) })
+    const options: PostOptions = {
+      uuid: '00000000-0000-7000-8000-000000000000',
+      key: 'k'.repeat(4_096),
+      resources: {
+        exclusive: Array.from({ length: 128 }, (_, number) => `${number} ${'x'.repeat(180)}`),
+        shared: Array.from({ length: 128 }, (_, number) => `${number} ${'s'.repeat(180)}`),
+      },
+      deadline: '1h',
+    }
+    const sizeWith = (text: string) => {
+      const posting = makePosting({ ...options, name: 'flow', details: { flow: 'flow', store: { text } } })
+      return encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY }).length
+    }
+    const almost = 'x'.repeat(400_000)
+    const text = 'x'.repeat(almost.length + LARGEST_POST - sizeWith(almost))
+    expect(sizeWith(text)).toBe(LARGEST_POST)
+    expect(await failureOf(board.post('flow', { text: `${text}x` }, options))).toBeInstanceOf(PayloadTooLarge)
+    const job = await board.post('flow', { text }, options)
+    for (let run = 1; run <= 20; run++) await (await board.claim(job)).abandon({ reason: '€'.repeat(600) })
+    const claim = await board.claim(job)
+    await board.cancel(job, { reason: '€'.repeat(600) })
+    await claim.trash({ failure: { name: 'Error', message: 'm'.repeat(8_000), stack: 's'.repeat(8_000) } })
+    const [entry] = await all(board.trashed())
+    if (entry) await board.restore(entry)
+    await refresh(board)
+    const [again] = await board.claimNext()
+    expect(again.job.details.store).toEqual({ text })
+    await again.consume()
+    for (const folder of ['.keys', '.cancel', '.trash']) {
+      expect((await place.witness.getChildren(`${place.path}/${folder}`)).names).toEqual([])
+    }
+  })
+
+  test('a gate that somebody takes away is put up again, open, and a key that says nothing is taken over', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    await using other = await place.open()
+    await place.witness.delete(`${place.path}/.gate`)
+    await board.post('flow', {}, { name: 'job' })
+    const [claim] = await Promise.race([board.claimNext(), other.claimNext()])
+    await claim.abandon()
+    await board.pause()
+    expect(await failureOf(other.claim(claim.job))).toBeInstanceOf(Unclaimable)
+    await board.resume()
+
+    await place.witness.create(`${place.path}/.keys/one`, Buffer.from('garbage'))
+    expect(await board.post('flow', {}, { name: 'keyed', key: 'one' })).toMatchObject({ created: true })
+    expect(await other.post('flow', {}, { key: 'one' })).toMatchObject({ created: false, name: 'keyed' })
+    expect(await namesOn(other)).toEqual(['job', 'keyed'])
+  })
+
+  test('a request to give a job up that says nothing is one all the same', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    await board.post('flow', {})
+    const [claim] = await board.claimNext()
+    const [id] = await place.jobNodes()
+    await place.witness.create(`${place.path}/.cancel/${id}`, Buffer.from('garbage'))
+    const ended = claim.perform(async (_, { signal }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      throw signal.reason
+    })
+    expect(await ended).toBe('trashed')
+    expect(String(claim.cancelled.reason)).toContain('somebody')
+    expect((await place.witness.getChildren(`${place.path}/.cancel`)).names).toEqual([])
+  })
+})
