@@ -32,6 +32,7 @@ export class World implements AsyncDisposable {
   readonly #boards: readonly JobBoard[]
   readonly #jobs: Job[] = []
   readonly #claims: Claim[] = []
+  #ordered = true
 
   private constructor(place: BoardPlace, boards: readonly JobBoard[]) {
     this.#place = place
@@ -79,16 +80,9 @@ export class World implements AsyncDisposable {
     return { boards, claims, states: this.#jobs.map(({ name, state }) => [name, state]) }
   }
 
-  /** Whether the fences grew with every claim of a job, and never shrank from one claim to the next. */
+  /** Whether every claim has had a larger fence than all that were asked for before it. */
   get ordered(): boolean {
-    const newest = new Map<string, bigint>()
-    let last = -1n
-    return this.#claims.every(({ fence, job }) => {
-      const grew = fence >= last && fence > (newest.get(job.uuid) ?? -1n)
-      newest.set(job.uuid, fence)
-      last = fence
-      return grew
-    })
+    return this.#ordered
   }
 
   #do(step: Step): Promise<unknown> {
@@ -147,6 +141,8 @@ export class World implements AsyncDisposable {
   }
 
   #granted(claims: readonly Claim[]): unknown {
+    const newest = this.#claims.reduce((found, { fence }) => (fence > found ? fence : found), -1n)
+    this.#ordered &&= claims.every(({ fence }) => fence > newest)
     this.#claims.push(...claims)
     return claims.map(({ job, run }) => [job.name, run])
   }
