@@ -42,8 +42,7 @@ export async function mirror(client: ZooKeeper, path: string, folders: readonly 
       for (const folder of folders) {
         for (const name of (await witness.getChildren(folder)).names) real.add(`${folder}/${name}`)
       }
-      // An answer that comes after a sync comes after every event before it.
-      await untilAnswered(client, path)
+      await caughtUp(client, path)
       await listing
       for (const folder of folders) copy.delete(folder)
       const missing = [...real].filter((each) => !copy.has(each))
@@ -55,7 +54,12 @@ export async function mirror(client: ZooKeeper, path: string, folders: readonly 
   }
 }
 
-async function untilAnswered(client: ZooKeeper, path: string): Promise<void> {
+/**
+ * Resolves when a sync of this client is answered: every event before it has been told then, and what was asked on a
+ * connection that broke is either done by now or never will be. Until then it may be done late, when the servers have
+ * agreed on a leader, say.
+ */
+export async function caughtUp(client: ZooKeeper, path: string): Promise<void> {
   for (;;) {
     try {
       return await client.sync(path)

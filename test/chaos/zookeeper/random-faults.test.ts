@@ -5,7 +5,7 @@ import { type Ensemble, startEnsemble } from '../../support/ensemble.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { randomly } from '../../support/random.ts'
 import { Diary, type Tally } from './diary.ts'
-import { mirror } from './mirror.ts'
+import { caughtUp, mirror } from './mirror.ts'
 import { storm } from './weather.ts'
 
 const WHOLE_TIME = count({ test: 4_000, long: 600_000 })
@@ -58,6 +58,7 @@ async function oneStorm(ensemble: Ensemble, options: { seed: number; millisecond
     happened = await storm({ ensemble, clients, random }, options)
     stop.abort()
     await writing
+    await Promise.all(clients.map((client, at) => caughtUp(client, folders[at] ?? path)))
     const contradictions = await Promise.all(diaries.map((diary) => diary.contradictions(witness)))
     expect(contradictions.flat()).toEqual([])
     expect(await copy.differences(witness)).toEqual([])
