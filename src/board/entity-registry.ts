@@ -1,6 +1,7 @@
 /** The participants that this board object shows, kept up over a change of session. */
-import { v7 as uuidv7 } from 'uuid'
+
 import { Duplicate } from '../core/errors.ts'
+import { newUuid } from '../core/uuid.ts'
 import type { Backend, Entity } from './backend.ts'
 
 export class EntityRegistry {
@@ -8,7 +9,7 @@ export class EntityRegistry {
   /** With the session that each is registered in, once it is. Being in here is what wants it registered. */
   readonly #entities = new Map<Entity, string | undefined>()
   /** Of this object: tells its own leftovers, of a session that is over but not yet expired, from another's. */
-  readonly #instance = uuidv7()
+  readonly #instance = newUuid()
   #session: string | undefined
 
   constructor(backend: Backend) {

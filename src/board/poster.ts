@@ -87,12 +87,13 @@ export class Poster {
   /** @throws UnsupportedCapability */
   #assertPossible(posting: Posting): void {
     const { capabilities, uri } = this.#backend
-    const wanted = { keys: posting.key, resources: posting.resources, delays: posting.delay }
-    for (const [capability, value] of Object.entries(wanted)) {
-      if (value === undefined || capabilities[capability as keyof typeof wanted]) continue
-      const what = `job ${posting.uuid} (${posting.name})`
-      throw new UnsupportedCapability(`${what}: ${uri} has no ${capability}; post it without`, { capability })
-    }
+    const lacking =
+      (posting.key !== undefined && !capabilities.keys && 'keys') ||
+      (posting.resources !== undefined && !capabilities.resources && 'resources') ||
+      (posting.delay !== undefined && !capabilities.delays && 'delays')
+    if (!lacking) return
+    const what = `job ${posting.uuid} (${posting.name})`
+    throw new UnsupportedCapability(`${what}: ${uri} has no ${lacking}; post it without`, { capability: lacking })
   }
 }
 

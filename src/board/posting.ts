@@ -3,11 +3,12 @@
  * (`uuid`, `name`, `priority`, `details`, `book`) with fields of ours beside them; fields that neither knows are kept as
  * they are, so that two releases and TaskFlow can share a board.
  */
-import { v7 as uuidv7, validate as validUuid } from 'uuid'
-import { decode, type Encoding, encode } from '../core/codec.ts'
+import { validate as validUuid } from 'uuid'
+import { decode, type Encoding, encode, encodePlain } from '../core/codec.ts'
 import { InvalidPosting, JobboardError, PayloadTooLarge } from '../core/errors.ts'
 import type { KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
+import { newUuid } from '../core/uuid.ts'
 import { type Attempt, MOST_ATTEMPTS, readAttempts } from './attempts.ts'
 import { type Priority, toPriority } from './priority.ts'
 import { type Resources, readResources } from './resources.ts'
@@ -98,7 +99,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
  * @throws InvalidPosting naming the field that makes no sense; InvalidArgument when the details hold what is no plain data
  */
 export function makePosting(request: PostOptions & { readonly details: Details; readonly name: string }): Posting {
-  const { uuid = uuidv7(), name, details, book, maxAttempts = 3, size = 'medium', resources, key } = request
+  const { uuid = newUuid(), name, details, book, maxAttempts = 3, size = 'medium', resources, key } = request
   const posting: Posting = {
     uuid,
     name,
@@ -125,9 +126,9 @@ function duration<K extends 'delay' | 'deadline'>(
   return asked === undefined ? {} : ({ [name]: milliseconds(asked, name) } as { [N in K]: number })
 }
 
-/** @throws PayloadTooLarge, InvalidArgument when the details hold what is no plain data */
+/** @throws PayloadTooLarge */
 export function encodePosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
-  const bytes = encode(posting, options.encoding)
+  const bytes = encodePlain(posting, options.encoding)
   if (bytes.length <= options.limit) return bytes
   throw new PayloadTooLarge(
     `job ${posting.uuid} (${posting.name}) is ${bytes.length} bytes, this board takes ${options.limit}; ` +

@@ -97,6 +97,9 @@ export class Sorted<T extends K, K = T> implements Iterable<T> {
   }
 
   #firstNotBefore(chunk: readonly T[], item: K): number {
+    const last = chunk.at(-1)
+    // What comes in order goes to the end, and so it mostly comes.
+    if (last !== undefined && this.#compare(last, item) < 0) return chunk.length
     let low = 0
     let high = chunk.length
     while (low < high) {

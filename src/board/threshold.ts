@@ -44,10 +44,11 @@ export class Threshold<T extends K, K extends object = T> {
   /** @param tell hears of everyone for whom this makes a difference */
   move(bound: Bound<K>, tell: (item: T, passes: boolean) => void): void {
     const old = this.#bound
+    if (old === bound) return
     this.#bound = bound
     const opens = this.#isBefore(old, bound)
     const [start, end] = opens ? [old, bound] : [bound, old]
-    if (old === bound || start === 'all' || end === 'none') return
+    if (start === 'all' || end === 'none') return
     for (const item of start === 'none' ? this.#items : this.#items.from(start)) {
       if (end !== 'all' && this.#compare(item, end) >= 0) return
       tell(item, opens)

@@ -2,7 +2,7 @@
  * One run of one job: from the claim to how it ended. Acquires the flow in the logbook, lets an engine run it, and says
  * what happened; deciding and settling come after.
  */
-import { v7 as uuidv7 } from 'uuid'
+
 import type { Claim } from '../board/index.ts'
 import { abortAfter, followSignals } from '../core/abort.ts'
 import {
@@ -17,6 +17,7 @@ import {
 } from '../core/errors.ts'
 import { failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
+import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { AcquireRequest, FlowLog, Persistence } from '../persistence/index.ts'
@@ -52,7 +53,7 @@ export async function runJob(claim: Claim, context: RunContext): Promise<JobRun>
       book: claim.job.book,
       flow: { uuid: claim.job.uuid, name: resolved.flow.name, version: resolved.flow.version },
       run: claim.run,
-      claim: uuidv7(),
+      claim: newUuid(),
     })
     assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })
     return await runFlowOf(claim, { ...resolved, log }, context)

@@ -1,9 +1,10 @@
 /** Runs one flow now, in the foreground, without a board: for tests, and for trying a flow. */
-import { v7 as uuidv7 } from 'uuid'
+
 import { InvalidArgument, MissingDependencies } from '../core/errors.ts'
 import { WrappedFailure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
+import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import { type Flow, isFlow, missingInputs } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
@@ -36,7 +37,7 @@ export async function runFlow<I extends object, R>(
   const { persistence: given = 'memory:', signal, log: logger } = options
   const persistence = await openPersistence(given)
   try {
-    const uuid = uuidv7()
+    const uuid = newUuid()
     const { name, version } = flow
     await using log = await persistence.acquire({
       book: { uuid, name },

@@ -15,7 +15,13 @@ const packr = new Packr({ useRecords: false, mapsAsObjects: true, copyBuffers: t
  * classes (a Map or an Error would come back as something else), a bigint of more than 64 bits
  */
 export function encode(value: unknown, encoding: Encoding): Uint8Array {
-  assertPlain(value, [])
+  const fault = faultIn(value, 0)
+  if (fault) throw notPlain(fault)
+  return encodePlain(value, encoding)
+}
+
+/** As {@link encode}, of what was decoded or checked before. */
+export function encodePlain(value: unknown, encoding: Encoding): Uint8Array {
   try {
     return encoding === 'json' ? Buffer.from(JSON.stringify(value) ?? 'null') : new Uint8Array(packr.pack(value))
   } catch (error) {
@@ -34,19 +40,53 @@ export function decode(bytes: Uint8Array, encoding: Encoding): unknown {
   return packr.unpack(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength))
 }
 
-/** A cycle would never end, and a function or a Map be lost without a word: all are refused with the place named. */
-function assertPlain(value: unknown, path: readonly string[]): void {
-  if (typeof value === 'function' || typeof value === 'symbol') throw notPlain(`a ${typeof value}`, path)
-  if (typeof value === 'bigint' && (value > LARGEST || value < SMALLEST))
-    throw notPlain('a bigint beyond 64 bits', path)
-  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return
-  if (value instanceof Date) {
-    if (Number.isNaN(value.getTime())) throw notPlain('an invalid Date', path)
-    return
+/** What is no plain data, and the way to it, the innermost step first. */
+interface Fault {
+  readonly what: string
+  readonly path: string[]
+}
+
+/**
+ * A cycle would never end, and a function or a Map be lost without a word: all are refused with the place named, which is
+ * put together only when there is something to refuse.
+ */
+function faultIn(value: unknown, depth: number): Fault | undefined {
+  const what = faultOf(value, depth)
+  if (what !== undefined) return { what, path: [] }
+  if (typeof value !== 'object' || value === null || isScalar(value)) return undefined
+  for (const key of Object.keys(value)) {
+    const fault = faultIn((value as Readonly<Record<string, unknown>>)[key], depth + 1)
+    if (!fault) continue
+    fault.path.push(key)
+    return fault
   }
-  if (!Array.isArray(value) && !isBare(value)) throw notPlain(`an instance of ${value.constructor?.name}`, path)
-  if (path.length >= DEEPEST) throw notPlain('nested too deeply, or contains itself', path)
-  for (const [key, item] of Object.entries(value)) assertPlain(item, [...path, key])
+  return undefined
+}
+
+function faultOf(value: unknown, depth: number): string | undefined {
+  switch (typeof value) {
+    case 'function':
+    case 'symbol':
+      return `a ${typeof value}`
+    case 'bigint':
+      return value > LARGEST || value < SMALLEST ? 'a bigint beyond 64 bits' : undefined
+    case 'object':
+      return value === null ? undefined : faultOfObject(value, depth)
+    default:
+      return undefined
+  }
+}
+
+function faultOfObject(value: object, depth: number): string | undefined {
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : undefined
+  if (isScalar(value)) return undefined
+  if (!Array.isArray(value) && !isBare(value)) return `an instance of ${value.constructor?.name}`
+  return depth >= DEEPEST ? 'nested too deeply, or contains itself' : undefined
+}
+
+/** Objects to the language, single values to us. */
+function isScalar(value: object): boolean {
+  return value instanceof Uint8Array || value instanceof Date
 }
 
 const DEEPEST = 100
@@ -59,8 +99,8 @@ function isBare(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-function notPlain(what: string, path: readonly string[]): InvalidArgument {
-  const place = path.slice(0, 6).join('.') || 'the value itself'
+function notPlain({ what, path }: Fault): InvalidArgument {
+  const place = path.reverse().slice(0, 6).join('.') || 'the value itself'
   return new InvalidArgument(
     `cannot be stored: ${place} is ${what}; use plain data (objects, arrays, text, numbers, Date, Uint8Array)`,
   )

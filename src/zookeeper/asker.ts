@@ -57,7 +57,7 @@ export class Asker {
    *
    * @throws InvalidArgument for a malformed one
    */
-  outward(path: string, options: { readonly sequential?: boolean } = {}): string {
+  outward(path: string, options?: { readonly sequential?: boolean }): string {
     checkPath(path, options)
     return this.#options.chroot.outward(path)
   }

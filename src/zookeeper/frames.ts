@@ -6,6 +6,8 @@ const PREFIX = 4
 export class FrameReader {
   readonly #maxBytes: number
   #chunks: Buffer[] = []
+  /** How much of the first chunk has been read. */
+  #at = 0
   #buffered = 0
 
   /** @param maxBytes a frame that claims to be larger is refused before anything is kept for it */
@@ -33,24 +35,29 @@ export class FrameReader {
       throw new MalformedBytes(`a frame of ${length} bytes, where at most ${this.#maxBytes} are taken`)
     }
     if (this.#buffered < PREFIX + length) return undefined
-    const joined = this.#joined()
-    const rest = joined.subarray(PREFIX + length)
-    this.#chunks = rest.length > 0 ? [rest] : []
-    this.#buffered = rest.length
-    return joined.subarray(PREFIX, PREFIX + length)
+    const chunk = this.#chunkWith(PREFIX + length)
+    const start = this.#at + PREFIX
+    this.#at = start + length
+    this.#buffered -= PREFIX + length
+    if (this.#at === chunk.length) {
+      this.#chunks.shift()
+      this.#at = 0
+    }
+    return chunk.subarray(start, start + length)
   }
 
   #peekLength(): number {
-    const [first] = this.#chunks
-    if (first && first.length >= PREFIX) return first.readInt32BE(0)
-    return this.#joined().readInt32BE(0)
+    return this.#chunkWith(PREFIX).readInt32BE(this.#at)
   }
 
-  #joined(): Buffer {
-    const [first, second] = this.#chunks
-    if (first && !second) return first
-    const joined = Buffer.concat(this.#chunks, this.#buffered)
+  /** The first chunk, put together from all of them where it alone has fewer bytes left than that. */
+  #chunkWith(bytes: number): Buffer {
+    const [first] = this.#chunks
+    if (first && first.length - this.#at >= bytes) return first
+    const unread = this.#chunks.map((chunk, index) => (index === 0 ? chunk.subarray(this.#at) : chunk))
+    const joined = Buffer.concat(unread, this.#buffered)
     this.#chunks = [joined]
+    this.#at = 0
     return joined
   }
 }

@@ -38,6 +38,8 @@ const TELLS: Readonly<Record<OneShotKind, ReadonlySet<WatchEvent['type']>>> = {
   children: new Set(['childrenChanged', 'deleted']),
 }
 
+const NOBODY: ReadonlySet<OneShotHandler> = new Set()
+
 export const ONE_SHOT_KINDS: readonly OneShotKind[] = ['data', 'children']
 
 export class OneShots {
@@ -77,7 +79,8 @@ export class OneShots {
   }
 
   /** Those who are to be called, each once. They are not registered any more. */
-  take({ type, path }: WatchEvent): Set<OneShotHandler> {
+  take({ type, path }: WatchEvent): ReadonlySet<OneShotHandler> {
+    if (this.#entries.data.size + this.#entries.children.size === 0) return NOBODY
     const concerned = new Set<OneShotHandler>()
     for (const kind of ONE_SHOT_KINDS) {
       const entry = TELLS[kind].has(type) ? this.#entries[kind].get(path) : undefined

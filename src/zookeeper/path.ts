@@ -5,12 +5,18 @@ import { InvalidArgument } from '../core/errors.ts'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: naming them is the point
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/
 
+const WRONG_PART = /\/(\.{0,2})(?:\/|$)/
+
+interface PathMeaning {
+  readonly sequential?: boolean | undefined
+  readonly what?: string
+}
+
 /**
  * @param what what is being checked, for the error
  * @throws InvalidArgument unless the path is absolute, has no empty, `.` or `..` part and no forbidden character
  */
-export function checkPath(path: string, options: { sequential?: boolean; what?: string } = {}): void {
-  const { sequential = false, what = 'path' } = options
+export function checkPath(path: string, { sequential = false, what = 'path' }: PathMeaning = {}): void {
   const fault = faultOf(sequential && path.length > 1 && path.endsWith('/') ? `${path}0` : path)
   if (fault) throw new InvalidArgument(`${what} ${JSON.stringify(path)}: ${fault}`)
 }
@@ -20,10 +26,7 @@ function faultOf(path: string): string | undefined {
   if (path === '/') return undefined
   if (path.endsWith('/')) return 'it must not end with a slash'
   if (FORBIDDEN.test(path)) return 'it has a character that ZooKeeper does not keep in paths'
-  const wrong = path
-    .slice(1)
-    .split('/')
-    .find((part) => part === '' || part === '.' || part === '..')
+  const wrong = WRONG_PART.exec(path)?.[1]
   return wrong === undefined ? undefined : `it must not have ${wrong === '' ? 'an empty part' : `a part ${wrong}`}`
 }
 

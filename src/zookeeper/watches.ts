@@ -44,6 +44,7 @@ export interface WatchesOptions {
 }
 
 const PATH_LENGTH_BYTES = 4
+const NOBODY: readonly Registration[] = []
 
 export class Watches {
   readonly #options: WatchesOptions
@@ -123,14 +124,18 @@ export class Watches {
   dispatch(batch: readonly WatchEvent[]): void {
     const parts = new Map<Registration, WatchEvent[]>()
     const fired: [OneShotHandler, WatchEvent][] = []
+    const concern = (registration: Registration, event: WatchEvent) => {
+      const part = parts.get(registration)
+      if (part) part.push(event)
+      else parts.set(registration, [event])
+    }
+    // Most events of a batch are of the same few folders.
+    const above = new Map<string, readonly Registration[]>()
     for (const outward of batch) {
       const event = this.#inward(outward)
       if (!event) continue
-      for (const registration of this.#concerned(event)) {
-        const part = parts.get(registration)
-        if (part) part.push(event)
-        else parts.set(registration, [event])
-      }
+      for (const registration of this.#watchingHere(event)) concern(registration, event)
+      for (const registration of this.#watchingAbove(event, above)) concern(registration, event)
       for (const handler of this.#oneShots.take(event)) fired.push([handler, event])
     }
     for (const [registration, part] of parts) this.#call(registration, () => registration.handler.events(part))
@@ -192,14 +197,30 @@ export class Watches {
     return path === undefined ? undefined : { type: event.type, path }
   }
 
-  *#concerned({ type, path }: WatchEvent): Iterable<Registration> {
+  #watchingHere({ type, path }: WatchEvent): Iterable<Registration> {
     const here = this.#paths.get(path)
-    if (here && (here.mode === 'persistent' || type !== 'childrenChanged')) yield* here.registrations
-    if (type === 'childrenChanged') return
-    for (let above = parentOf(path); above !== undefined; above = parentOf(above)) {
-      const watched = this.#paths.get(above)
-      if (watched?.mode === 'recursive') yield* watched.registrations
+    return here && (here.mode === 'persistent' || type !== 'childrenChanged') ? here.registrations : NOBODY
+  }
+
+  /** @param known who watches the tree that a parent is in, as found out so far */
+  #watchingAbove({ type, path }: WatchEvent, known: Map<string, readonly Registration[]>): readonly Registration[] {
+    const parent = type === 'childrenChanged' ? undefined : parentOf(path)
+    if (parent === undefined) return NOBODY
+    let watching = known.get(parent)
+    if (!watching) {
+      watching = this.#watchingTree(parent)
+      known.set(parent, watching)
     }
+    return watching
+  }
+
+  #watchingTree(path: string): readonly Registration[] {
+    const found: Registration[] = []
+    for (let at: string | undefined = path; at !== undefined; at = parentOf(at)) {
+      const watched = this.#paths.get(at)
+      if (watched?.mode === 'recursive') found.push(...watched.registrations)
+    }
+    return found
   }
 
   #call(registration: Registration, tell: () => unknown): void {

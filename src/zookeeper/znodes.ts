@@ -15,6 +15,7 @@ import type { ReadOptions, Watching } from './watching.ts'
 type Versioned = RequestOptions & { readonly version?: number }
 
 const ANY_VERSION = -1
+const SEQUENTIAL = { sequential: true } as const
 
 /**
  * The part of a client that is about znodes.
@@ -180,10 +181,14 @@ export class Znodes {
   ): Promise<{ zxid: bigint; results: ResultsOf<Ops> }> {
     const outward = (each: Op): Op => {
       const sequential = each.type === 'create' && each.sequential === true
-      return { ...each, path: this.#asker.outward(each.path, { sequential }) }
+      const path = this.#asker.outward(each.path, sequential ? SEQUENTIAL : undefined)
+      return path === each.path ? each : { ...each, path }
     }
-    const inward = (result: AnyResult): AnyResult =>
-      result && 'path' in result ? { ...result, path: this.#asker.inward(result.path) } : result
+    const inward = (result: AnyResult): AnyResult => {
+      if (!result || !('path' in result)) return result
+      const path = this.#asker.inward(result.path)
+      return path === result.path ? result : { ...result, path }
+    }
     return this.#asker.ask(
       () =>
         // One result per operation, of its type, is what the answer is read as.
@@ -208,7 +213,10 @@ export class Znodes {
     ops: Ops,
     options: RequestOptions = {},
   ): Promise<{ zxid: bigint; results: ReadingsOf<Ops> }> {
-    const outward = (each: ReadOp): ReadOp => ({ ...each, path: this.#asker.outward(each.path) })
+    const outward = (each: ReadOp): ReadOp => {
+      const path = this.#asker.outward(each.path)
+      return path === each.path ? each : { ...each, path }
+    }
     return this.#asker.ask(
       () =>
         // One result per operation, of its type, is what the answer is read as.

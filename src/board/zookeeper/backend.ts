@@ -151,7 +151,7 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async discard(discarded: Discard): Promise<Result<void>> {
-    return resultOf(() => this.#opened.changer.discard(discarded))
+    return resultOf(this.#opened.changer.discard(discarded))
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -325,13 +325,12 @@ export class ZooKeeperBackend implements Backend {
 
 /** One result per element, whatever becomes of its neighbours. */
 function each<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
-  return Promise.all(elements.map((element) => resultOf(() => step(element))))
+  return Promise.all(elements.map((element) => resultOf(step(element))))
 }
 
-async function resultOf<T>(step: () => T | Promise<T>): Promise<Result<T>> {
-  try {
-    return { value: await step() }
-  } catch (error) {
-    return { error: error instanceof Error ? error : new Error(String(error)) }
-  }
+function resultOf<T>(step: Promise<T>): Promise<Result<T>> {
+  return step.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
+  )
 }

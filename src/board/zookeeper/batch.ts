@@ -58,8 +58,8 @@ export interface Turn {
   readonly transaction: Transaction<unknown>
   /** On the monotonic clock: how long it waits for a connection. */
   readonly until: number
-  /** Steps that are left out by now. */
-  readonly leftOut: Set<Step>
+  /** Steps that are left out by now; almost always there are none. */
+  leftOut?: Set<Step>
   resolve(value: unknown): void
   reject(error: unknown): void
 }
@@ -123,7 +123,7 @@ export function compose(first: Op, turns: readonly Turn[]): Composed {
   for (const turn of turns) {
     places.set(turn, ops.length)
     for (const step of turn.transaction.steps) {
-      if (turn.leftOut.has(step)) continue
+      if (turn.leftOut?.has(step)) continue
       ops.push(step.op)
       blames.push({ turn, step })
     }
@@ -133,7 +133,7 @@ export function compose(first: Op, turns: readonly Turn[]): Composed {
     blame: (index) => blames[index],
     resultsOf: (turn, results) => {
       let place = places.get(turn) ?? 0
-      return turn.transaction.steps.map((step) => (turn.leftOut.has(step) ? undefined : results[place++]))
+      return turn.transaction.steps.map((step) => (turn.leftOut?.has(step) ? undefined : results[place++]))
     },
   }
 }

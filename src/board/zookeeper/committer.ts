@@ -28,6 +28,7 @@ import {
 import { type Composed, compose, type Done, gather, type Transaction, type Turn } from './batch.ts'
 import type { Layout } from './layout.ts'
 import { type Marker, Markers } from './marker.ts'
+import type { Step } from './transactions.ts'
 
 export class Committer {
   readonly #zookeeper: ZooKeeper
@@ -60,7 +61,7 @@ export class Committer {
   commit<T>(transaction: Transaction<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const until = monotonic() + this.#patience
-      this.#waiting.push({ transaction, until, leftOut: new Set(), resolve: resolve as Turn['resolve'], reject })
+      this.#waiting.push({ transaction, until, resolve: resolve as Turn['resolve'], reject })
       this.#schedule()
     })
   }
@@ -164,11 +165,9 @@ export class Committer {
     this.#tryAgain(batch.filter((turn) => !refused.has(turn) && !wasOvertaken(turn)))
   }
 
-  #stepRefused(
-    { turn, step }: { turn: Turn; step: Parameters<Turn['leftOut']['add']>[0] },
-    error: ZooKeeperError,
-  ): void {
+  #stepRefused({ turn, step }: { turn: Turn; step: Step }, error: ZooKeeperError): void {
     if (step.mayBeGone && error instanceof NoNode) {
+      turn.leftOut ??= new Set()
       turn.leftOut.add(step)
       this.#tryAgain([turn])
       return

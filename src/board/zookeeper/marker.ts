@@ -7,7 +7,7 @@
  * it has not: the multi never arrived, or was refused, and may be sent again. Should the first copy still be on its way
  * somewhere, the version makes the second one fail, at its first operation, which is how it is told from a refusal.
  */
-import { v7 as uuidv7 } from 'uuid'
+import { newUuid } from '../../core/uuid.ts'
 import { NoNode, op, SessionExpired, type SetDataOp, type ZooKeeper, ZooKeeperError } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 
@@ -86,7 +86,7 @@ export class Markers {
 
   /** Without a session yet the request waits for one; which one it was, is asked afterwards. */
   async #make(session: bigint | undefined): Promise<Marker> {
-    const path = this.#layout.marker(uuidv7())
+    const path = this.#layout.marker(newUuid())
     const bound = session === undefined ? {} : { session }
     const create = () => this.#zookeeper.create(path, null, { ephemeral: true, ...bound })
     const { stat } = await create().catch(async (error: unknown) => {
