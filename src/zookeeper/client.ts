@@ -24,7 +24,6 @@ import * as requests from './requests.ts'
 import { mapped } from './requests.ts'
 import { Session } from './session.ts'
 import type { SessionInfo } from './session-options.ts'
-import { unlessGivenUp } from './signals.ts'
 import type { ClientState } from './states.ts'
 import { Watches, type WatchHandler } from './watches.ts'
 import { type Watch, Watching } from './watching.ts'
@@ -142,7 +141,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     const limit = new AbortController()
     using _timer = abortAfter(limit, timeout, () => new Timeout(`no session within ${timeout} ms`))
     try {
-      await unlessAborted(unlessGivenUp(first, options.signal), limit.signal)
+      await unlessAborted(unlessAborted(first, options.signal), limit.signal)
     } catch (error) {
       const { lastFault } = this.#session
       await this.close()
