@@ -109,7 +109,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     })
     const asker = new Asker({ chroot, maxRequestBytes, submit: (pending) => session.submit(pending) })
     const watching = new Watching(asker, watches)
-    super(asker, watching)
+    super(asker, watching, options.acl)
     this.#hosts = options.hosts
     this.#sessionTimeout = settings.sessionTimeout
     this.#asker = asker
@@ -132,6 +132,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    *
    * @param options.timeout how long to try; the session's timeout by default
    * @throws NotConnected naming the servers and what the last of them did
+   * @throws TlsFailed, which is a NotConnected, when no certificate is trusted, or one side speaks TLS and the other not
    * @throws IncompatibleVersion when the server is older than 3.6
    * @throws AuthFailed when the server does not accept what this client says of itself
    */

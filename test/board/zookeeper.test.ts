@@ -133,7 +133,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       for (const uri of [
         'zookeeper:',
         'zookeeper:///x',
-        'zookeeper://h/x?tick=2s',
+        'zookeeper://h/x?tick=-2s',
         'zookeeper://h:1/x?sessionTimeout=soon',
       ]) {
         expect(await failureOf(openBoard(uri)), uri).toBeInstanceOf(InvalidArgument)
