@@ -224,6 +224,15 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
     expect(await namesOn(later)).toEqual(['a', 'b'])
   })
 
+  test('may be long: what goes out together is no more than a server takes', async () => {
+    const { open } = somewhere()
+    const many = Array.from({ length: 40 }, (_, user) => ({ permissions: 1, ...digestId(`user-${user}`, 'x') }))
+    await using board = await open({ auth: [ADA], acl: [adas, ...many] })
+    const posted = await Promise.all(Array.from({ length: 1_000 }, () => board.post('flow', {})))
+    expect(new Set(posted.map(({ uuid }) => uuid)).size).toBe(1_000)
+    expect(await board.claimNext({ max: 1_000 })).toHaveLength(1_000)
+  })
+
   test('makes no sense in memory', async () => {
     for (const options of [{ auth: [ADA] }, { acl: ACL.open }, { tls: {} }, { sasl: { username: 'a', password: 'b' } }])
       expect(await failureOf(openBoard('memory:', options))).toBeInstanceOf(InvalidArgument)

@@ -98,7 +98,7 @@ export class Committer {
   async #pump(): Promise<void> {
     while (this.#waiting.length > 0) {
       this.#dismissLate()
-      const { batch, rest } = gather(this.#waiting)
+      const { batch, rest } = gather(this.#waiting, this.#zookeeper.acl)
       this.#waiting = rest
       try {
         await this.#run(batch)
