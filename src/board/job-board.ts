@@ -1,6 +1,6 @@
 /**
  * The jobboard: one class for every backend. Here live what users call, the checks, the events and the claims held; the
- * live view knows what is on the board, the backend decides who gets it.
+ * live view knows what is on the board (asked in `lookup.ts`), the backend decides who gets it.
  *
  * Costs, in transactions and round trips of the backend: `post`, `claim` and each settle one transaction; `jobs`, `find`,
  * `wait`, `jobCount` and `job.state` nothing (`ensureFresh`, and a `find` of what is not in the view, one round trip).
@@ -8,7 +8,7 @@
  */
 import { hostname } from 'node:os'
 import { abortAfter, followSignals } from '../core/abort.ts'
-import { InvalidArgument, InvalidState, NotConnected, NotFound, Timeout, Unclaimable } from '../core/errors.ts'
+import { InvalidArgument, InvalidState, NotConnected, Timeout, Unclaimable } from '../core/errors.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { type Logger, silent } from '../core/log.ts'
@@ -23,13 +23,13 @@ import type { BoardEvents } from './events.ts'
 import { Faults } from './faults.ts'
 import { HeldClaims } from './held-claims.ts'
 import { Job } from './job.ts'
-import { type JobsOptions, listed } from './listed.ts'
+import type { JobsOptions } from './listed.ts'
 import { type Happening, LiveView } from './live-view.ts'
+import { Lookup } from './lookup.ts'
 import { type PostedJob, Poster } from './poster.ts'
 import { POST_OPTIONS, type Posting, type PostOptions } from './posting.ts'
 import { TrashedJob } from './trashed-job.ts'
-import { type WaitingFor, waitingFor } from './waiting-for.ts'
-import { wholeJobs, wholeOf } from './whole-jobs.ts'
+import type { WaitingFor } from './waiting-for.ts'
 
 export interface BoardOptions {
   /** Who claims: `host:pid` by default. Must not be empty. */
@@ -58,6 +58,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #view: LiveView
   readonly #entities: EntityRegistry
   readonly #faults: Faults
+  readonly #lookup: Lookup
   readonly #poster: Poster
   readonly #claims: HeldClaims
   #session: SessionEvent | undefined
@@ -83,7 +84,8 @@ export class JobBoard implements AsyncDisposable {
         failed: (error) => this.#failed(error),
       },
     })
-    this.#poster = new Poster({ backend, view: this.#view, refresh: () => this.#refresh() })
+    this.#lookup = new Lookup({ backend, view: this.#view, signal: this.#lifecycle.signal })
+    this.#poster = new Poster({ backend, view: this.#view, refresh: () => this.#lookup.refresh() })
     this.#claims = new HeldClaims({ backend, view: this.#view, who, failed: (error) => this.#failed(error) })
   }
 
@@ -171,8 +173,7 @@ export class JobBoard implements AsyncDisposable {
   /** The jobs on the board as it stands now: higher priority first, then in posting order. */
   async *jobs(options: JobsOptions = {}): AsyncGenerator<Job, void, undefined> {
     this.#lifecycle.assertRunning()
-    if (options.ensureFresh) await this.#refresh()
-    yield* wholeJobs(listed(this.#view.entries(), options), this.#backend)
+    yield* this.#lookup.jobs(options)
   }
 
   /** Resolves when there is a job to claim. @throws Timeout */
@@ -191,25 +192,19 @@ export class JobBoard implements AsyncDisposable {
   /** The job with this uuid. @throws NotFound when it is not on the board (any more) */
   async find(uuid: string): Promise<Job> {
     this.#lifecycle.assertRunning()
-    const entry = await this.#entryOf(uuid)
-    const whole = entry && (await wholeOf(entry, this.#backend))
-    if (whole) return new Job(entry, whole.posting)
-    throw this.#notFound(uuid)
+    return this.#lookup.find(uuid)
   }
 
   /** Who holds the claim of the job; one round trip. */
   async findOwner(job: Job): Promise<string | undefined> {
     this.#lifecycle.assertRunning()
-    const { id, ended } = Job.entryOf(job)
-    return id === undefined || ended ? undefined : this.#backend.owner(id)
+    return this.#lookup.owner(job)
   }
 
   /** What holds the job back, if anything is known to; a round trip or two, and one for each conductor. */
   async waitingFor(job: Job): Promise<WaitingFor | undefined> {
     this.#lifecycle.assertRunning()
-    const entry = Job.entryOf(await this.#own(job))
-    if (!entry.ended && entry.content !== 'fresh') await this.#refresh()
-    return waitingFor(entry, { queue: this.#view.queue, paused: this.paused, backend: this.#backend })
+    return this.#lookup.waitingFor(job, { paused: () => this.paused })
   }
 
   /** What was trashed, oldest first, with who did it and why. */
@@ -246,7 +241,7 @@ export class JobBoard implements AsyncDisposable {
    */
   async cancel(job: Job, options: { readonly reason?: string } = {}): Promise<void> {
     this.#lifecycle.assertRunning()
-    await this.#claims.giveUp(await this.#own(job), options.reason ?? 'cancelled')
+    await this.#claims.giveUp(await this.#lookup.own(job), options.reason ?? 'cancelled')
   }
 
   /**
@@ -278,9 +273,8 @@ export class JobBoard implements AsyncDisposable {
    */
   async claim(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
-    const own = await this.#own(job)
-    const { ended, content } = Job.entryOf(own)
-    if (!ended && content !== 'fresh') await this.#refresh()
+    const own = await this.#lookup.own(job)
+    if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
     return this.#claims.claim(own)
   }
@@ -357,34 +351,9 @@ export class JobBoard implements AsyncDisposable {
 
   // --- Inside -----------------------------------------------------------------------------------------------------
 
-  /** The same job in this view: it may have been seen through another board object. @throws NotFound */
-  async #own(job: Job): Promise<Job> {
-    const known = Job.entryOf(job)
-    if (known.ended || this.#view.owns(known)) return job
-    const entry = await this.#entryOf(job.uuid)
-    if (entry) return new Job(entry)
-    throw this.#notFound(job.uuid)
-  }
-
-  async #entryOf(uuid: string): Promise<Entry | undefined> {
-    if (!this.#view.byUuid(uuid)) await this.#refresh()
-    return this.#view.byUuid(uuid)
-  }
-
-  #notFound(uuid: string): NotFound {
-    return new NotFound(
-      `job ${uuid} is not on ${this.uri}: it was never posted here, or it is done, or it is in the trash`,
-    )
-  }
-
   async #claimOf(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
-    return this.#claims.find(await this.#own(job))
-  }
-
-  async #refresh(): Promise<void> {
-    await this.#backend.barrier()
-    await this.#view.settled({ signal: this.#lifecycle.signal })
+    return this.#claims.find(await this.#lookup.own(job))
   }
 
   #sink(): Sink {

@@ -5,8 +5,9 @@ import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
 import type { Backend } from './backend.ts'
 import { type BoardOptions, JobBoard } from './job-board.ts'
 import { MemoryBackend, memorySpace } from './memory/index.ts'
+import type { SecurityOptions } from './zookeeper/index.ts'
 
-export interface OpenBoardOptions extends BoardOptions {
+export interface OpenBoardOptions extends BoardOptions, SecurityOptions {
   /** Gives up opening. */
   readonly signal?: AbortSignal
   /** False: a board that is not there is not made, but NotFound. A look must not leave a board behind. */
@@ -19,28 +20,40 @@ const OPTIONS: KnownOptions<OpenBoardOptions> = {
   viewBytes: true,
   signal: true,
   create: true,
+  auth: true,
+  sasl: true,
+  tls: true,
+  acl: true,
 }
 
 type BackendFactory = (uri: ResourceUri, options: OpenBoardOptions) => Promise<Backend>
 
 /** Each loads its driver when it is asked for, not before. */
 const BACKENDS: Readonly<Record<string, BackendFactory>> = {
-  memory: async (uri) => {
+  memory: async (uri, { auth, sasl, tls, acl }) => {
     assertParameters(uri, [])
+    if (auth || sasl || tls || acl)
+      throw new InvalidArgument(
+        `board ${uri.printable}: it is of this process alone; leave auth, sasl, tls and acl out`,
+      )
     return new MemoryBackend({ uri: uri.printable, space: memorySpace(uri.path) })
   },
-  zookeeper: async (uri, options) => {
-    const { zooKeeperBackend } = await import('./zookeeper/index.ts')
-    return zooKeeperBackend(uri, options)
-  },
+  zookeeper: onZooKeeper,
+  zookeepers: onZooKeeper,
+}
+
+async function onZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
+  const { zooKeeperBackend } = await import('./zookeeper/index.ts')
+  return zooKeeperBackend(uri, options)
 }
 
 /**
- * Opens a board: `zookeeper://host:2181,host2:2181/path`, or `memory:` (a new one, for this board object only) and
+ * Opens a board: `zookeeper://host:2181,host2:2181/path`, the same as `zookeepers:` with TLS, or `memory:` (a new one, for this board object only) and
  * `memory:NAME` (shared by all who open it in this process).
  *
  * @throws InvalidArgument for a URI that means nothing here
  * @throws NotFound with `create: false`, when there is no board
+ * @throws AccessDenied when the servers do not accept who this is, or the board is not for them
  * @throws NotConnected when the servers cannot be reached in time; IncompatibleVersion when they are too old
  * @example await using board = await openBoard('zookeeper://127.0.0.1:2181/demo')
  */

@@ -8,6 +8,7 @@ import type { Logger } from '../core/log.ts'
 import { type Duration, sleep } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
+import type { AuthInfo } from '../zookeeper/index.ts'
 import type { BoardLog } from './board-log.ts'
 import type { CliContext } from './context.ts'
 import { boardUri, DEFAULT_TIMEOUT, duration, persistenceUri, type SharedOptions } from './options.ts'
@@ -45,9 +46,18 @@ export async function openTheBoard(
   const [{ BoardLog }, { openBoard }] = await Promise.all([import('./board-log.ts'), import('../board/index.ts')])
   const log = new BoardLog(settings.log)
   const { log: _log, ...rest } = settings
-  const open = (signal: AbortSignal) => openBoard(uri, { log: log.logger, signal, ...rest })
+  const given = { log: log.logger, ...credentials(context), ...rest }
+  const open = (signal: AbortSignal) => openBoard(uri, { signal, ...given })
   const board = await inTime(open, { log, timeout, uri: printable })
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
+}
+
+/** For boards whose URI is to be seen by everybody, as command lines are. */
+function credentials({ env }: CliContext): { auth?: readonly AuthInfo[] } {
+  const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
+  if (!auth) return {}
+  if (/^[^:]+:./s.test(auth)) return { auth: [{ scheme: 'digest', auth }] }
+  throw new InvalidArgument('JOBBOARD_ZOOKEEPER_AUTH has to be user:password')
 }
 
 /** A board gives up trying to connect by itself after its session's timeout, which may be sooner. */
@@ -64,7 +74,7 @@ async function inTime(
     try {
       return await open(time.signal)
     } catch (error) {
-      if (!(error instanceof NotConnected)) throw error
+      if (!(error instanceof NotConnected && error.retryable)) throw error
     }
     await sleep(PAUSE, time)
   }

@@ -14,6 +14,10 @@ import { DEFAULT_TIMEOUT } from './options.ts'
 const AFTER = `
 Exit codes: 0 done, 1 failed, 2 wrong usage.
 
+Credentials: zookeeper://user:password@host:port/path in JOBBOARD_BOARD, or
+user:password in JOBBOARD_ZOOKEEPER_AUTH. With TLS:
+zookeepers://host:port/path?ca=FILE
+
 Examples:
   $ export JOBBOARD_BOARD=zookeeper://127.0.0.1:2181/demo JOBBOARD_PERSISTENCE=directory:./logbooks
   $ jobboard conductor --flows ./flows.js

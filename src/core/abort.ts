@@ -9,29 +9,39 @@ export function sharedController(): AbortController {
   return controller
 }
 
-/** Who hears of each signal's abort, through one listener of ours: Node takes eleven for a leak. */
-const listening = new WeakMap<AbortSignal, Set<() => void>>()
+interface Heard {
+  readonly listeners: Set<() => void>
+  readonly tell: () => void
+}
 
-/** Calls `told` when the signal aborts, until the function returned is called; never for one that has aborted before. */
+/** Who hears of each signal's abort, through one listener of ours: Node takes eleven for a leak. */
+const heard = new WeakMap<AbortSignal, Heard>()
+
+/**
+ * Calls `told`, which nobody else listens with, when the signal aborts, until the function returned is called; never for
+ * one that has aborted before. Every request under a signal passes here: it has to be quick.
+ */
 export function onAbort(signal: AbortSignal, told: () => void): () => void {
   if (signal.aborted) return () => undefined
-  const listeners = listening.get(signal) ?? new Set()
-  // Of its own, so that the same function may listen twice.
-  const listener = () => told()
-  if (listeners.size === 0) {
-    listening.set(signal, listeners)
-    signal.addEventListener('abort', tellAll)
-  }
-  listeners.add(listener)
+  const { listeners, tell } = heard.get(signal) ?? hear(signal)
+  listeners.add(told)
   return () => {
-    if (listeners.delete(listener) && listeners.size === 0) signal.removeEventListener('abort', tellAll)
+    if (!listeners.delete(told) || listeners.size > 0) return
+    signal.removeEventListener('abort', tell)
+    heard.delete(signal)
   }
 }
 
-function tellAll(this: AbortSignal): void {
-  const listeners = listening.get(this) ?? []
-  listening.delete(this)
-  for (const listener of listeners) listener()
+function hear(signal: AbortSignal): Heard {
+  const listeners = new Set<() => void>()
+  const tell = () => {
+    heard.delete(signal)
+    for (const listener of listeners) listener()
+  }
+  signal.addEventListener('abort', tell, { once: true })
+  const made = { listeners, tell }
+  heard.set(signal, made)
+  return made
 }
 
 /** A signal that follows several others until it is disposed. `AbortSignal.any` would hold on to long-lived sources. */

@@ -76,8 +76,13 @@ export class Timeout extends JobboardError {
 
 /** Nothing was sent: there is no connection. */
 export class NotConnected extends JobboardError {
-  static override readonly code = 'JOBBOARD_NOT_CONNECTED'
-  static override readonly retryable = true
+  static override readonly code: string = 'JOBBOARD_NOT_CONNECTED'
+  static override readonly retryable: boolean = true
+}
+
+/** Whoever this client says it is, the servers do not let them do that: other credentials are needed, or a right. */
+export class AccessDenied extends JobboardError {
+  static override readonly code = 'JOBBOARD_ACCESS_DENIED'
 }
 
 /** It was sent, the connection dropped, and nobody can tell any more whether it took effect. */

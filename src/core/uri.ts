@@ -3,8 +3,10 @@ import { InvalidArgument } from './errors.ts'
 
 export interface ResourceUri {
   readonly scheme: string
-  /** Between `//` and the path, as written: `127.0.0.1:2181,127.0.0.1:2182`. Empty where there is no `//`. */
+  /** The hosts, as written: `127.0.0.1:2181,127.0.0.1:2182`. Empty where there is no `//`. */
   readonly authority: string
+  /** What stands before the hosts, `user:password@`, without its escapes. */
+  readonly credentials: { readonly user: string; readonly password: string | undefined } | undefined
   /** With its leading slash behind an authority; as written otherwise (`directory:./logbooks`). */
   readonly path: string
   readonly parameters: ReadonlyMap<string, string>
@@ -17,19 +19,33 @@ const EXAMPLES = { board: 'zookeeper://127.0.0.1:2181/demo', persistence: 'direc
 
 const SHAPE = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/i
 
-/** @throws InvalidArgument when the text is no URI */
+/** @throws InvalidArgument when the text is no URI, or when a password in it cannot be told from the rest */
 export function parseUri(text: string, what: keyof typeof EXAMPLES): ResourceUri {
   const found = SHAPE.exec(text)
   if (!found)
     throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is no URI; write ${EXAMPLES[what]}`)
   const [, scheme = '', authority = '', path = '', query = ''] = found
+  const printable = redactUri(text)
+  // Whatever is printed of such a URI, the hosts for one, may be half a password.
+  if (authority !== '' && `${path}${query}`.includes('@')) {
+    const escapes = 'in a password write %2F for / and %3F for ?, elsewhere %40 for @'
+    throw new InvalidArgument(`${what} ${printable}: there is an @ behind the hosts; ${escapes}`)
+  }
+  const at = authority.lastIndexOf('@')
   return {
     scheme: scheme.toLowerCase(),
-    authority,
+    authority: authority.slice(at + 1),
+    credentials: at < 0 ? undefined : credentialsOf(authority.slice(0, at)),
     path: decoded(path),
     parameters: new Map(new URLSearchParams(query)),
-    printable: redactUri(text),
+    printable,
   }
+}
+
+function credentialsOf(text: string): NonNullable<ResourceUri['credentials']> {
+  const colon = text.indexOf(':')
+  if (colon < 0) return { user: decoded(text), password: undefined }
+  return { user: decoded(text.slice(0, colon)), password: decoded(text.slice(colon + 1)) }
 }
 
 /** @throws InvalidArgument at a parameter nobody reads: a misspelt option must not be ignored in silence */
@@ -48,16 +64,16 @@ export function assertParameters(uri: ResourceUri, known: readonly string[]): vo
 export function redactUri(text: string): string {
   const local = /^(directory|memory):/i.test(text)
   const authority = local ? text : text.replace(CREDENTIALS, (_, scheme, user = '') => `${scheme}${user}***@`)
-  return authority.replace(/([?&](?:password|auth|secret)=)[^&]*/gi, '$1***')
+  return authority.replace(/([?&](?:password|passphrase|auth|secret)=)[^&]*/gi, '$1***')
 }
 
 /** Without a colon the whole of it may be the secret. */
 const CREDENTIALS = /^([a-z][a-z0-9+.-]*:\/*)([^/?#:@]*:)?.*@/i
 
-function decoded(path: string): string {
+function decoded(text: string): string {
   try {
-    return decodeURIComponent(path)
+    return decodeURIComponent(text)
   } catch {
-    return path
+    return text
   }
 }

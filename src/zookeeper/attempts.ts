@@ -4,16 +4,20 @@ import { IncompatibleVersion, NotConnected } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { monotonic, sleep } from '../core/time.ts'
+import { formatEndpoint } from './connect-string.ts'
 import type { Counters } from './counters.ts'
 import { AuthFailed } from './errors.ts'
-import { ConnectionFault, HangUps, HungUp, kindOf } from './faults.ts'
+import { ConnectionFault, HangUps, HungUp, kindOf, TlsFailed, TlsFailures } from './faults.ts'
 import type { Hosts, Server } from './hosts.ts'
 import { Pacing } from './pacing.ts'
+import type { TlsOptions } from './socket.ts'
+import { languageFault, speaksOtherwise } from './tls-faults.ts'
 
 export interface AttemptsOptions {
   readonly hosts: Hosts
   readonly sessionTimeout: number
   readonly connectTimeout: number
+  readonly tls?: TlsOptions | undefined
   readonly log: Logger
 }
 
@@ -27,7 +31,11 @@ export interface AttemptsOwner {
 }
 
 /** What no other server would do better at. */
-export type FinalFault = IncompatibleVersion | AuthFailed
+export type FinalFault = IncompatibleVersion | AuthFailed | TlsFailed
+
+function isFinal(error: Error): error is FinalFault {
+  return error instanceof IncompatibleVersion || error instanceof AuthFailed || error instanceof TlsFailed
+}
 
 export class Attempts {
   readonly #options: AttemptsOptions
@@ -35,6 +43,7 @@ export class Attempts {
   readonly #counters: Counters
   readonly #pacing: Pacing
   readonly #hangUps = new HangUps()
+  readonly #tlsFailures = new TlsFailures()
   readonly #stop = new AbortController()
   #servedSince: number | undefined
   #lastFault: Error | undefined
@@ -54,12 +63,8 @@ export class Attempts {
   async run(): Promise<FinalFault | undefined> {
     while (this.#owner.wanted()) {
       this.#servedSince = undefined
-      try {
-        await this.#owner.use(await this.#nextServer())
-      } catch (error) {
-        this.#fault(error)
-        if (error instanceof IncompatibleVersion || error instanceof AuthFailed) return error
-      }
+      const fault = await this.#attempt()
+      if (fault && isFinal(fault)) return fault
       const served = this.#servedSince === undefined ? undefined : monotonic() - this.#servedSince
       const wait = this.#pacing.after(served)
       if (wait > 0) await sleep(wait, { signal: this.#stop.signal }).catch(() => undefined)
@@ -72,11 +77,35 @@ export class Attempts {
     this.#servedSince = monotonic()
     this.#counters.connections++
     this.#hangUps.served()
+    this.#tlsFailures.served()
   }
 
   /** No longer waits for anything, and takes nothing for a fault. */
   stop(): void {
     this.#stop.abort(new NotConnected('the client is closed'))
+  }
+
+  /** Resolves to why it is over; undefined where that is as it should be. */
+  async #attempt(): Promise<Error | undefined> {
+    let server: Server | undefined
+    try {
+      server = await this.#nextServer()
+      await this.#owner.use(server)
+      return undefined
+    } catch (error) {
+      const found = error instanceof Error ? error : new Error(String(error))
+      return this.#fault(server ? await this.#explained(found, server) : found)
+    }
+  }
+
+  /** Who hangs up on a client that was never served may not have understood it. */
+  async #explained(error: Error, server: Server): Promise<Error> {
+    if (kindOf(error) !== 'hung-up' || this.#counters.connections > 0 || this.#stop.signal.aborted) return error
+    const { connectTimeout: timeout, tls: options } = this.#options
+    const tls = options !== undefined
+    if (!(await speaksOtherwise(server, { tls, timeout, signal: this.#stop.signal }))) return error
+    const fault = languageFault({ tls })
+    return new NotConnected(`${formatEndpoint(server)}: ${fault.message}`, { cause: fault })
   }
 
   /** Names can take long to resolve. */
@@ -88,16 +117,17 @@ export class Attempts {
     return await hosts.next({ signal: limit.signal })
   }
 
-  #fault(error: unknown): void {
-    if (this.#stop.signal.aborted) return
-    const found = error instanceof Error ? error : new Error(String(error))
+  #fault(found: Error): Error {
+    if (this.#stop.signal.aborted) return found
     const { hosts, log } = this.#options
     const kind = kindOf(found)
     this.#counters.fault(kind)
-    this.#lastFault = this.#hangUps.judge(found, { servers: hosts.size, resuming: this.#owner.resuming() })
+    const judged = this.#tlsFailures.judge(found, { servers: hosts.size })
+    this.#lastFault = this.#hangUps.judge(judged, { servers: hosts.size, resuming: this.#owner.resuming() })
     // A server that cannot be reached is everyday; one that cannot be understood is somebody's defect.
     const ours = kind === 'malformed' || kind === 'defect'
     const level = ours ? 'error' : this.#lastFault instanceof HungUp ? 'warn' : 'debug'
     log[level]({ kind, reason: describeError(this.#lastFault) }, 'no connection to ZooKeeper')
+    return this.#lastFault
   }
 }

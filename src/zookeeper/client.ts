@@ -24,7 +24,6 @@ import * as requests from './requests.ts'
 import { mapped } from './requests.ts'
 import { Session } from './session.ts'
 import type { SessionInfo } from './session-options.ts'
-import { unlessGivenUp } from './signals.ts'
 import type { ClientState } from './states.ts'
 import { Watches, type WatchHandler } from './watches.ts'
 import { type Watch, Watching } from './watching.ts'
@@ -110,7 +109,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     })
     const asker = new Asker({ chroot, maxRequestBytes, submit: (pending) => session.submit(pending) })
     const watching = new Watching(asker, watches)
-    super(asker, watching)
+    super(asker, watching, options.acl)
     this.#hosts = options.hosts
     this.#sessionTimeout = settings.sessionTimeout
     this.#asker = asker
@@ -133,6 +132,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    *
    * @param options.timeout how long to try; the session's timeout by default
    * @throws NotConnected naming the servers and what the last of them did
+   * @throws TlsFailed, which is a NotConnected, when no certificate is trusted, or one side speaks TLS and the other not
    * @throws IncompatibleVersion when the server is older than 3.6
    * @throws AuthFailed when the server does not accept what this client says of itself
    */
@@ -142,7 +142,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     const limit = new AbortController()
     using _timer = abortAfter(limit, timeout, () => new Timeout(`no session within ${timeout} ms`))
     try {
-      await unlessAborted(unlessGivenUp(first, options.signal), limit.signal)
+      await unlessAborted(unlessAborted(first, options.signal), limit.signal)
     } catch (error) {
       const { lastFault } = this.#session
       await this.close()

@@ -31,6 +31,7 @@ import {
 } from './records.ts'
 import { connectFrame, numberFrame, ping, xidAfter } from './requests.ts'
 import { openSocket, type TlsOptions } from './socket.ts'
+import { tlsFault } from './tls-faults.ts'
 
 /** What a connection tells the one who opened it. Everything is called synchronously. */
 export interface ConnectionOwner {
@@ -197,6 +198,8 @@ export class Connection {
       if (!fault) return new ConnectionFault('closed', 'the server closed the connection')
       return new ConnectionFault('reset', messageOf(fault), { cause: fault })
     }
+    const explained = fault && this.#options.tls && tlsFault(fault)
+    if (explained) return explained
     // It was taken and closed at once: so quickly sometimes that the system has not told us of the first when it tells
     // of the second.
     const taken = this.#ready || fault === undefined || HANG_UPS.has(fault.code ?? '')

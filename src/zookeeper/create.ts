@@ -38,7 +38,7 @@ export interface ExpiringMode {
 }
 
 export type CreateMode = (OrdinaryMode | ContainerMode | ExpiringMode) & {
-  /** Who may do what; everybody everything by default. */
+  /** Who may do what; the client's `acl` by default, and that is everybody everything. */
   readonly acl?: readonly Acl[]
 }
 

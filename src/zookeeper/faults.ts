@@ -4,7 +4,8 @@ import { AuthFailed, SessionExpired } from './errors.ts'
 import { MalformedBytes } from './jute.ts'
 
 /**
- * - `unreachable`: no name, no route, nobody listens, or TLS was not agreed on
+ * - `unreachable`: no name, no route, or nobody listens
+ * - `tls`: a certificate is not trusted, or one side speaks TLS and the other does not
  * - `hung-up`: the server took the connection and closed it without a word
  * - `late`: no answer to the connect request in time
  * - `closed`, `reset`: an attached connection ended, by its server or by the network
@@ -19,6 +20,7 @@ import { MalformedBytes } from './jute.ts'
  */
 export type FaultKind =
   | 'unreachable'
+  | 'tls'
   | 'hung-up'
   | 'late'
   | 'closed'
@@ -49,6 +51,12 @@ export class HungUp extends JobboardError {
   static override readonly retryable = true
 }
 
+/** No server speaks TLS with this client, or none without. The message says what the last of them did, and what to change. */
+export class TlsFailed extends NotConnected {
+  static override readonly code = 'JOBBOARD_ZOOKEEPER_TLS_FAILED'
+  static override readonly retryable = false
+}
+
 export function kindOf(error: unknown): FaultKind {
   if (error instanceof ConnectionFault) return error.kind
   if (error instanceof MalformedBytes) return 'malformed'
@@ -60,9 +68,28 @@ export function kindOf(error: unknown): FaultKind {
   return error instanceof Error && 'code' in error ? 'unreachable' : 'defect'
 }
 
-/** How often servers may hang up in a row before it is taken for more than bad luck. */
+/** How often the same may happen in a row before it is taken for more than bad luck. */
 const ROUNDS = 2
 const AT_LEAST = 3
+
+const isPattern = (times: number, servers: number) => times >= Math.max(AT_LEAST, ROUNDS * servers)
+
+/** Recognizes that no server speaks TLS with this client: no other attempt will do better, unless one ever did. */
+export class TlsFailures {
+  #inARow = 0
+  #served = false
+
+  served(): void {
+    this.#served = true
+  }
+
+  /** The same error, or the one that is final. */
+  judge(error: Error, options: { readonly servers: number }): Error {
+    this.#inARow = kindOf(error) === 'tls' ? this.#inARow + 1 : 0
+    if (this.#served || !isPattern(this.#inARow, options.servers)) return error
+    return new TlsFailed(error.message, { cause: error.cause ?? error })
+  }
+}
 
 /** Recognizes servers that will never say why they do not serve. */
 export class HangUps {
@@ -81,7 +108,7 @@ export class HangUps {
    */
   judge(error: Error, options: { readonly servers: number; readonly resuming: boolean }): Error {
     this.#inARow = kindOf(error) === 'hung-up' ? this.#inARow + 1 : 0
-    if (this.#inARow < Math.max(AT_LEAST, ROUNDS * options.servers)) return error
+    if (!isPattern(this.#inARow, options.servers)) return error
     const reasons = [
       ...(options.resuming
         ? ['they do not know the newest transaction of this session (was their data lost or restored from a backup?)']

@@ -9,7 +9,7 @@ export type { ContainerMode, CreateMode, ExpiringMode, OrdinaryMode } from './cr
 export type { DriverEvents, ZooKeeperDriver } from './driver.ts'
 export type { EnsembleConfig, Reconfiguration } from './ensemble.ts'
 export * from './errors.ts'
-export { type FaultKind, HungUp } from './faults.ts'
+export { type FaultKind, HungUp, TlsFailed } from './faults.ts'
 export type { AuthInfo } from './identities.ts'
 export type { LeaseHold, ProvenLease } from './lease-keeper.ts'
 export { type NativeOptions, NativeZooKeeper } from './native.ts'

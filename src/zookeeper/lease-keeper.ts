@@ -9,7 +9,6 @@ import { type Deferred, deferred, sharedController, unlessAborted } from '../cor
 import { InvalidState, NotConnected } from '../core/errors.ts'
 import type { Clock, Instant } from './clock.ts'
 import { type Attached, Lease } from './lease.ts'
-import { unlessGivenUp } from './signals.ts'
 
 const PROOFS_PER_TIMEOUT = 6
 /** Of the time between two proofs: where one came within this, and another would gain less, it is not asked for. */
@@ -152,7 +151,7 @@ export class LeaseKeeper {
     const hold: LeaseHold = {
       proven: async (options = {}) => {
         released.signal.throwIfAborted()
-        return unlessAborted(unlessGivenUp(this.#whenProven(), options.signal), released.signal)
+        return unlessAborted(unlessAborted(this.#whenProven(), options.signal), released.signal)
       },
       release,
       [Symbol.dispose]: release,

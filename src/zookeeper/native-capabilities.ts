@@ -40,17 +40,20 @@ interface Foreign {
   readonly hosts: string
   readonly tls?: unknown
   readonly sasl?: unknown
+  readonly acl?: unknown
   readonly readOnly?: unknown
 }
 
 /**
  * Options of our own client that would change nothing here, and whoever gave them would believe that they did.
  *
- * @throws UnsupportedCapability for TLS and SASL: nobody is to be connected in the clear, or unknown, who asked for them
+ * @throws UnsupportedCapability for TLS, SASL and an ACL: nobody is to be connected in the clear, be unknown, or make
+ * znodes that are open to all, who asked for something else
  * @throws InvalidArgument for `readOnly`
  */
 export function refuseForeign(options: Foreign): void {
   if (options.tls !== undefined) throw lacks('tls')
   if (options.sasl !== undefined) throw lacks('sasl')
+  if (options.acl !== undefined) throw lacks('aclOnCreate')
   if (options.readOnly) throw new InvalidArgument(`readOnly: ${DRIVER} does not know it; use the ZooKeeper class`)
 }

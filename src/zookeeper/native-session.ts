@@ -7,7 +7,7 @@
  * this side while there is no connection. The C client would take them, too, but fails what it has sent and what it has
  * not sent with one and the same code.
  */
-import { type Deferred, deferred } from '../core/abort.ts'
+import { type Deferred, deferred, onAbort } from '../core/abort.ts'
 import { InvalidState } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import { monotonic } from '../core/time.ts'
@@ -15,7 +15,6 @@ import type { DriverEvents } from './driver.ts'
 import { AuthFailed, ConnectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
 import { idOf, NATIVE_CODE, type NativeHandle, type NativePackage } from './native-package.ts'
 import type { RequestOptions } from './pending.ts'
-import { onAbort } from './signals.ts'
 import { type ClientState, mayFollow } from './states.ts'
 
 export interface NativeSessionOptions {

@@ -33,7 +33,6 @@ import { checkPath, lineageOf } from './path.ts'
 import type { RequestOptions } from './pending.ts'
 import type { Stat } from './records.ts'
 import type { ReadData } from './requests.ts'
-import { unlessGivenUp } from './signals.ts'
 import type { ClientState } from './states.ts'
 import type { ReadOptions } from './watching.ts'
 
@@ -123,7 +122,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     const limit = new AbortController()
     using _timer = abortAfter(limit, timeout, () => new Timeout(`no session within ${timeout} ms`))
     try {
-      await unlessAborted(unlessGivenUp(first, options.signal), limit.signal)
+      await unlessAborted(unlessAborted(first, options.signal), limit.signal)
     } catch (error) {
       await this.close()
       if (error !== limit.signal.reason) throw error

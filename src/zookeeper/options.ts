@@ -2,6 +2,7 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { type Logger, silent } from '../core/log.ts'
 import { type Duration, milliseconds, printableDuration } from '../core/time.ts'
+import type { Acl } from './acl.ts'
 import { parseConnectString } from './connect-string.ts'
 import { Hosts } from './hosts.ts'
 import type { AuthInfo } from './identities.ts'
@@ -55,6 +56,8 @@ export interface ZooKeeperOptions {
    * not accepted is final: AuthFailed.
    */
   readonly auth?: readonly AuthInfo[]
+  /** Who may do what with znodes that are created without an `acl` of their own; everybody everything by default. */
+  readonly acl?: readonly Acl[]
 }
 
 export const DEFAULT_SESSION_TIMEOUT = 10_000

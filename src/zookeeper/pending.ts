@@ -1,11 +1,10 @@
 /** A request on its way: waiting to be sent, sent, or settled. */
-import { type Deferred, deferred } from '../core/abort.ts'
+import { type Deferred, deferred, onAbort } from '../core/abort.ts'
 import type { Instant } from './clock.ts'
 import { errorOfCode, NO_NODE, ZooKeeperError } from './errors.ts'
 import type { JuteReader } from './jute.ts'
 import type { ReplyHeader } from './records.ts'
 import type { Request } from './requests.ts'
-import { onAbort } from './signals.ts'
 
 export interface RequestOptions {
   /** Gives the request up: the promise rejects with the signal's reason. What was sent before may still happen. */

@@ -9,7 +9,7 @@
  *   over for us while the server may still believe in it, so before the next session is opened this one is attached to
  *   once more and closed: its ephemeral znodes go at once, not when the server loses patience;
  * - it was opened on a server without a quorum, and the connection is over: no other server knows of it;
- * - the server is too old, or does not believe who we are: then no other session follows.
+ * - the server is too old, does not believe who we are, or none speaks TLS as we do: then no other session follows.
  */
 import { type Deferred, deferred } from '../core/abort.ts'
 import { InvalidState, NotConnected } from '../core/errors.ts'

@@ -1,10 +1,10 @@
 /** Watches from asking for them to taking them away: what the registry knows (`watches.ts`) and the server is to know. */
+import { unlessAborted } from '../core/abort.ts'
 import type { Asker } from './asker.ts'
 import { ConnectionLoss, NoWatcher, ZooKeeperError } from './errors.ts'
 import { ONE_SHOT_KINDS, type OneShotHandler, type OneShotKind } from './one-shots.ts'
 import type { RequestOptions } from './pending.ts'
 import { addWatch, mapped, type Request, removeWatches, type WatchKind, type WatchMode } from './requests.ts'
-import { unlessGivenUp } from './signals.ts'
 import type { Registration, Watches, WatchHandler } from './watches.ts'
 
 export interface Watch {
@@ -95,7 +95,7 @@ export class Watching {
       if (asking && this.#watches.settled(path, kind)) this.#takeAwayQuietly(path, kind)
     }
     answer.then(settled, settled)
-    return signal ? unlessGivenUp(answer, signal) : answer
+    return signal ? unlessAborted(answer, signal) : answer
   }
 
   async remove(path: string, options: { readonly kind: WatchKind; readonly handler?: OneShotHandler }): Promise<void> {

@@ -1,5 +1,5 @@
 /** Znodes: everything that can be asked about them, with the paths and the types of users. */
-import type { Acl } from './acl.ts'
+import { ACL, type Acl } from './acl.ts'
 import type { Asker } from './asker.ts'
 import { type CreateMode, create } from './create.ts'
 import { type AnyResult, multi } from './multi.ts'
@@ -25,10 +25,13 @@ const SEQUENTIAL = { sequential: true } as const
  * given up and a `session` to be sent on that one or not at all (SessionExpired).
  */
 export class Znodes {
+  /** Who may do what with znodes that are created without an `acl` of their own, from now on. */
+  acl: readonly Acl[]
   readonly #asker: Asker
   readonly #watching: Watching
 
-  constructor(asker: Asker, watching: Watching) {
+  constructor(asker: Asker, watching: Watching, acl: readonly Acl[] = ACL.open) {
+    this.acl = acl
     this.#asker = asker
     this.#watching = watching
   }
@@ -42,7 +45,7 @@ export class Znodes {
    * @param options.sequential the server appends ten digits, counted per parent, to the name
    * @param options.container it goes some time after its last child
    * @param options.ttl it goes when it has not been written for so long and has no children
-   * @param options.acl who may do what with it; everybody everything by default
+   * @param options.acl who may do what with it; the client's `acl` by default
    * @throws NodeExists, NoNode (no parent), NoChildrenForEphemerals, NoAuth, InvalidAcl, QuotaExceeded; Unimplemented for
    * a `ttl` where servers were not set up for it
    */
@@ -53,7 +56,10 @@ export class Znodes {
   ): Promise<{ path: string; stat: Stat }> {
     const sequential = options.sequential === true
     return this.#asker.ask(() => {
-      const request = create(this.#asker.outward(path, { sequential }), data, options)
+      const request = create(this.#asker.outward(path, { sequential }), data, {
+        ...options,
+        acl: options.acl ?? this.acl,
+      })
       return mapped(request, ({ path: created, stat }) => ({ path: this.#asker.inward(created), stat }))
     }, options)
   }
@@ -180,9 +186,14 @@ export class Znodes {
     options: RequestOptions = {},
   ): Promise<{ zxid: bigint; results: ResultsOf<Ops> }> {
     const outward = (each: Op): Op => {
-      const sequential = each.type === 'create' && each.sequential === true
-      const path = this.#asker.outward(each.path, sequential ? SEQUENTIAL : undefined)
-      return path === each.path ? each : { ...each, path }
+      if (each.type !== 'create') {
+        const path = this.#asker.outward(each.path)
+        return path === each.path ? each : { ...each, path }
+      }
+      const path = this.#asker.outward(each.path, each.sequential ? SEQUENTIAL : undefined)
+      const acl = each.acl ?? this.acl
+      // Copied only where it says something else than what was asked: a multi may hold a thousand of them.
+      return path === each.path && acl === (each.acl ?? ACL.open) ? each : { ...each, path, acl }
     }
     const inward = (result: AnyResult): AnyResult => {
       if (!result || !('path' in result)) return result
@@ -234,11 +245,11 @@ export class Znodes {
    * Makes a znode and whatever is missing above it, without data. Two round trips; a transaction for each that is made.
    * Of `/` under a chroot it makes the chroot.
    *
-   * @param options.acl of each znode that is made
+   * @param options.acl of each znode that is made; the client's `acl` by default
    */
   async mkdirp(path: string, options: RequestOptions & { readonly acl?: readonly Acl[] } = {}): Promise<void> {
-    const mode = options.acl ? { acl: options.acl } : {}
-    await tree.makePath((request) => this.#asker.ask(() => request, options), this.#asker.outward(path), mode)
+    const { acl = this.acl } = options
+    await tree.makePath((request) => this.#asker.ask(() => request, options), this.#asker.outward(path), { acl })
   }
 
   /**

@@ -102,7 +102,7 @@ async function main(): Promise<void> {
   const [role = '', uri = '', ...numbers] = process.argv.slice(2)
   globalThis.gc?.()
   const before = process.memoryUsage().heapUsed
-  const backend = zooKeeperBackend(parseUri(uri, 'board'), {})
+  const backend = await zooKeeperBackend(parseUri(uri, 'board'), {})
   const claim = backend.claim.bind(backend)
   backend.claim = (choices) => {
     claimsTried += choices.length

@@ -129,11 +129,19 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       },
     )
 
+    test("takes the servers' tick and the session's timeout", async () => {
+      await using place = await zookeeperPlace()
+      await using board = await place.openAt(zookeeperHosts, { parameters: '?tick=500ms&sessionTimeout=6s' })
+      await board.post('flow', {})
+      const [claim] = await board.claimNext()
+      await claim.consume()
+    })
+
     test('refuses what no URI of a board is', async () => {
       for (const uri of [
         'zookeeper:',
         'zookeeper:///x',
-        'zookeeper://h/x?tick=2s',
+        'zookeeper://h/x?tick=-2s',
         'zookeeper://h:1/x?sessionTimeout=soon',
       ]) {
         expect(await failureOf(openBoard(uri)), uri).toBeInstanceOf(InvalidArgument)

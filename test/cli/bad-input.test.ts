@@ -43,7 +43,36 @@ describe('wrong usage: exit code 2', () => {
     ],
     [['jobs', '--board', 'zookeeper:///x'], 'zookeeper:///x: no hosts; write zookeeper://127.0.0.1:2181/path'],
     [['jobs', '--board', 'zookeeper://h/x?tik=2s'], 'zookeeper://h/x?tik=2s: unknown parameter "tik"; known are'],
-    [['jobs', '--board', 'zookeeper://ada:hunter2@h/x'], 'zookeeper://ada:***@h/x: no user and password can stand'],
+    [
+      ['jobs', '--board', 'zookeeper://hunter2@h/x'],
+      'zookeeper://***@h/x: what stands before the hosts has to be user:',
+    ],
+    [
+      ['jobs', '--board', 'zookeeper://ada:hun/ter2@h/x'],
+      'board zookeeper://ada:***@h/x: there is an @ behind the hosts; in',
+    ],
+    [
+      ['jobs', '--board', 'zookeeper://ada:1?hunter2@h/x'],
+      'board zookeeper://ada:***@h/x: there is an @ behind the hosts',
+    ],
+    [['jobs', '--board', 'zookeeper://ada:hunter2@h:x/x'], '"h:x" is no ZooKeeper server; write host:port'],
+    [
+      ['jobs', '--board', 'zookeeper://ada:hunter2@h/x?login=krb'],
+      'zookeeper://ada:***@h/x?login=krb: login is digest',
+    ],
+    [
+      ['jobs', '--board', 'zookeeper://h/x?login=sasl'],
+      'zookeeper://h/x?login=sasl: login says how to log in; who does',
+    ],
+    [['jobs', '--board', 'zookeeper://h/x?acl=mine'], 'zookeeper://h/x?acl=mine: acl is creator, or open'],
+    [['jobs', '--board', 'zookeeper://h/x?ca=x'], 'zookeeper://h/x?ca=x: ca is of TLS; write zookeepers://'],
+    [
+      ['jobs', '--board', 'zookeepers://h/x?ca=none.pem&passphrase=hunter2'],
+      'passphrase=***: ca has to name a file in PEM',
+    ],
+    [['jobs', '--board', 'zookeepers://h/x?ca=flows.js'], 'ca=flows.js: ca has to name a file in PEM'],
+    [['jobs', '--board', 'zookeeper://h/x?tick=0s'], 'zookeeper://h/x?tick=0s: tick has to be longer than no time'],
+    [['jobs', '--board', 'zookeeper://h/x?tick=hour'], 'tick: "hour" is no duration'],
     [['jobs', '--board', 'memory:'], 'board memory: would be gone with this command; name one that is shared'],
     [['post'], "missing required argument 'flow'"],
     [['post', '', '--store', '{}'], 'the name of the flow is empty'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ACL, BadVersion, digestId, InvalidAcl, NoAuth, NoNode, PERMISSION } from '../../src/zookeeper/index.ts'
+import { ACL, BadVersion, digestId, InvalidAcl, NoAuth, NoNode, op, PERMISSION } from '../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { connected, failureOf, text } from './clients.ts'
 
@@ -69,6 +69,38 @@ describe.skipIf(!zookeeperHosts)('an ACL', () => {
     })
     expect((await client.getACL(path)).acl.map(({ permissions }) => permissions)).toEqual([1, 4])
     expect((await client.getACL(`${path}/a`)).acl.map(({ permissions }) => permissions)).toEqual([1, 4])
+  })
+})
+
+describe.skipIf(!zookeeperHosts)("a client's ACL", () => {
+  const auth = [{ scheme: 'digest', auth: 'ada:secret' }]
+  const own = [{ permissions: PERMISSION.ALL, ...digestId('ada', 'secret') }]
+
+  test('is that of everything it creates without another', async () => {
+    await using client = await connected({ auth, acl: ACL.creatorAll })
+    const path = namespace()
+    await client.mkdirp(`${path}/a`)
+    await client.create(`${path}/b`, null, { ephemeral: true })
+    await client.create(`${path}/c`, null, { container: true })
+    const { results } = await client.multi([
+      op.create(`${path}/d-`, null, { sequential: true }),
+      op.create(`${path}/e`, null, { container: true }),
+      op.create(`${path}/mine`, null, { acl: ACL.open }),
+    ])
+    await client.create(`${path}/mine-too`, null, { acl: ACL.open })
+    const paths = [path, ...['a', 'b', 'c', 'e'].map((name) => `${path}/${name}`), results[0].path]
+    for (const each of paths) expect((await client.getACL(each)).acl, each).toEqual(own)
+    for (const name of ['mine', 'mine-too']) expect((await client.getACL(`${path}/${name}`)).acl).toEqual(ACL.open)
+  })
+
+  test('is open without that option, and may be another from now on', async () => {
+    await using client = await connected({ auth })
+    const path = namespace()
+    await client.create(path)
+    client.acl = own
+    await client.create(`${path}/a`)
+    expect((await client.getACL(path)).acl).toEqual(ACL.open)
+    expect((await client.getACL(`${path}/a`)).acl).toEqual(own)
   })
 })
 

@@ -1,7 +1,13 @@
 /** The official C client, as a driver, and as a witness for ours: what one writes the other reads alike. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
-import { NATIVE_CAPABILITIES, NativeZooKeeper, ZooKeeper, type ZooKeeperDriver } from '../../src/zookeeper/index.ts'
+import {
+  ACL,
+  NATIVE_CAPABILITIES,
+  NativeZooKeeper,
+  ZooKeeper,
+  type ZooKeeperDriver,
+} from '../../src/zookeeper/index.ts'
 import { driverContract } from '../contract/zookeeper.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { nativeLeftOut, nativePackage } from '../support/native-package.ts'
@@ -95,6 +101,7 @@ test('a package that is not installed is asked for, by name and version', async 
 test.each([
   [{ tls: {} }, 'UnsupportedCapability'],
   [{ sasl: { username: 'bob', password: 'x' } }, 'UnsupportedCapability'],
+  [{ acl: ACL.read }, 'UnsupportedCapability'],
   [{ readOnly: true }, 'InvalidArgument'],
   [{ sessionTimeout: '30d' }, 'InvalidArgument'],
 ] as const)('%j is refused by the C client, rather than left out', (options, name) => {

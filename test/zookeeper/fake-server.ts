@@ -47,9 +47,18 @@ export async function startFakeServer(behaviour: Behaviour): Promise<FakeServer>
     const frames = new FrameReader(1_048_576)
     const connection = ++connections
     let attached = false
+    // As servers do, with what is no frame: who finds no words here may try whether TLS is spoken.
+    const next = () => {
+      try {
+        return frames.next()
+      } catch {
+        socket.destroy()
+        return undefined
+      }
+    }
     socket.on('data', (chunk: Buffer) => {
       frames.add(chunk)
-      for (let frame = frames.next(); frame; frame = frames.next()) {
+      for (let frame = next(); frame; frame = next()) {
         const reader = new JuteReader(frame)
         const header = attached ? { xid: reader.int(), opcode: reader.int() } : { xid: 0, opcode: 0 }
         const asked = asking(socket, { connection, ...header, body: reader })

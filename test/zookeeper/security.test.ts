@@ -1,5 +1,6 @@
 import { type Logger, pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { NotConnected } from '../../src/core/errors.ts'
 import { AuthFailed, NoAuth, ZooKeeper, type ZooKeeperOptions } from '../../src/zookeeper/index.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
 import { expireSession } from '../support/expire-session.ts'
@@ -12,12 +13,15 @@ const BOB = { username: 'bob', password: 's3cret "and\\more' }
 const USERS = { bob: 's3cret \\"and\\\\more' }
 const ALL = 31
 
-/** Why a client with these options does not connect. */
+/** Why TLS fails for a client with these options; it does not try for as long as it may. */
 async function refusal(options: ZooKeeperOptions): Promise<string> {
   const client = new ZooKeeper(options)
-  const error = await failureOf(client.connect({ timeout: '1s' }))
-  expect(error).toMatchObject({ name: 'NotConnected' })
+  const error = await failureOf(client.connect({ timeout: '1m' }))
+  expect(error).toMatchObject({ name: 'TlsFailed', code: 'JOBBOARD_ZOOKEEPER_TLS_FAILED', retryable: false })
+  expect(error).toBeInstanceOf(NotConnected)
+  expect(client.counters().faults.tls).toBeGreaterThanOrEqual(3)
   expect(client.state).toBe('closed')
+  expect(String(error)).not.toContain('\n')
   return String(error)
 }
 
@@ -47,8 +51,9 @@ describe.skipIf(!zookeeperHosts)('security', () => {
     test('refuses a server that somebody else vouches for', async () => {
       await using other = await createAuthority()
       const message = await refusal({ hosts: server.secureHosts, tls: { ca: other.cert } })
-      expect(message).toContain('certificate')
-      expect(await refusal({ hosts: server.secureHosts, tls: {} })).toContain('certificate')
+      expect(message).toContain(`${server.secureHosts}: the server's certificate is not trusted`)
+      expect(message).toContain('name whoever vouches for it as ca')
+      expect(await refusal({ hosts: server.secureHosts, tls: {} })).toContain('is not trusted')
     })
 
     test('refuses a certificate for another host, unless that name is expected', async () => {
@@ -65,10 +70,21 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       await using strict = await startSecureZooKeeper({ authority, clientAuth: 'need', users: USERS })
       const { secureHosts: hosts } = strict
       const ca = authority.cert
-      await refusal({ hosts, tls: { ca } })
+      expect(await refusal({ hosts, tls: { ca } })).toMatch(
+        /bad certificate\); it may want a certificate .*: cert and key/,
+      )
       const certificate = await authority.issue({ commonName: 'worker-1' })
       await using client = await connected({ hosts, tls: { ca, ...certificate } })
       expect(await client.whoAmI()).toContainEqual({ scheme: 'x509', id: 'CN=worker-1' })
+    })
+
+    test('is spoken by both sides, or the one that does not is told', async () => {
+      expect(await refusal({ hosts: server.secureHosts })).toContain(
+        `${server.secureHosts}: it speaks TLS on this port, and this client does not: give tls, or zookeepers://`,
+      )
+      expect(await refusal({ hosts: server.hosts, tls: { ca: authority.cert } })).toContain(
+        `${server.hosts}: it does not speak TLS on this port; name its secure port, or do without TLS`,
+      )
     })
 
     test('goes on with the session when the connection breaks', async () => {

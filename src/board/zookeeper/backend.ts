@@ -5,7 +5,13 @@
 import { ClaimLost, InvalidState } from '../../core/errors.ts'
 import { type Logger, silent } from '../../core/log.ts'
 import { type Duration, milliseconds, monotonic } from '../../core/time.ts'
-import { SessionExpired, type StateEvent, type WatchEvent, ZooKeeper } from '../../zookeeper/index.ts'
+import {
+  SessionExpired,
+  type StateEvent,
+  type WatchEvent,
+  ZooKeeper,
+  type ZooKeeperOptions,
+} from '../../zookeeper/index.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -28,6 +34,7 @@ import type {
   Unreadable,
 } from '../backend.ts'
 import type { Posting } from '../posting.ts'
+import { inBoardsWords } from './access.ts'
 import { openBoardPath, type WantedBoard } from './board-path.ts'
 import { BoardChanger } from './changing.ts'
 import { Committer } from './committer.ts'
@@ -40,11 +47,12 @@ import { asking, BoardReader } from './reading.ts'
 import type { BoardRecord } from './records.ts'
 import { ResourceFolders } from './resource-folders.ts'
 import { Scan } from './scan.ts'
+import type { Security } from './security.ts'
 import { SequenceNumbers } from './sequence-numbers.ts'
 import { ServerClock } from './server-clock.ts'
 import { sweep } from './sweep.ts'
 
-export interface ZooKeeperBackendOptions extends WantedBoard {
+export interface ZooKeeperBackendOptions extends WantedBoard, Security {
   readonly uri: string
   readonly hosts: string
   readonly layout: Layout
@@ -86,11 +94,11 @@ export class ZooKeeperBackend implements Backend {
   #board: Opened | undefined
 
   constructor(options: ZooKeeperBackendOptions) {
-    const { uri, hosts, layout, sessionTimeout = '10s', tick, log = silent } = options
+    const { uri, hosts, layout, sessionTimeout = '10s', log = silent } = options
     this.uri = uri
     this.#options = options
     this.#layout = layout
-    this.#zookeeper = new ZooKeeper({ hosts, log, sessionTimeout, ...(tick === undefined ? {} : { tick }) })
+    this.#zookeeper = new ZooKeeper({ hosts, log, sessionTimeout, ...optional(options) })
     this.#committer = new Committer(this.#zookeeper, layout, {
       patience: milliseconds(sessionTimeout, 'sessionTimeout'),
       clock: (time) => this.#clock.observe(time),
@@ -107,7 +115,9 @@ export class ZooKeeperBackend implements Backend {
 
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
     const what = `opening ${this.uri}`
-    await this.#zookeeper.connect(options)
+    await this.#zookeeper.connect(options).catch((error: unknown) => {
+      throw inBoardsWords(what, error)
+    })
     const record = await asking(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
     const board = this.#parts(record, sink)
     this.#board = board
@@ -320,6 +330,16 @@ export class ZooKeeperBackend implements Backend {
   #sessionOf(label: string): bigint | undefined {
     const id = this.#zookeeper.session?.id
     return id !== undefined && this.#labels.get(id) === label ? id : undefined
+  }
+}
+
+/** What the client has defaults of its own for. The ACL is the board's, which is not open yet. */
+function optional({ tick, auth, sasl, tls }: ZooKeeperBackendOptions): Partial<ZooKeeperOptions> {
+  return {
+    ...(tick === undefined ? {} : { tick }),
+    ...(auth ? { auth } : {}),
+    ...(sasl ? { sasl } : {}),
+    ...(tls ? { tls } : {}),
   }
 }
 

@@ -5,14 +5,16 @@
  * batch would be granted or refused alone as it is with its neighbours, and the operation that a multi failed at proves
  * the refusal of its own transaction and says nothing of the others.
  */
-import type { CheckOp, Op, Stat, ZooKeeperError } from '../../zookeeper/index.ts'
+import type { Acl, CheckOp, Op, Stat, ZooKeeperError } from '../../zookeeper/index.ts'
 import type { Step } from './transactions.ts'
 
 /** The largest batch: what comes after it waits for the next, and a server should not be kept from others for long. */
 const MOST_OPERATIONS = 1_024
 const MOST_BYTES = 512 * 1_024
-/** What an operation adds to its path and data, about. */
+/** What an operation adds to its path, data and ACL, about. */
 const OVERHEAD = 64
+/** What an identity of an ACL adds to its texts. */
+const IDENTITY = 12
 
 /** A job, key or resource that a transaction is about. */
 export interface Touch {
@@ -64,11 +66,19 @@ export interface Turn {
   reject(error: unknown): void
 }
 
-/** Takes from the waiting, in their order, those that may go together; the rest stay, in their order. */
-export function gather(waiting: readonly Turn[]): { readonly batch: readonly Turn[]; readonly rest: Turn[] } {
+/**
+ * Takes from the waiting, in their order, those that may go together; the rest stay, in their order.
+ *
+ * @param acl what goes out with every create
+ */
+export function gather(
+  waiting: readonly Turn[],
+  acl: readonly Acl[] = [],
+): { readonly batch: readonly Turn[]; readonly rest: Turn[] } {
   const batch: Turn[] = []
   const passed: Turn[] = []
   const touched = new Map<string, Touch['mode']>()
+  const perCreate = acl.reduce((sum, { scheme, id }) => sum + IDENTITY + scheme.length + Buffer.byteLength(id), 0)
   let operations = 0
   let bytes = 0
   let next = 0
@@ -77,7 +87,7 @@ export function gather(waiting: readonly Turn[]): { readonly batch: readonly Tur
     if (!turn) break
     const { steps, touches } = turn.transaction
     operations += steps.length
-    bytes += sizeOf(steps)
+    bytes += sizeOf(steps, { perCreate })
     if (batch.length > 0 && (operations > MOST_OPERATIONS || bytes > MOST_BYTES)) break
     const clash = touches.some(({ name, mode }) => clashes(touched.get(name), mode))
     // One that is passed over keeps its place before later ones about the same.
@@ -92,8 +102,11 @@ function clashes(there: Touch['mode'] | undefined, wanted: Touch['mode']): boole
   return there !== undefined && (there === 'alone' || wanted === 'alone')
 }
 
-function sizeOf(steps: readonly Step[]): number {
-  return steps.reduce((sum, { op }) => sum + OVERHEAD + op.path.length + ('data' in op ? (op.data?.length ?? 0) : 0), 0)
+function sizeOf(steps: readonly Step[], { perCreate }: { readonly perCreate: number }): number {
+  return steps.reduce((sum, { op }) => {
+    const data = 'data' in op ? (op.data?.length ?? 0) : 0
+    return sum + OVERHEAD + op.path.length + data + (op.type === 'create' ? perCreate : 0)
+  }, 0)
 }
 
 /** Who is to blame for an operation of the multi: one transaction's step, or everybody with this guard. */

@@ -2,6 +2,7 @@
 import type { Encoding } from '../../core/codec.ts'
 import { IncompatibleVersion, NotFound } from '../../core/errors.ts'
 import { BadVersion, NodeExists, NoNode, op, type Stat, type ZooKeeper } from '../../zookeeper/index.ts'
+import { aclOfBoard, aclOfNewBoard, type WantedAcl } from './board-acl.ts'
 import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'
 import {
@@ -14,7 +15,7 @@ import {
 } from './records.ts'
 
 /** What is asked for: anything that is there will do without it, and msgpack is what a new board gets. */
-export interface WantedBoard {
+export interface WantedBoard extends WantedAcl {
   readonly encoding?: Encoding
   /** Whether the board is made where it is missing; true by default. */
   readonly create?: boolean
@@ -22,9 +23,11 @@ export interface WantedBoard {
 
 /**
  * The record of the board at this path. One round trip where the board is there; the first process makes it, with its
- * folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays one.
+ * folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays one. What the client
+ * makes from then on has the ACL of the path.
  *
  * @throws NotFound where there is none and none is to be made
+ * @throws InvalidArgument where the board has another ACL; AccessDenied where it is not for this client
  * @throws IncompatibleVersion when the path holds something else, a newer release's board, or one of another encoding
  */
 export async function openBoardPath(
@@ -33,10 +36,18 @@ export async function openBoardPath(
   wanted: WantedBoard = {},
 ): Promise<BoardRecord> {
   while (true) {
-    const there = await unlessGone(zookeeper.getData(layout.path))
-    if (!there && wanted.create === false) throw noBoard(layout)
-    if (!there) await makeBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
-    else if (!there.data || there.data.length === 0) {
+    const [there, access] = await Promise.all([
+      unlessGone(zookeeper.getData(layout.path)),
+      unlessGone(zookeeper.getACL(layout.path)),
+    ])
+    if (!there || !access) {
+      if (wanted.create === false) throw noBoard(layout)
+      zookeeper.acl = aclOfNewBoard(wanted)
+      await makeBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
+      continue
+    }
+    zookeeper.acl = aclOfBoard(access.acl, wanted, layout.path)
+    if (!there.data || there.data.length === 0) {
       // Another process was faster, or the path is gone again: it is looked at anew.
       await shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }).catch((error: unknown) => {
         if (!(error instanceof BadVersion || error instanceof NoNode)) throw error

@@ -19,12 +19,14 @@ import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../
 import { monotonic } from '../../core/time.ts'
 import {
   BadVersion,
+  NoAuth,
   NoNode,
   RequestTooLarge,
   SessionExpired,
   type ZooKeeper,
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
+import { inBoardsWords } from './access.ts'
 import { type Composed, compose, type Done, gather, type Transaction, type Turn } from './batch.ts'
 import type { Layout } from './layout.ts'
 import { type Marker, Markers } from './marker.ts'
@@ -96,7 +98,7 @@ export class Committer {
   async #pump(): Promise<void> {
     while (this.#waiting.length > 0) {
       this.#dismissLate()
-      const { batch, rest } = gather(this.#waiting)
+      const { batch, rest } = gather(this.#waiting, this.#zookeeper.acl)
       this.#waiting = rest
       try {
         await this.#run(batch)
@@ -149,14 +151,14 @@ export class Committer {
     if (error instanceof SessionExpired) return this.#sessionOver(batch)
     if (error.outcome === 'not-sent') return refuseAll(batch, (turn) => notConnected(turn.transaction, error))
     const blame = error.index === undefined ? undefined : sent.composed.blame(error.index)
-    if (!blame) return refuseAll(batch, (turn) => turn.transaction.refused(error, undefined))
+    if (!blame) return refuseAll(batch, (turn) => refusal(turn, error))
     if ('first' in blame) return this.#markerRefused(sent, error)
     marker.sentBefore = false
     const refused = new Set<Turn>()
     if ('guarded' in blame) {
       for (const turn of blame.guarded) {
         refused.add(turn)
-        turn.reject(turn.transaction.refused(error, 'guard'))
+        turn.reject(refusal(turn, error, 'guard'))
       }
     } else {
       refused.add(blame.turn)
@@ -174,7 +176,7 @@ export class Committer {
     }
     const mending = turn.transaction.mend?.(step, error)
     if (!mending) {
-      turn.reject(turn.transaction.refused(error, step))
+      turn.reject(refusal(turn, error, step))
       return
     }
     this.#beside(async () => {
@@ -183,7 +185,9 @@ export class Committer {
         this.#tryAgain([turn])
         this.#schedule()
       } catch (failed) {
-        turn.reject(failed instanceof ZooKeeperError ? notConnected(turn.transaction, failed) : failed)
+        const denied = failed instanceof NoAuth
+        const away = failed instanceof ZooKeeperError && !denied
+        turn.reject(away ? notConnected(turn.transaction, failed) : inBoardsWords(turn.transaction.what, failed))
       }
     })
   }
@@ -199,7 +203,7 @@ export class Committer {
   /** Either the copy that was sent before has arrived after all, or a stranger has touched the marker. */
   async #markerRefused({ batch, marker }: Sent, error: ZooKeeperError): Promise<void> {
     const ours = error instanceof BadVersion || error instanceof NoNode
-    if (!ours) return refuseAll(batch, (turn) => turn.transaction.refused(error, undefined))
+    if (!ours) return refuseAll(batch, (turn) => refusal(turn, error))
     if (marker.sentBefore) {
       const found = await this.#markers.find(marker)
       if (typeof found === 'object') return this.#applied(batch, marker, found.applied)
@@ -243,9 +247,7 @@ export class Committer {
   #nothingSent(batch: readonly Turn[], error: unknown): undefined {
     if (!(error instanceof ZooKeeperError)) throw error
     const refused = error.outcome === 'refused'
-    refuseAll(batch, ({ transaction }) =>
-      refused ? transaction.refused(error, undefined) : notConnected(transaction, error),
-    )
+    refuseAll(batch, (turn) => (refused ? refusal(turn, error) : notConnected(turn.transaction, error)))
   }
 
   #tryAgain(turns: readonly Turn[]): void {
@@ -262,6 +264,11 @@ interface Sent {
   readonly batch: readonly Turn[]
   readonly composed: Composed
   readonly marker: Marker
+}
+
+/** What the transaction takes it for, unless it is about who we are. */
+function refusal({ transaction }: Turn, error: ZooKeeperError, step?: Step | 'guard'): Error {
+  return inBoardsWords(transaction.what, transaction.refused(error, step))
 }
 
 function settle(turn: Turn, value: () => unknown): void {

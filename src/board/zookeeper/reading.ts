@@ -2,6 +2,7 @@
 import type { Encoding } from '../../core/codec.ts'
 import { InvalidPosting, JobboardError, NotConnected } from '../../core/errors.ts'
 import {
+  NoAuth,
   NoNode,
   op,
   type ReadData,
@@ -12,6 +13,7 @@ import {
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
 import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
+import { inBoardsWords } from './access.ts'
 import { isJob, type Layout, lockedJob } from './layout.ts'
 import { decodeCancellation, decodeKey, decodeLock, decodeTrash } from './records.ts'
 import type { Counts } from './scan.ts'
@@ -59,7 +61,7 @@ export class BoardReader {
   /** One request for every so many. */
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
     const nodes = await this.#nodes(ids.map((id) => this.#layout.posting(id)))
-    return nodes.map((node, index) => node && this.#stored(ids[index] ?? '', node))
+    return nodes.map((node, index) => node && this.#read(ids[index] ?? '', node))
   }
 
   async owner(id: string): Promise<string | undefined> {
@@ -83,9 +85,12 @@ export class BoardReader {
     const { names } = await this.#zookeeper.getChildren(this.#layout.trashFolder)
     const ids = names.filter(isJob)
     const nodes = await this.#nodes(ids.map((id) => this.#layout.trash(id)))
-    const there = nodes.flatMap((node, index) => (node ? [{ ...node, id: ids[index] ?? '' }] : []))
+    const denied = nodes.filter((node) => node instanceof NoAuth)
+    const there = nodes.flatMap((node, index) =>
+      node && !(node instanceof NoAuth) ? [{ ...node, id: ids[index] ?? '' }] : [],
+    )
     there.sort((a, b) => (a.stat.czxid < b.stat.czxid ? -1 : a.stat.czxid > b.stat.czxid ? 1 : 0))
-    return there.map(({ id, data, stat }) => this.#trashedEntry({ id, revision: stat.version }, data))
+    return [...denied, ...there.map(({ id, data, stat }) => this.#trashedEntry({ id, revision: stat.version }, data))]
   }
 
   /** The posting of this uuid that a transaction made: ids grow with transactions, so it is near the end. */
@@ -102,7 +107,7 @@ export class BoardReader {
     return undefined
   }
 
-  async #nodes(paths: readonly string[]): Promise<(ReadData | undefined)[]> {
+  async #nodes(paths: readonly string[]): Promise<Found[]> {
     const batches = Array.from({ length: Math.ceil(paths.length / BATCH) }, (_, n) =>
       paths.slice(n * BATCH, (n + 1) * BATCH),
     )
@@ -110,6 +115,12 @@ export class BoardReader {
       batches.map((batch) => this.#zookeeper.multiRead(batch.map((path) => op.getData(path)))),
     )
     return answers.flatMap(({ results }) => results.map(foundData))
+  }
+
+  #read(id: string, node: ReadData | NoAuth): Stored | Unreadable {
+    if (!(node instanceof NoAuth)) return this.#stored(id, node)
+    const what = `${this.#layout.posting(id)} has an ACL that is not the board's and keeps this client out`
+    return { id, error: new InvalidPosting(`${what}; it is not claimed here, give it the board's`, { cause: node }) }
   }
 
   #stored(id: string, { data, stat }: { data: Uint8Array | null; stat: Stat }): Stored | Unreadable {
@@ -137,10 +148,13 @@ export class BoardReader {
   }
 }
 
-/** Undefined where there is no znode. */
-function foundData(reading: Reading<ReadData>): ReadData | undefined {
+/** Undefined where there is no znode. One that is not for us, a stranger's say, must not hide the others. */
+type Found = ReadData | NoAuth | undefined
+
+function foundData(reading: Reading<ReadData>): Found {
   if (!reading.error) return reading
   if (reading.error instanceof NoNode) return undefined
+  if (reading.error instanceof NoAuth) return reading.error
   throw reading.error
 }
 
@@ -161,7 +175,7 @@ export async function asking<T>(what: string, ask: () => Promise<T>): Promise<T>
   } catch (error) {
     if (!(error instanceof ZooKeeperError)) throw error
     // A server that has just ended the session says so in answers, before it hangs up.
-    if (error.outcome === 'refused' && !(error instanceof SessionExpired)) throw error
+    if (error.outcome === 'refused' && !(error instanceof SessionExpired)) throw inBoardsWords(what, error)
     throw new NotConnected(`${what}: ${error.message}`, { cause: error })
   }
 }

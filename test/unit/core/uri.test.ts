@@ -22,6 +22,25 @@ describe('parseUri', () => {
     expect(() => assertParameters(uri, ['chroot'])).toThrow(/unknown parameter "sessionTimeout"; known are chroot/)
   })
 
+  test.each([
+    ['zookeeper://ada:p%2Fw%3A@h:1,i/jobs', { user: 'ada', password: 'p/w:' }],
+    ['zookeeper://ada:p@w@h:1,i/jobs', { user: 'ada', password: 'p@w' }],
+    ['zookeeper://ada:50%@h:1,i/jobs', { user: 'ada', password: '50%' }],
+    ['zookeeper://ada@h:1,i/jobs', { user: 'ada', password: undefined }],
+    ['zookeeper://:p@h:1,i/jobs', { user: '', password: 'p' }],
+    ['zookeeper://h:1,i/jobs', undefined],
+  ])('%s says who one is', (text, credentials) => {
+    expect(parseUri(text, 'board')).toMatchObject({ credentials, authority: 'h:1,i', path: '/jobs' })
+  })
+
+  test.each(['z://ada:1/secret@h/x', 'z://ada:secret?@h/x', 'z://h/x?a=secret@h'])(
+    '%s may be half a password',
+    (text) => {
+      expect(() => parseUri(text, 'board')).toThrow('there is an @ behind the hosts')
+      expect(() => parseUri(text, 'board')).not.toThrow('secret')
+    },
+  )
+
   test.each(['', 'nothing', '/a/path', '127.0.0.1:2181'])('%j is no URI', (text) => {
     expect(() => parseUri(text, 'board')).toThrow(InvalidArgument)
     expect(() => parseUri(text, 'board')).toThrow('is no URI; write zookeeper://127.0.0.1:2181/demo')
@@ -36,6 +55,7 @@ describe('redactUri', () => {
     ['postgres://u:se/cr?e#t@h/db', 'postgres://u:***@h/db'],
     ['postgres://u:a@b@h/db', 'postgres://u:***@h/db'],
     ['zookeeper://h:2181/p?auth=u:secret&tick=2s', 'zookeeper://h:2181/p?auth=***&tick=2s'],
+    ['zookeepers://h:2281/p?key=k.pem&passphrase=secret', 'zookeepers://h:2281/p?key=k.pem&passphrase=***'],
     ['zookeeper://h:2181/jobs', 'zookeeper://h:2181/jobs'],
   ])('%s', (text, shown) => {
     expect(redactUri(text)).toBe(shown)

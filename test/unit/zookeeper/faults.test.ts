@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument, NotConnected } from '../../../src/core/errors.ts'
 import { AuthFailed, SessionExpired } from '../../../src/zookeeper/errors.ts'
-import { ConnectionFault, HangUps, HungUp, kindOf } from '../../../src/zookeeper/faults.ts'
+import { ConnectionFault, HangUps, HungUp, kindOf, TlsFailed, TlsFailures } from '../../../src/zookeeper/faults.ts'
 import { MalformedBytes } from '../../../src/zookeeper/jute.ts'
 
 const hungUp = () => new NotConnected('a:1: hung up', { cause: new ConnectionFault('hung-up', 'hung up') })
@@ -18,6 +18,27 @@ describe('faults', () => {
     [new TypeError('x'), 'defect'],
   ])('(%s) are of a kind', (error, kind) => {
     expect(kindOf(error)).toBe(kind)
+  })
+})
+
+describe('servers that do not speak TLS as this client does', () => {
+  const noTls = () => new NotConnected('a:1: no TLS', { cause: new ConnectionFault('tls', 'no TLS') })
+
+  test('are final when it was all of them, twice', () => {
+    const failures = new TlsFailures()
+    const judged = Array.from({ length: 4 }, () => failures.judge(noTls(), { servers: 2 }))
+    expect(judged.map((error) => error instanceof TlsFailed)).toEqual([false, false, false, true])
+    expect(judged[3]).toMatchObject({ message: 'a:1: no TLS', retryable: false })
+  })
+
+  test('are not where one does something else, or has served before', () => {
+    const failures = new TlsFailures()
+    for (let time = 0; time < 10; time++) {
+      const error = time % 2 === 0 ? noTls() : hungUp()
+      expect(failures.judge(error, { servers: 1 })).toBe(error)
+    }
+    failures.served()
+    for (let time = 0; time < 10; time++) expect(failures.judge(noTls(), { servers: 1 })).not.toBeInstanceOf(TlsFailed)
   })
 })
 

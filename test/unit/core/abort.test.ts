@@ -1,9 +1,8 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { deferred, onAbort, unlessAborted } from '../../../src/core/abort.ts'
 import { Pending } from '../../../src/zookeeper/pending.ts'
 import { exists } from '../../../src/zookeeper/requests.ts'
-import { onAbort, unlessGivenUp } from '../../../src/zookeeper/signals.ts'
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
 
@@ -12,7 +11,7 @@ describe('a signal of many', () => {
     const { signal } = new AbortController()
     const requests = Array.from({ length: 20 }, () => new Pending(exists('/'), 0, { signal }))
     const answer = deferred<string>()
-    const waiting = Array.from({ length: 20 }, () => unlessGivenUp(answer.promise, signal))
+    const waiting = Array.from({ length: 20 }, () => unlessAborted(answer.promise, signal))
     expect(listeners(signal)).toBe(1)
     for (const request of requests) {
       request.promise.catch(() => undefined)
@@ -30,14 +29,14 @@ describe('a signal of many', () => {
     const reason = new Error('enough')
     const requests = Array.from({ length: 3 }, () => new Pending(exists('/'), 0, { signal }).promise)
     const never = new Promise<never>(() => undefined)
-    const waiting = unlessGivenUp(never, signal)
+    const waiting = unlessAborted(never, signal)
     const told: string[] = []
     onAbort(signal, () => told.push('stays'))
     onAbort(signal, () => told.push('goes'))()
     controller.abort(reason)
-    for (const each of [...requests, waiting, unlessGivenUp(never, signal)]) await expect(each).rejects.toBe(reason)
+    for (const each of [...requests, waiting, unlessAborted(never, signal)]) await expect(each).rejects.toBe(reason)
     expect(told).toEqual(['stays'])
     expect(listeners(signal)).toBe(0)
-    expect(await unlessGivenUp(Promise.resolve(1), undefined)).toBe(1)
+    expect(await unlessAborted(Promise.resolve(1), undefined)).toBe(1)
   })
 })

@@ -1,0 +1,25 @@
+/** What ZooKeeper says of who we are and what we may, in the words of boards. */
+import { AccessDenied, InvalidArgument } from '../../core/errors.ts'
+import { AuthFailed, InvalidAcl, NoAuth } from '../../zookeeper/index.ts'
+
+const CREDENTIALS =
+  'open the board as somebody whom its ACL names: zookeeper://user:password@host/path, or the option auth'
+
+/** @param options.instead what to do, where that is not to give credentials */
+export function accessDenied(what: string, options: ErrorOptions & { instead?: string } = {}): AccessDenied {
+  const { instead = CREDENTIALS, ...rest } = options
+  return new AccessDenied(`${what}; ${instead}`, rest)
+}
+
+/** The same error, or the one that says what to do about who we are. */
+export function inBoardsWords<T>(what: string, error: T): T | AccessDenied | InvalidArgument {
+  if (error instanceof NoAuth) return accessDenied(`${what}: ${error.message}`, { cause: error })
+  if (error instanceof AuthFailed) {
+    return accessDenied(`${what}: ${error.message}`, { cause: error, instead: 'correct its credentials' })
+  }
+  if (error instanceof InvalidAcl) {
+    const how = 'it must not be empty, and one for its creator takes credentials (auth, sasl, or a client certificate)'
+    return new InvalidArgument(`${what}: the servers do not accept the ACL; ${how}`, { cause: error })
+  }
+  return error
+}

@@ -1,0 +1,105 @@
+/** Who a board's client says it is, how its connections are guarded, and who may do what: by URI and by options. */
+import { readFile } from 'node:fs/promises'
+import { InvalidArgument } from '../../core/errors.ts'
+import type { ResourceUri } from '../../core/uri.ts'
+import { ACL, type Acl, type AuthInfo, type SaslCredentials, type TlsOptions } from '../../zookeeper/index.ts'
+import type { WantedAcl } from './board-acl.ts'
+
+/** What `openBoard` takes beside the URI. */
+export interface SecurityOptions {
+  /**
+   * Given on every connection before anything else is asked: `{ scheme: 'digest', auth: 'user:password' }`. The same as
+   * `zookeeper://user:password@host/path`.
+   */
+  readonly auth?: readonly AuthInfo[]
+  /** SASL DIGEST-MD5. The same as `zookeeper://user:password@host/path?login=sasl`. */
+  readonly sasl?: SaslCredentials
+  /** TLS, as of `zookeepers://`. The certificates and the key are texts in PEM. */
+  readonly tls?: TlsOptions
+  /**
+   * Who may do what with all of the board. It is the board's, so of a board that is there it need not be said; where the
+   * board has another, it is not opened. A new one is by default for whoever makes it, if `auth` or `sasl` say who that is,
+   * and else for everybody.
+   */
+  readonly acl?: readonly Acl[]
+}
+
+export interface Security extends WantedAcl {
+  readonly auth?: readonly AuthInfo[]
+  readonly sasl?: SaslCredentials
+  readonly tls?: TlsOptions
+}
+
+/** What a URI can say of it. */
+export const SECURITY_PARAMETERS = ['login', 'acl', 'ca', 'cert', 'key', 'passphrase', 'servername'] as const
+const FILES = ['ca', 'cert', 'key'] as const
+const TEXTS = ['passphrase', 'servername'] as const
+
+const ACLS: Readonly<Record<string, readonly Acl[]>> = { creator: ACL.creatorAll, open: ACL.open }
+
+/** @throws InvalidArgument for what makes no sense, or a file that cannot be read */
+export async function securityOf(uri: ResourceUri, options: SecurityOptions): Promise<Security> {
+  const { auth, sasl } = identities(uri, options)
+  const acl = options.acl ?? namedAcl(uri)
+  const tls = await tlsOf(uri, options)
+  return {
+    ...(auth.length > 0 ? { auth } : {}),
+    ...(sasl ? { sasl } : {}),
+    ...(tls ? { tls } : {}),
+    ...(acl ? { acl } : {}),
+    identified: auth.length > 0 || sasl !== undefined,
+  }
+}
+
+function identities(
+  { credentials, parameters, printable }: ResourceUri,
+  { auth = [], sasl }: SecurityOptions,
+): { readonly auth: readonly AuthInfo[]; readonly sasl: SaslCredentials | undefined } {
+  const login = parameters.get('login')
+  if (login !== undefined && login !== 'digest' && login !== 'sasl')
+    throw new InvalidArgument(`${printable}: login is digest, or sasl; it cannot be ${login}`)
+  if (!credentials) {
+    if (login === undefined) return { auth, sasl }
+    throw new InvalidArgument(
+      `${printable}: login says how to log in; who does, user:password@, has to stand before the hosts`,
+    )
+  }
+  const { user, password } = credentials
+  if (user === '' || password === undefined)
+    throw new InvalidArgument(`${printable}: what stands before the hosts has to be user:password@`)
+  if (login !== 'sasl') return { auth: [{ scheme: 'digest', auth: `${user}:${password}` }, ...auth], sasl }
+  if (sasl) throw new InvalidArgument(`${printable}: SASL takes one user; leave out the option sasl, or the URI's`)
+  return { auth, sasl: { username: user, password } }
+}
+
+function namedAcl({ parameters, printable }: ResourceUri): readonly Acl[] | undefined {
+  const name = parameters.get('acl')
+  if (name === undefined) return undefined
+  const acl = Object.hasOwn(ACLS, name) ? ACLS[name] : undefined
+  if (acl) return acl
+  throw new InvalidArgument(`${printable}: acl is creator, or open; any other is given as an option of openBoard`)
+}
+
+async function tlsOf(uri: ResourceUri, options: SecurityOptions): Promise<TlsOptions | undefined> {
+  const { scheme, parameters, printable } = uri
+  const named = [...FILES, ...TEXTS].filter((name) => parameters.has(name))
+  if (scheme !== 'zookeepers' && !options.tls) {
+    if (named.length === 0) return undefined
+    throw new InvalidArgument(
+      `${printable}: ${named[0]} is of TLS; write zookeepers:// and name the servers' secure port`,
+    )
+  }
+  const texts = TEXTS.filter((name) => parameters.has(name)).map((name) => [name, parameters.get(name)])
+  const files = FILES.filter((name) => parameters.has(name)).map(async (name) => [name, await pem(uri, name)])
+  return { ...Object.fromEntries([...texts, ...(await Promise.all(files))]), ...options.tls }
+}
+
+async function pem({ parameters, printable }: ResourceUri, name: (typeof FILES)[number]): Promise<string> {
+  const what = `${printable}: ${name} has to name a file in PEM`
+  const text = await readFile(parameters.get(name) ?? '', 'utf8').catch((cause: NodeJS.ErrnoException) => {
+    throw new InvalidArgument(`${what} that can be read: ${cause.code}`, { cause })
+  })
+  // Of what is no certificate OpenSSL says nothing, and trusts nobody.
+  if (text.includes('-----BEGIN ')) return text
+  throw new InvalidArgument(`${what}, which begins with -----BEGIN`)
+}

@@ -1,0 +1,79 @@
+/** The command line on boards that are not for everybody: credentials by URI and by environment, TLS by URI. */
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { createAuthority } from '../support/certificates.ts'
+import { zookeeperHosts } from '../support/namespace.ts'
+import { startSecureZooKeeper } from '../support/zookeeper-secure.ts'
+import { FLOWS, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+
+let place: Workplace
+
+beforeEach(async () => {
+  place = await workplace()
+  await place.write('flows.js', FLOWS)
+})
+afterEach(async () => place[Symbol.asyncDispose]())
+afterAll(killLeftOvers)
+
+const ADA = { JOBBOARD_ZOOKEEPER_AUTH: 'ada:hunter2' }
+
+describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
+  test('is theirs, by environment as by URI, and closed to others', async () => {
+    const posted = await place.jobboard(['post', 'hello', '--name', 'mine'], { env: ADA })
+    expect(posted).toMatchObject({ exitCode: 0, stderr: '' })
+    const board = place.board.replace('zookeeper://', 'zookeeper://ada:hunter2@')
+    const byUri = await place.jobboard(['jobs'], { env: { JOBBOARD_BOARD: board } })
+    expect(byUri).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(byUri.stdout).toContain('mine')
+
+    for (const env of [{}, { JOBBOARD_ZOOKEEPER_AUTH: 'ada:hunter3' }]) {
+      for (const args of [['jobs'], ['trash', 'list'], ['post', 'hello']]) {
+        const { exitCode, stdout, stderr } = await place.jobboard(args, { env })
+        expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+        expect(stderr).toMatch(
+          /^jobboard: opening zookeeper:.*: the ACL does not allow it; open the board as [^\n]+\n$/,
+        )
+      }
+    }
+    const verbose = await place.jobboard(['jobs', '--verbose'], { env: { JOBBOARD_ZOOKEEPER_AUTH: 'ada:hunter3' } })
+    expect(verbose.stderr).toContain('caused by NoAuth')
+    expect(verbose.stderr).not.toContain('hunter')
+  })
+
+  test('has a conductor that does not say the password, and runs what was posted', async () => {
+    const board = place.board.replace('zookeeper://', 'zookeeper://ada:hunter2@')
+    const env = { JOBBOARD_BOARD: board }
+    await place.jobboard(['post', 'hello', '--store', '{"name":"Ada"}'], { env })
+    const conductor = place.start(['conductor', '--flows', 'flows.js', '--log-level', 'trace', '--board', board])
+    await conductor.says('Ctrl-C stops it')
+    await expect.poll(async () => (await place.jobboard(['jobs', '--json'], { env })).stdout).toBe('')
+    conductor.process.kill('SIGTERM')
+    const { exitCode, stdout, stderr } = await conductor.ended
+    expect(exitCode).toBe(0)
+    expect(stdout).toContain('zookeeper://ada:***@')
+    expect(`${stdout}${stderr}`).not.toContain('hunter')
+  })
+
+  test('takes a user and a password', async () => {
+    const { exitCode, stderr } = await place.jobboard(['jobs'], { env: { JOBBOARD_ZOOKEEPER_AUTH: 'hunter2' } })
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: 'jobboard: JOBBOARD_ZOOKEEPER_AUTH has to be user:password\n',
+    })
+  })
+
+  test('may be behind TLS, and where that fails the reason comes before the time is over', async () => {
+    await using authority = await createAuthority()
+    await using server = await startSecureZooKeeper({ authority, clientAuth: 'need', users: {} })
+    const { cert, key } = await authority.issue({ commonName: 'operator' })
+    await place.write('ca.pem', authority.cert)
+    await place.write('cert.pem', cert)
+    await place.write('key.pem', key)
+    const board = `zookeepers://${server.secureHosts}/demo?ca=ca.pem`
+    const whole = `${board}&cert=cert.pem&key=key.pem`
+    expect(await place.jobboard(['post', 'hello', '--board', whole], { env: ADA })).toMatchObject({ exitCode: 0 })
+    expect((await place.jobboard(['jobs', '--board', whole], { env: ADA })).stdout).toContain('hello')
+    const { exitCode, stderr } = await place.jobboard(['jobs', '--board', board, '--timeout', '10m'], { env: ADA })
+    expect(exitCode).toBe(1)
+    expect(stderr).toMatch(/^jobboard: localhost:\d+: .* it may want a certificate of this client[^\n]+\n$/)
+  })
+})
