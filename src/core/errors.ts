@@ -10,6 +10,11 @@ const LINEAGE = Symbol.for('jobboard.error.lineage')
 
 type ErrorClass = { readonly code: string; readonly retryable: boolean }
 
+export interface JobboardErrorOptions extends ErrorOptions {
+  /** Where this error knows better than its class. */
+  readonly retryable?: boolean | undefined
+}
+
 export class JobboardError extends Error {
   static readonly code: string = 'JOBBOARD_ERROR'
   static readonly retryable: boolean = false
@@ -19,12 +24,12 @@ export class JobboardError extends Error {
   /** Whether the same call may succeed later with nothing else changed. */
   readonly retryable: boolean
 
-  constructor(message: string, options?: ErrorOptions) {
+  constructor(message: string, options?: JobboardErrorOptions) {
     super(message, options)
     const self: ErrorClass & { name: string } = new.target
     this.name = self.name
     this.code = self.code
-    this.retryable = self.retryable
+    this.retryable = options?.retryable ?? self.retryable
     Object.defineProperty(this, LINEAGE, { value: lineage(new.target), enumerable: false })
   }
 
@@ -165,12 +170,6 @@ export class MissingDependencies extends JobboardError {
 /** The logbooks cannot be read or written: away for now (`retryable`), or for good. */
 export class StorageFailure extends JobboardError {
   static override readonly code = 'JOBBOARD_STORAGE_FAILURE'
-  override readonly retryable: boolean
-
-  constructor(message: string, options: ErrorOptions & { retryable?: boolean } = {}) {
-    super(message, options)
-    this.retryable = options.retryable ?? false
-  }
 }
 
 /** A claim was refused by a logbook that knows of a newer or equal run. */

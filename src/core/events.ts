@@ -40,9 +40,10 @@ export class Emitter<Events extends object> {
     }
   }
 
-  emit<E extends keyof Events>(event: E, payload: Events[E]): void {
+  /** False when nobody listens. */
+  emit<E extends keyof Events>(event: E, payload: Events[E]): boolean {
     const listeners = this.#listeners.get(event)
-    if (!listeners) return
+    if (!listeners || listeners.size === 0) return false
     for (const listener of [...listeners] as Listener<Events[E]>[]) {
       try {
         const answer = listener(payload)
@@ -51,5 +52,6 @@ export class Emitter<Events extends object> {
         this.#onListenerError(error, event)
       }
     }
+    return true
   }
 }

@@ -16,10 +16,11 @@ const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h:
  */
 export function milliseconds(duration: Duration | string, what: string): number {
   const found = typeof duration === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration.trim()) : undefined
-  const value = found ? Number(found[1]) * (UNITS[found[2] ?? ''] ?? Number.NaN) : Number(duration)
-  if (typeof duration === 'string' ? found !== null : Number.isFinite(value) && value >= 0) return value
+  const value = found ? Number(found[1]) * (UNITS[found[2] ?? ''] ?? Number.NaN) : duration
+  if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value
+  const given = typeof duration === 'string' ? JSON.stringify(duration) : String(duration)
   throw new InvalidArgument(
-    `${what}: ${JSON.stringify(duration)} is no duration; write milliseconds or a number with ms, s, m, h or d, such as '10s'`,
+    `${what}: ${given} is no duration; write milliseconds or a number with ms, s, m, h or d, such as '10s'`,
   )
 }
 

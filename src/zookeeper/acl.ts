@@ -1,6 +1,7 @@
 /** Who may do what with a znode. */
 import { createHash } from 'node:crypto'
 import { InvalidArgument } from '../core/errors.ts'
+import { assertList, assertWhole } from './arguments.ts'
 import type { JuteReader, JuteWriter } from './jute.ts'
 
 /** Somebody, as a scheme knows them: `world`/`anyone`, `digest`/`user:hash`, `sasl`/`user`, `ip`/`10.0.0.0/8`, … */
@@ -47,7 +48,19 @@ const LENGTH = 4
 const FEWEST_BYTES = { acl: LENGTH * 3, identity: LENGTH * 2 }
 
 export function writeAcls(writer: JuteWriter, acls: readonly Acl[]): void {
+  assertList(acls, 'acl')
+  for (const each of acls) checkAcl(each)
   writer.vector(acls, (acl) => writer.int(acl.permissions).text(acl.scheme).text(acl.id))
+}
+
+/** @throws InvalidArgument for what would be sent as something else */
+function checkAcl(acl: Acl): void {
+  const { permissions, scheme, id }: Partial<Acl> = Object(acl)
+  assertWhole(permissions, 'acl: permissions', { from: 0, to: PERMISSION.ALL })
+  if (typeof scheme !== 'string' || typeof id !== 'string')
+    throw new InvalidArgument(
+      "acl: whom it is about needs a scheme and an id, such as { scheme: 'world', id: 'anyone' }",
+    )
 }
 
 export function readAcls(reader: JuteReader): Acl[] {

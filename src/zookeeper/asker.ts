@@ -1,5 +1,6 @@
 /** Between what users say and what servers hear: paths through the chroot, sizes, and the way of a request to the session. */
 import { monotonic } from '../core/time.ts'
+import { checkNames } from './arguments.ts'
 import { RequestTooLarge } from './errors.ts'
 import { type Chroot, checkPath } from './path.ts'
 import { Pending, type PendingOptions } from './pending.ts'
@@ -8,6 +9,8 @@ import { payloadBytes, type Request } from './requests.ts'
 export interface AskerOptions {
   readonly chroot: Chroot
   readonly maxRequestBytes: number
+  /** Whether errors name who asked. */
+  readonly traceCallers: boolean
   readonly submit: (pending: Pending) => void
 }
 
@@ -26,9 +29,11 @@ export class Asker {
    */
   ask<T>(make: () => Request<T>, options: PendingOptions = {}): Promise<T> {
     try {
+      checkNames(options)
       const request = this.#named(make())
       this.#checkSize(request)
       const pending = new Pending(request, monotonic(), options)
+      if (this.#options.traceCallers) pending.traceCaller()
       this.#options.submit(pending)
       return pending.promise
     } catch (error) {

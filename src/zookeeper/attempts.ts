@@ -55,6 +55,7 @@ export class Attempts {
     this.#pacing = new Pacing(options.sessionTimeout)
   }
 
+  /** Why there is no connection; undefined while there is one. */
   get lastFault(): Error | undefined {
     return this.#lastFault
   }
@@ -75,6 +76,8 @@ export class Attempts {
   /** The server at hand serves. */
   served(): void {
     this.#servedSince = monotonic()
+    // What was wrong before has nothing to do with what goes wrong from now on.
+    this.#lastFault = undefined
     this.#counters.connections++
     this.#hangUps.served()
     this.#tlsFailures.served()

@@ -11,6 +11,7 @@
  * was lost: `unknown`, with the refusal as its cause.
  */
 import { randomUUID } from 'node:crypto'
+import { InvalidArgument } from '../core/errors.ts'
 import type { ZooKeeper } from './client.ts'
 import type { Created, CreateMode } from './create.ts'
 import { BadVersion, ConnectionLoss, NoNode, NotSent, SessionExpired, ZooKeeperError } from './errors.ts'
@@ -32,6 +33,11 @@ export type CertainClient = Pick<
  * Looking lists the parent's children if it is sequential. An ephemeral znode is never taken from another session: when
  * this one ends before the outcome is known, so does what it may have created, and SessionExpired says so.
  *
+ * When it is given up by its `signal` while it is under way, nobody is told the name of what it may have created. So that
+ * is looked for and deleted in the background, as long as the client is connected. Who may have to close the client in
+ * that moment gives an `id` of their own, and can look for `_c_ID-` later.
+ *
+ * @param options.id stands in the place of the random uuid: a text that nobody else uses, without a slash
  * @throws what `create` throws; ConnectionLoss (`unknown`) only where nobody can look: the client was closed, can connect
  * no more, or may not read
  * @example
@@ -42,12 +48,15 @@ export async function protectedCreate(
   client: CertainClient,
   path: string,
   data: Uint8Array | null = null,
-  options: CreateMode & RequestOptions = {},
+  options: CreateMode & RequestOptions & { readonly id?: string } = {},
 ): Promise<Created> {
+  const { id = randomUUID(), ...mode } = options
   checkPath(path, { sequential: options.sequential === true })
+  if (typeof id !== 'string' || id === '' || id.includes('/'))
+    throw new InvalidArgument('protectedCreate: the id is a text without a slash, and not empty')
   const slash = path.lastIndexOf('/')
   const parent = parentOf(path) ?? '/'
-  const name = `_c_${randomUUID()}-${path.slice(slash + 1)}`
+  const name = `_c_${id}-${path.slice(slash + 1)}`
   const attempted = `${path.slice(0, slash)}/${name}`
   const find = async (asking: RequestOptions): Promise<Found<Created>> => {
     const [, found] = await Promise.all([
@@ -57,11 +66,33 @@ export async function protectedCreate(
     const stat = found === undefined ? undefined : await client.exists(found, asking)
     return found !== undefined && stat ? { happened: { path: found, stat } } : 'not-done'
   }
-  return certainly(client, options, {
-    attempt: (bound) => client.create(attempted, data, { ...options, ...bound }),
+  let asked: bigint | undefined
+  const creating = certainly<Created>(client, mode, {
+    attempt: (bound) => {
+      asked = bound.session
+      return client.create(attempted, data, { ...mode, ...bound })
+    },
     look: ({ session, signal }) =>
       options.ephemeral ? find({ session, ...signal }).catch(endOf(attempted)) : find(signal),
   })
+  return creating.catch((error: unknown) => {
+    // Behind the create, on the same connection or behind a sync on another: what is not there now never will be.
+    if (options.signal?.aborted && asked !== undefined) {
+      // An ephemeral one of a session that is over is gone by itself.
+      const where = options.ephemeral ? { session: asked } : {}
+      cleanUp(client, () => find(where))
+    }
+    throw error
+  })
+}
+
+/** In the background: whoever gave it up waits for nothing any more. */
+function cleanUp(client: CertainClient, find: () => Promise<Found<Created>>): void {
+  const clean = async () => {
+    const found = await again(client, find)
+    if (typeof found === 'object' && 'happened' in found) await idempotentDelete(client, found.happened.path)
+  }
+  clean().catch(() => undefined)
 }
 
 /** Where the session that is to own it has ended, there is nothing to look for. */

@@ -5,18 +5,19 @@
 import { abortAfter, unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
-import { describeError } from '../core/failure.ts'
-import { silent } from '../core/log.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import type { Identity } from './acl.ts'
+import { checkNames } from './arguments.ts'
 import { Asker } from './asker.ts'
 import { EVERYTHING } from './capabilities.ts'
+import { type DriverEvents, EVENTS } from './client-events.ts'
 import { formatEndpoint, parseConnectString } from './connect-string.ts'
 import type { ClientCounters } from './counters.ts'
 import { CONFIG_PATH, configOf, type EnsembleConfig, type Reconfiguration, reconfig } from './ensemble.ts'
+import { HandlerFaults } from './handler-faults.ts'
 import type { LeaseHold } from './lease-keeper.ts'
 import type { OneShotHandler } from './one-shots.ts'
-import { sessionOptions, type ZooKeeperOptions } from './options.ts'
+import { checkOptions, DEFAULT_MAX_REQUEST, sessionOptions, type ZooKeeperOptions } from './options.ts'
 import { Chroot } from './path.ts'
 import type { RequestOptions } from './pending.ts'
 import type { WatchKind, WatchMode } from './requests.ts'
@@ -31,28 +32,6 @@ import { Znodes } from './znodes.ts'
 
 export type { ZooKeeperOptions } from './options.ts'
 
-export interface StateEvent {
-  readonly state: ClientState
-  readonly previous: ClientState
-  /** The session there is after the change. */
-  readonly session?: bigint
-  /** Why the connection or the session is gone. */
-  readonly reason?: Error
-}
-
-export interface SessionEvent {
-  readonly session: bigint
-  /** The one before, if there was one. Its ephemeral znodes are gone, or about to go. */
-  readonly previous?: bigint
-}
-
-interface ClientEvents {
-  state: StateEvent
-  session: SessionEvent
-}
-
-/** `jute.maxbuffer` as servers ship. */
-const DEFAULT_MAX_REQUEST = 1_048_575
 /** Smaller than a server takes: other requests get in between. */
 const ARMING_BYTES = 128 * 1_024
 
@@ -64,7 +43,7 @@ const ARMING_BYTES = 128 * 1_024
  * been told, and what awaits the answer runs before any event behind it is told.
  *
  * Every operation costs one round trip; writes also a transaction of the ensemble, even those that are refused. Errors
- * are {@link ZooKeeperError}s and say in `outcome` what became of the request. While there is no connection requests
+ * are {@link ZooKeeperError}s and say in `outcome` what became of the request, and in `retryable` whether to ask again. While there is no connection requests
  * wait for it: until the session is over, and never longer than the session's timeout.
  *
  * @example
@@ -80,34 +59,33 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   readonly #asker: Asker
   readonly #watching: Watching
   readonly #session: Session
-  readonly #emitter: Emitter<ClientEvents>
+  readonly #emitter: Emitter<DriverEvents>
 
   /** @throws InvalidArgument for options that cannot mean anything */
   constructor(options: ZooKeeperOptions) {
-    const log = options.log ?? silent
+    checkOptions(options)
     const chroot = new Chroot(parseConnectString(options.hosts).chroot)
     const settings = sessionOptions(options)
-    const maxRequestBytes = options.maxRequestBytes ?? DEFAULT_MAX_REQUEST
+    const { maxRequestBytes = DEFAULT_MAX_REQUEST, traceCallers = false } = options
+    const faults = new HandlerFaults({ log: options.log, tell: (fault) => emitter.emit('error', fault) })
     const watches = new Watches({
       chroot,
       armingBytes: Math.min(ARMING_BYTES, maxRequestBytes / 2),
-      onFault: (error) => log.error({ reason: describeError(error) }, 'a watch handler threw'),
+      onFault: (error, path) => faults.ofWatch(error, path),
     })
-    const emitter = new Emitter<ClientEvents>((error, event) =>
-      log.error({ event, reason: describeError(error) }, 'a listener of the ZooKeeper client threw'),
-    )
+    const emitter = new Emitter<DriverEvents>((error, event) => faults.ofListener(error, event), { events: EVENTS })
     const session = new Session(settings, {
       stateChanged: (event) => {
         emitter.emit('state', event)
         if (event.state === 'lost') watches.sessionOver(event.reason)
         if (event.state === 'closed') watches.close()
       },
-      sessionChanged: (event) => emitter.emit('session', event),
+      sessionChanged: (event) => void emitter.emit('session', event),
       events: (batch) => watches.dispatch(batch),
       gap: () => watches.gap(),
       arming: (zxid) => watches.portions().map((portion) => requests.setWatches(portion, zxid)),
     })
-    const asker = new Asker({ chroot, maxRequestBytes, submit: (pending) => session.submit(pending) })
+    const asker = new Asker({ chroot, maxRequestBytes, traceCallers, submit: (pending) => session.submit(pending) })
     const watching = new Watching(asker, watches)
     super(asker, watching, options.acl)
     this.#hosts = options.hosts
@@ -131,12 +109,13 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    * Opens the first session; called once. A client that could not connect is closed.
    *
    * @param options.timeout how long to try; the session's timeout by default
-   * @throws NotConnected naming the servers and what the last of them did
+   * @throws NotConnected naming the servers and what the last of them did; to try again takes a new client
    * @throws TlsFailed, which is a NotConnected, when no certificate is trusted, or one side speaks TLS and the other not
    * @throws IncompatibleVersion when the server is older than 3.6
    * @throws AuthFailed when the server does not accept what this client says of itself
    */
   async connect(options: { readonly signal?: AbortSignal; readonly timeout?: Duration } = {}): Promise<void> {
+    checkNames(options)
     const timeout = milliseconds(options.timeout ?? this.#sessionTimeout, 'timeout')
     const first = this.#session.start()
     const limit = new AbortController()
@@ -201,8 +180,13 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     return this.close()
   }
 
-  /** Calls `listener`, synchronously, at each event until the function returned is called. */
-  on<E extends keyof ClientEvents>(event: E, listener: (event: ClientEvents[E]) => void): () => void {
+  /**
+   * Calls `listener`, synchronously, at each event until the function returned is called: `state` and `session`, and
+   * `error` when a listener or a handler of a watch threw.
+   *
+   * @throws InvalidArgument for an event that there is not
+   */
+  on<E extends keyof DriverEvents>(event: E, listener: (event: DriverEvents[E]) => void): () => void {
     return this.#emitter.on(event, listener)
   }
 
@@ -218,6 +202,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    * that happened in between is told: read everything again. What a handler asks in it goes ahead of what was waiting
    * for the connection. Watch first, then read: what changes after the reading is told.
    *
+   * @throws InvalidArgument for a mode that there is not, and for what is no handler
    * @throws InvalidState when this client watches the same path in the other mode, or waits for a one-shot watch there
    */
   async watch(

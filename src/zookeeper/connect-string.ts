@@ -18,6 +18,8 @@ const ENDPOINT = /^(?:\[(?<ipv6>[0-9a-fA-F:.%]+)\]|(?<host>[^\s:[\]@/]+))(?::(?<
 
 /** @throws InvalidArgument naming the part that cannot be read */
 export function parseConnectString(text: string): ConnectString {
+  if (typeof text !== 'string')
+    throw new InvalidArgument(`hosts: a text such as host:2181,host:2181/chroot is needed, not ${typeof text}`)
   const slash = text.indexOf('/')
   const hosts = slash < 0 ? text : text.slice(0, slash)
   const chroot = slash < 0 || slash === text.length - 1 ? '' : text.slice(slash)

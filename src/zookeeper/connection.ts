@@ -11,7 +11,7 @@ import { NotConnected } from '../core/errors.ts'
 import type { Clock, Instant } from './clock.ts'
 import { formatEndpoint } from './connect-string.ts'
 import type { Counters } from './counters.ts'
-import { ConnectionLoss } from './errors.ts'
+import { connectionLoss } from './errors.ts'
 import { ConnectionFault } from './faults.ts'
 import { Fifo } from './fifo.ts'
 import { Heartbeat } from './heartbeat.ts'
@@ -44,8 +44,10 @@ export interface ConnectionOwner {
   leaderSaid(what: 'echo' | 'proof', sentAt: Instant): void
   /** There may be room for more, in the socket or under way. */
   drained(): void
-  /** It is over. Requests under way were rejected as unknown. */
+  /** It is over. Requests under way are rejected as unknown. */
   closed(cause: Error): void
+  /** Whether there may be another connection. */
+  goesOn(): boolean
 }
 
 export interface ConnectionOptions {
@@ -212,8 +214,13 @@ export class Connection {
     const how = `the connection to ${formatEndpoint(this.#options.server)} was lost before the answer came`
     for (const pending of [...this.#inFlight.drain(), ...this.#authInFlight.drain()]) {
       this.#options.counters.of(pending.request.operation).unknown++
-      pending.fail(lost(pending, how, cause))
+      pending.fail(this.#lost(pending, how, cause))
     }
+  }
+
+  #lost({ request }: Pending, how: string, cause: unknown): Error {
+    // The same answer would be no better the next time.
+    return connectionLoss(request, how, { cause, again: this.#owner.goesOn() && !(cause instanceof MalformedBytes) })
   }
 
   #drained(): void {
@@ -242,7 +249,7 @@ export class Connection {
       counts[pending.answer(header, body)]++
     } catch (error) {
       counts.unknown++
-      pending.fail(lost(pending, 'the answer cannot be read', error))
+      pending.fail(this.#lost(pending, 'the answer cannot be read', error))
       throw error
     }
   }
@@ -262,9 +269,4 @@ export class Connection {
 /** Some of the system's errors have a code and no message. */
 function messageOf(cause: NodeJS.ErrnoException): string {
   return cause.message || (cause.code ?? cause.name)
-}
-
-function lost({ request: { operation, path } }: Pending, how: string, cause: unknown): ConnectionLoss {
-  const subject = path === undefined ? operation : `${operation} ${path}`
-  return new ConnectionLoss(`${subject}: ${how}; it may have happened`, { cause, path })
 }

@@ -14,8 +14,9 @@ export interface OperationCounts {
 /** A snapshot; see `ZooKeeper.counters`. */
 export interface ClientCounters {
   /**
-   * By the name an operation has in errors. The client sends some of its own accord: `ping`, `setWatches`, `auth`, `sasl`,
-   * and an empty `multi` now and then while somebody holds the lease.
+   * By the name an operation has in errors. The client sends some of its own accord: `ping`, `setWatches`, `sasl` and
+   * `addAuth` on each connection, `removeWatches`, `closeSession`; and, while somebody holds the lease, a `sync` and an
+   * empty `multi` now and then.
    */
   readonly operations: Readonly<Record<string, OperationCounts>>
   readonly bytesIn: number

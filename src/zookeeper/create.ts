@@ -11,18 +11,18 @@ import { type Request, request } from './requests.ts'
 /** Stays until it is deleted, or goes with the session. */
 export interface OrdinaryMode {
   /** Deleted by the server when this session ends. */
-  readonly ephemeral?: true
+  readonly ephemeral?: boolean
   /** The server appends ten digits, counted per parent, to the name. */
-  readonly sequential?: true
-  readonly container?: never
+  readonly sequential?: boolean
+  readonly container?: false
   readonly ttl?: never
 }
 
 export interface ContainerMode {
   /** Deleted by the server some time (a minute) after its last child; never before it had one. */
   readonly container: true
-  readonly ephemeral?: never
-  readonly sequential?: never
+  readonly ephemeral?: false
+  readonly sequential?: false
   readonly ttl?: never
 }
 
@@ -32,9 +32,9 @@ export interface ExpiringMode {
    * 1 ms, at most some 34 years. Servers must be started with `extendedTypesEnabled=true`, or it is Unimplemented.
    */
   readonly ttl: Duration
-  readonly sequential?: true
-  readonly ephemeral?: never
-  readonly container?: never
+  readonly sequential?: boolean
+  readonly ephemeral?: false
+  readonly container?: false
 }
 
 export type CreateMode = (OrdinaryMode | ContainerMode | ExpiringMode) & {
@@ -88,7 +88,9 @@ export function writeCreate(
   if (kind.ttl !== undefined) writer.long(kind.ttl)
 }
 
+/** What a create answers. */
 export interface Created {
+  /** With its digits, if it is sequential. */
   readonly path: string
   readonly stat: Stat
 }

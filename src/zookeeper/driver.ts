@@ -5,13 +5,9 @@
  * written against {@link ZooKeeperDriver} runs on either, as far as the driver's capabilities go.
  */
 import type { Capabilities } from './capabilities.ts'
-import type { SessionEvent, StateEvent, ZooKeeper } from './client.ts'
+import type { ZooKeeper } from './client.ts'
+import type { DriverEvents } from './client-events.ts'
 import type { Stat } from './records.ts'
-
-export interface DriverEvents {
-  state: StateEvent
-  session: SessionEvent
-}
 
 /** The operations that every driver knows. Those that need a capability reject with UnsupportedCapability without it. */
 export interface ZooKeeperDriver

@@ -1,5 +1,6 @@
 /** Who the servers are: what an ensemble says of itself, and changing it while it runs. */
 import { InvalidArgument } from '../core/errors.ts'
+import { assertList } from './arguments.ts'
 import type { JuteWriter } from './jute.ts'
 import { OPCODE } from './opcodes.ts'
 import { readStat, type Stat } from './records.ts'
@@ -30,6 +31,9 @@ const ANY_VERSION = -1n
 /** @throws InvalidArgument for a change that changes nothing */
 export function reconfig(change: Reconfiguration): Request<EnsembleConfig> {
   const { joining = [], leaving = [], members = [], version = ANY_VERSION } = change
+  if (typeof version !== 'bigint')
+    throw new InvalidArgument(`reconfig: the version is a bigint, as getConfig tells it, not ${String(version)}`)
+  for (const list of [joining, leaving, members]) assertList(list, 'reconfig')
   if (members.length > 0 && joining.length + leaving.length > 0) {
     throw new InvalidArgument('reconfig takes either members, or who is joining and leaving')
   }

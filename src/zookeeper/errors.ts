@@ -6,12 +6,16 @@
  *     not-sent   nothing left this process: safe to ask again, on any session
  *     refused    the server answered with an error: nothing was changed
  *     unknown    it was sent and no answer came: it may have happened, or may still happen
+ *
+ * And in `retryable` whether the same call may succeed later with nothing else changed, and does no harm: false for a
+ * write that may have happened, and for whatever a client will never do any more.
  */
-import { JobboardError } from '../core/errors.ts'
+import { JobboardError, type JobboardErrorOptions } from '../core/errors.ts'
+import { parentOf } from './path.ts'
 
 export type Outcome = 'not-sent' | 'refused' | 'unknown'
 
-export interface ZooKeeperErrorOptions extends ErrorOptions {
+export interface ZooKeeperErrorOptions extends JobboardErrorOptions {
   readonly outcome?: Outcome
   readonly path?: string | undefined
   readonly zkCode?: number | undefined
@@ -128,13 +132,16 @@ export class SessionExpired extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_SESSION_EXPIRED'
 }
 
-/** The connection broke while the request was under way. Look before you ask again. */
+/**
+ * The connection broke while the request was under way. A write may have happened: look before you ask again. What only
+ * reads may be asked again (`retryable`).
+ */
 export class ConnectionLoss extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_CONNECTION_LOSS'
   static override readonly outcome = 'unknown'
 }
 
-/** There is no connection, and none came in time. */
+/** There is no connection, and none came in time; or there is to be none any more, and then it is not retryable. */
 export class NotSent extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NOT_SENT'
   static override readonly outcome = 'not-sent'
@@ -196,8 +203,55 @@ export function errorOfCode(
   const meaning = MEANINGS[zkCode]
   const system = zkCode > NEWEST_SYSTEM_CODE && zkCode !== MARSHALLING
   const outcome = meaning ? (meaning.outcome ?? 'refused') : system ? 'unknown' : 'refused'
-  const says = meaning?.says ?? `ZooKeeper answered with error ${zkCode}`
+  const says = absence(zkCode, operation, path) ?? meaning?.says ?? `ZooKeeper answered with error ${zkCode}`
   const subject = path === undefined ? operation : `${operation} ${path}`
   const place = index === undefined ? '' : ` (operation ${index} of a multi)`
   return new (meaning?.type ?? ZooKeeperError)(`${subject}: ${says}${place}`, { outcome, path, zkCode, index })
+}
+
+/** What is missing where it is not what was asked about. Above the root of a client there is nothing but its chroot. */
+function absence(zkCode: number, operation: string, path: string | undefined): string | undefined {
+  if (zkCode !== NO_NODE || path === undefined) return undefined
+  const missing = operation === 'create' ? parentOf(path) : path
+  if (missing === '/') return "the chroot of this client is not there; mkdirp('/') makes it"
+  if (missing === undefined || missing === path) return undefined
+  return `its parent ${missing} is not there; mkdirp makes it`
+}
+
+// --- The connection broke -------------------------------------------------------------------------------------------
+
+/** What changes nothing, however often it is asked. */
+const READS: ReadonlySet<string> = new Set([
+  'exists',
+  'getData',
+  'getChildren',
+  'getACL',
+  'getEphemerals',
+  'getAllChildrenNumber',
+  'multiRead',
+  'sync',
+  'whoAmI',
+  'ping',
+])
+
+/**
+ * The error for a request that was sent and not answered.
+ *
+ * @param how what came in between
+ * @param options.again whether there is to be another connection, so that asking again makes sense
+ */
+export function connectionLoss(
+  { operation, path }: { readonly operation: string; readonly path?: string | undefined },
+  how: string,
+  options: { readonly again: boolean; readonly cause?: unknown },
+): ConnectionLoss {
+  const { again, cause } = options
+  const reads = READS.has(operation)
+  const subject = path === undefined ? operation : `${operation} ${path}`
+  const then = reads ? 'it changes nothing, and may be asked again' : 'it may have happened'
+  return new ConnectionLoss(`${subject}: ${how}${reads && !again ? '' : `; ${then}`}`, {
+    path,
+    cause,
+    retryable: reads && again,
+  })
 }

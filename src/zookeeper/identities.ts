@@ -20,6 +20,7 @@ export interface AuthInfo {
 
 export interface Identity {
   readonly origin: 'given' | 'added'
+  readonly scheme: string
   /** Encoded once: what the caller does to the bytes afterwards changes nothing. */
   readonly request: Request<undefined>
   /** Settled when a server has accepted or refused it. */
@@ -52,7 +53,7 @@ export class Identities {
     const request = requestOf(info)
     const same = this.#all.find((each) => each.request.frame.equals(request.frame))
     if (same) return same
-    const identity = { origin, request, decided: deferred(), asked: false, accepted: false }
+    const identity = { origin, scheme: info.scheme, request, decided: deferred(), asked: false, accepted: false }
     // Nobody may be waiting.
     identity.decided.promise.catch(() => undefined)
     if (this.#closed) identity.decided.reject(undecided(identity))
@@ -73,10 +74,15 @@ export class Identities {
       identity.accepted = true
       identity.decided.resolve()
     } catch (error) {
-      if (!(error instanceof AuthFailed) || identity.accepted || identity.origin === 'given') throw error
+      if (!(error instanceof AuthFailed)) throw error
+      const { scheme } = identity
+      const message = `addAuth ${scheme}: the server does not accept this identity, or does not know the scheme`
+      const refusal = new AuthFailed(message, { zkCode: error.zkCode, cause: error })
+      if (identity.accepted || identity.origin === 'given') throw refusal
       this.#all.splice(this.#all.indexOf(identity), 1)
-      identity.decided.reject(error)
-      throw new ConnectionFault('auth', 'the server does not accept an identity that was added', { cause: error })
+      identity.decided.reject(refusal)
+      const fault = `the server does not accept an identity that was added, of scheme ${scheme}`
+      throw new ConnectionFault('auth', fault, { cause: refusal })
     }
   }
 
@@ -97,5 +103,6 @@ function requestOf({ scheme, auth: given }: AuthInfo): Request<undefined> {
 
 function undecided({ asked }: Identity): ZooKeeperError {
   if (asked) return new ConnectionLoss('addAuth: the connection was lost before the answer came')
-  return new NotSent('addAuth: not sent, the client is closed or has lost its session for good')
+  const message = 'addAuth: not sent, the client is closed or has lost its session for good'
+  return new NotSent(message, { retryable: false })
 }

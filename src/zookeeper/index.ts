@@ -1,15 +1,27 @@
 /** A client for Apache ZooKeeper that needs nothing but Node: `import { ZooKeeper } from 'jobboard/zookeeper'`. */
+export {
+  IncompatibleVersion,
+  InvalidArgument,
+  InvalidState,
+  JobboardError,
+  NotConnected,
+  UnsupportedCapability,
+} from '../core/errors.ts'
+export type { Logger } from '../core/log.ts'
+export { type Duration, monotonic } from '../core/time.ts'
 export { ACL, type Acl, digestId, type Identity, PERMISSION } from './acl.ts'
 export { type Capabilities, type Capability, EVERYTHING } from './capabilities.ts'
 export { type CertainClient, idempotentDelete, protectedCreate, versionedSetData } from './certain.ts'
-export { type SessionEvent, type StateEvent, ZooKeeper, type ZooKeeperOptions } from './client.ts'
+export { ZooKeeper, type ZooKeeperOptions } from './client.ts'
+export type { DriverEvents, SessionEvent, StateEvent } from './client-events.ts'
 export { type ConnectString, type Endpoint, parseConnectString } from './connect-string.ts'
 export type { ClientCounters, OperationCounts } from './counters.ts'
-export type { ContainerMode, CreateMode, ExpiringMode, OrdinaryMode } from './create.ts'
-export type { DriverEvents, ZooKeeperDriver } from './driver.ts'
+export type { ContainerMode, Created, CreateMode, ExpiringMode, OrdinaryMode } from './create.ts'
+export type { ZooKeeperDriver } from './driver.ts'
 export type { EnsembleConfig, Reconfiguration } from './ensemble.ts'
 export * from './errors.ts'
 export { type FaultKind, HungUp, TlsFailed } from './faults.ts'
+export type { HandlerFault } from './handler-faults.ts'
 export type { AuthInfo } from './identities.ts'
 export type { LeaseHold, ProvenLease } from './lease-keeper.ts'
 export { type NativeOptions, NativeZooKeeper } from './native.ts'

@@ -23,8 +23,8 @@ const TICKS_PER_SESSION = 2
 const LONGEST_TIMER = 2 ** 31 - 1
 
 export interface LeaseKeeperActions {
-  /** The session cannot be relied on any more. */
-  over(): void
+  /** The session cannot be relied on any more; why, for people. */
+  over(verdict: string): void
   /** Asks for an echo and then for a proof (see `lease.ts`), if there is a connection. */
   prove(): void
 }
@@ -108,7 +108,7 @@ export class LeaseKeeper {
   close(cause?: Error): void {
     this.ended()
     this.#closed = true
-    this.#proof?.reject(new NotConnected('there is no session and there will be none', { cause }))
+    this.#proof?.reject(none(cause))
     this.#proof = undefined
   }
 
@@ -133,7 +133,7 @@ export class LeaseKeeper {
   /** Whether the session can be used; tells that it is over if it cannot any more. True where there is none. */
   alive(): boolean {
     if (!this.#kept || this.#kept.lease.left > 0) return true
-    this.#actions.over()
+    this.#actions.over(this.#kept.lease.verdict)
     return false
   }
 
@@ -215,7 +215,7 @@ export class LeaseKeeper {
     if (kept?.lease.isProven && kept.lease.remaining > 0) {
       return Promise.resolve({ session: kept.session, until: this.until })
     }
-    if (this.#closed) return Promise.reject(new NotConnected('there is no session and there will be none'))
+    if (this.#closed) return Promise.reject(none())
     if (!this.#proof) {
       this.#proof = deferred()
       // Whoever waited may have given up before it comes.
@@ -232,4 +232,8 @@ export class LeaseKeeper {
     this.#proof?.resolve({ session: this.#kept.session, until: this.until })
     this.#proof = undefined
   }
+}
+
+function none(cause?: Error): NotConnected {
+  return new NotConnected('there is no session and there will be none', { cause, retryable: false })
 }

@@ -157,6 +157,13 @@ export class Lease {
     return this.#proven ? this.remaining : this.#length - (this.#clock().monotonic - this.#newest.monotonic)
   }
 
+  /** Why nothing is left, for people. */
+  get verdict(): string {
+    const age = Math.round(this.#length - this.left)
+    const newest = this.#proven ? 'that is proven to have reached the leader' : 'that was answered'
+    return `the newest request ${newest} was sent ${age} ms ago, and ${Math.round(this.#length)} ms are the limit`
+  }
+
   #judge(enough: number): void {
     if (this.#relied && !this.#proven) this.#proven = this.remaining >= this.#length * enough
   }

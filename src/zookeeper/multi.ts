@@ -1,5 +1,6 @@
 /** Several operations as one transaction: all of them happen, in order, or none. */
 import { InvalidArgument } from '../core/errors.ts'
+import { checkedVersion } from './arguments.ts'
 import { kindOf, writeCreate } from './create.ts'
 import { znodeData } from './data.ts'
 import { errorOfCode } from './errors.ts'
@@ -46,11 +47,11 @@ function writeOp(writer: JuteWriter, each: Op): void {
       return
     }
     case 'setData':
-      beginPart(writer, OPCODE.setData).text(each.path).bytes(znodeData(each.data)).int(each.version)
+      beginPart(writer, OPCODE.setData).text(each.path).bytes(znodeData(each.data)).int(checkedVersion(each.version))
       return
     case 'delete':
     case 'check':
-      beginPart(writer, OPCODE[each.type]).text(each.path).int(each.version)
+      beginPart(writer, OPCODE[each.type]).text(each.path).int(checkedVersion(each.version))
       return
     default:
       throw new InvalidArgument(`a multi has no ${typeOf(each)}; reads go into a multiRead`)

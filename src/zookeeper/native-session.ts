@@ -11,8 +11,8 @@ import { type Deferred, deferred, onAbort } from '../core/abort.ts'
 import { InvalidState } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import { monotonic } from '../core/time.ts'
-import type { DriverEvents } from './driver.ts'
-import { AuthFailed, ConnectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
+import type { DriverEvents } from './client-events.ts'
+import { AuthFailed, connectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
 import { idOf, NATIVE_CODE, type NativeHandle, type NativePackage } from './native-package.ts'
 import type { RequestOptions } from './pending.ts'
 import { type ClientState, mayFollow } from './states.ts'
@@ -44,6 +44,7 @@ export interface Question<T> {
 
 interface Waiting {
   readonly subject: Subject
+  readonly options: RequestOptions
   readonly send: (handle: NativeHandle) => void
   readonly fail: (error: unknown) => void
 }
@@ -70,6 +71,8 @@ export class NativeSession {
   #again: NodeJS.Timeout | undefined
   readonly #inFlight = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
+  /** Whether there may be another connection. */
+  #goesOn = true
 
   constructor(options: NativeSessionOptions, emitter: Emitter<DriverEvents>) {
     this.#options = options
@@ -107,9 +110,9 @@ export class NativeSession {
         answer.promise.then(forget, forget)
       }
     }
-    if (this.#closing || this.#state === 'closed') waiting.fail(notSent(question, 'the client is closed'))
-    else if (this.#state === 'new') waiting.fail(notSent(question, 'connect() was not called'))
-    else if (this.#state === 'lost') waiting.fail(notSent(question, 'the session is over', SessionExpired))
+    if (this.#closing || this.#state === 'closed') waiting.fail(notSent(question, 'the client is closed', FINAL))
+    else if (this.#state === 'new') waiting.fail(notSent(question, 'connect() was not called', FINAL))
+    else if (this.#state === 'lost') waiting.fail(notSent(question, 'the session is over', this.#prospect(options)))
     else if (this.#state === 'connected' && this.#handle) waiting.send(this.#handle)
     else this.#wait(waiting)
     return answer.promise
@@ -127,7 +130,8 @@ export class NativeSession {
     const send = (handle: NativeHandle) => {
       if (options.signal?.aborted) return
       if (options.session !== undefined && options.session !== this.#info?.id) {
-        answer.reject(notSent(question, 'it was meant for a session that is over', SessionExpired))
+        const why = 'it was meant for a session that is over'
+        answer.reject(notSent(question, why, { type: SessionExpired, again: false }))
         return
       }
       const answered = deferred()
@@ -136,24 +140,36 @@ export class NativeSession {
         answered.resolve()
         this.#inFlight.delete(answered.promise)
         if (code === NATIVE_CODE.ok) this.#aliveAt = Math.max(this.#aliveAt, sentAt)
-        settle(answer, code === NATIVE_CODE.ok ? read : () => raise(errorOf(question, code)))
+        settle(answer, code === NATIVE_CODE.ok ? read : () => raise(this.#errorOf(question, code)))
       })
       if (refused === NATIVE_CODE.ok) this.#inFlight.add(answered.promise)
-      else answer.reject(notSent(question, `the C client does not take it (${refused})`))
+      else answer.reject(notSent(question, `the C client does not take it (${refused})`, { again: true }))
     }
-    return { subject: question, send, fail: answer.reject }
+    return { subject: question, options, send, fail: answer.reject }
   }
 
   #wait(waiting: Waiting): void {
     this.#waiting.push(waiting)
     this.#patience ??= setTimeout(() => {
       const why = `there was no connection for ${this.#options.sessionTimeout} ms`
-      this.#rejectWaiting(why)
+      this.#rejectWaiting(why, () => ({ again: true }))
     }, this.#options.sessionTimeout)
   }
 
-  #rejectWaiting(why: string, type: typeof ZooKeeperError = NotSent): void {
-    for (const { subject, fail } of this.#takeWaiting()) fail(notSent(subject, why, type))
+  #rejectWaiting(why: string, prospect: (options: RequestOptions) => Prospect): void {
+    for (const { subject, options, fail } of this.#takeWaiting()) fail(notSent(subject, why, prospect(options)))
+  }
+
+  /** What is asked of a session that is over may be asked of the next one, if there is to be one. */
+  #prospect({ session }: RequestOptions): Prospect {
+    return { type: SessionExpired, again: session === undefined && this.#goesOn }
+  }
+
+  #errorOf(subject: Subject, code: number): ZooKeeperError {
+    const lost = code === NATIVE_CODE.connectionLoss || code === NATIVE_CODE.operationTimeout
+    if (!lost && code !== NATIVE_CODE.closing) return errorOfCode(code, subject)
+    const why = `${lost ? 'the connection was lost' : 'the client was closed'} before the answer came`
+    return connectionLoss(subject, why, { again: lost && this.#goesOn })
   }
 
   #takeWaiting(): Waiting[] {
@@ -217,7 +233,7 @@ export class NativeSession {
     const patience = Math.max(timeout / 3, this.#aliveAt + timeout - monotonic())
     this.#giveUp = setTimeout(() => {
       const why = `no connection within ${Math.round(patience)} ms: the session may be over any moment`
-      this.#lose(new SessionExpired(why), { again: true })
+      this.#lose(new SessionExpired(why, { outcome: 'unknown' }), { again: true })
     }, patience)
   }
 
@@ -226,14 +242,15 @@ export class NativeSession {
     const handle = this.#handle
     this.#handle = undefined
     this.#info = undefined
+    this.#goesOn = options.again && this.#options.newSession === 'automatic'
     this.#become('lost', reason)
     this.#first.reject(reason)
     this.#options.over(reason)
-    this.#rejectWaiting('the session is over', SessionExpired)
+    this.#rejectWaiting('the session is over', (asked) => this.#prospect(asked))
     // Never inside a callback of the C client: it would be freed while it is in use.
     setImmediate(() => {
       handle?.close()
-      if (this.#state !== 'lost' || this.#closing || this.#options.newSession === 'never' || !options.again) return
+      if (this.#state !== 'lost' || this.#closing || !this.#goesOn) return
       this.#become('connecting')
       this.#open()
     })
@@ -242,7 +259,8 @@ export class NativeSession {
   async #shut(): Promise<void> {
     clearTimeout(this.#giveUp)
     clearTimeout(this.#again)
-    this.#rejectWaiting('the client is closed')
+    this.#goesOn = false
+    this.#rejectWaiting('the client is closed', () => FINAL)
     if (this.#state === 'connected') await this.#answered()
     await new Promise((resolve) => setImmediate(resolve))
     const handle = this.#handle
@@ -302,15 +320,16 @@ interface Subject {
   readonly path?: string
 }
 
-function notSent(subject: Subject, why: string, type: typeof ZooKeeperError = NotSent): ZooKeeperError {
-  const { operation, path } = subject
-  const name = path === undefined ? operation : `${operation} ${path}`
-  return new type(`${name}: not sent, ${why}`, { outcome: 'not-sent', path })
+interface Prospect {
+  readonly type?: typeof ZooKeeperError
+  /** Whether the same may be asked again with a chance to be sent. */
+  readonly again: boolean
 }
 
-function errorOf({ operation, path }: Subject, code: number): ZooKeeperError {
-  const lost = code === NATIVE_CODE.connectionLoss || code === NATIVE_CODE.operationTimeout
-  if (!lost && code !== NATIVE_CODE.closing) return errorOfCode(code, { operation, path })
-  const why = lost ? 'the connection was lost' : 'the client was closed'
-  return new ConnectionLoss(`${operation} ${path}: ${why} before the answer came; it may have happened`, { path })
+const FINAL: Prospect = { again: false }
+
+function notSent(subject: Subject, why: string, { type = NotSent, again }: Prospect): ZooKeeperError {
+  const { operation, path } = subject
+  const name = path === undefined ? operation : `${operation} ${path}`
+  return new type(`${name}: not sent, ${why}`, { outcome: 'not-sent', path, retryable: again })
 }

@@ -18,10 +18,10 @@ export interface NativeWatch {
 
 export class NativeWatches {
   readonly #waiting = new Map<NativeWatch, { readonly path: string; readonly handler: OneShotHandler }>()
-  readonly #onFault: (error: unknown) => void
+  readonly #onFault: (error: unknown, path: string) => void
 
-  /** @param onFault told of a handler that threw or rejected */
-  constructor(onFault: (error: unknown) => void) {
+  /** @param onFault told of a handler of a watch of that path that threw or rejected */
+  constructor(onFault: (error: unknown, path: string) => void) {
     this.#onFault = onFault
   }
 
@@ -29,8 +29,7 @@ export class NativeWatches {
     const watch: NativeWatch = {
       told: (type, _, changed) => {
         const event = TYPES[type]
-        if (event && this.#waiting.delete(watch))
-          callHandler(() => handler({ type: event, path: changed }), this.#onFault)
+        if (event && this.#waiting.delete(watch)) this.#call(() => handler({ type: event, path: changed }), path)
       },
     }
     this.#waiting.set(watch, { path, handler })
@@ -46,7 +45,11 @@ export class NativeWatches {
     const waiting = [...this.#waiting.values()]
     this.#waiting.clear()
     for (const { path, handler } of waiting) {
-      callHandler(() => handler({ type: 'lost', path, reason }), this.#onFault)
+      this.#call(() => handler({ type: 'lost', path, reason }), path)
     }
+  }
+
+  #call(tell: () => unknown, path: string): void {
+    callHandler(tell, (error) => this.#onFault(error, path))
   }
 }

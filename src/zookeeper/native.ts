@@ -7,15 +7,18 @@
 import { abortAfter, unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
-import { describeError } from '../core/failure.ts'
-import { type Logger, silent } from '../core/log.ts'
+import type { Logger } from '../core/log.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { ACL, type Acl } from './acl.ts'
+import { assertLogger, assertOneOf } from './arguments.ts'
+import { type DriverEvents, EVENTS } from './client-events.ts'
 import { formatEndpoint, parseConnectString } from './connect-string.ts'
 import { type CreateMode, kindOf } from './create.ts'
 import { znodeData } from './data.ts'
-import type { DriverEvents, ZooKeeperDriver } from './driver.ts'
+import type { ZooKeeperDriver } from './driver.ts'
 import { NodeExists, RequestTooLarge } from './errors.ts'
+import { HandlerFaults } from './handler-faults.ts'
 import { DRIVER, lacks, NATIVE_CAPABILITIES, refuseForeign } from './native-capabilities.ts'
 import {
   checkedPackage,
@@ -28,7 +31,7 @@ import {
 } from './native-package.ts'
 import { type Answer, type NativeAuth, NativeSession, type Question } from './native-session.ts'
 import { type NativeWatch, NativeWatches } from './native-watches.ts'
-import { waitable } from './options.ts'
+import { lasting } from './options.ts'
 import { checkPath, lineageOf } from './path.ts'
 import type { RequestOptions } from './pending.ts'
 import type { Stat } from './records.ts'
@@ -52,6 +55,15 @@ export interface NativeOptions {
   readonly package?: unknown
 }
 
+const OPTIONS: KnownOptions<NativeOptions> = {
+  hosts: true,
+  sessionTimeout: true,
+  log: true,
+  maxRequestBytes: true,
+  auth: true,
+  newSession: true,
+  package: true,
+}
 const DEFAULT_SESSION_TIMEOUT = 10_000
 const DEFAULT_MAX_REQUEST = 1_048_575
 const ANY_VERSION = -1
@@ -78,17 +90,17 @@ export class NativeZooKeeper implements ZooKeeperDriver {
    * @throws UnsupportedCapability for `tls` and `sasl`
    */
   constructor(options: NativeOptions) {
-    const log = options.log ?? silent
-    refuseForeign(options)
+    refuseForeign(Object(options))
+    assertOptions(options, OPTIONS, 'a native client')
+    if (options.log !== undefined) assertLogger(options.log)
+    if (options.newSession !== undefined) assertOneOf(options.newSession, ['automatic', 'never'], 'newSession')
     // As it was understood, not as it was written: the C client takes no spaces, no slash at the end and no default port.
     const { endpoints, chroot } = parseConnectString(options.hosts)
     this.#options = options
-    this.#sessionTimeout = waitable(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
-    if (this.#sessionTimeout < 1) throw new InvalidArgument('sessionTimeout: a session must last longer than no time')
-    this.#emitter = new Emitter((error, event) =>
-      log.error({ event, reason: describeError(error) }, 'a listener of the ZooKeeper client threw'),
-    )
-    this.#watches = new NativeWatches((error) => log.error({ reason: describeError(error) }, 'a watch handler threw'))
+    this.#sessionTimeout = lasting(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
+    const faults = new HandlerFaults({ log: options.log, tell: (fault) => this.#emitter.emit('error', fault) })
+    this.#emitter = new Emitter((error, event) => faults.ofListener(error, event), { events: EVENTS })
+    this.#watches = new NativeWatches((error, path) => faults.ofWatch(error, path))
     this.#session = new NativeSession(
       {
         hosts: `${endpoints.map(formatEndpoint).join()}${chroot}`,

@@ -1,4 +1,5 @@
 /** The operations that several of make a multi: those that change something, and those that only read. */
+import { checkNames } from './arguments.ts'
 import type { CreateMode } from './create.ts'
 import type { ZooKeeperError } from './errors.ts'
 import type { Stat } from './records.ts'
@@ -46,6 +47,11 @@ export type ReadOp = GetDataOp | GetChildrenOp
 
 const ANY_VERSION = -1
 
+function versionOf(options: { readonly version?: number }): number {
+  checkNames(options)
+  return options.version ?? ANY_VERSION
+}
+
 /**
  * Makes the operations of a multi and of a multiRead.
  *
@@ -54,30 +60,28 @@ const ANY_VERSION = -1
  * const { results: [gate, jobs] } = await zookeeper.multiRead([op.getData('/gate'), op.getChildren('/jobs')])
  */
 export const op = {
-  create: (path: string, data: Uint8Array | null, mode: CreateMode = {}): CreateOp => ({
-    ...mode,
-    type: 'create',
-    path,
-    data,
-  }),
+  create: (path: string, data: Uint8Array | null, mode: CreateMode = {}): CreateOp => {
+    checkNames(mode)
+    return { ...mode, type: 'create', path, data }
+  },
   /** @param options.version what the znode must be at; any by default */
   delete: (path: string, options: { readonly version?: number } = {}): DeleteOp => ({
     type: 'delete',
     path,
-    version: options.version ?? ANY_VERSION,
+    version: versionOf(options),
   }),
   /** @param options.version what the znode must be at; any by default */
   setData: (path: string, data: Uint8Array | null, options: { readonly version?: number } = {}): SetDataOp => ({
     type: 'setData',
     path,
     data,
-    version: options.version ?? ANY_VERSION,
+    version: versionOf(options),
   }),
   /** Changes nothing; fails the multi unless the znode is there, at the version if one is named. */
   check: (path: string, options: { readonly version?: number } = {}): CheckOp => ({
     type: 'check',
     path,
-    version: options.version ?? ANY_VERSION,
+    version: versionOf(options),
   }),
   getData: (path: string): GetDataOp => ({ type: 'getData', path }),
   /** In a multiRead without the Stat, which the protocol leaves out there. */

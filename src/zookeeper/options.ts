@@ -1,12 +1,14 @@
 /** What a client may be told, and what holds where it is told nothing. */
 import { InvalidArgument } from '../core/errors.ts'
 import { type Logger, silent } from '../core/log.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds, printableDuration } from '../core/time.ts'
 import type { Acl } from './acl.ts'
+import { assertLogger, assertOneOf, assertWhole } from './arguments.ts'
 import { parseConnectString } from './connect-string.ts'
 import { Hosts } from './hosts.ts'
 import type { AuthInfo } from './identities.ts'
-import type { SaslCredentials } from './sasl.ts'
+import { checkSasl, type SaslCredentials } from './sasl.ts'
 import type { SessionOptions } from './session-options.ts'
 import { checkTls, type TlsOptions } from './socket.ts'
 
@@ -26,7 +28,11 @@ export interface ZooKeeperOptions {
    * observers that follow followers (`observerMasterPort`) name twice the tick: what they hear is passed on twice.
    */
   readonly tick?: Duration
-  /** Says at `debug` what becomes of connections and at `trace` what is asked; never data, passwords or session ids. */
+  /**
+   * Says at `trace` what is asked, at `debug` what is tried, at `info` that a session is connected, at `warn` that the
+   * connection or the session is gone, at `error` what handlers threw and what a server sent that makes no sense; never
+   * data, passwords or session ids.
+   */
   readonly log?: Logger
   /** Larger answers close the connection. 64 MiB by default: a long list of children is large. */
   readonly maxReplyBytes?: number
@@ -58,24 +64,70 @@ export interface ZooKeeperOptions {
   readonly auth?: readonly AuthInfo[]
   /** Who may do what with znodes that are created without an `acl` of their own; everybody everything by default. */
   readonly acl?: readonly Acl[]
+  /**
+   * Whether errors name in their `stack` the line that asked. It costs some microseconds a request, which is as much as
+   * the rest of it. False by default: the stack ends where the answer was read.
+   */
+  readonly traceCallers?: boolean
+}
+
+const OPTIONS: KnownOptions<ZooKeeperOptions> = {
+  hosts: true,
+  sessionTimeout: true,
+  connectTimeout: true,
+  tick: true,
+  log: true,
+  maxReplyBytes: true,
+  maxRequestBytes: true,
+  maxInFlight: true,
+  newSession: true,
+  readOnly: true,
+  tls: true,
+  sasl: true,
+  auth: true,
+  acl: true,
+  traceCallers: true,
 }
 
 export const DEFAULT_SESSION_TIMEOUT = 10_000
 const DEFAULT_MAX_REPLY = 64 * 1_024 * 1_024
+/** `jute.maxbuffer` as servers ship. */
+export const DEFAULT_MAX_REQUEST = 1_048_575
 const DEFAULT_MAX_IN_FLIGHT = 1_000
+
+/**
+ * Everything that a compiler would have said, and what it cannot know.
+ *
+ * @throws InvalidArgument naming the option
+ */
+export function checkOptions(options: ZooKeeperOptions): void {
+  assertOptions(options, OPTIONS, 'a ZooKeeper client')
+  const { tls, sasl, auth, log, newSession, maxReplyBytes, maxRequestBytes, maxInFlight } = options
+  const numbers = { maxReplyBytes, maxRequestBytes, maxInFlight }
+  for (const [name, value] of Object.entries(numbers)) if (value !== undefined) assertWhole(value, name, COUNTS)
+  if (newSession !== undefined) assertOneOf(newSession, ['automatic', 'never'], 'newSession')
+  for (const name of ['readOnly', 'traceCallers'] as const) {
+    if (options[name] !== undefined) assertOneOf(options[name], [true, false], name)
+  }
+  if (log !== undefined) assertLogger(log)
+  if (tls !== undefined) checkTls(tls)
+  if (sasl !== undefined) checkSasl(sasl)
+  if (auth !== undefined && !Array.isArray(auth))
+    throw new InvalidArgument("auth: a list of identities, such as [{ scheme: 'digest', auth: 'user:password' }]")
+}
+
+const COUNTS = { from: 1, to: 2 ** 31 - 1 }
 
 /** @throws InvalidArgument for options that cannot mean anything */
 export function sessionOptions(options: ZooKeeperOptions): SessionOptions {
   const { tls, sasl, auth, readOnly, maxInFlight = DEFAULT_MAX_IN_FLIGHT } = options
-  const sessionTimeout = waitable(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
-  if (sessionTimeout < 1) throw new InvalidArgument('sessionTimeout: a session must last longer than no time')
-  if (!(maxInFlight >= 1)) throw new InvalidArgument('maxInFlight: at least one request must be allowed on its way')
-  if (tls) checkTls(tls)
+  const sessionTimeout = lasting(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
   return {
     hosts: new Hosts(parseConnectString(options.hosts).endpoints),
     sessionTimeout,
-    connectTimeout: waitable(options.connectTimeout ?? sessionTimeout / 3, 'connectTimeout'),
-    tick: options.tick === undefined ? undefined : milliseconds(options.tick, 'tick'),
+    connectTimeout:
+      options.connectTimeout === undefined ? sessionTimeout / 3 : lasting(options.connectTimeout, 'connectTimeout'),
+    tick: options.tick === undefined ? undefined : lasting(options.tick, 'tick'),
     maxReplyBytes: options.maxReplyBytes ?? DEFAULT_MAX_REPLY,
     maxInFlight,
     newSession: options.newSession ?? 'automatic',
@@ -85,6 +137,13 @@ export function sessionOptions(options: ZooKeeperOptions): SessionOptions {
     auth,
     readOnly,
   }
+}
+
+/** @throws InvalidArgument for no time at all, too */
+export function lasting(duration: Duration, what: string): number {
+  const ms = waitable(duration, what)
+  if (ms >= 1) return ms
+  throw new InvalidArgument(`${what}: ${printableDuration(duration)} is no time at all; there must be at least 1 ms`)
 }
 
 /** What a timer of Node can wait; the protocol has as much room for a session's timeout. */

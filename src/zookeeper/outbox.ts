@@ -63,7 +63,7 @@ export class Outbox {
       if (!pending) break
       if (pending.settled) continue
       if (pending.session !== undefined && pending.session !== session) {
-        pending.fail(notSent(pending, SessionExpired, 'it was meant for a session that is over'))
+        pending.fail(notSent(pending, SessionExpired, 'it was meant for a session that is over', { again: false }))
         continue
       }
       taken.push(pending)
@@ -74,9 +74,12 @@ export class Outbox {
   }
 
   /** Rejects everything that waits. */
-  reject(type: typeof ZooKeeperError, why: string, cause?: Error): void {
+  reject(type: typeof ZooKeeperError, why: string, options: Prospect): void {
     this.#stopTimer()
-    for (const pending of this.#waiting.drain()) pending.fail(notSent(pending, type, why, cause))
+    for (const pending of this.#waiting.drain()) {
+      // The session that it is bound to is not the next one.
+      pending.fail(notSent(pending, type, why, { ...options, again: options.again && pending.session === undefined }))
+    }
   }
 
   #stopTimer(): void {
@@ -93,7 +96,8 @@ export class Outbox {
     for (const pending of waiting) {
       const left = Math.max(pending.madeAt, since) + this.#patience - now
       // Timers may fire a fraction of a millisecond early.
-      if (left < 1) pending.fail(notSent(pending, NotSent, `there was no connection for ${this.#patience} ms`))
+      if (left < 1)
+        pending.fail(notSent(pending, NotSent, `there was no connection for ${this.#patience} ms`, { again: true }))
       else {
         this.#waiting.push(pending)
         next = Math.min(next, left)
@@ -103,28 +107,38 @@ export class Outbox {
   }
 }
 
+/** What comes after a request that was not sent. */
+export interface Prospect {
+  /** Whether the same may be asked again with a chance to be sent. */
+  readonly again: boolean
+  readonly cause?: Error | undefined
+}
+
 /**
  * Rejects what is asked of a client that sends nothing: not yet, or not any more.
  *
- * @param final why there will be no further session
+ * @param prospect.cause why there will be no further session
  */
-export function refuse(pending: Pending, state: 'new' | 'closed' | 'lost', final: Error | undefined): void {
-  if (state === 'new') pending.fail(notSent(pending, NotSent, 'connect() was not called'))
-  else if (state === 'closed') pending.fail(notSent(pending, NotSent, 'the client is closed'))
-  else
-    pending.fail(
-      notSent(pending, final instanceof AuthFailed ? AuthFailed : SessionExpired, 'the session is over', final),
-    )
+export function refuse(pending: Pending, state: 'new' | 'closed' | 'lost', { again, cause }: Prospect): void {
+  const refused = (type: typeof ZooKeeperError, why: string, prospect: Prospect) =>
+    pending.fail(notSent(pending, type, why, prospect))
+  if (state === 'new') refused(NotSent, 'connect() was not called', { again: false })
+  else if (state === 'closed') refused(NotSent, 'the client is closed', { again: false })
+  else {
+    const type = cause instanceof AuthFailed ? AuthFailed : SessionExpired
+    refused(type, 'the session is over', { cause, again: again && pending.session === undefined })
+  }
 }
 
 /** The error for a request that was meant for one connection. */
 export function connectionGone(pending: Pending): ZooKeeperError {
-  return notSent(pending, NotSent, 'the connection that it was meant for is gone')
+  return notSent(pending, NotSent, 'the connection that it was meant for is gone', { again: true })
 }
 
 /** The error for a request that never left. */
-export function notSent({ request }: Pending, type: typeof ZooKeeperError, why: string, cause?: Error): ZooKeeperError {
+function notSent({ request }: Pending, type: typeof ZooKeeperError, why: string, prospect: Prospect): ZooKeeperError {
   const { operation, path } = request
+  const { again: retryable, cause } = prospect
   const subject = path === undefined ? operation : `${operation} ${path}`
-  return new type(`${subject}: not sent, ${why}`, { outcome: 'not-sent', path, cause })
+  return new type(`${subject}: not sent, ${why}`, { outcome: 'not-sent', path, cause, retryable })
 }

@@ -17,6 +17,7 @@ interface PathMeaning {
  * @throws InvalidArgument unless the path is absolute, has no empty, `.` or `..` part and no forbidden character
  */
 export function checkPath(path: string, { sequential = false, what = 'path' }: PathMeaning = {}): void {
+  if (typeof path !== 'string') throw new InvalidArgument(`${what}: a text such as /app is needed, not ${typeof path}`)
   const fault = faultOf(sequential && path.length > 1 && path.endsWith('/') ? `${path}0` : path)
   if (fault) throw new InvalidArgument(`${what} ${JSON.stringify(path)}: ${fault}`)
 }

@@ -34,6 +34,7 @@ export class Pending<T = unknown> {
   /** Stops listening to the signal; few requests have one. */
   #unfollow: (() => void) | undefined
   #settled = false
+  #caller: { readonly stack?: string } | undefined
 
   constructor(request: Request<T>, madeAt: number, options: PendingOptions = {}) {
     this.request = request
@@ -78,9 +79,18 @@ export class Pending<T = unknown> {
     return this.request.read(body, header.zxid)
   }
 
+  /** From now on the error that it may come to says who asked. Called where it is asked: later nobody knows any more. */
+  traceCaller(): void {
+    const caller: { readonly stack?: string } = {}
+    Error.captureStackTrace(caller, this.traceCaller)
+    this.#caller = caller
+  }
+
   fail(error: unknown): void {
     if (this.#settled) return
     this.#settle()
+    // What a signal was aborted with is not ours to change, and may be told to many.
+    if (this.#caller && error instanceof ZooKeeperError) error.stack = withCaller(error, this.#caller)
     this.#deferred.reject(error)
   }
 
@@ -94,4 +104,10 @@ export class Pending<T = unknown> {
     if (signal.aborted) abort()
     else this.#unfollow = onAbort(signal, abort)
   }
+}
+
+/** The first line of a captured stack names no error. */
+function withCaller(error: Error, caller: { readonly stack?: string }): string {
+  const [, ...frames] = (caller.stack ?? '').split('\n')
+  return [error.stack ?? error.message, '  asked by', ...frames].join('\n')
 }

@@ -1,6 +1,7 @@
 /** The operations: for each, what is asked and how the answer is read. Paths are the server's (see Chroot). */
 
 import { type Acl, type Identity, readAcls, readIdentities, writeAcls } from './acl.ts'
+import { checkedVersion } from './arguments.ts'
 import { znodeData } from './data.ts'
 import { type JuteReader, JuteWriter } from './jute.ts'
 import { OPCODE, WATCH_KIND, WATCH_MODE, XID } from './opcodes.ts'
@@ -96,7 +97,7 @@ export function remove(path: string, version: number): Request<undefined> {
     operation: 'delete',
     opcode: OPCODE.delete,
     path,
-    write: (writer) => writer.text(path).int(version),
+    write: (writer) => writer.text(path).int(checkedVersion(version)),
     read: nothing,
   })
 }
@@ -152,7 +153,7 @@ export function setData(path: string, data: Uint8Array | null, version: number):
     operation: 'setData',
     opcode: OPCODE.setData,
     path,
-    write: (writer) => writer.text(path).bytes(znodeData(data)).int(version),
+    write: (writer) => writer.text(path).bytes(znodeData(data)).int(checkedVersion(version)),
     read: readStat,
   })
 }
@@ -213,7 +214,7 @@ export function setAcl(path: string, acl: readonly Acl[], aversion: number): Req
     write: (writer) => {
       writer.text(path)
       writeAcls(writer, acl)
-      writer.int(aversion)
+      writer.int(checkedVersion(aversion))
     },
     read: readStat,
   })

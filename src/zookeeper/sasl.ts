@@ -9,12 +9,23 @@
  *                                          ←   rspauth, over the same
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { InvalidArgument } from '../core/errors.ts'
+import { assertOptions } from '../core/options.ts'
 import { AuthFailed } from './errors.ts'
 import { ConnectionFault } from './faults.ts'
 
 export interface SaslCredentials {
   readonly username: string
   readonly password: string
+}
+
+/** @throws InvalidArgument for what no server could accept, without the secret */
+export function checkSasl(credentials: SaslCredentials): void {
+  assertOptions(credentials, { username: true, password: true }, 'sasl')
+  for (const name of ['username', 'password'] as const) {
+    if (typeof credentials[name] !== 'string' || credentials[name] === '')
+      throw new InvalidArgument(`sasl: the ${name} must be a text that is not empty`)
+  }
 }
 
 /** Servers are known by this name whatever their host is. */

@@ -6,7 +6,7 @@ import type { Logger } from '../core/log.ts'
 import type { Connection } from './connection.ts'
 import type { ZooKeeperError } from './errors.ts'
 import { multi } from './multi.ts'
-import { connectionGone, Outbox } from './outbox.ts'
+import { connectionGone, Outbox, type Prospect } from './outbox.ts'
 import { Pending } from './pending.ts'
 import { type Request, sync } from './requests.ts'
 
@@ -96,8 +96,8 @@ export class Sender {
   }
 
   /** Rejects everything that waits. */
-  reject(type: typeof ZooKeeperError, why: string, cause?: Error): void {
-    this.#outbox.reject(type, why, cause)
+  reject(type: typeof ZooKeeperError, why: string, prospect: Prospect): void {
+    this.#outbox.reject(type, why, prospect)
   }
 
   flush(): void {

@@ -79,7 +79,7 @@ export class Session {
     })
     this.#keeper = new LeaseKeeper(
       { clock, tick },
-      { over: () => this.#leaseOver(), prove: () => this.#sender.prove() },
+      { over: (verdict) => this.#leaseOver(verdict), prove: () => this.#sender.prove() },
     )
     this.#introduction = new Introduction({ sasl, auth, timeout: connectTimeout })
     this.#search = new WriterSearch(options)
@@ -127,8 +127,9 @@ export class Session {
   /** Takes a request; it leaves with everything else that is asked in the same turn of the event loop. */
   submit(pending: Pending): void {
     const { state } = this
-    if (state === 'new' || state === 'closed' || state === 'lost') refuse(pending, state, this.#final)
-    else this.#sender.push(pending)
+    if (state === 'new' || state === 'closed' || state === 'lost') {
+      refuse(pending, state, { again: this.#goesOn(), cause: this.#final })
+    } else this.#sender.push(pending)
   }
 
   /** See `Introduction.add`. */
@@ -222,6 +223,7 @@ export class Session {
         },
         leaderSaid: (what, sentAt) => this.#keeper.leaderSaid(what, sentAt),
         drained: () => this.#sender.flush(),
+        goesOn: () => this.#goesOn(),
         closed: (cause) => {
           this.#disconnected(connection, cause)
           over.resolve(cause)
@@ -262,7 +264,8 @@ export class Session {
     this.#sender.detach()
     this.#search.stop()
     if (this.#held?.provisional) {
-      this.#end(new SessionExpired('the session of a read-only server is over with its connection', { cause }))
+      const message = 'the session of a read-only server is over with its connection'
+      this.#end(new SessionExpired(message, { outcome: 'unknown', cause }))
     } else if (this.state === 'connected') this.#state.become('suspended', cause)
   }
 
@@ -274,12 +277,13 @@ export class Session {
     this.#keeper.attached({ id, timeout }, { at, through: readOnly ? 'server' : 'leader' })
   }
 
-  #leaseOver(): void {
+  /** Nobody has said that it is over, so nobody knows whether it is. */
+  #leaseOver(verdict: string): void {
     if (!this.#held) return
     const { timeout, provisional } = this.#held
     if (!provisional) this.#abandoned.abandon(this.#held)
-    const message = `the session cannot be relied on: nothing that was sent in the last ${timeout} ms is known to have arrived`
-    this.#end(new SessionExpired(message, { cause: this.#attempts.lastFault }))
+    const message = `the session of ${timeout} ms cannot be relied on: ${verdict}`
+    this.#end(new SessionExpired(message, { outcome: 'unknown', cause: this.#attempts.lastFault }))
   }
 
   #giveUp(reason: FinalFault): void {
@@ -301,11 +305,17 @@ export class Session {
     this.#keeper.ended()
     if (this.state !== 'closed' && this.state !== 'lost') this.#state.become('lost', reason)
     const type = reason instanceof AuthFailed ? AuthFailed : SessionExpired
-    this.#sender.reject(type, 'the session is over', reason)
+    this.#sender.reject(type, 'the session is over', { cause: reason, again: this.#goesOn() })
     connection?.destroy(reason)
     if (this.state !== 'lost') return
-    if (this.#options.newSession === 'automatic' && !this.#final) this.#state.become('connecting')
+    if (this.#goesOn()) this.#state.become('connecting')
     else this.#dropAll(reason)
+  }
+
+  /** Whether there may be another connection. */
+  #goesOn(): boolean {
+    if (this.state === 'lost') return this.#options.newSession === 'automatic' && !this.#final
+    return this.state !== 'closed'
   }
 
   /** There will be no further session, nor anything that waits for one. */
@@ -325,7 +335,7 @@ export class Session {
     const timer = setTimeout(() => this.#connection?.destroy(new NotConnected('closing took too long')), patience)
     try {
       if (attached) await this.#sayGoodbye()
-      this.#sender.reject(NotSent, 'the client is closed')
+      this.#sender.reject(NotSent, 'the client is closed', { again: false })
       this.#connection?.destroy(new NotConnected('the client is closed'))
       this.#dropAll()
       await this.#loop
@@ -333,7 +343,7 @@ export class Session {
     } finally {
       clearTimeout(timer)
     }
-    if (!wasNew) this.#first.reject(new NotConnected('the client is closed'))
+    if (!wasNew) this.#first.reject(new NotConnected('the client is closed', { retryable: false }))
   }
 
   /** Behind everything that was asked before, so that it is all answered. */

@@ -9,10 +9,12 @@
  * A path is watched in one mode at a time. Servers before 3.9 keep one per path and connection: a one-shot watch would
  * silence a persistent one after the next event. What is watched above or below does not matter.
  */
-import { InvalidState } from '../core/errors.ts'
+import { InvalidArgument, InvalidState } from '../core/errors.ts'
+import { assertOneOf } from './arguments.ts'
 import { SessionExpired } from './errors.ts'
 import { callHandler } from './handlers.ts'
 import { type OneShotHandler, type OneShotKind, OneShots } from './one-shots.ts'
+import { WATCH_MODE } from './opcodes.ts'
 import { type Chroot, parentOf } from './path.ts'
 import type { WatchEvent } from './records.ts'
 import type { ArmedKind, ArmedPaths, WatchMode } from './requests.ts'
@@ -39,8 +41,8 @@ export interface WatchesOptions {
   readonly chroot: Chroot
   /** How large a request to arm may be. */
   readonly armingBytes: number
-  /** Told of a handler that threw or rejected; the others still hear the events. */
-  readonly onFault: (error: unknown) => void
+  /** Told of a handler of a watch of that path that threw or rejected; the others still hear the events. */
+  readonly onFault: (error: unknown, path: string) => void
 }
 
 const PATH_LENGTH_BYTES = 4
@@ -58,8 +60,15 @@ export class Watches {
 
   // --- Persistent ones ----------------------------------------------------------------------------------------------
 
-  /** @throws InvalidState when the path is watched in another mode */
+  /**
+   * @throws InvalidArgument for a mode that there is not, and for what is no handler
+   * @throws InvalidState when the path is watched in another mode
+   */
   add(path: string, mode: WatchMode, handler: WatchHandler): Registration {
+    assertOneOf(mode, Object.keys(WATCH_MODE), 'watch: mode')
+    const { events, gap }: Partial<WatchHandler> = Object(handler)
+    if (typeof events !== 'function' || typeof gap !== 'function')
+      throw new InvalidArgument(`watch ${path}: a handler with two functions is needed, { events(batch) {}, gap() {} }`)
     const watched = this.#paths.get(path) ?? { mode, registrations: new Set() }
     if (watched.mode !== mode) throw twoModes(path, watched.mode, mode)
     if (this.#oneShots.has(path)) throw twoModes(path, 'one-shot', mode)
@@ -139,7 +148,7 @@ export class Watches {
       for (const handler of this.#oneShots.take(event)) fired.push([handler, event])
     }
     for (const [registration, part] of parts) this.#call(registration, () => registration.handler.events(part))
-    for (const [handler, event] of fired) this.#guard(() => handler(event))
+    for (const [handler, event] of fired) this.#guard(() => handler(event), event.path)
   }
 
   gap(): void {
@@ -159,7 +168,7 @@ export class Watches {
   }
 
   #lose(path: string, handlers: Iterable<OneShotHandler>, reason: Error): void {
-    for (const handler of handlers) this.#guard(() => handler({ type: 'lost', path, reason }))
+    for (const handler of handlers) this.#guard(() => handler({ type: 'lost', path, reason }), path)
   }
 
   // --- Arming again -----------------------------------------------------------------------------------------------------
@@ -225,11 +234,11 @@ export class Watches {
 
   #call(registration: Registration, tell: () => unknown): void {
     // A handler called just before may have removed this one.
-    if (this.has(registration)) this.#guard(tell)
+    if (this.has(registration)) this.#guard(tell, registration.path)
   }
 
-  #guard(tell: () => unknown): void {
-    callHandler(tell, this.#options.onFault)
+  #guard(tell: () => unknown, path: string): void {
+    callHandler(tell, (error) => this.#options.onFault(error, path))
   }
 }
 

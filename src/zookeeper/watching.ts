@@ -1,8 +1,11 @@
 /** Watches from asking for them to taking them away: what the registry knows (`watches.ts`) and the server is to know. */
 import { unlessAborted } from '../core/abort.ts'
+import { InvalidArgument } from '../core/errors.ts'
+import { assertOneOf } from './arguments.ts'
 import type { Asker } from './asker.ts'
 import { ConnectionLoss, NoWatcher, ZooKeeperError } from './errors.ts'
 import { ONE_SHOT_KINDS, type OneShotHandler, type OneShotKind } from './one-shots.ts'
+import { WATCH_KIND } from './opcodes.ts'
 import type { RequestOptions } from './pending.ts'
 import { addWatch, mapped, type Request, removeWatches, type WatchKind, type WatchMode } from './requests.ts'
 import type { Registration, Watches, WatchHandler } from './watches.ts'
@@ -35,6 +38,8 @@ export class Watching {
     options: { readonly mode: WatchMode; readonly signal?: AbortSignal },
     handler: WatchHandler,
   ): Promise<Watch> {
+    if (typeof options !== 'object' || options === null)
+      throw new InvalidArgument(`watch ${path}: its options have to be an object, as in { mode: 'recursive' }`)
     const outward = this.#asker.outward(path)
     const registration = this.#watches.add(path, options.mode, handler)
     const remove = async () => {
@@ -75,10 +80,11 @@ export class Watching {
   ): Promise<T> {
     const { watch: handler, signal, ...rest } = options
     const makeRequest = (watch: boolean) => make(this.#asker.outward(path), { watch })
-    if (!handler) return this.#asker.ask(() => makeRequest(false), options)
+    if (handler === undefined) return this.#asker.ask(() => makeRequest(false), options)
     let asking = false
     const begin = () => {
       signal?.throwIfAborted()
+      if (typeof handler !== 'function') throw new InvalidArgument(`watch ${path}: a function is needed, to be told`)
       const request = makeRequest(true)
       this.#watches.asking(path, kind)
       asking = true
@@ -100,6 +106,7 @@ export class Watching {
 
   async remove(path: string, options: { readonly kind: WatchKind; readonly handler?: OneShotHandler }): Promise<void> {
     const { kind, handler } = options
+    assertOneOf(kind, Object.keys(WATCH_KIND), 'removeWatches: kind')
     const outward = this.#asker.outward(path)
     const removed = ONE_SHOT_KINDS.filter((each) => kind === 'any' || kind === each).map((each) => ({
       kind: each,

@@ -1,7 +1,8 @@
 /** Znodes: everything that can be asked about them, with the paths and the types of users. */
 import { ACL, type Acl } from './acl.ts'
+import { assertList } from './arguments.ts'
 import type { Asker } from './asker.ts'
-import { type CreateMode, create } from './create.ts'
+import { type Created, type CreateMode, create } from './create.ts'
 import { type AnyResult, multi } from './multi.ts'
 import { multiRead } from './multi-read.ts'
 import type { Op, ReadingsOf, ReadOp, ResultsOf } from './ops.ts'
@@ -49,11 +50,7 @@ export class Znodes {
    * @throws NodeExists, NoNode (no parent), NoChildrenForEphemerals, NoAuth, InvalidAcl, QuotaExceeded; Unimplemented for
    * a `ttl` where servers were not set up for it
    */
-  create(
-    path: string,
-    data: Uint8Array | null = null,
-    options: CreateMode & RequestOptions = {},
-  ): Promise<{ path: string; stat: Stat }> {
+  create(path: string, data: Uint8Array | null = null, options: CreateMode & RequestOptions = {}): Promise<Created> {
     const sequential = options.sequential === true
     return this.#asker.ask(() => {
       const request = create(this.#asker.outward(path, { sequential }), data, {
@@ -203,7 +200,7 @@ export class Znodes {
     return this.#asker.ask(
       () =>
         // One result per operation, of its type, is what the answer is read as.
-        mapped(multi(ops.map(outward), ops), ({ zxid, results }) => ({
+        mapped(multi(listed(ops, 'multi').map(outward), ops), ({ zxid, results }) => ({
           zxid,
           results: results.map(inward) as ResultsOf<Ops>,
         })),
@@ -231,7 +228,7 @@ export class Znodes {
     return this.#asker.ask(
       () =>
         // One result per operation, of its type, is what the answer is read as.
-        mapped(multiRead(ops.map(outward), ops), ({ zxid, results }) => ({
+        mapped(multiRead(listed(ops, 'multiRead').map(outward), ops), ({ zxid, results }) => ({
           zxid,
           results: results as ReadingsOf<Ops>,
         })),
@@ -267,4 +264,9 @@ export class Znodes {
     const ask: tree.Ask = (request) => this.#asker.ask(() => request, options)
     return tree.deleteTree(ask, this.#asker.outward(path), { inward, ...limit })
   }
+}
+
+function listed<T>(ops: readonly T[], what: string): readonly T[] {
+  assertList(ops, what)
+  return ops
 }

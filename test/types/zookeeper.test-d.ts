@@ -1,13 +1,17 @@
 /** What the compiler must accept and refuse of the ZooKeeper client. Checked by `tsc --noEmit`; nothing here is ever run. */
 import {
+  type Created,
   type CreatedInMulti,
+  type Duration,
+  type HandlerFault,
+  type Logger,
   op,
   type ReadData,
   type Reading,
   type Stat,
   type WatchEvent,
   type WatchLost,
-  type ZooKeeper,
+  ZooKeeper,
   type ZooKeeperError,
 } from '../../src/zookeeper/index.ts'
 
@@ -21,6 +25,10 @@ export async function kinds(): Promise<void> {
   await zookeeper.create('/a', null, { container: true, acl: [] })
   await zookeeper.create('/a', null, { ttl: '5m', sequential: true })
   await zookeeper.create('/a', null, condition ? { ephemeral: true } : {})
+  const made: Created = await zookeeper.create('/a', null, { ephemeral: condition, sequential: condition })
+  typeOf(made.stat).is<Stat>(true)
+  op.create('/a', null, { ephemeral: condition, sequential: condition })
+  await zookeeper.create('/a', null, { container: true, ephemeral: false })
   // @ts-expect-error a container cannot be ephemeral
   await zookeeper.create('/a', null, { container: true, ephemeral: true })
   // @ts-expect-error a container cannot be sequential
@@ -33,6 +41,13 @@ export async function kinds(): Promise<void> {
   op.create('/a', null, { ephemeral: true, ttl: 5 })
   // @ts-expect-error no unit
   await zookeeper.create('/a', null, { ttl: '5 minutes' })
+}
+
+export async function options(log: Logger, timeout: Duration): Promise<void> {
+  new ZooKeeper({ hosts: 'a', log, sessionTimeout: timeout })
+  zookeeper.on('error', (fault) => typeOf(fault).is<HandlerFault>(true))
+  // @ts-expect-error there is no such event
+  zookeeper.on('stat', () => undefined)
 }
 
 export async function transactions(): Promise<void> {

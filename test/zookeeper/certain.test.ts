@@ -193,6 +193,43 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     }
   })
 
+  test.each([{}, { sequential: true }, { ephemeral: true, sequential: true }])(
+    'that is given up under way leaves nothing behind (%j)',
+    async (mode) => {
+      await using lab = await startLab()
+      const { client, proxy, witness, path } = lab
+      const gone = deferred()
+      const watch = await witness.watch(
+        path,
+        { mode: 'recursive' },
+        { events: (batch) => batch.some(({ type }) => type === 'deleted') && gone.resolve(), gap: () => undefined },
+      )
+      const made = await nextChange(lab)
+      proxy.mode = 'swallow-replies'
+      const giveUp = new AbortController()
+      const creating = failureOf(protectedCreate(client, `${path}/n-`, null, { ...mode, signal: giveUp.signal }))
+      await made.happened
+      const reason = new Error('enough')
+      giveUp.abort(reason)
+      expect(await creating).toBe(reason)
+      proxy.mode = 'pass'
+      proxy.resetAll()
+      await gone.promise
+      expect((await witness.getChildren(path)).names).toEqual([])
+      await watch.remove()
+    },
+  )
+
+  test('can be found by an id of the caller', async () => {
+    await using lab = await startLab()
+    const { client, path } = lab
+    const { path: made } = await protectedCreate(client, `${path}/n-`, null, { id: 'mine', sequential: true })
+    expect(made).toBe(`${path}/_c_mine-n-0000000000`)
+    for (const id of ['', 'a/b']) {
+      expect(await failureOf(protectedCreate(client, `${path}/n-`, null, { id }))).toBeInstanceOf(InvalidArgument)
+    }
+  })
+
   test('waits for the first session, and not for one that is never to come', async () => {
     await using lab = await startLab()
     const { client, path, proxy } = lab

@@ -55,7 +55,9 @@ describe('an identity that is added', () => {
     const states: string[] = []
     lab.client.on('state', ({ state }) => states.push(state))
     const again = reaches(lab.client, 'connected')
-    expect(await failureOf(lab.client.addAuth('nonsense', 'x'))).toBeInstanceOf(AuthFailed)
+    const refusal = await failureOf(lab.client.addAuth('nonsense', 'secret'))
+    expect(refusal).toBeInstanceOf(AuthFailed)
+    expect(String(refusal)).toMatch(/addAuth nonsense: (?!.*secret)/)
     await again
     await lab.client.sync('/')
     expect(lab.asked).toEqual([1, 2])
@@ -73,7 +75,10 @@ describe('an identity that is added', () => {
   test('before connect() is as if it had been given', async () => {
     await using lab = await scripted([refuse])
     await lab.client.addAuth(ADA.scheme, ADA.auth)
-    expect(await failureOf(lab.client.connect())).toBeInstanceOf(AuthFailed)
+    expect(await failureOf(lab.client.connect())).toMatchObject({
+      name: 'AuthFailed',
+      message: expect.stringContaining('addAuth digest'),
+    })
   })
 
   test('waits no longer than there is a client', async () => {

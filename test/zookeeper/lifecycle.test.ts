@@ -28,6 +28,8 @@ describe.skipIf(!zookeeperHosts)('the life of a client', () => {
     client.on('state', () => {
       throw new Error('a listener')
     })
+    const faults: unknown[] = []
+    client.on('error', (fault) => faults.push(fault))
     const states = statesOf(client)
     await client.connect()
     const again = reaches(client, 'lost').then(() => reaches(client, 'connected'))
@@ -35,6 +37,7 @@ describe.skipIf(!zookeeperHosts)('the life of a client', () => {
     await again
     expect(states.at(-1)).toBe('connected')
     expect(await client.exists('/')).toBeDefined()
+    expect(faults[0]).toEqual({ error: new Error('a listener'), event: 'state' })
   })
 
   test('begins once', async () => {

@@ -235,10 +235,13 @@ describe.skipIf(!zookeeperHosts)('a one-shot watch', () => {
     const fail = () => {
       throw new Error('mine')
     }
+    const faults: unknown[] = []
+    client.on('error', (fault) => faults.push(fault))
     await client.exists(path, { watch: fail })
     await client.exists(path, { watch: named('second') })
     await client.create(path)
     expect(told).toEqual([`second: created ${path}`])
+    expect(faults).toEqual([{ error: new Error('mine'), watch: path }])
     expect(client.state).toBe('connected')
   })
 })

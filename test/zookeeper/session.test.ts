@@ -100,7 +100,7 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     await expireSession(zookeeperHosts, old)
 
     const event = await lost
-    expect(event.reason).toMatchObject({ name: 'SessionExpired' })
+    expect(event.reason).toMatchObject({ name: 'SessionExpired', outcome: 'refused' })
     expect(event.session).toBeUndefined()
     await again
     const session = sessionOf(client)
@@ -153,6 +153,31 @@ describe.skipIf(!zookeeperHosts)('a session', () => {
     expect(await witness.exists(path)).toBeUndefined()
     expect(await underWay).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown' })
     expect(states).toEqual(['suspended', 'lost', 'connecting', 'connected'])
+  })
+
+  test('given up here says since when nothing is known of it, not what was wrong once', async () => {
+    await using proxy = await proxied()
+    await using client = await connected({ hosts: proxy.hosts, sessionTimeout: '2s', tick: 100 })
+    const again = reaches(client, 'suspended').then(() => reaches(client, 'connected'))
+    proxy.resetAll()
+    await again
+    expect(Object.keys(client.counters().faults)).toHaveLength(1)
+
+    await using witness = await connected()
+    const path = namespace()
+    await witness.create(path)
+    await client.watch(path, { mode: 'recursive' }, { events: () => undefined, gap: () => undefined })
+    const losing = reaches(client, 'lost')
+    proxy.mode = 'drop-requests'
+    // The server is heard of all the time, so the connection is as good as any; but nothing gets to it.
+    while (client.state === 'connected') await witness.setData(path, null)
+    const { reason, previous } = await losing
+    proxy.mode = 'pass'
+    expect(previous).toBe('connected')
+    expect(reason).toMatchObject({ name: 'SessionExpired', outcome: 'unknown' })
+    expect(reason?.cause).toBeUndefined()
+    const said = /session of 2000 ms .* was sent (\d+) ms ago, and 1900 ms are the limit/.exec(reason?.message ?? '')
+    expect(Number(said?.[1])).toBeGreaterThanOrEqual(1_900)
   })
 
   test('survives a restart of the server', async () => {

@@ -199,10 +199,13 @@ describe.skipIf(!zookeeperHosts)('a watch', () => {
       throw new Error('mine')
     }
     const { told, handler } = recorder()
+    const faults: unknown[] = []
+    client.on('error', (fault) => faults.push(fault))
     await client.watch(path, { mode: 'recursive' }, { events: fail, gap: fail })
     await client.watch(path, { mode: 'recursive' }, handler)
     await client.create(path)
     expect(told).toEqual([[`created ${path}`]])
+    expect(faults).toEqual([{ error: new Error('mine'), watch: path }])
     expect(client.state).toBe('connected')
   })
 })

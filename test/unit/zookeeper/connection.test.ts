@@ -25,6 +25,7 @@ function connection(tls?: TlsOptions) {
       answered: () => undefined,
       leaderSaid: () => undefined,
       drained: () => undefined,
+      goesOn: () => true,
       closed: (cause) => ends.push(cause),
     },
   )

@@ -38,6 +38,17 @@ describe('an error of ZooKeeper', () => {
     expect(error.message).toContain('delete /a')
   })
 
+  test.each([
+    ['create', '/a/b', 'create /a/b: its parent /a is not there; mkdirp makes it'],
+    ['create', '/a', "create /a: the chroot of this client is not there; mkdirp('/') makes it"],
+    ['getData', '/', "getData /: the chroot of this client is not there; mkdirp('/') makes it"],
+    ['getData', '/a/b', 'getData /a/b: there is no such znode'],
+  ])('names the znode that is missing, of a %s of %s', (operation, path, message) => {
+    const error = errorOfCode(-101, { operation, path })
+    expect(error).toMatchObject({ message, path })
+    expect(errorOfCode(-101, { operation, path, index: 1 }).message).toBe(`${message} (operation 1 of a multi)`)
+  })
+
   test('of each meaning has a code of its own', () => {
     const classes = Object.values(errors).filter(
       (value) => typeof value === 'function' && value.prototype instanceof Error,

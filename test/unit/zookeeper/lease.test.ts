@@ -36,6 +36,47 @@ function prove(from: ReturnType<typeof lab>): void {
 }
 
 describe('a lease', () => {
+  test.each([
+    // The guide says so: two thirds of the timeout, less the margin, and 2 s to find the server.
+    [{ timeout: 21_000, tick: 2_000 }, 12_000],
+    [{ timeout: 10_000, tick: 2_000 }, 4_666],
+    [{ timeout: 30_000, tick: 2_000 }, 18_000],
+  ])('of %j lasts an outage of %i ms, with and without somebody who relies on it', (terms, outage) => {
+    const pinging = lab({ terms })
+    pinging.pass(terms.timeout / 3)
+    pinging.pass(outage - 1)
+    expect(pinging.lease.left).toBeGreaterThan(0)
+    pinging.pass(2)
+    expect(pinging.lease.left).toBeLessThanOrEqual(0)
+
+    const proving = lab({ terms })
+    proving.lease.rely()
+    const between = terms.timeout / 6
+    for (let proofs = 0; proofs < 12; proofs++) {
+      proving.pass(between)
+      prove(proving)
+    }
+    proving.pass(between)
+    expect(proving.lease.isProven).toBe(true)
+    expect(proving.lease.left).toBeGreaterThanOrEqual(outage - 1)
+  })
+
+  test('says of its end what was proven, when, and what the limit is', () => {
+    const idle = lab()
+    idle.pass(1_500)
+    answer(idle, 'touch')
+    idle.pass(LENGTH)
+    expect(idle.lease.verdict).toBe(
+      'the newest request that was answered was sent 8000 ms ago, and 8000 ms are the limit',
+    )
+    const relied = lab()
+    relied.lease.rely()
+    relied.pass(9_500)
+    expect(relied.lease.verdict).toBe(
+      'the newest request that is proven to have reached the leader was sent 9500 ms ago, and 8000 ms are the limit',
+    )
+  })
+
   test('begins when the session was asked for, and ends a timeout less a margin later', () => {
     const it = lab()
     expect(it.lease.remaining).toBe(LENGTH)

@@ -104,6 +104,7 @@ describe('an outbox', () => {
     expect(outbox.size).toBe(1)
     vi.advanceTimersByTime(600)
     expect(await late.failed).toBeInstanceOf(NotSent)
+    expect(await late.failed).toMatchObject({ retryable: true })
     expect(vi.getTimerCount()).toBe(0)
   })
 })

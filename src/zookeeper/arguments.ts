@@ -1,0 +1,84 @@
+/** What callers without a compiler may get wrong, said at once and by name: a server would answer something else, or nothing. */
+import { InvalidArgument } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { isMisspelt, meant } from '../core/spelling.ts'
+
+/** @throws InvalidArgument unless it is a whole number in that range */
+export function assertWhole(value: unknown, what: string, range: { readonly from: number; readonly to: number }): void {
+  const { from, to } = range
+  if (typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to) return
+  throw new InvalidArgument(`${what}: a whole number from ${from} to ${to} is needed, not ${printable(value)}`)
+}
+
+/** @throws InvalidArgument unless it is one of those */
+export function assertOneOf(value: unknown, known: readonly (string | boolean)[], what: string): void {
+  if (known.some((each) => each === value)) return
+  const names = known.map(String)
+  throw new InvalidArgument(`${what}: there is no ${printable(value)}${meant(String(value), names)}`)
+}
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'isLevelEnabled'] as const satisfies (keyof Logger)[]
+
+/** @throws InvalidArgument unless it is as a logger of pino */
+export function assertLogger(log: unknown): void {
+  const methods: Readonly<Record<string, unknown>> = Object(log)
+  const missing = LEVELS.filter((name) => typeof methods[name] !== 'function')
+  if (missing.length === 0) return
+  throw new InvalidArgument(`log: a logger of pino is needed, as in log: pino(); this one has no ${missing.join(', ')}`)
+}
+
+const ANY_VERSION = -1
+const VERSIONS = { from: ANY_VERSION, to: 2 ** 31 - 1 }
+
+/**
+ * A version as the server reads it; -1 is any.
+ *
+ * @throws InvalidArgument for what would be sent as another number
+ */
+export function checkedVersion(version: number): number {
+  assertWhole(version, 'version', VERSIONS)
+  return version
+}
+
+/** What operations may be told. The names of a few letters are near to too many others. */
+const OPTIONS = [
+  'signal',
+  'session',
+  'timeout',
+  'version',
+  'aversion',
+  'acl',
+  'ephemeral',
+  'sequential',
+  'container',
+  'ttl',
+  'watch',
+  'under',
+  'limit',
+  'czxid',
+] as const
+const KNOWN: ReadonlySet<string> = new Set([...OPTIONS, 'id', 'mode', 'kind', 'handler', 'here'])
+
+/**
+ * A misspelt `version` would write whatever the znode is at. Other names are let pass: what is given may be an object of
+ * the caller's that has these options among other things.
+ *
+ * @throws InvalidArgument for a name that can only be meant for another
+ */
+export function checkNames(options: object): void {
+  for (const name in options) {
+    if (KNOWN.has(name)) continue
+    const wanted = OPTIONS.find((each) => isMisspelt(name, each))
+    if (wanted) throw new InvalidArgument(`there is no option ${JSON.stringify(name)}; did you mean ${wanted}?`)
+  }
+}
+
+/** @throws InvalidArgument for a list that is none */
+export function assertList(list: unknown, what: string): void {
+  if (!Array.isArray(list)) throw new InvalidArgument(`${what} takes a list, not ${printable(list)}`)
+}
+
+function printable(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value)
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
+}

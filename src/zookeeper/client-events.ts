@@ -1,0 +1,28 @@
+/** What a client tells those who listen, whichever driver it is. */
+import type { HandlerFault } from './handler-faults.ts'
+import type { ClientState } from './states.ts'
+
+export interface StateEvent {
+  readonly state: ClientState
+  readonly previous: ClientState
+  /** The session there is after the change. */
+  readonly session?: bigint
+  /** Why the connection or the session is gone. */
+  readonly reason?: Error
+}
+
+export interface SessionEvent {
+  readonly session: bigint
+  /** The one before, if there was one. Its ephemeral znodes are gone, or about to go. */
+  readonly previous?: bigint
+}
+
+export interface DriverEvents {
+  state: StateEvent
+  session: SessionEvent
+  /** A handler or a listener of yours threw. With neither a listener here nor a log the process warns, once. */
+  error: HandlerFault
+}
+
+/** Every event there is, for callers without a compiler. */
+export const EVENTS: Readonly<Record<keyof DriverEvents, true>> = { state: true, session: true, error: true }

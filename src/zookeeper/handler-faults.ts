@@ -1,0 +1,55 @@
+/**
+ * What handlers and listeners of users threw. It harms nobody else, so nobody else would ever know: it is logged, it is an
+ * event, and whoever gave neither a log nor a listener is warned by the process, once.
+ */
+import { describeError } from '../core/failure.ts'
+import { type Logger, silent } from '../core/log.ts'
+
+/** A handler of a watch, or a listener, threw or rejected. */
+export interface HandlerFault {
+  readonly error: unknown
+  /** The path that is watched, of a handler of a watch. */
+  readonly watch?: string
+  /** What was told, of a listener. */
+  readonly event?: string
+}
+
+export interface HandlerFaultsOptions {
+  readonly log: Logger | undefined
+  /** Tells those who listen to `error`; false when nobody does. */
+  readonly tell: (fault: HandlerFault) => boolean
+}
+
+export class HandlerFaults {
+  readonly #options: HandlerFaultsOptions
+  #warned = false
+
+  constructor(options: HandlerFaultsOptions) {
+    this.#options = options
+  }
+
+  /** The handler of a watch of that path failed. */
+  ofWatch(error: unknown, path: string): void {
+    this.#handle({ error, watch: path }, `a handler of the watch of ${path}`)
+  }
+
+  /** A listener of that event failed; where it listens to failures, nobody who listens is told again. */
+  ofListener(error: unknown, event: string): void {
+    this.#handle({ error, event }, `a listener of ${event}`)
+  }
+
+  #handle(fault: HandlerFault, who: string): void {
+    const { log = silent, tell } = this.#options
+    const { error, ...where } = fault
+    log.error({ ...where, err: error, reason: describeError(error) }, `${who} threw`)
+    const heard = fault.event !== 'error' && tell(fault)
+    if (heard || this.#options.log || this.#warned) return
+    this.#warned = true
+    const detail = error instanceof Error ? (error.stack ?? error.message) : describeError(error)
+    process.emitWarning(`${who} of a ZooKeeper client threw, and it goes on: ${describeError(error)}`, {
+      type: 'JobboardWarning',
+      code: 'JOBBOARD_HANDLER_THREW',
+      detail: `${detail}\nGive the client a log, or listen to its event "error", to hear of the next ones.`,
+    })
+  }
+}

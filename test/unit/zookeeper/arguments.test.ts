@@ -1,0 +1,68 @@
+/** What callers without a compiler get wrong is refused at once, by name, and never sent as something else. */
+import { describe, expect, test } from 'vitest'
+import { InvalidArgument, op, ZooKeeper } from '../../../src/zookeeper/index.ts'
+
+/** As from JavaScript. */
+type Loose = Record<string, (...args: unknown[]) => Promise<unknown>>
+
+const client = new ZooKeeper({ hosts: '127.0.0.1:1' })
+const loose: Loose = new Proxy({}, { get: (_, name: string) => Reflect.get(client, name).bind(client) })
+const ask = (method: string, ...args: unknown[]) => Promise.resolve(loose[method]?.(...args))
+const WORLD = { scheme: 'world', id: 'anyone' }
+const handler = { events: () => undefined, gap: () => undefined }
+
+describe('a call is refused', () => {
+  test.each<[string, unknown[], RegExp]>([
+    ['delete', ['/a', { version: Number.NaN }], /version: .*not NaN/],
+    ['delete', ['/a', { version: 1.5 }], /version: .*1\.5/],
+    ['delete', ['/a', { version: -5 }], /version: .*-5/],
+    ['setData', ['/a', null, { version: 2 ** 40 }], /version: .*1099511627776/],
+    ['setData', ['/a', null, { version: '3' }], /version: .*"3"/],
+    ['setACL', ['/a', [], { aversion: 0.5 }], /version/],
+    ['setData', ['/a', null, { verison: 3 }], /no option "verison"; did you mean version/],
+    ['create', ['/a', null, { ephemerall: true }], /did you mean ephemeral/],
+    ['create', ['/a', null, { acl: [{ ...WORLD, permissions: 32 }] }], /acl: permissions: .*0 to 31 .*not 32/],
+    ['create', ['/a', null, { acl: [{ ...WORLD, permissions: 'ALL' }] }], /acl: permissions: .*"ALL"/],
+    ['create', ['/a', null, { acl: { ...WORLD, permissions: 1 } }], /acl takes a list/],
+    ['create', ['/a', null, { acl: [{ permissions: 1 }] }], /acl: .*scheme/],
+    ['create', ['/a', null, { acl: ['world:anyone'] }], /acl: permissions/],
+    ['setACL', ['/a', [{ ...WORLD, permissions: -1 }]], /acl: permissions/],
+    ['create', [undefined], /path: a text .* not undefined/],
+    ['getData', [17], /path: a text .* not number/],
+    ['getData', ['/a', { watch: true }], /watch \/a: a function is needed/],
+    ['watch', ['/a', { mode: 'recursiv' }, handler], /mode: .*did you mean recursive/],
+    ['watch', ['/a', {}, handler], /mode: .*undefined/],
+    ['watch', ['/a', undefined, handler], /watch \/a: its options have to be an object/],
+    ['watch', ['/a', { mode: 'recursive' }], /two functions/],
+    ['watch', ['/a', { mode: 'recursive' }, () => undefined], /two functions/],
+    ['removeWatches', ['/a', { kind: 'child' }], /kind: .*child/],
+    ['multi', [undefined], /multi takes a list/],
+    ['multiRead', [{}], /multiRead takes a list, not an object/],
+    ['reconfig', [{ leaving: [1], version: 3 }], /bigint/],
+    ['reconfig', [{ leaving: 1 }], /reconfig takes a list/],
+    ['connect', [{ timout: '1s' }], /did you mean timeout/],
+  ])('%s of %j', async (method, args, message) => {
+    const refused = ask(method, ...args)
+    await expect(refused).rejects.toBeInstanceOf(InvalidArgument)
+    await expect(refused).rejects.toThrow(message)
+    expect(client.state).toBe('new')
+  })
+
+  test('an operation of a multi, where it is made or where it is asked', async () => {
+    expect(() => op.check('/a', JSON.parse('{"versoin":3}'))).toThrow(/did you mean version/)
+    expect(() => op.create('/a', null, JSON.parse('{"sequental":true}'))).toThrow(/did you mean sequential/)
+    for (const wrong of [op.check('/a', { version: 1.5 }), op.setData('/a', null, { version: -2 })]) {
+      await expect(client.multi([wrong])).rejects.toBeInstanceOf(InvalidArgument)
+    }
+  })
+
+  test('but not for what an object has beside its options', async () => {
+    const { signal, abort } = { signal: AbortSignal.abort(new Error('enough')), abort: () => undefined }
+    const options = { signal, abort, job: 'of mine' }
+    await expect(client.delete('/a', options)).rejects.toThrow('enough')
+  })
+
+  test('an event that there is not', () => {
+    expect(() => Reflect.apply(client.on, client, ['stat', () => undefined])).toThrow(/did you mean state/)
+  })
+})

@@ -1,0 +1,88 @@
+import { type Logger, pino } from 'pino'
+import { describe, expect, test } from 'vitest'
+import { deferred } from '../../../src/core/abort.ts'
+import { type HandlerFault, HandlerFaults } from '../../../src/zookeeper/handler-faults.ts'
+
+function lab(options: { log?: Logger; heard?: boolean } = {}) {
+  const told: HandlerFault[] = []
+  const faults = new HandlerFaults({
+    log: options.log,
+    tell: (fault) => {
+      told.push(fault)
+      return options.heard ?? false
+    },
+  })
+  return { faults, told }
+}
+
+/** The warnings of the process until its next turn, of handlers. */
+async function warnings(during: () => void): Promise<NodeJS.ErrnoException[]> {
+  const found: NodeJS.ErrnoException[] = []
+  const end = deferred()
+  const hear = (warning: NodeJS.ErrnoException) => {
+    if (warning.code === 'JOBBOARD_HANDLER_THREW') found.push(warning)
+    if (warning.name === 'JobboardTest') end.resolve()
+  }
+  process.on('warning', hear)
+  during()
+  // Warnings come in the order in which they were given: this is the last one.
+  process.emitWarning('the end', 'JobboardTest')
+  await end.promise
+  process.off('warning', hear)
+  return found
+}
+
+describe('what a handler threw', () => {
+  const error = new TypeError('x is not a function')
+
+  test('is an event, with the path or the event that it was about', () => {
+    const { faults, told } = lab({ heard: true })
+    faults.ofWatch(error, '/inbox')
+    faults.ofListener(error, 'state')
+    expect(told).toEqual([
+      { error, watch: '/inbox' },
+      { error, event: 'state' },
+    ])
+  })
+
+  test('is logged with its stack and the path', () => {
+    const lines: string[] = []
+    const { faults } = lab({ log: pino({ level: 'error' }, { write: (line) => lines.push(line) }) })
+    faults.ofWatch(error, '/inbox')
+    const [line] = lines.map((each) => JSON.parse(each))
+    expect(line).toMatchObject({
+      watch: '/inbox',
+      err: { type: 'TypeError', stack: expect.stringContaining('.test.ts') },
+    })
+    expect(line.msg).toContain('/inbox')
+  })
+
+  test('is a warning of the process where nobody listens and nothing is logged, once a client', async () => {
+    const { faults } = lab()
+    const [first, ...others] = await warnings(() => {
+      faults.ofWatch(error, '/inbox')
+      faults.ofWatch(error, '/other')
+    })
+    expect(first?.message).toContain('/inbox')
+    expect(first?.message).toContain('x is not a function')
+    expect(others).toEqual([])
+    const heard = lab({ heard: true })
+    const logged = lab({ log: pino({ level: 'silent' }) })
+    const none = await warnings(() => {
+      for (const { faults: each } of [heard, logged]) each.ofWatch(error, '/inbox')
+    })
+    expect(none).toEqual([])
+  })
+
+  test('of a listener that is told of failures is not told to it again', async () => {
+    const { faults, told } = lab({ heard: true })
+    expect(await warnings(() => faults.ofListener(error, 'error'))).toHaveLength(1)
+    expect(told).toEqual([])
+  })
+
+  test('may be anything', async () => {
+    const { faults } = lab()
+    const [warning] = await warnings(() => faults.ofListener(undefined, 'session'))
+    expect(warning?.message).toContain('a listener of session')
+  })
+})
