@@ -31,11 +31,12 @@ export interface ZooKeeperDriver
       | 'multi'
       | 'watch'
       | 'removeWatches'
+      | 'holdLease'
     >,
     AsyncDisposable {
   readonly capabilities: Capabilities
   /** Undefined while there is none. */
-  readonly session: { readonly id: bigint; readonly timeout: number } | undefined
+  readonly session: { readonly id: bigint; readonly timeout: number; readonly leaseUntil: number } | undefined
   on<E extends keyof DriverEvents>(event: E, listener: (event: DriverEvents[E]) => void): () => void
 
   /**

@@ -1,7 +1,16 @@
 /** A client for Apache ZooKeeper that needs nothing but Node: `import { ZooKeeper } from 'jobboard/zookeeper'`. */
 export { ACL, type Acl, digestId, type Identity, PERMISSION } from './acl.ts'
 export { type Capabilities, type Capability, EVERYTHING } from './capabilities.ts'
-export { type CertainClient, idempotentDelete, protectedCreate, versionedSetData } from './certain.ts'
+export {
+  type CertainClient,
+  type CertainDriver,
+  type CertainWrite,
+  certainly,
+  type Found,
+  idempotentDelete,
+  protectedCreate,
+  versionedSetData,
+} from './certain.ts'
 export { type SessionEvent, type StateEvent, ZooKeeper, type ZooKeeperOptions } from './client.ts'
 export { type ConnectString, type Endpoint, parseConnectString } from './connect-string.ts'
 export type { ClientCounters, OperationCounts } from './counters.ts'

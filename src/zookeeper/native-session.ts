@@ -3,16 +3,20 @@
  *
  * The C client keeps trying for the same session for ever, and says nothing of time. So a suspended session is given up
  * here, one timeout after the sending of the newest request that was answered, or a third of it after the connection was
- * lost if that is later: the C client hears nothing for two thirds before it calls a connection dead. Requests wait on
- * this side while there is no connection. The C client would take them, too, but fails what it has sent and what it has
+ * lost if that is later: the C client hears nothing for two thirds before it calls a connection dead. Where somebody
+ * relies on the session it ends with its lease (`native-lease.ts`), which is earlier. Requests wait on this side while
+ * there is no connection. The C client would take them, too, but fails what it has sent and what it has
  * not sent with one and the same code.
  */
 import { type Deferred, deferred } from '../core/abort.ts'
 import { InvalidState } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import { monotonic } from '../core/time.ts'
+import { type Instant, systemClock } from './clock.ts'
 import type { DriverEvents } from './driver.ts'
 import { AuthFailed, ConnectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
+import type { LeaseKeeper } from './lease-keeper.ts'
+import { ECHO, NativeLease } from './native-lease.ts'
 import { idOf, NATIVE_CODE, type NativeHandle, type NativePackage } from './native-package.ts'
 import type { RequestOptions } from './pending.ts'
 import { onAbort } from './signals.ts'
@@ -21,6 +25,8 @@ import { type ClientState, mayFollow } from './states.ts'
 export interface NativeSessionOptions {
   readonly hosts: string
   readonly sessionTimeout: number
+  /** The server's, in milliseconds. */
+  readonly tick: number | undefined
   readonly newSession: 'automatic' | 'never'
   readonly auth: readonly NativeAuth[]
   /** The session is over, and its watches with it. */
@@ -58,9 +64,11 @@ export class NativeSession {
   readonly #options: NativeSessionOptions
   readonly #emitter: Emitter<DriverEvents>
   readonly #first = deferred()
+  readonly #lease: NativeLease
   #package: NativePackage | undefined
   #state: ClientState = 'new'
   #handle: NativeHandle | undefined
+  #openedAt: Instant = systemClock()
   #info: { id: bigint; timeout: number } | undefined
   #previousId: bigint | undefined
   /** When the session was certainly alive, by an answer. */
@@ -75,14 +83,24 @@ export class NativeSession {
   constructor(options: NativeSessionOptions, emitter: Emitter<DriverEvents>) {
     this.#options = options
     this.#emitter = emitter
+    this.#lease = new NativeLease({
+      clock: systemClock,
+      tick: options.tick,
+      ask: (question) => this.#aside(question),
+      over: () => this.#leaseOver(),
+    })
   }
 
   get state(): ClientState {
     return this.#state
   }
 
-  get info(): { readonly id: bigint; readonly timeout: number } | undefined {
-    return this.#info
+  get info(): { readonly id: bigint; readonly timeout: number; readonly leaseUntil: number } | undefined {
+    return this.#info && { ...this.#info, leaseUntil: this.#lease.keeper.until }
+  }
+
+  get lease(): Pick<LeaseKeeper, 'hold'> {
+    return this.#lease.keeper
   }
 
   /** Begins to connect; resolves with the first session. */
@@ -108,6 +126,8 @@ export class NativeSession {
         answer.promise.then(forget, forget)
       }
     }
+    // Seen here too: the timer of a process that was stopped is late.
+    this.#lease.keeper.alive()
     if (this.#closing || this.#state === 'closed') waiting.fail(notSent(question, 'the client is closed'))
     else if (this.#state === 'new') waiting.fail(notSent(question, 'connect() was not called'))
     else if (this.#state === 'lost') waiting.fail(notSent(question, 'the session is over', SessionExpired))
@@ -132,17 +152,31 @@ export class NativeSession {
         return
       }
       const answered = deferred()
-      const sentAt = monotonic()
+      const sentAt = systemClock()
       const refused = question.ask(handle, (code, read) => {
         answered.resolve()
         this.#inFlight.delete(answered.promise)
-        if (code === NATIVE_CODE.ok) this.#aliveAt = Math.max(this.#aliveAt, sentAt)
+        if (this.#handle === handle) this.#heard(question, code, sentAt)
         settle(answer, code === NATIVE_CODE.ok ? read : () => raise(errorOf(question, code)))
       })
       if (refused === NATIVE_CODE.ok) this.#inFlight.add(answered.promise)
       else answer.reject(notSent(question, `the C client does not take it (${refused})`))
     }
     return { subject: question, send, fail: answer.reject }
+  }
+
+  /** On the connection there is, or not at all; does not wait for another. */
+  #aside(question: Question<void>): Promise<void> {
+    const answer = deferred()
+    const { send, fail } = this.#prepare(question, {}, answer)
+    if (this.#handle) send(this.#handle)
+    else fail(notSent(question, 'there is no connection'))
+    return answer.promise
+  }
+
+  #heard({ operation }: Subject, code: number, sentAt: Instant): void {
+    if (code === NATIVE_CODE.ok) this.#aliveAt = Math.max(this.#aliveAt, sentAt.monotonic)
+    this.#lease.heard(operation, code, sentAt)
   }
 
   #wait(waiting: Waiting): void {
@@ -178,6 +212,7 @@ export class NativeSession {
       response_counter_limit: LARGEST_INT,
     })
     this.#handle = handle
+    this.#openedAt = systemClock()
     const current = () => this.#handle === handle
     handle.on('connect', () => current() && this.#connected(handle))
     handle.on('connecting', () => current() && this.#suspended())
@@ -198,8 +233,24 @@ export class NativeSession {
   #connected(handle: NativeHandle): void {
     clearTimeout(this.#giveUp)
     const id = idOf(handle.client_id)
-    if (id !== this.#info?.id) this.#aliveAt = 0
-    this.#info = { id, timeout: handle.timeout }
+    const info = { id, timeout: handle.timeout }
+    if (id === this.#info?.id) {
+      this.#lease.attached(info)
+      this.#becomeConnected(info, handle)
+      return
+    }
+    this.#aliveAt = 0
+    this.#lease.attached(info, this.#openedAt)
+    // Without an answer there is another connection to come.
+    this.#aside(ECHO).then(
+      () => this.#handle === handle && this.#becomeConnected(info, handle),
+      () => undefined,
+    )
+  }
+
+  #becomeConnected(info: { readonly id: bigint; readonly timeout: number }, handle: NativeHandle): void {
+    const { id } = info
+    this.#info = info
     if (this.#state !== 'connecting' && this.#state !== 'suspended') return
     this.#become('connected')
     if (this.#previousId !== id) {
@@ -207,6 +258,9 @@ export class NativeSession {
       this.#previousId = id
       this.#emitter.emit('session', { session: id, ...(previous === undefined ? {} : { previous }) })
     }
+    // A listener may have closed the client.
+    if (this.#handle !== handle) return
+    this.#lease.connected(info.timeout)
     this.#first.resolve()
     for (const { send } of this.#takeWaiting()) send(handle)
   }
@@ -214,6 +268,7 @@ export class NativeSession {
   #suspended(): void {
     if (this.#state !== 'connected' || !this.#info) return
     const { timeout } = this.#info
+    this.#lease.disconnected()
     this.#become('suspended', new NotSent('the C client has lost its connection'))
     const patience = Math.max(timeout / 3, this.#aliveAt + timeout - monotonic())
     this.#giveUp = setTimeout(() => {
@@ -222,8 +277,17 @@ export class NativeSession {
     }, patience)
   }
 
+  #leaseOver(): void {
+    if (!this.#info) return
+    const { timeout } = this.#info
+    const why = `nothing that was sent in the last ${timeout} ms is known to have arrived`
+    this.#lose(new SessionExpired(`the session cannot be relied on: ${why}`), { again: true })
+  }
+
   #lose(reason: Error, options: { again: boolean }): void {
     clearTimeout(this.#giveUp)
+    this.#lease.disconnected()
+    this.#lease.keeper.ended()
     const handle = this.#handle
     this.#handle = undefined
     this.#info = undefined
@@ -234,7 +298,9 @@ export class NativeSession {
     // Never inside a callback of the C client: it would be freed while it is in use.
     setImmediate(() => {
       handle?.close()
-      if (this.#state !== 'lost' || this.#closing || this.#options.newSession === 'never' || !options.again) return
+      const final = this.#options.newSession === 'never' || !options.again
+      if (final) this.#lease.keeper.close(reason)
+      if (this.#state !== 'lost' || this.#closing || final) return
       this.#become('connecting')
       this.#open()
     })
@@ -249,6 +315,8 @@ export class NativeSession {
     const handle = this.#handle
     this.#handle = undefined
     this.#info = undefined
+    this.#lease.disconnected()
+    this.#lease.keeper.close()
     handle?.close()
     if (this.#state !== 'closed') this.#become('closed')
     const reason = new SessionExpired('the client was closed, and its session with it')

@@ -16,6 +16,7 @@ import { type CreateMode, kindOf } from './create.ts'
 import { znodeData } from './data.ts'
 import type { DriverEvents, ZooKeeperDriver } from './driver.ts'
 import { NodeExists, RequestTooLarge } from './errors.ts'
+import type { LeaseHold } from './lease-keeper.ts'
 import { DRIVER, lacks, NATIVE_CAPABILITIES, refuseForeign } from './native-capabilities.ts'
 import {
   checkedPackage,
@@ -42,6 +43,8 @@ export interface NativeOptions {
   readonly hosts: string
   /** How long the server keeps the session when it hears nothing of it; the server may grant another. 10 s by default. */
   readonly sessionTimeout?: Duration
+  /** The server's tick, if it is another than the usual 2 s: what leases depend on. */
+  readonly tick?: Duration
   readonly log?: Logger
   /** Larger requests are refused here. By default what a server takes that was left at its own default. */
   readonly maxRequestBytes?: number
@@ -94,6 +97,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
       {
         hosts: `${endpoints.map(formatEndpoint).join()}${chroot}`,
         sessionTimeout: this.#sessionTimeout,
+        tick: options.tick === undefined ? undefined : waitable(options.tick, 'tick'),
         newSession: options.newSession ?? 'automatic',
         auth: options.auth ?? [],
         over: (reason) => this.#watches.over(reason),
@@ -106,8 +110,15 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     return this.#session.state
   }
 
-  get session(): { readonly id: bigint; readonly timeout: number } | undefined {
+  get session(): { readonly id: bigint; readonly timeout: number; readonly leaseUntil: number } | undefined {
     return this.#session.info
+  }
+
+  /**
+   * Relies on the session until the hold is released, as {@link ZooKeeper.holdLease}. What proves the lease: `native-lease.ts`.
+   */
+  holdLease(): LeaseHold {
+    return this.#session.lease.hold()
   }
 
   /**

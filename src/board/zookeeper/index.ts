@@ -1,15 +1,17 @@
-/** `zookeeper://host:2181,host2:2181/path?sessionTimeout=10s&chroot=/apps&encoding=json` */
-import { InvalidArgument } from '../../core/errors.ts'
+/** `zookeeper://host:2181,host2:2181/path?sessionTimeout=10s&chroot=/apps&encoding=json`, or `&client=native` */
+import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { type Duration, milliseconds } from '../../core/time.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
+import { NativeZooKeeper } from '../../zookeeper/index.ts'
 import type { Backend } from '../backend.ts'
 import { ZooKeeperBackend } from './backend.ts'
 import { DEFAULT_PATH, Layout } from './layout.ts'
+import { StepwiseBackend } from './stepwise/backend.ts'
 
 /** @throws InvalidArgument when the URI names no hosts, or a path that cannot be a board */
 export function zooKeeperBackend(uri: ResourceUri, options: { log?: Logger; create?: boolean }): Backend {
-  assertParameters(uri, ['sessionTimeout', 'chroot', 'encoding'])
+  assertParameters(uri, ['sessionTimeout', 'chroot', 'encoding', 'client'])
   if (uri.authority === '')
     throw new InvalidArgument(`${uri.printable}: no hosts; write zookeeper://127.0.0.1:2181/path`)
   // Before anything quotes the hosts: what stands there may be a password.
@@ -23,13 +25,31 @@ export function zooKeeperBackend(uri: ResourceUri, options: { log?: Logger; crea
     throw new InvalidArgument(
       `${uri.printable}: encoding is msgpack, or json for a board that is shared with TaskFlow; it cannot be ${encoding}`,
     )
-  return new ZooKeeperBackend({
+  const board = {
     uri: uri.printable,
-    hosts: `${uri.authority}${uri.parameters.get('chroot') ?? ''}`,
     layout: new Layout(path),
-    ...(encoding === undefined ? {} : { encoding }),
+    ...(options.create === undefined ? {} : { create: options.create }),
+  }
+  const client = {
+    hosts: `${uri.authority}${uri.parameters.get('chroot') ?? ''}`,
     ...(sessionTimeout === undefined ? {} : { sessionTimeout: sessionTimeout as Duration }),
     ...(options.log ? { log: options.log } : {}),
-    ...(options.create === undefined ? {} : { create: options.create }),
-  })
+  }
+  if (isNative(uri)) return new StepwiseBackend({ ...board, zookeeper: new NativeZooKeeper(client) })
+  return new ZooKeeperBackend({ ...board, ...client, ...(encoding === undefined ? {} : { encoding }) })
+}
+
+function isNative({ parameters, printable }: ResourceUri): boolean {
+  const client = parameters.get('client')
+  if (client === undefined) return false
+  if (client !== 'native') {
+    throw new InvalidArgument(
+      `${printable}: client is native, for ZooKeeper's own C client, or left out; it cannot be ${client}`,
+    )
+  }
+  if (parameters.get('encoding') === 'json') {
+    const message = `${printable}: a board that is shared with TaskFlow takes transactions; leave client=native out`
+    throw new UnsupportedCapability(message, { capability: 'shared' })
+  }
+  return true
 }
