@@ -280,7 +280,8 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     const own = await this.#own(job)
     const { ended, content } = Job.entryOf(own)
-    if (!ended && content !== 'fresh') await this.#refresh()
+    const current = content === 'fresh' && this.#backend.capabilities.everyChange
+    if (!ended && !current) await this.#refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
     return this.#claims.claim(own)
   }

@@ -14,7 +14,7 @@ import type { Clock, Instant } from './clock.ts'
 import { answerProves } from './leader-proof.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { NATIVE_CODE } from './native-package.ts'
-import type { Question } from './native-session.ts'
+import type { Question } from './native-question.ts'
 import { OPCODE } from './opcodes.ts'
 
 const OPCODES: Readonly<Record<string, number>> = {

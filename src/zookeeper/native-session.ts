@@ -18,6 +18,7 @@ import { AuthFailed, ConnectionLoss, errorOfCode, NotSent, SessionExpired, type 
 import type { LeaseKeeper } from './lease-keeper.ts'
 import { ECHO, NativeLease } from './native-lease.ts'
 import { idOf, NATIVE_CODE, type NativeHandle, type NativePackage } from './native-package.ts'
+import type { Question } from './native-question.ts'
 import type { RequestOptions } from './pending.ts'
 import { onAbort } from './signals.ts'
 import { type ClientState, mayFollow } from './states.ts'
@@ -36,17 +37,6 @@ export interface NativeSessionOptions {
 export interface NativeAuth {
   readonly scheme: string
   readonly auth: string
-}
-
-/** Called with the code, and with what reads the rest if the code is 0. */
-export type Answer<T> = (code: number, read: () => T) => void
-
-/** What is asked of a handle, and how its callback is read. */
-export interface Question<T> {
-  readonly operation: string
-  readonly path: string
-  /** `answer` is called later, unless the number returned is not 0. */
-  readonly ask: (handle: NativeHandle, answer: Answer<T>) => number
 }
 
 interface Waiting {

@@ -27,7 +27,8 @@ import {
   type NativeStat,
   statOf,
 } from './native-package.ts'
-import { type Answer, type NativeAuth, NativeSession, type Question } from './native-session.ts'
+import type { Answer, Question } from './native-question.ts'
+import { type NativeAuth, NativeSession } from './native-session.ts'
 import { type NativeWatch, NativeWatches } from './native-watches.ts'
 import { waitable } from './options.ts'
 import { checkPath, lineageOf } from './path.ts'
