@@ -279,11 +279,16 @@ export class JobBoard implements AsyncDisposable {
   async claim(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
     const own = await this.#own(job)
-    const { ended, content } = Job.entryOf(own)
-    const current = content === 'fresh' && this.#backend.capabilities.everyChange
-    if (!ended && !current) await this.#refresh()
+    const entry = Job.entryOf(own)
+    if (!entry.ended && entry.content !== 'fresh') await this.#refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
-    return this.#claims.claim(own)
+    return this.#claims.claim(own).catch(async (error: unknown) => {
+      // Where not every change is told, it may have been refused for what is over by now.
+      const mayBeOver = error instanceof Unclaimable && !entry.ended && !this.#backend.capabilities.everyChange
+      if (!mayBeOver) throw error
+      await this.#refresh()
+      return this.#claims.claim(own)
+    })
   }
 
   /**
