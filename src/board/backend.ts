@@ -67,6 +67,9 @@ export interface Backend {
   unregister(entity: Entity): Promise<void>
   entities(kind: string): Promise<Entity[]>
 
+  /** What it lacks to claim such a job, whoever posted it: the job stays for others. Absent where it can claim all. */
+  lacks?(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined
+
   /** The clock that delays are counted by, in milliseconds since 1970. */
   now(): number
   /**
@@ -93,6 +96,10 @@ export interface BackendCapabilities {
   readonly resources: boolean
   readonly delays: boolean
   readonly cancel: boolean
+  /** Jobs come back from the trash. */
+  readonly restore: boolean
+  /** Every change is told. Else how things stand is told, and what was undone at once may go unheard. */
+  readonly everyChange: boolean
 }
 
 /** Who hears what happens on the board. Called synchronously; never throws. */

@@ -10,9 +10,20 @@ import {
   NotOwner,
   OutcomeUnknown,
   Unclaimable,
+  UnsupportedCapability,
 } from '../core/errors.ts'
 import { beginAttempt, isSuspect, limitReached } from './attempts.ts'
-import type { Backend, Choice, Granted, Result, SessionEvent, SessionHold, Settlement, Stored } from './backend.ts'
+import type {
+  Backend,
+  BackendCapabilities,
+  Choice,
+  Granted,
+  Result,
+  SessionEvent,
+  SessionHold,
+  Settlement,
+  Stored,
+} from './backend.ts'
 import { Claim } from './claim.ts'
 import { Crowd } from './crowd.ts'
 import { type Entry, type Place, stateOf, type WholePlace } from './entry.ts'
@@ -60,7 +71,8 @@ export class HeldClaims {
     if (!this.#open) return []
     const { queue, kept } = this.#view
     queue.advance(this.#backend.now())
-    const wanted = { ...asked, suspectHeld: this.#suspectHeld(), spread: this.#spread(asked.max) }
+    const accept = (posting: Posting) => this.#possible(posting) && asked.accept(posting)
+    const wanted = { ...asked, accept, suspectHeld: this.#suspectHeld(), spread: this.#spread(asked.max) }
     const places = queue.take(wanted)
     kept.readAhead(wanted, { starved: places.length === 0 })
     return places
@@ -68,7 +80,7 @@ export class HeldClaims {
 
   /** Whether there is anything to claim. */
   any(): boolean {
-    return this.#open && this.#view.queue.has(() => true)
+    return this.#open && this.#view.queue.has((posting) => this.#possible(posting))
   }
 
   /** Tries to claim what was chosen; empty where others were faster. */
@@ -77,10 +89,16 @@ export class HeldClaims {
     return results.flatMap((result) => ('value' in result ? [result.value] : []))
   }
 
-  /** Claims this very job; where its posting is not in memory, it is read before. @throws Unclaimable, NotFound */
+  /**
+   * Claims this very job; where its posting is not in memory, it is read before.
+   *
+   * @throws Unclaimable, NotFound; UnsupportedCapability for what the backend cannot claim
+   */
   async claim(job: Job): Promise<Claim> {
     const entry = Job.entryOf(job)
     if (entry.ended || !entry.stored) throw new NotFound(`${job} has left the board`)
+    const lacking = this.#backend.lacks?.(entry.stored.posting)
+    if (lacking) throw cannotClaim(job, { lacking, uri: this.#backend.uri })
     this.#view.queue.advance(this.#backend.now())
     const held = heldBack(entry, { queue: this.#view.queue, paused: false })
     if (held) throw new Unclaimable(`${job}: ${held.text}`)
@@ -154,6 +172,11 @@ export class HeldClaims {
   /** Whether anything may be claimed at all. */
   get #open(): boolean {
     return this.#session?.state === 'connected' && this.#view.current && this.#paused === false
+  }
+
+  /** Whether this backend can claim such a job at all. */
+  #possible(posting: Posting): boolean {
+    return this.#backend.lacks?.(posting) === undefined
   }
 
   /** What is being tried already takes as much of the head as what is wanted now. */
@@ -351,6 +374,11 @@ export class HeldClaims {
     this.#forget(entry)
     claim.lose(new ClaimLost(`${claim.job}: ${why}; stop and write nothing, another may own it`))
   }
+}
+
+function cannotClaim(job: Job, { lacking, uri }: { lacking: keyof BackendCapabilities; uri: string }): Error {
+  const message = `${job}: ${uri} has no ${lacking}, which it takes to claim it; it stays for boards that have`
+  return new UnsupportedCapability(message, { capability: lacking })
 }
 
 /** So that what becomes of one job takes no claim of another along. */

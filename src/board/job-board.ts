@@ -276,7 +276,13 @@ export class JobBoard implements AsyncDisposable {
     const own = await this.#lookup.own(job)
     if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
-    return this.#claims.claim(own)
+    return this.#claims.claim(own).catch(async (error: unknown) => {
+      // Where not every change is told, it may have been refused for what is over by now.
+      const mayBeOver = error instanceof Unclaimable && !Job.entryOf(own).ended
+      if (!mayBeOver || this.#backend.capabilities.everyChange) throw error
+      await this.#lookup.refresh()
+      return this.#claims.claim(own)
+    })
   }
 
   /**

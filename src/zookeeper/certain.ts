@@ -14,6 +14,7 @@ import { randomUUID } from 'node:crypto'
 import { InvalidArgument } from '../core/errors.ts'
 import type { ZooKeeper } from './client.ts'
 import type { Created, CreateMode } from './create.ts'
+import type { ZooKeeperDriver } from './driver.ts'
 import { BadVersion, ConnectionLoss, NoNode, NotSent, SessionExpired, ZooKeeperError } from './errors.ts'
 import { checkPath, parentOf } from './path.ts'
 import type { RequestOptions } from './pending.ts'
@@ -21,9 +22,12 @@ import type { Stat } from './records.ts'
 import type { ReadData } from './requests.ts'
 
 /** What of a client is needed. */
-export type CertainClient = Pick<
-  ZooKeeper,
-  'state' | 'session' | 'create' | 'delete' | 'setData' | 'exists' | 'getData' | 'getChildren' | 'sync'
+export type CertainClient = CertainDriver & Pick<ZooKeeper, 'create' | 'getChildren'>
+
+/** Of any driver, where nothing is created. */
+export type CertainDriver = Pick<
+  ZooKeeperDriver,
+  'state' | 'session' | 'delete' | 'setData' | 'exists' | 'getData' | 'sync'
 >
 
 /**
@@ -125,7 +129,7 @@ async function findChild(
  * @throws BadVersion, NotEmpty, NoAuth
  */
 export async function idempotentDelete(
-  client: CertainClient,
+  client: CertainDriver,
   path: string,
   options: RequestOptions & { readonly version?: number; readonly czxid?: bigint } = {},
 ): Promise<void> {
@@ -160,15 +164,15 @@ export async function idempotentDelete(
  * that was this call. Other data: it was refused. So write data that nobody else writes (with a name or a number of your
  * own in them) where it matters who it was.
  *
- * @param seen the Stat that came with the data
+ * @param seen the Stat that came with the data; without `czxid` where nobody makes the path again
  * @throws BadVersion when somebody else was first; ConnectionLoss (`unknown`) when the answer was lost and by the time of
  * looking the data were written more than once, or the znode was deleted, or it may not be read
  */
 export async function versionedSetData(
-  client: CertainClient,
+  client: CertainDriver,
   path: string,
   data: Uint8Array | null,
-  seen: Pick<Stat, 'version' | 'czxid'>,
+  seen: Pick<Stat, 'version'> & Partial<Pick<Stat, 'czxid'>>,
   options: RequestOptions = {},
 ): Promise<Stat> {
   const signal = options.signal ? { signal: options.signal } : {}
@@ -176,7 +180,7 @@ export async function versionedSetData(
     attempt: (bound) => client.setData(path, data, { ...bound, version: seen.version }),
     look: async () => {
       const [, now] = await Promise.all([client.sync(path, signal), readIfThere(client, path, signal)])
-      if (now?.stat.czxid !== seen.czxid) return 'unknown'
+      if (!now || (seen.czxid !== undefined && now.stat.czxid !== seen.czxid)) return 'unknown'
       if (now.stat.version === seen.version) return 'not-done'
       if (now.stat.version !== seen.version + 1) return 'unknown'
       if (sameBytes(now.data, data)) return { happened: now.stat }
@@ -186,7 +190,7 @@ export async function versionedSetData(
 }
 
 async function readIfThere(
-  client: CertainClient,
+  client: CertainDriver,
   path: string,
   options: RequestOptions,
 ): Promise<ReadData | undefined> {
@@ -205,15 +209,21 @@ function sameBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
 // --- How it is found out ------------------------------------------------------------------------------------------
 
 type Signal = { readonly signal?: AbortSignal }
-type Found<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
+export type Found<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
 
-interface Write<T> {
+/** A write of one's own that leaves a trace. */
+export interface CertainWrite<T> {
   readonly attempt: (options: Signal & { readonly session: bigint }) => Promise<T>
-  /** Looks what became of it, behind a `sync`. */
+  /** Looks what became of it, behind a `sync`; `signal` is of the caller, to be passed on. */
   readonly look: (options: { readonly session: bigint; readonly signal: Signal }) => Promise<Found<T>>
 }
 
-async function certainly<T>(client: CertainClient, options: RequestOptions, write: Write<T>): Promise<T> {
+/**
+ * Attempts the write, and where the answer is lost looks for its trace: it happened, was refused, or is attempted again.
+ *
+ * @throws what the attempt throws; ConnectionLoss (`unknown`) where nobody can look any more
+ */
+export async function certainly<T>(client: CertainDriver, options: RequestOptions, write: CertainWrite<T>): Promise<T> {
   const signal = options.signal ? { signal: options.signal } : {}
   const session = options.session ?? (await currentSession(client, signal))
   for (;;) {
@@ -231,7 +241,7 @@ async function certainly<T>(client: CertainClient, options: RequestOptions, writ
 }
 
 /** The session there is, or the next one. */
-async function currentSession(client: CertainClient, signal: Signal): Promise<bigint> {
+async function currentSession(client: CertainDriver, signal: Signal): Promise<bigint> {
   for (;;) {
     if (client.session) return client.session.id
     await again(client, () => client.sync('/', signal))
@@ -239,7 +249,7 @@ async function currentSession(client: CertainClient, signal: Signal): Promise<bi
 }
 
 /** Where nobody can look, what was lost stays lost: that looking is refused says nothing about the write. */
-async function looking<T>(client: CertainClient, lost: ZooKeeperError, look: () => Promise<T>): Promise<T> {
+async function looking<T>(client: CertainDriver, lost: ZooKeeperError, look: () => Promise<T>): Promise<T> {
   try {
     return await again(client, look)
   } catch (error) {
@@ -251,7 +261,7 @@ async function looking<T>(client: CertainClient, lost: ZooKeeperError, look: () 
 }
 
 /** Looking does no harm and may be done as often as it takes: each time waits for a connection, if there is to be one. */
-async function again<T>(client: CertainClient, look: () => Promise<T>): Promise<T> {
+async function again<T>(client: CertainDriver, look: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await look()
@@ -264,6 +274,6 @@ async function again<T>(client: CertainClient, look: () => Promise<T>): Promise<
   }
 }
 
-function isToGoOn({ state }: CertainClient): boolean {
+function isToGoOn({ state }: CertainDriver): boolean {
   return state !== 'lost' && state !== 'closed'
 }

@@ -4,6 +4,7 @@
  * There are two: the client of this folder, and an adapter over the `zookeeper` package (`native.ts`). Code that is
  * written against {@link ZooKeeperDriver} runs on either, as far as the driver's capabilities go.
  */
+import type { Acl } from './acl.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { ZooKeeper } from './client.ts'
 import type { DriverEvents } from './client-events.ts'
@@ -27,11 +28,14 @@ export interface ZooKeeperDriver
       | 'multi'
       | 'watch'
       | 'removeWatches'
+      | 'holdLease'
     >,
     AsyncDisposable {
   readonly capabilities: Capabilities
+  /** Of what is created from now on without one of its own; only with `aclOnCreate`. */
+  acl?: readonly Acl[]
   /** Undefined while there is none. */
-  readonly session: { readonly id: bigint; readonly timeout: number } | undefined
+  readonly session: { readonly id: bigint; readonly timeout: number; readonly leaseUntil: number } | undefined
   on<E extends keyof DriverEvents>(event: E, listener: (event: DriverEvents[E]) => void): () => void
 
   /**

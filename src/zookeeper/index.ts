@@ -11,7 +11,16 @@ export type { Logger } from '../core/log.ts'
 export { type Duration, monotonic } from '../core/time.ts'
 export { ACL, type Acl, digestId, type Identity, PERMISSION } from './acl.ts'
 export { type Capabilities, type Capability, EVERYTHING } from './capabilities.ts'
-export { type CertainClient, idempotentDelete, protectedCreate, versionedSetData } from './certain.ts'
+export {
+  type CertainClient,
+  type CertainDriver,
+  type CertainWrite,
+  certainly,
+  type Found,
+  idempotentDelete,
+  protectedCreate,
+  versionedSetData,
+} from './certain.ts'
 export { ZooKeeper, type ZooKeeperOptions } from './client.ts'
 export type { DriverEvents, SessionEvent, StateEvent } from './client-events.ts'
 export { type ConnectString, type Endpoint, parseConnectString } from './connect-string.ts'

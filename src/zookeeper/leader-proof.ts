@@ -25,7 +25,10 @@ const NO_AUTH = -102
 const LEADERS_REFUSALS: ReadonlySet<number> = new Set([0, -101, NO_AUTH, -103, -108, -110, -111])
 
 export function leaderSays(frame: Buffer, code: number): 'echo' | 'proof' | undefined {
-  const opcode = frame.readInt32BE(OPCODE_AT)
+  return answerProves(frame.readInt32BE(OPCODE_AT), code)
+}
+
+export function answerProves(opcode: number, code: number): 'echo' | 'proof' | undefined {
   if (opcode === OPCODE.sync && code === 0) return 'echo'
   return WRITES.has(opcode) && LEADERS_REFUSALS.has(code) ? 'proof' : undefined
 }

@@ -142,6 +142,11 @@ export class LeaseKeeper {
     return this.#clock().monotonic + (this.#kept?.lease.remaining ?? Number.NEGATIVE_INFINITY)
   }
 
+  /** Whether anybody relies on it. */
+  get held(): boolean {
+    return this.#holds.size > 0
+  }
+
   hold(): LeaseHold {
     const released = sharedController()
     const release = () => {

@@ -11,7 +11,7 @@ export const NATIVE_CAPABILITIES: Capabilities = {
   aclOnCreate: false,
   nullData: false,
   statOnCreate: false,
-  lease: false,
+  lease: true,
   tls: false,
   sasl: false,
 }

@@ -3,8 +3,9 @@
  *
  * The C client keeps trying for the same session for ever, and says nothing of time. So a suspended session is given up
  * here, one timeout after the sending of the newest request that was answered, or a third of it after the connection was
- * lost if that is later: the C client hears nothing for two thirds before it calls a connection dead. Requests wait on
- * this side while there is no connection. The C client would take them, too, but fails what it has sent and what it has
+ * lost if that is later: the C client hears nothing for two thirds before it calls a connection dead. Where somebody
+ * relies on the session it ends with its lease (`native-lease.ts`), which is earlier. Requests wait on this side while
+ * there is no connection. The C client would take them, too, but fails what it has sent and what it has
  * not sent with one and the same code.
  */
 import { type Deferred, deferred, onAbort } from '../core/abort.ts'
@@ -12,14 +13,20 @@ import { InvalidState } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import { monotonic } from '../core/time.ts'
 import type { DriverEvents } from './client-events.ts'
+import { type Instant, systemClock } from './clock.ts'
 import { AuthFailed, connectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
+import type { LeaseKeeper } from './lease-keeper.ts'
+import { ECHO, NativeLease } from './native-lease.ts'
 import { idOf, NATIVE_CODE, type NativeHandle, type NativePackage } from './native-package.ts'
+import type { Question } from './native-question.ts'
 import type { RequestOptions } from './pending.ts'
 import { type ClientState, mayFollow } from './states.ts'
 
 export interface NativeSessionOptions {
   readonly hosts: string
   readonly sessionTimeout: number
+  /** The server's, in milliseconds. */
+  readonly tick: number | undefined
   readonly newSession: 'automatic' | 'never'
   readonly auth: readonly NativeAuth[]
   /** The session is over, and its watches with it. */
@@ -29,17 +36,6 @@ export interface NativeSessionOptions {
 export interface NativeAuth {
   readonly scheme: string
   readonly auth: string
-}
-
-/** Called with the code, and with what reads the rest if the code is 0. */
-export type Answer<T> = (code: number, read: () => T) => void
-
-/** What is asked of a handle, and how its callback is read. */
-export interface Question<T> {
-  readonly operation: string
-  readonly path: string
-  /** `answer` is called later, unless the number returned is not 0. */
-  readonly ask: (handle: NativeHandle, answer: Answer<T>) => number
 }
 
 interface Waiting {
@@ -58,9 +54,11 @@ export class NativeSession {
   readonly #options: NativeSessionOptions
   readonly #emitter: Emitter<DriverEvents>
   readonly #first = deferred()
+  readonly #lease: NativeLease
   #package: NativePackage | undefined
   #state: ClientState = 'new'
   #handle: NativeHandle | undefined
+  #openedAt: Instant = systemClock()
   #info: { id: bigint; timeout: number } | undefined
   #previousId: bigint | undefined
   /** When the session was certainly alive, by an answer. */
@@ -77,14 +75,24 @@ export class NativeSession {
   constructor(options: NativeSessionOptions, emitter: Emitter<DriverEvents>) {
     this.#options = options
     this.#emitter = emitter
+    this.#lease = new NativeLease({
+      clock: systemClock,
+      tick: options.tick,
+      ask: (question) => this.#aside(question),
+      over: (verdict) => this.#leaseOver(verdict),
+    })
   }
 
   get state(): ClientState {
     return this.#state
   }
 
-  get info(): { readonly id: bigint; readonly timeout: number } | undefined {
-    return this.#info
+  get info(): { readonly id: bigint; readonly timeout: number; readonly leaseUntil: number } | undefined {
+    return this.#info && { ...this.#info, leaseUntil: this.#lease.keeper.until }
+  }
+
+  get lease(): Pick<LeaseKeeper, 'hold'> {
+    return this.#lease.keeper
   }
 
   /** Begins to connect; resolves with the first session. */
@@ -110,6 +118,8 @@ export class NativeSession {
         answer.promise.then(forget, forget)
       }
     }
+    // Seen here too: the timer of a process that was stopped is late.
+    this.#lease.keeper.alive()
     if (this.#closing || this.#state === 'closed') waiting.fail(notSent(question, 'the client is closed', FINAL))
     else if (this.#state === 'new') waiting.fail(notSent(question, 'connect() was not called', FINAL))
     else if (this.#state === 'lost') waiting.fail(notSent(question, 'the session is over', this.#prospect(options)))
@@ -135,17 +145,31 @@ export class NativeSession {
         return
       }
       const answered = deferred()
-      const sentAt = monotonic()
+      const sentAt = systemClock()
       const refused = question.ask(handle, (code, read) => {
         answered.resolve()
         this.#inFlight.delete(answered.promise)
-        if (code === NATIVE_CODE.ok) this.#aliveAt = Math.max(this.#aliveAt, sentAt)
+        if (this.#handle === handle) this.#heard(question, code, sentAt)
         settle(answer, code === NATIVE_CODE.ok ? read : () => raise(this.#errorOf(question, code)))
       })
       if (refused === NATIVE_CODE.ok) this.#inFlight.add(answered.promise)
       else answer.reject(notSent(question, `the C client does not take it (${refused})`, { again: true }))
     }
     return { subject: question, options, send, fail: answer.reject }
+  }
+
+  /** On the connection there is, or not at all; does not wait for another. */
+  #aside(question: Question<void>): Promise<void> {
+    const answer = deferred()
+    const { send, fail } = this.#prepare(question, {}, answer)
+    if (this.#handle) send(this.#handle)
+    else fail(notSent(question, 'there is no connection', { again: true }))
+    return answer.promise
+  }
+
+  #heard({ operation }: Subject, code: number, sentAt: Instant): void {
+    if (code === NATIVE_CODE.ok) this.#aliveAt = Math.max(this.#aliveAt, sentAt.monotonic)
+    this.#lease.heard(operation, code, sentAt)
   }
 
   #wait(waiting: Waiting): void {
@@ -193,6 +217,7 @@ export class NativeSession {
       response_counter_limit: LARGEST_INT,
     })
     this.#handle = handle
+    this.#openedAt = systemClock()
     const current = () => this.#handle === handle
     handle.on('connect', () => current() && this.#connected(handle))
     handle.on('connecting', () => current() && this.#suspended())
@@ -213,8 +238,24 @@ export class NativeSession {
   #connected(handle: NativeHandle): void {
     clearTimeout(this.#giveUp)
     const id = idOf(handle.client_id)
-    if (id !== this.#info?.id) this.#aliveAt = 0
-    this.#info = { id, timeout: handle.timeout }
+    const info = { id, timeout: handle.timeout }
+    if (id === this.#info?.id) {
+      this.#lease.attached(info)
+      this.#becomeConnected(info, handle)
+      return
+    }
+    this.#aliveAt = 0
+    this.#lease.attached(info, this.#openedAt)
+    // Without an answer there is another connection to come.
+    this.#aside(ECHO).then(
+      () => this.#handle === handle && this.#becomeConnected(info, handle),
+      () => undefined,
+    )
+  }
+
+  #becomeConnected(info: { readonly id: bigint; readonly timeout: number }, handle: NativeHandle): void {
+    const { id } = info
+    this.#info = info
     if (this.#state !== 'connecting' && this.#state !== 'suspended') return
     this.#become('connected')
     if (this.#previousId !== id) {
@@ -222,6 +263,9 @@ export class NativeSession {
       this.#previousId = id
       this.#emitter.emit('session', { session: id, ...(previous === undefined ? {} : { previous }) })
     }
+    // A listener may have closed the client.
+    if (this.#handle !== handle) return
+    this.#lease.connected(info.timeout)
     this.#first.resolve()
     for (const { send } of this.#takeWaiting()) send(handle)
   }
@@ -229,6 +273,7 @@ export class NativeSession {
   #suspended(): void {
     if (this.#state !== 'connected' || !this.#info) return
     const { timeout } = this.#info
+    this.#lease.disconnected()
     this.#become('suspended', new NotSent('the C client has lost its connection'))
     const patience = Math.max(timeout / 3, this.#aliveAt + timeout - monotonic())
     this.#giveUp = setTimeout(() => {
@@ -237,8 +282,16 @@ export class NativeSession {
     }, patience)
   }
 
+  #leaseOver(verdict: string): void {
+    if (!this.#info) return
+    const message = `the session of ${this.#info.timeout} ms cannot be relied on: ${verdict}`
+    this.#lose(new SessionExpired(message, { outcome: 'unknown' }), { again: true })
+  }
+
   #lose(reason: Error, options: { again: boolean }): void {
     clearTimeout(this.#giveUp)
+    this.#lease.disconnected()
+    this.#lease.keeper.ended()
     const handle = this.#handle
     this.#handle = undefined
     this.#info = undefined
@@ -250,6 +303,7 @@ export class NativeSession {
     // Never inside a callback of the C client: it would be freed while it is in use.
     setImmediate(() => {
       handle?.close()
+      if (!this.#goesOn) this.#lease.keeper.close(reason)
       if (this.#state !== 'lost' || this.#closing || !this.#goesOn) return
       this.#become('connecting')
       this.#open()
@@ -266,6 +320,8 @@ export class NativeSession {
     const handle = this.#handle
     this.#handle = undefined
     this.#info = undefined
+    this.#lease.disconnected()
+    this.#lease.keeper.close()
     handle?.close()
     if (this.#state !== 'closed') this.#become('closed')
     const reason = new SessionExpired('the client was closed, and its session with it')

@@ -19,6 +19,7 @@ import { znodeData } from './data.ts'
 import type { ZooKeeperDriver } from './driver.ts'
 import { NodeExists, RequestTooLarge } from './errors.ts'
 import { HandlerFaults } from './handler-faults.ts'
+import type { LeaseHold } from './lease-keeper.ts'
 import { DRIVER, lacks, NATIVE_CAPABILITIES, refuseForeign } from './native-capabilities.ts'
 import {
   checkedPackage,
@@ -29,7 +30,8 @@ import {
   type NativeStat,
   statOf,
 } from './native-package.ts'
-import { type Answer, type NativeAuth, NativeSession, type Question } from './native-session.ts'
+import type { Answer, Question } from './native-question.ts'
+import { type NativeAuth, NativeSession } from './native-session.ts'
 import { type NativeWatch, NativeWatches } from './native-watches.ts'
 import { lasting } from './options.ts'
 import { checkPath, lineageOf } from './path.ts'
@@ -44,6 +46,8 @@ export interface NativeOptions {
   readonly hosts: string
   /** How long the server keeps the session when it hears nothing of it; the server may grant another. 10 s by default. */
   readonly sessionTimeout?: Duration
+  /** The server's tick, if it is another than the usual 2 s: what leases depend on. */
+  readonly tick?: Duration
   readonly log?: Logger
   /** Larger requests are refused here. By default what a server takes that was left at its own default. */
   readonly maxRequestBytes?: number
@@ -58,6 +62,7 @@ export interface NativeOptions {
 const OPTIONS: KnownOptions<NativeOptions> = {
   hosts: true,
   sessionTimeout: true,
+  tick: true,
   log: true,
   maxRequestBytes: true,
   auth: true,
@@ -105,6 +110,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
       {
         hosts: `${endpoints.map(formatEndpoint).join()}${chroot}`,
         sessionTimeout: this.#sessionTimeout,
+        tick: options.tick === undefined ? undefined : lasting(options.tick, 'tick'),
         newSession: options.newSession ?? 'automatic',
         auth: options.auth ?? [],
         over: (reason) => this.#watches.over(reason),
@@ -117,8 +123,15 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     return this.#session.state
   }
 
-  get session(): { readonly id: bigint; readonly timeout: number } | undefined {
+  get session(): { readonly id: bigint; readonly timeout: number; readonly leaseUntil: number } | undefined {
     return this.#session.info
+  }
+
+  /**
+   * Relies on the session until the hold is released, as {@link ZooKeeper.holdLease}. What proves the lease: `native-lease.ts`.
+   */
+  holdLease(): LeaseHold {
+    return this.#session.lease.hold()
   }
 
   /**

@@ -11,7 +11,7 @@ import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { connected } from '../zookeeper/clients.ts'
 
-const EVERYTHING = { keys: true, resources: true, delays: true, cancel: true }
+export const EVERYTHING = { keys: true, resources: true, delays: true, cancel: true, restore: true, everyChange: true }
 
 export const memoryBoards: BoardBackend = {
   name: 'memory:',

@@ -3,11 +3,11 @@ import { describe } from 'vitest'
 import { decode, encode } from '../../src/core/codec.ts'
 import { type BoardBackend, boardContract } from '../contract/board.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { zookeeperPlace } from './boards.ts'
+import { EVERYTHING, zookeeperPlace } from './boards.ts'
 
 const sharedBoards: BoardBackend = {
   name: 'zookeeper:, shared with TaskFlow',
-  capabilities: { keys: false, resources: false, delays: false, cancel: true },
+  capabilities: { ...EVERYTHING, keys: false, resources: false, delays: false },
   jsonOnly: true,
   place: async () => {
     const place = await zookeeperPlace()

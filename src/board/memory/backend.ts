@@ -37,7 +37,14 @@ export function memorySpace(name: string): MemorySpace {
   return space
 }
 
-const EVERYTHING: BackendCapabilities = { keys: true, resources: true, delays: true, cancel: true }
+const EVERYTHING: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  everyChange: true,
+}
 
 export class MemoryBackend implements Backend {
   readonly capabilities = EVERYTHING

@@ -43,14 +43,16 @@ import { EntityNodes } from './entity-nodes.ts'
 import { Gate } from './gate.ts'
 import type { Layout } from './layout.ts'
 import { Overtaking } from './overtaking.ts'
-import { asking, BoardReader } from './reading.ts'
+import { asking, BoardReader, listBoard, readingInBatches } from './reading.ts'
 import type { BoardRecord } from './records.ts'
 import { ResourceFolders } from './resource-folders.ts'
 import { Scan } from './scan.ts'
 import type { Security } from './security.ts'
 import { SequenceNumbers } from './sequence-numbers.ts'
 import { ServerClock } from './server-clock.ts'
+import { SessionLabels } from './session-labels.ts'
 import { sweep } from './sweep.ts'
+import { TrashMarks } from './trash-marks.ts'
 
 export interface ZooKeeperBackendOptions extends WantedBoard, Security {
   readonly uri: string
@@ -74,10 +76,18 @@ interface Opened {
   readonly gate: Gate
   readonly scan: Scan
   readonly early: EarlyReleases
+  readonly marks: TrashMarks
   readonly sink: Sink
 }
 
-const EVERYTHING: BackendCapabilities = { keys: true, resources: true, delays: true, cancel: true }
+const EVERYTHING: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  everyChange: true,
+}
 /** TaskFlow's services, which know nothing of these, would not keep to them. */
 const SHARED: BackendCapabilities = { ...EVERYTHING, keys: false, resources: false, delays: false }
 
@@ -89,8 +99,7 @@ export class ZooKeeperBackend implements Backend {
   readonly #committer: Committer
   readonly #clock = new ServerClock()
   readonly #overtaking = new Overtaking()
-  /** Names for sessions, because their ids are secrets. */
-  readonly #labels = new Map<bigint, string>()
+  readonly #labels = new SessionLabels()
   #board: Opened | undefined
 
   constructor(options: ZooKeeperBackendOptions) {
@@ -147,7 +156,7 @@ export class ZooKeeperBackend implements Backend {
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
     return each(choices, async (choice) => {
       const granted = await this.#opened.changer.claim(choice)
-      return { ...granted, session: this.#label(granted.session) }
+      return { ...granted, session: this.#labels.of(granted.session) }
     })
   }
 
@@ -165,28 +174,38 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
-    const { changer } = this.#opened
-    if (request.kind === 'cancel') await changer.cancel(request)
-    else await changer.setGate(request)
+    const { changer, marks } = this.#opened
+    if (request.kind === 'gate') await changer.setGate(request)
+    else {
+      await asking(`cancellation of ${request.job}`, () => marks.movedIfWritten(request.id))
+      await changer.cancel(request)
+    }
   }
 
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
-    await this.#opened.changer.restore(entry, posting)
+    const { changer, marks } = this.#opened
+    await asking(`restoring job ${posting.uuid}`, () => marks.moved(entry.id))
+    await changer.restore(entry, posting)
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
-    await this.#opened.changer.purge(entry)
+    const { changer, marks } = this.#opened
+    await asking(`purging job ${entry.posting.uuid}`, () => marks.moved(entry.id))
+    await changer.purge(entry)
   }
 
   async list(): Promise<Listing> {
-    const { reader, scan } = this.#opened
-    const listing = await asking(`listing ${this.uri}`, () => reader.list())
+    const { scan } = this.#opened
+    const listing = await asking(`listing ${this.uri}`, () => listBoard(this.#zookeeper, this.#layout))
     scan.listed(listing.counts)
     return listing
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    return asking(`reading ${this.uri}`, () => this.#opened.reader.read(ids))
+    const { reader, marks } = this.#opened
+    const found = await asking(`reading ${this.uri}`, () => reader.read(ids))
+    marks.wereRead(ids)
+    return found
   }
 
   async owner(id: string): Promise<string | undefined> {
@@ -204,8 +223,12 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async trashed(): Promise<TrashedEntry[]> {
-    const { reader, sink } = this.#opened
-    const entries = await asking(`reading the trash of ${this.uri}`, () => reader.trashed())
+    const { reader, marks, sink } = this.#opened
+    const entries = await asking(`reading the trash of ${this.uri}`, async () => {
+      await this.#zookeeper.sync(this.#layout.path)
+      await marks.settled()
+      return reader.trashed()
+    })
     return entries.flatMap((entry) => {
       if (!(entry instanceof Error)) return entry
       sink.error(entry)
@@ -232,14 +255,14 @@ export class ZooKeeperBackend implements Backend {
   holdSession(): SessionHold {
     const hold = this.#zookeeper.holdLease()
     return {
-      proven: async () => this.#label((await hold.proven()).session),
+      proven: async () => this.#labels.of((await hold.proven()).session),
       [Symbol.dispose]: () => hold.release(),
     }
   }
 
   alive(session: string): boolean {
     const info = this.#zookeeper.session
-    return info !== undefined && this.#labels.get(info.id) === session && info.leaseUntil > monotonic()
+    return info !== undefined && this.#labels.of(info.id) === session && info.leaseUntil > monotonic()
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
@@ -250,8 +273,9 @@ export class ZooKeeperBackend implements Backend {
   }
 
   #parts(record: BoardRecord, sink: Sink): Opened {
-    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, encoding: record.encoding }
-    const reader = new BoardReader(parts)
+    const readMany = readingInBatches(this.#zookeeper)
+    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, encoding: record.encoding, readMany }
+    const reader = new BoardReader({ ...parts, marked: (marked) => marks.seen(marked) })
     const failed = (error: unknown) => this.#failed(error, sink)
     const gate = new Gate({ ...parts, told: (paused) => sink.paused(paused), failed })
     const scan = new Scan({
@@ -277,17 +301,24 @@ export class ZooKeeperBackend implements Backend {
       folders: new ResourceFolders(parts),
       numbers,
     })
+    const marks: TrashMarks = new TrashMarks({
+      read: (ids) => this.read(ids),
+      move: (marked) => changer.move(marked),
+      told: (changes) => sink.changes(changes),
+      failed,
+    })
     const early = new EarlyReleases({
       ask: () => this.#zookeeper.exists(this.#layout.path),
       released: (changes) => sink.changes(changes),
     })
-    return { record, reader, changer, entities: new EntityNodes(parts), gate, scan, early, sink }
+    return { record, reader, changer, entities: new EntityNodes(parts), gate, scan, early, marks, sink }
   }
 
-  #events(batch: readonly WatchEvent[], { sink, scan, gate, record, early }: Opened): void {
+  #events(batch: readonly WatchEvent[], { sink, scan, gate, record, early, marks }: Opened): void {
     scan.counted(batch)
     const changes = this.#layout.changesOf(batch)
     this.#overtaking.changed(changes)
+    marks.changed(changes)
     sink.changes(record.shared ? early.sift(changes) : changes)
     if (batch.some(({ path }) => path === this.#layout.gate)) gate.look()
   }
@@ -297,7 +328,7 @@ export class ZooKeeperBackend implements Backend {
     const session = this.#zookeeper.session?.id
     if (session === undefined) return
     this.#gap(board)
-    board.sink.session({ state: 'connected', session: this.#label(session) })
+    board.sink.session({ state: 'connected', session: this.#labels.of(session) })
   }
 
   #gap({ sink, scan, gate, early }: Opened): void {
@@ -314,22 +345,16 @@ export class ZooKeeperBackend implements Backend {
   }
 
   #stateChanged(event: StateEvent, sink: Sink): void {
-    const session = [...this.#labels.values()].at(-1) ?? ''
+    const session = this.#labels.newest
     const reason = event.reason ? { reason: event.reason } : {}
     if (event.state === 'suspended') sink.session({ state: 'disconnected', session, ...reason })
     if (event.state === 'lost' || event.state === 'closed') sink.session({ state: event.state, session, ...reason })
   }
 
-  #label(session: bigint): string {
-    const label = this.#labels.get(session) ?? `session ${this.#labels.size + 1}`
-    this.#labels.set(session, label)
-    return label
-  }
-
   /** The session of that name, if it is the one there is now. */
   #sessionOf(label: string): bigint | undefined {
     const id = this.#zookeeper.session?.id
-    return id !== undefined && this.#labels.get(id) === label ? id : undefined
+    return id !== undefined && this.#labels.of(id) === label ? id : undefined
   }
 }
 

@@ -40,6 +40,11 @@ export function aclOfBoard(found: readonly Acl[], wanted: WantedAcl, path: strin
   )
 }
 
+/** Whether everybody may do everything. */
+export function isForAll(acl: readonly Acl[]): boolean {
+  return ACL.open.every((open) => acl.some((each) => isSame(open, each)))
+}
+
 /** Stands for whoever makes a znode: the server puts their identities in its place. */
 const CREATOR = 'auth'
 /** Such identities nobody is given by having made something. */

@@ -1,8 +1,8 @@
 /** Makes the board where it is missing, takes over what TaskFlow has made, and checks that what is there is a board. */
 import type { Encoding } from '../../core/codec.ts'
-import { IncompatibleVersion, NotFound } from '../../core/errors.ts'
-import { BadVersion, NodeExists, NoNode, op, type Stat, type ZooKeeper } from '../../zookeeper/index.ts'
-import { aclOfBoard, aclOfNewBoard, type WantedAcl } from './board-acl.ts'
+import { IncompatibleVersion, NotFound, UnsupportedCapability } from '../../core/errors.ts'
+import { type Acl, BadVersion, NodeExists, NoNode, op, type Stat, type ZooKeeperDriver } from '../../zookeeper/index.ts'
+import { aclOfBoard, aclOfNewBoard, isForAll, type WantedAcl } from './board-acl.ts'
 import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'
 import {
@@ -12,6 +12,7 @@ import {
   encodeGate,
   NEW_BOARD,
   SHARED_BOARD,
+  UNFINISHED_BOARD,
 } from './records.ts'
 
 /** What is asked for: anything that is there will do without it, and msgpack is what a new board gets. */
@@ -23,15 +24,17 @@ export interface WantedBoard extends WantedAcl {
 
 /**
  * The record of the board at this path. One round trip where the board is there; the first process makes it, with its
- * folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays one. What the client
+ * folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays one. Without multi
+ * the record says that the board is not finished until all of it is there; whoever comes first finishes it. What the client
  * makes from then on has the ACL of the path.
  *
  * @throws NotFound where there is none and none is to be made
- * @throws InvalidArgument where the board has another ACL; AccessDenied where it is not for this client
+ * @throws InvalidArgument where the board has another ACL; AccessDenied where it is not for this client;
+ * UnsupportedCapability where the client cannot keep to it
  * @throws IncompatibleVersion when the path holds something else, a newer release's board, or one of another encoding
  */
 export async function openBoardPath(
-  zookeeper: ZooKeeper,
+  zookeeper: ZooKeeperDriver,
   layout: Layout,
   wanted: WantedBoard = {},
 ): Promise<BoardRecord> {
@@ -42,18 +45,38 @@ export async function openBoardPath(
     ])
     if (!there || !access) {
       if (wanted.create === false) throw noBoard(layout)
-      zookeeper.acl = aclOfNewBoard(wanted)
+      makeWith(zookeeper, aclOfNewBoard(wanted), layout)
       await makeBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
       continue
     }
-    zookeeper.acl = aclOfBoard(access.acl, wanted, layout.path)
+    makeWith(zookeeper, aclOfBoard(access.acl, wanted, layout.path), layout)
     if (!there.data || there.data.length === 0) {
       // Another process was faster, or the path is gone again: it is looked at anew.
-      await shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }).catch((error: unknown) => {
-        if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
-      })
-    } else return asWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
+      await unlessOvertaken(shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }))
+    } else {
+      const record = asWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
+      if (!record.unfinished) return record
+      const { unfinished: _, ...finished } = record
+      await unlessOvertaken(finishBoard(zookeeper, layout, { record: finished, version: there.stat.version }))
+    }
   }
+}
+
+/** @throws UnsupportedCapability where the client makes every znode for everybody, and the board is not for everybody */
+function makeWith(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Layout): void {
+  if (zookeeper.capabilities.aclOnCreate) {
+    zookeeper.acl = acl
+    return
+  }
+  if (isForAll(acl)) return
+  const message = `board ${path} has an ACL, and the C client makes every znode for everybody; open it without client=native`
+  throw new UnsupportedCapability(message, { capability: 'aclOnCreate' })
+}
+
+async function unlessOvertaken(making: Promise<void>): Promise<void> {
+  await making.catch((error: unknown) => {
+    if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
+  })
 }
 
 function noBoard({ path }: Layout): NotFound {
@@ -69,10 +92,14 @@ function asWanted(record: BoardRecord, layout: Layout, wanted: WantedBoard): Boa
   )
 }
 
-async function makeBoard(zookeeper: ZooKeeper, layout: Layout, record: BoardRecord): Promise<void> {
+async function makeBoard(zookeeper: ZooKeeperDriver, layout: Layout, record: BoardRecord): Promise<void> {
   const parent = layout.path.slice(0, layout.path.lastIndexOf('/'))
   // Also where nothing is above the board but a chroot: that may be missing too.
   await zookeeper.mkdirp(parent === '' ? '/' : parent)
+  if (!zookeeper.capabilities.multi) {
+    const unfinished = encodeBoardRecord({ ...record, ...UNFINISHED_BOARD })
+    return unlessThere(zookeeper.create(layout.path, unfinished))
+  }
   try {
     await zookeeper.multi([
       op.create(layout.path, encodeBoardRecord(record)),
@@ -85,12 +112,9 @@ async function makeBoard(zookeeper: ZooKeeper, layout: Layout, record: BoardReco
   }
 }
 
-/**
- * Folders first, the record last: who finds a record finds a whole board, whoever dies in between. TaskFlow passes over the
- * folders, whose names do not begin as its jobs' do, and never looks at the data of the path.
- */
+/** TaskFlow passes over the folders, whose names do not begin as its jobs' do, and never looks at the data of the path. */
 async function shareBoard(
-  zookeeper: ZooKeeper,
+  zookeeper: ZooKeeperDriver,
   layout: Layout,
   { stat, encoding, create }: WantedBoard & { readonly stat: Stat },
 ): Promise<void> {
@@ -109,9 +133,18 @@ async function shareBoard(
       `${path} is there and is no board, for it holds ${stranger}; choose a path that is free or a board`,
     )
   }
-  for (const folder of layout.folders) await unlessThere(zookeeper.create(folder, null))
+  await finishBoard(zookeeper, layout, { record: SHARED_BOARD, version: stat.version })
+}
+
+/** Folders first, the record last: who finds a whole record finds a whole board, whoever dies in between. */
+async function finishBoard(
+  zookeeper: ZooKeeperDriver,
+  layout: Layout,
+  { record, version }: { readonly record: BoardRecord; readonly version: number },
+): Promise<void> {
+  for (const folder of layout.folders) await unlessThere(zookeeper.create(folder))
   await unlessThere(zookeeper.create(layout.gate, encodeGate({ paused: false })))
-  await zookeeper.setData(path, encodeBoardRecord(SHARED_BOARD), { version: stat.version })
+  await zookeeper.setData(layout.path, encodeBoardRecord(record), { version })
 }
 
 async function unlessThere(creating: Promise<unknown>): Promise<void> {

@@ -23,7 +23,7 @@ import type { Committer } from './committer.ts'
 import type { Gate, SeenGate } from './gate.ts'
 import type { Layout } from './layout.ts'
 import type { Overtaking } from './overtaking.ts'
-import { asking, type BoardReader } from './reading.ts'
+import { asking, type BoardReader, type Marked, type ReadMany } from './reading.ts'
 import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash } from './records.ts'
 import type { ResourceFolders } from './resource-folders.ts'
 import type { SequenceNumbers } from './sequence-numbers.ts'
@@ -32,7 +32,7 @@ import type { Step } from './transactions.ts'
 import * as transactions from './transactions.ts'
 
 /** What a server takes in one frame, as servers ship. */
-const FRAME = 1_048_575
+export const FRAME = 1_048_575
 /**
  * The most bytes of a posting when it is posted: half a frame, less what else travels with it. Attempts and a failure
  * join it later, so what can be posted can be claimed and trashed.
@@ -44,6 +44,7 @@ export interface ChangerOptions {
   readonly encoding: Encoding
   readonly committer: Committer
   readonly reader: BoardReader
+  readonly readMany: ReadMany
   readonly gate: Gate
   readonly overtaking: Overtaking
   readonly folders: ResourceFolders
@@ -151,6 +152,33 @@ export class BoardChanger {
       touches: touches({ id, key: posting.key }),
       refused: (error, step) => inTrashAlready(what, id, error, step) ?? notClaimed(what, error, step),
     })
+  }
+
+  /** Into the trash. Another may be faster: then it is there. */
+  async move(marked: Marked): Promise<void> {
+    const { layout, committer } = this.#options
+    const what = `moving ${marked.id} into the trash`
+    await committer
+      .commit({
+        ...effect(what, transactions.move(layout, marked)),
+        touches: touches(marked),
+        refused: (error, step) => {
+          const gone = error instanceof NoNode || error instanceof BadVersion
+          if (gone && step !== 'guard' && step?.about === 'posting') return new Taken()
+          return inTrashAlready(what, marked.id, error, step) ?? error
+        },
+      })
+      .catch(async (error: unknown) => {
+        // Of those who move it at once, all but one find the entry there; the posting is gone with it.
+        if (error instanceof Taken) return
+        const there = error instanceof Duplicate && (await this.#isOnBoard(what, marked.id))
+        if (!(error instanceof Duplicate) || there) throw error
+      })
+  }
+
+  async #isOnBoard(what: string, id: string): Promise<boolean> {
+    const [posting] = await asking(what, () => this.#options.readMany([this.#options.layout.posting(id)]))
+    return posting !== undefined
   }
 
   async cancel({ id, job, who, reason }: CancelRequest): Promise<void> {
@@ -278,7 +306,8 @@ function effect(
   return { what, steps, done: () => undefined, recovered: () => undefined }
 }
 
-function named(posting: Posting): string {
+/** For errors. */
+export function named(posting: Posting): string {
   return `job ${posting.uuid} (${posting.name})`
 }
 
@@ -330,7 +359,7 @@ function inTrashAlready(
   return there ? new Duplicate(`${what}: the trash holds ${id} already; remove one of the two`, { cause }) : undefined
 }
 
-function notInTrash(what: string, cause: ZooKeeperError): Error {
+export function notInTrash(what: string, cause: ZooKeeperError): Error {
   const gone = cause instanceof NoNode || cause instanceof BadVersion
   return gone ? new NotFound(`${what}: it is not in the trash any more`, { cause }) : cause
 }

@@ -1,18 +1,18 @@
 /** Participants as ephemeral znodes: there as long as their session. */
 import type { Encoding } from '../../core/codec.ts'
 import { Duplicate } from '../../core/errors.ts'
-import { NodeExists, op, type ZooKeeper } from '../../zookeeper/index.ts'
+import { NodeExists, NoNode, op, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Entity } from '../backend.ts'
 import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'
 import { decodeEntity, encodeEntity } from './records.ts'
 
 export class EntityNodes {
-  readonly #zookeeper: ZooKeeper
+  readonly #zookeeper: ZooKeeperDriver
   readonly #layout: Layout
   readonly #encoding: Encoding
 
-  constructor(options: { zookeeper: ZooKeeper; layout: Layout; encoding: Encoding }) {
+  constructor(options: { zookeeper: ZooKeeperDriver; layout: Layout; encoding: Encoding }) {
     this.#zookeeper = options.zookeeper
     this.#layout = options.layout
     this.#encoding = options.encoding
@@ -20,13 +20,15 @@ export class EntityNodes {
 
   /** Registering again what is there in this session changes nothing. @throws Duplicate */
   async register(entity: Entity): Promise<void> {
-    await this.#zookeeper.mkdirp(this.#layout.entityKind(entity.kind))
     const path = this.#layout.entity(entity.kind, entity.name)
     try {
       await this.#zookeeper.create(path, encodeEntity(entity, this.#encoding), { ephemeral: true, ...this.#bound() })
     } catch (error) {
-      if (!(error instanceof NodeExists)) throw error
-      await this.#takeOver(entity, path)
+      if (error instanceof NodeExists) return this.#takeOver(entity, path)
+      if (!(error instanceof NoNode)) throw error
+      // The first of its kind.
+      await this.#zookeeper.mkdirp(this.#layout.entityKind(entity.kind))
+      await this.register(entity)
     }
   }
 
@@ -55,6 +57,10 @@ export class EntityNodes {
     }
     if (there.stat.ephemeralOwner === this.#zookeeper.session?.id) return
     const data = encodeEntity(entity, this.#encoding)
+    if (!this.#zookeeper.capabilities.multi) {
+      await unlessGone(this.#zookeeper.delete(path, this.#bound()))
+      return this.register(entity)
+    }
     await this.#zookeeper.multi([op.delete(path), op.create(path, data, { ephemeral: true })], this.#bound())
   }
 

@@ -1,5 +1,5 @@
 /** The gate: whether the board grants claims, and at which revision of the gate that is known. */
-import { NodeExists, NoNode, type ReadData, type ZooKeeper } from '../../zookeeper/index.ts'
+import { NodeExists, NoNode, type ReadData, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { decodeGate, encodeGate } from './records.ts'
 
@@ -10,7 +10,7 @@ export interface SeenGate {
 }
 
 export interface GateOptions {
-  readonly zookeeper: ZooKeeper
+  readonly zookeeper: Pick<ZooKeeperDriver, 'create' | 'getData'>
   readonly layout: Layout
   /** Hears what was seen, each time. */
   readonly told: (paused: boolean) => void

@@ -1,12 +1,17 @@
-/** `zookeeper://host:2181,host2:2181/path?sessionTimeout=10s&tick=2s&chroot=/apps&encoding=json`; `zookeepers:` is TLS. */
-import { InvalidArgument } from '../../core/errors.ts'
+/**
+ * `zookeeper://host:2181,host2:2181/path?sessionTimeout=10s&tick=2s&chroot=/apps&encoding=json`, or `&client=native`;
+ * `zookeepers:` is TLS.
+ */
+import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { type Duration, milliseconds } from '../../core/time.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
+import { type AuthInfo, NativeZooKeeper } from '../../zookeeper/index.ts'
 import type { Backend } from '../backend.ts'
 import { ZooKeeperBackend } from './backend.ts'
 import { DEFAULT_PATH, Layout } from './layout.ts'
 import { SECURITY_PARAMETERS, type SecurityOptions, securityOf } from './security.ts'
+import { StepwiseBackend } from './stepwise/backend.ts'
 
 export type { SecurityOptions } from './security.ts'
 
@@ -17,7 +22,7 @@ interface Options extends SecurityOptions {
 
 /** @throws InvalidArgument when the URI names no hosts, a path that cannot be a board, or files that cannot be read */
 export async function zooKeeperBackend(uri: ResourceUri, options: Options): Promise<Backend> {
-  assertParameters(uri, ['sessionTimeout', 'tick', 'chroot', 'encoding', ...SECURITY_PARAMETERS])
+  assertParameters(uri, ['sessionTimeout', 'tick', 'chroot', 'encoding', 'client', ...SECURITY_PARAMETERS])
   if (uri.authority === '')
     throw new InvalidArgument(`${uri.printable}: no hosts; write zookeeper://127.0.0.1:2181/path`)
   const path = uri.path === '' || uri.path === '/' ? DEFAULT_PATH : uri.path.replace(/\/$/, '')
@@ -26,16 +31,43 @@ export async function zooKeeperBackend(uri: ResourceUri, options: Options): Prom
     throw new InvalidArgument(
       `${uri.printable}: encoding is msgpack, or json for a board that is shared with TaskFlow; it cannot be ${encoding}`,
     )
-  return new ZooKeeperBackend({
+  const board = {
     uri: uri.printable,
-    hosts: `${uri.authority}${uri.parameters.get('chroot') ?? ''}`,
     layout: new Layout(path),
-    ...durations(uri),
-    ...(await securityOf(uri, options)),
-    ...(encoding === undefined ? {} : { encoding }),
-    ...(options.log ? { log: options.log } : {}),
     ...(options.create === undefined ? {} : { create: options.create }),
-  })
+  }
+  const security = await securityOf(uri, options)
+  const client = {
+    hosts: `${uri.authority}${uri.parameters.get('chroot') ?? ''}`,
+    ...durations(uri),
+    ...(options.log ? { log: options.log } : {}),
+  }
+  if (!isNative(uri))
+    return new ZooKeeperBackend({ ...board, ...client, ...security, ...(encoding === undefined ? {} : { encoding }) })
+  const { identified = false, auth = [], ...rest } = security
+  const zookeeper = new NativeZooKeeper({ ...client, ...rest, auth: auth.map(asText) })
+  return new StepwiseBackend({ ...board, identified, zookeeper })
+}
+
+function isNative({ parameters, printable }: ResourceUri): boolean {
+  const client = parameters.get('client')
+  if (client === undefined) return false
+  if (client !== 'native') {
+    throw new InvalidArgument(
+      `${printable}: client is native, for ZooKeeper's own C client, or left out; it cannot be ${client}`,
+    )
+  }
+  if (parameters.get('encoding') === 'json') {
+    const message = `${printable}: a board that is shared with TaskFlow takes transactions; leave client=native out`
+    throw new UnsupportedCapability(message, { capability: 'shared' })
+  }
+  return true
+}
+
+/** The C client takes texts only. */
+function asText({ scheme, auth }: AuthInfo): { readonly scheme: string; readonly auth: string } {
+  if (typeof auth === 'string') return { scheme, auth }
+  throw new UnsupportedCapability('client=native takes credentials as texts, not as bytes', { capability: 'auth' })
 }
 
 function durations({ parameters, printable }: ResourceUri): { sessionTimeout?: Duration; tick?: Duration } {

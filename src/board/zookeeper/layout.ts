@@ -149,6 +149,11 @@ export function isJob(name: string): boolean {
   return JOB.test(name)
 }
 
+/** By the number of a job: more digits are a larger one. */
+export function compareDigits(a: string, b: string): number {
+  return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
+}
+
 /** The job that a lock of this name is of. */
 export function lockedJob(name: string): string | undefined {
   if (!name.endsWith(LOCK)) return undefined

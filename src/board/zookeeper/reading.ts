@@ -10,57 +10,62 @@ import {
   SessionExpired,
   type Stat,
   type ZooKeeper,
+  type ZooKeeperDriver,
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
 import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
 import { inBoardsWords } from './access.ts'
-import { isJob, type Layout, lockedJob } from './layout.ts'
-import { decodeCancellation, decodeKey, decodeLock, decodeTrash } from './records.ts'
+import { compareDigits, isJob, type Layout, lockedJob } from './layout.ts'
+import { decodeCancellation, decodeKey, decodeLock, decodeMark, decodeTrash } from './records.ts'
 import type { Counts } from './scan.ts'
 import { readPosting } from './shared-posting.ts'
 
 /** How many znodes are asked for in one request: an answer of that many large postings is still bearable. */
 const BATCH = 64
+/** Entries of the trash are never written again. */
+const TRASH_REVISION = 0
 
 /** The listing, and what the Stats of its folders counted of children made and taken away when it was made. */
 export type CountedListing = Listing & { readonly counts: Counts }
 
+/** Many znodes at once, in as few requests as there is a way; undefined where there is none. */
+export type ReadMany = (paths: readonly string[]) => Promise<Found[]>
+
+/** Undefined where there is no znode. One that is not for us, a stranger's say, must not hide the others. */
+export type Found = ReadData | NoAuth | undefined
+
+/** A job whose posting is marked as trashed, and has not been moved into the trash yet. */
+export interface Marked {
+  readonly id: string
+  readonly revision: number
+  /** The entry that belongs into the trash. */
+  readonly bytes: Uint8Array
+}
+
+export interface ReaderOptions {
+  readonly zookeeper: Pick<ZooKeeperDriver, 'getChildren' | 'getData'>
+  readonly layout: Layout
+  readonly encoding: Encoding
+  readonly readMany: ReadMany
+  /** Called before the answer, in which such a posting is gone. */
+  readonly marked: (marked: Marked) => void
+}
+
 export class BoardReader {
-  readonly #zookeeper: ZooKeeper
+  readonly #options: ReaderOptions
+  readonly #zookeeper: ReaderOptions['zookeeper']
   readonly #layout: Layout
   readonly #encoding: Encoding
 
-  constructor(options: { zookeeper: ZooKeeper; layout: Layout; encoding: Encoding }) {
+  constructor(options: ReaderOptions) {
+    this.#options = options
     this.#zookeeper = options.zookeeper
     this.#layout = options.layout
     this.#encoding = options.encoding
   }
 
-  /** One request: names and counts are of one and the same moment. */
-  async list(): Promise<CountedListing> {
-    const { path, trashFolder, cancelFolder } = this.#layout
-    const { results } = await this.#zookeeper.multiRead([
-      op.getChildren(trashFolder),
-      op.getChildren(cancelFolder),
-      op.getData(cancelFolder),
-      op.getChildren(path),
-      op.getData(path),
-    ])
-    const [trash, cancel, cancelFolderItself, board, boardItself] = results
-    if (board.error) throw board.error
-    const claimed = board.names.flatMap((name) => lockedJob(name) ?? [])
-    return {
-      jobs: board.names.filter(isJob),
-      claimed: new Set(claimed),
-      trashed: new Set(trash.names),
-      cancelled: new Set(cancel.names),
-      counts: { jobs: boardItself.stat?.cversion ?? 0, cancellations: cancelFolderItself.stat?.cversion ?? 0 },
-    }
-  }
-
-  /** One request for every so many. */
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    const nodes = await this.#nodes(ids.map((id) => this.#layout.posting(id)))
+    const nodes = await this.#options.readMany(ids.map((id) => this.#layout.posting(id)))
     return nodes.map((node, index) => node && this.#read(ids[index] ?? '', node))
   }
 
@@ -80,23 +85,37 @@ export class BoardReader {
     return key && { uuid: decodeKey(key.data, this.#encoding), revision: key.stat.version }
   }
 
-  /** In the order in which they were trashed; unreadable entries come as the error that says so. */
-  async trashed(): Promise<(TrashedEntry | Error)[]> {
+  /**
+   * In the order in which they were trashed; unreadable entries come as the error that says so.
+   *
+   * @param marked jobs that lie on the board still, with the mark
+   */
+  async trashed(marked: Iterable<string> = []): Promise<(TrashedEntry | Error)[]> {
+    const { readMany } = this.#options
+    const ids = [...marked]
+    // Those first: one that is moved meanwhile is found in both places, rather than in none.
+    const onBoard = await readMany(ids.map((id) => this.#layout.posting(id)))
     const { names } = await this.#zookeeper.getChildren(this.#layout.trashFolder)
-    const ids = names.filter(isJob)
-    const nodes = await this.#nodes(ids.map((id) => this.#layout.trash(id)))
-    const denied = nodes.filter((node) => node instanceof NoAuth)
-    const there = nodes.flatMap((node, index) =>
-      node && !(node instanceof NoAuth) ? [{ ...node, id: ids[index] ?? '' }] : [],
-    )
-    there.sort((a, b) => (a.stat.czxid < b.stat.czxid ? -1 : a.stat.czxid > b.stat.czxid ? 1 : 0))
-    return [...denied, ...there.map(({ id, data, stat }) => this.#trashedEntry({ id, revision: stat.version }, data))]
+    const moved = names.filter(isJob)
+    const inTrash = await readMany(moved.map((id) => this.#layout.trash(id)))
+    const there = new Map<string, ReadData>()
+    const denied: NoAuth[] = []
+    const add = (id: string | undefined, node: Found) => {
+      if (node instanceof NoAuth) denied.push(node)
+      else if (node && id !== undefined) there.set(id, node)
+    }
+    for (const [index, node] of onBoard.entries()) add(ids[index], node)
+    for (const [index, node] of inTrash.entries()) add(moved[index], node)
+    const entries = [...there]
+      .sort(([, { stat: a }], [, { stat: b }]) => (a.mzxid < b.mzxid ? -1 : a.mzxid > b.mzxid ? 1 : 0))
+      .map(([id, { data }]) => this.#trashedEntry({ id, revision: TRASH_REVISION }, data))
+    return [...denied, ...entries]
   }
 
   /** The posting of this uuid that a transaction made: ids grow with transactions, so it is near the end. */
   async postedIn(zxid: bigint, uuid: string): Promise<string | undefined> {
     const { names } = await this.#zookeeper.getChildren(this.#layout.path)
-    const ids = names.filter(isJob).sort((a, b) => b.length - a.length || (a < b ? 1 : -1))
+    const ids = names.filter(isJob).sort((a, b) => compareDigits(b, a))
     for (let start = 0; start < ids.length; start += BATCH) {
       const batch = ids.slice(start, start + BATCH)
       const found = (await this.read(batch)).filter((stored) => stored !== undefined && 'posting' in stored)
@@ -107,23 +126,13 @@ export class BoardReader {
     return undefined
   }
 
-  async #nodes(paths: readonly string[]): Promise<Found[]> {
-    const batches = Array.from({ length: Math.ceil(paths.length / BATCH) }, (_, n) =>
-      paths.slice(n * BATCH, (n + 1) * BATCH),
-    )
-    const answers = await Promise.all(
-      batches.map((batch) => this.#zookeeper.multiRead(batch.map((path) => op.getData(path)))),
-    )
-    return answers.flatMap(({ results }) => results.map(foundData))
-  }
-
-  #read(id: string, node: ReadData | NoAuth): Stored | Unreadable {
+  #read(id: string, node: ReadData | NoAuth): Stored | Unreadable | undefined {
     if (!(node instanceof NoAuth)) return this.#stored(id, node)
     const what = `${this.#layout.posting(id)} has an ACL that is not the board's and keeps this client out`
     return { id, error: new InvalidPosting(`${what}; it is not claimed here, give it the board's`, { cause: node }) }
   }
 
-  #stored(id: string, { data, stat }: { data: Uint8Array | null; stat: Stat }): Stored | Unreadable {
+  #stored(id: string, { data, stat }: { data: Uint8Array | null; stat: Stat }): Stored | Unreadable | undefined {
     const { czxid: order, version: revision, ctime: postedAt, mtime: writtenAt } = stat
     const encoded = data ?? new Uint8Array()
     try {
@@ -131,6 +140,10 @@ export class BoardReader {
       return { id, posting, revision, order, postedAt, writtenAt, bytes: encoded.length }
     } catch (cause) {
       if (!(cause instanceof JobboardError)) throw cause
+      if (decodeMark(id, encoded, this.#encoding)) {
+        this.#options.marked({ id, revision, bytes: encoded })
+        return undefined
+      }
       const what = this.#layout.posting(id)
       return {
         id,
@@ -148,8 +161,50 @@ export class BoardReader {
   }
 }
 
-/** Undefined where there is no znode. One that is not for us, a stranger's say, must not hide the others. */
-type Found = ReadData | NoAuth | undefined
+/** One request: names and counts are of one and the same moment. */
+export async function listBoard(
+  zookeeper: ZooKeeper,
+  { path, trashFolder, cancelFolder }: Layout,
+): Promise<CountedListing> {
+  const { results } = await zookeeper.multiRead([
+    op.getChildren(trashFolder),
+    op.getChildren(cancelFolder),
+    op.getData(cancelFolder),
+    op.getChildren(path),
+    op.getData(path),
+  ])
+  const [trash, cancel, cancelFolderItself, board, boardItself] = results
+  if (board.error) throw board.error
+  const claimed = board.names.flatMap((name) => lockedJob(name) ?? [])
+  return {
+    jobs: board.names.filter(isJob),
+    claimed: new Set(claimed),
+    trashed: new Set(trash.names),
+    cancelled: new Set(cancel.names),
+    counts: { jobs: boardItself.stat?.cversion ?? 0, cancellations: cancelFolderItself.stat?.cversion ?? 0 },
+  }
+}
+
+/** One request for every so many. */
+export function readingInBatches(zookeeper: ZooKeeper): ReadMany {
+  return async (paths) => {
+    const batches = Array.from({ length: Math.ceil(paths.length / BATCH) }, (_, n) =>
+      paths.slice(n * BATCH, (n + 1) * BATCH),
+    )
+    const answers = await Promise.all(
+      batches.map((batch) => zookeeper.multiRead(batch.map((path) => op.getData(path)))),
+    )
+    return answers.flatMap(({ results }) => results.map(foundData))
+  }
+}
+
+/** One that is not for us, a stranger's say, is an answer among others. */
+export function unlessDenied<T>(asked: Promise<T>): Promise<T | NoAuth> {
+  return asked.catch((error: unknown) => {
+    if (error instanceof NoAuth) return error
+    throw error
+  })
+}
 
 function foundData(reading: Reading<ReadData>): Found {
   if (!reading.error) return reading

@@ -17,9 +17,12 @@ export interface BoardRecord {
   readonly encoding: Encoding
   /** TaskFlow's services post and claim here too. So it is wherever the encoding is JSON, and nowhere else. */
   readonly shared: boolean
+  /** Folders or gate may be missing: whoever made the path, one step after the other, has not got so far. */
+  readonly unfinished?: true
 }
 
 export const NEW_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'msgpack', shared: false }
+export const UNFINISHED_BOARD = { unfinished: true } as const satisfies Partial<BoardRecord>
 export const SHARED_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'json', shared: true }
 
 export function encodeBoardRecord({ shared, ...record }: BoardRecord): Uint8Array {
@@ -29,7 +32,7 @@ export function encodeBoardRecord({ shared, ...record }: BoardRecord): Uint8Arra
 /** @throws IncompatibleVersion for a path that holds something else, or a board of a newer release */
 export function decodeBoardRecord(bytes: Uint8Array | null, path: string): BoardRecord {
   const record = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
-  const { format, encoding } = record
+  const { format, encoding, unfinished } = record
   const newer = typeof format === 'number' && format > BOARD_FORMAT
   const known = encoding === 'msgpack' || encoding === 'json'
   if (typeof format !== 'number' || !(known || newer)) {
@@ -40,7 +43,7 @@ export function decodeBoardRecord(bytes: Uint8Array | null, path: string): Board
       `board ${path} is of format ${format}, this release knows ${BOARD_FORMAT}; upgrade it`,
     )
   }
-  return { format, encoding, shared: encoding === 'json' }
+  return { format, encoding, shared: encoding === 'json', ...(unfinished ? UNFINISHED_BOARD : {}) }
 }
 
 /** JSON on every board, like the board's record. */
@@ -96,6 +99,22 @@ export function encodeTrash(
   if (options.encoding !== 'json') return encode({ ...rest, posting: posted }, options.encoding)
   // Spliced in as text, so that it is kept to the letter.
   return Buffer.from(`{"posting":${textOf(posted)},${textOf(encode(rest, 'json')).slice(1)}`)
+}
+
+/**
+ * Where a posting would be, a trash entry marks a job as trashed: so does a board that cannot write two znodes at once, and
+ * who can moves it. Undefined for what is none.
+ */
+export function decodeMark(
+  id: string,
+  bytes: Uint8Array | null,
+  encoding: Encoding,
+): Omit<TrashedEntry, 'revision'> | undefined {
+  try {
+    return decodeTrash({ id, revision: 0 }, bytes, encoding)
+  } catch {
+    return undefined
+  }
 }
 
 /** @throws InvalidPosting when the entry is unreadable */

@@ -4,7 +4,7 @@
  * makes use of meanwhile is refused to be deleted.
  */
 import type { Encoding } from '../../core/codec.ts'
-import { BadVersion, NoNode, NotEmpty, type ZooKeeper } from '../../zookeeper/index.ts'
+import { BadVersion, NoNode, NotEmpty, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import { pickAtRandom } from '../spread.ts'
 import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'
@@ -16,7 +16,7 @@ const MOST = 1_000
 const REST = 60_000
 
 export interface SweepOptions {
-  readonly zookeeper: ZooKeeper
+  readonly zookeeper: Pick<ZooKeeperDriver, 'delete' | 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
   readonly encoding: Encoding
   /** The servers' clock. */
@@ -48,14 +48,18 @@ async function sweepKeys({ zookeeper, layout, encoding, holds }: SweepOptions): 
   })
 }
 
-async function sweepCancellations({ zookeeper, layout }: SweepOptions): Promise<void> {
+/** Of a job that is gone nobody can ask anything: its id never comes back. */
+export async function sweepCancellations({
+  zookeeper,
+  layout,
+}: Pick<SweepOptions, 'zookeeper' | 'layout'>): Promise<void> {
   await eachIn(zookeeper, layout.cancelFolder, async (path, id) => {
     if (!(await zookeeper.exists(layout.posting(id)))) await unlessUsed(zookeeper.delete(path))
   })
 }
 
 async function eachIn(
-  zookeeper: ZooKeeper,
+  zookeeper: SweepOptions['zookeeper'],
   folder: string,
   look: (path: string, name: string) => Promise<void>,
 ): Promise<void> {

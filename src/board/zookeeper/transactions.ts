@@ -10,6 +10,7 @@
  * | abandon           | setData posting at that revision, permits, lock                                              |
  * | trash             | create trash entry, delete posting at that revision, permits, key, cancel request, lock       |
  * | discard           | create trash entry, delete posting at the revision seen, create lock, key, cancel, delete lock |
+ * | move              | create trash entry, delete posting that is marked as trashed, at the revision seen            |
  * | restore           | delete trash entry at its revision, create posting (+ create key)                             |
  * | purge             | delete trash entry at its revision                                                           |
  * | cancel            | check posting, create cancel request                                                         |
@@ -143,6 +144,17 @@ export function discard(
     { about: 'lock', op: op.create(layout.lock(id), null, { ephemeral: true }) },
     ...forgotten(layout, id, at),
     { about: 'lock', op: op.delete(layout.lock(id)) },
+  ]
+}
+
+/** What a board without multi has marked as trashed belongs into the trash. */
+export function move(
+  layout: Layout,
+  { id, revision, bytes }: { readonly id: string; readonly revision: number; readonly bytes: Uint8Array },
+): Step[] {
+  return [
+    { about: 'trash', op: op.create(layout.trash(id), bytes) },
+    { about: 'posting', op: op.delete(layout.posting(id), { version: revision }) },
   ]
 }
 

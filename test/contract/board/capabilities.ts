@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { PostOptions } from '../../../src/board/index.ts'
 import { failureOf } from '../../board/events.ts'
+import { all, namesOn } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 const ASKING = {
@@ -23,4 +24,20 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
       expect(board.jobCount).toBe(ending === 'taken' ? 1 : 0)
     },
   )
+
+  test(`to restore a job is ${capabilities.restore ? 'taken' : 'refused'}`, async () => {
+    const board = await open()
+    await (await board.claim(await board.post('flow', {}))).trash()
+    const [trashed] = await all(board.trashed())
+    if (!trashed) throw new Error('it is in the trash')
+    const restoring = board.restore(trashed)
+    if (capabilities.restore) await restoring
+    else
+      expect(await failureOf(restoring)).toMatchObject({
+        code: 'JOBBOARD_UNSUPPORTED_CAPABILITY',
+        capability: 'restore',
+      })
+    expect(await all(board.trashed())).toHaveLength(capabilities.restore ? 0 : 1)
+    expect(await namesOn(board)).toHaveLength(capabilities.restore ? 1 : 0)
+  })
 }

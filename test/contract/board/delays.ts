@@ -1,5 +1,6 @@
 /** A job rests as long as it was told to, once; a run lasts as long as it may. */
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import { InvalidArgument, Timeout, Unclaimable } from '../../../src/core/errors.ts'
 import { failureOf, lossOf, next } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
@@ -8,7 +9,7 @@ import type { Place } from '../board.ts'
 /** Milliseconds: long enough to be seen resting, short enough to be waited for. */
 const SHORT = 300
 
-export function delaysContract({ open, expire }: Place): void {
+export function delaysContract({ open, expire }: Place, { resources }: BackendCapabilities): void {
   afterEach(() => {
     vi.restoreAllMocks()
   })
@@ -103,12 +104,13 @@ export function delaysContract({ open, expire }: Place): void {
     expect((longer?.kind === 'delay' ? longer.until.getTime() : Number.NaN) - again).toBeGreaterThanOrEqual(1_000)
   })
 
-  test('a job that rests keeps nobody from the resource that it will want', async () => {
-    const board = await open()
-    await board.post('flow', {}, { name: 'resting', delay: '1h', resources: { exclusive: ['disk'] } })
-    await board.post('flow', {}, { name: 'awake', resources: { exclusive: ['disk'] } })
-    expect((await board.claimNext({ max: 2 })).map(({ job }) => job.name)).toEqual(['awake'])
-  })
+  if (resources)
+    test('a job that rests keeps nobody from the resource that it will want', async () => {
+      const board = await open()
+      await board.post('flow', {}, { name: 'resting', delay: '1h', resources: { exclusive: ['disk'] } })
+      await board.post('flow', {}, { name: 'awake', resources: { exclusive: ['disk'] } })
+      expect((await board.claimNext({ max: 2 })).map(({ job }) => job.name)).toEqual(['awake'])
+    })
 
   test.each(['delay', 'deadline'] as const)('a %s that is no duration is refused as InvalidArgument', async (field) => {
     const board = await open()

@@ -32,6 +32,7 @@ export function limitsContract({ open }: Place): void {
     const job = await here.post('flow', {}, { maxAttempts: 2 })
     for (let run = 1; run <= 2; run++) await (await here.claim(job)).abandon({ failed: true })
     await here.post('flow', {}, { name: 'after it' })
+    await refresh(there)
     const [claim] = await there.claimNext()
     expect(claim.job.name).toBe('after it')
     const [entry] = await all(here.trashed())

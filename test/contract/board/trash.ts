@@ -13,33 +13,35 @@ async function trashedAs(board: JobBoard, name: string): Promise<TrashedJob> {
   return found
 }
 
-export function trashContract({ open }: Place, { delays, keys, resources: resourcesToo }: BackendCapabilities): void {
-  test('a restored job is what was posted, at the end of the queue: its uuid and runs kept, its attempts empty', async () => {
-    const [here, there] = await Promise.all([open(), open()])
-    const options = { name: 'job', size: 'large', maxAttempts: 2, deadline: '1h' } as const
-    const job = await here.post('flow', { n: 1 }, options)
-    await (await here.claim(job)).abandon({ failed: true })
-    await (await here.claim(job)).trash()
-    await here.post('flow', {}, { name: 'other' })
-    await refresh(here)
-    const history = historyOf(here)
-    const posted = next(here, 'posted')
-    await there.restore(await trashedAs(there, 'job'))
-    await posted
-    expect(history).toEqual(['posted job'])
-    expect(await namesOn(here)).toEqual(['other', 'job'])
-    expect(await all(here.trashed())).toEqual([])
-    const restored = await there.find(job.uuid)
-    expect(restored).toMatchObject({ uuid: job.uuid, size: 'large', maxAttempts: 2, runs: 2, attempts: [] })
-    expect(restored.details).toEqual(job.details)
-    expect(job.state).toBe('TRASHED')
-    const claim = await claimed(there, 'job')
-    expect(claim.run).toBe(3)
-    expect(claim.job.attempts).toHaveLength(1)
-    await claim.consume()
-  })
+export function trashContract({ open }: Place, capabilities: BackendCapabilities): void {
+  const { delays, keys, resources: resourcesToo, restore } = capabilities
+  if (restore)
+    test('a restored job is what was posted, at the end of the queue: its uuid and runs kept, its attempts empty', async () => {
+      const [here, there] = await Promise.all([open(), open()])
+      const options = { name: 'job', size: 'large', maxAttempts: 2, deadline: '1h' } as const
+      const job = await here.post('flow', { n: 1 }, options)
+      await (await here.claim(job)).abandon({ failed: true })
+      await (await here.claim(job)).trash()
+      await here.post('flow', {}, { name: 'other' })
+      await refresh(here)
+      const history = historyOf(here)
+      const posted = next(here, 'posted')
+      await there.restore(await trashedAs(there, 'job'))
+      await posted
+      expect(history).toEqual(['posted job'])
+      expect(await namesOn(here)).toEqual(['other', 'job'])
+      expect(await all(here.trashed())).toEqual([])
+      const restored = await there.find(job.uuid)
+      expect(restored).toMatchObject({ uuid: job.uuid, size: 'large', maxAttempts: 2, runs: 2, attempts: [] })
+      expect(restored.details).toEqual(job.details)
+      expect(job.state).toBe('TRASHED')
+      const claim = await claimed(there, 'job')
+      expect(claim.run).toBe(3)
+      expect(claim.job.attempts).toHaveLength(1)
+      await claim.consume()
+    })
 
-  if (delays)
+  if (delays && restore)
     test('a job that was to rest does not rest again, and one that was too often tried is tried again', async () => {
       const board = await open()
       const resting = await board.post('flow', {}, { name: 'resting', delay: '1h' })
@@ -56,7 +58,7 @@ export function trashContract({ open }: Place, { delays, keys, resources: resour
       ])
     })
 
-  if (keys)
+  if (keys && restore)
     test('a job whose key is taken stays in the trash until it is free, and takes it back', async () => {
       const [here, there] = await Promise.all([open(), open()])
       await here.post('flow', {}, { name: 'first', key: 'one' })
@@ -74,7 +76,7 @@ export function trashContract({ open }: Place, { delays, keys, resources: resour
       expect(again).toMatchObject({ created: false, uuid: entry.uuid })
     })
 
-  if (resourcesToo)
+  if (resourcesToo && restore)
     test('a job wants its resources again', async () => {
       const board = await open()
       const resources = { exclusive: ['disk'] }
@@ -87,22 +89,26 @@ export function trashContract({ open }: Place, { delays, keys, resources: resour
 
   test('what was restored, or is gone for ever, is NotFound to whoever comes later', async () => {
     const [here, there] = await Promise.all([open(), open()])
-    for (const name of ['restored', 'purged', 'kept']) {
+    for (const name of [...(restore ? ['restored'] : []), 'purged', 'kept']) {
       await here.post('flow', {}, { name })
       await (await claimed(here, name)).trash()
     }
-    const [restored, purged] = [await trashedAs(here, 'restored'), await trashedAs(here, 'purged')]
-    await here.restore(restored)
-    await here.purge(purged)
-    for (const entry of [restored, purged]) {
+    const gone = [await trashedAs(here, 'purged')]
+    for (const entry of gone) await here.purge(entry)
+    if (restore) {
+      const entry = await trashedAs(here, 'restored')
+      await here.restore(entry)
+      gone.push(entry)
+    }
+    for (const entry of gone) {
       for (const board of [here, there]) {
-        expect(await failureOf(board.restore(entry))).toBeInstanceOf(NotFound)
+        if (restore) expect(await failureOf(board.restore(entry))).toBeInstanceOf(NotFound)
         const failure = await failureOf(board.purge(entry))
         expect(failure).toBeInstanceOf(NotFound)
         expect(String(failure)).toContain(entry.uuid)
       }
     }
-    expect(await namesOn(there)).toEqual(['restored'])
+    expect(await namesOn(there)).toEqual(restore ? ['restored'] : [])
     expect((await all(there.trashed())).map(({ name }) => name)).toEqual(['kept'])
   })
 
@@ -114,11 +120,12 @@ export function trashContract({ open }: Place, { delays, keys, resources: resour
       await here.post('flow', {}, { name })
       await (await claimed(here, name)).trash()
       const entry = await trashedAs(here, name)
-      const asked = boards.flatMap((board) => [board.restore(entry), board.purge(entry)])
+      const asked = boards.flatMap((board) => [...(restore ? [board.restore(entry)] : []), board.purge(entry)])
       const results = await Promise.allSettled(asked)
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
       for (const result of results) if (result.status === 'rejected') expect(result.reason).toBeInstanceOf(NotFound)
-      const restored = results.findIndex(({ status }) => status === 'fulfilled') % 2 === 0
+      const first = results.findIndex(({ status }) => status === 'fulfilled')
+      const restored = restore && first % 2 === 0
       expect(await namesOn(here)).toEqual(restored ? [name] : [])
       for (const _ of restored ? [name] : []) await (await claimed(here, name)).consume()
     }
