@@ -1,6 +1,13 @@
 /** Posts jobs: makes the posting, and finds the one that is there already where a key is taken. */
-import { Duplicate, InvalidPosting, MissingDependencies, NotConnected, UnsupportedCapability } from '../core/errors.ts'
-import { type AnyFlow, missingInputs } from '../flow/index.ts'
+import {
+  Duplicate,
+  InvalidArgument,
+  InvalidPosting,
+  MissingDependencies,
+  NotConnected,
+  UnsupportedCapability,
+} from '../core/errors.ts'
+import { type AnyFlow, checkedStore, missingInputs } from '../flow/index.ts'
 import type { Backend, Posted, Result } from './backend.ts'
 import { type Entry, newEntry } from './entry.ts'
 import { Job } from './job.ts'
@@ -43,6 +50,7 @@ export class Poster {
    */
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
     const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
+    if (typeof flow !== 'string') await assertPayload(flow, store)
     this.#assertPossible(posting)
     let before: TakenKey | undefined
     let posted = await this.#post(posting)
@@ -107,6 +115,15 @@ function requestOf(
   if (missing.length > 0)
     throw new MissingDependencies(`flow ${asked.flow} requires ${missing.join(', ')}: add it to the store`)
   return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
+}
+
+/** @throws InvalidPosting where the flow's schema refuses the store */
+async function assertPayload(flow: AnyFlow, store: object): Promise<void> {
+  try {
+    await checkedStore(flow, store)
+  } catch (error) {
+    throw error instanceof InvalidArgument ? new InvalidPosting(error.message, { cause: error }) : error
+  }
 }
 
 function granted<T>(result: Result<T> | undefined): T {
