@@ -25,7 +25,7 @@ type Outside<A, B, J> = [B, J] extends [never, never]
     ? A
     : string extends keyof B | keyof J
       ? unknown
-      : { [K in Exclude<keyof A, keyof J> as K extends keyof B ? B[K] & string : K]: A[K] }
+      : { [K in keyof A as K extends keyof J ? never : K extends keyof B ? B[K] & string : K]: A[K] }
 
 /** What a part needs from outside; `unknown` or `never` where the compiler does not know. */
 type NeedsOf<T> = T extends { readonly kind: 'flow' }
