@@ -48,6 +48,8 @@ export {
   type Task,
   task,
   times,
+  toDot,
+  toMermaid,
   unordered,
 } from './flow/index.ts'
 export {

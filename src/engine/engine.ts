@@ -305,7 +305,9 @@ export class Engine {
     const added = graph.atoms.filter(({ atom }) => !ledger.has(atom.name))
     for (const { atom } of added) ledger.add(atom)
     ledger.moveFlow(...wayToRunning(detail, start))
-    return new Standing({ graph, ledger, thorough: added.length > 0 && detail.atoms.length > 0 })
+    // Only then can there be something to undo behind an atom of which nothing was begun.
+    const mixed = added.length > 0 || detail.atoms.some(({ state }) => state === 'RETRYING')
+    return new Standing({ graph, ledger, thorough: mixed && detail.atoms.length > 0 })
   }
 
   #runOf(

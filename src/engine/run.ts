@@ -17,6 +17,7 @@ import { type Attempt, hasRevert, type Performer } from './performer.ts'
 import type { Resolution, Resolver } from './resolver.ts'
 import { resultsOf } from './scope.ts'
 import { isAtom, type Standing } from './standing.ts'
+import { Waits } from './waits.ts'
 import type { Writer } from './writer.ts'
 
 export interface RunParts {
@@ -63,8 +64,7 @@ export class Run {
   readonly #errors = new Map<string, unknown>()
   readonly #underWay = new Set<ExecutionNode>()
   readonly #outcomes: Outcome[] = []
-  /** Retries that wait before their next attempt. */
-  readonly #waits = new Map<ExecutionNode, NodeJS.Timeout>()
+  readonly #waits: Waits
   readonly counts: Counts = { executed: 0, reverted: 0, failed: 0, retried: 0 }
   #wake: (() => void) | undefined
   /** What a write or the user's right to work said no to. */
@@ -78,6 +78,10 @@ export class Run {
   constructor(parts: RunParts) {
     this.#parts = parts
     this.#standing = parts.standing
+    this.#waits = new Waits((node) => {
+      this.#standing.frontier.consider(node)
+      this.#wake?.()
+    })
   }
 
   /** How many atoms run now. */
@@ -108,7 +112,6 @@ export class Run {
 
   /** Resolves when nothing of the user's runs any more. */
   async drained(): Promise<void> {
-    for (const timer of this.#waits.values()) clearTimeout(timer)
     this.#waits.clear()
     while (this.#underWay.size > 0) {
       await this.#happening()
@@ -139,31 +142,30 @@ export class Run {
 
   // --- Scheduling -------------------------------------------------------------------------------------------------
 
-  #schedule(): EngineState | Promise<EngineState> {
+  #schedule(): EngineState {
     this.#parts.assertMayGoOn()
-    const { suspend, cancel, concurrency } = this.#parts
+    const { suspend, cancel } = this.#parts
     if (cancel.aborted && !this.#stuck && this.#standing.frontier.undone > 0) this.#revertAllFor(cancel.reason)
-    const begun: Outcome['node'][] = []
-    const did: Outcome['did'][] = []
-    if (!this.#stuck && !suspend.aborted) {
-      while (this.#underWay.size < concurrency) {
-        const node = this.#standing.frontier.take()
-        if (!node) break
-        const doing = this.#begin(node)
-        if (!doing || !isAtom(node)) continue
-        this.#underWay.add(node)
-        begun.push(node)
-        did.push(doing)
-      }
-    }
-    if (begun.length > 0) {
-      this.#started = true
-      const recorded = this.#parts.writer.record()
-      for (const [index, node] of begun.entries()) void this.#perform(node, did[index] ?? 'execute', recorded)
-    }
-    if (this.#underWay.size > 0 || this.#outcomes.length > 0) return 'WAITING'
-    if (this.#waits.size > 0 && !suspend.aborted && !this.#stuck) return 'WAITING'
+    const resting = this.#stuck || suspend.aborted
+    if (!resting) this.#startReady()
+    if (this.#underWay.size > 0 || (this.#waits.size > 0 && !resting)) return 'WAITING'
     return this.#endState()
+  }
+
+  #startReady(): void {
+    const begun: { node: AtomNode; did: Outcome['did'] }[] = []
+    while (this.#underWay.size < this.#parts.concurrency) {
+      const node = this.#standing.frontier.take()
+      if (!node) break
+      const did = this.#begin(node)
+      if (!did || !isAtom(node)) continue
+      this.#underWay.add(node)
+      begun.push({ node, did })
+    }
+    if (begun.length === 0) return
+    this.#started = true
+    const recorded = this.#parts.writer.record()
+    for (const { node, did } of begun) void this.#perform(node, did, recorded)
   }
 
   /** The end, when nothing runs and nothing was started. */
@@ -183,7 +185,7 @@ export class Run {
 
   /** Moves a node on as far as that takes none of the user's code; tells what of that is to be run. */
   #begin(node: ExecutionNode): Outcome['did'] | undefined {
-    if (this.#underWay.has(node) || this.#waits.has(node)) return undefined
+    if (this.#underWay.has(node) || (isAtom(node) && this.#waits.has(node))) return undefined
     const step = this.#standing.next(node)
     if (step === 'decide') {
       this.#passes(node)
@@ -246,12 +248,7 @@ export class Run {
 
   #waitFor(node: AtomNode, wait: number): void {
     this.#started = true
-    const over = () => {
-      this.#waits.delete(node)
-      this.#standing.frontier.consider(node)
-      this.#wake?.()
-    }
-    this.#waits.set(node, setTimeout(over, Math.min(wait, LONGEST_TIMER)))
+    this.#waits.begin(node, wait)
     this.#parts.writer.record().catch((error: unknown) => this.#break(error))
   }
 
@@ -390,20 +387,14 @@ export class Run {
     }
     this.#standing.revertAfter(retry)
     this.#standing.frontier.consider(retry)
-    for (const node of [...this.#waits.keys()]) {
-      if (isAtom(node) && this.#standing.record(node).intention !== 'RETRY') this.#wakeUp(node)
+    for (const node of this.#waits.nodes) {
+      if (this.#standing.record(node).intention !== 'RETRY') this.#waits.end(node)
     }
-  }
-
-  #wakeUp(node: ExecutionNode): void {
-    clearTimeout(this.#waits.get(node))
-    this.#waits.delete(node)
-    this.#standing.frontier.consider(node)
   }
 
   #revertAllFor(reason: unknown): void {
     if (this.#revertingAll) return
-    for (const node of [...this.#waits.keys()]) this.#wakeUp(node)
+    for (const node of this.#waits.nodes) this.#waits.end(node)
     this.#cancelled = { reason }
     this.#apply({ kind: 'REVERT_ALL' })
   }
@@ -415,6 +406,3 @@ export class Run {
     }
   }
 }
-
-/** What a timer of Node can wait. */
-const LONGEST_TIMER = 2 ** 31 - 1

@@ -3,6 +3,7 @@ export { type AnyAtom, namesProvided, type Provides, partOf } from './atom.ts'
 export { type BackOffOptions, backOff } from './back-off.ts'
 export { compile } from './compile.ts'
 export type { Context, RevertContext } from './context.ts'
+export { type DrawOptions, type StatesOfAtoms, toDot, toMermaid } from './draw.ts'
 export type { DeciderHistory, Depth } from './edges.ts'
 export type {
   AtomNode,
