@@ -18,7 +18,7 @@ import type { AnyAtom } from '../flow/index.ts'
 import type { AtomDetail, FlowDetail, Transition } from '../persistence/index.ts'
 import type { AtomMove, EngineEvent } from './events.ts'
 
-/** What a move leaves behind in the atom's record, beside its state. */
+/** What a move leaves behind in the atom's record, beside its state; an `undefined` would be left behind as one. */
 type Outcome = Partial<
   Pick<AtomDetail, 'version' | 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
 >
@@ -87,7 +87,7 @@ export class Ledger {
     const atom = this.atom(name)
     checkTransition(ATOM_TRANSITIONS, { what: `atom ${name}`, from: atom.state, to })
     const before = to === 'REVERTED' ? withoutResult(atom) : atom
-    const after = { ...before, ...present(outcome), state: to, updatedAt: new Date() }
+    const after = { ...before, ...outcome, state: to, updatedAt: new Date() }
     this.#put(after)
     if (this.#tell) this.#told(atom, after)
   }

@@ -5,10 +5,9 @@ import { type Answer, type AtomNode, type Context, type ExecutableAtom, History 
 import { plain } from './plain.ts'
 import { argumentsOf, type Store } from './scope.ts'
 import type { Standing } from './standing.ts'
-import { type ToldOptions, told } from './told.ts'
+import { type Known, Told, type ToldOptions } from './told.ts'
 
-/** What is the same for every atom of a run. */
-export type Known = Pick<Context, 'fence' | 'run' | 'job'>
+export type { Known } from './told.ts'
 
 export type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
 
@@ -40,12 +39,12 @@ export class Performer {
     const follows = this.#executing
     const progress = (done: number) => this.#options.progress(node, done)
     if (atom.kind === 'retry') {
-      const known = { ...this.#options.known, history: this.#historyOf(node) }
-      return this.#attempt(node, { known, follows, progress }, async (ctx) =>
+      const more = { history: this.#historyOf(node) }
+      return this.#attempt(node, { more, follows, progress }, async (ctx) =>
         plain(await atom.execute(this.#argumentsOf(node), ctx), `the value of retry ${atom.name}`),
       )
     }
-    return this.#attempt(node, { known: this.#options.known, follows, progress }, async (ctx) => {
+    return this.#attempt(node, { more: {}, follows, progress }, async (ctx) => {
       const args = this.#argumentsOf(node)
       if (!atom.preExecute && !atom.postExecute)
         return plain(await atom.execute(args, ctx), `the result of task ${atom.name}`)
@@ -62,15 +61,14 @@ export class Performer {
     const { atom } = node
     const { result, failure } = this.#options.standing.record(node)
     const failures: readonly Failure[] = this.#options.standing.ledger.failures
-    const known = { ...this.#options.known, result, failure, failures }
     const follows = this.#always
     if (atom.kind === 'retry') {
-      const withHistory = { ...known, history: this.#historyOf(node) }
-      return this.#attempt(node, { known: withHistory, follows }, async (ctx) =>
+      const more = { result, failure, failures, history: this.#historyOf(node) }
+      return this.#attempt(node, { more, follows }, async (ctx) =>
         this.#plainIfPossible(atom.name, await atom.revert?.(this.#argumentsOf(node), ctx)),
       )
     }
-    return this.#attempt(node, { known, follows }, async (ctx) => {
+    return this.#attempt(node, { more: { result, failure, failures }, follows }, async (ctx) => {
       const args = this.#argumentsOf(node)
       try {
         await atom.preRevert?.(args, ctx)
@@ -85,8 +83,8 @@ export class Performer {
   async decide(node: AtomNode, about: { failure: Failure; atom: string }): Promise<Answer> {
     const { atom } = node
     if (atom.kind !== 'retry') return 'REVERT'
-    const known = { ...this.#options.known, history: this.#historyOf(node), ...about }
-    const attempt = await this.#attempt(node, { known, follows: this.#always }, (ctx) =>
+    const more = { history: this.#historyOf(node), ...about }
+    const attempt = await this.#attempt(node, { more, follows: this.#always }, (ctx) =>
       atom.onFailure(this.#argumentsOf(node), ctx),
     )
     if (attempt.ok) return attempt.value as Answer
@@ -102,24 +100,22 @@ export class Performer {
     return new History(history, failure)
   }
 
-  async #attempt<K extends Known>(
+  async #attempt<More extends object>(
     { atom }: AtomNode,
-    facts: Pick<ToldOptions<K>, 'known' | 'follows' | 'progress'>,
-    work: (ctx: Context & K) => unknown,
+    { more, follows, progress }: Pick<ToldOptions, 'follows' | 'progress'> & { readonly more: More },
+    work: (ctx: Context & More) => unknown,
   ): Promise<Attempt> {
-    const { flow, logger } = this.#options
-    const what = `${atom.kind} ${atom.name}`
-    using telling = told({
-      ...facts,
-      what,
-      log: () => logger.child({ flow, task: atom.name }),
-      deadline: atom.deadline,
-    })
+    const { flow, logger, known } = this.#options
+    const log = () => logger.child({ flow, task: atom.name })
+    const told = new Told(known, { what: `${atom.kind} ${atom.name}`, follows, log, deadline: atom.deadline, progress })
     try {
-      return { ok: true, value: await work(telling.context) }
+      told.begin()
+      return { ok: true, value: await work(Object.assign(told, more)) }
     } catch (error) {
       logger.debug({ flow, task: atom.name, err: error }, 'threw')
       return { ok: false, error }
+    } finally {
+      told.end()
     }
   }
 

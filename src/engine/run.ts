@@ -10,7 +10,7 @@
 import { deferred, onAbort } from '../core/abort.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import type { EndState, EngineState, FlowState } from '../core/states.ts'
-import type { AtomNode, ExecutionNode } from '../flow/index.ts'
+import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
 import type { Ending } from './ending.ts'
 import { passesGates } from './gates.ts'
 import { type Attempt, hasRevert, type Performer } from './performer.ts'
@@ -324,10 +324,14 @@ export class Run {
   #executed(node: AtomNode, attempt: Attempt): Failure | undefined {
     if (attempt.ok) {
       this.counts.executed += 1
-      const { history = [] } = this.#standing.record(node)
-      const attempts = [...history, { value: attempt.value, failures: [] }]
-      const remembered = node.atom.kind === 'retry' ? { history: attempts } : {}
-      this.#standing.move(node, 'SUCCESS', { result: attempt.value, ...remembered })
+      const { value } = attempt
+      // An encoding that has no undefined must give the same record back.
+      const made = value === undefined ? {} : { result: value }
+      this.#standing.move(
+        node,
+        'SUCCESS',
+        node.atom.kind === 'retry' ? { ...made, history: this.#next(node, value) } : made,
+      )
       // Meanwhile it may have been decided that it is to be undone.
       this.#standing.frontier.consider(node)
       return undefined
@@ -344,10 +348,15 @@ export class Run {
     return failure
   }
 
+  /** The history of a retry with the attempt that begins now. */
+  #next(node: AtomNode, value: unknown): readonly RetryAttempt[] {
+    return [...(this.#standing.record(node).history ?? []), { value, failures: [] }]
+  }
+
   #reverted(node: AtomNode, attempt: Attempt): undefined {
     if (attempt.ok) {
       this.counts.reverted += 1
-      this.#standing.move(node, 'REVERTED', { revertResult: attempt.value })
+      this.#standing.move(node, 'REVERTED', attempt.value === undefined ? {} : { revertResult: attempt.value })
     } else if (this.#parts.suspend.aborted) {
       this.#standing.frontier.consider(node)
     } else {

@@ -9,53 +9,67 @@ import type { Logger } from '../core/log.ts'
 import type { Duration } from '../core/time.ts'
 import type { Context } from '../flow/index.ts'
 
-export interface Told<Known> extends Disposable {
-  readonly context: Context & Known
-}
+/** What is the same for every atom of a run. */
+export type Known = Pick<Context, 'fence' | 'run' | 'job'>
 
-export interface ToldOptions<Known> {
+export interface ToldOptions {
   /** The kind and name of the atom. */
   readonly what: string
-  readonly known: Known
   readonly follows: readonly (AbortSignal | undefined)[]
   readonly log: () => Logger
   readonly deadline?: Duration | undefined
   readonly progress?: ((done: number) => void) | undefined
 }
 
-export function told<Known extends Pick<Context, 'fence' | 'run' | 'job'>>(options: ToldOptions<Known>): Told<Known> {
-  const { what, known, follows, deadline, progress } = options
-  let following: FollowingSignal | undefined
-  let log: Logger | undefined
-  let over = false
-  const follow = () => {
-    // Asked for only after the atom was over, it can still say what has fired, but must not begin to listen.
-    following ??= followSignals(over ? follows.filter((signal) => signal?.aborted) : follows)
-    return following
-  }
-  const timer = deadline === undefined ? undefined : abortAfter(follow(), deadline, late(what))
-  return {
-    context: {
-      ...known,
-      get signal() {
-        return follow().signal
-      },
-      get log() {
-        log ??= options.log()
-        return log
-      },
-      progress: (done) => {
-        if (!over) progress?.(done)
-      },
-    },
-    [Symbol.dispose]: () => {
-      over = true
-      timer?.[Symbol.dispose]()
-      following?.[Symbol.dispose]()
-    },
-  }
-}
+/** A class, not an object with closures: one is made for every atom that runs. */
+export class Told implements Context {
+  readonly fence: bigint
+  readonly run: number
+  readonly job: Context['job']
+  readonly #options: ToldOptions
+  #following: FollowingSignal | undefined
+  #log: Logger | undefined
+  #timer: Disposable | undefined
+  #over = false
 
-function late(what: string): (time: string) => Timeout {
-  return (time) => new Timeout(`${what}: not done within ${time}`)
+  constructor(known: Known, options: ToldOptions) {
+    this.fence = known.fence
+    this.run = known.run
+    this.job = known.job
+    this.#options = options
+  }
+
+  get signal(): AbortSignal {
+    return this.#follow().signal
+  }
+
+  get log(): Logger {
+    this.#log ??= this.#options.log()
+    return this.#log
+  }
+
+  progress(done: number): void {
+    if (!this.#over) this.#options.progress?.(done)
+  }
+
+  /** Lets the time begin. */
+  begin(): void {
+    const { what, deadline } = this.#options
+    if (deadline === undefined) return
+    const late = (time: string) => new Timeout(`${what}: not done within ${time}`)
+    this.#timer = abortAfter(this.#follow(), deadline, late)
+  }
+
+  end(): void {
+    this.#over = true
+    this.#timer?.[Symbol.dispose]()
+    this.#following?.[Symbol.dispose]()
+  }
+
+  #follow(): FollowingSignal {
+    const { follows } = this.#options
+    // Asked for only after the atom was over, it can still say what has fired, but must not begin to listen.
+    this.#following ??= followSignals(this.#over ? follows.filter((signal) => signal?.aborted) : follows)
+    return this.#following
+  }
 }

@@ -2,7 +2,7 @@
  * Logbooks in this process's memory, for tests and for work that need not outlive it. Everything goes through the
  * codec, so that what a real backend would refuse, change or copy is refused, changed and copied here too.
  */
-import { decode, encode } from '../../core/codec.ts'
+import { asStored } from '../../core/codec.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
 import { acquiredFlow, KeptFlow } from '../apply.ts'
@@ -131,5 +131,5 @@ function newBook({ uuid, name, meta = {} }: { uuid: string; name: string; meta?:
 }
 
 function copyOf<T>(value: T): T {
-  return decode(encode(value, 'msgpack'), 'msgpack') as T
+  return asStored(value) as T
 }
