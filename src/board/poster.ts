@@ -49,8 +49,8 @@ export class Poster {
    * have gone, and another job may have been posted with it, whose key looks the same by its revision.
    */
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
+    if (typeof flow !== 'string' && flow.schema) await assertPayload(flow, store)
     const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
-    if (typeof flow !== 'string') await assertPayload(flow, store)
     this.#assertPossible(posting)
     let before: TakenKey | undefined
     let posted = await this.#post(posting)
@@ -111,13 +111,14 @@ function requestOf(
 ): { name: string; details: Posting['details'] } {
   const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
   if (asked.flow === '') throw new InvalidPosting('the name of the flow is empty')
-  const missing = typeof flow === 'string' ? [] : missingInputs(flow, store)
+  // What a schema makes of the store may have more in it.
+  const missing = typeof flow === 'string' || flow.schema ? [] : missingInputs(flow, store)
   if (missing.length > 0)
     throw new MissingDependencies(`flow ${asked.flow} requires ${missing.join(', ')}: add it to the store`)
   return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
 }
 
-/** @throws InvalidPosting where the flow's schema refuses the store */
+/** @throws InvalidPosting where the flow's schema refuses the store, MissingDependencies where it leaves an input out */
 async function assertPayload(flow: AnyFlow, store: object): Promise<void> {
   try {
     await checkedStore(flow, store)

@@ -1,12 +1,12 @@
 /** Runs one flow now, in the foreground, without a board: for tests, and for trying a flow. */
 import { v7 as uuidv7 } from 'uuid'
-import { InvalidArgument, MissingDependencies } from '../core/errors.ts'
+import { InvalidArgument } from '../core/errors.ts'
 import { WrappedFailure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
 import { Engine } from '../engine/index.ts'
-import { checkedStore, type Flow, isFlow, missingInputs } from '../flow/index.ts'
+import { checkedStore, type Flow, isFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 
 export interface RunFlowOptions {
@@ -45,9 +45,6 @@ export async function runFlow<I extends object, R>(
 ): Promise<{ readonly results: R }> {
   if (!isFlow(flow)) throw new InvalidArgument('runFlow takes a flow, as linear(…) makes it, and its store')
   assertOptions(options, OPTIONS, 'runFlow')
-  const missing = missingInputs(flow, store)
-  if (missing.length > 0)
-    throw new MissingDependencies(`flow ${flow.name} requires ${missing.join(', ')}: add it to the store`)
   const checked = await checkedStore(flow, store)
   const { persistence: given = 'memory:', signal, log: logger, concurrency, deadline } = options
   const persistence = await openPersistence(given)

@@ -2,7 +2,7 @@
  * Checks of a flow's store by somebody else's schema: zod's, valibot's, arktype's, or any other that speaks Standard
  * Schema (https://standardschema.dev), whose interface this is as far as it is needed.
  */
-import { InvalidArgument } from '../core/errors.ts'
+import { InvalidArgument, MissingDependencies } from '../core/errors.ts'
 
 export interface StandardSchema<I = unknown, O = I> {
   readonly '~standard': {
@@ -34,12 +34,23 @@ export function isSchema(value: unknown): value is StandardSchema<unknown, objec
  * The store as the flow's tasks get it: as it was given, or as the flow's schema makes it (defaults filled in, texts
  * read as dates, whatever the schema does).
  *
+ * @throws MissingDependencies when an input is not in it
  * @throws InvalidArgument naming what is wrong where, and no value: a store may hold secrets
  * @example const { name } = await checkedStore(hello, { name: 'Ada' })
  */
 export async function checkedStore(flow: Schemed, store: object): Promise<Readonly<Record<string, unknown>>> {
-  if (!flow.schema) return { ...store }
-  const result = await flow.schema['~standard'].validate(store)
+  const checked = flow.schema ? await validated(flow, flow.schema, store) : { ...store }
+  const missing = flow.requires.filter((name) => !Object.hasOwn(checked, name))
+  if (missing.length === 0) return checked
+  throw new MissingDependencies(`flow ${flow.name} requires ${missing.join(', ')}: add it to the store`)
+}
+
+async function validated(
+  flow: Schemed,
+  schema: StandardSchema<unknown, object>,
+  store: object,
+): Promise<Readonly<Record<string, unknown>>> {
+  const result = await schema['~standard'].validate(store)
   if (result.issues) {
     const told = result.issues.slice(0, MOST_TOLD).map(issueLine)
     const more = result.issues.length - told.length
@@ -55,6 +66,7 @@ export async function checkedStore(flow: Schemed, store: object): Promise<Readon
 /** What there is of a flow to check a store by. */
 interface Schemed {
   readonly name: string
+  readonly requires: readonly string[]
   readonly schema: StandardSchema<unknown, object> | undefined
 }
 
