@@ -8,10 +8,11 @@
  * TaskFlow's default, only the flow that was given up is reverted unless somebody further out wants more; the flow as a
  * whole ends REVERTED all the same, with what was done outside of the inner flow left as it is.
  */
+import { InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { milliseconds } from '../core/time.ts'
-import type { Answer, AtomNode } from '../flow/index.ts'
+import type { Answer, AtomNode, Decision } from '../flow/index.ts'
 import type { Standing } from './standing.ts'
 
 export type Resolution =
@@ -26,6 +27,14 @@ export interface ResolverOptions {
   readonly logger: Logger
 }
 
+interface Decided {
+  readonly decision: Decision
+  /** In milliseconds. */
+  readonly after: number
+}
+
+const DECISIONS: readonly unknown[] = ['RETRY', 'REVERT', 'REVERT_ALL'] satisfies Decision[]
+
 const EVERYTHING: Resolution = { kind: 'REVERT_ALL' }
 
 export class Resolver {
@@ -39,11 +48,9 @@ export class Resolver {
     const { retry } = failed
     if (!retry) return EVERYTHING
     this.#remember(retry, { atom: failed.atom.name, failure })
-    const answer = await this.#ask(retry, { atom: failed.atom.name, failure })
-    if (typeof answer === 'object')
-      return { kind: 'RETRY', retry, after: milliseconds(answer.after, `the wait of retry ${retry.atom.name}`) }
-    if (answer === 'RETRY') return { kind: 'RETRY', retry, after: 0 }
-    if (answer === 'REVERT_ALL') return EVERYTHING
+    const { decision, after } = await this.#ask(retry, { atom: failed.atom.name, failure })
+    if (decision === 'RETRY') return { kind: 'RETRY', retry, after }
+    if (decision === 'REVERT_ALL') return EVERYTHING
     const further = await this.resolve(retry, failure)
     if (this.#options.deferReverts) return further
     return retry.retry && further.kind !== 'REVERT' ? further : { kind: 'REVERT', retry }
@@ -60,13 +67,21 @@ export class Resolver {
   }
 
   /** A retry that cannot decide has failed; nobody knows what it would have wanted, so nothing is left of its flow. */
-  async #ask(retry: AtomNode, about: { failure: Failure; atom: string }): Promise<Answer> {
+  async #ask(retry: AtomNode, about: { failure: Failure; atom: string }): Promise<Decided> {
     try {
-      return await this.#options.ask(retry, about)
+      return decided(await this.#options.ask(retry, about), retry.atom.name)
     } catch (error) {
       this.#options.logger.warn({ retry: retry.atom.name }, `could not decide: ${describeError(error)}`)
       this.#options.standing.ledger.note(retry.atom.name, { failure: failureOf(error) })
-      return 'REVERT'
+      return { decision: 'REVERT', after: 0 }
     }
   }
+}
+
+/** @throws InvalidArgument for an answer that is none */
+function decided(answer: Answer, retry: string): Decided {
+  const { decision, after } = typeof answer === 'object' ? answer : { decision: answer, after: 0 }
+  if (!DECISIONS.includes(decision))
+    throw new InvalidArgument(`retry ${retry}: onFailure answered none of ${DECISIONS.join(', ')}`)
+  return { decision, after: milliseconds(after, `the wait of retry ${retry}`) }
 }

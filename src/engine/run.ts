@@ -11,10 +11,11 @@ import { deferred, onAbort } from '../core/abort.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import type { EndState, EngineState, FlowState } from '../core/states.ts'
 import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
+import { Consequences } from './consequences.ts'
 import type { Ending } from './ending.ts'
 import { passesGates } from './gates.ts'
 import { type Attempt, hasRevert, type Performer } from './performer.ts'
-import type { Resolution, Resolver } from './resolver.ts'
+import type { Resolver } from './resolver.ts'
 import { resultsOf } from './scope.ts'
 import { isAtom, type Standing } from './standing.ts'
 import { Waits } from './waits.ts'
@@ -65,13 +66,13 @@ export class Run {
   readonly #underWay = new Set<ExecutionNode>()
   readonly #outcomes: Outcome[] = []
   readonly #waits: Waits
+  readonly #consequences: Consequences
   readonly counts: Counts = { executed: 0, reverted: 0, failed: 0, retried: 0 }
   #wake: (() => void) | undefined
   /** What a write or the user's right to work said no to. */
   #fatal: { readonly error: unknown } | undefined
   /** Something failed that nothing follows from: nothing is started any more. */
   #stuck = false
-  #revertingAll = false
   #started = false
   #cancelled: { readonly reason: unknown } | undefined
 
@@ -82,6 +83,7 @@ export class Run {
       this.#standing.frontier.consider(node)
       this.#wake?.()
     })
+    this.#consequences = new Consequences({ standing: parts.standing, waits: this.#waits })
   }
 
   /** How many atoms run now. */
@@ -136,7 +138,8 @@ export class Run {
   // --- Resuming ---------------------------------------------------------------------------------------------------
 
   async #resume(): Promise<EngineState> {
-    await this.#parts.resume(async (node, failure) => this.#apply(await this.#parts.resolver.resolve(node, failure)))
+    const { resume, resolver } = this.#parts
+    await resume(async (node, failure) => this.#consequences.apply(await resolver.resolve(node, failure)))
     return 'SCHEDULING'
   }
 
@@ -371,41 +374,15 @@ export class Run {
     for (const { node, failure } of failed) {
       if (this.#parts.neverResolve) this.#stuck = true
       else if (this.#parts.cancel.aborted) this.#revertAllFor(this.#parts.cancel.reason)
-      else this.#apply(await this.#parts.resolver.resolve(node, failure))
+      else this.#consequences.apply(await this.#parts.resolver.resolve(node, failure))
     }
     return 'SCHEDULING'
   }
 
-  #apply(resolution: Resolution): void {
-    if (this.#revertingAll) return
-    if (resolution.kind === 'REVERT_ALL') {
-      this.#revertingAll = true
-      this.#standing.revertAll()
-      return
-    }
-    const { retry } = resolution
-    const { intention, meta } = this.#standing.record(retry)
-    // What is given up already stays so, and what is on its way back already needs no second push.
-    if (intention === 'REVERT') return
-    if (resolution.kind === 'REVERT') {
-      this.#standing.intend(retry, 'REVERT')
-    } else {
-      this.#standing.intend(retry, 'RETRY')
-      const notBefore = resolution.after > 0 ? new Date(Date.now() + resolution.after) : undefined
-      if (notBefore || meta['notBefore']) this.#standing.ledger.note(retry.atom.name, { meta: { notBefore } })
-    }
-    this.#standing.revertAfter(retry)
-    this.#standing.frontier.consider(retry)
-    for (const node of this.#waits.nodes) {
-      if (this.#standing.record(node).intention !== 'RETRY') this.#waits.end(node)
-    }
-  }
-
   #revertAllFor(reason: unknown): void {
-    if (this.#revertingAll) return
-    for (const node of this.#waits.nodes) this.#waits.end(node)
+    if (this.#consequences.revertingAll) return
     this.#cancelled = { reason }
-    this.#apply({ kind: 'REVERT_ALL' })
+    this.#consequences.revertAll()
   }
 
   /** What failed in an attempt that is over, and was undone, is no reason any more. */

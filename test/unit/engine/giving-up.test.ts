@@ -180,6 +180,17 @@ describe('a retry that fails', () => {
     expect(ending).toMatchObject({ state: 'FAILURE', revertFailures: [{ message: 'stuck' }] })
   })
 
+  test.each([
+    ['no decision', 'RETRYY', 'onFailure answered none of RETRY, REVERT, REVERT_ALL'],
+    ['a wait that is none', { decision: 'RETRY', after: 'soon' }, 'the wait of retry r: "soon" is no duration'],
+  ])('by answering %s gives up, and says why', async (_what, answer, message) => {
+    await using shop = new Workshop()
+    const bad = retry('r', { execute: () => 1, onFailure: () => answer as never })
+    const { ending } = await tell(shop, linear({ name: 'f', retry: bad }, input(), failing('a')))
+    expect(ending.state).toBe('REVERTED')
+    expect(ending.failures).toContainEqual(expect.objectContaining({ message: expect.stringContaining(message) }))
+  })
+
   test('in onFailure gives up, and says why', async () => {
     await using shop = new Workshop()
     const bad = retry('r', { execute: () => 1, onFailure: fails('no idea') })
