@@ -1,7 +1,7 @@
 /**
  * jobboard: post work and have it done by exactly one owner at a time.
  *
- * Boards (`openBoard`), flows (`task`, `linear`, `input`), conductors (`startConductor`, `runConductor`, `runFlow`),
+ * Boards (`openBoard`), flows (`task`, `retry`, `linear`, `unordered`, `graph`, `input`), engines (`Engine`), conductors (`startConductor`, `runConductor`, `runFlow`),
  * logbooks (`openPersistence`), and the errors they throw. The ZooKeeper client alone is at `jobboard/zookeeper`.
  */
 export * from './board/index.ts'
@@ -9,22 +9,53 @@ export * from './conductor/index.ts'
 export * from './core/errors.ts'
 export { describeError, describeFailure, type Failure, failureOf, WrappedFailure } from './core/failure.ts'
 export type { Logger } from './core/log.ts'
-export type { AtomState, FlowState, JobState } from './core/states.ts'
+export type { AtomState, EngineState, FlowState, JobState } from './core/states.ts'
 export type { Duration } from './core/time.ts'
+export { type Ending, Engine, type EngineEvents, type EngineOptions, type Statistics } from './engine/index.ts'
 export {
   type AnyFlow,
+  type AnyPart,
+  type AnyRetry,
+  type AnyTask,
+  alwaysRevert,
+  alwaysRevertAll,
+  type BackOffOptions,
+  backOff,
   type Context,
+  type Decision,
+  type Depth,
+  type FailureContext,
   type Flow,
+  type FlowOptions,
+  forEach,
+  type GraphOptions,
+  graph,
+  type History,
   input,
   isFlow,
+  type Link,
   linear,
+  link,
+  mapTask,
+  parameterizedForEach,
+  type Retry,
+  type RetryAttempt,
+  type RetryContext,
   type RevertContext,
+  reduceTask,
+  retry,
+  type StandardSchema,
   type Task,
   task,
+  times,
+  toDot,
+  toMermaid,
+  unordered,
 } from './flow/index.ts'
 export {
   type AtomDetail,
   type FlowDetail,
+  type FlowLog,
   type LogBook,
   openPersistence,
   type Persistence,

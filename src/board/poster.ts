@@ -1,6 +1,13 @@
 /** Posts jobs: makes the posting, and finds the one that is there already where a key is taken. */
-import { Duplicate, InvalidPosting, MissingDependencies, NotConnected, UnsupportedCapability } from '../core/errors.ts'
-import { type AnyFlow, missingInputs } from '../flow/index.ts'
+import {
+  Duplicate,
+  InvalidArgument,
+  InvalidPosting,
+  MissingDependencies,
+  NotConnected,
+  UnsupportedCapability,
+} from '../core/errors.ts'
+import { type AnyFlow, checkedStore, missingInputs } from '../flow/index.ts'
 import type { Backend, Posted, Result } from './backend.ts'
 import { type Entry, newEntry } from './entry.ts'
 import { Job } from './job.ts'
@@ -42,6 +49,7 @@ export class Poster {
    * have gone, and another job may have been posted with it, whose key looks the same by its revision.
    */
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
+    if (typeof flow !== 'string' && flow.schema) await assertPayload(flow, store)
     const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
     this.#assertPossible(posting)
     let before: TakenKey | undefined
@@ -104,10 +112,20 @@ function requestOf(
 ): { name: string; details: Posting['details'] } {
   const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
   if (asked.flow === '') throw new InvalidPosting('the name of the flow is empty')
-  const missing = typeof flow === 'string' ? [] : missingInputs(flow, store)
+  // What a schema makes of the store may have more in it.
+  const missing = typeof flow === 'string' || flow.schema ? [] : missingInputs(flow, store)
   if (missing.length > 0)
     throw new MissingDependencies(`flow ${asked.flow} requires ${missing.join(', ')}: add it to the store`)
   return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
+}
+
+/** @throws InvalidPosting where the flow's schema refuses the store, MissingDependencies where it leaves an input out */
+async function assertPayload(flow: AnyFlow, store: object): Promise<void> {
+  try {
+    await checkedStore(flow, store)
+  } catch (error) {
+    throw error instanceof InvalidArgument ? new InvalidPosting(error.message, { cause: error }) : error
+  }
 }
 
 function granted<T>(result: Result<T> | undefined): T {

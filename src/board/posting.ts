@@ -4,7 +4,7 @@
  * they are, so that two releases and TaskFlow can share a board.
  */
 import { validate as validUuid } from 'uuid'
-import { decode, type Encoding, encode, encodePlain } from '../core/codec.ts'
+import { asStored, decode, type Encoding, encodePlain } from '../core/codec.ts'
 import { InvalidPosting, JobboardError, PayloadTooLarge } from '../core/errors.ts'
 import type { KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
@@ -116,7 +116,7 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     runs: 0,
     attempts: [],
   }
-  return checked(Object(decode(encode(posting, 'msgpack'), 'msgpack')))
+  return checked(Object(asStored(posting)))
 }
 
 function duration<K extends 'delay' | 'deadline'>(

@@ -28,6 +28,8 @@ export interface RunContext {
   readonly flows: KnownFlows
   readonly persistence: Persistence
   readonly log: Logger
+  /** How many tasks of one flow run at once. */
+  readonly flowConcurrency: number
   /** Fires when flows have to rest, in the second stage of a shutdown. */
   readonly suspend: AbortSignal
   /** Fires when even tasks that do not heed their signal are not waited for any more. */
@@ -42,9 +44,9 @@ export interface JobRun {
 
 /** Never rejects. */
 export async function runJob(claim: Claim, context: RunContext): Promise<JobRun> {
-  let resolved: ReturnType<KnownFlows['resolve']>
+  let resolved: Awaited<ReturnType<KnownFlows['resolve']>>
   try {
-    resolved = context.flows.resolve(claim.job.details)
+    resolved = await context.flows.resolve(claim.job.details)
   } catch (error) {
     return over({ kind: 'unworkable', error: error instanceof Error ? error : new Error(String(error)) })
   }
@@ -77,6 +79,7 @@ async function runFlowOf(
     assertOwner: () => claim.assertHeld(),
     context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name } },
     logger: context.log.child({ job: job.uuid }),
+    concurrency: context.flowConcurrency,
   })
   try {
     const { state, failures, revertFailures } = await engine.run()

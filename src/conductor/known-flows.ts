@@ -1,8 +1,8 @@
 /** The flows that a conductor can run, by name and version. Nothing is run that was not given here by value. */
 
 import type { Details } from '../board/index.ts'
-import { Duplicate, InvalidArgument, MissingDependencies } from '../core/errors.ts'
-import { type AnyFlow, isFlow, missingInputs } from '../flow/index.ts'
+import { Duplicate, InvalidArgument } from '../core/errors.ts'
+import { type AnyFlow, checkedStore, isFlow } from '../flow/index.ts'
 
 export class KnownFlows {
   readonly #byName = new Map<string, AnyFlow[]>()
@@ -35,15 +35,10 @@ export class KnownFlows {
   }
 
   /** The flow to run, and its inputs. @throws MissingDependencies, InvalidArgument when the posting cannot work */
-  resolve(details: Details): { flow: AnyFlow; store: Readonly<Record<string, unknown>> } {
+  async resolve(details: Details): Promise<{ flow: AnyFlow; store: Readonly<Record<string, unknown>> }> {
     const flow = this.#find(details)
     if (!flow) throw new InvalidArgument('the posting names no flow; post it with the name of one')
-    const store: Readonly<Record<string, unknown>> = { ...details.store }
-    const missing = missingInputs(flow, store)
-    if (missing.length === 0) return { flow, store }
-    throw new MissingDependencies(
-      `flow ${flow.name} ${flow.version} requires ${missing.join(', ')}: the store lacks it`,
-    )
+    return { flow, store: await checkedStore(flow, { ...details.store }) }
   }
 
   /** Without a version in the posting, the flow that was given last. */

@@ -5,6 +5,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import { type Logger, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
+import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { OnFailure } from './decide.ts'
@@ -18,6 +19,8 @@ export interface ConductorOptions {
   readonly flows: readonly AnyFlow[]
   /** How many jobs run at once; as many as the machine has processors by default. */
   readonly concurrency?: number
+  /** How many tasks of one flow run at once; 16 by default, 1 for one after the other. */
+  readonly flowConcurrency?: number
   /** Unique among living conductors; the board's `who` by default, with a number behind it from the second on. */
   readonly name?: string
   /** How long a stop waits for what runs before it aborts it; 25 s by default. */
@@ -37,6 +40,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   persistence: true,
   flows: true,
   concurrency: true,
+  flowConcurrency: true,
   name: true,
   drainTimeout: true,
   abortTimeout: true,
@@ -47,22 +51,24 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
 
 /** The options that have a default, with it. */
 export type ConductorSettings = Required<
-  Pick<ConductorOptions, 'concurrency' | 'drainTimeout' | 'abortTimeout' | 'onFailure' | 'log'>
+  Pick<ConductorOptions, 'concurrency' | 'flowConcurrency' | 'drainTimeout' | 'abortTimeout' | 'onFailure' | 'log'>
 >
 
 /** @throws InvalidArgument naming the option that makes no sense, and one that does */
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
   const { concurrency = availableParallelism(), drainTimeout = '25s', abortTimeout = '5s', log = silent } = options
-  const { board, persistence, name, onFailure = 'retry' } = options
+  const { board, persistence, name, onFailure = 'retry', flowConcurrency = DEFAULT_CONCURRENCY } = options
   assertPlace(board, 'claimNext', 'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
   assertPlace(
     persistence,
     'acquire',
     'persistence, where the logbooks are, has to be a URI such as directory:./logbooks',
   )
-  if (!Number.isSafeInteger(concurrency) || concurrency < 1)
-    throw new InvalidArgument(`a conductor: concurrency has to be a whole number from 1, not ${concurrency}`)
+  for (const [option, number] of Object.entries({ concurrency, flowConcurrency })) {
+    if (!Number.isSafeInteger(number) || number < 1)
+      throw new InvalidArgument(`a conductor: ${option} has to be a whole number from 1, not ${number}`)
+  }
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw new InvalidArgument('a conductor: name has to be a text that is not empty; leave it out for host:pid')
   if (onFailure !== 'retry' && onFailure !== 'consume')
@@ -71,7 +77,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
   milliseconds(drainTimeout, 'drainTimeout')
   milliseconds(abortTimeout, 'abortTimeout')
-  return { concurrency, drainTimeout, abortTimeout, onFailure, log }
+  return { concurrency, flowConcurrency, drainTimeout, abortTimeout, onFailure, log }
 }
 
 /** @param method what an open one has */

@@ -1,12 +1,12 @@
 /** Runs one flow now, in the foreground, without a board: for tests, and for trying a flow. */
-
-import { InvalidArgument, MissingDependencies } from '../core/errors.ts'
+import { InvalidArgument } from '../core/errors.ts'
 import { WrappedFailure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
-import { assertOptions } from '../core/options.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
+import type { Duration } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
-import { type Flow, isFlow, missingInputs } from '../flow/index.ts'
+import { checkedStore, type Flow, isFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 
 export interface RunFlowOptions {
@@ -15,13 +15,27 @@ export interface RunFlowOptions {
   /** Tells the running task to stop; the flow is suspended, and the signal's reason thrown. */
   readonly signal?: AbortSignal
   readonly log?: Logger
+  /** How many tasks run at once; 16 by default. */
+  readonly concurrency?: number
+  /** How long it may take; then it is reverted, and a Timeout thrown. */
+  readonly deadline?: Duration
+}
+
+const OPTIONS: KnownOptions<RunFlowOptions> = {
+  persistence: true,
+  signal: true,
+  log: true,
+  concurrency: true,
+  deadline: true,
 }
 
 /**
  * Resolves with what the flow's tasks provided.
  *
  * @throws MissingDependencies before anything runs, when the store lacks an input
- * @throws the very error that a task threw, after everything was reverted; WrappedFailure when reverting failed, too
+ * @throws InvalidArgument when the flow's schema refuses the store
+ * @throws the very error that a task threw, after everything was reverted; WrappedFailure when several tasks failed, or
+ * reverting failed, too
  * @example const { results } = await runFlow(hello, { name: 'Ada' })
  */
 export async function runFlow<I extends object, R>(
@@ -30,11 +44,9 @@ export async function runFlow<I extends object, R>(
   options: RunFlowOptions = {},
 ): Promise<{ readonly results: R }> {
   if (!isFlow(flow)) throw new InvalidArgument('runFlow takes a flow, as linear(…) makes it, and its store')
-  assertOptions(options, { persistence: true, signal: true, log: true }, 'runFlow')
-  const missing = missingInputs(flow, store)
-  if (missing.length > 0)
-    throw new MissingDependencies(`flow ${flow.name} requires ${missing.join(', ')}: add it to the store`)
-  const { persistence: given = 'memory:', signal, log: logger } = options
+  assertOptions(options, OPTIONS, 'runFlow')
+  const checked = await checkedStore(flow, store)
+  const { persistence: given = 'memory:', signal, log: logger, concurrency, deadline } = options
   const persistence = await openPersistence(given)
   try {
     const uuid = newUuid()
@@ -48,14 +60,16 @@ export async function runFlow<I extends object, R>(
     const signals = signal ? { suspend: signal } : {}
     const engine = new Engine({
       flow,
-      store: { ...store } as Readonly<Record<string, unknown>>,
+      store: checked,
       log,
       signals,
       ...(logger ? { logger } : {}),
+      ...(concurrency === undefined ? {} : { concurrency }),
+      ...(deadline === undefined ? {} : { deadline }),
     })
     const ending = await engine.run()
     if (ending.state === 'SUSPENDED') throw signal?.reason
-    if (ending.state === 'REVERTED' && ending.error !== undefined) throw ending.error
+    if (ending.state === 'REVERTED' && ending.error !== undefined && ending.failures.length < 2) throw ending.error
     if (ending.state !== 'SUCCESS') throw new WrappedFailure([...ending.failures, ...ending.revertFailures])
     // The flow's type says what its tasks provide, and on SUCCESS every one of them has.
     return { results: ending.results as R }

@@ -162,9 +162,19 @@ export class ShuttingDown extends JobboardError {
 
 // --- Flows and logbooks -------------------------------------------------------------------------------------------
 
+/** What a flow's atoms need of each other does not work out: they wait for one another in a circle, say. */
+export class DependencyFailure extends JobboardError {
+  static override readonly code: string = 'JOBBOARD_DEPENDENCY_FAILURE'
+}
+
 /** Somebody requires what nobody provides. */
-export class MissingDependencies extends JobboardError {
+export class MissingDependencies extends DependencyFailure {
   static override readonly code = 'JOBBOARD_MISSING_DEPENDENCIES'
+}
+
+/** Somebody requires what several provide, and nothing says whose is meant. */
+export class AmbiguousDependency extends DependencyFailure {
+  static override readonly code = 'JOBBOARD_AMBIGUOUS_DEPENDENCY'
 }
 
 /** The logbooks cannot be read or written: away for now (`retryable`), or for good. */

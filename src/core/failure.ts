@@ -4,6 +4,7 @@
  * `taskflow/types/failure.py`.
  */
 import { JobboardError, NonRetryable } from './errors.ts'
+import { type Duration, milliseconds } from './time.ts'
 
 export interface Failure {
   /** The error's class, `TypeError` say. */
@@ -16,6 +17,8 @@ export interface Failure {
   readonly causes?: readonly Failure[]
   /** True where the error, or one of its causes, was a NonRetryable. */
   readonly nonRetryable?: true
+  /** The error's `retryAfter` in milliseconds: when whoever refused wants to be asked again. */
+  readonly retryAfter?: number
 }
 
 /** Causes deeper than this are cut off: a chain that long is a loop or a defect, and a failure has to fit a record. */
@@ -35,6 +38,7 @@ export function failureOf(thrown: unknown, depth = 0): Failure {
   if (!(thrown instanceof Error)) return { name: 'Error', message: cut(printable(thrown)) }
   const causes = depth >= DEEPEST_CAUSE ? [] : causesOf(thrown).map((cause) => failureOf(cause, depth + 1))
   const [name, message, code, stack] = ['name', 'message', 'code', 'stack'].map((key) => property(thrown, key))
+  const retryAfter = waitAsked(property(thrown, 'retryAfter'))
   const final = thrown instanceof NonRetryable || causes.some((cause) => cause.nonRetryable)
   return {
     name: cut(printable(name)),
@@ -43,6 +47,17 @@ export function failureOf(thrown: unknown, depth = 0): Failure {
     ...(typeof stack === 'string' ? { stack: cut(stack) } : {}),
     ...(causes.length > 0 ? { causes } : {}),
     ...(final ? { nonRetryable: true } : {}),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  }
+}
+
+/** Whatever it is: drivers have a property of this name, too, and mean something else by it. */
+function waitAsked(value: unknown): number | undefined {
+  if (typeof value !== 'number' && typeof value !== 'string') return undefined
+  try {
+    return milliseconds(value as Duration, 'retryAfter')
+  } catch {
+    return undefined
   }
 }
 

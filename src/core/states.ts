@@ -11,7 +11,12 @@
  * what an engine says that finds the flow of a dead one.
  *
  * An **atom** goes PENDING → RUNNING → SUCCESS or FAILURE; REVERTING undoes either, ends in REVERTED or REVERT_FAILURE.
- * A reverted atom goes back to PENDING when the flow is started from clean atoms.
+ * A reverted atom goes back to PENDING when the flow is started from clean atoms, or when a retry gives it another attempt;
+ * a retry itself is RETRYING then, on its way from SUCCESS to RUNNING. IGNORE is what a decider leaves out.
+ *
+ * An **engine** looks at what it finds (RESUMING), starts what is ready (SCHEDULING), waits for it (WAITING), draws its
+ * conclusions from what has happened (ANALYZING), and so on until nothing is ready and nothing runs: then it ends as the
+ * flow does.
  */
 import { InvalidState } from './errors.ts'
 
@@ -35,6 +40,11 @@ export type AtomState =
   | 'REVERT_FAILURE'
   | 'IGNORE'
   | 'RETRYING'
+
+export type EngineState = 'RESUMING' | 'SCHEDULING' | 'WAITING' | 'ANALYZING' | EndState
+
+/** How the work of one engine on a flow comes to its end. */
+export type EndState = 'SUCCESS' | 'REVERTED' | 'FAILURE' | 'SUSPENDED'
 
 /** What an engine means to do with an atom next. */
 export type Intention = 'EXECUTE' | 'REVERT' | 'RETRY' | 'IGNORE'
@@ -69,6 +79,17 @@ export const ATOM_TRANSITIONS: Table<AtomState> = {
   REVERT_FAILURE: [],
   IGNORE: ['PENDING'],
   RETRYING: ['RUNNING'],
+}
+
+export const ENGINE_TRANSITIONS: Table<EngineState> = {
+  RESUMING: ['SCHEDULING'],
+  SCHEDULING: ['WAITING', 'SUCCESS', 'REVERTED', 'FAILURE', 'SUSPENDED'],
+  WAITING: ['ANALYZING'],
+  ANALYZING: ['SCHEDULING'],
+  SUCCESS: [],
+  REVERTED: [],
+  FAILURE: [],
+  SUSPENDED: [],
 }
 
 /** @throws InvalidState when the table has no such step */

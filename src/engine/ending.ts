@@ -1,15 +1,17 @@
 /** How the work of one engine on a flow came to its end. */
 import type { Failure } from '../core/failure.ts'
+import type { EndState } from '../core/states.ts'
 
 export interface Ending {
   /**
-   * SUCCESS: every task was executed. REVERTED: one failed, and everything was undone. FAILURE: undoing failed too; what
-   * is left needs a human. SUSPENDED: it was asked to rest; another engine can go on.
+   * SUCCESS: every task was executed, or left out by a decider. REVERTED: one failed, and what was done was undone.
+   * FAILURE: undoing failed too, and what is left needs a human; or nothing was undone because `neverResolve` asks for
+   * that. SUSPENDED: it was asked to rest; another engine can go on.
    */
-  readonly state: 'SUCCESS' | 'REVERTED' | 'FAILURE' | 'SUSPENDED'
+  readonly state: EndState
   /** What tasks provide, as far as it has been made and not undone. */
   readonly results: Readonly<Record<string, unknown>>
-  /** Why tasks failed, whichever process they failed in. */
+  /** Why tasks failed, whichever process they failed in; those that a retry has made good again are not among them. */
   readonly failures: readonly Failure[]
   readonly revertFailures: readonly Failure[]
   /** The very error of the first failure, where it was thrown in this engine: to be thrown on in the foreground. */

@@ -1,41 +1,42 @@
 /**
  * The engine: runs one flow from wherever its logbook says it is to an end.
  *
- * Forwards it executes the atoms; when one fails it turns back and reverts, first the atom that failed, then every atom
- * that had succeeded, after all that came after it. Atoms that never ran are not reverted. A revert that fails ends
- * everything: the flow is a FAILURE, and no further revert makes it worse.
+ * Forwards it executes atoms, each when all before it are done, up to `concurrency` of them at once. When one fails, the
+ * retry of its flow is asked; where there is none, everything is reverted: each atom that was begun, after all that came
+ * after it. Atoms that never ran are not reverted. A revert that fails ends everything: the flow is a FAILURE, and no
+ * further revert makes it worse.
  *
- * **What it costs.** A flow of n tasks that succeeds takes n + 1 writes to the logbook: the first task's start with the
- * flow's, each task's success with the next one's start, the last success with the flow's. On the way back only tasks
- * that have a `revert` cost a write. Scheduling costs each atom as much as it has neighbours.
+ * **What it costs.** A flow of n tasks in a row that succeeds takes n + 1 writes to the logbook: the first task's start with
+ * the flow's, each task's success with the next one's start, the last success with the flow's. Tasks that run side by side
+ * share writes. On the way back only tasks that have a `revert` cost a write. Scheduling costs each atom as much as it has
+ * neighbours; a retry's attempt as much as was done in the last one; reverting everything as much as there is.
  *
  * **Three ways to be interrupted.** `stop` says that the right to work is gone: the engine rejects at once with the
- * signal's reason, starts nothing and writes nothing more, whether the task under way heeds its signal or not; `idle`
- * tells when that task is really over. `suspend` asks for a rest: the task under way is waited for; what it did is
- * recorded if it succeeded, and if it threw it counts as not done and will run again. `cancel` asks for what was done to be
+ * signal's reason, starts nothing and writes nothing more, whether the tasks under way heed their signal or not; `idle`
+ * tells when they are really over. `suspend` asks for a rest: the tasks under way are waited for; what they did is
+ * recorded if they succeeded, and what threw counts as not done and will run again. `cancel` asks for what was done to be
  * undone: no further task starts, and the way back begins. Once the last task has succeeded it comes too late.
  */
-import { unlessAborted } from '../core/abort.ts'
-import { InvalidState } from '../core/errors.ts'
-import { describeError, failureOf } from '../core/failure.ts'
+import { abortAfter, deferred, type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
+import { InvalidArgument, InvalidState, Timeout } from '../core/errors.ts'
+import { Emitter } from '../core/events.ts'
 import { type Logger, silent } from '../core/log.ts'
-import type { AtomState, FlowState } from '../core/states.ts'
-import {
-  type AnyFlow,
-  type Context,
-  compile,
-  type ExecutableTask,
-  type ExecutionGraph,
-  type ExecutionNode,
-} from '../flow/index.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { checkTransition, ENGINE_TRANSITIONS, type EndState, type EngineState } from '../core/states.ts'
+import { type Duration, milliseconds, monotonic } from '../core/time.ts'
+import { type AnyFlow, type AtomNode, compile, type ExecutionGraph } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { Ending } from './ending.ts'
-import { type Direction, Frontier } from './frontier.ts'
+import { type EngineEvents, EVENTS } from './events.ts'
 import { Ledger } from './ledger.ts'
-import { plain } from './plain.ts'
-import { assertResumable, differences, startOf, WAY_TO_RUNNING } from './resume.ts'
-import { argumentsOf, assertSatisfied, resultsOf, type Store } from './scope.ts'
-import { told } from './told.ts'
+import { type Known, Performer } from './performer.ts'
+import { Resolver } from './resolver.ts'
+import { assertResumable, differences, type Start, startOf, takeUp, wayToRunning } from './resume.ts'
+import { Run } from './run.ts'
+import { assertSatisfied, resultsOf, type Store } from './scope.ts'
+import { Standing } from './standing.ts'
+import { type Statistics, Stopwatch } from './statistics.ts'
+import { Writer } from './writer.ts'
 
 export interface EngineOptions {
   readonly flow: AnyFlow
@@ -52,27 +53,45 @@ export interface EngineOptions {
   /** What tasks are told beside their arguments; the run is the log's. */
   readonly context?: { readonly fence?: bigint; readonly job?: { readonly uuid: string; readonly name: string } }
   readonly logger?: Logger
+  /** How many atoms run at once; 1 is TaskFlow's serial engine. 16 by default. */
+  readonly concurrency?: number
+  /**
+   * Whether a retry that gives up leaves the decision to whoever is further out, in the end to nobody: then everything is
+   * reverted. True by default; false, TaskFlow's default, reverts no more than the retry's own flow.
+   */
+  readonly deferReverts?: boolean
+  /** Reverts and retries nothing: a flow with a failure ends as FAILURE, as it is; the next engine runs what failed again. */
+  readonly neverResolve?: boolean
+  /** How long the run may take; then it is cancelled, with a Timeout as the reason. */
+  readonly deadline?: Duration
 }
 
-/** What is the same for every task of a run. */
-type Known = Pick<Context, 'fence' | 'run' | 'job'>
-
-type Step = 'done' | 'failed' | 'suspended'
-
-type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
-
-/** Nothing to execute here, or nothing to undo. */
-const SETTLED: Readonly<Record<Direction, ReadonlySet<AtomState>>> = {
-  forwards: new Set(['SUCCESS', 'IGNORE']),
-  backwards: new Set(['PENDING', 'REVERTED', 'IGNORE']),
+const OPTIONS: KnownOptions<EngineOptions> = {
+  flow: true,
+  store: true,
+  log: true,
+  signals: true,
+  assertOwner: true,
+  context: true,
+  logger: true,
+  concurrency: true,
+  deferReverts: true,
+  neverResolve: true,
+  deadline: true,
 }
 
-/** Where a flow goes from RUNNING when it ends. */
-const WAY_TO_ENDING: Readonly<Record<Ending['state'], readonly FlowState[]>> = {
-  SUCCESS: ['SUCCESS'],
-  REVERTED: ['REVERTED'],
-  FAILURE: ['FAILURE'],
-  SUSPENDED: ['SUSPENDING', 'SUSPENDED'],
+export const DEFAULT_CONCURRENCY = 16
+
+/** Between two writes that are for progress alone. */
+const PROGRESS_PERIOD = 1_000
+
+/** What there is while it runs. */
+interface Session {
+  readonly run: Run
+  readonly halt: FollowingSignal
+  readonly suspend: FollowingSignal
+  readonly cancel: FollowingSignal
+  readonly deadline: Disposable
 }
 
 /**
@@ -81,41 +100,62 @@ const WAY_TO_ENDING: Readonly<Record<Ending['state'], readonly FlowState[]>> = {
  * const ending = await new Engine({ flow: hello, store: { name: 'Ada' }, log }).run()
  */
 export class Engine {
+  readonly #options: EngineOptions
   readonly #flow: AnyFlow
   readonly #graph: ExecutionGraph
-  readonly #store: Store
-  readonly #log: FlowLog
-  readonly #ledger: Ledger
-  readonly #stop: AbortSignal | undefined
-  readonly #suspend: AbortSignal | undefined
-  readonly #cancel: AbortSignal | undefined
-  readonly #assertOwner: (() => void) | undefined
-  readonly #context: Known
   readonly #logger: Logger
-  #driving: Promise<Ending> | undefined
-  #started = false
-  #error: { readonly thrown: unknown } | undefined
+  readonly #emitter: Emitter<EngineEvents>
+  readonly #stopwatch = new Stopwatch()
+  readonly #suspended: AbortController = new AbortController()
+  #listening = false
+  #session: Session | undefined
+  #writer: Writer | undefined
+  #driving: Promise<unknown> | undefined
+  #lastProgress = Number.NEGATIVE_INFINITY
 
-  /** @throws InvalidArgument when the flow has a pattern or an atom that this release does not know */
+  /**
+   * @throws InvalidArgument when an option makes no sense, or the flow has a pattern or an atom that this release does not
+   * know
+   */
   constructor(options: EngineOptions) {
-    const { flow, store = {}, log, signals, assertOwner, context, logger = silent } = options
+    assertOptions(options, OPTIONS, 'an engine')
+    const { flow, logger = silent, concurrency = DEFAULT_CONCURRENCY, deadline } = options
+    if (!Number.isSafeInteger(concurrency) || concurrency < 1)
+      throw new InvalidArgument(`an engine: concurrency has to be a whole number from 1, not ${concurrency}`)
+    if (deadline !== undefined) milliseconds(deadline, 'deadline')
+    this.#options = options
     this.#flow = flow
     this.#graph = compile(flow)
-    this.#store = store
-    this.#log = log
-    this.#ledger = new Ledger(log)
-    this.#stop = signals?.stop
-    this.#suspend = signals?.suspend
-    this.#cancel = signals?.cancel
-    this.#assertOwner = assertOwner
-    this.#context = { fence: context?.fence ?? 0n, run: log.flow.run, job: context?.job }
     this.#logger = logger
+    const threw = (error: unknown) => logger.error({ flow: flow.name, err: error }, 'a listener threw')
+    this.#emitter = new Emitter(threw, { events: EVENTS })
   }
 
   /** Resolves when nothing of this engine runs any more: no task, no write. Never rejects. */
   get idle(): Promise<void> {
     const over = () => undefined
     return this.#driving?.then(over, over) ?? Promise.resolve()
+  }
+
+  /** What it has done so far, and what its time went into. */
+  get statistics(): Statistics {
+    return this.#stopwatch.statistics(this.#session?.run, this.#writer?.writes ?? 0)
+  }
+
+  /**
+   * Calls `listener` at each transition of the flow or of an atom, after it is on record, and at each progress, until the
+   * function returned is called. Only what is listened to from before the run is told completely. A listener that throws
+   * harms nobody.
+   */
+  on<E extends keyof EngineEvents>(event: E, listener: (event: EngineEvents[E]) => unknown): () => void {
+    const off = this.#emitter.on(event, listener)
+    this.#listening = true
+    return off
+  }
+
+  /** Asks for a rest, at any time: before the run it prevents it, after it, it does nothing. */
+  suspend(): void {
+    this.#suspended.abort(new InvalidState(`flow ${this.#flow.name} was suspended: stop now, it is resumed later`))
   }
 
   /**
@@ -129,156 +169,212 @@ export class Engine {
    * @throws InvalidState when it has been called before
    */
   async run(): Promise<Ending> {
+    this.#assertFirst()
+    using halt = followSignals([this.#options.signals?.stop])
+    const driving = this.#drive(halt)
+    this.#driving = driving
+    return await unlessAborted(driving, halt.signal)
+  }
+
+  /**
+   * Runs the flow in steps: yields each state that the engine comes to, and goes on when it is asked for the next one. The
+   * last is how it ended, and the generator returns the {@link Ending}. Leaving the loop suspends the flow and waits for
+   * what runs; an error thrown into the generator ends the flow as FAILURE.
+   *
+   * @throws as {@link Engine.run}
+   * @example for await (const state of engine.runIter()) if (state === 'WAITING' && enough()) engine.suspend()
+   */
+  async *runIter(): AsyncGenerator<EngineState, Ending, void> {
+    this.#assertFirst()
+    const over = deferred()
+    this.#driving = over.promise
+    using halt = followSignals([this.#options.signals?.stop])
+    try {
+      return yield* this.#steps(halt)
+    } finally {
+      over.resolve()
+    }
+  }
+
+  async *#steps(halt: FollowingSignal): AsyncGenerator<EngineState, Ending, void> {
+    const start = startOf(this.#options.log.flow)
+    if (start === 'over') return this.#alreadyOver()
+    const session = this.#open(start, halt)
+    let state: EngineState = 'RESUMING'
+    let left = true
+    try {
+      while (!isEnd(state)) {
+        yield state
+        state = await this.#step(session.run, state)
+      }
+      const ending = await session.run.end(state)
+      left = false
+      yield state
+      return ending
+    } catch (error) {
+      if (left && !halt.signal.aborted) await this.#finish(session, state, { failing: true })
+      left = false
+      throw error
+    } finally {
+      if (left) {
+        this.suspend()
+        await this.#finish(session, state, { failing: false })
+      }
+      await this.#close(session)
+    }
+  }
+
+  /** Goes on to the end after the caller has left the loop, or thrown into it. */
+  async #finish({ run }: Session, from: EngineState, { failing }: { failing: boolean }): Promise<void> {
+    if (failing) run.fail()
+    let state = from
+    while (!isEnd(state)) state = await this.#step(run, state)
+    await run.end(state)
+  }
+
+  async #drive(halt: FollowingSignal): Promise<Ending> {
+    const start = startOf(this.#options.log.flow)
+    if (start === 'over') return this.#alreadyOver()
+    const session = this.#open(start, halt)
+    try {
+      let state: EngineState = 'RESUMING'
+      while (!isEnd(state)) {
+        const next = this.#step(session.run, state)
+        // Most steps need not wait, and then nothing is waited for.
+        state = typeof next === 'string' ? next : await next
+      }
+      return await session.run.end(state)
+    } catch (error) {
+      halt.abort(error)
+      throw error
+    } finally {
+      await this.#close(session)
+    }
+  }
+
+  #step(run: Run, state: EngineState): EngineState | Promise<EngineState> {
+    const begun = monotonic()
+    const done = (next: EngineState) => {
+      checkTransition(ENGINE_TRANSITIONS, { what: `the engine of flow ${this.#flow.name}`, from: state, to: next })
+      this.#stopwatch.spent(state, monotonic() - begun)
+      return next
+    }
+    const next = run.step(state)
+    return typeof next === 'string' ? done(next) : next.then(done)
+  }
+
+  #assertFirst(): void {
     if (this.#driving !== undefined)
       throw new InvalidState(`flow ${this.#flow.name}: this engine has run already; make a new one`)
-    this.#driving = this.#drive()
-    return unlessAborted(this.#driving, this.#stop)
   }
 
-  async #drive(): Promise<Ending> {
-    const start = startOf(this.#log.flow)
-    if (start === 'over') return this.#ending('SUCCESS')
-    this.#prepare({ anew: start === 'anew' })
-    const ahead = start === 'backwards' ? 'failed' : await this.#walk('forwards')
-    if (ahead === 'done') return this.#end('SUCCESS')
-    if (ahead === 'suspended') return this.#end('SUSPENDED')
-    this.#turnBack()
-    const back = await this.#walk('backwards')
-    if (back === 'done') return this.#end('REVERTED')
-    return this.#end(back === 'failed' ? 'FAILURE' : 'SUSPENDED')
+  #alreadyOver(): Ending {
+    const ledger = new Ledger(this.#options.log.flow, { tell: false })
+    const { failures, revertFailures } = ledger
+    return { state: 'SUCCESS', results: resultsOf(this.#graph, ledger), failures, revertFailures }
   }
+
+  // --- What a run is made of --------------------------------------------------------------------------------------
 
   /** Checks everything that can be checked, and gathers what the first write will say. Writes nothing itself. */
-  #prepare(options: { anew: boolean }): void {
-    const detail = this.#log.flow
-    assertResumable(detail, this.#graph)
-    assertSatisfied(this.#flow, { graph: this.#graph, store: this.#store })
-    const lines = differences(detail, { flow: this.#flow, graph: this.#graph })
-    for (const line of lines) this.#logger.warn({ flow: this.#flow.name }, line)
-    if (options.anew) this.#ledger.reset()
-    for (const { atom } of this.#graph.nodes) if (!this.#ledger.has(atom.name)) this.#ledger.add(atom)
-    this.#ledger.moveFlow(...WAY_TO_RUNNING[detail.state])
-  }
-
-  async #walk(direction: Direction): Promise<Step> {
-    const frontier = new Frontier(this.#graph, direction)
-    for (let node = frontier.take(); node; node = frontier.take()) {
-      if (!SETTLED[direction].has(this.#ledger.atom(node.atom.name).state)) {
-        if (this.#suspend?.aborted) return 'suspended'
-        if (direction === 'forwards' && this.#cancel?.aborted) {
-          this.#error ??= { thrown: this.#cancel.reason }
-          return 'failed'
-        }
-        this.#started = true
-        const step = direction === 'forwards' ? await this.#execute(node) : await this.#revert(node)
-        if (step !== 'done') return step
-      }
-      frontier.settle(node)
+  #open(start: Start, halt: FollowingSignal): Session {
+    const { signals, deadline, log, assertOwner } = this.#options
+    const standing = this.#prepare(start)
+    const suspend = followSignals([this.#suspended.signal, signals?.suspend])
+    const cancel = followSignals([signals?.cancel])
+    const tooLate = (time: string) => new Timeout(`flow ${this.#flow.name}: not done within ${time}`)
+    const assertMayGoOn = () => {
+      assertOwner?.()
+      halt.signal.throwIfAborted()
     }
-    return 'done'
+    const writer = new Writer({ ledger: standing.ledger, log, assertMayGoOn, recorded: () => this.#tell(standing) })
+    this.#writer = writer
+    const run = this.#runOf(standing, { writer, assertMayGoOn, halt, suspend: suspend.signal, cancel: cancel.signal })
+    this.#session = { run, halt, suspend, cancel, deadline: abortAfter(cancel, deadline, tooLate) }
+    return this.#session
   }
 
-  async #execute(node: ExecutionNode): Promise<Step> {
-    const { name, version, execute } = node.atom
-    const args = argumentsOf(node, { store: this.#store, ledger: this.#ledger })
-    // A task that was RUNNING when its process died is RUNNING still, and has nothing new to record.
-    if (this.#ledger.atom(name).state !== 'RUNNING') this.#ledger.moveAtom(name, 'RUNNING', { version })
-    await this.#record()
-    // What cannot be stored is the task's failure, and undone like one.
-    const attempt = await this.#attempt(
-      { task: name, known: this.#context, follows: [this.#cancel] },
-      async (context) => plain(await execute(args, context), `the result of task ${name}`),
-    )
-    if (attempt.ok) {
-      this.#ledger.moveAtom(name, 'SUCCESS', { result: attempt.value })
-      return 'done'
-    }
-    if (this.#suspend?.aborted) return 'suspended'
-    this.#error ??= { thrown: attempt.error }
-    this.#ledger.moveAtom(name, 'FAILURE', { failure: failureOf(attempt.error) })
-    return 'failed'
+  #prepare(start: Start): Standing {
+    const { store = {}, log } = this.#options
+    const [detail, flow, graph] = [log.flow, this.#flow, this.#graph]
+    assertResumable(detail, graph)
+    assertSatisfied(flow, { graph, store })
+    for (const line of differences(detail, { flow, graph })) this.#logger.warn({ flow: flow.name }, line)
+    const ledger = new Ledger(detail, { tell: this.#listening })
+    if (start === 'anew') ledger.reset()
+    const added = graph.atoms.filter(({ atom }) => !ledger.has(atom.name))
+    for (const { atom } of added) ledger.add(atom)
+    ledger.moveFlow(...wayToRunning(detail, start))
+    // Only then can there be something to undo behind an atom of which nothing was begun.
+    const mixed = added.length > 0 || detail.atoms.some(({ state }) => state === 'RETRYING')
+    return new Standing({ graph, ledger, thorough: mixed && detail.atoms.length > 0 })
   }
 
-  async #revert(node: ExecutionNode): Promise<Step> {
-    const { name, revert } = node.atom
-    const { state } = this.#ledger.atom(name)
-    // Whether it had succeeded when its process died is not known: it is undone like one that failed halfway.
-    if (state === 'RUNNING') this.#ledger.moveAtom(name, 'FAILURE')
-    if (state !== 'REVERTING') this.#ledger.moveAtom(name, 'REVERTING')
-    const attempt = revert ? await this.#attemptRevert(node, revert) : { ok: true as const, value: undefined }
-    if (attempt.ok) {
-      this.#ledger.moveAtom(name, 'REVERTED', { revertResult: this.#revertResult(name, attempt.value) })
-      return 'done'
-    }
-    if (this.#suspend?.aborted) return 'suspended'
-    this.#ledger.moveAtom(name, 'REVERT_FAILURE', { revertFailure: failureOf(attempt.error) })
-    return 'failed'
-  }
-
-  async #attemptRevert(node: ExecutionNode, revert: NonNullable<ExecutableTask['revert']>): Promise<Attempt> {
-    await this.#record()
-    const { result, failure } = this.#ledger.atom(node.atom.name)
-    const known = { ...this.#context, result, failure, failures: this.#ledger.failures }
-    return this.#attempt({ task: node.atom.name, known, follows: [] }, (context) => {
-      const args = argumentsOf(node, { store: this.#store, ledger: this.#ledger })
-      return revert(args, context)
+  #runOf(
+    standing: Standing,
+    parts: {
+      writer: Writer
+      assertMayGoOn: () => void
+      halt: FollowingSignal
+      suspend: AbortSignal
+      cancel: AbortSignal
+    },
+  ): Run {
+    const { store = {}, context, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
+    const { halt, suspend, cancel } = parts
+    const known: Known = { fence: context?.fence ?? 0n, run: log.flow.run, job: context?.job }
+    const performer = new Performer({
+      flow: this.#flow.name,
+      standing,
+      store,
+      known,
+      follows: { always: [halt.signal, suspend], executing: cancel },
+      logger: this.#logger,
+      progress: (node, done) => this.#progress(node, done, { standing, ...parts }),
+    })
+    const ask: ConstructorParameters<typeof Resolver>[0]['ask'] = (retry, about) => performer.decide(retry, about)
+    return new Run({
+      ...parts,
+      standing,
+      performer,
+      resolver: new Resolver({ standing, deferReverts, ask, logger: this.#logger }),
+      concurrency: concurrency ?? DEFAULT_CONCURRENCY,
+      neverResolve,
+      resume: (resolve) => takeUp({ standing, detail: log.flow, deferReverts, neverResolve, resolve }),
+      broken: (error) => halt.abort(error),
     })
   }
 
-  /** Runs a piece of the user's code. What it throws is an outcome; what goes wrong around it is not. */
-  async #attempt<K extends Known>(
-    { task, known, follows }: { task: string; known: K; follows: readonly (AbortSignal | undefined)[] },
-    work: (ctx: Context & K) => unknown,
-  ): Promise<Attempt> {
-    const log = () => this.#logger.child({ flow: this.#flow.name, task })
-    using telling = told({ known, follows: [this.#stop, this.#suspend, ...follows], log })
-    try {
-      return { ok: true, value: await work(telling.context) }
-    } catch (error) {
-      this.#logger.debug({ flow: this.#flow.name, task, err: error }, 'threw')
-      return { ok: false, error }
+  async #close({ run, suspend, cancel, deadline }: Session): Promise<void> {
+    await run.drained()
+    for (const held of [suspend, cancel, deadline]) held[Symbol.dispose]()
+  }
+
+  #tell({ ledger }: Standing): void {
+    for (const told of ledger.told()) {
+      if (told.kind === 'flow') this.#emitter.emit('flow', told.event)
+      else this.#emitter.emit('atom', told.event)
     }
   }
 
-  /** A failed revert is for a human, at the worst moment: what a revert happens to return must not cause one. */
-  #revertResult(name: string, value: unknown): unknown {
-    try {
-      return plain(value, `what the revert of task ${name} returned`)
-    } catch (error) {
-      this.#logger.warn({ flow: this.#flow.name, task: name }, `not recorded: ${describeError(error)}`)
-      return undefined
-    }
+  #progress(
+    { atom }: AtomNode,
+    done: number,
+    { standing, writer, halt }: { standing: Standing; writer: Writer; halt: FollowingSignal },
+  ): void {
+    if (!Number.isFinite(done) || halt.signal.aborted) return
+    const progress = Math.min(1, Math.max(0, done))
+    standing.ledger.note(atom.name, { meta: { progress } })
+    this.#emitter.emit('progress', { flow: this.#flow.name, atom: atom.name, progress })
+    const now = monotonic()
+    if (now - this.#lastProgress < PROGRESS_PERIOD) return
+    this.#lastProgress = now
+    writer.record().catch((error: unknown) => halt.abort(error))
   }
+}
 
-  /** From here on everything that succeeded is to be undone, and whoever resumes this has to know. */
-  #turnBack(): void {
-    for (const { atom } of this.#graph.nodes)
-      if (!SETTLED.backwards.has(this.#ledger.atom(atom.name).state)) this.#ledger.intend(atom.name, 'REVERT')
-  }
+const ENDS: ReadonlySet<EngineState> = new Set(['SUCCESS', 'REVERTED', 'FAILURE', 'SUSPENDED'])
 
-  async #end(state: Ending['state']): Promise<Ending> {
-    // Suspended before anything was done: the flow is left as it was found, and that costs no write.
-    if (state === 'SUSPENDED' && !this.#started) return this.#ending(state)
-    this.#ledger.moveFlow(...WAY_TO_ENDING[state])
-    await this.#record()
-    return this.#ending(state)
-  }
-
-  /** The only place that writes. A claim that is lost during the write must not let the next step begin. */
-  async #record(): Promise<void> {
-    this.#assertMayGoOn()
-    await this.#ledger.record()
-    this.#assertMayGoOn()
-  }
-
-  #assertMayGoOn(): void {
-    this.#assertOwner?.()
-    this.#stop?.throwIfAborted()
-  }
-
-  #ending(state: Ending['state']): Ending {
-    const { failures, revertFailures } = this.#ledger
-    const error = this.#error ? { error: this.#error.thrown } : {}
-    return { state, results: resultsOf(this.#graph, this.#ledger), failures, revertFailures, ...error }
-  }
+function isEnd(state: EngineState): state is EndState {
+  return ENDS.has(state)
 }

@@ -1,7 +1,7 @@
 /**
  * The states of a flow and its atoms as the engine sees them, ahead of the logbook by what has not been recorded yet.
  *
- * Moves are checked against the state tables and gathered; {@link Ledger.record} writes all that has gathered as one
+ * Moves are checked against the state tables and gathered; {@link Ledger.gathered} hands out all that has gathered as one
  * transition. The engine records before each piece of the user's code it runs, and at the end: what happened in the same
  * instant (one task succeeded, the next one starts) is one write, and nothing ever runs ahead of the logbook.
  */
@@ -14,27 +14,36 @@ import {
   type FlowState,
   type Intention,
 } from '../core/states.ts'
-import type { AnyTask } from '../flow/index.ts'
-import type { AtomDetail, FlowLog } from '../persistence/index.ts'
+import type { AnyAtom } from '../flow/index.ts'
+import type { AtomDetail, FlowDetail, Transition } from '../persistence/index.ts'
+import type { AtomMove, EngineEvent } from './events.ts'
 
-/** What a move leaves behind in the atom's record, beside its state. */
-type Outcome = Partial<Pick<AtomDetail, 'version' | 'result' | 'failure' | 'revertResult' | 'revertFailure'>>
+/** What a move leaves behind in the atom's record, beside its state; an `undefined` would be left behind as one. */
+type Outcome = Partial<
+  Pick<AtomDetail, 'version' | 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
+>
 
 export class Ledger {
-  readonly #log: FlowLog
+  readonly #name: string
   readonly #atoms = new Map<string, AtomDetail>()
   /** Apart from the records, so that asking for them does not mean looking through all of these. */
   readonly #failures = new Map<string, Failure>()
   readonly #revertFailures = new Map<string, Failure>()
   readonly #changed = new Set<string>()
+  readonly #tell: boolean
+  #events: EngineEvent[] = []
   #state: FlowState
+  #since: Date
   #recordedState: FlowState
 
-  constructor(log: FlowLog) {
-    this.#log = log
-    this.#state = log.flow.state
-    this.#recordedState = log.flow.state
-    for (const atom of log.flow.atoms) this.#keep(atom)
+  /** @param options.tell whether anybody wants to hear of moves */
+  constructor(flow: FlowDetail, options: { tell: boolean }) {
+    this.#name = flow.name
+    this.#tell = options.tell
+    this.#state = flow.state
+    this.#since = flow.updatedAt
+    this.#recordedState = flow.state
+    for (const atom of flow.atoms) this.#keep(atom)
   }
 
   get state(): FlowState {
@@ -64,8 +73,12 @@ export class Ledger {
   /** @throws InvalidState when the flow cannot go this way */
   moveFlow(...path: readonly FlowState[]): void {
     for (const to of path) {
-      checkTransition(FLOW_TRANSITIONS, { what: `flow ${this.#log.flow.name}`, from: this.#state, to })
+      checkTransition(FLOW_TRANSITIONS, { what: `flow ${this.#name}`, from: this.#state, to })
+      const at = new Date()
+      const move = { from: this.#state, to, at, duration: at.getTime() - this.#since.getTime() }
+      if (this.#tell) this.#events.push({ kind: 'flow', event: { flow: this.#name, ...move } })
       this.#state = to
+      this.#since = at
     }
   }
 
@@ -74,7 +87,9 @@ export class Ledger {
     const atom = this.atom(name)
     checkTransition(ATOM_TRANSITIONS, { what: `atom ${name}`, from: atom.state, to })
     const before = to === 'REVERTED' ? withoutResult(atom) : atom
-    this.#put({ ...before, ...present(outcome), state: to, updatedAt: new Date() })
+    const after = { ...before, ...outcome, state: to, updatedAt: new Date() }
+    this.#put(after)
+    if (this.#tell) this.#told(atom, after)
   }
 
   /** Says what is meant to become of an atom, before it does. */
@@ -83,27 +98,61 @@ export class Ledger {
     if (atom.intention !== intention) this.#put({ ...atom, intention, updatedAt: new Date() })
   }
 
-  add(task: AnyTask): void {
-    this.#put(cleanRecord(task))
+  /** Adds to an atom's record what is no move. */
+  note(name: string, facts: Pick<Partial<AtomDetail>, 'history' | 'failure'> & { readonly meta?: object }): void {
+    const atom = this.atom(name)
+    this.#put({ ...atom, ...facts, meta: facts.meta ? present({ ...atom.meta, ...facts.meta }) : atom.meta })
   }
 
-  /** Begins every record anew. That is no move of the old record, from whatever state, and no table has it. */
+  add(atom: AnyAtom): void {
+    this.#put(cleanRecord(atom))
+  }
+
+  /** Begins a record anew. Where its state does not lead to PENDING, that is no move, and no table has it. */
+  renew(name: string): void {
+    const atom = this.atom(name)
+    const after = cleanRecord(atom)
+    this.#put(after)
+    if (this.#tell && atom.state !== 'PENDING') this.#told(atom, after)
+  }
+
+  /** Begins every record anew, those included that the flow does not have any more. */
   reset(): void {
-    for (const atom of this.#atoms.values()) this.#put(cleanRecord(atom))
+    for (const name of [...this.#atoms.keys()]) this.renew(name)
   }
 
-  /**
-   * Writes what has gathered since the last time: one write, or none where nothing has changed.
-   *
-   * @throws what {@link FlowLog.write} throws; the ledger is of no use afterwards
-   */
-  async record(): Promise<void> {
-    const atoms = [...this.#changed].map((name) => this.atom(name))
+  /** What has changed since the last time, to be written next; undefined where nothing has. */
+  gathered(): Transition | undefined {
+    const atoms: AtomDetail[] = []
+    for (const name of this.#changed) atoms.push(this.atom(name))
     const state = this.#state === this.#recordedState ? {} : { state: this.#state }
-    if (atoms.length === 0 && !('state' in state)) return
+    if (atoms.length === 0 && !('state' in state)) return undefined
     this.#changed.clear()
     this.#recordedState = this.#state
-    await this.#log.write({ ...state, ...(atoms.length > 0 ? { atoms } : {}) })
+    return { ...state, ...(atoms.length > 0 ? { atoms } : {}) }
+  }
+
+  /** The moves since the last time, for listeners. */
+  told(): readonly EngineEvent[] {
+    const events = this.#events
+    if (events.length > 0) this.#events = []
+    return events
+  }
+
+  #told(from: AtomDetail, to: AtomDetail): void {
+    const { name, kind, state, updatedAt, result, failure } = to
+    const move: AtomMove = {
+      flow: this.#name,
+      atom: name,
+      kind,
+      from: from.state,
+      to: state,
+      at: updatedAt,
+      duration: updatedAt.getTime() - from.updatedAt.getTime(),
+      ...(state === 'SUCCESS' ? { result } : {}),
+      ...(failure ? { failure } : {}),
+    }
+    this.#events.push({ kind: 'atom', event: move })
   }
 
   #put(atom: AtomDetail): void {
@@ -114,9 +163,9 @@ export class Ledger {
   #keep(atom: AtomDetail): void {
     this.#atoms.set(atom.name, atom)
     if (atom.failure) this.#failures.set(atom.name, atom.failure)
-    else this.#failures.delete(atom.name)
+    else if (this.#failures.size > 0) this.#failures.delete(atom.name)
     if (atom.revertFailure) this.#revertFailures.set(atom.name, atom.revertFailure)
-    else this.#revertFailures.delete(atom.name)
+    else if (this.#revertFailures.size > 0) this.#revertFailures.delete(atom.name)
   }
 }
 
@@ -130,6 +179,7 @@ function withoutResult({ result: _undone, ...atom }: AtomDetail): AtomDetail {
 }
 
 /** Leaves out what is undefined: an encoding that has no undefined must give the same record back. */
-function present(outcome: Outcome): Outcome {
-  return Object.fromEntries(Object.entries(outcome).filter(([, value]) => value !== undefined))
+function present<T extends object>(facts: T): Partial<T> {
+  const there = Object.entries(facts).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(there) as Partial<T>
 }

@@ -3,7 +3,7 @@
  * same process exactly what it would see after a crash in another. What the logbook would refuse is refused here, where
  * the task can be named.
  */
-import { decode, encode } from '../core/codec.ts'
+import { asStored } from '../core/codec.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 
@@ -13,7 +13,7 @@ const SAFE: ReadonlySet<string> = new Set(['string', 'number', 'boolean', 'undef
 export function plain(value: unknown, what: string): unknown {
   if (value === null || SAFE.has(typeof value)) return value
   try {
-    return decode(encode(value, 'msgpack'), 'msgpack')
+    return asStored(value)
   } catch (cause) {
     throw new InvalidArgument(`${what} cannot be stored (${describeError(cause)}); return plain data, or nothing`, {
       cause,

@@ -1,22 +1,24 @@
 /**
  * Where an engine starts, given what the logbook says and what the flow is now.
  *
- * A flow that nobody has run, or that went forward when its last engine stopped, goes **forwards**: what is SUCCESS stays,
- * what was RUNNING runs again. A flow that was being reverted goes on **backwards**. One that has ended badly (REVERTED or
- * FAILURE) begins **anew** from clean atoms. One that has succeeded is **over**.
+ * A flow that has ended with nothing left of it (REVERTED), or stuck (FAILURE, a revert has failed), begins **anew** from
+ * clean atoms. One that has succeeded is **over**. Every other one goes **on**: each atom's record says where it is and what
+ * was meant to become of it. What is SUCCESS stays, what was RUNNING runs again, what was to be reverted is reverted.
  *
  * The code may have changed since. Atoms that are new are executed when their turn comes; atoms that are gone keep their
  * records, and their failures still count, but nothing can execute or revert them.
  */
 import { Duplicate, IncompatibleVersion } from '../core/errors.ts'
+import { type Failure, failureOf } from '../core/failure.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
-import type { AnyFlow, ExecutionGraph } from '../flow/index.ts'
+import type { AnyFlow, AtomNode, ExecutionGraph, ExecutionNode } from '../flow/index.ts'
 import type { AtomDetail, FlowDetail } from '../persistence/index.ts'
+import type { Standing } from './standing.ts'
 
-export type Start = 'forwards' | 'backwards' | 'anew' | 'over'
+export type Start = 'on' | 'anew' | 'over'
 
 /** The way from what was recorded to RUNNING. RESUMING and SUSPENDED are where a dead engine's flow passes through. */
-export const WAY_TO_RUNNING: Readonly<Record<FlowState, readonly FlowState[]>> = {
+const WAY_TO_RUNNING: Readonly<Record<FlowState, readonly FlowState[]>> = {
   PENDING: ['RUNNING'],
   RUNNING: ['RESUMING', 'SUSPENDED', 'RUNNING'],
   SUSPENDING: ['RESUMING', 'SUSPENDED', 'RUNNING'],
@@ -27,17 +29,19 @@ export const WAY_TO_RUNNING: Readonly<Record<FlowState, readonly FlowState[]>> =
   SUCCESS: [],
 }
 
-const ENDED_BADLY: ReadonlySet<FlowState> = new Set(['REVERTED', 'FAILURE'])
 const ON_THE_WAY_BACK: ReadonlySet<AtomState> = new Set(['FAILURE', 'REVERTING', 'REVERTED', 'REVERT_FAILURE'])
 
 export function startOf(flow: FlowDetail): Start {
   if (flow.state === 'SUCCESS') return 'over'
-  if (ENDED_BADLY.has(flow.state)) return 'anew'
-  return flow.atoms.some(isOnTheWayBack) ? 'backwards' : 'forwards'
+  if (flow.state === 'REVERTED') return 'anew'
+  // A FAILURE without a failed revert was left as it was, by an engine that resolves nothing.
+  if (flow.state === 'FAILURE' && flow.atoms.some((atom) => atom.state === 'REVERT_FAILURE')) return 'anew'
+  return 'on'
 }
 
-function isOnTheWayBack({ state, intention }: AtomDetail): boolean {
-  return intention === 'REVERT' || ON_THE_WAY_BACK.has(state)
+/** The way to RUNNING from where the flow is found. */
+export function wayToRunning(flow: FlowDetail, start: Start): readonly FlowState[] {
+  return flow.state === 'FAILURE' && start === 'on' ? ['RUNNING'] : WAY_TO_RUNNING[flow.state]
 }
 
 /**
@@ -73,4 +77,59 @@ export function differences(detail: FlowDetail, options: { flow: AnyFlow; graph:
       lines.push(`atom ${name} was recorded by version ${version} and is ${now.version} now`)
   }
   return lines
+}
+
+export interface TakingUp {
+  readonly standing: Standing
+  readonly detail: FlowDetail
+  readonly deferReverts: boolean
+  /** Failed atoms run again; by default it is resolved what follows from them. */
+  readonly neverResolve: boolean
+  readonly resolve: (node: AtomNode, failure: Failure) => Promise<void>
+}
+
+/**
+ * Takes up what the last engine meant to do, at whichever point it died: asks again about failures that nothing followed
+ * from, reverts what a retry wanted reverted, and where atoms are on their way back and no retry is the reason, reverts
+ * everything.
+ */
+export async function takeUp(taking: TakingUp): Promise<void> {
+  const { standing, detail, neverResolve, resolve } = taking
+  for (const retry of retriesWith(standing, isRetrying)) {
+    standing.intend(retry, 'RETRY')
+    standing.revertAfter(retry)
+  }
+  const unresolved = standing.graph.atoms.filter((node) => {
+    const { state, intention } = standing.record(node)
+    return state === 'FAILURE' && intention === 'EXECUTE'
+  })
+  const reasons = reasonsOf(taking)
+  for (const node of unresolved) {
+    if (reasons.has(node)) standing.intend(node, 'REVERT')
+    else if (neverResolve) standing.renew(node)
+    else await resolve(node, standing.record(node).failure ?? failureOf(new Error('it failed, and nobody knows why')))
+  }
+  const explained = reasonsOf(taking)
+  const stray = standing.graph.atoms.some((node) => !explained.has(node) && isOnTheWayBack(standing.record(node)))
+  const gone = detail.atoms.some((atom) => !standing.graph.byName.has(atom.name) && isOnTheWayBack(atom))
+  if (stray || (gone && explained.size === 0)) standing.revertAll()
+}
+
+function isOnTheWayBack({ state, intention }: AtomDetail): boolean {
+  return intention === 'REVERT' || ON_THE_WAY_BACK.has(state)
+}
+
+function isRetrying({ state, intention }: AtomDetail): boolean {
+  return intention === 'RETRY' || state === 'RETRYING'
+}
+
+/** What is on its way back because of a retry: all that comes after it. */
+function reasonsOf({ standing, deferReverts }: TakingUp): ReadonlySet<ExecutionNode> {
+  const retrying = retriesWith(standing, isRetrying)
+  const givenUp = deferReverts ? [] : retriesWith(standing, isOnTheWayBack)
+  return new Set([...[...retrying, ...givenUp].flatMap((retry) => standing.after(retry)), ...retrying, ...givenUp])
+}
+
+function retriesWith(standing: Standing, has: (atom: AtomDetail) => boolean): AtomNode[] {
+  return standing.graph.atoms.filter((node) => node.atom.kind === 'retry' && has(standing.record(node)))
 }

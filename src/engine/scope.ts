@@ -1,9 +1,9 @@
 /**
- * Which values an atom sees. The store comes first and shadows everything, as in TaskFlow; then what the nearest atom
- * before it has provided.
+ * Which values an atom sees. What is injected into it comes first; then the store, which shadows everything, as in
+ * TaskFlow; then what the nearest atom before it has provided.
  */
 import { MissingDependencies } from '../core/errors.ts'
-import type { AnyFlow, ExecutionGraph, ExecutionNode } from '../flow/index.ts'
+import { type AnyFlow, type AtomNode, type ExecutionGraph, namesProvided, partOf } from '../flow/index.ts'
 import type { Ledger } from './ledger.ts'
 
 export type Store = Readonly<Record<string, unknown>>
@@ -16,9 +16,10 @@ export type Store = Readonly<Record<string, unknown>>
 export function assertSatisfied(flow: AnyFlow, options: { graph: ExecutionGraph; store: Store }): void {
   const { graph, store } = options
   const lacking: string[] = []
-  for (const { atom, sources } of graph.nodes) {
-    const missing = atom.requires.filter((name) => !sources.has(name) && !Object.hasOwn(store, name))
-    if (missing.length > 0) lacking.push(`${atom.kind} ${atom.name} requires ${missing.join(', ')}`)
+  for (const { atom, needs, sources } of graph.atoms) {
+    const missing = needs.filter(({ name, optional }) => !optional && !sources.has(name) && !Object.hasOwn(store, name))
+    if (missing.length > 0)
+      lacking.push(`${atom.kind} ${atom.name} requires ${missing.map(({ name }) => name).join(', ')}`)
   }
   if (lacking.length === 0) return
   throw new MissingDependencies(
@@ -29,27 +30,58 @@ export function assertSatisfied(flow: AnyFlow, options: { graph: ExecutionGraph;
 /**
  * The arguments of an atom.
  *
- * @throws MissingDependencies when what provides one has no success on record: the flow was changed, then reverted
+ * @throws MissingDependencies when nobody who provides one has a success on record: a decider has left them out, or the
+ * flow was changed, then reverted
  */
-export function argumentsOf(node: ExecutionNode, options: { store: Store; ledger: Ledger }): Record<string, unknown> {
-  const { store, ledger } = options
-  const lookUp = (name: string): unknown => {
-    if (Object.hasOwn(store, name)) return store[name]
-    const provider = node.sources.get(name)
-    const record = provider && ledger.atom(provider.atom.name)
-    if (record?.state === 'SUCCESS') return record.result
-    throw new MissingDependencies(`${node.atom.kind} ${node.atom.name} requires ${name}, which nothing has provided`)
+export function argumentsOf(node: AtomNode, options: { store: Store; ledger: Ledger }): Record<string, unknown> {
+  const args: [string, unknown][] = []
+  for (const { argument, name, optional } of node.needs) {
+    const found = lookUp(node, { name, ...options })
+    if (found) args.push([argument, found.value])
+    else if (!optional)
+      throw new MissingDependencies(`${node.atom.kind} ${node.atom.name} requires ${name}, which nothing has provided`)
   }
-  return Object.fromEntries(node.atom.requires.map((name) => [name, lookUp(name)]))
+  // Not assigned one by one: an argument may be called __proto__.
+  return Object.fromEntries(node.atom.inject ? [...args, ...Object.entries(node.atom.inject)] : args)
+}
+
+function lookUp(
+  node: AtomNode,
+  { name, store, ledger }: { name: string; store: Store; ledger: Ledger },
+): { readonly value: unknown } | undefined {
+  if (Object.hasOwn(store, name)) return { value: store[name] }
+  const nearest = node.sources.get(name)
+  if (!nearest) return undefined
+  const found = madeBy(nearest, { name, ledger })
+  if (found) return found
+  for (const provider of node.providers(name)) {
+    const further = madeBy(provider, { name, ledger })
+    if (further) return further
+  }
+  return undefined
+}
+
+function madeBy(
+  { atom }: AtomNode,
+  { name, ledger }: { name: string; ledger: Ledger },
+): { readonly value: unknown } | undefined {
+  const record = ledger.atom(atom.name)
+  return record.state === 'SUCCESS' && atom.provides !== undefined
+    ? partOf(record.result, atom.provides, name)
+    : undefined
 }
 
 /** What has been provided and not been undone; of several providers of a name, the last one's. */
 export function resultsOf(graph: ExecutionGraph, ledger: Ledger): Record<string, unknown> {
   const results: [string, unknown][] = []
-  for (const { atom } of graph.nodes) {
+  for (const { atom } of graph.atoms) {
     if (atom.provides === undefined || !ledger.has(atom.name)) continue
-    const record = ledger.atom(atom.name)
-    if (record.state === 'SUCCESS') results.push([atom.provides, record.result])
+    const { state, result } = ledger.atom(atom.name)
+    if (state !== 'SUCCESS') continue
+    for (const name of namesProvided(atom.provides)) {
+      const part = partOf(result, atom.provides, name)
+      if (part) results.push([name, part.value])
+    }
   }
   return Object.fromEntries(results)
 }

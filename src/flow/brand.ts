@@ -3,7 +3,7 @@
  * of the library in one process (a command line installed globally, a flows module with its own) know each other's.
  */
 
-type Brand = 'task' | 'flow' | 'input'
+type Brand = 'task' | 'retry' | 'flow' | 'input' | 'link'
 
 const BRAND = Symbol.for('jobboard.flow.brand')
 

@@ -1,90 +1,182 @@
 /**
  * From a flow as it is written to the graph an engine works on. An engine knows no patterns: whatever a flow looks like,
  * it comes out as nodes, the edges that order them, and for each argument the node it comes from.
+ *
+ * Every part becomes a segment with one way in and one way out. An atom is its own way in and out; a linear flow's are its
+ * first part's and its last part's. Where several parts stand side by side, a **join** gathers them: n tasks after m tasks
+ * are n + m edges through a join, not n × m.
  */
 import { InvalidArgument } from '../core/errors.ts'
-import type { Context, RevertContext } from './context.ts'
-import type { AnyFlow } from './flow.ts'
-import type { AnyTask } from './task.ts'
-
-/** A task as an engine calls it: types were checked when the flow was written, names are checked before it runs. */
-export interface ExecutableTask extends AnyTask {
-  readonly execute: (args: Readonly<Record<string, unknown>>, ctx: Context) => unknown
-  readonly revert: ((args: Readonly<Record<string, unknown>>, ctx: RevertContext<unknown>) => unknown) | undefined
-}
-
-export interface ExecutionNode {
-  readonly atom: ExecutableTask
-  /** What has to be done before this node may start. Only the nearest: what orders those is theirs. */
-  readonly predecessors: readonly ExecutionNode[]
-  readonly successors: readonly ExecutionNode[]
-  /** Where each required name comes from, unless the store has it. Names that only the store can give are missing. */
-  readonly sources: ReadonlyMap<string, ExecutionNode>
-}
-
-export interface ExecutionGraph {
-  /** Each after all of its predecessors. */
-  readonly nodes: readonly ExecutionNode[]
-  readonly byName: ReadonlyMap<string, ExecutionNode>
-}
+import { type AnyAtom, needsOf } from './atom.ts'
+import type { FlowLink } from './edges.ts'
+import type { AtomNode, ExecutableAtom, ExecutionGraph, ExecutionNode, Gate } from './execution-graph.ts'
+import type { AnyFlow, AnyPart } from './flow.ts'
+import { Scope } from './scope.ts'
+import { ordered } from './topology.ts'
 
 const compiled = new WeakMap<AnyFlow, ExecutionGraph>()
 
 /**
- * The execution graph of a flow. Takes time linear in the number of atoms, once for each flow value.
+ * The execution graph of a flow. Takes time linear in the number of atoms and edges, once for each flow value.
  *
- * @throws InvalidArgument for a pattern that this release does not know
+ * @throws InvalidArgument for a pattern or an atom that this release does not know
  */
 export function compile(flow: AnyFlow): ExecutionGraph {
   const known = compiled.get(flow)
   if (known) return known
-  const graph = compileLinear(flow)
+  const graph = new Compiler().compile(flow)
   compiled.set(flow, graph)
   return graph
 }
 
 /** A node while its edges are still being drawn. */
 interface Draft extends ExecutionNode {
-  readonly predecessors: ExecutionNode[]
-  readonly successors: ExecutionNode[]
+  readonly predecessors: Draft[]
+  readonly successors: Draft[]
+  readonly gates: Gate[]
 }
 
-function compileLinear(flow: AnyFlow): ExecutionGraph {
-  const pattern: string = flow.pattern
-  if (pattern !== 'linear') throw unknownHere(flow, `the pattern ${pattern}`)
-  const nodes: Draft[] = []
-  const providers = new Map<string, ExecutionNode>()
-  for (const atom of flow.atoms) {
-    const kind: string = atom.kind
-    if (kind !== 'task') throw unknownHere(flow, `the kind of ${atom.name}, ${kind}`)
-    const node: Draft = {
-      atom: atom as ExecutableTask,
-      predecessors: [],
-      successors: [],
-      sources: sourcesOf(atom, providers),
-    }
-    const before = nodes.at(-1)
-    if (before) {
-      before.successors.push(node)
-      node.predecessors.push(before)
-    }
-    nodes.push(node)
-    if (atom.provides !== undefined) providers.set(atom.provides, node)
+type AtomDraft = Draft & AtomNode
+
+/** A part in the graph: how one gets in and out, and where its nodes lie. */
+interface Segment<Entry extends Draft = Draft> {
+  readonly entry: Entry
+  readonly exit: Draft
+  readonly first: number
+  readonly end: number
+}
+
+interface Place {
+  readonly scope: Scope<AtomNode> | undefined
+  /** Its position in its flow. */
+  readonly position: number
+  readonly retry: AtomNode | undefined
+}
+
+class Compiler {
+  readonly #nodes: Draft[] = []
+
+  compile(flow: AnyFlow): ExecutionGraph {
+    this.#flow(flow, { scope: undefined, position: 0, retry: undefined })
+    const atoms = this.#nodes.filter(isAtom)
+    return { nodes: this.#nodes, atoms, byName: new Map(atoms.map((node) => [node.atom.name, node])) }
   }
-  return { nodes, byName: new Map(nodes.map((node) => [node.atom.name, node])) }
+
+  #part(part: AnyPart, place: Place): Segment {
+    return part.kind === 'flow' ? this.#flow(part, place) : this.#atom(part, place)
+  }
+
+  #atom(atom: AnyAtom, { scope, position, retry }: Place): Segment<AtomDraft> {
+    if (atom.kind !== 'task' && atom.kind !== 'retry')
+      throw unknownHere(scope?.flow, `the kind of ${(atom as AnyAtom).name}, ${String((atom as AnyAtom).kind)}`)
+    const needs = needsOf(atom)
+    const sources = new Map<string, AtomNode>()
+    for (const { name } of needs) {
+      const provider = scope?.providerOf(name, position)
+      if (provider) sources.set(name, provider)
+    }
+    const providers = (name: string) => scope?.providersOf(name, position) ?? []
+    return this.#node({ atom: atom as ExecutableAtom, retry, scope, needs, sources, providers })
+  }
+
+  #join(place: Place & { flow: AnyFlow }): Segment {
+    const nowhere = { needs: [], sources: new Map<string, AtomNode>(), providers: () => [] }
+    return this.#node({ atom: undefined, retry: place.retry, scope: place.scope, ...nowhere })
+  }
+
+  #node<F extends Omit<Draft, 'index' | 'predecessors' | 'successors' | 'gates'>>(facts: F): Segment<Draft & F> {
+    const index = this.#nodes.length
+    const node = { ...facts, index, predecessors: [], successors: [], gates: [] }
+    this.#nodes.push(node)
+    return { entry: node, exit: node, first: index, end: index + 1 }
+  }
+
+  #flow(flow: AnyFlow, place: Place): Segment {
+    const scope = new Scope<AtomNode>(flow, place.scope && { scope: place.scope, position: place.position })
+    const first = this.#nodes.length
+    const head = flow.retry && this.#atom(flow.retry, { scope, position: -1, retry: place.retry })
+    if (head) scope.retry = head.entry
+    const inner = { scope, retry: head ? head.entry : place.retry }
+    const pattern: string = flow.pattern
+    if (pattern === 'linear') return this.#linear(flow, { ...inner, head, first })
+    if (pattern === 'unordered') return this.#sideBySide(flow, { ...inner, head, first, links: [] })
+    if (pattern === 'graph') return this.#sideBySide(flow, { ...inner, head, first, links: flow.links ?? [] })
+    throw unknownHere(flow, `the pattern ${pattern}`)
+  }
+
+  #linear(flow: AnyFlow, inside: Inside): Segment {
+    const { scope, retry, head, first } = inside
+    let entry: Draft | undefined = head?.entry
+    let exit = entry
+    for (const [position, part] of flow.atoms.entries()) {
+      const segment = this.#part(part, { scope, position, retry })
+      scope.add(position, part, nodeOf(part, segment))
+      if (exit) connect(exit, segment.entry)
+      entry ??= segment.entry
+      exit = segment.exit
+    }
+    if (!entry || !exit) throw new InvalidArgument(`flow ${flow.name} has no tasks`)
+    return { entry, exit, first, end: this.#nodes.length }
+  }
+
+  #sideBySide(flow: AnyFlow, { scope, retry, head, first, links }: Inside & { links: readonly FlowLink[] }): Segment {
+    if (head && flow.atoms.length === 0) return head
+    const joined = { flow, scope, position: -1, retry }
+    const entry = head?.entry ?? this.#join(joined).entry
+    const segments: Segment[] = []
+    for (const position of ordered(flow.atoms.length, links)) {
+      const part = flow.atoms[position]
+      if (!part) continue
+      const segment = this.#part(part, { scope, position, retry })
+      scope.add(position, part, nodeOf(part, segment))
+      segments[position] = segment
+    }
+    for (const link of links) drawLink(link, { segments, scope })
+    const exit = this.#join(joined).entry
+    const [led, leading] = [new Set(links.map(({ to }) => to)), new Set(links.map(({ from }) => from))]
+    for (const [position, segment] of segments.entries()) {
+      if (!led.has(position)) connect(entry, segment.entry)
+      if (!leading.has(position)) connect(segment.exit, exit)
+    }
+    return { entry, exit, first, end: this.#nodes.length }
+  }
+}
+
+/** What a flow hands to whoever lays out its parts. */
+interface Inside {
+  readonly scope: Scope<AtomNode>
+  readonly retry: AtomNode | undefined
+  readonly head: Segment<AtomDraft> | undefined
+  readonly first: number
+}
+
+function drawLink(
+  { from, to, decider, depth }: FlowLink,
+  { segments, scope }: { segments: readonly Segment[]; scope: Scope<AtomNode> },
+): void {
+  const [before, after] = [segments[from], segments[to]]
+  if (!before || !after) return
+  connect(before.exit, after.entry)
+  if (!decider) return
+  const [history, target] = [before, after].map(({ first, end }) => ({ first, end }))
+  if (history && target) after.entry.gates.push({ decider, depth, history, target, exit: after.exit, scope })
+}
+
+/** A flow has no node of its own. */
+function nodeOf(part: AnyPart, { entry }: Segment): AtomNode | undefined {
+  return part.kind === 'task' && isAtom(entry) ? entry : undefined
+}
+
+function isAtom(node: Draft): node is AtomDraft {
+  return node.atom !== undefined
+}
+
+function connect(from: Draft, to: Draft): void {
+  from.successors.push(to)
+  to.predecessors.push(from)
 }
 
 /** Flows can come from another, newer copy of the library. */
-function unknownHere(flow: AnyFlow, what: string): InvalidArgument {
-  return new InvalidArgument(`flow ${flow.name}: this release does not know ${what}`)
-}
-
-/** Of several tasks that provide a name, the nearest before this one counts. */
-function sourcesOf(atom: AnyTask, providers: ReadonlyMap<string, ExecutionNode>): Map<string, ExecutionNode> {
-  const sources = new Map<string, ExecutionNode>()
-  for (const name of atom.requires) {
-    const provider = providers.get(name)
-    if (provider) sources.set(name, provider)
-  }
-  return sources
+function unknownHere(flow: AnyFlow | undefined, what: string): InvalidArgument {
+  return new InvalidArgument(`flow ${flow?.name}: this release does not know ${what}`)
 }

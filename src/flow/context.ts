@@ -4,8 +4,8 @@ import type { Logger } from '../core/log.ts'
 
 export interface Context {
   /**
-   * Fires when the task has to stop: the claim is lost, or the process shuts down. Its reason is an error. Whatever the
-   * task throws afterwards is not held against it.
+   * Fires when the task has to stop: the claim is lost, the process shuts down, or its deadline has passed. Its reason is
+   * an error. Except after a deadline, whatever the task throws afterwards is not held against it.
    */
   readonly signal: AbortSignal
   /** Names the flow and the task in every line. */
@@ -19,6 +19,11 @@ export interface Context {
   readonly run: number
   /** Undefined where the flow runs without a board. */
   readonly job: { readonly uuid: string; readonly name: string } | undefined
+  /**
+   * Says how much is done, from 0 to 1; what lies beyond counts as the nearest. It is on record with the next
+   * transition, and at least once a second; it costs a write then. Says nothing while the atom is reverted.
+   */
+  progress(done: number): void
 }
 
 export interface RevertContext<R> extends Context {

@@ -1,12 +1,11 @@
 /**
- * The compiler's part of a linear flow: whether each task gets what it requires, with the right type, from the store or
- * from the tasks before it. All of it is types. A task that does not fit has to be of a type that no task is of and whose
- * text is the error message.
+ * The compiler's part of a flow: whether each part gets what it requires, with the right type, from the store, from the
+ * flow's retry, or from the parts that it can see. All of it is types. A part that does not fit has to be of a type that no
+ * part is of and whose text is the error message.
  *
  * The store shadows what tasks provide, as it does at run time.
  */
-import type { Context } from './context.ts'
-import type { AnyTask } from './task.ts'
+import type { AnyPart, Flow } from './flow.ts'
 
 type Empty = Record<never, never>
 type Flat<T> = { [K in keyof T]: T[K] }
@@ -16,52 +15,106 @@ type Override<Base, Newer> = keyof Base & keyof Newer extends never
   ? Base & Newer
   : Flat<Omit<Base, keyof Newer> & Newer>
 
-type ArgumentsOf<T> = T extends { execute: (args: infer A, ctx: Context) => unknown } ? A : never
+/** Where a type has no such property, or the property is never anything but undefined, nothing. */
+type Property<T, K extends string> = T extends { readonly [P in K]: infer V } ? Exclude<V, undefined> : never
 
-/** Nothing, where the compiler does not know the name. */
-type ProvidedBy<T> = T extends { provides: infer P; execute: (...args: never) => infer R }
-  ? string extends P
-    ? Empty
-    : { [K in P & string]: Awaited<R> }
-  : Empty
+/** The arguments of an atom under the names they are bound to, without those that are injected. */
+type Outside<A, B, J> = [B, J] extends [never, never]
+  ? A
+  : [keyof B | keyof J] extends [never]
+    ? A
+    : string extends keyof B | keyof J
+      ? unknown
+      : { [K in keyof A as K extends keyof J ? never : K extends keyof B ? B[K] & string : K]: A[K] }
+
+/** What a part needs from outside; `unknown` or `never` where the compiler does not know. */
+type NeedsOf<T> = T extends { readonly kind: 'flow' }
+  ? T extends Flow<infer I>
+    ? I
+    : never
+  : T extends { execute: (args: infer A, ...rest: never) => unknown }
+    ? Outside<A, Property<T, 'rebind'>, Property<T, 'inject'>>
+    : never
+
+/** The names of an atom's result, with their types. Nothing, where the compiler does not know the names. */
+type Named<P, R> = [P] extends [never]
+  ? Empty
+  : P extends string
+    ? string extends P
+      ? Empty
+      : { [K in P]: R }
+    : P extends { readonly keys: readonly (infer K extends string)[] }
+      ? { [N in K]: N extends keyof R ? R[N] : unknown }
+      : P extends readonly string[]
+        ? { [I in Exclude<keyof P, keyof (readonly unknown[])> as P[I] & string]: PartAt<R, I> }
+        : Empty
+
+type PartAt<R, I> = R extends readonly unknown[] ? (I extends keyof R ? R[I] : R[number]) : unknown
+
+/** What a part makes; of a flow that the compiler does not know, nothing. */
+export type Given<T> = [T] extends [never]
+  ? Empty
+  : T extends { readonly kind: 'flow' }
+    ? T extends Flow<never, infer R>
+      ? string extends keyof R
+        ? Empty
+        : unknown extends R
+          ? Empty
+          : R
+      : Empty
+    : T extends { provides: infer P; execute: (...args: never) => infer R }
+      ? Named<Exclude<P, undefined>, Awaited<R>>
+      : Empty
 
 /**
- * What the tasks have made when they are done: name and type, the last provider of a name winning. Flattened here and not by
+ * What the parts have made when they are done: name and type, the last provider of a name winning. Flattened here and not by
  * `Flat`, whose name editors would show instead of what it comes to.
  */
-export type Results<Tasks extends readonly AnyTask[], Made = Empty> = number extends Tasks['length']
+export type Results<Parts extends readonly AnyPart[], Made = Empty> = number extends Parts['length']
   ? Record<string, unknown>
-  : Tasks extends readonly [infer First, ...infer Rest extends readonly AnyTask[]]
-    ? Results<Rest, Override<Made, ProvidedBy<First>>>
+  : Parts extends readonly [infer First, ...infer Rest extends readonly AnyPart[]]
+    ? Results<Rest, Override<Made, Given<First>>>
     : { [K in keyof Made]: Made[K] }
 
 /**
- * The list of tasks with each that does not fit replaced by its error. A list whose length is not known to the compiler
- * stays as it is, to be checked at run time. It recurses in tail position, or long flows would be too deep.
+ * For a linear flow: the list of parts with each that does not fit replaced by its error. A list whose length is not known
+ * to the compiler stays as it is, to be checked at run time. It recurses in tail position, or long flows would be too deep.
  */
 export type Fitting<
   Store,
-  Tasks extends readonly AnyTask[],
+  Parts extends readonly AnyPart[],
   Made = Empty,
   Checked extends readonly unknown[] = [],
-> = number extends Tasks['length']
-  ? Tasks
-  : Tasks extends readonly [infer First, ...infer Rest extends readonly AnyTask[]]
-    ? Fitting<Store, Rest, Override<Made, ProvidedBy<First>>, [...Checked, Fit<Override<Made, Store>, First>]>
+> = number extends Parts['length']
+  ? Parts
+  : Parts extends readonly [infer First, ...infer Rest extends readonly AnyPart[]]
+    ? Fitting<Store, Rest, Override<Made, Given<First>>, [...Checked, Fit<Override<Made, Store>, First>]>
     : Checked
 
-/** A task whose arguments the compiler does not know (an `AnyTask`) is left for run time. */
-type Fit<Known, T> = [ArgumentsOf<T>] extends [never]
-  ? T
-  : Known extends ArgumentsOf<T>
-    ? T
-    : Misfit<Known, ArgumentsOf<T>>
+/** For an unordered flow: no part sees what another makes. */
+export type FittingApart<Store, Parts extends readonly AnyPart[], Made = Empty> = number extends Parts['length']
+  ? Parts
+  : { [I in keyof Parts]: Fit<Override<Made, Store>, Parts[I]> }
 
-type Misfit<Known, A> =
-  Exclude<keyof A, keyof Known> extends never
-    ? {
-        'provided with another type than required': {
-          [K in keyof A & keyof Known as Known[K] extends A[K] ? never : K]: { provided: Known[K]; required: A[K] }
-        }
+/** For a graph: every part sees what all others make, wherever they are written. */
+export type FittingGraph<Store, Parts extends readonly AnyPart[], Made = Empty> = number extends Parts['length']
+  ? Parts
+  : { [I in keyof Parts]: Fit<Override<Results<Parts, Made>, Store>, Parts[I]> }
+
+/** The retry of a flow has nothing but the store. */
+export type FittingRetry<Store, Rt> = Fit<Store, Rt>
+
+/** A part whose needs the compiler does not know (an `AnyTask`) is left for run time. */
+type Fit<Known, T> = [NeedsOf<T>] extends [never] ? T : Known extends NeedsOf<T> ? T : Misfit<Known, NeedsOf<T>>
+
+type Misfit<Known, A> = [Missing<Known, A>] extends [never]
+  ? {
+      'provided with another type than required': {
+        [K in keyof A & keyof Known as Known[K] extends A[K] ? never : K]: { provided: Known[K]; required: A[K] }
       }
-    : `neither the input nor a task before this one provides: ${Exclude<keyof A, keyof Known> & string}`
+    }
+  : `neither the input nor a task before this one provides: ${Missing<Known, A> & string}`
+
+type Missing<Known, A> = {
+  [K in keyof A]-?: K extends keyof Known ? never : Empty extends Pick<A, K> ? never : K
+}[keyof A]

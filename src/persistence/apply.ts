@@ -8,21 +8,46 @@ export interface RecordedTransition extends Transition {
 }
 
 /**
- * The flow after these transitions; the one given stays as it is. Whether the state tables allow a step is for the
+ * A flow detail that transitions are applied to, one after the other. Whether the state tables allow a step is for the
  * engine to know, not for a logbook: what happened is recorded.
  *
- * Takes time proportional to the atoms of the flow plus those of the transitions.
+ * A transition costs as much as it has atoms, however many the flow has.
  */
-export function applyTransitions(flow: FlowDetail, transitions: Iterable<RecordedTransition>): FlowDetail {
-  const atoms = new Map<string, AtomDetail>(flow.atoms.map((atom) => [atom.name, atom]))
-  let { state, meta, updatedAt } = flow
-  for (const transition of transitions) {
-    state = transition.state ?? state
-    if (transition.meta) meta = { ...meta, ...transition.meta }
-    for (const atom of transition.atoms ?? []) atoms.set(atom.name, atom)
-    updatedAt = transition.at
+export class KeptFlow {
+  #flow: Omit<FlowDetail, 'atoms'>
+  readonly #atoms: Map<string, AtomDetail>
+
+  constructor({ atoms, ...flow }: FlowDetail) {
+    this.#flow = flow
+    this.#atoms = new Map(atoms.map((atom) => [atom.name, atom]))
   }
-  return { ...flow, state, meta, updatedAt, atoms: [...atoms.values()] }
+
+  get run(): number {
+    return this.#flow.run
+  }
+
+  get claim(): string {
+    return this.#flow.claim
+  }
+
+  /** As it stands now. */
+  get detail(): FlowDetail {
+    return { ...this.#flow, atoms: [...this.#atoms.values()] }
+  }
+
+  apply(transition: RecordedTransition): void {
+    const { state = this.#flow.state, meta, atoms = [], at } = transition
+    const merged = meta ? { ...this.#flow.meta, ...meta } : this.#flow.meta
+    this.#flow = { ...this.#flow, state, meta: merged, updatedAt: at }
+    for (const atom of atoms) this.#atoms.set(atom.name, atom)
+  }
+}
+
+/** The flow after these transitions; the one given stays as it is. */
+export function applyTransitions(flow: FlowDetail, transitions: Iterable<RecordedTransition>): FlowDetail {
+  const kept = new KeptFlow(flow)
+  for (const transition of transitions) kept.apply(transition)
+  return kept.detail
 }
 
 /** What a run starts from: the flow as its predecessor left it, or a new one, with this run as its only writer. */

@@ -5,6 +5,7 @@
  */
 import type { Failure } from '../core/failure.ts'
 import type { AtomState, FlowState, Intention } from '../core/states.ts'
+import type { RetryAttempt } from '../flow/index.ts'
 
 export type Meta = Readonly<Record<string, unknown>>
 
@@ -45,6 +46,9 @@ export interface AtomDetail {
   readonly failure?: Failure
   readonly revertResult?: unknown
   readonly revertFailure?: Failure
+  /** Of a retry, the attempts so far, the oldest first; the last one's value is its `result`. */
+  readonly history?: readonly RetryAttempt[]
+  /** `progress`, from 0 to 1, where the atom tells it; `notBefore`, when a retry goes on after a wait. */
   readonly meta: Meta
   readonly updatedAt: Date
 }

@@ -1,7 +1,10 @@
 /** `npm run bench -- NAME`: prints figures, each beside another of the same run. Speeds alone mean nothing elsewhere. */
+import { ensureBuilt } from '../support/build.ts'
+
 const BENCHES: Readonly<Record<string, () => Promise<{ default: () => Promise<void> }>>> = {
   board: () => import('./board.ts'),
   contention: () => import('./contention.ts'),
+  engine: () => ensureBuilt().then(() => import('./engine.ts')),
   failover: () => import('./failover.ts'),
   logbook: () => import('./logbook.ts'),
   peers: () => import('./peers.ts'),

@@ -56,6 +56,16 @@ test('post, jobs, conductor, show, trash list', async () => {
   expect(done.stdout).toMatch(/^greet {2}SUCCESS {2}/m)
   expect(done.stdout).toMatch(/^print {2}SUCCESS {2}/m)
 
+  const drawn = await place.jobboard(['show', good, '--graph', '--flows', 'flows.js'])
+  expect(drawn).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(drawn.stdout).toMatch(
+    /^flowchart TD\n {2}n0\["greet"\]:::SUCCESS\n {2}n1\["print"\]:::SUCCESS\n {2}n0 --> n1\n/,
+  )
+  const dot = await place.jobboard(['show', good, '--graph', '--flows', 'flows.js', '--format', 'dot'])
+  expect(dot.stdout).toContain('tooltip="SUCCESS"')
+  const undrawn = await place.jobboard(['show', good, '--graph'])
+  expect(undrawn).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('add --flows MODULE') })
+
   const trashed = await place.jobboard(['show', bad])
   expect(trashed.exitCode).toBe(0)
   expect(trashed.stdout).toContain(`job ${bad}  to be\\nrefused  TRASHED\n`)

@@ -62,8 +62,6 @@ task('undeclared', {
 task('undeclared', { requires: [], execute: async ({ text }: { text: string }) => text })
 // @ts-expect-error a task does something
 task('lazy', { requires: ['name'] })
-// @ts-expect-error one name
-task('several', { provides: ['a', 'b'], execute: () => [1, 2] })
 
 // A task can be made from another.
 const greetAgain = task('greet again', { ...greet })

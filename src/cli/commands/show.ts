@@ -3,18 +3,23 @@ import type { Command } from 'commander'
 import { validate } from 'uuid'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import { toDot, toMermaid } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { Run } from '../action.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
+import { chooseFlow, loadFlows } from '../flows-module.ts'
 import { openLogbooks, openTheBoard } from '../opening.ts'
-import type { SharedOptions } from '../options.ts'
+import { oneOf, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { reportLines } from '../render/report.ts'
 import { type JobReport, jobView, type LogbookView, logbookView, particulars, trashView } from '../views.ts'
 
 export interface ShowCommandOptions extends SharedOptions {
   readonly json?: boolean
+  readonly graph?: boolean
+  readonly format: GraphFormat
+  readonly flows?: string
 }
 
 export function defineShow(program: Command, run: Run): void {
@@ -28,6 +33,9 @@ export function defineShow(program: Command, run: Run): void {
     )
     .argument('<uuid>', 'uuid of the job')
     .option('--json', 'print a JSON object')
+    .option('--graph', 'draw the flow instead, its atoms coloured by their states; needs --flows')
+    .option('--flows <module>', 'with --graph, module that exports the flow: a path or a package')
+    .option('--format <format>', 'of the drawing: mermaid or dot', oneOf('--format', GRAPH_FORMATS), 'mermaid')
     .addHelpText(
       'after',
       '\nExample:\n  $ jobboard show 0199c0de-0000-7000-8000-000000000001 --persistence directory:./logbooks',
@@ -40,9 +48,36 @@ export async function show(uuid: string, options: ShowCommandOptions, context: C
   await using persistence = await openLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { create: false })
   const report = await reportOn(uuid, { board: opened.board, persistence })
-  if (options.json) await printJson(context, [{ uuid, ...report }])
+  if (options.graph)
+    await printLines(context, (await drawing(uuid, report, { ...options, cwd: context.cwd })).split('\n'))
+  else if (options.json) await printJson(context, [{ uuid, ...report }])
   else await printLines(context, reportLines(uuid, report, { width: context.stdout.columns, now: new Date() }))
   return DONE
+}
+
+const GRAPH_FORMATS = ['mermaid', 'dot'] as const
+type GraphFormat = (typeof GRAPH_FORMATS)[number]
+
+/**
+ * The flow of a job, of the version that it was begun with where the module has it.
+ *
+ * @throws InvalidArgument where no module is named, or has no such flow
+ */
+async function drawing(
+  uuid: string,
+  { job, logbook }: JobReport,
+  { flows: module, format, cwd }: { flows?: string; format: GraphFormat; cwd: string },
+): Promise<string> {
+  if (module === undefined)
+    throw new InvalidArgument('--graph needs the code of the flow: add --flows MODULE, which exports it')
+  const name = logbook?.flow ?? job?.flow
+  if (name === undefined) throw new InvalidArgument(`job ${uuid} names no flow; there is nothing to draw`)
+  const flows = await loadFlows(module, { cwd })
+  const version = logbook?.version ?? job?.version
+  const exact = flows.find((flow) => flow.name === name && flow.version === version)
+  const states = Object.fromEntries((logbook?.atoms ?? []).map((atom) => [atom.name, atom.state]))
+  const draw = format === 'dot' ? toDot : toMermaid
+  return draw(exact ?? chooseFlow(name, flows, module), { states }).trimEnd()
 }
 
 interface Places {

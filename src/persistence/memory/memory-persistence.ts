@@ -2,10 +2,10 @@
  * Logbooks in this process's memory, for tests and for work that need not outlive it. Everything goes through the
  * codec, so that what a real backend would refuse, change or copy is refused, changed and copied here too.
  */
-import { decode, encode } from '../../core/codec.ts'
+import { asStored } from '../../core/codec.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
-import { acquiredFlow, applyTransitions } from '../apply.ts'
+import { acquiredFlow, KeptFlow } from '../apply.ts'
 import type { FlowDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, FlowLog, Persistence, Transition } from '../persistence.ts'
 import { assertAcquireRequest, assertUuid, fenced, superseded } from '../requests.ts'
@@ -14,8 +14,8 @@ type BookDetail = Omit<LogBook, 'flows'>
 
 interface StoredBook {
   readonly detail: BookDetail
-  /** Immutable values, replaced as a whole; copied whenever they are handed out. */
-  readonly flows: Map<string, FlowDetail>
+  /** Copied whenever they are handed out. */
+  readonly flows: Map<string, KeptFlow>
 }
 
 /** What several persistence objects may share. */
@@ -63,8 +63,8 @@ export class MemoryPersistence implements Persistence {
     const before = book.flows.get(request.flow.uuid)
     const repeated = before?.run === request.run && before.claim === request.claim
     if (before && before.run >= request.run && !repeated) throw fenced(request, before.run)
-    const flow = copyOf(acquiredFlow(before, request, new Date()))
-    book.flows.set(flow.uuid, flow)
+    const flow = copyOf(acquiredFlow(before?.detail, request, new Date()))
+    book.flows.set(flow.uuid, new KeptFlow(flow))
     this.#books.set(request.book.uuid, book)
     return new MemoryFlowLog({ flow: copyOf(flow), write: (transition) => this.#write(request, transition) })
   }
@@ -72,7 +72,7 @@ export class MemoryPersistence implements Persistence {
   async getBook(uuid: string): Promise<LogBook> {
     this.#lifecycle.assertRunning()
     const book = this.#existing(uuid)
-    return copyOf({ ...book.detail, flows: [...book.flows.values()] })
+    return copyOf({ ...book.detail, flows: [...book.flows.values()].map(({ detail }) => detail) })
   }
 
   async *listBooks(): AsyncIterable<BookDetail> {
@@ -98,7 +98,7 @@ export class MemoryPersistence implements Persistence {
     const flows = this.#books.get(request.book.uuid)?.flows
     const flow = flows?.get(request.flow.uuid)
     if (!flows || flow?.run !== request.run || flow.claim !== request.claim) throw superseded(request, flow?.run)
-    flows.set(flow.uuid, applyTransitions(flow, [record]))
+    flow.apply(record)
   }
 }
 
@@ -131,5 +131,5 @@ function newBook({ uuid, name, meta = {} }: { uuid: string; name: string; meta?:
 }
 
 function copyOf<T>(value: T): T {
-  return decode(encode(value, 'msgpack'), 'msgpack') as T
+  return asStored(value) as T
 }

@@ -1,60 +1,120 @@
 import { describe, expect, test } from 'vitest'
 import { Frontier } from '../../../src/engine/frontier.ts'
-import { type ExecutionGraph, type ExecutionNode, task } from '../../../src/flow/index.ts'
+import {
+  type AnyTask,
+  compile,
+  type ExecutionGraph,
+  graph,
+  input,
+  linear,
+  link,
+  task,
+} from '../../../src/flow/index.ts'
 
-const names = (nodes: (ExecutionNode | undefined)[]) => nodes.map((node) => node?.atom.name)
-
-function graphOf(edges: Record<string, readonly string[]>): ExecutionGraph {
-  const drafts = Object.keys(edges).map((name) => ({
-    name,
-    node: {
-      atom: { ...task(name, { execute: () => undefined }), revert: undefined },
-      predecessors: [] as ExecutionNode[],
-      successors: [] as ExecutionNode[],
-      sources: new Map<string, ExecutionNode>(),
-    },
-  }))
-  const byName = new Map(drafts.map(({ name, node }) => [name, node]))
-  for (const { name, node } of drafts) {
-    for (const before of edges[name] ?? []) {
-      const found = byName.get(before)
-      if (!found) throw new Error(before)
-      node.predecessors.push(found)
-      found.successors.push(node)
-    }
+/** For each name, those it comes after. */
+function graphOf(edges: Record<string, readonly string[]>, priorities: Record<string, number> = {}): ExecutionGraph {
+  const tasks = new Map(
+    Object.keys(edges).map((name): [string, AnyTask] => [
+      name,
+      task(name, { execute: () => undefined, priority: priorities[name] }),
+    ]),
+  )
+  const named = (name: string): AnyTask => {
+    const found = tasks.get(name)
+    if (!found) throw new Error(name)
+    return found
   }
-  return { nodes: drafts.map(({ node }) => node), byName }
+  const links = Object.entries(edges).flatMap(([to, before]) => before.map((from) => link(named(from), named(to))))
+  return compile(graph({ name: 'g', links }, input(), ...tasks.values()))
 }
 
-describe('a frontier', () => {
-  const diamond = { top: [], left: ['top'], right: ['top'], bottom: ['left', 'right'] }
+/** The names of all that have come up. */
+function up(frontier: Frontier): string[] {
+  const names: string[] = []
+  for (let node = frontier.take(); node; node = frontier.take()) if (node.atom) names.push(node.atom.name)
+  return names
+}
 
-  test('lets a node come up when all before it are settled', () => {
-    const frontier = new Frontier(graphOf(diamond), 'forwards')
-    const top = frontier.take()
-    expect(names([top, frontier.take()])).toEqual(['top', undefined])
-    if (top) frontier.settle(top)
-    const [left, right] = [frontier.take(), frontier.take()]
-    expect(names([left, right])).toEqual(['left', 'right'])
-    if (left) frontier.settle(left)
-    expect(frontier.take()).toBe(undefined)
-    if (right) frontier.settle(right)
-    expect(names([frontier.take(), frontier.take()])).toEqual(['bottom', undefined])
+const diamond = graphOf({ top: [], left: ['top'], right: ['top'], bottom: ['left', 'right'] })
+
+function nodeOf({ byName }: ExecutionGraph, name: string) {
+  const node = byName.get(name)
+  if (!node) throw new Error(name)
+  return node
+}
+
+const EXECUTED = { done: true, clean: false }
+const BEGUN = { done: false, clean: false }
+const CLEAN = { done: false, clean: true }
+
+describe('forwards', () => {
+  test('a node comes up when all before it are done', () => {
+    const frontier = new Frontier(diamond.nodes)
+    const settle = (name: string) => frontier.mark(nodeOf(diamond, name), EXECUTED)
+    expect(up(frontier)).toEqual(['top'])
+    settle('top')
+    expect(up(frontier)).toEqual(['left', 'right'])
+    settle('left')
+    expect(up(frontier)).toEqual([])
+    settle('right')
+    expect(up(frontier)).toEqual(['bottom'])
+    settle('bottom')
+    expect([up(frontier), frontier.undone]).toEqual([[], 0])
   })
 
-  test('goes backwards as well, the last first', () => {
-    const frontier = new Frontier(graphOf(diamond), 'backwards')
-    const order: string[] = []
-    for (let node = frontier.take(); node; node = frontier.take()) {
-      order.push(node.atom.name)
-      frontier.settle(node)
-    }
-    expect(order[0]).toBe('bottom')
-    expect(order[3]).toBe('top')
-    expect(order).toHaveLength(4)
+  test('what is done waits for what is not, right back to the beginning', () => {
+    const chain = graphOf({ a: [], new: ['a'], c: ['new'], d: ['c'] })
+    const frontier = new Frontier(chain.nodes)
+    for (const name of ['a', 'c']) frontier.mark(nodeOf(chain, name), EXECUTED)
+    expect(up(frontier).filter((name) => frontier.isOpen(nodeOf(chain, name)))).toEqual(['a', 'new'])
+    expect(frontier.isOpen(nodeOf(chain, 'd'))).toBe(false)
+    frontier.mark(nodeOf(chain, 'new'), EXECUTED)
+    expect(up(frontier)).toEqual(['d'])
   })
 
-  test('of a flow without tasks has none', () => {
-    expect(new Frontier({ nodes: [], byName: new Map() }, 'forwards').take()).toBe(undefined)
+  test('what is not done any more closes what comes after it', () => {
+    const frontier = new Frontier(diamond.nodes)
+    for (const name of ['top', 'left', 'right']) frontier.mark(nodeOf(diamond, name), EXECUTED)
+    expect(frontier.isOpen(nodeOf(diamond, 'bottom'))).toBe(true)
+    frontier.mark(nodeOf(diamond, 'top'), BEGUN)
+    expect(frontier.isOpen(nodeOf(diamond, 'bottom'))).toBe(false)
+    frontier.mark(nodeOf(diamond, 'top'), EXECUTED)
+    expect(frontier.isOpen(nodeOf(diamond, 'bottom'))).toBe(true)
   })
+})
+
+describe('backwards', () => {
+  test('a node is free when all after it are clean', () => {
+    const frontier = new Frontier(diamond.nodes)
+    for (const node of diamond.atoms) frontier.mark(node, EXECUTED)
+    up(frontier)
+    const undo = (name: string) => frontier.mark(nodeOf(diamond, name), CLEAN)
+    undo('bottom')
+    expect(up(frontier)).toEqual(['left', 'right'])
+    undo('left')
+    expect(frontier.isFree(nodeOf(diamond, 'top'))).toBe(false)
+    undo('right')
+    expect(up(frontier)).toEqual(['top'])
+    undo('top')
+    expect(diamond.atoms.every((node) => frontier.isCalm(node))).toBe(true)
+  })
+
+  test('a clean node between two that are not does not free the first', () => {
+    const chain = graphOf({ a: [], new: ['a'], c: ['new'] })
+    const frontier = new Frontier(chain.nodes)
+    for (const name of ['a', 'c']) frontier.mark(nodeOf(chain, name), EXECUTED)
+    expect([frontier.isFree(nodeOf(chain, 'a')), frontier.isCalm(nodeOf(chain, 'new'))]).toEqual([false, false])
+    frontier.mark(nodeOf(chain, 'c'), CLEAN)
+    expect(frontier.isFree(nodeOf(chain, 'a'))).toBe(true)
+  })
+})
+
+test('the greatest priority comes first, and of one priority who came first', () => {
+  const flat = graphOf({ a: [], b: [], c: [], d: [] }, { b: 5, c: -1, d: 5 })
+  expect(up(new Frontier(flat.nodes))).toEqual(['b', 'd', 'a', 'c'])
+})
+
+test('a linear flow begins with its first task only', () => {
+  const tasks = ['a', 'b'].map((name) => task(name, { execute: () => undefined }))
+  expect(up(new Frontier(compile(linear('f', input(), ...tasks)).nodes))).toEqual(['a'])
 })

@@ -5,7 +5,7 @@ import { type AnyFlow, compile, type ExecutionNode, input, linear, task } from '
 const make = (name: string, provides: string) => task(name, { provides, execute: () => name })
 const use = task('use', { requires: ['x'], execute: ({ x }: { x: string }) => x })
 
-const names = (nodes: Iterable<ExecutionNode>) => [...nodes].map(({ atom }) => atom.name)
+const names = (nodes: Iterable<ExecutionNode>) => [...nodes].map(({ atom }) => atom?.name)
 
 describe('compile', () => {
   test('orders a linear flow by edges between neighbours', () => {
@@ -46,11 +46,11 @@ describe('compile', () => {
     const flow: AnyFlow = linear('f', input(), make('a', 'x'))
     const [a] = flow.atoms
     const future: unknown[] = [
-      { ...flow, pattern: 'graph' },
-      { ...flow, atoms: [{ ...a, kind: 'retry' }] },
+      { ...flow, pattern: 'circular' },
+      { ...flow, atoms: [{ ...a, kind: 'oracle' }] },
     ]
     expect(() => compile(future[0] as AnyFlow)).toThrow(InvalidArgument)
-    expect(() => compile(future[0] as AnyFlow)).toThrow('flow f: this release does not know the pattern graph')
-    expect(() => compile(future[1] as AnyFlow)).toThrow('flow f: this release does not know the kind of a, retry')
+    expect(() => compile(future[0] as AnyFlow)).toThrow('flow f: this release does not know the pattern circular')
+    expect(() => compile(future[1] as AnyFlow)).toThrow('flow f: this release does not know the kind of a, oracle')
   })
 })

@@ -1,0 +1,42 @@
+/** What an engine tells its listeners: every transition, after it is on record. */
+import type { Failure } from '../core/failure.ts'
+import type { AtomState, FlowState } from '../core/states.ts'
+
+interface Move<State> {
+  readonly flow: string
+  readonly from: State
+  readonly to: State
+  readonly at: Date
+  /** How long it was in the state it leaves, in milliseconds, in whichever process. */
+  readonly duration: number
+}
+
+export type FlowMove = Move<FlowState>
+
+export interface AtomMove extends Move<AtomState> {
+  readonly atom: string
+  readonly kind: 'task' | 'retry'
+  /** Of an atom that has succeeded. */
+  readonly result?: unknown
+  readonly failure?: Failure
+}
+
+export interface ProgressTold {
+  readonly flow: string
+  readonly atom: string
+  /** From 0 to 1. */
+  readonly progress: number
+}
+
+export interface EngineEvents {
+  flow: FlowMove
+  atom: AtomMove
+  /** Told at once, not only when it is on record. */
+  progress: ProgressTold
+}
+
+export const EVENTS: Readonly<Record<keyof EngineEvents, true>> = { flow: true, atom: true, progress: true }
+
+export type EngineEvent =
+  | { readonly kind: 'flow'; readonly event: FlowMove }
+  | { readonly kind: 'atom'; readonly event: AtomMove }

@@ -1,0 +1,87 @@
+/**
+ * What follows from a failure. The retry of the nearest flow around the atom is asked; if it gives its flow up, the retry
+ * around that one is asked, as if the inner flow's retry had failed, and so on outwards. Where nobody is left to ask,
+ * everything is reverted.
+ *
+ * With `deferReverts` (the default) giving up always leaves the decision to whoever is further out, and in the end to
+ * nobody: then everything is reverted, and a flow that is REVERTED has nothing left of it. Without it, which is
+ * TaskFlow's default, only the flow that was given up is reverted unless somebody further out wants more; the flow as a
+ * whole ends REVERTED all the same, with what was done outside of the inner flow left as it is.
+ */
+import { InvalidArgument } from '../core/errors.ts'
+import { describeError, type Failure, failureOf } from '../core/failure.ts'
+import type { Logger } from '../core/log.ts'
+import { milliseconds } from '../core/time.ts'
+import type { Answer, AtomNode, Decision } from '../flow/index.ts'
+import type { Standing } from './standing.ts'
+
+export type Resolution =
+  | { readonly kind: 'RETRY'; readonly retry: AtomNode; readonly after: number }
+  | { readonly kind: 'REVERT'; readonly retry: AtomNode }
+  | { readonly kind: 'REVERT_ALL' }
+
+export interface ResolverOptions {
+  readonly standing: Standing
+  readonly deferReverts: boolean
+  readonly ask: (retry: AtomNode, about: { failure: Failure; atom: string }) => Promise<Answer>
+  readonly logger: Logger
+}
+
+interface Decided {
+  readonly decision: Decision
+  /** In milliseconds. */
+  readonly after: number
+}
+
+const DECISIONS: readonly unknown[] = ['RETRY', 'REVERT', 'REVERT_ALL'] satisfies Decision[]
+
+const EVERYTHING: Resolution = { kind: 'REVERT_ALL' }
+
+export class Resolver {
+  readonly #options: ResolverOptions
+
+  constructor(options: ResolverOptions) {
+    this.#options = options
+  }
+
+  async resolve(failed: AtomNode, failure: Failure): Promise<Resolution> {
+    const { retry } = failed
+    if (!retry) return EVERYTHING
+    this.#remember(retry, { atom: failed.atom.name, failure })
+    const { decision, after } = await this.#ask(retry, { atom: failed.atom.name, failure })
+    if (decision === 'RETRY') return { kind: 'RETRY', retry, after }
+    if (decision === 'REVERT_ALL') return EVERYTHING
+    const further = await this.resolve(retry, failure)
+    if (this.#options.deferReverts) return further
+    return retry.retry && further.kind !== 'REVERT' ? further : { kind: 'REVERT', retry }
+  }
+
+  /** The first failure of each atom in an attempt counts: what comes after a resume is the same one again. */
+  #remember(retry: AtomNode, { atom, failure }: { atom: string; failure: Failure }): void {
+    const { standing } = this.#options
+    const { history = [] } = standing.record(retry)
+    const last = history.at(-1)
+    if (!last || last.failures.some((known) => known.atom === atom)) return
+    const now = { ...last, failures: [...last.failures, { atom, failure }] }
+    standing.ledger.note(retry.atom.name, { history: [...history.slice(0, -1), now] })
+  }
+
+  /** A retry that cannot decide has failed; nobody knows what it would have wanted, so nothing is left of its flow. */
+  async #ask(retry: AtomNode, about: { failure: Failure; atom: string }): Promise<Decided> {
+    try {
+      return decided(await this.#options.ask(retry, about), retry.atom.name)
+    } catch (error) {
+      this.#options.logger.warn({ retry: retry.atom.name }, `could not decide: ${describeError(error)}`)
+      this.#options.standing.ledger.note(retry.atom.name, { failure: failureOf(error) })
+      return { decision: 'REVERT', after: 0 }
+    }
+  }
+}
+
+/** @throws InvalidArgument for an answer that is none */
+function decided(answer: Answer, retry: string): Decided {
+  const { decision, after } = typeof answer === 'object' ? answer : { decision: answer, after: 0 }
+  if (!DECISIONS.includes(decision))
+    throw new InvalidArgument(`retry ${retry}: onFailure answered none of ${DECISIONS.join(', ')}`)
+  return { decision, after: milliseconds(after, `the wait of retry ${retry}`) }
+}

@@ -1,0 +1,394 @@
+/**
+ * One run of a flow, as a machine that goes from state to state:
+ *
+ *     RESUMING → SCHEDULING → WAITING → ANALYZING → SCHEDULING → … → SUCCESS | REVERTED | FAILURE | SUSPENDED
+ *
+ * SCHEDULING starts what is ready, as far as the concurrency allows, and records what has gathered. WAITING lasts until
+ * something that runs is over, or a wait. ANALYZING notes what came of it and asks retries what follows. Nothing of the
+ * user's runs before it is on record that it is about to; nothing is noted of what ends after the right to work is gone.
+ */
+import { deferred, onAbort } from '../core/abort.ts'
+import { type Failure, failureOf } from '../core/failure.ts'
+import type { EndState, EngineState, FlowState } from '../core/states.ts'
+import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
+import { Consequences } from './consequences.ts'
+import type { Ending } from './ending.ts'
+import { passesGates } from './gates.ts'
+import { type Attempt, hasRevert, type Performer } from './performer.ts'
+import type { Resolver } from './resolver.ts'
+import { resultsOf } from './scope.ts'
+import { isAtom, type Standing } from './standing.ts'
+import { Waits } from './waits.ts'
+import type { Writer } from './writer.ts'
+
+export interface RunParts {
+  readonly standing: Standing
+  readonly writer: Writer
+  readonly performer: Performer
+  readonly resolver: Resolver
+  readonly concurrency: number
+  readonly neverResolve: boolean
+  readonly suspend: AbortSignal
+  readonly cancel: AbortSignal
+  readonly assertMayGoOn: () => void
+  /** Takes up what an earlier engine left. */
+  readonly resume: (resolve: (node: AtomNode, failure: Failure) => Promise<void>) => Promise<void>
+  /** Called with what makes every further step impossible, as soon as it is known. */
+  readonly broken: (error: unknown) => void
+}
+
+interface Outcome {
+  readonly node: AtomNode
+  readonly did: 'execute' | 'revert'
+  readonly attempt: Attempt
+}
+
+/** Where a flow goes from RUNNING when it ends. */
+const WAY_TO_ENDING: Readonly<Record<EndState, readonly FlowState[]>> = {
+  SUCCESS: ['SUCCESS'],
+  REVERTED: ['REVERTED'],
+  FAILURE: ['FAILURE'],
+  SUSPENDED: ['SUSPENDING', 'SUSPENDED'],
+}
+
+export interface Counts {
+  executed: number
+  reverted: number
+  failed: number
+  retried: number
+}
+
+export class Run {
+  readonly #parts: RunParts
+  readonly #standing: Standing
+  /** By atom, what was thrown in this very engine, the first first. */
+  readonly #errors = new Map<string, unknown>()
+  readonly #underWay = new Set<ExecutionNode>()
+  readonly #outcomes: Outcome[] = []
+  readonly #waits: Waits
+  readonly #consequences: Consequences
+  readonly counts: Counts = { executed: 0, reverted: 0, failed: 0, retried: 0 }
+  #wake: (() => void) | undefined
+  /** What a write or the user's right to work said no to. */
+  #fatal: { readonly error: unknown } | undefined
+  /** Something failed that nothing follows from: nothing is started any more. */
+  #stuck = false
+  #started = false
+  #cancelled: { readonly reason: unknown } | undefined
+
+  constructor(parts: RunParts) {
+    this.#parts = parts
+    this.#standing = parts.standing
+    this.#waits = new Waits((node) => {
+      this.#standing.frontier.consider(node)
+      this.#wake?.()
+    })
+    this.#consequences = new Consequences({ standing: parts.standing, waits: this.#waits })
+  }
+
+  /** How many atoms run now. */
+  get underWay(): number {
+    return this.#underWay.size
+  }
+
+  /** Does what is to be done in a state; resolves to the next one. @throws what ends the run without an ending */
+  step(state: EngineState): EngineState | Promise<EngineState> {
+    switch (state) {
+      case 'RESUMING':
+        return this.#resume()
+      case 'SCHEDULING':
+        return this.#schedule()
+      case 'WAITING':
+        return this.#wait()
+      case 'ANALYZING':
+        return this.#analyze()
+      default:
+        return state
+    }
+  }
+
+  /** Starts nothing any more and ends as FAILURE, for a reason from outside. */
+  fail(): void {
+    this.#stuck = true
+  }
+
+  /** Resolves when nothing of the user's runs any more. */
+  async drained(): Promise<void> {
+    this.#waits.clear()
+    while (this.#underWay.size > 0) {
+      await this.#happening()
+      for (const { node } of this.#outcomes.splice(0)) this.#underWay.delete(node)
+    }
+  }
+
+  /** Puts the end on record. */
+  async end(state: EndState): Promise<Ending> {
+    // Suspended before anything was done: the flow is left as it was found, and that costs no write.
+    if (state !== 'SUSPENDED' || this.#started) {
+      this.#standing.ledger.moveFlow(...WAY_TO_ENDING[state])
+      await this.#parts.writer.record()
+    }
+    const { ledger, graph } = this.#standing
+    const { failures, revertFailures } = ledger
+    const [error] = this.#errors.size > 0 ? [...this.#errors.values()].map((thrown) => ({ error: thrown })) : []
+    const cancelled = this.#cancelled && !error ? { error: this.#cancelled.reason } : {}
+    return { state, results: resultsOf(graph, ledger), failures, revertFailures, ...cancelled, ...error }
+  }
+
+  // --- Resuming ---------------------------------------------------------------------------------------------------
+
+  async #resume(): Promise<EngineState> {
+    const { resume, resolver } = this.#parts
+    await resume(async (node, failure) => this.#consequences.apply(await resolver.resolve(node, failure)))
+    return 'SCHEDULING'
+  }
+
+  // --- Scheduling -------------------------------------------------------------------------------------------------
+
+  #schedule(): EngineState {
+    this.#parts.assertMayGoOn()
+    const { suspend, cancel } = this.#parts
+    if (cancel.aborted && !this.#stuck && this.#standing.frontier.undone > 0) this.#revertAllFor(cancel.reason)
+    const resting = this.#stuck || suspend.aborted
+    if (!resting) this.#startReady()
+    if (this.#underWay.size > 0 || (this.#waits.size > 0 && !resting)) return 'WAITING'
+    return this.#endState()
+  }
+
+  #startReady(): void {
+    const begun: { node: AtomNode; did: Outcome['did'] }[] = []
+    while (this.#underWay.size < this.#parts.concurrency) {
+      const node = this.#standing.frontier.take()
+      if (!node) break
+      const did = this.#begin(node)
+      if (!did || !isAtom(node)) continue
+      this.#underWay.add(node)
+      begun.push({ node, did })
+    }
+    if (begun.length === 0) return
+    this.#started = true
+    const recorded = this.#parts.writer.record()
+    for (const { node, did } of begun) void this.#perform(node, did, recorded)
+  }
+
+  /** The end, when nothing runs and nothing was started. */
+  #endState(): EndState {
+    if (this.#stuck) return 'FAILURE'
+    if (this.#standing.frontier.undone === 0) return 'SUCCESS'
+    if (this.#parts.suspend.aborted && this.#isSomethingLeft()) return 'SUSPENDED'
+    return 'REVERTED'
+  }
+
+  #isSomethingLeft(): boolean {
+    if (this.#waits.size > 0) return true
+    for (let node = this.#standing.frontier.take(); node; node = this.#standing.frontier.take())
+      if (this.#standing.next(node)) return true
+    return false
+  }
+
+  /** Moves a node on as far as that takes none of the user's code; tells what of that is to be run. */
+  #begin(node: ExecutionNode): Outcome['did'] | undefined {
+    if (this.#underWay.has(node) || (isAtom(node) && this.#waits.has(node))) return undefined
+    const step = this.#standing.next(node)
+    if (step === 'decide') {
+      this.#passes(node)
+      return undefined
+    }
+    if (!step || !isAtom(node)) return undefined
+    if (step === 'execute') return this.#passes(node) ? this.#beginExecute(node) : undefined
+    if (step === 'retry') return this.#beginRetry(node)
+    return this.#beginRevert(node)
+  }
+
+  /** Asks the deciders in front of a node, once for as long as nothing is begun behind them. */
+  #passes(node: ExecutionNode): boolean {
+    if (node.gates.length === 0) return true
+    if (isAtom(node) && this.#standing.record(node).state !== 'PENDING') return true
+    try {
+      const passes = passesGates(node, this.#standing)
+      if (!passes) this.#started = true
+      if (!isAtom(node)) this.#standing.frontier.mark(node, { done: true, clean: true })
+      return passes
+    } catch (error) {
+      this.#failed(node, error)
+      return false
+    }
+  }
+
+  /** A decider that throws fails the first atom it decides about. */
+  #failed(node: ExecutionNode, error: unknown): void {
+    const [gate] = node.gates
+    const atoms = this.#standing.graph.nodes.slice(gate?.target.first, gate?.target.end).filter(isAtom)
+    const [first] = atoms
+    if (!first) throw error
+    this.#standing.move(first, 'RUNNING')
+    this.#underWay.add(first)
+    this.#outcomes.push({ node: first, did: 'execute', attempt: { ok: false, error } })
+  }
+
+  #beginExecute(node: AtomNode): Outcome['did'] {
+    const { state, meta } = this.#standing.record(node)
+    // An atom that was RUNNING when its process died is RUNNING still, and has nothing new to record.
+    if (state !== 'RUNNING') this.#standing.move(node, 'RUNNING', { version: node.atom.version })
+    if ('progress' in meta) this.#standing.ledger.note(node.atom.name, { meta: { progress: undefined } })
+    return 'execute'
+  }
+
+  #beginRetry(node: AtomNode): Outcome['did'] | undefined {
+    const { state, meta } = this.#standing.record(node)
+    const wait = meta['notBefore'] instanceof Date ? meta['notBefore'].getTime() - Date.now() : 0
+    if (wait > 0) {
+      this.#waitFor(node, wait)
+      return undefined
+    }
+    this.counts.retried += 1
+    if (state !== 'RETRYING') this.#standing.move(node, 'RETRYING')
+    this.#standing.renewAfter(node)
+    this.#standing.intend(node, 'EXECUTE')
+    this.#forgetErrors()
+    return this.#beginExecute(node)
+  }
+
+  #waitFor(node: AtomNode, wait: number): void {
+    this.#started = true
+    this.#waits.begin(node, wait)
+    this.#parts.writer.record().catch((error: unknown) => this.#break(error))
+  }
+
+  #beginRevert(node: AtomNode): Outcome['did'] | undefined {
+    const { state } = this.#standing.record(node)
+    if (state === 'RETRYING') this.#standing.move(node, 'RUNNING')
+    // Whether it had succeeded when its process died is not known: it is undone like one that failed halfway.
+    if (state === 'RUNNING' || state === 'RETRYING') this.#standing.move(node, 'FAILURE')
+    if (state !== 'REVERTING') this.#standing.move(node, 'REVERTING')
+    if (hasRevert(node.atom)) return 'revert'
+    this.#started = true
+    this.#standing.move(node, 'REVERTED')
+    return undefined
+  }
+
+  /** Never rejects. */
+  async #perform(node: AtomNode, did: Outcome['did'], recorded: Promise<void>): Promise<void> {
+    try {
+      await recorded
+      const { performer } = this.#parts
+      const attempt = did === 'execute' ? await performer.execute(node) : await performer.revert(node)
+      this.#outcomes.push({ node, did, attempt })
+    } catch (error) {
+      this.#break(error)
+      this.#outcomes.push({ node, did, attempt: { ok: false, error } })
+    }
+    this.#wake?.()
+  }
+
+  #break(error: unknown): void {
+    this.#fatal ??= { error }
+    this.#parts.broken(error)
+    this.#wake?.()
+  }
+
+  // --- Waiting ----------------------------------------------------------------------------------------------------
+
+  async #wait(): Promise<EngineState> {
+    const { suspend, cancel } = this.#parts
+    const hasToEnd = () => this.#waits.size > 0 && this.#underWay.size === 0 && (suspend.aborted || cancel.aborted)
+    if (this.#outcomes.length === 0 && !this.#fatal && !hasToEnd()) await this.#happening()
+    return 'ANALYZING'
+  }
+
+  /** Resolves when something that ran is over, a wait is, or one of the signals has fired. */
+  async #happening(): Promise<void> {
+    if (this.#outcomes.length > 0) return
+    const { promise, resolve } = deferred()
+    this.#wake = resolve
+    // While atoms run they are told themselves, and nothing can be done before they are over.
+    const signals = this.#waits.size > 0 ? [this.#parts.suspend, this.#parts.cancel] : []
+    const leave = signals.map((signal) => onAbort(signal, resolve))
+    await promise
+    for (const forget of leave) forget()
+    this.#wake = undefined
+  }
+
+  // --- Analyzing --------------------------------------------------------------------------------------------------
+
+  #analyze(): EngineState | Promise<EngineState> {
+    if (this.#fatal) throw this.#fatal.error
+    this.#parts.assertMayGoOn()
+    const failed: { node: AtomNode; failure: Failure }[] = []
+    for (const { node, did, attempt } of this.#outcomes.splice(0)) {
+      this.#underWay.delete(node)
+      const failure = did === 'execute' ? this.#executed(node, attempt) : this.#reverted(node, attempt)
+      if (failure) failed.push({ node, failure })
+    }
+    if (failed.length > 0) return this.#resolveAll(failed)
+    return 'SCHEDULING'
+  }
+
+  #executed(node: AtomNode, attempt: Attempt): Failure | undefined {
+    if (attempt.ok) {
+      this.counts.executed += 1
+      const { value } = attempt
+      // An encoding that has no undefined must give the same record back.
+      const made = value === undefined ? {} : { result: value }
+      this.#standing.move(
+        node,
+        'SUCCESS',
+        node.atom.kind === 'retry' ? { ...made, history: this.#next(node, value) } : made,
+      )
+      // Meanwhile it may have been decided that it is to be undone.
+      this.#standing.frontier.consider(node)
+      return undefined
+    }
+    if (this.#parts.suspend.aborted) {
+      this.#standing.frontier.consider(node)
+      return undefined
+    }
+    this.counts.failed += 1
+    if (!this.#errors.has(node.atom.name)) this.#errors.set(node.atom.name, attempt.error)
+    const failure = failureOf(attempt.error)
+    this.#standing.move(node, 'FAILURE', { failure })
+    this.#standing.frontier.consider(node)
+    return failure
+  }
+
+  /** The history of a retry with the attempt that begins now. */
+  #next(node: AtomNode, value: unknown): readonly RetryAttempt[] {
+    return [...(this.#standing.record(node).history ?? []), { value, failures: [] }]
+  }
+
+  #reverted(node: AtomNode, attempt: Attempt): undefined {
+    if (attempt.ok) {
+      this.counts.reverted += 1
+      this.#standing.move(node, 'REVERTED', attempt.value === undefined ? {} : { revertResult: attempt.value })
+    } else if (this.#parts.suspend.aborted) {
+      this.#standing.frontier.consider(node)
+    } else {
+      this.counts.failed += 1
+      this.#stuck = true
+      this.#standing.move(node, 'REVERT_FAILURE', { revertFailure: failureOf(attempt.error) })
+    }
+    return undefined
+  }
+
+  async #resolveAll(failed: readonly { node: AtomNode; failure: Failure }[]): Promise<EngineState> {
+    for (const { node, failure } of failed) {
+      if (this.#parts.neverResolve) this.#stuck = true
+      else if (this.#parts.cancel.aborted) this.#revertAllFor(this.#parts.cancel.reason)
+      else this.#consequences.apply(await this.#parts.resolver.resolve(node, failure))
+    }
+    return 'SCHEDULING'
+  }
+
+  #revertAllFor(reason: unknown): void {
+    if (this.#consequences.revertingAll) return
+    this.#cancelled = { reason }
+    this.#consequences.revertAll()
+  }
+
+  /** What failed in an attempt that is over, and was undone, is no reason any more. */
+  #forgetErrors(): void {
+    for (const name of [...this.#errors.keys()]) {
+      if (this.#standing.ledger.atom(name).failure === undefined) this.#errors.delete(name)
+    }
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * Where every node stands: its record in the ledger, and what the frontier makes of it. The one place that says what may
+ * be done with a node.
+ *
+ * | to do     | state                        | intention | when                                                     |
+ * |-----------|------------------------------|-----------|----------------------------------------------------------|
+ * | `execute` | PENDING; RUNNING if resumed  | EXECUTE   | all before it are done                                   |
+ * | `revert`  | anything that leaves traces  | REVERT    | all after it are clean                                   |
+ * | `retry`   | SUCCESS, RETRYING (a retry)  | RETRY     | all after it are clean, and all before it still done     |
+ * | `decide`  | (a join with deciders)       |           | all before it are done, and nobody has decided yet       |
+ *
+ * Done is what is SUCCESS and to be EXECUTEd, or IGNORE. Clean is what is PENDING, REVERTED, or IGNORE.
+ */
+import type { AtomState, Intention } from '../core/states.ts'
+import type { AtomNode, ExecutionGraph, ExecutionNode } from '../flow/index.ts'
+import type { AtomDetail } from '../persistence/index.ts'
+import { Frontier } from './frontier.ts'
+import type { Ledger } from './ledger.ts'
+
+export type Step = 'execute' | 'revert' | 'retry' | 'decide'
+
+const CLEAN: ReadonlySet<AtomState> = new Set(['PENDING', 'REVERTED', 'IGNORE'])
+
+export class Standing {
+  readonly graph: ExecutionGraph
+  readonly ledger: Ledger
+  readonly frontier: Frontier
+  /** Whether searches have to look behind nodes that nothing was done with: atoms were added among older ones. */
+  readonly #thorough: boolean
+
+  /** Every atom of the graph is in the ledger. */
+  constructor(options: { graph: ExecutionGraph; ledger: Ledger; thorough: boolean }) {
+    const { graph, ledger, thorough } = options
+    this.graph = graph
+    this.ledger = ledger
+    this.#thorough = thorough
+    this.frontier = new Frontier(graph.nodes)
+    for (const node of graph.nodes) {
+      if (node.atom) this.#mark(node.atom.name, node)
+      else if (this.#wasDecided(node)) this.frontier.mark(node, { done: true, clean: true })
+    }
+    for (const node of graph.atoms) if (this.record(node).state !== 'PENDING') this.frontier.consider(node)
+  }
+
+  record(node: AtomNode): AtomDetail {
+    return this.ledger.atom(node.atom.name)
+  }
+
+  /** What may be done with this node now, if anything. */
+  next(node: ExecutionNode): Step | undefined {
+    if (!isAtom(node)) return !this.frontier.isDone(node) && this.frontier.isOpen(node) ? 'decide' : undefined
+    const { state, intention } = this.record(node)
+    switch (intention) {
+      case 'EXECUTE':
+        return (state === 'PENDING' || state === 'RUNNING') && this.frontier.isOpen(node) ? 'execute' : undefined
+      case 'RETRY':
+        return this.frontier.isFree(node) && this.frontier.isOpen(node) ? 'retry' : undefined
+      case 'REVERT':
+        return !CLEAN.has(state) && state !== 'REVERT_FAILURE' && this.frontier.isFree(node) ? 'revert' : undefined
+      case 'IGNORE':
+        return undefined
+    }
+  }
+
+  /** @throws InvalidState when the atom cannot go this way */
+  move(node: AtomNode, to: AtomState, outcome: Parameters<Ledger['moveAtom']>[2] = {}): void {
+    this.ledger.moveAtom(node.atom.name, to, outcome)
+    this.#mark(node.atom.name, node)
+  }
+
+  intend(node: AtomNode, intention: Intention): void {
+    this.ledger.intend(node.atom.name, intention)
+    this.#mark(node.atom.name, node)
+  }
+
+  /** Back to a clean record. */
+  renew(node: AtomNode): void {
+    this.ledger.renew(node.atom.name)
+    this.#mark(node.atom.name, node)
+    this.frontier.consider(node)
+  }
+
+  ignore(node: AtomNode): void {
+    this.ledger.intend(node.atom.name, 'IGNORE')
+    this.move(node, 'IGNORE')
+  }
+
+  /** What comes after a retry and has left traces is to be undone, last things first. */
+  revertAfter(retry: AtomNode): void {
+    const touched = this.#after(retry, (node) => !this.frontier.isCalm(node))
+    for (const node of touched) if (isAtom(node) && !CLEAN.has(this.record(node).state)) this.intend(node, 'REVERT')
+    for (const node of touched.reverse()) this.frontier.consider(node)
+  }
+
+  /** Everything is to be undone, and nothing that was not begun is to begin: each atom's record says so. */
+  revertAll(): void {
+    for (const node of this.graph.atoms) {
+      const { state } = this.record(node)
+      if (!CLEAN.has(state) || state === 'PENDING') this.intend(node, 'REVERT')
+    }
+    for (const node of this.graph.atoms.toReversed()) this.frontier.consider(node)
+  }
+
+  /** What comes after a retry begins anew, as if nothing had been done with it. */
+  renewAfter(retry: AtomNode): void {
+    for (const node of this.#after(retry, (after) => this.#isTouched(after))) {
+      if (isAtom(node)) this.renew(node)
+      else if (node.gates.length > 0) this.frontier.mark(node, { done: false, clean: true })
+    }
+  }
+
+  /** All nodes after this one that can be reached through such nodes, in no particular order. */
+  after(node: ExecutionNode): ExecutionNode[] {
+    return this.#after(node, () => true)
+  }
+
+  #after(from: ExecutionNode, isMet: (node: ExecutionNode) => boolean): ExecutionNode[] {
+    const found = new Set<ExecutionNode>()
+    const left = [from]
+    for (let node = left.pop(); node; node = left.pop()) {
+      for (const after of node.successors) {
+        if (found.has(after) || !(this.#thorough || isMet(after))) continue
+        found.add(after)
+        left.push(after)
+      }
+    }
+    return [...found]
+  }
+
+  #isTouched(node: ExecutionNode): boolean {
+    if (!isAtom(node)) return true
+    const { state, intention } = this.record(node)
+    return state !== 'PENDING' || intention !== 'EXECUTE'
+  }
+
+  /** Where something in a flow was begun, whoever decides about the flow has said yes. */
+  #wasDecided(join: ExecutionNode): boolean {
+    return join.gates.every(({ target }) => {
+      const inside = this.graph.nodes.slice(target.first, target.end)
+      return inside.some((node) => isAtom(node) && this.record(node).state !== 'PENDING')
+    })
+  }
+
+  #mark(name: string, node: ExecutionNode): void {
+    const { state, intention } = this.ledger.atom(name)
+    const done = state === 'IGNORE' || (state === 'SUCCESS' && intention === 'EXECUTE')
+    this.frontier.mark(node, { done, clean: CLEAN.has(state) })
+  }
+}
+
+export function isAtom(node: ExecutionNode): node is AtomNode {
+  return node.atom !== undefined
+}

@@ -1,0 +1,30 @@
+/** What an engine has done, and what its time went into. */
+import type { EngineState } from '../core/states.ts'
+import type { Run } from './run.ts'
+
+export interface Statistics {
+  /** How often an atom was executed with success, was reverted, failed at either, and was given another attempt. */
+  readonly executed: number
+  readonly reverted: number
+  readonly failed: number
+  readonly retried: number
+  /** How many atoms run now. */
+  readonly underWay: number
+  /** To the logbook. */
+  readonly writes: number
+  /** How long it was in each state, in milliseconds. */
+  readonly spent: Readonly<Partial<Record<EngineState, number>>>
+}
+
+export class Stopwatch {
+  readonly #spent: Partial<Record<EngineState, number>> = {}
+
+  spent(state: EngineState, ms: number): void {
+    this.#spent[state] = (this.#spent[state] ?? 0) + ms
+  }
+
+  statistics(run: Run | undefined, writes: number): Statistics {
+    const counts = run?.counts ?? { executed: 0, reverted: 0, failed: 0, retried: 0 }
+    return { ...counts, underWay: run?.underWay ?? 0, writes, spent: { ...this.#spent } }
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Writes the ledger to the logbook, one write at a time. What gathers while a write is under way goes out with the next
+ * one, whichever atoms it belongs to: atoms that run side by side share their writes.
+ */
+import { type Deferred, deferred } from '../core/abort.ts'
+import type { FlowLog } from '../persistence/index.ts'
+import type { Ledger } from './ledger.ts'
+
+export interface WriterOptions {
+  readonly ledger: Ledger
+  readonly log: FlowLog
+  /** Throws when this run has no right to go on; asked before and after each write. */
+  readonly assertMayGoOn: () => void
+  /** Called after each write. */
+  readonly recorded: () => void
+}
+
+export class Writer {
+  readonly #options: WriterOptions
+  #busy = false
+  /** What has gathered would be out of order behind a write that failed: nothing is written after one. */
+  #broken: { readonly error: unknown } | undefined
+  #next: Deferred<void> | undefined
+  /** How many writes there were. */
+  writes = 0
+
+  constructor(options: WriterOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Resolves when all that has changed up to now is on record: after one write, or none where nothing has changed.
+   *
+   * @throws what {@link FlowLog.write} throws, and what `assertMayGoOn` throws; nothing may follow then
+   */
+  record(): Promise<void> {
+    if (!this.#busy) return this.#write()
+    this.#next ??= deferred()
+    return this.#next.promise
+  }
+
+  async #write(): Promise<void> {
+    const { ledger, log, assertMayGoOn, recorded } = this.#options
+    this.#busy = true
+    try {
+      if (this.#broken) throw this.#broken.error
+      assertMayGoOn()
+      const transition = ledger.gathered()
+      if (transition) {
+        this.writes += 1
+        await log.write(transition)
+        assertMayGoOn()
+      }
+      recorded()
+    } catch (error) {
+      this.#broken ??= { error }
+      throw error
+    } finally {
+      this.#busy = false
+      const next = this.#next
+      this.#next = undefined
+      if (next) this.record().then(next.resolve, next.reject)
+    }
+  }
+}

@@ -1,0 +1,26 @@
+/** The unordered pattern: all parts at once, as far as the engine's concurrency allows. */
+import { brand } from './brand.ts'
+import type { FittingApart, FittingRetry, Given, Results } from './fit.ts'
+import type { AnyPart, Flow, Input } from './flow.ts'
+import { checkedHead, checkedParts, FLOW_OPTIONS, type FlowOptions, inputsOf } from './parts.ts'
+import type { AnyRetry } from './retry.ts'
+
+/**
+ * Describes a flow whose parts (tasks, and flows) do not wait for each other, and so cannot require anything of each
+ * other. When one fails, those under way are finished first; then all are reverted, in any order.
+ *
+ * @param nameOrOptions the name under which it is posted, or {@link FlowOptions}
+ * @throws Duplicate when two tasks have the same name, also in flows within
+ * @throws InvalidArgument when there are no parts, or something in the list is none
+ * @example const notify = unordered('notify', input<{ text: string }>(), mail, chat, log)
+ */
+export function unordered<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(
+  nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
+  store: Input<I, O>,
+  ...parts: T extends FittingApart<O, T, Given<Rt>> ? T : FittingApart<O, T, Given<Rt>>
+): Flow<I, Results<T, Given<Rt>>> {
+  const head = checkedHead(nameOrOptions, store, { pattern: 'unordered', known: FLOW_OPTIONS })
+  const atoms = checkedParts(head, parts)
+  const inputs = inputsOf({ retry: head.retry, parts: atoms }, 'none')
+  return brand('flow', { kind: 'flow', pattern: 'unordered', ...head, atoms, links: undefined, ...inputs })
+}

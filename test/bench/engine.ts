@@ -1,0 +1,115 @@
+/**
+ * Atoms per second of engines with logbooks in memory, serial and parallel; and beside them, in the same run, the same
+ * flows on TaskFlow's serial engine with its memory backend, where Debian's python3-taskflow is installed.
+ */
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { createInterface } from 'node:readline'
+// As it is published: what makes TypeScript run as it is costs more than a small task does.
+import {
+  type AnyFlow,
+  type AnyTask,
+  Engine,
+  graph,
+  input,
+  linear,
+  link,
+  openPersistence,
+  type Persistence,
+  task,
+  unordered,
+} from 'jobboard'
+import { exists } from '../support/install.ts'
+import { PYTHON } from '../support/taskflow.ts'
+import { printRates, type Rate } from './rates.ts'
+
+interface Shape {
+  readonly name: string
+  readonly atoms: number
+  /** Runs of the flow, and TaskFlow's, which would take all night. */
+  readonly runs: number
+  readonly theirRuns: number
+  readonly flow: AnyFlow
+}
+
+/** Each node comes after up to three before it, the same ones in both languages. */
+function edgesOf(count: number): [number, number][] {
+  let seed = 7
+  const next = (below: number) => {
+    seed = (seed * 16_807) % 2_147_483_647
+    return seed % below
+  }
+  return Array.from({ length: count }, (_, to) => to).flatMap((to) =>
+    to === 0 ? [] : [...new Set([next(to), next(to), next(to)])].map((from): [number, number] => [from, to]),
+  )
+}
+
+function tasksOf(count: number): AnyTask[] {
+  return Array.from({ length: count }, (_, index) =>
+    task(`t${index}`, { execute: () => index, revert: () => undefined }),
+  )
+}
+
+function graphOf(count: number): AnyFlow {
+  const tasks = tasksOf(count)
+  const links = edgesOf(count).flatMap(([from, to]) => {
+    const [before, after] = [tasks[from], tasks[to]]
+    return before && after ? [link(before, after)] : []
+  })
+  return graph({ name: 'graph', links }, input(), ...tasks)
+}
+
+const SHAPES: readonly Shape[] = [
+  { name: 'linear', atoms: 10, runs: 2_000, theirRuns: 50, flow: linear('linear', input(), ...tasksOf(10)) },
+  { name: 'unordered', atoms: 1_000, runs: 20, theirRuns: 1, flow: unordered('unordered', input(), ...tasksOf(1_000)) },
+  { name: 'graph', atoms: 10_000, runs: 3, theirRuns: 1, flow: graphOf(10_000) },
+]
+
+/** A graph of theirs that is not done by then is told as what it did at most. */
+const THEIR_TIME = 60_000
+
+export default async function bench(): Promise<void> {
+  await using persistence = await openPersistence('memory:')
+  const installed = await exists('/usr/lib/python3/dist-packages/taskflow')
+  for (const shape of SHAPES) {
+    const rates: Rate[] = []
+    if (installed) rates.push(await theirs(shape))
+    await ours(shape, { persistence, concurrency: 1, runs: Math.max(1, shape.runs / 10) })
+    rates.push({ what: 'serial', perSecond: await ours(shape, { persistence, concurrency: 1 }) })
+    rates.push({ what: 'parallel, 16 at once', perSecond: await ours(shape, { persistence, concurrency: 16 }) })
+    printRates(`atoms of a ${shape.name} flow of ${shape.atoms.toLocaleString('en')}`, rates)
+  }
+  if (!installed) console.log("\nTaskFlow is not installed (Debian's python3-taskflow): no ratios to it")
+}
+
+async function ours(
+  { flow, atoms, runs }: Shape,
+  options: { persistence: Persistence; concurrency: number; runs?: number },
+): Promise<number> {
+  const { persistence, concurrency } = options
+  const times = Math.ceil(options.runs ?? runs)
+  const begin = performance.now()
+  for (let run = 0; run < times; run += 1) {
+    const uuid = randomUUID()
+    const { name, version } = flow
+    const log = await persistence.acquire({ book: { uuid, name }, flow: { uuid, name, version }, run: 1, claim: uuid })
+    const { state } = await new Engine({ flow, log, concurrency }).run()
+    if (state !== 'SUCCESS') throw new Error(`it ended as ${state}`)
+    await persistence.destroyBook(uuid)
+  }
+  return (times * atoms * 1_000) / (performance.now() - begin)
+}
+
+async function theirs({ name, atoms, theirRuns }: Shape): Promise<Rate> {
+  const script = new URL('engine-taskflow.py', import.meta.url).pathname
+  const edges = JSON.stringify(name === 'graph' ? edgesOf(atoms) : [])
+  const child = spawn(PYTHON, [script, name, String(atoms), String(theirRuns)], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const timer = setTimeout(() => child.kill('SIGKILL'), THEIR_TIME)
+  child.stdin.end(edges)
+  for await (const line of createInterface({ input: child.stdout })) {
+    clearTimeout(timer)
+    return { what: 'TaskFlow, serial', perSecond: Number(line) }
+  }
+  const note = `not done in ${THEIR_TIME / 1_000} s`
+  return { what: 'TaskFlow, serial, at most', perSecond: (atoms * 1_000) / THEIR_TIME, note }
+}
