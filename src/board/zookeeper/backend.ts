@@ -42,6 +42,7 @@ import { EarlyReleases } from './early-releases.ts'
 import { EntityNodes } from './entity-nodes.ts'
 import { Gate } from './gate.ts'
 import type { Layout } from './layout.ts'
+import { LostPosts } from './lost-posts.ts'
 import { Overtaking } from './overtaking.ts'
 import { asking, BoardReader } from './reading.ts'
 import type { BoardRecord } from './records.ts'
@@ -74,6 +75,7 @@ interface Opened {
   readonly gate: Gate
   readonly scan: Scan
   readonly early: EarlyReleases
+  readonly folders: ResourceFolders
   readonly sink: Sink
 }
 
@@ -268,24 +270,27 @@ export class ZooKeeperBackend implements Backend {
       count: () => scan.count,
       ...(from === undefined ? {} : { from }),
     })
+    const folders = new ResourceFolders(parts)
     const changer = new BoardChanger({
       ...parts,
       committer: this.#committer,
       reader,
       gate,
       overtaking: this.#overtaking,
-      folders: new ResourceFolders(parts),
+      folders,
+      lostPosts: new LostPosts(reader),
       numbers,
     })
     const early = new EarlyReleases({
       ask: () => this.#zookeeper.exists(this.#layout.path),
       released: (changes) => sink.changes(changes),
     })
-    return { record, reader, changer, entities: new EntityNodes(parts), gate, scan, early, sink }
+    return { record, reader, changer, entities: new EntityNodes(parts), gate, scan, early, folders, sink }
   }
 
-  #events(batch: readonly WatchEvent[], { sink, scan, gate, record, early }: Opened): void {
+  #events(batch: readonly WatchEvent[], { sink, scan, gate, record, early, folders }: Opened): void {
     scan.counted(batch)
+    folders.changed(batch)
     const changes = this.#layout.changesOf(batch)
     this.#overtaking.changed(changes)
     sink.changes(record.shared ? early.sift(changes) : changes)
@@ -300,8 +305,9 @@ export class ZooKeeperBackend implements Backend {
     board.sink.session({ state: 'connected', session: this.#label(session) })
   }
 
-  #gap({ sink, scan, gate, early }: Opened): void {
+  #gap({ sink, scan, gate, early, folders }: Opened): void {
     scan.unlisted()
+    folders.forget()
     early.forget()
     sink.gap()
     gate.look()

@@ -20,6 +20,7 @@ import type { Change } from '../backend.ts'
 export const DEFAULT_PATH = '/taskflow/jobs'
 
 const JOB = /^job\d{10,20}$/
+const SHORTEST_NAME = 'job0000000000'.length
 const LOCK = '.lock'
 const TRASH = '.trash'
 const ENTITIES = '.entities'
@@ -92,6 +93,10 @@ export class Layout {
     return `${this.permitsFolder}/${nodeName(name)}`
   }
 
+  isResource(path: string): boolean {
+    return path.startsWith(`${this.permitsFolder}/`) && !path.includes('/', this.permitsFolder.length + 1)
+  }
+
   exclusivePermit(resource: string): string {
     return `${this.resource(resource)}/x`
   }
@@ -147,6 +152,11 @@ const FOLDER_CHANGES: Readonly<Record<string, Change['kind']>> = { [TRASH]: 'tra
 
 export function isJob(name: string): boolean {
   return JOB.test(name)
+}
+
+/** Posters' own numbers are longer. */
+export function isNumberedByServer(name: string): boolean {
+  return isJob(name) && name.length === SHORTEST_NAME
 }
 
 /** The job that a lock of this name is of. */

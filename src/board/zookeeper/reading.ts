@@ -14,7 +14,7 @@ import {
 } from '../../zookeeper/index.ts'
 import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
 import { inBoardsWords } from './access.ts'
-import { isJob, type Layout, lockedJob } from './layout.ts'
+import { isJob, isNumberedByServer, type Layout, lockedJob } from './layout.ts'
 import { decodeCancellation, decodeKey, decodeLock, decodeTrash } from './records.ts'
 import type { Counts } from './scan.ts'
 import { readPosting } from './shared-posting.ts'
@@ -93,18 +93,26 @@ export class BoardReader {
     return [...denied, ...there.map(({ id, data, stat }) => this.#trashedEntry({ id, revision: stat.version }, data))]
   }
 
-  /** The posting of this uuid that a transaction made: ids grow with transactions, so it is near the end. */
-  async postedIn(zxid: bigint, uuid: string): Promise<string | undefined> {
+  /** Whether the job is in the trash. */
+  async isTrashed(id: string): Promise<boolean> {
+    return (await unlessGone(this.#zookeeper.getData(this.#layout.trash(id)))) !== undefined
+  }
+
+  /**
+   * The postings that a transaction made under numbers of ZooKeeper's, by uuid. Such ids grow with transactions, so they
+   * are near the end; numbers that posters made go by their clocks, and are passed over.
+   */
+  async postedIn(zxid: bigint): Promise<ReadonlyMap<string, string>> {
     const { names } = await this.#zookeeper.getChildren(this.#layout.path)
-    const ids = names.filter(isJob).sort((a, b) => b.length - a.length || (a < b ? 1 : -1))
+    const ids = names.filter(isNumberedByServer).sort((a, b) => (a < b ? 1 : -1))
+    const posted = new Map<string, string>()
     for (let start = 0; start < ids.length; start += BATCH) {
       const batch = ids.slice(start, start + BATCH)
       const found = (await this.read(batch)).filter((stored) => stored !== undefined && 'posting' in stored)
-      const posted = found.find(({ order, posting }) => order === zxid && posting.uuid === uuid)
-      if (posted) return posted.id
-      if (found.some(({ order }) => order < zxid)) return undefined
+      for (const { id, order, posting } of found) if (order === zxid) posted.set(posting.uuid, id)
+      if (found.some(({ order }) => order < zxid)) break
     }
-    return undefined
+    return posted
   }
 
   async #nodes(paths: readonly string[]): Promise<Found[]> {
