@@ -25,7 +25,9 @@ export interface ContentReaderOptions {
 
 export class ContentReader {
   readonly #options: ContentReaderOptions
-  readonly #wanted = new Set<Entry>()
+  /** In the order in which they were asked for, with the number of the request. */
+  readonly #wanted = new Map<Entry, number>()
+  #requests = 0
   #reading = false
   /** How large a posting is taken to be that nobody has read: as those that were read last. */
   #usualBytes = BATCH_BYTES / 64
@@ -38,8 +40,22 @@ export class ContentReader {
     return this.#reading || this.#wanted.size > 0
   }
 
+  /** What was asked for up to now, for {@link hasRead}. */
+  get requests(): number {
+    return this.#requests
+  }
+
+  /** Whether everything is read that was asked for up to then, whatever was asked for since: on a busy board it never ends. */
+  hasRead(requests: number): boolean {
+    const [oldest] = this.#wanted.values()
+    return oldest === undefined || oldest > requests
+  }
+
   want(entry: Entry): void {
-    this.#wanted.add(entry)
+    if (!this.#wanted.has(entry)) {
+      this.#requests += 1
+      this.#wanted.set(entry, this.#requests)
+    }
     if (!this.#reading) void this.#read()
   }
 
@@ -71,7 +87,7 @@ export class ContentReader {
     const { backend, found, progressed } = this.#options
     const batch: { entry: Entry; changes: number }[] = []
     let bytes = 0
-    for (const entry of this.#wanted) {
+    for (const entry of this.#wanted.keys()) {
       bytes += entry.stored?.bytes ?? this.#usualBytes
       if (batch.length >= BATCH || (batch.length > 0 && bytes > BATCH_BYTES)) break
       // Claimed meanwhile, as most are that change: the release asks for it again.

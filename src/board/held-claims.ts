@@ -36,6 +36,10 @@ import { wholeOf } from './whole-jobs.ts'
 
 /** How long a job rests, in milliseconds, whose claim a server refused because of its own troubles. */
 const PAUSE = 500
+/** The longest rest of one that is refused again and again. */
+const LONGEST_PAUSE = 10_000
+/** So often a claim may be refused while nothing that is known speaks against it: what does may be on its way. */
+const UNEXPLAINED = 3
 /** How long, in milliseconds, the lease is watched after the last claim has ended. */
 const LINGER = 2_000
 
@@ -50,6 +54,8 @@ export class HeldClaims {
   /** Chosen, and the answer is not there yet. */
   readonly #trying = new Set<WholePlace>()
   readonly #crowd = new Crowd()
+  /** How often they were refused while nothing that is known spoke against them; a change makes another place of it. */
+  readonly #unexplained = new WeakMap<Place, number>()
   /** Held while there are claims, or may be soon. */
   #hold: SessionHold | undefined
   #holdTimer: NodeJS.Timeout | undefined
@@ -236,7 +242,9 @@ export class HeldClaims {
     const results = [...claimed, ...discarded]
     for (const [index, place] of [...within, ...over].entries()) {
       const result = results[index]
-      if (result && 'error' in result && !isNews(result.error)) this.#refused(place, result.error, resting)
+      if (!result || !('error' in result)) continue
+      if (isNews(result.error)) this.#restIfUnexplained(place, resting)
+      else this.#refused(place, result.error, resting)
     }
     return results
   }
@@ -273,8 +281,24 @@ export class HeldClaims {
       this.#hide(place.entry, error)
       return
     }
+    this.#rest(place, PAUSE, resting)
+  }
+
+  /**
+   * A refusal is explained by what has been told: another has the job, or its resource. One that is not, because a permit
+   * was left behind by hand say, would come back at once, for ever, and each costs the servers a transaction.
+   */
+  #restIfUnexplained(place: WholePlace, resting: Set<WholePlace>): void {
+    const { entry, blocks } = place
+    if (entry.place !== place || blocks > 0 || entry.content !== 'fresh' || !this.#open) return
+    const times = (this.#unexplained.get(place) ?? 0) + 1
+    this.#unexplained.set(place, times)
+    if (times >= UNEXPLAINED) this.#rest(place, Math.min(LONGEST_PAUSE, PAUSE * 2 ** (times - UNEXPLAINED)), resting)
+  }
+
+  #rest(place: WholePlace, milliseconds: number, resting: Set<WholePlace>): void {
     resting.add(place)
-    setTimeout(() => this.#release([place]), PAUSE).unref()
+    setTimeout(() => this.#release([place]), milliseconds).unref()
   }
 
   /** Nobody here can claim it, and choosing it again at once would never end. */

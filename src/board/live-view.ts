@@ -128,9 +128,11 @@ export class LiveView {
     this.#changed()
   }
 
-  /** Resolves when the view is current and all content was read. */
+  /** Resolves when the view is current and all content was read of what it had heard of by then. */
   async settled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
-    while (!this.current || this.#contents.busy) await this.changed.wait(options)
+    while (!this.current) await this.changed.wait(options)
+    const { requests } = this.#contents
+    while (!(this.current && this.#contents.hasRead(requests))) await this.changed.wait(options)
   }
 
   /** Whether a job with this uuid may be on the board: no only where everything told so far speaks against it. */

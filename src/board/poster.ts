@@ -60,7 +60,8 @@ export class Poster {
       const whole = there && (await wholeOf(there, this.#backend))
       if (there && whole) return new PostedJob(there, { posting: whole.posting, created: false })
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
-      if (leftBehind && this.#view.hidesSome) throw this.#hidden(posting)
+      // One that has become unreadable since it was seen is on the board all the same.
+      if (leftBehind && (there || this.#view.hidesSome)) throw this.#hidden(posting)
       before = posted
       posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
     }

@@ -166,6 +166,8 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
     resources,
     ...rest
   } = record
+  // As a field of its own it would become the prototype below, and what it holds would have been checked by nobody.
+  if (Object.hasOwn(rest, '__proto__')) throw new InvalidPosting('has a field __proto__')
   const readable = format ?? POSTING_FORMAT
   if (!isCount(readable)) throw new InvalidPosting('has a format that is no number')
   if (readable > POSTING_FORMAT) {

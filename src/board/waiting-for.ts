@@ -20,6 +20,9 @@ export type WaitingFor = { readonly text: string } & (
   | { readonly kind: 'flow'; readonly flow: string }
 )
 
+/** Of what a Date can name, in milliseconds since 1970: a delay may be longer. */
+const LAST_DAY = 8.64e15
+
 export interface Situation {
   readonly queue: Pick<ClaimQueue, 'blockedBy'>
   readonly paused: boolean
@@ -31,7 +34,7 @@ export function heldBack(entry: Entry, { queue, paused }: Situation): WaitingFor
   if (paused) return { kind: 'pause', text: 'the board is paused' }
   const { place } = entry
   if (place?.stance === 'asleep') {
-    const until = new Date(place.dueAt)
+    const until = new Date(Math.min(place.dueAt, LAST_DAY))
     return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
   }
   const blocker = queue.blockedBy(entry)

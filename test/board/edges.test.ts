@@ -2,11 +2,14 @@
 import { describe, expect, test } from 'vitest'
 import { encodePosting, makePosting, type PostOptions } from '../../src/board/posting.ts'
 import { LARGEST_POST } from '../../src/board/zookeeper/changing.ts'
-import { PayloadTooLarge, Unclaimable } from '../../src/core/errors.ts'
+import { decode, encode } from '../../src/core/codec.ts'
+import { Duplicate, NotConnected, PayloadTooLarge, Unclaimable } from '../../src/core/errors.ts'
+import { ACL } from '../../src/zookeeper/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
+import { startZooKeeper } from '../support/zookeeper.ts'
 import { BareBackend, postingOf } from './backends.ts'
-import { zookeeperPlace } from './boards.ts'
-import { failureOf } from './events.ts'
+import { idOf, zookeeperPlace } from './boards.ts'
+import { failureOf, next } from './events.ts'
 import { all, namesOn, refresh } from './jobs.ts'
 
 describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
@@ -135,5 +138,44 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     expect(await ended).toBe('trashed')
     expect(String(claim.cancelled.reason)).toContain('somebody')
     expect((await place.witness.getChildren(`${place.path}/.cancel`)).names).toEqual([])
+  })
+
+  test('does not take a job that its claim would be too large for: every resource carries the ACL along', async () => {
+    await using place = await zookeeperPlace()
+    const identities = Array.from({ length: 12 }, (_, number) => `service-${number}`.padEnd(120, 'x'))
+    const acl = [...ACL.open, ...identities.map((id) => ({ scheme: 'digest', id: `${id}:hash`, permissions: 31 }))]
+    await using board = await place.open({ acl })
+    const names = (count: number) => Array.from({ length: count }, (_, number) => `${number}`.padEnd(200, 'r'))
+    const post = (count: number) =>
+      board.post('flow', { text: 'x'.repeat(400_000) }, { resources: { shared: names(count) } })
+    expect(await failureOf(post(256))).toBeInstanceOf(PayloadTooLarge)
+    const claim = await board.claim(await post(100))
+    await claim.trash()
+  })
+
+  test('a job that has become unreadable here keeps its key', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open({ viewBytes: 0 })
+    const job = await board.post('flow', {}, { key: 'one' })
+    const path = `${place.path}/${idOf(job)}`
+    const { data } = await place.witness.getData(path)
+    const posting = Object(decode(data ?? new Uint8Array(), 'msgpack'))
+    const told = next(board, 'error')
+    await place.witness.setData(path, encode({ ...posting, format: 2 }, 'msgpack'))
+    await told
+    expect(await failureOf(board.post('flow', {}, { key: 'one' }))).toBeInstanceOf(Duplicate)
+    expect(await place.jobNodes()).toEqual([idOf(job)])
+  })
+
+  test('what its servers never take is given up in time, and keeps nobody from what they take', async () => {
+    await using server = await startZooKeeper({ java: ['-Djute.maxbuffer=262144'] })
+    await using place = await zookeeperPlace(server.hosts)
+    await using board = await place.openAt(server.hosts, { parameters: '?sessionTimeout=2s' })
+    const posting = failureOf(board.post('flow', { text: 'x'.repeat(300_000) }))
+    const small = await board.post('flow', {})
+    const failure = await posting
+    expect(failure).toBeInstanceOf(NotConnected)
+    expect(String(failure)).toContain('jute.maxbuffer')
+    await (await board.claim(small)).consume()
   })
 })

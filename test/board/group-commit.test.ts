@@ -100,6 +100,22 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
     expect(count).toBeLessThanOrEqual(50 + 3)
   })
 
+  test('resources that were swept since they were last wanted are not found missing one by one', async () => {
+    await using place = await zookeeperPlace(server.hosts)
+    await using board = await openBusy(place)
+    const post = () =>
+      Promise.all(
+        Array.from({ length: 50 }, (_, n) => board.post('flow', {}, { resources: { exclusive: [`disk ${n}`] } })),
+      )
+    await post()
+    for (const claim of await board.claimNext({ max: 50 })) await claim.consume()
+    const { names } = await place.witness.getChildren(`${place.path}/.permits`)
+    for (const name of names) await place.witness.delete(`${place.path}/.permits/${name}`)
+    await post()
+    const count = await transactionsOf(async () => expect(await board.claimNext({ max: 50 })).toHaveLength(50))
+    expect(count).toBeLessThanOrEqual(50 + 3)
+  })
+
   test('of jobs that others have stolen in part the rest is claimed in a handful of rounds', async () => {
     await using place = await zookeeperPlace(server.hosts)
     await using proxy = await startProxy({ port: server.port })
@@ -126,6 +142,20 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
     // The thief's three, a proof of the lease, and one to settle; what is left is the claims.
     expect(count - 5).toBeLessThanOrEqual(3)
     expect(await namesOn(board, { onlyUnclaimed: true })).toHaveLength(10)
+  })
+
+  test('of keys that are taken all are found out in a handful of rounds', async () => {
+    await using place = await zookeeperPlace(server.hosts)
+    await using board = await openBusy(place)
+    const post = () => Promise.all(Array.from({ length: 200 }, (_, n) => board.post('flow', {}, { key: `${n}` })))
+    await post()
+    for (let number = 0; number < 200; number += 20) await (await board.claimNext())[0].consume()
+    let created = 0
+    const count = await transactionsOf(async () => {
+      created = (await post()).filter((job) => job.created).length
+    })
+    expect(created).toBe(10)
+    expect(count).toBeLessThanOrEqual(3)
   })
 
   describe('refused in the middle of others', () => {

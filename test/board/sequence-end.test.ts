@@ -1,8 +1,11 @@
 /** Near the end of ZooKeeper's numbers posters make them: another board's numbers, its own and ZooKeeper's go together. */
 import { describe, expect, test, vi } from 'vitest'
 import { zookeeperHosts } from '../support/namespace.ts'
+import { startProxy } from '../support/proxy.ts'
+import { portOf } from '../zookeeper/clients.ts'
 import { boardAt } from './backends.ts'
 import { idOf, zookeeperPlace } from './boards.ts'
+import { next } from './events.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 
 /** Chance is taken away, so that numbers made at the same time by two boards are the same. */
@@ -60,5 +63,30 @@ describe.skipIf(!zookeeperHosts)('numbers made here', () => {
     }
     expect(await namesOn(one)).toHaveLength(30)
     await (await claimed(two, 'flow')).consume()
+  })
+
+  test('a job whose post was answered by nobody is found, although others whose clocks are ahead posted before', async () => {
+    await using place = await zookeeperPlace()
+    await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
+    await using ahead = await boardAt(place, { numbersFrom: 0 })
+    const later = Date.now() + 60_000
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => later)
+    try {
+      for (let number = 0; number < 70; number++) await ahead.post('flow', {})
+    } finally {
+      clock.mockRestore()
+    }
+    for (const numbersFrom of [0, 2 ** 31]) {
+      await using board = await boardAt(place, { numbersFrom, hosts: proxy.hosts, sessionTimeout: '30s' })
+      await board.post('flow', {})
+      const heard = next(ahead, 'posted', ({ job }) => job.name === 'mine')
+      proxy.mode = 'swallow-replies'
+      const posting = board.post('flow', {}, { name: 'mine' })
+      await heard
+      proxy.mode = 'pass'
+      proxy.resetAll()
+      expect((await posting).state).toBe('UNCLAIMED')
+      await (await claimed(ahead, 'mine')).consume()
+    }
   })
 })

@@ -42,6 +42,7 @@ import { EarlyReleases } from './early-releases.ts'
 import { EntityNodes } from './entity-nodes.ts'
 import { Gate } from './gate.ts'
 import type { Layout } from './layout.ts'
+import { LostPosts } from './lost-posts.ts'
 import { Overtaking } from './overtaking.ts'
 import { asking, BoardReader, listBoard, readingInBatches } from './reading.ts'
 import type { BoardRecord } from './records.ts'
@@ -77,6 +78,7 @@ interface Opened {
   readonly scan: Scan
   readonly early: EarlyReleases
   readonly marks: TrashMarks
+  readonly folders: ResourceFolders
   readonly sink: Sink
 }
 
@@ -292,13 +294,15 @@ export class ZooKeeperBackend implements Backend {
       count: () => scan.count,
       ...(from === undefined ? {} : { from }),
     })
+    const folders = new ResourceFolders(parts)
     const changer = new BoardChanger({
       ...parts,
       committer: this.#committer,
       reader,
       gate,
       overtaking: this.#overtaking,
-      folders: new ResourceFolders(parts),
+      folders,
+      lostPosts: new LostPosts(reader),
       numbers,
     })
     const marks: TrashMarks = new TrashMarks({
@@ -311,11 +315,12 @@ export class ZooKeeperBackend implements Backend {
       ask: () => this.#zookeeper.exists(this.#layout.path),
       released: (changes) => sink.changes(changes),
     })
-    return { record, reader, changer, entities: new EntityNodes(parts), gate, scan, early, marks, sink }
+    return { record, reader, changer, entities: new EntityNodes(parts), gate, scan, early, marks, folders, sink }
   }
 
-  #events(batch: readonly WatchEvent[], { sink, scan, gate, record, early, marks }: Opened): void {
+  #events(batch: readonly WatchEvent[], { sink, scan, gate, record, early, marks, folders }: Opened): void {
     scan.counted(batch)
+    folders.changed(batch)
     const changes = this.#layout.changesOf(batch)
     this.#overtaking.changed(changes)
     marks.changed(changes)
@@ -331,8 +336,9 @@ export class ZooKeeperBackend implements Backend {
     board.sink.session({ state: 'connected', session: this.#labels.of(session) })
   }
 
-  #gap({ sink, scan, gate, early }: Opened): void {
+  #gap({ sink, scan, gate, early, folders }: Opened): void {
     scan.unlisted()
+    folders.forget()
     early.forget()
     sink.gap()
     gate.look()

@@ -5,12 +5,16 @@
  * batch would be granted or refused alone as it is with its neighbours, and the operation that a multi failed at proves
  * the refusal of its own transaction and says nothing of the others.
  */
-import type { Acl, CheckOp, Op, Stat, ZooKeeperError } from '../../zookeeper/index.ts'
+import type { Acl, CheckOp, GetDataOp, Op, ReadData, Reading, Stat, ZooKeeperError } from '../../zookeeper/index.ts'
 import type { Step } from './transactions.ts'
 
 /** The largest batch: what comes after it waits for the next, and a server should not be kept from others for long. */
 const MOST_OPERATIONS = 1_024
 const MOST_BYTES = 512 * 1_024
+/** So many are looked at for one batch: those that have to wait for others about the same must not hide who is behind them. */
+const MOST_LOOKED_AT = 4 * MOST_OPERATIONS
+/** A part that is tried where connections broke under the whole: see {@link Turn.broken}. */
+const PART = 1 / 4
 /** What an operation adds to its path, data and ACL, about. */
 const OVERHEAD = 64
 /** What an identity of an ACL adds to its texts. */
@@ -46,6 +50,8 @@ export interface Transaction<T> {
   readonly session?: bigint
   /** Asked when its batch was refused because of another: what the changes told since it was made say against it. */
   overtaken?(): Error | undefined
+  /** What shows whether it would be refused: looked at, together, when its batch was refused because of another that has it. */
+  readonly doubt?: Doubt
   /** What is done about a refused step before the transaction is tried again; undefined where the refusal stands. */
   mend?(step: Step, error: ZooKeeperError): (() => Promise<unknown>) | undefined
   done(applied: Applied): T
@@ -55,6 +61,12 @@ export interface Transaction<T> {
   refused(error: ZooKeeperError, step: Step | 'guard' | undefined): Error
 }
 
+export interface Doubt {
+  readonly op: GetDataOp
+  /** What speaks against the transaction. */
+  readonly judge: (found: Reading<ReadData>) => Error | undefined
+}
+
 /** A transaction that waits for its turn. */
 export interface Turn {
   readonly transaction: Transaction<unknown>
@@ -62,6 +74,11 @@ export interface Turn {
   readonly until: number
   /** Steps that are left out by now; almost always there are none. */
   leftOut?: Set<Step>
+  /**
+   * How many connections broke when it was sent, and it had not been done. It may be too much for a server that takes less
+   * than servers do as they ship: so it goes out in smaller and smaller company.
+   */
+  broken?: number
   resolve(value: unknown): void
   reject(error: unknown): void
 }
@@ -78,18 +95,21 @@ export function gather(
   const batch: Turn[] = []
   const passed: Turn[] = []
   const touched = new Map<string, Touch['mode']>()
-  const perCreate = acl.reduce((sum, { scheme, id }) => sum + IDENTITY + scheme.length + Buffer.byteLength(id), 0)
+  const perCreate = bytesOf(acl)
+  const part = PART ** (waiting[0]?.broken ?? 0)
   let operations = 0
   let bytes = 0
   let next = 0
-  for (; next < waiting.length; next++) {
+  for (; next < Math.min(waiting.length, MOST_LOOKED_AT); next++) {
     const turn = waiting[next]
     if (!turn) break
     const { steps, touches } = turn.transaction
-    operations += steps.length
-    bytes += sizeOf(steps, { perCreate })
-    if (batch.length > 0 && (operations > MOST_OPERATIONS || bytes > MOST_BYTES)) break
     const clash = touches.some(({ name, mode }) => clashes(touched.get(name), mode))
+    if (!clash) {
+      operations += steps.length
+      bytes += sizeWith(steps, perCreate)
+      if (batch.length > 0 && (operations > MOST_OPERATIONS * part || bytes > MOST_BYTES * part)) break
+    }
     // One that is passed over keeps its place before later ones about the same.
     for (const { name, mode } of touches) touched.set(name, clash ? 'alone' : mode)
     if (clash) passed.push(turn)
@@ -102,7 +122,16 @@ function clashes(there: Touch['mode'] | undefined, wanted: Touch['mode']): boole
   return there !== undefined && (there === 'alone' || wanted === 'alone')
 }
 
-function sizeOf(steps: readonly Step[], { perCreate }: { readonly perCreate: number }): number {
+/** In bytes, about. @param acl what goes out with every create */
+export function sizeOf(steps: readonly Step[], acl: readonly Acl[]): number {
+  return sizeWith(steps, bytesOf(acl))
+}
+
+function bytesOf(acl: readonly Acl[]): number {
+  return acl.reduce((sum, { scheme, id }) => sum + IDENTITY + scheme.length + Buffer.byteLength(id), 0)
+}
+
+function sizeWith(steps: readonly Step[], perCreate: number): number {
   return steps.reduce((sum, { op }) => {
     const data = 'data' in op ? (op.data?.length ?? 0) : 0
     return sum + OVERHEAD + op.path.length + data + (op.type === 'create' ? perCreate : 0)

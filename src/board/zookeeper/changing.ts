@@ -3,8 +3,17 @@
  * made of is in `transactions.ts`, what becomes of them in `committer.ts`.
  */
 import type { Encoding } from '../../core/codec.ts'
-import { ClaimLost, Duplicate, NotFound, Unclaimable } from '../../core/errors.ts'
-import { BadVersion, NodeExists, NoNode, NotEmpty, type ZooKeeperError } from '../../zookeeper/index.ts'
+import { ClaimLost, Duplicate, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
+import {
+  BadVersion,
+  NodeExists,
+  NoNode,
+  NotEmpty,
+  op,
+  type ReadData,
+  type Reading,
+  type ZooKeeperError,
+} from '../../zookeeper/index.ts'
 import type {
   CancelRequest,
   Choice,
@@ -18,10 +27,11 @@ import type {
 } from '../backend.ts'
 import type { Posting } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
-import type { Done, Touch, Transaction } from './batch.ts'
+import type { Done, Doubt, Touch, Transaction } from './batch.ts'
 import type { Committer } from './committer.ts'
 import type { Gate, SeenGate } from './gate.ts'
 import type { Layout } from './layout.ts'
+import type { LostPosts } from './lost-posts.ts'
 import type { Overtaking } from './overtaking.ts'
 import { asking, type BoardReader, type Marked, type ReadMany } from './reading.ts'
 import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash } from './records.ts'
@@ -39,6 +49,9 @@ export const FRAME = 1_048_575
  */
 export const LARGEST_POST = Math.floor(FRAME / 2) - 16 * 1_024
 
+/** The most bytes of a claim when its job is posted: attempts join it later. */
+const LARGEST_CLAIM = FRAME - 64 * 1_024
+
 export interface ChangerOptions {
   readonly layout: Layout
   readonly encoding: Encoding
@@ -49,6 +62,7 @@ export interface ChangerOptions {
   readonly overtaking: Overtaking
   readonly folders: ResourceFolders
   readonly numbers: SequenceNumbers
+  readonly lostPosts: LostPosts
 }
 
 /** A claim as it was granted, in the session of the transaction. */
@@ -69,6 +83,7 @@ export class BoardChanger {
     const { layout, reader, committer, numbers } = this.#options
     const what = `post of ${named(posting)}`
     const bytes = this.#encoded(posting, { limit: LARGEST_POST })
+    this.#assertClaimable(posting, bytes)
     let revision = takeOver
     while (true) {
       const path = numbers.next()
@@ -82,7 +97,8 @@ export class BoardChanger {
             const id = created && 'path' in created ? { id: layout.idOf(created.path) } : {}
             return { created: true, ...id, revision: 0, order: zxid, bytes: bytes.length }
           },
-          recovered: ({ zxid }) => this.#postedIn(zxid, { uuid: posting.uuid, bytes: bytes.length }),
+          recovered: ({ zxid }) => this.#postedIn(zxid, { uuid: posting.uuid, bytes: bytes.length, path }),
+          ...(key ? { doubt: this.#doubtOf(key) } : {}),
           // A key that is taken, and a number of our own that somebody else has too, are answers to look at.
           refused: (error, step) => (isTaken(error, step) ? new Taken() : error),
         })
@@ -241,15 +257,36 @@ export class BoardChanger {
   }
 
   /** Where the answer to a post was lost: the job may have been claimed, done or trashed by others since. */
-  async #postedIn(zxid: bigint, { uuid, bytes }: { uuid: string; bytes: number }): Promise<Posted> {
-    const { reader } = this.#options
-    const posted = { created: true, revision: 0, order: zxid, bytes } as const
-    return asking('looking for a job just posted', async () => {
-      const id = await reader.postedIn(zxid, uuid)
-      if (id !== undefined) return { ...posted, id }
-      const trash = await reader.trashed()
-      return { ...posted, trashed: trash.some((entry) => !(entry instanceof Error) && entry.posting.uuid === uuid) }
-    })
+  async #postedIn(
+    zxid: bigint,
+    { uuid, bytes, path }: { uuid: string; bytes: number; path: string | undefined },
+  ): Promise<Posted> {
+    const { layout, lostPosts } = this.#options
+    const id = path === undefined ? {} : { id: layout.idOf(path) }
+    const found = await asking('looking for a job just posted', () => lostPosts.find({ zxid, uuid, ...id }))
+    return { created: true, revision: 0, order: zxid, bytes, ...found }
+  }
+
+  /** Every resource is some steps of the claim, each with the board's ACL: those have to fit, too. @throws PayloadTooLarge */
+  #assertClaimable(posting: Posting, bytes: Uint8Array): void {
+    if (!posting.resources) return
+    const { layout, committer } = this.#options
+    const at = { revision: 0, bytes, lock: new Uint8Array(), posting, shared: this.#shared }
+    const size = committer.sizeOf(transactions.claim(layout, layout.idOf(layout.newPosting), at))
+    if (size <= LARGEST_CLAIM) return
+    throw new PayloadTooLarge(
+      `${named(posting)}: a claim of it, with all of its resources, would be ${size} bytes, this board takes ${LARGEST_CLAIM}; ` +
+        'name fewer resources, or put large data elsewhere',
+    )
+  }
+
+  /** A key that is there is taken, unless it is as it was when it was judged to be left behind. */
+  #doubtOf({ name, takenOverAt }: { readonly name: string; readonly takenOverAt?: number }): Doubt {
+    const judge = ({ error, stat }: Reading<ReadData>) => {
+      if (error) return undefined
+      return stat.version === takenOverAt ? undefined : new Taken()
+    }
+    return { op: op.getData(this.#options.layout.key(name)), judge }
   }
 
   /** Its folder was swept away since it was last seen. */

@@ -9,10 +9,12 @@
  * Its transaction is refused for good: the server's state says so, and no neighbour is about the same (see `batch.ts`).
  * The others go out again, but for those that changes told meanwhile speak against: a watch event reaches a client before
  * the answer to anything younger, so when a batch is refused because others were faster, everybody who lost is known by
- * then, and half a batch stolen costs one more round instead of one for each.
+ * then, and half a batch stolen costs one more round instead of one for each. Nobody is told of keys: where one was taken,
+ * one look shows which of the others are, or many that are posted again would cost a round each.
  *
  * **A lost answer** is found out by the marker (see `marker.ts`), for the whole batch. If the session is over by then,
- * nobody can tell any more: OutcomeUnknown.
+ * nobody can tell any more: OutcomeUnknown. What was not applied is sent again, in smaller company; what breaks connections
+ * even when it is alone is given up in time, for nobody behind it would ever have a turn.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../core/errors.ts'
@@ -27,10 +29,13 @@ import {
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
 import { inBoardsWords } from './access.ts'
-import { type Composed, compose, type Done, gather, type Transaction, type Turn } from './batch.ts'
+import { type Composed, compose, type Done, gather, sizeOf, type Transaction, type Turn } from './batch.ts'
 import type { Layout } from './layout.ts'
 import { type Marker, Markers } from './marker.ts'
 import type { Step } from './transactions.ts'
+
+/** So many connections may break under one transaction that goes out alone; more, and it takes the blame. */
+const MOST_BROKEN = 4
 
 export class Committer {
   readonly #zookeeper: ZooKeeper
@@ -66,6 +71,11 @@ export class Committer {
       this.#waiting.push({ transaction, until, resolve: resolve as Turn['resolve'], reject })
       this.#schedule()
     })
+  }
+
+  /** How large these steps are when they are sent, in bytes, about. */
+  sizeOf(steps: readonly Step[]): number {
+    return sizeOf(steps, this.#zookeeper.acl)
   }
 
   /** Makes the marker ahead of the first transaction, and learns what time it is at the server. */
@@ -164,7 +174,33 @@ export class Committer {
       refused.add(blame.turn)
       this.#stepRefused(blame, error)
     }
-    this.#tryAgain(batch.filter((turn) => !refused.has(turn) && !wasOvertaken(turn)))
+    const rest = batch.filter((turn) => !refused.has(turn) && !wasOvertaken(turn))
+    const doubtful = 'turn' in blame && blame.turn.transaction.doubt !== undefined
+    this.#tryAgain(doubtful ? await this.#undoubted(rest) : rest)
+  }
+
+  /** Without those of which one look shows that they would be refused. */
+  async #undoubted(turns: readonly Turn[]): Promise<readonly Turn[]> {
+    const doubted = turns.flatMap((turn) => {
+      const { doubt } = turn.transaction
+      return doubt ? [{ turn, ...doubt }] : []
+    })
+    if (doubted.length === 0) return turns
+    const looking = this.#zookeeper.multiRead(doubted.map(({ op }) => op))
+    // Whatever keeps it from looking: they are tried, and refused one by one.
+    const results = await looking.then(
+      (answer) => answer.results,
+      () => [],
+    )
+    const refused = new Set<Turn>()
+    for (const [index, { turn, judge }] of doubted.entries()) {
+      const found = results[index]
+      const error = found && judge(found)
+      if (!error) continue
+      refused.add(turn)
+      turn.reject(error)
+    }
+    return turns.filter((turn) => !refused.has(turn))
   }
 
   #stepRefused({ turn, step }: { turn: Turn; step: Step }, error: ZooKeeperError): void {
@@ -195,9 +231,17 @@ export class Committer {
   async #findOut({ batch, marker }: Sent, error: ZooKeeperError): Promise<void> {
     marker.sentBefore = true
     const found = await this.#markers.find(marker)
-    if (found === 'not-applied') this.#tryAgain(batch)
+    if (found === 'not-applied') this.#sendAgain(batch, error)
     else if (found === 'lost') refuseAll(batch, (turn) => outcomeUnknown(turn.transaction, error))
     else this.#applied(batch, marker, found.applied)
+  }
+
+  #sendAgain(batch: readonly Turn[], error: ZooKeeperError): void {
+    const [first] = batch
+    for (const turn of batch) turn.broken = (turn.broken ?? 0) + 1
+    const hopeless = batch.length === 1 && first && (first.broken ?? 0) > MOST_BROKEN && first.until < monotonic()
+    if (hopeless) first.reject(breaksConnections(first.transaction, this.sizeOf(first.transaction.steps), error))
+    else this.#tryAgain(batch)
   }
 
   /** Either the copy that was sent before has arrived after all, or a stranger has touched the marker. */
@@ -300,6 +344,14 @@ function sessionOver({ what }: { what: string }): ClaimLost {
 function notConnected({ what }: { what: string }, cause?: ZooKeeperError): Error {
   const why = cause?.message ?? 'there is no connection'
   return new NotConnected(`${what}: nothing was done: ${why}`, cause ? { cause } : {})
+}
+
+function breaksConnections({ what }: { what: string }, bytes: number, cause: Error): NotConnected {
+  return new NotConnected(
+    `${what}: nothing was done: connections break when it is sent, about ${bytes} bytes; ` +
+      "see whether the servers' jute.maxbuffer is smaller than the megabyte that they ship with",
+    { cause },
+  )
 }
 
 function outcomeUnknown({ what }: { what: string }, cause: Error): OutcomeUnknown {

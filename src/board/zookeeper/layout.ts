@@ -20,6 +20,7 @@ import type { Change } from '../backend.ts'
 export const DEFAULT_PATH = '/taskflow/jobs'
 
 const JOB = /^job\d{10,20}$/
+const SHORTEST_NAME = 'job0000000000'.length
 const LOCK = '.lock'
 const TRASH = '.trash'
 const ENTITIES = '.entities'
@@ -92,6 +93,10 @@ export class Layout {
     return `${this.permitsFolder}/${nodeName(name)}`
   }
 
+  isResource(path: string): boolean {
+    return path.startsWith(`${this.permitsFolder}/`) && !path.includes('/', this.permitsFolder.length + 1)
+  }
+
   exclusivePermit(resource: string): string {
     return `${this.resource(resource)}/x`
   }
@@ -152,6 +157,11 @@ export function isJob(name: string): boolean {
 /** By the number of a job: more digits are a larger one. */
 export function compareDigits(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
+}
+
+/** Posters' own numbers are longer. */
+export function isNumberedByServer(name: string): boolean {
+  return isJob(name) && name.length === SHORTEST_NAME
 }
 
 /** The job that a lock of this name is of. */

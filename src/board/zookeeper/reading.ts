@@ -15,7 +15,7 @@ import {
 } from '../../zookeeper/index.ts'
 import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
 import { inBoardsWords } from './access.ts'
-import { compareDigits, isJob, type Layout, lockedJob } from './layout.ts'
+import { compareDigits, isJob, isNumberedByServer, type Layout, lockedJob } from './layout.ts'
 import { decodeCancellation, decodeKey, decodeLock, decodeMark, decodeTrash } from './records.ts'
 import type { Counts } from './scan.ts'
 import { readPosting } from './shared-posting.ts'
@@ -112,18 +112,26 @@ export class BoardReader {
     return [...denied, ...entries]
   }
 
-  /** The posting of this uuid that a transaction made: ids grow with transactions, so it is near the end. */
-  async postedIn(zxid: bigint, uuid: string): Promise<string | undefined> {
+  /** Whether the job is in the trash. */
+  async isTrashed(id: string): Promise<boolean> {
+    return (await unlessGone(this.#zookeeper.getData(this.#layout.trash(id)))) !== undefined
+  }
+
+  /**
+   * The postings that a transaction made under numbers of ZooKeeper's, by uuid. Such ids grow with transactions, so they
+   * are near the end; numbers that posters made go by their clocks, and are passed over.
+   */
+  async postedIn(zxid: bigint): Promise<ReadonlyMap<string, string>> {
     const { names } = await this.#zookeeper.getChildren(this.#layout.path)
-    const ids = names.filter(isJob).sort((a, b) => compareDigits(b, a))
+    const ids = names.filter(isNumberedByServer).sort((a, b) => compareDigits(b, a))
+    const posted = new Map<string, string>()
     for (let start = 0; start < ids.length; start += BATCH) {
       const batch = ids.slice(start, start + BATCH)
       const found = (await this.read(batch)).filter((stored) => stored !== undefined && 'posting' in stored)
-      const posted = found.find(({ order, posting }) => order === zxid && posting.uuid === uuid)
-      if (posted) return posted.id
-      if (found.some(({ order }) => order < zxid)) return undefined
+      for (const { id, order, posting } of found) if (order === zxid) posted.set(posting.uuid, id)
+      if (found.some(({ order }) => order < zxid)) break
     }
-    return undefined
+    return posted
   }
 
   #read(id: string, node: ReadData | NoAuth): Stored | Unreadable | undefined {

@@ -58,6 +58,8 @@ export function pausingContract({ open }: Place): void {
         held = all.filter((name) => !unclaimed.includes(name))
       }
       const before = newest
+      // The others have heard of the pause by then.
+      await Promise.all(boards.map((board) => refresh(board)))
       await Promise.all(boards.map((board) => failureOf(board.wait({ timeout: 5 }))))
       expect(newest).toBe(before)
       await asker.resume()

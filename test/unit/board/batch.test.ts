@@ -86,6 +86,21 @@ describe('gathering', () => {
     ])
     expect(batches([turnOf('huge', { bytes: 900 * 1_024 }), turnOf('small')])).toEqual([['huge'], ['small']])
   })
+
+  test('finds who is behind a thousand that wait for each other', () => {
+    const storm = Array.from({ length: 1_000 }, (_, number) => turnOf(`${number}`, { touches: [alone('key')] }))
+    const { batch, rest } = gather([...storm, turnOf('settle', { touches: [alone('job')] })])
+    expect(names(batch)).toEqual(['0', 'settle'])
+    expect(names(rest)).toEqual(names(storm.slice(1)))
+  })
+
+  test('takes less, and in the end one alone, where connections broke under what was sent', () => {
+    const sizes = [0, 1, 2, 5].map((broken) => {
+      const turns = Array.from({ length: 512 }, (_, number) => turnOf(`${number}`))
+      return gather(turns.map((turn) => ({ ...turn, broken }))).batch.length
+    })
+    expect(sizes).toEqual([512, 128, 32, 1])
+  })
 })
 
 describe('a multi', () => {

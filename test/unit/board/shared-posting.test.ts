@@ -94,3 +94,8 @@ test('what JSON cannot hold is refused, wherever it is, and only where JSON is w
     expect(() => writePosting(posting, { encoding: 'msgpack', limit: LIMIT })).not.toThrow()
   }
 })
+
+test('a field that would be the prototype of what is read is refused: nobody would have checked what it holds', () => {
+  const text = `{"uuid": "${UUID}", "name": "job", "__proto__": {"resources": {"exclusive": 5}}}`
+  expect(() => read(text)).toThrow(InvalidPosting)
+})

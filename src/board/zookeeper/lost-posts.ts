@@ -1,0 +1,55 @@
+/**
+ * What became of jobs whose posts were done, when the answers were lost.
+ *
+ * They were posted many together as a rule, in one transaction: one look finds them all. A look for each would list the
+ * board, and read the trash, as often as there were jobs in it.
+ */
+import type { BoardReader } from './reading.ts'
+
+/** The job is on the board under this id; or it has left it, maybe for the trash. */
+type Fate = { readonly id: string } | { readonly trashed: boolean }
+
+interface Look {
+  readonly posted: ReadonlyMap<string, string>
+  /** The uuids of what is in the trash. Read only where a job is missing. */
+  trashed?: Promise<ReadonlySet<string>>
+}
+
+export class LostPosts {
+  readonly #reader: Pick<BoardReader, 'postedIn' | 'read' | 'trashed' | 'isTrashed'>
+  /** By transaction; as long as anybody waits for it. */
+  readonly #looks = new Map<bigint, Promise<Look>>()
+
+  constructor(reader: Pick<BoardReader, 'postedIn' | 'read' | 'trashed' | 'isTrashed'>) {
+    this.#reader = reader
+  }
+
+  /** @param post.id where the poster made it */
+  async find(post: { readonly zxid: bigint; readonly uuid: string; readonly id?: string }): Promise<Fate> {
+    const { zxid, uuid, id } = post
+    if (id !== undefined) {
+      const [there] = await this.#reader.read([id])
+      return there ? { id } : { trashed: await this.#reader.isTrashed(id) }
+    }
+    const look = await this.#look(zxid)
+    const posted = look.posted.get(uuid)
+    if (posted !== undefined) return { id: posted }
+    look.trashed ??= this.#trashed()
+    return { trashed: (await look.trashed).has(uuid) }
+  }
+
+  #look(zxid: bigint): Promise<Look> {
+    const there = this.#looks.get(zxid)
+    if (there !== undefined) return there
+    const look = this.#reader.postedIn(zxid).then((posted) => ({ posted }))
+    this.#looks.set(zxid, look)
+    const over = () => this.#looks.delete(zxid)
+    look.then(over, over)
+    return look
+  }
+
+  async #trashed(): Promise<ReadonlySet<string>> {
+    const entries = await this.#reader.trashed()
+    return new Set(entries.flatMap((entry) => (entry instanceof Error ? [] : entry.posting.uuid)))
+  }
+}

@@ -1,0 +1,66 @@
+/** What must end although the board never comes to rest. */
+import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { JobBoard } from '../../../src/board/job-board.ts'
+import { MemoryBackend, memorySpace } from '../../../src/board/memory/index.ts'
+import { LostPosts } from '../../../src/board/zookeeper/lost-posts.ts'
+import { Unclaimable } from '../../../src/core/errors.ts'
+import { failureOf, next } from '../../board/events.ts'
+import { namesOn } from '../../board/jobs.ts'
+import { slowBoard } from './slow-backend.ts'
+
+test('who wants to see what is there now does not wait for what is posted later', async () => {
+  const { board, other, backend } = await slowBoard(randomUUID())
+  const [first, second] = [backend.stop('read', 'after'), backend.stop('read', 'before')]
+  await other.post('flow', {}, { name: 'before' })
+  await first.there
+  const looking = namesOn(board)
+  await nextTurn()
+  await other.post('flow', {}, { name: 'after' })
+  first.release()
+  await second.there
+  expect(await looking).toEqual(['before'])
+  const seen = next(board, 'posted')
+  second.release()
+  expect((await seen).job.name).toBe('after')
+  await Promise.all([board.close(), other.close()])
+})
+
+test('a claim that is refused although nothing speaks against it is not asked for without end', async () => {
+  const name = randomUUID()
+  const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
+  let asked = 0
+  backend.claim = async (choices) => {
+    asked += 1
+    await nextTurn()
+    return choices.map(() => ({ error: new Unclaimable('somebody who cannot be seen holds its resource') }))
+  }
+  const board = new JobBoard(backend, { who: 'who' })
+  await board.open()
+  await board.post('flow', {})
+  const claiming = failureOf(board.claimNext())
+  for (let turn = 0; turn < 200; turn++) await nextTurn()
+  expect(asked).toBe(3)
+  await board.close()
+  await claiming
+})
+
+test('what became of posts whose answers were lost is looked up once for all of them', async () => {
+  const asked: string[] = []
+  const note = <T>(what: string, answer: T) => {
+    asked.push(what)
+    return Promise.resolve(answer)
+  }
+  const posts = new LostPosts({
+    postedIn: () => note('board', new Map([['there', 'job1']])),
+    trashed: () => note('trash', []),
+    read: () => note('read', []),
+    isTrashed: () => note('isTrashed', true),
+  })
+  const uuids = ['there', ...Array.from({ length: 100 }, (_, number) => `gone ${number}`)]
+  const found = await Promise.all(uuids.map((uuid) => posts.find({ zxid: 7n, uuid })))
+  expect(found[0]).toEqual({ id: 'job1' })
+  expect(new Set(found.slice(1).map((fate) => JSON.stringify(fate)))).toEqual(new Set(['{"trashed":false}']))
+  expect(asked).toEqual(['board', 'trash'])
+})
