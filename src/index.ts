@@ -24,8 +24,11 @@ export {
 } from './flow/index.ts'
 export {
   type AtomDetail,
+  type BookDetail,
+  type BookQuery,
   type FlowDetail,
   type LogBook,
   openPersistence,
   type Persistence,
+  type StateChange,
 } from './persistence/index.ts'

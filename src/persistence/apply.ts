@@ -1,34 +1,36 @@
-/** What a transition does to a flow detail: the one place that knows, for every backend that replays or keeps flows. */
-import type { AtomDetail, FlowDetail } from './models.ts'
-import type { AcquireRequest, Transition } from './persistence.ts'
+/** What flows begin with, and what becomes of them. */
+import { FlowImage, type RecordedTransition } from './flow-image.ts'
+import type { FlowDetail } from './models.ts'
+import type { AcquireRequest, FlowRequest } from './persistence.ts'
 
-/** A transition and when it was recorded. */
-export interface RecordedTransition extends Transition {
-  readonly at: Date
+/** The flow after these transitions; the one given stays as it is. */
+export function applyTransitions(flow: FlowDetail, transitions: Iterable<RecordedTransition>): FlowDetail {
+  const image = new FlowImage(flow)
+  for (const transition of transitions) image.apply(transition)
+  return image.detail
 }
 
-/**
- * The flow after these transitions; the one given stays as it is. Whether the state tables allow a step is for the
- * engine to know, not for a logbook: what happened is recorded.
- *
- * Takes time proportional to the atoms of the flow plus those of the transitions.
- */
-export function applyTransitions(flow: FlowDetail, transitions: Iterable<RecordedTransition>): FlowDetail {
-  const atoms = new Map<string, AtomDetail>(flow.atoms.map((atom) => [atom.name, atom]))
-  let { state, meta, updatedAt } = flow
-  for (const transition of transitions) {
-    state = transition.state ?? state
-    if (transition.meta) meta = { ...meta, ...transition.meta }
-    for (const atom of transition.atoms ?? []) atoms.set(atom.name, atom)
-    updatedAt = transition.at
+/** A flow that nobody has acquired: its run is 0, below every run there is. */
+export function newFlow({ flow, meta = {} }: FlowRequest, at: Date): FlowDetail {
+  const { uuid, name, version } = flow
+  const states = [{ state: 'PENDING', at, run: 0 }] as const
+  return {
+    uuid,
+    name,
+    version,
+    state: 'PENDING',
+    meta,
+    run: 0,
+    claim: '',
+    atoms: [],
+    states,
+    createdAt: at,
+    updatedAt: at,
   }
-  return { ...flow, state, meta, updatedAt, atoms: [...atoms.values()] }
 }
 
 /** What a run starts from: the flow as its predecessor left it, or a new one, with this run as its only writer. */
 export function acquiredFlow(predecessor: FlowDetail | undefined, request: AcquireRequest, at: Date): FlowDetail {
-  const { flow, run, claim } = request
-  if (predecessor) return { ...predecessor, run, claim, updatedAt: at }
-  const { uuid, name, version } = flow
-  return { uuid, name, version, state: 'PENDING', meta: {}, run, claim, atoms: [], createdAt: at, updatedAt: at }
+  const { run, claim } = request
+  return { ...(predecessor ?? newFlow(request, at)), run, claim, updatedAt: at }
 }
