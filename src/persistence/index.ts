@@ -10,3 +10,4 @@ export type {
   Persistence,
   Transition,
 } from './persistence.ts'
+export { type DriverPersistenceOptions, openPersistenceOver } from './sql/index.ts'

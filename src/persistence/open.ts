@@ -4,6 +4,7 @@ import { parseUri, type ResourceUri } from '../core/uri.ts'
 import { directoryPersistence } from './directory/index.ts'
 import { memoryPersistence } from './memory/index.ts'
 import type { Persistence } from './persistence.ts'
+import { sqlPersistence } from './sql/index.ts'
 
 interface Scheme {
   /** How such a URI is written, for people who got it wrong. */
@@ -14,6 +15,8 @@ interface Scheme {
 const SCHEMES: ReadonlyMap<string, Scheme> = new Map([
   ['memory', { usage: 'memory: or memory:NAME', make: memoryPersistence }],
   ['directory', { usage: 'directory:./logbooks', make: directoryPersistence }],
+  ['postgres', { usage: 'postgres://user@host/database', make: sqlPersistence }],
+  ['postgresql', { usage: 'postgresql://user@host/database', make: sqlPersistence }],
 ])
 
 /**
@@ -23,6 +26,8 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map([
  * - `memory:` is private and gone with the object; `memory:NAME` is shared by all in this process that name it.
  * - `directory:DIR` keeps them in files, shared by the processes of one machine; DIR is relative to the working
  *   directory and made if it is not there.
+ * - `postgres://user:password@host:5432/database` keeps them in a database, shared by the processes of many machines; it
+ *   takes the `pg` package.
  *
  * @throws InvalidArgument for an unknown scheme or a parameter that is not known
  * @throws StorageFailure when the place cannot be used
