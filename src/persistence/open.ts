@@ -5,6 +5,7 @@ import { directoryPersistence } from './directory/index.ts'
 import { memoryPersistence } from './memory/index.ts'
 import type { Persistence } from './persistence.ts'
 import { sqlPersistence } from './sql/index.ts'
+import { zooKeeperPersistence } from './zookeeper/index.ts'
 
 interface Scheme {
   /** How such a URI is written, for people who got it wrong. */
@@ -16,6 +17,7 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map([
   ['memory', { usage: 'memory: or memory:NAME', make: memoryPersistence }],
   ['directory', { usage: 'directory:./logbooks', make: directoryPersistence }],
   ['postgres', { usage: 'postgres://user@host/database', make: sqlPersistence }],
+  ['zookeeper', { usage: 'zookeeper://127.0.0.1:2181/taskflow/logbooks', make: zooKeeperPersistence }],
   ['postgresql', { usage: 'postgresql://user@host/database', make: sqlPersistence }],
 ])
 
@@ -28,6 +30,7 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map([
  *   directory and made if it is not there.
  * - `postgres://user:password@host:5432/database` keeps them in a database, shared by the processes of many machines; it
  *   takes the `pg` package.
+ * - `zookeeper://127.0.0.1:2181/taskflow/logbooks` keeps small ones beside the board.
  *
  * @throws InvalidArgument for an unknown scheme or a parameter that is not known
  * @throws StorageFailure when the place cannot be used

@@ -5,20 +5,10 @@ import { dirname, join } from 'node:path'
 import { NotFound } from '../../core/errors.ts'
 import { asksForFlows, type BookQuery, bookMatches, flowsMatch, isUnchanged } from '../book-query.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
+import { encodeName, isShardName, shardName } from '../names.ts'
 import type { BookRequest } from '../persistence.ts'
 import { exists, makeFolder, publish, readIfThere, syncFolders, unlessMissing } from './files.ts'
-import {
-  bookFolder,
-  bookRecord,
-  changeOf,
-  changeRecord,
-  encodeName,
-  goneName,
-  isEncodedName,
-  isGone,
-  shardName,
-  shardOf,
-} from './layout.ts'
+import { bookFolder, bookRecord, changeOf, changeRecord, goneName, isEncodedName, isGone, shardOf } from './layout.ts'
 import { readNewestFlow } from './read-flow.ts'
 import { bookBytes, readBook } from './records.ts'
 
@@ -82,7 +72,7 @@ export async function* listBooks(root: string, query: BookQuery): AsyncIterable<
   const first = after === undefined ? '' : shardName(after)
   let given = 0
   for (const shard of (await readdir(root)).sort()) {
-    if (!/^[0-9a-f]{2}$/.test(shard) || shard < first) continue
+    if (!isShardName(shard) || shard < first) continue
     const behind = shard === first && after !== undefined ? encodeName(after) : ''
     for (const name of (await readdir(join(root, shard))).sort()) {
       if (!isEncodedName(name) || name <= behind) continue

@@ -12,16 +12,11 @@
  * Names that come from users are encoded and then hold no dot; every name of ours holds one. So nothing that a user can
  * write leaves DIR, or is taken for something else.
  */
-import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import { encodeName, shardName } from '../names.ts'
 
-/** Folders with more entries than some thousands are slow to list; 256 hold tens of thousands of books well. */
 export function shardOf(root: string, bookUuid: string): string {
   return join(root, shardName(bookUuid))
-}
-
-export function shardName(bookUuid: string): string {
-  return sha256(bookUuid).slice(0, 2)
 }
 
 export function bookFolder(root: string, bookUuid: string): string {
@@ -60,24 +55,4 @@ export function goneName(folderOfBook: string, unique: string): string {
 
 export function isGone(name: string): boolean {
   return name.endsWith(GONE)
-}
-
-/** File systems allow 255 bytes, of which temporary names take some. */
-const LONGEST_NAME = 180
-
-/**
- * Injective, also where the file system takes upper and lower case for the same. `%` begins an escaped byte of UTF-8 or,
- * before a name that is too long, the word `long`, which is no hexadecimal number.
- */
-export function encodeName(name: string): string {
-  let encoded = ''
-  for (const byte of Buffer.from(name)) {
-    const character = String.fromCharCode(byte)
-    encoded += /[0-9a-z_-]/.test(character) ? character : `%${byte.toString(16).padStart(2, '0')}`
-  }
-  return encoded.length <= LONGEST_NAME ? encoded : `%long-${sha256(name)}`
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }
