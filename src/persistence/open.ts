@@ -4,21 +4,23 @@ import { parseUri, type ResourceUri } from '../core/uri.ts'
 import { directoryPersistence } from './directory/index.ts'
 import { memoryPersistence } from './memory/index.ts'
 import type { Persistence } from './persistence.ts'
-import { sqlPersistence } from './sql/index.ts'
-import { zooKeeperPersistence } from './zookeeper/index.ts'
 
 interface Scheme {
   /** How such a URI is written, for people who got it wrong. */
   readonly usage: string
-  make(uri: ResourceUri): Persistence
+  make(uri: ResourceUri): Persistence | Promise<Persistence>
 }
+
+/** What talks to servers is loaded when it is asked for, not before. */
+const sql = async (uri: ResourceUri) => (await import('./sql/index.ts')).sqlPersistence(uri)
+const zookeeper = async (uri: ResourceUri) => (await import('./zookeeper/index.ts')).zooKeeperPersistence(uri)
 
 const SCHEMES: ReadonlyMap<string, Scheme> = new Map([
   ['memory', { usage: 'memory: or memory:NAME', make: memoryPersistence }],
   ['directory', { usage: 'directory:./logbooks', make: directoryPersistence }],
-  ['postgres', { usage: 'postgres://user@host/database', make: sqlPersistence }],
-  ['zookeeper', { usage: 'zookeeper://127.0.0.1:2181/taskflow/logbooks', make: zooKeeperPersistence }],
-  ['postgresql', { usage: 'postgresql://user@host/database', make: sqlPersistence }],
+  ['postgres', { usage: 'postgres://user@host/database', make: sql }],
+  ['zookeeper', { usage: 'zookeeper://127.0.0.1:2181/taskflow/logbooks', make: zookeeper }],
+  ['postgresql', { usage: 'postgresql://user@host/database', make: sql }],
 ])
 
 /**
@@ -44,7 +46,7 @@ export async function openPersistence(uri: string | Persistence): Promise<Persis
     const known = [...SCHEMES.values()].map(({ usage }) => usage).join(', ')
     throw new InvalidArgument(`${parsed.printable}: no logbooks can be kept in ${parsed.scheme}:; write ${known}`)
   }
-  const persistence = scheme.make(parsed)
+  const persistence = await scheme.make(parsed)
   await persistence.open()
   return persistence
 }
