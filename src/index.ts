@@ -26,9 +26,12 @@ export {
   type AtomDetail,
   type BookDetail,
   type BookQuery,
+  type DriverPersistenceOptions,
   type FlowDetail,
   type LogBook,
   openPersistence,
+  openPersistenceOver,
   type Persistence,
   type StateChange,
 } from './persistence/index.ts'
+export type { SqlDriver } from './postgres/index.ts'

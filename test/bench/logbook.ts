@@ -38,7 +38,7 @@ export default async function logbook(): Promise<void> {
 
 /** 100 engines whose writes do not go out together: each has connections and commits of its own. */
 async function unbatched(uri: string): Promise<Rate> {
-  const pool = new pg.Pool({ connectionString: uri, max: 20 })
+  const pool = new pg.Pool({ connectionString: uri })
   const schema = `bench_${uuidv7().replaceAll('-', '')}`
   const opening = Array.from({ length: 100 }, () => openPersistenceOver(pool, { schema }))
   const persistences = await Promise.all(opening)
