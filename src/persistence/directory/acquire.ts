@@ -26,7 +26,7 @@
  * predecessor's log is removed only when its heir's is safe. A mark need not be synced: it guards against writers that
  * live, and none outlives the machine; from then on the log under the term's name says as much.
  */
-import { type FileHandle, unlink } from 'node:fs/promises'
+import { type FileHandle, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ClaimLost, StorageFailure } from '../../core/errors.ts'
 import { acquiredFlow, newFlow } from '../apply.ts'
@@ -87,6 +87,24 @@ export async function startFlow(folder: string, request: FlowRequest): Promise<b
   // A run that came in between may not have seen it, and then the flow is that run's.
   const newest = newestTerm(await listTerms(folder))
   return file !== undefined && newest?.run === BEFORE_ALL.run
+}
+
+/**
+ * Replaces the log of a flow that is over by what it comes to, where that is much shorter: the same claim acquires it once
+ * more, and so nothing can be lost that a newer run does not find.
+ */
+export async function compactTerm(
+  folders: readonly [string, ...string[]],
+  { request, term }: { request: AcquireRequest; term: Term },
+): Promise<void> {
+  const [folder] = folders
+  const newest = (await listTerms(folder)).at(-1)
+  if (newest === undefined || compareTerms(newest.term, term) !== 0) return
+  const { size } = await stat(join(folder, termFileName(term, 'log')))
+  const flow = await readNewestFlow(folder)
+  if (flow === undefined || flowBytes(flow).length > size / 2) return
+  const { file } = await acquireTerm(folders, request)
+  await file.close()
 }
 
 /** Step 1. Undefined when another was faster: what it left must be judged again. */

@@ -8,6 +8,7 @@
  *                  + fsync of the folders of flow, book, shard and DIR, which is next to nothing where they are unchanged
  *     write        one fdatasync, shared by all writes that queued up while the last one was under way
  *     createBook   one fdatasync + fsync of three folders
+ *     close        nothing; of a flow that is over and has a long log, an acquire
  *     updateBook   one fdatasync + one fsync
  *     createFlow   as acquire
  *     destroyBook  one fsync
@@ -22,7 +23,7 @@ import { assertBookQuery, assertInstant, type BookQuery } from '../book-query.ts
 import type { BookDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
 import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
-import { acquireTerm, startFlow } from './acquire.ts'
+import { acquireTerm, compactTerm, startFlow } from './acquire.ts'
 import { changeBook, foldersOf, listBooks, loadBook, makeBook, removeBook } from './books.ts'
 import { DirectoryFlowLog } from './directory-flow-log.ts'
 import { errnoOf, makeFolder, storageFailure, storing, syncFolders } from './files.ts'
@@ -98,8 +99,10 @@ export class DirectoryPersistence implements Persistence {
       const above = foldersOf(this.#root, book.uuid)
       const folder = flowFolder(above[0], flow.uuid)
       await makeFolder(folder)
-      const acquired = await acquireTerm([folder, ...above], request)
-      return new DirectoryFlowLog({ acquired, request, folder, onClose: () => this.#logs.delete(log) })
+      const folders = [folder, ...above] as const
+      const acquired = await acquireTerm(folders, request)
+      const compact = () => compactTerm(folders, { request, term: acquired.term })
+      return new DirectoryFlowLog({ acquired, request, folder, compact, onClose: () => this.#logs.delete(log) })
     })
     this.#logs.add(log)
     if (this.#lifecycle.state === 'running') return log
