@@ -8,7 +8,7 @@ import { ClaimLost, StorageFailure } from '../../src/core/errors.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence, type Persistence } from '../../src/persistence/index.ts'
 import { Layout } from '../../src/persistence/zookeeper/layout.ts'
-import { bookBytes } from '../../src/persistence/zookeeper/records.ts'
+import { markingGone, sweep } from '../../src/persistence/zookeeper/removal.ts'
 import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -133,12 +133,38 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
       () => persistence.createBook({ uuid, name: 'book' }),
     ]) {
       const { flows, ...book } = await persistence.getBook(uuid)
-      await zookeeper.setData(new Layout(path).book(uuid), bookBytes({ book, gone: true }))
+      const where = new Layout(path).book(uuid)
+      const { stat } = await zookeeper.getData(where)
+      await zookeeper.multi(markingGone(where, { book, version: stat.version, mark: randomUUID() }))
       await expect(persistence.getBook(uuid)).rejects.toThrow('no logbook')
       await meet()
       expect(atomNames(await persistence.getBook(uuid))).toEqual([])
       await expect(log.write({ atoms: [atom('late')] })).rejects.toThrow(ClaimLost)
       expect(flows.length).toBeLessThanOrEqual(1)
+    }
+  })
+
+  test('many who finish a removal, and one who makes the book anew, do not get in each other’s way', async () => {
+    const path = `${namespace('logbooks')}/logbooks`
+    await using persistence = await openPersistence(`zookeeper://${zookeeperHosts}${path}`)
+    await using zookeeper = new ZooKeeper({ hosts: zookeeperHosts })
+    await zookeeper.connect()
+    const where = new Layout(path).book('uuid')
+    const marks: string[] = []
+    for (let round = 0; round < 20; round++) {
+      const log = await persistence.acquire(requestOf('uuid', 1, randomUUID()))
+      await log.write({ atoms: [atom(`a${round}`), atom('b'), atom('c')] })
+      const { flows: _, ...book } = await persistence.getBook('uuid')
+      const { stat } = await zookeeper.getData(where)
+      const mark = randomUUID()
+      await zookeeper.multi(markingGone(where, { book, version: stat.version, mark }))
+      marks.push(mark)
+      const sweeping = marks.map((one) => sweep(zookeeper, where, one))
+      const anew = await persistence.acquire(requestOf('uuid', 2, randomUUID()))
+      await anew.write({ atoms: [atom('anew')] })
+      await Promise.all(sweeping)
+      expect(await namesIn(persistence)).toEqual(['anew'])
+      await persistence.destroyBook('uuid')
     }
   })
 })

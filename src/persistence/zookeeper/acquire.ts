@@ -70,8 +70,8 @@ async function look(
 ): Promise<{ book: ReadBook | undefined; flow: ReadFlow | undefined }> {
   const path = layout.book(uuid)
   const found = await readBookAndFlow(zookeeper, { book: path, flow: layout.flow(uuid, flow.uuid) })
-  if (!found.book?.gone) return found
-  await sweep(zookeeper, path)
+  if (found.book?.gone === undefined) return found
+  await sweep(zookeeper, path, found.book.gone)
   return { book: undefined, flow: undefined }
 }
 

@@ -6,6 +6,7 @@
  *     <path>/…/<book>/<flow>                   the flow, but for its atoms; rewritten by each write
  *     <path>/…/<book>/<flow>/<number>          an atom
  *     <path>/…/<book>/<flow>/t-<term>          who may write: the newest acquire
+ *     <path>/…/<book>/.gone-<mark>             the book is being removed
  */
 import { encodeName, shardName } from '../names.ts'
 
@@ -44,6 +45,21 @@ export function atomPath(flow: string, position: number): string {
 
 export function termPath(flow: string, term: string): string {
   return `${flow}/${TERM}${term}`
+}
+
+export function isTermPath(path: string): boolean {
+  return path.slice(path.lastIndexOf('/') + 1).startsWith(TERM)
+}
+
+const GONE = '.gone-'
+
+export function gonePath(book: string, mark: string): string {
+  return `${book}/${GONE}${mark}`
+}
+
+/** Names that come from users are encoded and then hold no dot. */
+export function isFlowName(name: string): boolean {
+  return !name.includes('.')
 }
 
 /** The atoms among a flow's children, in the order in which they were first recorded. */

@@ -46,7 +46,7 @@ async function readMatching(zookeeper: ZooKeeper, paths: readonly string[], quer
     const result = results[index]
     if (!result || result.error) continue
     const { book, gone } = readBook(result.data, path)
-    if (gone) await sweep(zookeeper, path)
+    if (gone !== undefined) await sweep(zookeeper, path, gone)
     else if (bookMatches(query, book) && (await matchesFlows(zookeeper, { path, book, query }))) found.push(book)
   }
   return found

@@ -1,7 +1,7 @@
 /** Reading books and flows while others write. */
 import { NoNode, op, type Stat, type ZooKeeper, type ZooKeeperError } from '../../zookeeper/index.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
-import { atomPath, positionsIn } from './layout.ts'
+import { atomPath, isFlowName, positionsIn } from './layout.ts'
 import { type BookRecord, type FlowRecord, readAtom, readBook, readFlow } from './records.ts'
 
 export interface ReadFlow extends FlowRecord {
@@ -81,7 +81,7 @@ export async function readAtoms(zookeeper: ZooKeeper, path: string): Promise<Map
 /** Every flow of a book that is there. */
 export async function readFlows(zookeeper: ZooKeeper, book: string): Promise<FlowDetail[]> {
   const names = (await unlessGone(zookeeper.getChildren(book)))?.names ?? []
-  const flows = await Promise.all(names.map((name) => readWholeFlow(zookeeper, `${book}/${name}`)))
+  const flows = await Promise.all(names.filter(isFlowName).map((name) => readWholeFlow(zookeeper, `${book}/${name}`)))
   const found = flows.filter((flow) => flow !== undefined)
   return found.sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.uuid < b.uuid ? -1 : 1))
 }

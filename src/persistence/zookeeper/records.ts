@@ -15,8 +15,8 @@ export interface FlowRecord {
 
 export interface BookRecord {
   readonly book: BookDetail
-  /** It is being removed: nothing may be added to it any more. */
-  readonly gone?: true
+  /** The mark of a removal: nothing may be added to it any more. */
+  readonly gone?: string
 }
 
 export function rootBytes(): Uint8Array {

@@ -26,7 +26,7 @@ import type { Layout } from './layout.ts'
 import { listBooks } from './listing.ts'
 import { readBookRecord, readFlows, unlessGone } from './reading.ts'
 import { assertRoot, bookBytes, readFlow, rootBytes } from './records.ts'
-import { sweep } from './removal.ts'
+import { markingGone, sweep } from './removal.ts'
 import { ZooKeeperFlowLog } from './zookeeper-flow-log.ts'
 
 export interface ZooKeeperPersistenceOptions {
@@ -89,7 +89,7 @@ export class ZooKeeperPersistence implements Persistence {
         const made = await zookeeper.create(path, bytes).catch(unlessThere)
         if (made) return true
         const there = await readBookRecord(zookeeper, path)
-        if (there?.gone) await sweep(zookeeper, path)
+        if (there?.gone !== undefined) await sweep(zookeeper, path, there.gone)
         else if (there) return false
       }
     })
@@ -160,9 +160,10 @@ export class ZooKeeperPersistence implements Persistence {
         const { book, version } = await this.#existing(uuid)
         const checks = unchangedSince ? await this.#unchanged(path, { book, since: unchangedSince }) : []
         if (!checks) return false
-        const gone: Op[] = [...checks, op.setData(path, bookBytes({ book, gone: true }), { version })]
+        const mark = randomUUID()
+        const gone: Op[] = [...checks, ...markingGone(path, { book, version, mark })]
         if (!(await zookeeper.multi(gone).catch(unlessChanged))) continue
-        await sweep(zookeeper, path)
+        await sweep(zookeeper, path, mark)
         return true
       }
     })
@@ -183,7 +184,7 @@ export class ZooKeeperPersistence implements Persistence {
 
   async #existing(uuid: string): Promise<{ book: BookDetail; version: number }> {
     const record = await readBookRecord(this.#place.zookeeper, this.#place.layout.book(uuid))
-    if (!record || record.gone) throw new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
+    if (!record || record.gone !== undefined) throw new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
     return record
   }
 
