@@ -4,8 +4,8 @@
  * **Fencing.** A write is an UPDATE of the flow's row that names the term it was acquired in, and what is written of atoms
  * hangs on the rows that it has touched. An acquire updates the same row. So of two that race one waits for the other's
  * commit and then looks at the row once more: the acquire that comes second is handed what was written, the write that
- * comes second touches nothing. Rows are locked in the order of their numbers, so that batches cannot wait for each other
- * in a circle.
+ * comes second touches nothing. Batches come in the order of the flows' numbers, so that a zombie's and an heir's do not
+ * usually wait for each other in a circle; if they do, Postgres breaks one off after a second, and it is repeated.
  */
 export interface Statements {
   /** $1–$7: books, their names, flows, names, versions, runs, claims; $8 empty meta, $9 states, $10 now. */
@@ -63,13 +63,10 @@ SELECT f.run, f.claim FROM ${flows} f JOIN ${books} b ON b.id = f.book WHERE b.u
 WITH told AS (
   SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::text[], $7::timestamptz[])
     AS w(id, term, writes, state, meta, states, at)
-), held AS MATERIALIZED (
-  SELECT f.id, f.term FROM ${flows} f JOIN told w ON w.id = f.id AND w.term = f.term AND f.writes < w.writes
-  ORDER BY f.id FOR NO KEY UPDATE OF f
 ), moved AS (
   UPDATE ${flows} f SET writes = w.writes, state = w.state, updated_at = w.at,
     meta = coalesce(w.meta, f.meta), states = coalesce(w.states::jsonb, f.states)
-  FROM told w JOIN held h ON h.id = w.id AND h.term = w.term
+  FROM told w
   WHERE f.id = w.id AND f.term = w.term AND f.writes < w.writes
   RETURNING f.id, f.term
 ), kept AS (

@@ -51,7 +51,10 @@ export async function writeAll(
   batch: readonly SqlWrite[],
 ): Promise<Outcome<Written>[]> {
   const terms = folded(batch)
-  const { rows } = await driver.query(statements.write, parametersOf([...terms.values()]))
+  const { rows } = await driver.query(
+    statements.write,
+    parametersOf([...terms.values()].sort((a, b) => Number(a.last.flow) - Number(b.last.flow))),
+  )
   const moved = new Set(rows.map((row) => `${row['id']}/${row['term']}`))
   const rest = [...terms].filter(([key]) => !moved.has(key)).map(([, { last }]) => last)
   const judged = await judge(driver, statements, rest)
