@@ -54,9 +54,15 @@ export {
 } from './flow/index.ts'
 export {
   type AtomDetail,
+  type BookDetail,
+  type BookQuery,
+  type DriverPersistenceOptions,
   type FlowDetail,
   type FlowLog,
   type LogBook,
   openPersistence,
+  openPersistenceOver,
   type Persistence,
+  type StateChange,
 } from './persistence/index.ts'
+export type { SqlDriver } from './postgres/index.ts'

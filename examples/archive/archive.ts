@@ -7,7 +7,7 @@ import { aborted, type Interrupt } from './interrupt.ts'
 import { isMemory, type Options } from './options.ts'
 import { logbooksUri, makeOutput, type Output, targetOf } from './output.ts'
 import { post, untilConnected } from './posting.ts'
-import { count, pathFromHere, printablePath, shellWord } from './printable.ts'
+import { count, pathFromHere, printablePath, printableUri, shellWord } from './printable.ts'
 import { Progress } from './progress.ts'
 import { readTrash, type Summary, summarize } from './summary.ts'
 import { Tally } from './tally.ts'
@@ -123,7 +123,7 @@ function waysToWatch({ board, persistence }: Run, job: string): string {
   return [
     'watch it from another terminal:',
     `  npx jobboard jobs ${where}`,
-    `  npx jobboard show ${job} ${where} --persistence ${shellWord(persistence)}`,
+    `  npx jobboard show ${job} ${where} --persistence ${shellWord(printableUri(persistence))}`,
   ].join('\n')
 }
 

@@ -43,3 +43,8 @@ export function printableBytes(bytes: number): string {
 export function shellWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
+
+/** A URI that may be shown: with `***` for the password. */
+export function printableUri(uri: string): string {
+  return printableText(uri.replace(/^([a-z+]+:\/\/[^/?#:@]*:).*@/i, '$1***@'))
+}

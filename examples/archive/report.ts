@@ -1,7 +1,7 @@
 /** What a run says at its end. */
 import type { Result } from './archive.ts'
 import { logbooksUri } from './output.ts'
-import { count, pathFromHere, printableBytes, printableText } from './printable.ts'
+import { count, pathFromHere, printableBytes, printableUri } from './printable.ts'
 import { painter } from './progress.ts'
 import type { Summary } from './summary.ts'
 import type { Named } from './tally.ts'
@@ -27,7 +27,7 @@ export function report({ ending, summary, output, persistence, left }: Result): 
     line('archive', pathFromHere(output.files)),
     line('manifest', pathFromHere(output.manifestFile)),
     line('summary', pathFromHere(output.summaryFile)),
-    line('logbooks', persistence === logbooksUri(output) ? pathFromHere(output.logbooks) : printableText(persistence)),
+    line('logbooks', persistence === logbooksUri(output) ? pathFromHere(output.logbooks) : printableUri(persistence)),
   )
   return lines.join('\n')
 }

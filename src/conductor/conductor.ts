@@ -26,6 +26,7 @@ import { decide, type Verdict } from './decide.ts'
 import { type JobRun, runJob } from './job-run.ts'
 import type { KnownFlows } from './known-flows.ts'
 import type { ConductorSettings } from './options.ts'
+import { retain } from './retention.ts'
 import { type Settled, settle } from './settle.ts'
 import { UnknownFlows } from './unknown-flows.ts'
 
@@ -76,6 +77,7 @@ export class Conductor implements AsyncDisposable {
   #entity: AsyncDisposable | undefined
   #alive: Disposable | undefined
   #loop: Promise<void> = Promise.resolve()
+  #retaining: Promise<void> = Promise.resolve()
 
   /** @internal Use `startConductor`. */
   constructor(parts: ConductorParts) {
@@ -121,6 +123,7 @@ export class Conductor implements AsyncDisposable {
         this.#entity = await board.registerEntity({ kind: 'conductor', name: this.name, metadata })
         this.#alive = keepAlive()
         this.#loop = this.#claimAndRun()
+        this.#retaining = this.#retain()
         const places = { board: board.uri, persistence: persistence.uri }
         log.info({ conductor: this.name, ...places, flows: flows.names, concurrency }, 'conductor started')
       },
@@ -135,7 +138,7 @@ export class Conductor implements AsyncDisposable {
       using _alive = this.#alive
       const { drainTimeout, abortTimeout, owned, log } = this.#parts
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
-      await this.#loop
+      await Promise.all([this.#loop, this.#retaining])
       await this.#allOver({ within: milliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
       this.abort()
       await this.#allOver({ within: milliseconds(abortTimeout, 'abortTimeout') })
@@ -177,6 +180,12 @@ export class Conductor implements AsyncDisposable {
         await sleep(backoff(failures, { first: 100, max: LONGEST_PAUSE }), { signal }).catch(() => undefined)
       }
     }
+  }
+
+  async #retain(): Promise<void> {
+    const { removeLogbooksAfter: age, ...parts } = this.#parts
+    if (age !== undefined)
+      await retain({ ...parts, age: milliseconds(age, 'removeLogbooksAfter') }, this.#draining.signal)
   }
 
   /** A slot is free, and the logbooks are not known to be away. */

@@ -29,6 +29,8 @@ export interface ConductorOptions {
   readonly abortTimeout?: Duration
   /** `retry` (the default): tried again while attempts are left, then trashed. `consume` is TaskFlow's way. */
   readonly onFailure?: OnFailure
+  /** Removes logbooks that are over and have not changed for so long; by default they are kept forever. */
+  readonly removeLogbooksAfter?: Duration
   /** Pino's; `startConductor` says nothing by default, `runConductor` writes JSON lines to standard error. */
   readonly log?: Logger
   /** Gives up starting. */
@@ -45,6 +47,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   drainTimeout: true,
   abortTimeout: true,
   onFailure: true,
+  removeLogbooksAfter: true,
   log: true,
   signal: true,
 }
@@ -52,13 +55,15 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
 /** The options that have a default, with it. */
 export type ConductorSettings = Required<
   Pick<ConductorOptions, 'concurrency' | 'flowConcurrency' | 'drainTimeout' | 'abortTimeout' | 'onFailure' | 'log'>
->
+> &
+  Pick<ConductorOptions, 'removeLogbooksAfter'>
 
 /** @throws InvalidArgument naming the option that makes no sense, and one that does */
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
   const { concurrency = availableParallelism(), drainTimeout = '25s', abortTimeout = '5s', log = silent } = options
-  const { board, persistence, name, onFailure = 'retry', flowConcurrency = DEFAULT_CONCURRENCY } = options
+  const { board, persistence, name, onFailure = 'retry', removeLogbooksAfter } = options
+  const { flowConcurrency = DEFAULT_CONCURRENCY } = options
   assertPlace(board, 'claimNext', 'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
   assertPlace(
     persistence,
@@ -77,7 +82,10 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
   milliseconds(drainTimeout, 'drainTimeout')
   milliseconds(abortTimeout, 'abortTimeout')
-  return { concurrency, flowConcurrency, drainTimeout, abortTimeout, onFailure, log }
+  const settings = { concurrency, flowConcurrency, drainTimeout, abortTimeout, onFailure, log }
+  if (removeLogbooksAfter === undefined) return settings
+  milliseconds(removeLogbooksAfter, 'removeLogbooksAfter')
+  return { ...settings, removeLogbooksAfter }
 }
 
 /** @param method what an open one has */

@@ -1,4 +1,13 @@
 /** The public door of the logbooks. */
-export type { AtomDetail, FlowDetail, LogBook, Meta } from './models.ts'
+export type { BookQuery } from './book-query.ts'
+export type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
 export { openPersistence } from './open.ts'
-export type { AcquireRequest, FlowLog, Persistence, Transition } from './persistence.ts'
+export type {
+  AcquireRequest,
+  BookRequest,
+  FlowLog,
+  FlowRequest,
+  Persistence,
+  Transition,
+} from './persistence.ts'
+export { type DriverPersistenceOptions, openPersistenceOver } from './sql/index.ts'

@@ -14,7 +14,19 @@ export interface LogBook {
   readonly name: string
   readonly meta: Meta
   readonly createdAt: Date
+  /** When its meta last changed; its flows tell their own times. */
+  readonly updatedAt: Date
   readonly flows: readonly FlowDetail[]
+}
+
+/** A book as listings give it. */
+export type BookDetail = Omit<LogBook, 'flows'>
+
+/** A state, when it was recorded, and by which run; run 0 is before the first. */
+export interface StateChange<S extends FlowState | AtomState> {
+  readonly state: S
+  readonly at: Date
+  readonly run: number
 }
 
 export interface FlowDetail {
@@ -29,10 +41,13 @@ export interface FlowDetail {
   readonly claim: string
   /** In the order in which they were first recorded. */
   readonly atoms: readonly AtomDetail[]
+  /** The states it went through, the newest last; of a great many the newest 50. */
+  readonly states: readonly StateChange<FlowState>[]
   readonly createdAt: Date
   readonly updatedAt: Date
 }
 
+/** An atom has no uuid: it is told by its flow and its name, which is what a flow that was changed still has. */
 export interface AtomDetail {
   /** Unique within its flow. */
   readonly name: string
@@ -51,4 +66,8 @@ export interface AtomDetail {
   /** `progress`, from 0 to 1, where the atom tells it; `notBefore`, when a retry goes on after a wait. */
   readonly meta: Meta
   readonly updatedAt: Date
+  /** When it was first recorded. The logbook's to know: not looked at in what is written. */
+  readonly createdAt?: Date
+  /** As a flow's. The logbook's to know: not looked at in what is written. */
+  readonly states?: readonly StateChange<AtomState>[]
 }

@@ -13,7 +13,8 @@
  */
 
 import type { FlowState } from '../core/states.ts'
-import type { AtomDetail, FlowDetail, LogBook, Meta } from './models.ts'
+import type { BookQuery } from './book-query.ts'
+import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from './models.ts'
 
 export interface Persistence extends AsyncDisposable {
   /** For people: the URI it was opened with, without a password. */
@@ -26,7 +27,16 @@ export interface Persistence extends AsyncDisposable {
   close(): Promise<void>
 
   /** Makes an empty book. Resolves to false, and changes nothing, when it is there already. */
-  createBook(book: { uuid: string; name: string; meta?: Meta }): Promise<boolean>
+  createBook(book: BookRequest): Promise<boolean>
+
+  /** Changes the keys of a book's meta that are named here. @throws NotFound */
+  updateBook(uuid: string, change: { readonly meta: Meta }): Promise<void>
+
+  /**
+   * Makes a flow that nobody has run yet, and its book where that is missing. Resolves to false, and changes nothing,
+   * when the flow is there already.
+   */
+  createFlow(request: FlowRequest): Promise<boolean>
 
   /**
    * Makes this run the only writer of the flow, and hands out the flow as its predecessor left it. Makes book and flow
@@ -39,11 +49,28 @@ export interface Persistence extends AsyncDisposable {
   /** @throws NotFound */
   getBook(uuid: string): Promise<LogBook>
 
-  /** Every book without its flows, in no particular order. */
-  listBooks(): AsyncIterable<Omit<LogBook, 'flows'>>
+  /** Without their flows; all of them by default. In an order that stays the same, of the backend's own. */
+  listBooks(query?: BookQuery): AsyncIterable<BookDetail>
 
-  /** Removes the book with everything in it. @throws NotFound */
-  destroyBook(uuid: string): Promise<void>
+  /**
+   * Removes the book with everything in it. With `unchangedSince`, only if nothing of it has changed after that: else it
+   * resolves to false. A run that acquires the flow in that very moment may find it gone, and is then refused.
+   *
+   * @throws NotFound
+   */
+  destroyBook(uuid: string, options?: { readonly unchangedSince?: Date }): Promise<boolean>
+}
+
+export interface BookRequest {
+  readonly uuid: string
+  readonly name: string
+  readonly meta?: Meta
+}
+
+export interface FlowRequest {
+  readonly book: { readonly uuid: string; readonly name: string }
+  readonly flow: { readonly uuid: string; readonly name: string; readonly version: string }
+  readonly meta?: Meta
 }
 
 export interface AcquireRequest {

@@ -1,22 +1,32 @@
 /** What every backend checks before it does anything: names it can keep, and a run that means something. */
 import { ClaimLost, Fenced, InvalidArgument } from '../core/errors.ts'
-import type { AcquireRequest } from './persistence.ts'
+import type { AcquireRequest, FlowRequest } from './persistence.ts'
 
 /** @throws InvalidArgument for what no backend could store or find again */
 export function assertAcquireRequest({ book, flow, run, claim }: AcquireRequest): void {
-  assertUuid(book.uuid, "a book's uuid")
-  assertUuid(flow.uuid, "a flow's uuid")
+  assertFlowRequest({ book, flow })
   if (!Number.isSafeInteger(run) || run < 1) throw new InvalidArgument(`run ${run} is no run number; they start at 1`)
   if (typeof claim !== 'string' || claim === '') throw new InvalidArgument('a claim is a text that is not empty')
 }
 
+/** @throws InvalidArgument for what no backend could store or find again */
+export function assertFlowRequest({ book, flow }: FlowRequest): void {
+  assertUuid(book.uuid, "a book's uuid")
+  assertUuid(flow.uuid, "a flow's uuid")
+}
+
+/** In UTF-8: what every backend can have in an index or a path. */
+const LONGEST_UUID = 1_000
+
 /** Half of a surrogate pair has no UTF-8 form: two such names would become one when they are stored. */
 const LONE_SURROGATE = /\p{Surrogate}/u
 
-/** @throws InvalidArgument for an empty text, or one that is no well-formed Unicode */
+/** @throws InvalidArgument for an empty text, one that is no well-formed Unicode, or one of more than 1,000 bytes */
 export function assertUuid(uuid: string, what: string): void {
-  if (typeof uuid === 'string' && uuid !== '' && !LONE_SURROGATE.test(uuid)) return
-  throw new InvalidArgument(`${JSON.stringify(uuid)} cannot be ${what}; use a text that is not empty`)
+  if (typeof uuid !== 'string' || uuid === '' || LONE_SURROGATE.test(uuid))
+    throw new InvalidArgument(`${JSON.stringify(uuid)} cannot be ${what}; use a text that is not empty`)
+  if (Buffer.byteLength(uuid) > LONGEST_UUID)
+    throw new InvalidArgument(`${what} can have ${LONGEST_UUID} bytes; this one begins ${uuid.slice(0, 40)}…`)
 }
 
 /** The refusal of an acquire: another claim's run is there already. */

@@ -1,40 +1,107 @@
-/** Transitions recorded per second, one flow at a time and 100 side by side. */
+/**
+ * Transitions recorded per second on each backend, one engine alone and 100 side by side; on Postgres beside one
+ * transaction for each, and how many transactions a job takes.
+ */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pg from 'pg'
 import { v7 as uuidv7 } from 'uuid'
-import { openPersistence } from '../../src/persistence/index.ts'
+import { openPersistence, openPersistenceOver, type Persistence } from '../../src/persistence/index.ts'
+import type { SqlDriver } from '../../src/postgres/index.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startZooKeeper } from '../support/zookeeper.ts'
 import { printRates, type Rate, rate } from './rates.ts'
 
-const WRITES = 6
+/** What a flow of two tasks records: its start with the first task's, the second's, the end. */
+const WRITES = 3
 
 export default async function logbook(): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'jobboard-bench-'))
+  await using postgres = await startPostgres()
+  await using zookeeper = await startZooKeeper()
   try {
-    const rates: Rate[] = []
-    for (const uri of [`directory:${folder}`, 'memory:']) {
-      for (const width of [1, 100]) rates.push(await transitions(uri, { width, flows: width === 1 ? 200 : 1_000 }))
+    const rates: Rate[] = [await unbatched(postgres.uri)]
+    for (const width of [1, 100]) rates.push(await counted(postgres.uri, width))
+    const uris = [`zookeeper://${zookeeper.hosts}/bench/logbooks`, `directory:${folder}`, 'memory:']
+    for (const uri of uris) {
+      for (const width of [1, 100]) {
+        await using persistence = await openPersistence(uri)
+        rates.push(await transitions(persistence, { what: `${uri.split(':')[0]}, ${width} side by side`, width }))
+      }
     }
-    printRates(`transitions, ${WRITES} and an acquire per flow`, rates)
+    printRates(`transitions of flows of two tasks, ${WRITES} and an acquire per flow`, rates)
   } finally {
     await rm(folder, { recursive: true })
   }
 }
 
-async function transitions(uri: string, options: { width: number; flows: number }): Promise<Rate> {
-  const { width, flows } = options
-  await using persistence = await openPersistence(uri)
-  const what = `${uri.split(':')[0]}, ${width} side by side`
-  const { perSecond } = await rate(what, { count: flows, width }, async () => {
-    const uuid = uuidv7()
-    const book = { uuid, name: 'bench' }
-    await using log = await persistence.acquire({
-      book,
-      flow: { uuid, name: 'bench', version: '1.0' },
-      run: 1,
-      claim: uuid,
-    })
-    for (let n = 0; n < WRITES; n += 1) await log.write({ meta: { n } })
+/** 100 engines whose writes do not go out together: each has connections and commits of its own. */
+async function unbatched(uri: string): Promise<Rate> {
+  const pool = new pg.Pool({ connectionString: uri })
+  const schema = `bench_${uuidv7().replaceAll('-', '')}`
+  const opening = Array.from({ length: 100 }, () => openPersistenceOver(pool, { schema }))
+  const persistences = await Promise.all(opening)
+  const what = 'postgres, 100 side by side, a transaction each'
+  const { perSecond } = await rate(what, { count: 2_000, width: 100 }, (n) => {
+    const own = persistences[n % 100]
+    return own ? record(own) : Promise.reject(new Error('there are a hundred'))
   })
+  for (const persistence of persistences) await persistence.close()
+  await pool.end()
   return { what, perSecond: perSecond * WRITES }
+}
+
+async function counted(uri: string, width: number): Promise<Rate> {
+  const pool = new pg.Pool({ connectionString: uri })
+  let statements = 0
+  const driver: SqlDriver = {
+    query: (text, values) => {
+      statements += 1
+      return pool.query(text, values)
+    },
+  }
+  const schema = `bench_${uuidv7().replaceAll('-', '')}`
+  const persistence = await openPersistenceOver(driver, { schema })
+  statements = 0
+  const measured = await transitions(persistence, { what: `postgres, ${width} side by side`, width })
+  await persistence.close()
+  await pool.end()
+  return { ...measured, note: `${(statements / flowsOf(width)).toFixed(3)} transactions per job` }
+}
+
+const flowsOf = (width: number) => (width === 1 ? 200 : 4_000)
+
+async function transitions(persistence: Persistence, options: { what: string; width: number }): Promise<Rate> {
+  const { what, width } = options
+  const { perSecond } = await rate(what, { count: flowsOf(width), width }, () => record(persistence))
+  return { what, perSecond: perSecond * WRITES }
+}
+
+/** One flow of two tasks, as an engine records it. */
+async function record(persistence: Persistence): Promise<void> {
+  const uuid = uuidv7()
+  const names = { name: 'bench', version: '1.0' }
+  await using log = await persistence.acquire({
+    book: { uuid, name: 'bench' },
+    flow: { uuid, ...names },
+    run: 1,
+    claim: uuid,
+  })
+  const atom = (name: string, state: 'PENDING' | 'RUNNING' | 'SUCCESS') => {
+    const result = state === 'SUCCESS' ? { result: `what ${name} has made` } : {}
+    return {
+      ...names,
+      name,
+      kind: 'task',
+      state,
+      intention: 'EXECUTE',
+      meta: {},
+      updatedAt: new Date(),
+      ...result,
+    } as const
+  }
+  await log.write({ state: 'RUNNING', atoms: [atom('one', 'RUNNING'), atom('two', 'PENDING')] })
+  await log.write({ atoms: [atom('one', 'SUCCESS'), atom('two', 'RUNNING')] })
+  await log.write({ state: 'SUCCESS', atoms: [atom('two', 'SUCCESS')] })
 }

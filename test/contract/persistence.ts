@@ -2,8 +2,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ClaimLost, Fenced, InvalidArgument, InvalidState, NotFound } from '../../src/core/errors.ts'
-import type { FlowLog, Persistence } from '../../src/persistence/index.ts'
-import { atom, atomNames, requestOf } from '../persistence/flows.ts'
+import type { BookQuery, FlowLog, Persistence } from '../../src/persistence/index.ts'
+import { atom, atomNames, requestOf, written } from '../persistence/flows.ts'
+import { count } from '../support/counts.ts'
 
 export interface PersistenceBackend {
   readonly name: string
@@ -16,7 +17,7 @@ export interface PersistenceStorage extends AsyncDisposable {
   open(): Promise<Persistence>
 }
 
-const RACES = 50
+const RACES = count({ test: 50, long: 1_000 })
 
 export function persistenceContract(backend: PersistenceBackend): void {
   describe(`persistence contract on ${backend.name}`, () => {
@@ -42,7 +43,8 @@ export function persistenceContract(backend: PersistenceBackend): void {
         expect(await here.createBook({ uuid, name: 'first', meta: { from: 'here' } })).toBe(true)
         expect(await there.createBook({ uuid, name: 'second' })).toBe(false)
         const book = await there.getBook(uuid)
-        expect(book).toEqual({ uuid, name: 'first', meta: { from: 'here' }, createdAt: expect.any(Date), flows: [] })
+        const times = { createdAt: expect.any(Date), updatedAt: expect.any(Date) }
+        expect(book).toEqual({ uuid, name: 'first', meta: { from: 'here' }, ...times, flows: [] })
       })
 
       test('of many who make the same book at once one does', async () => {
@@ -77,8 +79,28 @@ export function persistenceContract(backend: PersistenceBackend): void {
         expect(atomNames(await there.getBook(uuid))).toEqual(['new'])
       })
 
+      test('the meta of a book is changed key by key, also by several at once', async () => {
+        const uuid = randomUUID()
+        await here.createBook({ uuid, name: 'book', meta: { kept: 1, changed: 1 } })
+        const { createdAt } = await here.getBook(uuid)
+        await there.updateBook(uuid, { meta: { changed: 2, at: new Date(7) } })
+        const numbers = Array.from({ length: 10 }, (_, number) => number)
+        const changes = numbers.map((n) => (n % 2 ? here : there).updateBook(uuid, { meta: { [`n${n}`]: n } }))
+        await Promise.all(changes)
+        const book = await here.getBook(uuid)
+        const added = Object.fromEntries(numbers.map((n) => [`n${n}`, n]))
+        expect(book).toMatchObject({
+          name: 'book',
+          meta: { kept: 1, changed: 2, at: new Date(7), ...added },
+          createdAt,
+        })
+        expect(book.updatedAt.getTime()).toBeGreaterThanOrEqual(createdAt.getTime())
+        for await (const { meta } of there.listBooks()) expect(meta).toEqual(book.meta)
+      })
+
       test('what is not there is NotFound', async () => {
         await expect(here.getBook(randomUUID())).rejects.toThrow(NotFound)
+        await expect(here.updateBook(randomUUID(), { meta: {} })).rejects.toThrow(NotFound)
         await expect(here.destroyBook(randomUUID())).rejects.toThrow(NotFound)
       })
 
@@ -107,10 +129,166 @@ export function persistenceContract(backend: PersistenceBackend): void {
           expect(book.uuid).toBe(text)
           expect(book.flows.map(({ uuid, meta }) => [uuid, meta['text']])).toEqual([[text, text]])
         }
-        for (const text of ['', '\ud800']) {
+        for (const text of ['', '\ud800', 'x'.repeat(1_001), 'ü'.repeat(501)]) {
           await expect(here.createBook({ uuid: text, name: 'book' })).rejects.toThrow(InvalidArgument)
           await expect(here.acquire(requestOf(text, 1))).rejects.toThrow(InvalidArgument)
         }
+      })
+    })
+
+    describe('listing', () => {
+      const uuids = Array.from({ length: 12 }, (): string => randomUUID())
+
+      beforeEach(async () => {
+        for (const [index, uuid] of uuids.entries()) {
+          const request = { ...requestOf(uuid, 1), book: { uuid, name: index % 2 ? 'odd' : 'even' } }
+          if (index === 11) await here.createBook(request.book)
+          else if (index === 10) await here.createFlow(request)
+          else {
+            const log = await here.acquire(request)
+            await log.write({ state: 'RUNNING' })
+            if (index < 4) await log.write({ state: index < 2 ? 'SUCCESS' : 'FAILURE' })
+          }
+        }
+      })
+
+      const listed = async (query: BookQuery) => {
+        const found: number[] = []
+        for await (const { uuid } of there.listBooks(query)) found.push(uuids.indexOf(uuid))
+        return found.sort((a, b) => a - b)
+      }
+
+      test('by name', async () => {
+        expect(await listed({ name: 'odd' })).toEqual([1, 3, 5, 7, 9, 11])
+        expect(await listed({ name: 'other' })).toEqual([])
+      })
+
+      test('by the states of flows', async () => {
+        expect(await listed({ state: 'SUCCESS' })).toEqual([0, 1])
+        expect(await listed({ state: ['FAILURE', 'PENDING'] })).toEqual([2, 3, 10])
+        expect(await listed({ finished: true })).toEqual([0, 1, 2, 3])
+        expect(await listed({ finished: false, name: 'odd' })).toEqual([5, 7, 9, 11])
+        const second = requestOf(uuids[0] ?? '', 1)
+        await here.acquire({ ...second, flow: { ...second.flow, uuid: 'second' } })
+        expect(await listed({ finished: true })).toEqual([1, 2, 3])
+        expect(await listed({ state: 'SUCCESS' })).toEqual([0, 1])
+      })
+
+      test('by age', async () => {
+        const { updatedAt } = (await here.getBook(uuids[0] ?? '')).flows[0] ?? { updatedAt: new Date(0) }
+        expect(await listed({ unchangedSince: new Date(updatedAt.getTime() - 60_000) })).toEqual([])
+        expect(await listed({ unchangedSince: new Date(Date.now() + 60_000) })).toHaveLength(12)
+        expect(await listed({ unchangedSince: updatedAt })).toContain(0)
+      })
+
+      test('page by page each book comes once, also when books go meanwhile', async () => {
+        const pages: string[][] = []
+        for (let after: string | undefined; ; after = pages.at(-1)?.at(-1)) {
+          const page: string[] = []
+          for await (const { uuid } of there.listBooks({ limit: 5, ...(after === undefined ? {} : { after }) })) {
+            page.push(uuid)
+          }
+          if (page.length === 0) break
+          pages.push(page)
+          // The next page begins behind what is not there any more.
+          await here.destroyBook(page.at(-1) ?? '')
+        }
+        expect(pages.map(({ length }) => length)).toEqual([5, 5, 2])
+        expect(pages.flat().toSorted()).toEqual(uuids.toSorted())
+      })
+
+      test('what cannot be asked is refused', async () => {
+        await expect(listed({ limit: 0 })).rejects.toThrow(InvalidArgument)
+        await expect(listed({ unchangedSince: new Date(Number.NaN) })).rejects.toThrow(InvalidArgument)
+        const misspelt: object = { states: 'SUCCESS' }
+        await expect(listed(misspelt)).rejects.toThrow('has no option "states"')
+      })
+    })
+
+    describe('removing', () => {
+      test('what has changed since is left alone', async () => {
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 1))
+        const before = new Date(Date.now() - 60_000)
+        expect(await there.destroyBook(uuid, { unchangedSince: before })).toBe(false)
+        await log.write({ atoms: [atom('kept')] })
+        expect(atomNames(await there.getBook(uuid))).toEqual(['kept'])
+        expect(await there.destroyBook(uuid, { unchangedSince: new Date(Date.now() + 60_000) })).toBe(true)
+        await expect(there.getBook(uuid)).rejects.toThrow(NotFound)
+      })
+    })
+
+    describe('flows before their first run', () => {
+      test('are made once, pending, and handed to the first run', async () => {
+        const uuid = randomUUID()
+        const { run: _none, claim: _nobody, ...request } = requestOf(uuid, 1)
+        expect(await here.createFlow({ ...request, meta: { from: 'poster' } })).toBe(true)
+        expect(await there.createFlow({ ...request, meta: { from: 'another' } })).toBe(false)
+        const [made] = (await there.getBook(uuid)).flows
+        expect(made).toMatchObject({ state: 'PENDING', run: 0, meta: { from: 'poster' }, atoms: [] })
+        const log = await there.acquire(requestOf(uuid, 1))
+        expect(log.flow).toMatchObject({ ...made, run: 1, claim: 'claim of run 1', updatedAt: expect.any(Date) })
+      })
+
+      test('are no way to change a flow that has been acquired', async () => {
+        const uuid = randomUUID()
+        const { run: _none, claim: _nobody, ...request } = requestOf(uuid, 1)
+        const log = await here.acquire(requestOf(uuid, 1))
+        expect(await there.createFlow({ ...request, meta: { late: true } })).toBe(false)
+        await log.write({ atoms: [atom('one')] })
+        expect((await there.getBook(uuid)).flows[0]).toMatchObject({ run: 1, meta: {} })
+      })
+
+      test('of many who make the same flow and a run that acquires it, the run has it', async () => {
+        for (let round = 0; round < RACES; round++) {
+          const uuid = randomUUID()
+          const { run: _none, claim: _nobody, ...request } = requestOf(uuid, 1)
+          const making = [here, there, here].map((by) => by.createFlow({ ...request, meta: { made: true } }))
+          const log = await there.acquire(requestOf(uuid, 1))
+          expect((await Promise.all(making)).filter(Boolean).length).toBeLessThanOrEqual(1)
+          await log.write({ atoms: [atom('one')] })
+          const [flow] = (await here.getBook(uuid)).flows
+          expect(flow).toMatchObject({ run: 1, meta: log.flow.meta, atoms: [{ name: 'one' }] })
+        }
+      })
+    })
+
+    describe('what was', () => {
+      test('a flow and its atoms tell the states they went through, when and in which run', async () => {
+        const uuid = randomUUID()
+        const first = await here.acquire(requestOf(uuid, 1))
+        await first.write({ state: 'RUNNING', atoms: [atom('one', { state: 'RUNNING' })] })
+        await first.write({ state: 'RUNNING', atoms: [atom('one', { state: 'RUNNING', meta: { progress: 1 } })] })
+        const second = await there.acquire(requestOf(uuid, 2))
+        expect(second.flow.states.map(({ state, run }) => [state, run])).toEqual([
+          ['PENDING', 0],
+          ['RUNNING', 1],
+        ])
+        await second.write({ state: 'SUCCESS', atoms: [atom('one'), atom('two')] })
+        const [flow] = (await here.getBook(uuid)).flows
+        expect(flow?.states.map(({ state, run }) => `${state} ${run}`)).toEqual(['PENDING 0', 'RUNNING 1', 'SUCCESS 2'])
+        const [one, two] = flow?.atoms ?? []
+        expect(one?.states?.map(({ state, run }) => `${state} ${run}`)).toEqual(['RUNNING 1', 'SUCCESS 2'])
+        expect(two?.states?.map(({ state, run }) => `${state} ${run}`)).toEqual(['SUCCESS 2'])
+        const times = [...(flow?.states ?? []), ...(one?.states ?? [])].map(({ at }) => at)
+        expect(times.every((at) => at instanceof Date)).toBe(true)
+        expect(one?.createdAt).toEqual(one?.states?.[0]?.at)
+        expect(flow?.createdAt).toEqual(flow?.states[0]?.at)
+        expect(flow?.updatedAt).toEqual(flow?.states.at(-1)?.at)
+      })
+
+      test('what a writer says of it is not believed, and of a great many states the newest are kept', async () => {
+        const uuid = randomUUID()
+        const log = await here.acquire(requestOf(uuid, 1))
+        const lie = { createdAt: new Date(0), states: [{ state: 'REVERTED', at: new Date(0), run: 99 }] } as const
+        await log.write({ atoms: [atom('one', lie)] })
+        for (let time = 0; time < 30; time++) {
+          for (const state of ['RUNNING', 'FAILURE'] as const) await log.write({ atoms: [atom('one', { state })] })
+        }
+        const [one] = (await there.getBook(uuid)).flows[0]?.atoms ?? []
+        expect(one?.createdAt?.getTime()).toBeGreaterThan(0)
+        expect(one?.states).toHaveLength(50)
+        expect(one?.states?.at(-1)).toMatchObject({ state: 'FAILURE', run: 1 })
       })
     })
 
@@ -124,7 +302,7 @@ export function persistenceContract(backend: PersistenceBackend): void {
         await log.write({ meta: { b: 2 }, atoms: [atom('one', { result: 'done' })] })
         const [flow] = (await there.getBook(uuid)).flows
         expect(flow).toMatchObject({ state: 'RUNNING', meta: { a: 1, b: 2 }, run: 3, claim: 'claim of run 3' })
-        expect(flow?.atoms).toEqual([atom('one', { result: 'done' }), atom('two')])
+        expect(flow?.atoms.map(written)).toEqual([atom('one', { result: 'done' }), atom('two')])
         expect(flow?.updatedAt.getTime()).toBeGreaterThanOrEqual(flow?.createdAt.getTime() ?? Number.NaN)
       })
 
@@ -280,7 +458,7 @@ export function persistenceContract(backend: PersistenceBackend): void {
           const outcomes = await Promise.allSettled(acquiring)
           expect(outcomes.at(-1)?.status).toBe('fulfilled')
           for (const outcome of outcomes) {
-            if (outcome.status === 'fulfilled') expect(outcome.value.flow.atoms).toEqual([atom('kept')])
+            if (outcome.status === 'fulfilled') expect(outcome.value.flow.atoms.map(written)).toEqual([atom('kept')])
             else expect(outcome.reason).toBeInstanceOf(Fenced)
           }
         }

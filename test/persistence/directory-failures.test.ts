@@ -39,7 +39,13 @@ async function logWith(on: (call: Call) => unknown): Promise<{ log: DirectoryFlo
       }
     },
   })
-  const log = new DirectoryFlowLog({ acquired: { ...acquired, file }, request, folder, onClose: () => undefined })
+  const log = new DirectoryFlowLog({
+    acquired: { ...acquired, file },
+    request,
+    folder,
+    onClose: () => undefined,
+    compact: async () => undefined,
+  })
   return { log, folder }
 }
 

@@ -18,6 +18,7 @@ import { encode } from '../../src/core/codec.ts'
 import { Fenced, IncompatibleVersion, StorageFailure } from '../../src/core/errors.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
 import { persistenceContract } from '../contract/persistence.ts'
+import { count } from '../support/counts.ts'
 import { filesBelow, temporaryDirectory, testDirectory } from './directories.ts'
 import { atom, atomNames, requestOf } from './flows.ts'
 
@@ -176,6 +177,54 @@ test('the heir removes what older terms left, and nothing of newer ones', async 
   }
   await persistence.acquire(requestOf('uuid', 7))
   expect((await readdir(folder)).toSorted()).toEqual(['7.log', '7.mark', '9.mark.x.tmp'])
+})
+
+test('the log of a flow that is over is cut down to what it comes to; of one that is not it stays', async () => {
+  const directory = await testDirectory()
+  await using persistence = await openPersistence(`directory:${directory}`)
+  const sizes: number[] = []
+  for (const state of ['SUSPENDED', 'REVERTED'] as const) {
+    const log = await persistence.acquire(requestOf(state, 1))
+    const result = 'x'.repeat(2_000)
+    for (let time = 0; time < 100; time++) await log.write({ atoms: [atom('one', { result, meta: { time } })] })
+    await log.write({ state, atoms: [atom('two')] })
+    const before = await persistence.getBook(state)
+    await log.close()
+    const { flows, ...book } = await persistence.getBook(state)
+    expect({ ...book, flows: flows.map((flow) => ({ ...flow, updatedAt: before.flows[0]?.updatedAt })) }).toEqual(
+      before,
+    )
+    const name = state === 'SUSPENDED' ? '1.log' : '1.1.log'
+    sizes.push((await stat(await fileNamed(directory, name))).size)
+  }
+  expect(sizes[0]).toBeGreaterThan(200_000)
+  expect(sizes[1]).toBeLessThan(5_000)
+  const heir = await persistence.acquire(requestOf('REVERTED', 2))
+  expect(heir.flow.atoms.map(({ name }) => name)).toEqual(['one', 'two'])
+})
+
+test('thousands of books are listed page by page, and found one by one', async () => {
+  const BOOKS = count({ test: 2_000, long: 30_000 })
+  const directory = await testDirectory()
+  await using persistence = await openPersistence(`directory:${directory}`)
+  const uuids = new Set<string>()
+  const making = async () => {
+    while (uuids.size < BOOKS) {
+      const uuid = randomUUID()
+      uuids.add(uuid)
+      await persistence.createBook({ uuid, name: `book ${uuids.size % 10}` })
+    }
+  }
+  await Promise.all(Array.from({ length: 16 }, making))
+  const found: string[] = []
+  for (let after: string | undefined; ; after = found.at(-1)) {
+    const before = found.length
+    const page = { limit: 500, ...(after === undefined ? {} : { after }) }
+    for await (const { uuid } of persistence.listBooks(page)) found.push(uuid)
+    if (found.length === before) break
+  }
+  expect(found).toHaveLength(uuids.size)
+  expect(new Set(found)).toEqual(uuids)
 })
 
 test('a book whose removal was broken off is gone, and is cleared away with the next of its shard', async () => {

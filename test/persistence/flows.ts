@@ -22,3 +22,8 @@ export function atom(name: string, more: Partial<AtomDetail> = {}): AtomDetail {
 export function atomNames(book: LogBook): string[] {
   return book.flows.flatMap((flow) => flow.atoms.map(({ name }) => name))
 }
+
+/** An atom as it was written, without what the logbook adds. */
+export function written({ createdAt: _made, states: _past, ...atom }: AtomDetail): AtomDetail {
+  return atom
+}

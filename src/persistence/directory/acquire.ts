@@ -26,12 +26,12 @@
  * predecessor's log is removed only when its heir's is safe. A mark need not be synced: it guards against writers that
  * live, and none outlives the machine; from then on the log under the term's name says as much.
  */
-import { type FileHandle, unlink } from 'node:fs/promises'
+import { type FileHandle, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ClaimLost, StorageFailure } from '../../core/errors.ts'
-import { acquiredFlow } from '../apply.ts'
+import { acquiredFlow, newFlow } from '../apply.ts'
 import type { FlowDetail } from '../models.ts'
-import type { AcquireRequest } from '../persistence.ts'
+import type { AcquireRequest, FlowRequest } from '../persistence.ts'
 import { fenced } from '../requests.ts'
 import { errnoOf, publish, readIfThere, syncFolders, unlessMissing } from './files.ts'
 import { readNewestFlow } from './read-flow.ts'
@@ -73,6 +73,38 @@ export async function acquireTerm(folders: readonly [string, ...string[]], reque
   throw new StorageFailure(`flow ${request.flow.uuid} changes hands faster than it can be acquired; try again`, {
     retryable: true,
   })
+}
+
+/** Older than every run: a flow that was made before its first. */
+const BEFORE_ALL: Term = { run: 0, repeat: 0 }
+
+/** Makes a flow unless anybody has made or acquired it; resolves to whether it was made. The folder is yet to be synced. */
+export async function startFlow(folder: string, request: FlowRequest): Promise<boolean> {
+  if (newestTerm(await listTerms(folder))) return false
+  const path = join(folder, termFileName(BEFORE_ALL, 'log'))
+  const file = await takenOver(publish(path, flowBytes(newFlow(request, new Date())), { durable: true }))
+  await file?.close()
+  // A run that came in between may not have seen it, and then the flow is that run's.
+  const newest = newestTerm(await listTerms(folder))
+  return file !== undefined && newest?.run === BEFORE_ALL.run
+}
+
+/**
+ * Replaces the log of a flow that is over by what it comes to, where that is much shorter: the same claim acquires it once
+ * more, and so nothing can be lost that a newer run does not find.
+ */
+export async function compactTerm(
+  folders: readonly [string, ...string[]],
+  { request, term }: { request: AcquireRequest; term: Term },
+): Promise<void> {
+  const [folder] = folders
+  const newest = (await listTerms(folder)).at(-1)
+  if (newest === undefined || compareTerms(newest.term, term) !== 0) return
+  const { size } = await stat(join(folder, termFileName(term, 'log')))
+  const flow = await readNewestFlow(folder)
+  if (flow === undefined || flowBytes(flow).length > size / 2) return
+  const { file } = await acquireTerm(folders, request)
+  await file.close()
 }
 
 /** Step 1. Undefined when another was faster: what it left must be judged again. */

@@ -13,6 +13,8 @@ import { type FileHandle, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Deferred, deferred } from '../../core/abort.ts'
 import { type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
+import type { FlowState } from '../../core/states.ts'
+import { FINISHED } from '../book-query.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
 import { superseded } from '../requests.ts'
@@ -26,6 +28,19 @@ interface Queued {
   readonly done: Deferred<void>
 }
 
+export interface DirectoryFlowLogOptions {
+  readonly acquired: Acquired
+  readonly request: AcquireRequest
+  readonly folder: string
+  /** Called when the file is closed. */
+  readonly onClose: () => void
+  /** Replaces a log by what it comes to. */
+  readonly compact: () => Promise<unknown>
+}
+
+/** In bytes; shorter ones take a page or a few of the disk anyway. */
+const LONG = 2 ** 16
+
 export class DirectoryFlowLog implements FlowLog {
   readonly flow: FlowDetail
   readonly #request: AcquireRequest
@@ -34,6 +49,8 @@ export class DirectoryFlowLog implements FlowLog {
   readonly #file: FileHandle
   #inode: bigint | undefined
   readonly #onClose: () => void
+  readonly #compact: () => Promise<unknown>
+  #state: FlowState | undefined
   /** Up to here the file holds what was acknowledged. */
   #length: number
   /** Whether there may be more in the file than that. */
@@ -44,9 +61,8 @@ export class DirectoryFlowLog implements FlowLog {
   #draining: Promise<void> | undefined
   #closing: Promise<void> | undefined
 
-  /** @param options.onClose called when the file is closed */
-  constructor(options: { acquired: Acquired; request: AcquireRequest; folder: string; onClose: () => void }) {
-    const { acquired, request, folder, onClose } = options
+  constructor(options: DirectoryFlowLogOptions) {
+    const { acquired, request, folder, onClose, compact } = options
     this.flow = acquired.flow
     this.#request = request
     this.#folder = folder
@@ -54,6 +70,7 @@ export class DirectoryFlowLog implements FlowLog {
     this.#file = acquired.file
     this.#length = acquired.length
     this.#onClose = onClose
+    this.#compact = compact
   }
 
   async write(transition: Transition): Promise<void> {
@@ -61,6 +78,7 @@ export class DirectoryFlowLog implements FlowLog {
     if (this.#refusal) throw this.#refusal
     const queued = { bytes: transitionBytes(transition, new Date()), done: deferred() }
     this.#queue.push(queued)
+    this.#state = transition.state ?? this.#state
     this.#draining ??= this.#drain()
     return queued.done.promise
   }
@@ -77,7 +95,15 @@ export class DirectoryFlowLog implements FlowLog {
   async #finish(): Promise<void> {
     await this.#draining
     await this.#file.close()
+    // Whether it was worth it or not, or was refused because a newer run has come: what is written is written.
+    if (this.#isLongAndOver()) await this.#compact().catch(() => undefined)
     this.#onClose()
+  }
+
+  /** Nobody adds to a flow that is over, and all it went through would be read and kept for ever. */
+  #isLongAndOver(): boolean {
+    const isOver = this.#state !== undefined && FINISHED.includes(this.#state)
+    return isOver && this.#refusal === undefined && this.#length > LONG
   }
 
   async #drain(): Promise<void> {

@@ -8,6 +8,9 @@
  *                  + fsync of the folders of flow, book, shard and DIR, which is next to nothing where they are unchanged
  *     write        one fdatasync, shared by all writes that queued up while the last one was under way
  *     createBook   one fdatasync + fsync of three folders
+ *     close        nothing; of a flow that is over and has a long log, an acquire
+ *     updateBook   one fdatasync + one fsync
+ *     createFlow   as acquire
  *     destroyBook  one fsync
  *
  * Files need a local file system with hard links; over a network the order of what others see is not certain.
@@ -16,11 +19,12 @@ import { access, constants } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { InvalidState, StorageFailure } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
-import type { LogBook, Meta } from '../models.ts'
-import type { AcquireRequest, FlowLog, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertUuid } from '../requests.ts'
-import { acquireTerm } from './acquire.ts'
-import { foldersOf, listBooks, loadBook, makeBook, removeBook } from './books.ts'
+import { assertBookQuery, assertInstant, type BookQuery } from '../book-query.ts'
+import type { BookDetail, LogBook, Meta } from '../models.ts'
+import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
+import { acquireTerm, compactTerm, startFlow } from './acquire.ts'
+import { changeBook, foldersOf, listBooks, loadBook, makeBook, removeBook } from './books.ts'
 import { DirectoryFlowLog } from './directory-flow-log.ts'
 import { errnoOf, makeFolder, storageFailure, storing, syncFolders } from './files.ts'
 import { flowFolder } from './layout.ts'
@@ -55,12 +59,33 @@ export class DirectoryPersistence implements Persistence {
     return this.close()
   }
 
-  async createBook(book: { uuid: string; name: string; meta?: Meta }): Promise<boolean> {
+  async createBook(book: BookRequest): Promise<boolean> {
     this.#lifecycle.assertRunning()
     assertUuid(book.uuid, "a book's uuid")
     return storing(`make logbook ${book.uuid}`, async () => {
       const made = await makeBook(this.#root, book)
       await syncFolders(foldersOf(this.#root, book.uuid))
+      return made
+    })
+  }
+
+  async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
+    this.#lifecycle.assertRunning()
+    assertUuid(uuid, "a book's uuid")
+    await storing(`change logbook ${uuid}`, () => changeBook(this.#root, uuid, meta))
+  }
+
+  async createFlow(request: FlowRequest): Promise<boolean> {
+    this.#lifecycle.assertRunning()
+    assertFlowRequest(request)
+    const { book, flow } = request
+    return storing(`make flow ${flow.uuid}`, async () => {
+      await makeBook(this.#root, book)
+      const above = foldersOf(this.#root, book.uuid)
+      const folder = flowFolder(above[0], flow.uuid)
+      await makeFolder(folder)
+      const made = await startFlow(folder, request)
+      await syncFolders([folder, ...above])
       return made
     })
   }
@@ -74,8 +99,10 @@ export class DirectoryPersistence implements Persistence {
       const above = foldersOf(this.#root, book.uuid)
       const folder = flowFolder(above[0], flow.uuid)
       await makeFolder(folder)
-      const acquired = await acquireTerm([folder, ...above], request)
-      return new DirectoryFlowLog({ acquired, request, folder, onClose: () => this.#logs.delete(log) })
+      const folders = [folder, ...above] as const
+      const acquired = await acquireTerm(folders, request)
+      const compact = () => compactTerm(folders, { request, term: acquired.term })
+      return new DirectoryFlowLog({ acquired, request, folder, compact, onClose: () => this.#logs.delete(log) })
     })
     this.#logs.add(log)
     if (this.#lifecycle.state === 'running') return log
@@ -89,19 +116,21 @@ export class DirectoryPersistence implements Persistence {
     return storing(`read logbook ${uuid}`, () => loadBook(this.#root, uuid))
   }
 
-  async *listBooks(): AsyncIterable<Omit<LogBook, 'flows'>> {
+  async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
     this.#lifecycle.assertRunning()
+    assertBookQuery(query)
     try {
-      yield* listBooks(this.#root)
+      yield* listBooks(this.#root, query)
     } catch (error) {
       throw storageFailure(error, `list the logbooks in ${this.uri}`)
     }
   }
 
-  async destroyBook(uuid: string): Promise<void> {
+  async destroyBook(uuid: string, options: { unchangedSince?: Date } = {}): Promise<boolean> {
     this.#lifecycle.assertRunning()
     assertUuid(uuid, "a book's uuid")
-    await storing(`remove logbook ${uuid}`, () => removeBook(this.#root, uuid))
+    assertInstant(options.unchangedSince, 'destroyBook')
+    return storing(`remove logbook ${uuid}`, () => removeBook(this.#root, uuid, options))
   }
 }
 

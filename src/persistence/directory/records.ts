@@ -2,17 +2,16 @@
  * What is in the files. Each begins with a record that carries the format's number, so that an older release says so
  * instead of misreading it.
  *
- *     book.record   {format, book}
+ *     book*.record  {format, book}
  *     <term>.mark   {format, claim}
  *     <term>.log    {format, flow: as it was acquired}, then per transition {at, state?, meta?, atoms?}
  */
 import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
-import { applyTransitions, type RecordedTransition } from '../apply.ts'
-import type { FlowDetail, LogBook } from '../models.ts'
+import { applyTransitions } from '../apply.ts'
+import { type RecordedTransition, writtenAtom } from '../flow-image.ts'
+import type { BookDetail, FlowDetail } from '../models.ts'
 import type { Transition } from '../persistence.ts'
 import { frame, unframe } from './frames.ts'
-
-export type BookDetail = Omit<LogBook, 'flows'>
 
 const FORMAT = 1
 
@@ -30,12 +29,14 @@ export function flowBytes(flow: FlowDetail): Uint8Array {
 
 /** @throws InvalidArgument when a result is no plain data */
 export function transitionBytes({ state, meta, atoms }: Transition, at: Date): Uint8Array {
-  return frame({ at, ...(state && { state }), ...(meta && { meta }), ...(atoms && { atoms }) })
+  return frame({ at, ...(state && { state }), ...(meta && { meta }), ...(atoms && { atoms: atoms.map(writtenAtom) }) })
 }
 
 /** @throws IncompatibleVersion @throws StorageFailure when it is damaged */
 export function readBook(bytes: Buffer, file: string): BookDetail {
-  return content(unframe(bytes), { key: 'book', file }) as BookDetail
+  const book = content(unframe(bytes), { key: 'book', file }) as BookDetail
+  // The first release did not write it.
+  return { ...book, updatedAt: book.updatedAt ?? book.createdAt }
 }
 
 /** @throws IncompatibleVersion @throws StorageFailure when it is damaged */

@@ -5,17 +5,23 @@
 import { asStored } from '../../core/codec.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
-import { acquiredFlow, KeptFlow } from '../apply.ts'
-import type { FlowDetail, LogBook, Meta } from '../models.ts'
-import type { AcquireRequest, FlowLog, Persistence, Transition } from '../persistence.ts'
-import { assertAcquireRequest, assertUuid, fenced, superseded } from '../requests.ts'
-
-type BookDetail = Omit<LogBook, 'flows'>
+import { acquiredFlow, newFlow } from '../apply.ts'
+import { assertBookQuery, assertInstant, type BookQuery, bookMatches, flowsMatch, isUnchanged } from '../book-query.ts'
+import { FlowImage, writtenAtom } from '../flow-image.ts'
+import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
+import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from '../persistence.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, fenced, superseded } from '../requests.ts'
 
 interface StoredBook {
-  readonly detail: BookDetail
-  /** Copied whenever they are handed out. */
-  readonly flows: Map<string, KeptFlow>
+  detail: BookDetail
+  readonly flows: Map<string, StoredFlow>
+}
+
+/** Who may write it, and what is in it: of plain data, copied whenever it is handed out. */
+interface StoredFlow {
+  readonly run: number
+  readonly claim: string
+  readonly image: FlowImage
 }
 
 /** What several persistence objects may share. */
@@ -47,11 +53,26 @@ export class MemoryPersistence implements Persistence {
     return this.close()
   }
 
-  async createBook(book: { uuid: string; name: string; meta?: Meta }): Promise<boolean> {
+  async createBook(book: BookRequest): Promise<boolean> {
     this.#lifecycle.assertRunning()
     assertUuid(book.uuid, "a book's uuid")
     if (this.#books.has(book.uuid)) return false
     this.#books.set(book.uuid, newBook(book))
+    return true
+  }
+
+  async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
+    this.#lifecycle.assertRunning()
+    const book = this.#existing(uuid)
+    book.detail = { ...book.detail, meta: { ...book.detail.meta, ...copyOf(meta) }, updatedAt: new Date() }
+  }
+
+  async createFlow(request: FlowRequest): Promise<boolean> {
+    this.#lifecycle.assertRunning()
+    assertFlowRequest(request)
+    const book = this.#books.get(request.book.uuid) ?? newBook(request.book)
+    if (book.flows.has(request.flow.uuid)) return false
+    this.#keep(book, newFlow(request, new Date()))
     return true
   }
 
@@ -63,27 +84,44 @@ export class MemoryPersistence implements Persistence {
     const before = book.flows.get(request.flow.uuid)
     const repeated = before?.run === request.run && before.claim === request.claim
     if (before && before.run >= request.run && !repeated) throw fenced(request, before.run)
-    const flow = copyOf(acquiredFlow(before?.detail, request, new Date()))
-    book.flows.set(flow.uuid, new KeptFlow(flow))
-    this.#books.set(request.book.uuid, book)
+    const flow = acquiredFlow(before?.image.detail, request, new Date())
+    this.#keep(book, flow)
     return new MemoryFlowLog({ flow: copyOf(flow), write: (transition) => this.#write(request, transition) })
   }
 
   async getBook(uuid: string): Promise<LogBook> {
     this.#lifecycle.assertRunning()
     const book = this.#existing(uuid)
-    return copyOf({ ...book.detail, flows: [...book.flows.values()].map(({ detail }) => detail) })
+    return copyOf({ ...book.detail, flows: flowsOf(book) })
   }
 
-  async *listBooks(): AsyncIterable<BookDetail> {
+  async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
     this.#lifecycle.assertRunning()
-    for (const { detail } of [...this.#books.values()]) yield copyOf(detail)
+    assertBookQuery(query)
+    const { after = '', limit = Number.POSITIVE_INFINITY } = query
+    let given = 0
+    for (const uuid of [...this.#books.keys()].filter((uuid) => uuid > after).sort()) {
+      const book = this.#books.get(uuid)
+      if (!book || !bookMatches(query, book.detail) || !flowsMatch(query, book.detail, flowsOf(book))) continue
+      yield copyOf(book.detail)
+      given += 1
+      if (given >= limit) return
+    }
   }
 
-  async destroyBook(uuid: string): Promise<void> {
+  async destroyBook(uuid: string, options: { unchangedSince?: Date } = {}): Promise<boolean> {
     this.#lifecycle.assertRunning()
-    this.#existing(uuid)
-    this.#books.delete(uuid)
+    assertInstant(options.unchangedSince, 'destroyBook')
+    const book = this.#existing(uuid)
+    const { unchangedSince } = options
+    if (unchangedSince && !isUnchanged(unchangedSince, book.detail, flowsOf(book))) return false
+    return this.#books.delete(uuid)
+  }
+
+  #keep(book: StoredBook, flow: FlowDetail): void {
+    const { uuid, run, claim } = flow
+    book.flows.set(uuid, { run, claim, image: new FlowImage(copyOf(flow)) })
+    this.#books.set(book.detail.uuid, book)
   }
 
   #existing(uuid: string): StoredBook {
@@ -94,11 +132,11 @@ export class MemoryPersistence implements Persistence {
 
   #write(request: AcquireRequest, transition: Transition): void {
     this.#lifecycle.assertRunning()
-    const record = { ...copyOf(transition), at: new Date() }
-    const flows = this.#books.get(request.book.uuid)?.flows
-    const flow = flows?.get(request.flow.uuid)
-    if (!flows || flow?.run !== request.run || flow.claim !== request.claim) throw superseded(request, flow?.run)
-    flow.apply(record)
+    const { atoms = [], ...rest } = transition
+    const record = { ...copyOf({ ...rest, atoms: atoms.map(writtenAtom) }), at: new Date() }
+    const flow = this.#books.get(request.book.uuid)?.flows.get(request.flow.uuid)
+    if (flow?.run !== request.run || flow.claim !== request.claim) throw superseded(request, flow?.run)
+    flow.image.apply(record)
   }
 }
 
@@ -126,8 +164,13 @@ class MemoryFlowLog implements FlowLog {
   }
 }
 
-function newBook({ uuid, name, meta = {} }: { uuid: string; name: string; meta?: Meta }): StoredBook {
-  return { detail: copyOf({ uuid, name, meta, createdAt: new Date() }), flows: new Map() }
+function newBook({ uuid, name, meta = {} }: BookRequest): StoredBook {
+  const at = new Date()
+  return { detail: copyOf({ uuid, name, meta, createdAt: at, updatedAt: at }), flows: new Map() }
+}
+
+function flowsOf(book: StoredBook): FlowDetail[] {
+  return [...book.flows.values()].map(({ image }) => image.detail)
 }
 
 function copyOf<T>(value: T): T {

@@ -123,8 +123,8 @@ export async function wrongEntries(folder: string, out: string): Promise<string[
 }
 
 /** How often each job was claimed, as its logbook has it. */
-export async function runsOf(out: string): Promise<number[]> {
-  await using logbooks = await openPersistence(`directory:${join(out, 'logbooks')}`)
+export async function runsOf(out: string, persistence = `directory:${join(out, 'logbooks')}`): Promise<number[]> {
+  await using logbooks = await openPersistence(persistence)
   const runs: number[] = []
   for await (const { uuid } of logbooks.listBooks()) {
     const { flows } = await logbooks.getBook(uuid)

@@ -53,9 +53,13 @@ async function tell(options: { failing: boolean; kills: readonly number[]; done:
 
 const isOver = ({ state }: FlowDetail) => state === 'SUCCESS' || state === 'REVERTED' || state === 'FAILURE'
 
+/** Without what a death may change: when things happened, and how often. */
 const essence = ({ state, atoms }: FlowDetail) => ({
   state,
-  atoms: atoms.map(({ updatedAt: _when, failure, ...atom }) => ({ ...atom, failure: failure?.message })),
+  atoms: atoms.map(({ updatedAt: _when, createdAt: _made, states: _past, failure, ...atom }) => ({
+    ...atom,
+    failure: failure?.message,
+  })),
 })
 
 function assertDied(error: unknown): void {

@@ -1,0 +1,60 @@
+/** Removes logbooks that are over and old. Any number of conductors may be at it: what one has removed the next does not find. */
+import type { JobBoard } from '../board/index.ts'
+import { NotFound } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { sleep } from '../core/time.ts'
+import type { Persistence } from '../persistence/index.ts'
+
+export interface Retention {
+  readonly board: JobBoard
+  readonly persistence: Persistence
+  readonly log: Logger
+  /** In milliseconds since the last change. */
+  readonly age: number
+}
+
+/** Often enough for any age that makes sense, and seldom enough to cost nothing. */
+const LONGEST_PERIOD = 3_600_000
+
+/** Looks again and again until the signal fires. The pauses differ, so that conductors that started together spread. */
+export async function retain(retention: Retention, signal: AbortSignal): Promise<void> {
+  const period = Math.max(1_000, Math.min(retention.age, LONGEST_PERIOD))
+  while (!signal.aborted) {
+    try {
+      const removed = await removeFinished(retention, signal)
+      if (removed > 0) retention.log.info({ removed }, 'old logbooks removed')
+    } catch (error) {
+      retention.log.warn({ err: error }, 'old logbooks could not be removed; it is tried again')
+    }
+    await sleep(period * (0.5 + Math.random() / 2), { signal }).catch(() => undefined)
+  }
+}
+
+/** @returns how many were removed */
+export async function removeFinished(retention: Retention, signal?: AbortSignal): Promise<number> {
+  const { board, persistence, age } = retention
+  const unchangedSince = new Date(Date.now() - age)
+  let removed = 0
+  for await (const { uuid } of persistence.listBooks({ finished: true, unchangedSince })) {
+    if (signal?.aborted || !board.connected) break
+    if (await isNeeded(uuid, retention)) continue
+    if (await persistence.destroyBook(uuid, { unchangedSince }).catch(unlessMissing)) removed += 1
+  }
+  return removed
+}
+
+/**
+ * A job that is still there has not heard of its end, say because its owner died before it consumed it: without the
+ * logbook its heir would do everything once more.
+ */
+async function isNeeded(book: string, { board, persistence }: Retention): Promise<boolean> {
+  const found = await persistence.getBook(book).catch(unlessMissing)
+  for (const { uuid } of found?.flows ?? []) {
+    if (await board.find(uuid).catch(unlessMissing)) return true
+  }
+  return false
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!(error instanceof NotFound)) throw error
+}

@@ -1,0 +1,129 @@
+/** Where a job stands, from board and logbook together: what a service tells whoever holds the job's uuid. */
+import type { JobBoard, TrashedJob, WaitingFor } from '../board/index.ts'
+import { NotFound } from '../core/errors.ts'
+import type { Failure } from '../core/failure.ts'
+import { assertOptions } from '../core/options.ts'
+import type { AtomState } from '../core/states.ts'
+import type { FlowDetail, Persistence } from '../persistence/index.ts'
+
+export interface TrackOptions {
+  readonly board: JobBoard
+  /** Where the conductors of this board keep their logbooks. */
+  readonly persistence: Persistence
+  /** The uuid of the job's logbook, where `post` was given one; the job's own by default. */
+  readonly book?: string
+}
+
+/** What is the same wherever the job is. Tasks are those that have been recorded so far. */
+interface Known {
+  readonly uuid: string
+  readonly tasks: Readonly<Record<string, AtomState>>
+}
+
+export type Tracked =
+  | (Known & {
+      readonly status: 'waiting'
+      readonly since?: Date
+      /** What it waits for, if anything is known to hold it back; else only for its turn. */
+      readonly waitingFor?: WaitingFor
+      /** How often it was run before. */
+      readonly runs: number
+    })
+  | (Known & { readonly status: 'running'; readonly owner: string; readonly since?: Date; readonly run: number })
+  | (Known & {
+      readonly status: 'done'
+      readonly at: Date
+      /** What tasks have returned, by the tasks' names. */
+      readonly results: Readonly<Record<string, unknown>>
+    })
+  /** It has left the board with a flow that was undone, or could not be undone. */
+  | (Known & { readonly status: 'failed'; readonly at: Date; readonly failures: readonly Failure[] })
+  /** It lies in the trash, from where it can be restored. */
+  | (Known & {
+      readonly status: 'trashed'
+      readonly at: Date
+      readonly by: string
+      readonly reason: string
+      readonly failures: readonly Failure[]
+    })
+  /** It was never posted; or it is over, and its logbook was removed. */
+  | { readonly status: 'unknown'; readonly uuid: string }
+
+/**
+ * Tells where a job stands. One look at the board and one at the logbook; a job that is neither on the board nor has
+ * succeeded is looked for in the trash, which is read whole.
+ *
+ * Results and failures may hold secrets.
+ *
+ * @throws what board and logbooks throw when they are away
+ * @example
+ * const standing = await track(uuid, { board, persistence })
+ * if (standing.status === 'done') console.log(standing.results)
+ */
+export async function track(uuid: string, options: TrackOptions): Promise<Tracked> {
+  assertOptions(options, { board: true, persistence: true, book: true }, 'track')
+  const { board, persistence } = options
+  const onBoard = await trackOnBoard(uuid, options)
+  if (onBoard) return onBoard
+  const flow = await flowOf(uuid, options.book ?? uuid, persistence)
+  if (flow?.state === 'SUCCESS')
+    return { ...known(uuid, flow), status: 'done', at: flow.updatedAt, results: resultsOf(flow) }
+  const trashed = await inTrash(uuid, board)
+  if (trashed) {
+    const there = flow ?? (await flowOf(uuid, trashed.book.uuid, persistence))
+    const { at, who: by, reason, failure } = trashed
+    const failures = there && failuresOf(there).length > 0 ? failuresOf(there) : failure ? [failure] : []
+    return { ...known(uuid, there), status: 'trashed', at, by, reason, failures }
+  }
+  if (flow?.state === 'REVERTED' || flow?.state === 'FAILURE')
+    return { ...known(uuid, flow), status: 'failed', at: flow.updatedAt, failures: failuresOf(flow) }
+  return { status: 'unknown', uuid }
+}
+
+async function trackOnBoard(uuid: string, { board, persistence, book }: TrackOptions): Promise<Tracked | undefined> {
+  const job = await board.find(uuid).catch(unlessMissing)
+  if (!job) return undefined
+  const owner = await board.findOwner(job)
+  const waitingFor = owner === undefined ? await board.waitingFor(job) : undefined
+  const flow = await flowOf(uuid, book ?? job.book.uuid, persistence)
+  // It may have gone while it was looked at.
+  if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
+  if (owner !== undefined) {
+    const since = job.attempts.at(-1)?.at
+    return { ...known(uuid, flow), status: 'running', owner, run: job.runs, ...(since ? { since } : {}) }
+  }
+  const since = job.postedAt
+  const waits = { ...(since ? { since } : {}), ...(waitingFor ? { waitingFor } : {}) }
+  return { ...known(uuid, flow), status: 'waiting', runs: job.runs, ...waits }
+}
+
+async function flowOf(uuid: string, book: string, persistence: Persistence): Promise<FlowDetail | undefined> {
+  const found = await persistence.getBook(book).catch(unlessMissing)
+  return found?.flows.find((flow) => flow.uuid === uuid)
+}
+
+/** The newest of that uuid. */
+async function inTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
+  let found: TrashedJob | undefined
+  for await (const job of board.trashed()) if (job.uuid === uuid) found = job
+  return found
+}
+
+function known(uuid: string, flow: FlowDetail | undefined): Known {
+  return { uuid, tasks: Object.fromEntries((flow?.atoms ?? []).map(({ name, state }) => [name, state])) }
+}
+
+function resultsOf({ atoms }: FlowDetail): Record<string, unknown> {
+  const results = atoms.filter(
+    ({ kind, state, result }) => kind === 'task' && state === 'SUCCESS' && result !== undefined,
+  )
+  return Object.fromEntries(results.map(({ name, result }) => [name, result]))
+}
+
+function failuresOf({ atoms }: FlowDetail): Failure[] {
+  return atoms.flatMap(({ failure, revertFailure }) => [failure, revertFailure].filter((one) => one !== undefined))
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!(error instanceof NotFound)) throw error
+}

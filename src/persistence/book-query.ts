@@ -1,0 +1,78 @@
+/** Which books a listing is about. */
+import { InvalidArgument } from '../core/errors.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
+import type { FlowState } from '../core/states.ts'
+import type { BookDetail, FlowDetail } from './models.ts'
+
+/** What is asked of several things at once holds for all of them. */
+export interface BookQuery {
+  readonly name?: string
+  /** With a flow in this state, or in one of these. */
+  readonly state?: FlowState | readonly FlowState[]
+  /** True: with flows, and all of them over (SUCCESS, REVERTED, FAILURE). False: the others. */
+  readonly finished?: boolean
+  /** Of which nothing has changed after this: not the meta, not a flow. */
+  readonly unchangedSince?: Date
+  /** Behind the book of this uuid, whether that is still there or not: the last one of the page before. */
+  readonly after?: string
+  /** At most so many. */
+  readonly limit?: number
+}
+
+const OPTIONS: KnownOptions<BookQuery> = {
+  name: true,
+  state: true,
+  finished: true,
+  unchangedSince: true,
+  after: true,
+  limit: true,
+}
+
+/** The states in which a flow stays until somebody runs it once more. */
+export const FINISHED: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
+
+/** @throws InvalidArgument */
+export function assertBookQuery(query: BookQuery): void {
+  assertOptions(query, OPTIONS, 'listBooks')
+  const { limit, unchangedSince } = query
+  if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
+    throw new InvalidArgument(`listBooks: limit has to be a whole number from 1, not ${limit}`)
+  assertInstant(unchangedSince, 'listBooks')
+}
+
+/** @throws InvalidArgument */
+export function assertInstant(unchangedSince: Date | undefined, where: string): void {
+  if (unchangedSince === undefined) return
+  if (unchangedSince instanceof Date && !Number.isNaN(unchangedSince.getTime())) return
+  throw new InvalidArgument(`${where}: unchangedSince has to be a Date`)
+}
+
+export function statesOf({ state }: BookQuery): readonly FlowState[] | undefined {
+  return typeof state === 'string' ? [state] : state
+}
+
+/** Whether the flows have to be looked at to know; a listing without is much cheaper where each lies in a file. */
+export function asksForFlows(query: BookQuery): boolean {
+  return query.state !== undefined || query.finished !== undefined || query.unchangedSince !== undefined
+}
+
+/** What can be told without the flows. */
+export function bookMatches(query: BookQuery, book: BookDetail): boolean {
+  return query.name === undefined || book.name === query.name
+}
+
+export function flowsMatch(
+  query: BookQuery,
+  book: BookDetail,
+  flows: readonly Pick<FlowDetail, 'state' | 'updatedAt'>[],
+): boolean {
+  const states = statesOf(query)
+  if (states && !flows.some(({ state }) => states.includes(state))) return false
+  const finished = flows.length > 0 && flows.every(({ state }) => FINISHED.includes(state))
+  if (query.finished !== undefined && query.finished !== finished) return false
+  return query.unchangedSince === undefined || isUnchanged(query.unchangedSince, book, flows)
+}
+
+export function isUnchanged(since: Date, book: BookDetail, flows: readonly Pick<FlowDetail, 'updatedAt'>[]): boolean {
+  return [book, ...flows].every(({ updatedAt }) => updatedAt <= since)
+}

@@ -1,0 +1,31 @@
+/** Names that users give, as names of files and znodes. */
+import { createHash } from 'node:crypto'
+
+/** File systems allow 255 bytes, of which temporary names take some. */
+const LONGEST_NAME = 180
+
+/**
+ * Injective, also where upper and lower case are taken for the same, and without a dot or a slash. `%` begins an escaped
+ * byte of UTF-8 or, before a name that is too long, the word `long`, which is no hexadecimal number.
+ */
+export function encodeName(name: string): string {
+  let encoded = ''
+  for (const byte of Buffer.from(name)) {
+    const character = String.fromCharCode(byte)
+    encoded += /[0-9a-z_-]/.test(character) ? character : `%${byte.toString(16).padStart(2, '0')}`
+  }
+  return encoded.length <= LONGEST_NAME ? encoded : `%long-${sha256(name)}`
+}
+
+/** Two hexadecimal digits: folders with many thousands of entries are slow to list, and 256 of them hold many more. */
+export function shardName(name: string): string {
+  return sha256(name).slice(0, 2)
+}
+
+export function isShardName(name: string): boolean {
+  return /^[0-9a-f]{2}$/.test(name)
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}

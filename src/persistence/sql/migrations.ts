@@ -1,0 +1,55 @@
+/**
+ * The tables of the logbooks. What programs and people look for has a column of its own; results, failures and meta are
+ * in `body` and `meta` as everywhere else (msgpack), because JSON would not give back what was put in.
+ *
+ * - `flows.term` counts the acquires of a flow: whoever writes must name the newest. `flows.writes` counts the writes, so
+ *   that one whose answer was lost is not done twice.
+ * - No index has a column that a write changes, and pages are left with room: Postgres then updates in place, without
+ *   touching an index.
+ */
+export function logbookMigrations(schema: string): readonly string[] {
+  return [
+    `
+CREATE TABLE ${schema}.books (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  uuid text COLLATE "C" NOT NULL UNIQUE,
+  name text NOT NULL,
+  meta bytea NOT NULL,
+  revision bigint NOT NULL DEFAULT 0,
+  created_at timestamptz NOT NULL,
+  updated_at timestamptz NOT NULL
+);
+CREATE INDEX books_by_name ON ${schema}.books USING hash (name);
+CREATE TABLE ${schema}.flows (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  book bigint NOT NULL REFERENCES ${schema}.books ON DELETE CASCADE,
+  uuid text COLLATE "C" NOT NULL,
+  name text NOT NULL,
+  version text NOT NULL,
+  state text NOT NULL,
+  meta bytea NOT NULL,
+  states jsonb NOT NULL,
+  run bigint NOT NULL,
+  claim text NOT NULL,
+  term bigint NOT NULL,
+  writes bigint NOT NULL DEFAULT 0,
+  created_at timestamptz NOT NULL,
+  updated_at timestamptz NOT NULL,
+  UNIQUE (book, uuid)
+) WITH (fillfactor = 70);
+CREATE TABLE ${schema}.atoms (
+  flow bigint NOT NULL REFERENCES ${schema}.flows ON DELETE CASCADE,
+  name text COLLATE "C" NOT NULL,
+  position integer NOT NULL,
+  kind text NOT NULL,
+  version text NOT NULL,
+  state text NOT NULL,
+  intention text NOT NULL,
+  body bytea NOT NULL,
+  states jsonb NOT NULL,
+  created_at timestamptz NOT NULL,
+  updated_at timestamptz NOT NULL,
+  PRIMARY KEY (flow, name)
+) WITH (fillfactor = 70);`,
+  ]
+}

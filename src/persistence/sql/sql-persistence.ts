@@ -1,0 +1,224 @@
+/**
+ * Logbooks in Postgres, for conductors on many machines.
+ *
+ * What the operations cost (a round trip is a transaction of one statement):
+ *
+ *     acquire      one, shared by all that are asked for at once; a second where the flow has been run before
+ *     write        one, shared by all writes of this process that came while the last one was under way
+ *     others       one each; updateBook two
+ *
+ * **A database that is away** pauses whoever writes: what failed for a passing reason is repeated with growing pauses, up
+ * to `retryFor`. Every statement can be repeated without doing anything twice, see `statements.ts`.
+ */
+import { InvalidState, NotFound, StorageFailure } from '../../core/errors.ts'
+import { Lifecycle } from '../../core/lifecycle.ts'
+import { type Migrations, migrate, type Row, type SqlDriver, storable } from '../../postgres/index.ts'
+import { assertBookQuery, assertInstant, type BookQuery } from '../book-query.ts'
+import { GroupCommit, type Outcome } from '../group-commit.ts'
+import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
+import { patiently } from '../patience.ts'
+import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
+import { type AcquiredRow, acquireAll } from './acquirer.ts'
+import { listStatement } from './listing.ts'
+import { logbookMigrations } from './migrations.ts'
+import { atomOf, bookOf, bytes, flowOf, statesJson } from './rows.ts'
+import { SqlFlowLog } from './sql-flow-log.ts'
+import { type Statements, statements } from './statements.ts'
+import { storageDriver } from './storage-driver.ts'
+import { type SqlWrite, type Written, writeAll } from './writer.ts'
+
+export interface SqlPersistenceOptions {
+  /** For people. */
+  readonly uri: string
+  readonly driver: SqlDriver
+  readonly schema: string
+  /** In milliseconds. */
+  readonly retryFor: number
+  /** Closes the driver, where it is ours. */
+  readonly closeDriver?: () => Promise<void>
+}
+
+/** A commit of more takes longer than those behind it want to wait. */
+const MOST = { items: 500, bytes: 2 ** 22 }
+
+/** Whoever opens is waiting, and may have misspelt the address. */
+const OPENING_AT_MOST = 10_000
+
+export class SqlPersistence implements Persistence {
+  readonly uri: string
+  readonly #options: SqlPersistenceOptions
+  readonly #driver: SqlDriver
+  readonly #statements: Statements
+  readonly #lifecycle: Lifecycle
+  readonly #acquires: GroupCommit<AcquireRequest, AcquiredRow>
+  readonly #writes: GroupCommit<SqlWrite, Written>
+
+  constructor(options: SqlPersistenceOptions) {
+    this.uri = options.uri
+    this.#options = options
+    this.#driver = storageDriver(options.driver, options.uri)
+    this.#statements = statements(options.schema)
+    this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
+    this.#acquires = new GroupCommit({
+      commit: (batch) => this.#eachOnItsOwn(batch, (some) => acquireAll(this.#driver, this.#statements, some)),
+      bytesOf: () => 0,
+      most: MOST,
+      keyOf: ({ book, flow }) => JSON.stringify([book.uuid, flow.uuid]),
+    })
+    this.#writes = new GroupCommit({
+      commit: (batch) => this.#eachOnItsOwn(batch, (some) => writeAll(this.#driver, this.#statements, some)),
+      bytesOf: ({ bytes: size }) => size,
+      most: MOST,
+    })
+  }
+
+  async open(): Promise<void> {
+    const { schema, retryFor, closeDriver } = this.#options
+    const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(schema) }
+    await this.#lifecycle.start(
+      (signal) =>
+        patiently({ limit: Math.min(retryFor, OPENING_AT_MOST), signal }, () => migrate(this.#driver, migrations)),
+      async () => closeDriver?.(),
+    )
+  }
+
+  close(): Promise<void> {
+    return this.#lifecycle.stop(async () => {
+      await Promise.all([this.#acquires.idle, this.#writes.idle])
+      await this.#options.closeDriver?.()
+    })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async createBook({ uuid, name, meta = {} }: BookRequest): Promise<boolean> {
+    assertUuid(uuid, "a book's uuid")
+    const values = [storable(uuid), storable(name), bytes(meta), new Date().toISOString()]
+    return (await this.#query(this.#statements.createBook, values)).length > 0
+  }
+
+  async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
+    assertUuid(uuid, "a book's uuid")
+    bytes(meta)
+    for (;;) {
+      const [row] = await this.#query(this.#statements.book, [storable(uuid)])
+      if (!row) throw this.#notFound(uuid)
+      const changed = bytes({ ...bookOf(row).meta, ...meta })
+      const values = [storable(uuid), changed, new Date().toISOString(), row['revision']]
+      if ((await this.#query(this.#statements.changeBook, values)).length > 0) return
+    }
+  }
+
+  async createFlow(request: FlowRequest): Promise<boolean> {
+    assertFlowRequest(request)
+    const { book, flow, meta = {} } = request
+    const at = new Date()
+    const values = [
+      ...[storable(book.uuid), storable(book.name), bytes({})],
+      ...[storable(flow.uuid), storable(flow.name), storable(flow.version), bytes(meta)],
+      ...[statesJson([{ state: 'PENDING', at, run: 0 }]), at.toISOString()],
+    ]
+    return (await this.#query(this.#statements.createFlow, values)).length > 0
+  }
+
+  async acquire(request: AcquireRequest): Promise<FlowLog> {
+    this.#lifecycle.assertRunning()
+    assertAcquireRequest(request)
+    const { flow, row } = await this.#acquires.add(request)
+    return new SqlFlowLog({ request, flow, row, write: (write) => this.#write(write) })
+  }
+
+  async getBook(uuid: string): Promise<LogBook> {
+    assertUuid(uuid, "a book's uuid")
+    const rows = await this.#query(this.#statements.readBook, [storable(uuid)])
+    const [first] = rows
+    if (!first) throw this.#notFound(uuid)
+    return { ...bookOf(part(first, 'book_')), flows: flowsOf(rows) }
+  }
+
+  async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
+    this.#lifecycle.assertRunning()
+    assertBookQuery(query)
+    const { limit = Number.POSITIVE_INFINITY } = query
+    let { after } = query
+    for (let given = 0; given < limit; ) {
+      const size = Math.min(limit - given, 500)
+      const page = listStatement(this.#options.schema, { ...query, limit: size, ...(after ? { after } : {}) })
+      const books = (await this.#query(page.text, page.values)).map(bookOf)
+      yield* books
+      if (books.length < size) return
+      given += size
+      after = books.at(-1)?.uuid
+    }
+  }
+
+  async destroyBook(uuid: string, options: { unchangedSince?: Date } = {}): Promise<boolean> {
+    this.#lifecycle.assertRunning()
+    assertUuid(uuid, "a book's uuid")
+    assertInstant(options.unchangedSince, 'destroyBook')
+    const values = [storable(uuid), options.unchangedSince?.toISOString() ?? null]
+    return patiently(this.#patience, async (attempt) => {
+      if ((await this.#driver.query(this.#statements.destroyBook, values)).rows.length > 0) return true
+      const { rows } = await this.#driver.query(this.#statements.book, [storable(uuid)])
+      if (rows.length > 0) return false
+      // The try before may have done it, and its answer been lost.
+      if (attempt > 1) return true
+      throw this.#notFound(uuid)
+    })
+  }
+
+  get #patience() {
+    return { limit: this.#options.retryFor, signal: this.#lifecycle.signal }
+  }
+
+  async #query(text: string, values: unknown[]): Promise<readonly Row[]> {
+    this.#lifecycle.assertRunning()
+    return patiently(this.#patience, async () => (await this.#driver.query(text, values)).rows)
+  }
+
+  async #write(write: SqlWrite): Promise<Written> {
+    if (this.#lifecycle.state !== 'running') throw new InvalidState(`persistence ${this.uri} is closed`)
+    return this.#writes.add(write)
+  }
+
+  /** What the database refuses of a batch it refuses as a whole: then one after the other, so that each has its own. */
+  async #eachOnItsOwn<T, R>(
+    batch: readonly T[],
+    work: (some: readonly T[]) => Promise<Outcome<R>[]>,
+  ): Promise<Outcome<R>[]> {
+    try {
+      return await patiently(this.#patience, () => work(batch))
+    } catch (error) {
+      if (batch.length <= 1 || (error instanceof StorageFailure && error.retryable)) throw error
+    }
+    const outcomes: Outcome<R>[] = []
+    for (const item of batch) {
+      const [outcome] = await patiently(this.#patience, () => work([item])).catch((error) => [{ error }])
+      outcomes.push(outcome ?? { error: new StorageFailure(`${this.uri} has told nothing of a write`) })
+    }
+    return outcomes
+  }
+
+  #notFound(uuid: string): NotFound {
+    return new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
+  }
+}
+
+/** A row for each atom, one for a flow without, one for a book without flows; flow by flow. */
+function flowsOf(rows: readonly Row[]): FlowDetail[] {
+  const flows: { row: Row; atoms: AtomDetail[] }[] = []
+  for (const row of rows) {
+    if (row['f_id'] === null) continue
+    if (flows.at(-1)?.row['f_id'] !== row['f_id']) flows.push({ row, atoms: [] })
+    if (row['a_flow'] !== null) flows.at(-1)?.atoms.push(atomOf(part(row, 'a_')))
+  }
+  return flows.map(({ row, atoms }) => flowOf(part(row, 'f_'), atoms))
+}
+
+function part(row: Row, prefix: string): Row {
+  const own = Object.entries(row).filter(([column]) => column.startsWith(prefix))
+  return Object.fromEntries(own.map(([column, value]) => [column.slice(prefix.length), value]))
+}

@@ -1,0 +1,125 @@
+/**
+ * Every statement there is. Each is a transaction of its own, and safe to be repeated when its answer was lost.
+ *
+ * **Fencing.** A write is an UPDATE of the flow's row that names the term it was acquired in, and what is written of atoms
+ * hangs on the rows that it has touched. An acquire updates the same row. So of two that race one waits for the other's
+ * commit and then looks at the row once more: the acquire that comes second is handed what was written, the write that
+ * comes second touches nothing. Batches come in the order of the flows' numbers, so that a zombie's and an heir's do not
+ * usually wait for each other in a circle; if they do, Postgres breaks one off after a second, and it is repeated.
+ */
+export interface Statements {
+  /** $1–$7: books, their names, flows, names, versions, runs, claims; $8 empty meta, $9 states, $10 now. */
+  readonly acquire: string
+  /** $1 book, $2 flow: who has it. */
+  readonly owner: string
+  /** $1 flows' numbers. */
+  readonly atoms: string
+  /** $1–$7: flows' numbers, terms, writes, states, metas, histories, times; $8–$19: the atoms' columns. */
+  readonly write: string
+  /** $1 flows' numbers. */
+  readonly terms: string
+  readonly createBook: string
+  readonly createFlow: string
+  readonly readBook: string
+  readonly changeBook: string
+  /** $1 book, $2 instant or null. */
+  readonly destroyBook: string
+  readonly book: string
+}
+
+const FLOW = 'id, uuid, name, version, state, meta, states, run, claim, term, writes, created_at, updated_at'
+const ATOM = 'flow, name, kind, version, state, intention, body, states, created_at, updated_at'
+
+export function statements(schema: string): Statements {
+  const [books, flows, atoms] = [`${schema}.books`, `${schema}.flows`, `${schema}.atoms`]
+  return {
+    acquire: `
+WITH asked AS (
+  SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])
+    WITH ORDINALITY AS a(book, book_name, uuid, name, version, run, claim, at)
+), made AS (
+  INSERT INTO ${books} AS b (uuid, name, meta, created_at, updated_at)
+  SELECT DISTINCT ON (book) book, book_name, $8::bytea, $10::timestamptz, $10 FROM asked ORDER BY book
+  ON CONFLICT (uuid) DO UPDATE SET name = b.name
+  RETURNING id, uuid
+), taken AS (
+  INSERT INTO ${flows} AS f (book, uuid, name, version, state, meta, states, run, claim, term, created_at, updated_at)
+  SELECT m.id, a.uuid, a.name, a.version, 'PENDING', $8, $9::jsonb, a.run, a.claim, 1, $10, $10
+  FROM asked a JOIN made m ON m.uuid = a.book ORDER BY m.id, a.uuid
+  ON CONFLICT (book, uuid) DO UPDATE
+    SET run = excluded.run, claim = excluded.claim, term = f.term + 1, updated_at = excluded.updated_at
+    WHERE f.run < excluded.run OR (f.run = excluded.run AND f.claim = excluded.claim)
+  RETURNING ${columns('f', FLOW)}, f.book AS book
+)
+SELECT a.at, ${columns('t', FLOW)} FROM taken t JOIN made m ON m.id = t.book
+JOIN asked a ON a.book = m.uuid AND a.uuid = t.uuid`,
+
+    owner: `
+SELECT f.run, f.claim FROM ${flows} f JOIN ${books} b ON b.id = f.book WHERE b.uuid = $1 AND f.uuid = $2`,
+
+    atoms: `SELECT ${ATOM} FROM ${atoms} WHERE flow = ANY($1::bigint[]) ORDER BY flow, position`,
+
+    write: `
+WITH told AS (
+  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::text[], $7::timestamptz[])
+    AS w(id, term, writes, state, meta, states, at)
+), moved AS (
+  UPDATE ${flows} f SET writes = w.writes, state = w.state, updated_at = w.at,
+    meta = coalesce(w.meta, f.meta), states = coalesce(w.states::jsonb, f.states)
+  FROM told w
+  WHERE f.id = w.id AND f.term = w.term AND f.writes < w.writes
+  RETURNING f.id, f.term
+), kept AS (
+  INSERT INTO ${atoms} AS a
+    (flow, name, position, kind, version, state, intention, body, states, created_at, updated_at)
+  SELECT t.flow, t.name, t.position, t.kind, t.version, t.state, t.intention, t.body, t.states, t.created_at, t.updated_at
+  FROM unnest($8::bigint[], $9::bigint[], $10::text[], $11::integer[], $12::text[], $13::text[], $14::text[],
+    $15::text[], $16::bytea[], $17::jsonb[], $18::timestamptz[], $19::timestamptz[])
+    AS t(flow, term, name, position, kind, version, state, intention, body, states, created_at, updated_at)
+  JOIN moved m ON m.id = t.flow AND m.term = t.term
+  ON CONFLICT (flow, name) DO UPDATE SET kind = excluded.kind, version = excluded.version, state = excluded.state,
+    intention = excluded.intention, body = excluded.body, states = excluded.states, updated_at = excluded.updated_at
+)
+SELECT id, term FROM moved`,
+
+    terms: `SELECT id, run, term, writes FROM ${flows} WHERE id = ANY($1::bigint[])`,
+
+    createBook: `
+INSERT INTO ${books} (uuid, name, meta, created_at, updated_at) VALUES ($1, $2, $3, $4, $4)
+ON CONFLICT (uuid) DO NOTHING RETURNING id`,
+
+    createFlow: `
+WITH made AS (
+  INSERT INTO ${books} AS b (uuid, name, meta, created_at, updated_at) VALUES ($1, $2, $3, $9::timestamptz, $9)
+  ON CONFLICT (uuid) DO UPDATE SET name = b.name RETURNING id
+)
+INSERT INTO ${flows} (book, uuid, name, version, state, meta, states, run, claim, term, created_at, updated_at)
+SELECT id, $4, $5, $6, 'PENDING', $7, $8::jsonb, 0, '', 0, $9, $9 FROM made
+ON CONFLICT (book, uuid) DO NOTHING RETURNING id`,
+
+    readBook: `
+SELECT b.uuid AS book_uuid, b.name AS book_name, b.meta AS book_meta, b.created_at AS book_created_at,
+  b.updated_at AS book_updated_at, ${prefixed('f', FLOW)}, ${prefixed('a', ATOM)}
+FROM ${books} b LEFT JOIN ${flows} f ON f.book = b.id LEFT JOIN ${atoms} a ON a.flow = f.id
+WHERE b.uuid = $1 ORDER BY f.created_at, f.uuid, a.position`,
+
+    changeBook: `
+UPDATE ${books} SET meta = $2, updated_at = $3, revision = revision + 1 WHERE uuid = $1 AND revision = $4 RETURNING id`,
+
+    destroyBook: `
+DELETE FROM ${books} b WHERE b.uuid = $1 AND ($2::timestamptz IS NULL OR (b.updated_at <= $2
+  AND NOT EXISTS (SELECT FROM ${flows} f WHERE f.book = b.id AND f.updated_at > $2)))
+RETURNING id`,
+
+    book: `SELECT uuid, name, meta, revision, created_at, updated_at FROM ${books} WHERE uuid = $1`,
+  }
+}
+
+function columns(table: string, names: string): string {
+  return names.replace(/\w+/g, (name) => `${table}.${name}`)
+}
+
+/** `f.uuid AS f_uuid` and so on: several tables have columns of one name. */
+function prefixed(table: string, names: string): string {
+  return names.replace(/\w+/g, (name) => `${table}.${name} AS ${table}_${name}`)
+}

@@ -1,0 +1,107 @@
+/** Taking the right to write a flow: one round trip to look, one multi to take it. */
+import { randomUUID } from 'node:crypto'
+import { BadVersion, NodeExists, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
+import { acquiredFlow, newFlow } from '../apply.ts'
+import type { FlowDetail } from '../models.ts'
+import type { AcquireRequest, FlowRequest } from '../persistence.ts'
+import { fenced } from '../requests.ts'
+import type { Change, Committer } from './committer.ts'
+import { type Layout, termPath } from './layout.ts'
+import { type ReadBook, type ReadFlow, readAtoms, readBookAndFlow } from './reading.ts'
+import { bookBytes, flowBytes } from './records.ts'
+import { sweep } from './removal.ts'
+
+export interface Place {
+  readonly zookeeper: ZooKeeper
+  readonly committer: Committer
+  readonly layout: Layout
+}
+
+export interface Acquired {
+  readonly flow: FlowDetail
+  readonly path: string
+  readonly term: string
+  readonly version: number
+  readonly positions: ReadonlyMap<string, number>
+}
+
+/**
+ * @param term of this very acquire: one whose answer was lost finds it there
+ * @throws Fenced @throws ZooKeeperError
+ */
+export async function acquireFlow(place: Place, request: AcquireRequest, term: string): Promise<Acquired> {
+  const path = place.layout.flow(request.book.uuid, request.flow.uuid)
+  for (;;) {
+    const { book, flow } = await look(place, request)
+    if (flow?.term === term) return acquired(place, { path, term, flow, version: flow.version })
+    const repeated = flow?.flow.run === request.run && flow.flow.claim === request.claim
+    if (flow && flow.flow.run >= request.run && !repeated) throw fenced(request, flow.flow.run)
+    const { atoms: _none, ...record } = acquiredFlow(flow && { ...flow.flow, atoms: [] }, request, new Date())
+    const taken = { flow: record, term, writes: 0 }
+    const ops: Op[] = flow
+      ? [
+          op.setData(path, flowBytes(taken), { version: flow.version }),
+          op.delete(termPath(path, flow.term)),
+          op.create(termPath(path, term), null),
+        ]
+      : [op.create(path, flowBytes(taken)), op.create(termPath(path, term), null)]
+    if (!(await done(place, [...bookOps(place, request, book), ...ops]))) continue
+    return acquired(place, { path, term, flow: taken, version: flow ? flow.version + 1 : 0 })
+  }
+}
+
+/** Resolves to false when the flow is there. @throws ZooKeeperError */
+export async function startFlow(place: Place, request: FlowRequest): Promise<boolean> {
+  const path = place.layout.flow(request.book.uuid, request.flow.uuid)
+  const term = randomUUID()
+  for (;;) {
+    const { book, flow } = await look(place, request)
+    if (flow) return false
+    const { atoms: _none, ...record } = newFlow(request, new Date())
+    const ops = [op.create(path, flowBytes({ flow: record, term, writes: 0 })), op.create(termPath(path, term), null)]
+    if (await done(place, [...bookOps(place, request, book), ...ops])) return true
+  }
+}
+
+/** Finishes the removal of a book that is being removed: what comes then is a new one. */
+async function look(
+  { zookeeper, layout }: Place,
+  { book: { uuid }, flow }: FlowRequest,
+): Promise<{ book: ReadBook | undefined; flow: ReadFlow | undefined }> {
+  const path = layout.book(uuid)
+  const found = await readBookAndFlow(zookeeper, { book: path, flow: layout.flow(uuid, flow.uuid) })
+  if (found.book?.gone === undefined) return found
+  await sweep(zookeeper, path, found.book.gone)
+  return { book: undefined, flow: undefined }
+}
+
+/** The book is made, or is still what it was: it must not be removed under a flow that is being made. */
+function bookOps({ layout }: Place, { book }: FlowRequest, there: ReadBook | undefined): Op[] {
+  const path = layout.book(book.uuid)
+  if (there) return [op.check(path, { version: there.version })]
+  const at = new Date()
+  return [op.create(path, bookBytes({ book: { ...book, meta: {}, createdAt: at, updatedAt: at } }))]
+}
+
+/** Whether it was done; if not, somebody was faster, and it has to be looked at again. */
+async function done({ committer, zookeeper, layout }: Place, change: Change): Promise<boolean> {
+  try {
+    await committer.commit(change)
+    return true
+  } catch (error) {
+    const [first] = change
+    if (error instanceof NoNode && first?.type === 'create') await zookeeper.mkdirp(layout.above(first.path))
+    else if (!(error instanceof BadVersion || error instanceof NoNode || error instanceof NodeExists)) throw error
+    return false
+  }
+}
+
+async function acquired(
+  { zookeeper }: Place,
+  { path, term, flow, version }: { path: string; term: string; flow: Pick<ReadFlow, 'flow'>; version: number },
+): Promise<Acquired> {
+  const isNew = version === 0
+  const atoms = isNew ? new Map() : await readAtoms(zookeeper, path)
+  const positions = new Map([...atoms].map(([position, { name }]) => [name, position]))
+  return { flow: { ...flow.flow, atoms: [...atoms.values()] }, path, term, version, positions }
+}

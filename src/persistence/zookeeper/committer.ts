@@ -1,0 +1,107 @@
+/**
+ * Changes of many flows in one multi. A multi names the operation that was refused: whoever it belongs to is told, and
+ * the rest is sent again without.
+ */
+import { NotConnected, StorageFailure } from '../../core/errors.ts'
+import {
+  AuthFailed,
+  BadArguments,
+  InvalidAcl,
+  NoAuth,
+  type Op,
+  QuotaExceeded,
+  RequestTooLarge,
+  Unimplemented,
+  type ZooKeeper,
+  ZooKeeperError,
+} from '../../zookeeper/index.ts'
+import { GroupCommit, type Outcome } from '../group-commit.ts'
+
+/** What has to be done as a whole, or not at all. */
+export type Change = readonly Op[]
+
+/** Half of what servers take by default: what is around the data takes room as well. */
+const MOST = { items: 200, bytes: 2 ** 19 }
+
+export class Committer {
+  readonly #zookeeper: ZooKeeper
+  readonly #group: GroupCommit<Change, void>
+
+  constructor(zookeeper: ZooKeeper) {
+    this.#zookeeper = zookeeper
+    this.#group = new GroupCommit({ commit: (batch) => this.#commit(batch), bytesOf, most: MOST })
+  }
+
+  get idle(): Promise<void> {
+    return this.#group.idle
+  }
+
+  /** @throws ZooKeeperError of the operation that was refused, or with an outcome that is not known */
+  commit(change: Change): Promise<void> {
+    return this.#group.add(change)
+  }
+
+  async #commit(batch: readonly Change[]): Promise<Outcome<void>[]> {
+    const outcomes: Outcome<void>[] = batch.map(() => ({ value: undefined }))
+    let left = batch.map((change, index) => ({ change, index }))
+    while (left.length > 0) {
+      try {
+        await this.#zookeeper.multi(left.flatMap(({ change }) => change))
+        return outcomes
+      } catch (error) {
+        if (!isProven(error)) throw error
+        const culprit = culpritOf(error, left)
+        if (culprit === undefined) {
+          // Nobody was named: each has its own.
+          for (const { change, index } of left) outcomes[index] = await this.#alone(change)
+          return outcomes
+        }
+        outcomes[culprit] = { error }
+        left = left.filter(({ index }) => index !== culprit)
+      }
+    }
+    return outcomes
+  }
+
+  async #alone(change: Change): Promise<Outcome<void>> {
+    return this.#zookeeper.multi(change).then(
+      () => ({ value: undefined }),
+      (error: unknown) => ({ error }),
+    )
+  }
+}
+
+/** Whether it is certain that nothing was changed, for a reason that lies in what was asked. */
+function isProven(error: unknown): boolean {
+  return error instanceof ZooKeeperError && (error.outcome === 'refused' || error instanceof RequestTooLarge)
+}
+
+function culpritOf(error: unknown, left: readonly { change: Change; index: number }[]): number | undefined {
+  if (!(error instanceof ZooKeeperError) || error.index === undefined) return undefined
+  let end = 0
+  for (const { change, index } of left) {
+    end += change.length
+    if (error.index < end) return index
+  }
+  return undefined
+}
+
+const OVERHEAD = 200
+
+function bytesOf(change: Change): number {
+  return change.reduce((sum, op) => sum + op.path.length + OVERHEAD + ('data' in op ? (op.data?.length ?? 0) : 0), 0)
+}
+
+/** What another try meets again. Sessions and connections come back, and what others have changed is read anew. */
+const FINAL = [AuthFailed, BadArguments, InvalidAcl, NoAuth, QuotaExceeded, RequestTooLarge, Unimplemented]
+
+/** ZooKeeper's refusals and absences as errors of logbooks. */
+export async function storing<T>(doing: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ZooKeeperError || error instanceof NotConnected)) throw error
+    const retryable = !FINAL.some((kind) => error instanceof kind)
+    throw new StorageFailure(`cannot ${doing}: ${error.message}`, { cause: error, retryable })
+  }
+}

@@ -1,0 +1,60 @@
+/** Books, shard by shard, and within one by name: an order that a page can go on in without having read what is before. */
+import { op, type ZooKeeper } from '../../zookeeper/index.ts'
+import { asksForFlows, type BookQuery, bookMatches, flowsMatch } from '../book-query.ts'
+import type { BookDetail } from '../models.ts'
+import { encodeName, isShardName, shardName } from '../names.ts'
+import type { Layout } from './layout.ts'
+import { readFlows, unlessGone } from './reading.ts'
+import { readBook } from './records.ts'
+import { sweep } from './removal.ts'
+
+const AT_ONCE = 100
+
+export interface Listing {
+  readonly layout: Layout
+  readonly query: BookQuery
+  readonly storing: <T>(work: () => Promise<T>) => Promise<T>
+}
+
+/** Finishes the removals that it meets. */
+export async function* listBooks(zookeeper: ZooKeeper, listing: Listing): AsyncIterable<BookDetail> {
+  const { layout, query, storing } = listing
+  const { after, limit = Number.POSITIVE_INFINITY } = query
+  const first = after === undefined ? '' : shardName(after)
+  let given = 0
+  const shards = await storing(() => zookeeper.sync(layout.path).then(() => zookeeper.getChildren(layout.path)))
+  for (const shard of shards.names.filter((name) => isShardName(name) && name >= first).sort()) {
+    const path = `${layout.path}/${shard}`
+    const behind = shard === first && after !== undefined ? encodeName(after) : ''
+    const names = await storing(async () => (await unlessGone(zookeeper.getChildren(path)))?.names ?? [])
+    const books = names.filter((name) => name > behind).sort()
+    for (let from = 0; from < books.length; from += AT_ONCE) {
+      const paths = books.slice(from, from + AT_ONCE).map((name) => `${path}/${name}`)
+      for (const book of await storing(() => readMatching(zookeeper, paths, query))) {
+        yield book
+        given += 1
+        if (given >= limit) return
+      }
+    }
+  }
+}
+
+async function readMatching(zookeeper: ZooKeeper, paths: readonly string[], query: BookQuery): Promise<BookDetail[]> {
+  const { results } = await zookeeper.multiRead(paths.map((path) => op.getData(path)))
+  const found: BookDetail[] = []
+  for (const [index, path] of paths.entries()) {
+    const result = results[index]
+    if (!result || result.error) continue
+    const { book, gone } = readBook(result.data, path)
+    if (gone !== undefined) await sweep(zookeeper, path, gone)
+    else if (bookMatches(query, book) && (await matchesFlows(zookeeper, { path, book, query }))) found.push(book)
+  }
+  return found
+}
+
+async function matchesFlows(
+  zookeeper: ZooKeeper,
+  { path, book, query }: { path: string; book: BookDetail; query: BookQuery },
+): Promise<boolean> {
+  return !asksForFlows(query) || flowsMatch(query, book, await readFlows(zookeeper, path))
+}

@@ -1,0 +1,74 @@
+/** What is in the znodes: msgpack, with the format's number, so that an older release says so instead of misreading it. */
+import { decode, encode } from '../../core/codec.ts'
+import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
+import type { AtomDetail, BookDetail, FlowDetail } from '../models.ts'
+
+const FORMAT = 1
+
+export interface FlowRecord {
+  readonly flow: Omit<FlowDetail, 'atoms'>
+  /** Tells this acquire from every other, forever. */
+  readonly term: string
+  /** How often this term has written. */
+  readonly writes: number
+}
+
+export interface BookRecord {
+  readonly book: BookDetail
+  /** The mark of a removal: nothing may be added to it any more. */
+  readonly gone?: string
+}
+
+export function rootBytes(): Uint8Array {
+  return encode({ format: FORMAT, kind: 'logbooks' }, 'msgpack')
+}
+
+export function bookBytes(record: BookRecord): Uint8Array {
+  return encode({ format: FORMAT, ...record }, 'msgpack')
+}
+
+export function flowBytes(record: FlowRecord): Uint8Array {
+  return encode({ format: FORMAT, ...record }, 'msgpack')
+}
+
+/** @throws InvalidArgument when a result is no plain data */
+export function atomBytes(atom: AtomDetail): Uint8Array {
+  return encode({ format: FORMAT, atom }, 'msgpack')
+}
+
+export function assertRoot(data: Uint8Array | null, path: string): void {
+  content<object>(data, { key: 'kind', path })
+}
+
+export function readBook(data: Uint8Array | null, path: string): BookRecord {
+  return content<BookRecord>(data, { key: 'book', path })
+}
+
+export function readFlow(data: Uint8Array | null, path: string): FlowRecord {
+  return content<FlowRecord>(data, { key: 'flow', path })
+}
+
+export function readAtom(data: Uint8Array | null, path: string): AtomDetail {
+  return content<{ readonly atom: AtomDetail }>(data, { key: 'atom', path }).atom
+}
+
+/** That it is what we wrote is all that can be known of it. */
+function content<T extends object>(data: Uint8Array | null, { key, path }: { key: string; path: string }): T {
+  const fields = fieldsOf(data)
+  const { format } = fields
+  if (typeof format === 'number' && format > FORMAT) {
+    const can = `this one reads up to ${FORMAT}`
+    throw new IncompatibleVersion(`${path} was written by a newer release (format ${format}, ${can}); update jobboard`)
+  }
+  if (format === FORMAT && fields[key] !== undefined) return fields as T
+  throw new StorageFailure(`${path} was not written by jobboard; choose another path for the logbooks`)
+}
+
+function fieldsOf(data: Uint8Array | null): Record<string, unknown> {
+  try {
+    const value = data === null || data.length === 0 ? undefined : decode(data, 'msgpack')
+    return typeof value === 'object' ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Taking a book away. One multi marks it as gone: whatever would be added to it checks the book's version, and is refused
+ * from then on. Then it is deleted piece by piece, by whoever meets it.
+ *
+ * Each piece goes in a multi that checks the mark, which has a name of its own and goes last, with the book: whoever is
+ * late must not delete what belongs to a book that was made anew.
+ */
+import { BadVersion, NoNode, NotEmpty, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
+import { gonePath, isTermPath } from './layout.ts'
+import { unlessGone } from './reading.ts'
+import { type BookRecord, bookBytes } from './records.ts'
+
+const AT_ONCE = 500
+
+/** What marks a book as gone, if it is still at this version. */
+export function markingGone(path: string, options: { book: BookRecord['book']; version: number; mark: string }): Op[] {
+  const { book, version, mark } = options
+  return [op.setData(path, bookBytes({ book, gone: mark }), { version }), op.create(gonePath(path, mark), null)]
+}
+
+/** Finishes a removal, from wherever somebody has left it. The terms go first: writers are then refused. */
+export async function sweep(zookeeper: ZooKeeper, book: string, mark: string): Promise<void> {
+  const marked = gonePath(book, mark)
+  for (;;) {
+    try {
+      const paths = await everythingIn(zookeeper, book, marked)
+      for (let from = 0; from < paths.length; from += AT_ONCE) {
+        const some = paths.slice(from, from + AT_ONCE)
+        await zookeeper.multi([op.check(marked), ...some.map((path) => op.delete(path))])
+      }
+      await zookeeper.multi([op.delete(marked), op.delete(book)])
+      return
+    } catch (error) {
+      // Somebody else is at it, too, or a flow got an atom meanwhile.
+      if (!(error instanceof NoNode || error instanceof NotEmpty || error instanceof BadVersion)) throw error
+      if (!(await zookeeper.exists(marked))) return
+    }
+  }
+}
+
+/** In the order in which it can be deleted. */
+async function everythingIn(zookeeper: ZooKeeper, book: string, marked: string): Promise<string[]> {
+  const flows = (await childrenOf(zookeeper, book)).filter((path) => path !== marked)
+  const below = (await Promise.all(flows.map((flow) => childrenOf(zookeeper, flow)))).flat()
+  return [...below.filter(isTermPath), ...below.filter((path) => !isTermPath(path)), ...flows]
+}
+
+async function childrenOf(zookeeper: ZooKeeper, path: string): Promise<string[]> {
+  const children = await unlessGone(zookeeper.getChildren(path))
+  return children ? children.names.map((name) => `${path}/${name}`) : []
+}

@@ -1,0 +1,141 @@
+/**
+ * The right of one term to write one flow. A write is one multi:
+ *
+ *     check    the term's znode, which the next acquire removes
+ *     setData  the flow, at the version that the write before has left
+ *     create or setData per atom that changed
+ *
+ * The check refuses whoever is not the newest; the version refuses a second doing of the same write, also one that was
+ * under way when its connection broke and arrives late.
+ */
+import { type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
+import { BadVersion, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
+import { FlowImage, writtenAtom } from '../flow-image.ts'
+import type { AtomDetail, FlowDetail } from '../models.ts'
+import { type Patience, patiently } from '../patience.ts'
+import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
+import { superseded } from '../requests.ts'
+import { type Change, type Committer, storing } from './committer.ts'
+import { atomPath, termPath } from './layout.ts'
+import { readFlowRecord } from './reading.ts'
+import { atomBytes, flowBytes } from './records.ts'
+
+export interface ZooKeeperFlowLogOptions {
+  readonly zookeeper: ZooKeeper
+  readonly committer: Committer
+  readonly request: AcquireRequest
+  readonly path: string
+  readonly term: string
+  /** Of the flow's znode, as the acquire has left it. */
+  readonly version: number
+  readonly flow: FlowDetail
+  /** By the atoms' names. */
+  readonly positions: ReadonlyMap<string, number>
+  readonly patience: () => Patience
+  readonly assertOpen: () => void
+}
+
+interface Write {
+  readonly number: number
+  readonly change: Change
+}
+
+export class ZooKeeperFlowLog implements FlowLog {
+  readonly flow: FlowDetail
+  readonly #options: ZooKeeperFlowLogOptions
+  readonly #image: FlowImage
+  readonly #positions: Map<string, number>
+  #nextPosition: number
+  #writes = 0
+  #refusal: ClaimLost | Error | undefined
+  #closed = false
+
+  constructor(options: ZooKeeperFlowLogOptions) {
+    this.flow = options.flow
+    this.#options = options
+    this.#image = new FlowImage(options.flow)
+    this.#positions = new Map(options.positions)
+    this.#nextPosition = Math.max(-1, ...options.positions.values()) + 1
+  }
+
+  async write(transition: Transition): Promise<void> {
+    if (this.#closed) throw new InvalidState(`the log of flow ${this.flow.uuid} is closed`)
+    if (this.#refusal) throw this.#refusal
+    this.#options.assertOpen()
+    const write = this.#writeOf(transition)
+    try {
+      await patiently(this.#options.patience(), (attempt) =>
+        storing(`write to the logbook of flow ${this.flow.uuid}`, () => this.#commit(write, attempt)),
+      )
+    } catch (error) {
+      this.#refusal ??= error instanceof Error ? error : new Error(String(error))
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #commit(write: Write, attempt: number): Promise<void> {
+    if (attempt > 1 && (await this.#isDone(write))) return
+    try {
+      await this.#options.committer.commit(write.change)
+    } catch (error) {
+      if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
+      if (await this.#isDone(write)) return
+      throw new StorageFailure(`flow ${this.flow.uuid}: a write before this one is not done yet`, { retryable: true })
+    }
+  }
+
+  /** @throws ClaimLost when another term has the flow, or nobody */
+  async #isDone({ number }: Write): Promise<boolean> {
+    const { zookeeper, path, term, request } = this.#options
+    const caughtUp = zookeeper.sync(path)
+    const [record, stands] = await Promise.all([
+      readFlowRecord(zookeeper, path),
+      zookeeper.exists(termPath(path, term)),
+      caughtUp,
+    ])
+    if (record?.term !== term) throw superseded(request, record?.flow.run)
+    if (!stands) throw superseded(request, undefined)
+    return record.writes >= number
+  }
+
+  /** Everything that can be refused is, before the image takes it. @throws InvalidArgument for what is no plain data */
+  #writeOf(transition: Transition): Write {
+    const { path, term, version } = this.#options
+    const copies = (transition.atoms ?? []).map((atom) => writtenAtom(atom))
+    for (const atom of copies) atomBytes(atom)
+    const { state, meta } = transition
+    if (meta) flowBytes({ flow: { ...this.flow, meta }, term, writes: 0 })
+    const at = new Date()
+    const change = this.#image.apply({ at, ...(state && { state }), ...(meta && { meta }), atoms: copies })
+    const { atoms: _apart, ...flow } = this.#image.detail
+    this.#writes += 1
+    const record = flowBytes({ flow, term, writes: this.#writes })
+    const ops: Op[] = [
+      op.check(termPath(path, term)),
+      op.setData(path, record, { version: version + this.#writes - 1 }),
+      ...lastOfEach(change.atoms).map((atom) => this.#atomOp(atom)),
+    ]
+    return { number: this.#writes, change: ops }
+  }
+
+  #atomOp(atom: AtomDetail): Op {
+    const known = this.#positions.get(atom.name)
+    if (known !== undefined) return op.setData(atomPath(this.#options.path, known), atomBytes(atom))
+    const position = this.#nextPosition
+    this.#nextPosition += 1
+    this.#positions.set(atom.name, position)
+    return op.create(atomPath(this.#options.path, position), atomBytes(atom))
+  }
+}
+
+function lastOfEach(atoms: readonly AtomDetail[]): AtomDetail[] {
+  return [...new Map(atoms.map((atom) => [atom.name, atom])).values()]
+}

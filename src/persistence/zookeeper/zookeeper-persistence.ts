@@ -1,0 +1,207 @@
+/**
+ * Small logbooks in ZooKeeper, beside the board: for many machines that have nothing else.
+ *
+ * What the operations cost:
+ *
+ *     acquire      one read and one multi; two more reads where the flow has been run before
+ *     write        one multi
+ *     others       a few round trips; destroyBook three per flow and two more
+ *
+ * Multis of this process that are asked for while one is under way go out together. A transition, with the results in it,
+ * has to fit into a request of ZooKeeper's (1 MiB), and everything has to fit into the servers' memory.
+ */
+import { randomUUID } from 'node:crypto'
+import { NotFound } from '../../core/errors.ts'
+import { Lifecycle } from '../../core/lifecycle.ts'
+import type { Duration } from '../../core/time.ts'
+import { BadVersion, NodeExists, NoNode, type Op, op, ZooKeeper } from '../../zookeeper/index.ts'
+import { assertBookQuery, assertInstant, type BookQuery, isUnchanged } from '../book-query.ts'
+import type { BookDetail, LogBook, Meta } from '../models.ts'
+import { patiently } from '../patience.ts'
+import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
+import { acquireFlow, type Place, startFlow } from './acquire.ts'
+import { Committer, storing } from './committer.ts'
+import type { Layout } from './layout.ts'
+import { listBooks } from './listing.ts'
+import { readBookRecord, readFlows, unlessGone } from './reading.ts'
+import { assertRoot, bookBytes, readFlow, rootBytes } from './records.ts'
+import { markingGone, sweep } from './removal.ts'
+import { ZooKeeperFlowLog } from './zookeeper-flow-log.ts'
+
+export interface ZooKeeperPersistenceOptions {
+  readonly uri: string
+  readonly hosts: string
+  readonly layout: Layout
+  readonly sessionTimeout?: Duration
+  /** In milliseconds. */
+  readonly retryFor: number
+}
+
+export class ZooKeeperPersistence implements Persistence {
+  readonly uri: string
+  readonly #retryFor: number
+  readonly #place: Place
+  readonly #lifecycle: Lifecycle
+
+  constructor({ uri, hosts, layout, sessionTimeout, retryFor }: ZooKeeperPersistenceOptions) {
+    this.uri = uri
+    this.#retryFor = retryFor
+    const zookeeper = new ZooKeeper({ hosts, ...(sessionTimeout === undefined ? {} : { sessionTimeout }) })
+    this.#place = { zookeeper, layout, committer: new Committer(zookeeper) }
+    this.#lifecycle = new Lifecycle(`persistence ${uri}`)
+  }
+
+  async open(): Promise<void> {
+    const { zookeeper, layout } = this.#place
+    await this.#lifecycle.start(
+      (signal) =>
+        storing(`keep logbooks in ${this.uri}`, async () => {
+          await zookeeper.connect({ signal })
+          await zookeeper.mkdirp(layout.above(layout.path))
+          await zookeeper.create(layout.path, rootBytes()).catch(unlessThere)
+          assertRoot((await zookeeper.getData(layout.path)).data, layout.path)
+        }),
+      () => zookeeper.close(),
+    )
+  }
+
+  close(): Promise<void> {
+    return this.#lifecycle.stop(async () => {
+      await this.#place.committer.idle
+      await this.#place.zookeeper.close()
+    })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async createBook({ uuid, name, meta = {} }: BookRequest): Promise<boolean> {
+    assertUuid(uuid, "a book's uuid")
+    const { zookeeper, layout } = this.#place
+    const path = layout.book(uuid)
+    const at = new Date()
+    const bytes = bookBytes({ book: { uuid, name, meta, createdAt: at, updatedAt: at } })
+    return this.#storing(`make logbook ${uuid}`, async () => {
+      await zookeeper.mkdirp(layout.shard(uuid))
+      for (;;) {
+        const made = await zookeeper.create(path, bytes).catch(unlessThere)
+        if (made) return true
+        const there = await readBookRecord(zookeeper, path)
+        if (there?.gone !== undefined) await sweep(zookeeper, path, there.gone)
+        else if (there) return false
+      }
+    })
+  }
+
+  async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
+    assertUuid(uuid, "a book's uuid")
+    const { zookeeper, layout } = this.#place
+    const path = layout.book(uuid)
+    await this.#storing(`change logbook ${uuid}`, async () => {
+      for (;;) {
+        const { book, version } = await this.#existing(uuid)
+        const changed = { ...book, meta: { ...book.meta, ...meta }, updatedAt: new Date() }
+        if (await zookeeper.setData(path, bookBytes({ book: changed }), { version }).catch(unlessChanged)) return
+      }
+    })
+  }
+
+  async createFlow(request: FlowRequest): Promise<boolean> {
+    assertFlowRequest(request)
+    return this.#storing(`make flow ${request.flow.uuid}`, () => startFlow(this.#place, request))
+  }
+
+  async acquire(request: AcquireRequest): Promise<FlowLog> {
+    assertAcquireRequest(request)
+    const term = randomUUID()
+    const doing = `acquire flow ${request.flow.uuid}`
+    const acquired = await this.#storing(doing, () => acquireFlow(this.#place, request, term))
+    return new ZooKeeperFlowLog({
+      ...this.#place,
+      ...acquired,
+      request,
+      patience: () => this.#patience,
+      assertOpen: () => this.#lifecycle.assertRunning(),
+    })
+  }
+
+  async getBook(uuid: string): Promise<LogBook> {
+    assertUuid(uuid, "a book's uuid")
+    const { zookeeper, layout } = this.#place
+    return this.#storing(`read logbook ${uuid}`, async () => {
+      // What others were told is done must be seen, whichever server is asked.
+      const caughtUp = zookeeper.sync(layout.path)
+      const [{ book }] = await Promise.all([this.#existing(uuid), caughtUp])
+      return { ...book, flows: await readFlows(zookeeper, layout.book(uuid)) }
+    })
+  }
+
+  async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
+    this.#lifecycle.assertRunning()
+    assertBookQuery(query)
+    const { zookeeper, layout } = this.#place
+    yield* listBooks(zookeeper, {
+      layout,
+      query,
+      storing: (work) => this.#storing(`list the logbooks in ${this.uri}`, work),
+    })
+  }
+
+  async destroyBook(uuid: string, options: { unchangedSince?: Date } = {}): Promise<boolean> {
+    assertUuid(uuid, "a book's uuid")
+    const { unchangedSince } = options
+    assertInstant(unchangedSince, 'destroyBook')
+    const { zookeeper, layout } = this.#place
+    const path = layout.book(uuid)
+    return this.#storing(`remove logbook ${uuid}`, async () => {
+      for (;;) {
+        const { book, version } = await this.#existing(uuid)
+        const checks = unchangedSince ? await this.#unchanged(path, { book, since: unchangedSince }) : []
+        if (!checks) return false
+        const mark = randomUUID()
+        const gone: Op[] = [...checks, ...markingGone(path, { book, version, mark })]
+        if (!(await zookeeper.multi(gone).catch(unlessChanged))) continue
+        await sweep(zookeeper, path, mark)
+        return true
+      }
+    })
+  }
+
+  /** What has to be so that no flow has changed; undefined when one has. */
+  async #unchanged(path: string, { book, since }: { book: BookDetail; since: Date }): Promise<Op[] | undefined> {
+    const { zookeeper } = this.#place
+    const names = (await unlessGone(zookeeper.getChildren(path)))?.names ?? []
+    const checks: Op[] = []
+    for (const flow of names.map((name) => `${path}/${name}`)) {
+      const read = await unlessGone(zookeeper.getData(flow))
+      if (!read || !isUnchanged(since, book, [readFlow(read.data, flow).flow])) return undefined
+      checks.push(op.check(flow, { version: read.stat.version }))
+    }
+    return isUnchanged(since, book, []) ? checks : undefined
+  }
+
+  async #existing(uuid: string): Promise<{ book: BookDetail; version: number }> {
+    const record = await readBookRecord(this.#place.zookeeper, this.#place.layout.book(uuid))
+    if (!record || record.gone !== undefined) throw new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
+    return record
+  }
+
+  get #patience() {
+    return { limit: this.#retryFor, signal: this.#lifecycle.signal }
+  }
+
+  async #storing<T>(doing: string, work: () => Promise<T>): Promise<T> {
+    this.#lifecycle.assertRunning()
+    return patiently(this.#patience, () => storing(doing, work))
+  }
+}
+
+function unlessThere(error: unknown): undefined {
+  if (!(error instanceof NodeExists)) throw error
+}
+
+function unlessChanged(error: unknown): undefined {
+  if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
+}

@@ -1,0 +1,71 @@
+/**
+ * Tables, made and changed by numbered steps that only go forward.
+ *
+ * Each step is one transaction under a lock that all processes share, which records its number with what it does. So two
+ * that start at once do each step once, and whoever dies in one leaves nothing of it. A schema that is up to date is only
+ * looked at: a user without the right to make tables can work with it.
+ */
+import { IncompatibleVersion } from '../core/errors.ts'
+import type { SqlDriver } from './driver.ts'
+
+export interface Migrations {
+  readonly schema: string
+  /** Whose tables they are: each part counts for itself. */
+  readonly part: 'logbooks'
+  /** Step by step, from number 1; what was released is never changed. */
+  readonly steps: readonly string[]
+}
+
+/** Any number that no other program is likely to lock. */
+const LOCK = 7_306_352_091
+
+/**
+ * Brings the schema to the newest step known here. One round trip where it is there already.
+ *
+ * @throws IncompatibleVersion when a newer release was there before
+ */
+export async function migrate(driver: SqlDriver, migrations: Migrations): Promise<void> {
+  const { schema, part, steps } = migrations
+  const version = await versionOf(driver, migrations)
+  if (version > steps.length) {
+    const known = `this release knows ${steps.length}`
+    throw new IncompatibleVersion(
+      `the ${part} in schema ${schema} were made by a newer release (step ${version}, ${known}); update jobboard`,
+    )
+  }
+  for (let number = version + 1; number <= steps.length; number += 1) {
+    await driver.query(stepStatement(migrations, number), [])
+  }
+}
+
+async function versionOf(driver: SqlDriver, { schema, part }: Migrations): Promise<number> {
+  const there = await driver.query('SELECT to_regclass($1) IS NOT NULL AS there', [`${schema}.migrations`])
+  if (there.rows[0]?.['there'] !== true) return 0
+  const newest = `SELECT max(version) AS version FROM ${schema}.migrations WHERE part = $1`
+  const { rows } = await driver.query(newest, [part])
+  return Number(rows[0]?.['version'] ?? 0)
+}
+
+/** One statement, and so one transaction on any driver. Asks before it makes, since `IF NOT EXISTS` needs the right to make. */
+function stepStatement({ schema, part, steps }: Migrations, number: number): string {
+  return `DO $migration$
+BEGIN
+  PERFORM pg_advisory_xact_lock(${LOCK});
+  IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = '${schema}') THEN
+    CREATE SCHEMA ${schema};
+  END IF;
+  IF to_regclass('${schema}.migrations') IS NULL THEN
+    CREATE TABLE ${schema}.migrations (
+      part text NOT NULL,
+      version integer NOT NULL,
+      applied_at timestamptz NOT NULL DEFAULT now(),
+      PRIMARY KEY (part, version)
+    );
+  END IF;
+  IF NOT EXISTS (SELECT FROM ${schema}.migrations WHERE part = '${part}' AND version >= ${number}) THEN
+    ${steps[number - 1]}
+    INSERT INTO ${schema}.migrations (part, version) VALUES ('${part}', ${number});
+  END IF;
+END
+$migration$`
+}

@@ -1,0 +1,124 @@
+/** `postgres://user:password@host:5432/database?schema=jobboard&sslmode=verify-full&…`: where the database is, and how to talk to it. */
+import { readFile } from 'node:fs/promises'
+import type { ConnectionOptions } from 'node:tls'
+import { InvalidArgument } from '../core/errors.ts'
+import { milliseconds } from '../core/time.ts'
+import { assertParameters, type ResourceUri } from '../core/uri.ts'
+
+export interface PostgresPlace {
+  readonly uri: ResourceUri
+  /** Where all tables of ours are. */
+  readonly schema: string
+}
+
+const PARAMETERS = ['schema', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'].concat([
+  'statementTimeout',
+  'connectTimeout',
+  'poolSize',
+])
+
+const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full']
+
+/**
+ * Checks everything that can be checked without opening anything.
+ *
+ * @param own further parameters, which whoever calls reads by itself
+ * @throws InvalidArgument
+ */
+export function postgresPlace(uri: ResourceUri, own: readonly string[] = []): PostgresPlace {
+  assertParameters(uri, [...PARAMETERS, ...own])
+  const { parameters } = uri
+  if (uri.authority.includes(','))
+    throw new InvalidArgument(
+      `${uri.printable}: several hosts; name one, such as the address that moves with the primary`,
+    )
+  if (!URL.canParse(addressOf(uri)))
+    throw new InvalidArgument(`${uri.printable}: no address; write postgres://user:password@127.0.0.1:5432/database`)
+  const sslmode = parameters.get('sslmode') ?? 'disable'
+  if (!SSL_MODES.includes(sslmode))
+    throw new InvalidArgument(`${uri.printable}: sslmode is one of ${SSL_MODES.join(', ')}, not ${sslmode}`)
+  const strays = ['sslrootcert', 'sslcert', 'sslkey'].filter((name) => parameters.has(name))
+  if (sslmode === 'disable' && strays.length > 0)
+    throw new InvalidArgument(`${uri.printable}: ${strays.join(', ')} without TLS; add sslmode=verify-full`)
+  for (const name of ['statementTimeout', 'connectTimeout'])
+    milliseconds(parameters.get(name) ?? '0ms', `${uri.printable}: ${name}`)
+  const poolSize = parameters.get('poolSize') ?? '4'
+  if (!/^[1-9]\d{0,3}$/.test(poolSize))
+    throw new InvalidArgument(`${uri.printable}: poolSize is a whole number from 1, not ${poolSize}`)
+  return { uri, schema: schemaName(parameters.get('schema') ?? 'jobboard') }
+}
+
+/** @throws InvalidArgument for a name that would have to be quoted, here and by everybody who looks */
+export function schemaName(schema: string): string {
+  if (/^[a-z_][a-z0-9_]{0,58}$/.test(schema) && !schema.startsWith('pg_')) return schema
+  throw new InvalidArgument(
+    `schema ${JSON.stringify(schema)}: use lower-case letters, digits and _, and no pg_ in front`,
+  )
+}
+
+/** Longer than any statement of ours takes on a server that is well. */
+const STATEMENT_TIMEOUT = '30s'
+const CONNECT_TIMEOUT = '5s'
+/** Beyond the server's own limit: a connection that has gone deaf is given up. */
+const GRACE = 5_000
+
+/** What the pool of `pg` is told, in its words. */
+export interface PoolSettings {
+  readonly host?: string
+  readonly port?: number
+  readonly user?: string
+  readonly password?: string
+  readonly database?: string
+  readonly statement_timeout?: number
+  readonly query_timeout: number
+  readonly connectionTimeoutMillis: number
+  readonly application_name: string
+  readonly max: number
+  readonly keepAlive: boolean
+  readonly ssl: ConnectionOptions | false
+}
+
+/** @throws InvalidArgument when a certificate's file cannot be read */
+export async function poolSettings({ uri }: PostgresPlace): Promise<PoolSettings> {
+  const { parameters, credentials: { user = '', password } = {} } = uri
+  const { hostname, port } = new URL(addressOf(uri))
+  const timeout = milliseconds(parameters.get('statementTimeout') ?? STATEMENT_TIMEOUT, 'statementTimeout')
+  const limit = timeout || milliseconds(STATEMENT_TIMEOUT, 'statementTimeout')
+  const database = uri.path.replace(/^\//, '')
+  return {
+    ...(hostname === '' ? {} : { host: decodeURIComponent(hostname).replace(/^\[|\]$/g, '') }),
+    ...(port === '' ? {} : { port: Number(port) }),
+    ...(user === '' ? {} : { user }),
+    ...(password === undefined || password === '' ? {} : { password }),
+    ...(database === '' ? {} : { database }),
+    // Poolers refuse settings they do not know; with 0 there is none, and only our own limit holds.
+    ...(timeout > 0 ? { statement_timeout: timeout } : {}),
+    query_timeout: limit + GRACE,
+    connectionTimeoutMillis: milliseconds(parameters.get('connectTimeout') ?? CONNECT_TIMEOUT, 'connectTimeout'),
+    application_name: parameters.get('application_name') ?? 'jobboard',
+    max: Number(parameters.get('poolSize') ?? 4),
+    keepAlive: true,
+    ssl: await tlsOf(uri),
+  }
+}
+
+async function tlsOf({ parameters, printable }: ResourceUri): Promise<ConnectionOptions | false> {
+  const sslmode = parameters.get('sslmode') ?? 'disable'
+  if (sslmode === 'disable') return false
+  const file = async (name: string, key: 'ca' | 'cert' | 'key') => {
+    const path = parameters.get(name)
+    if (path === undefined) return {}
+    const content = await readFile(path).catch((cause: Error) => {
+      throw new InvalidArgument(`${printable}: ${name} cannot be read: ${cause.message}`, { cause })
+    })
+    return { [key]: content }
+  }
+  const files = await Promise.all([file('sslrootcert', 'ca'), file('sslcert', 'cert'), file('sslkey', 'key')])
+  const identity = sslmode === 'verify-ca' ? { checkServerIdentity: () => undefined } : {}
+  return Object.assign({ rejectUnauthorized: sslmode !== 'require' }, identity, ...files)
+}
+
+/** Under a scheme that the platform reads without rules of its own. */
+function addressOf({ authority }: ResourceUri): string {
+  return `postgres://${authority}/`
+}

@@ -1,0 +1,41 @@
+/** Connections to one database, made when they are needed and again when they were lost. */
+import type { Pool } from 'pg'
+import { InvalidArgument } from '../core/errors.ts'
+import type { Row, SqlDriver } from './driver.ts'
+import { type PostgresPlace, poolSettings } from './place.ts'
+
+export class PostgresPool implements SqlDriver {
+  readonly #place: PostgresPlace
+  #pool: Promise<Pool> | undefined
+
+  constructor(place: PostgresPlace) {
+    this.#place = place
+  }
+
+  /** Connects where no connection is free; a lost one is made anew by the next call. Errors are the driver's own. */
+  async query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {
+    this.#pool ??= makePool(this.#place)
+    return (await this.#pool).query(text, values)
+  }
+
+  /** Waits for what is under way. */
+  async close(): Promise<void> {
+    await this.#pool?.then((pool) => pool.end()).catch(() => undefined)
+  }
+}
+
+async function makePool(place: PostgresPlace): Promise<Pool> {
+  const [{ default: pg }, settings] = await Promise.all([loadDriver(place), poolSettings(place)])
+  const pool = new pg.Pool(settings)
+  // An idle connection that is lost is nobody's failure: the next call makes another.
+  pool.on('error', () => undefined)
+  return pool
+}
+
+async function loadDriver({ uri }: PostgresPlace): Promise<typeof import('pg')> {
+  try {
+    return await import('pg')
+  } catch (cause) {
+    throw new InvalidArgument(`${uri.printable} needs the pg package: install pg@8.23.1`, { cause })
+  }
+}

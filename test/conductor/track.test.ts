@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { openBoard } from '../../src/board/index.ts'
+import { startConductor, track } from '../../src/conductor/index.ts'
+import { removeFinished } from '../../src/conductor/retention.ts'
+import { deferred } from '../../src/core/abort.ts'
+import { silent } from '../../src/core/log.ts'
+import { input, linear, task } from '../../src/flow/index.ts'
+import { openPersistence } from '../../src/persistence/index.ts'
+
+const add = task('add', { requires: ['n'], provides: 'sum', execute: async ({ n }: { n: number }) => n + 1 })
+
+test('a job is followed from the queue to its results', async () => {
+  await using board = await openBoard('memory:')
+  await using persistence = await openPersistence('memory:')
+  const places = { board, persistence }
+  const reached = deferred()
+  const free = deferred()
+  const hold = task('hold', {
+    execute: async () => {
+      reached.resolve()
+      await free.promise
+    },
+  })
+  const flow = linear('sum', input<{ n: number }>(), add, hold)
+  const job = await board.post(flow, { n: 1 }, { delay: '1h' })
+  expect(await track(job.uuid, places)).toMatchObject({ status: 'waiting', runs: 0, waitingFor: { kind: 'delay' } })
+  const ready = await board.post(flow, { n: 1 })
+  expect(await track(ready.uuid, places)).toMatchObject({
+    status: 'waiting',
+    waitingFor: { kind: 'flow', flow: 'sum' },
+  })
+  await using conductor = await startConductor({ ...places, flows: [flow], name: 'worker' })
+  await reached.promise
+  expect(await track(ready.uuid, places)).toEqual({
+    uuid: ready.uuid,
+    status: 'running',
+    owner: board.who,
+    run: 1,
+    since: expect.any(Date),
+    tasks: { add: 'SUCCESS', hold: 'RUNNING' },
+  })
+  free.resolve()
+  await ready.wait()
+  expect(await track(ready.uuid, places)).toEqual({
+    uuid: ready.uuid,
+    status: 'done',
+    at: expect.any(Date),
+    results: { add: 2 },
+    tasks: { add: 'SUCCESS', hold: 'SUCCESS' },
+  })
+  expect(conductor.name).toBe('worker')
+})
+
+test('a job that failed tells why, in the trash and without', async () => {
+  await using board = await openBoard('memory:')
+  await using persistence = await openPersistence('memory:')
+  const places = { board, persistence }
+  const fail = task('fail', {
+    execute: async () => {
+      throw new Error('no paper')
+    },
+  })
+  const flow = linear('print', input<object>(), fail)
+  const conductor = await startConductor({ ...places, flows: [flow] })
+  const job = await board.post(flow, {}, { maxAttempts: 1 })
+  await job.wait()
+  expect(await track(job.uuid, places)).toMatchObject({
+    status: 'trashed',
+    by: board.who,
+    failures: [{ message: 'no paper' }],
+    tasks: { fail: 'REVERTED' },
+  })
+  await conductor.stop()
+  await using _ = await startConductor({ ...places, flows: [flow], onFailure: 'consume' })
+  const consumed = await board.post(flow, {}, { book: { uuid: randomUUID(), name: 'elsewhere' } })
+  await consumed.wait()
+  const { book } = consumed
+  expect(await track(consumed.uuid, { ...places, book: book.uuid })).toMatchObject({
+    status: 'failed',
+    failures: [{ message: 'no paper' }],
+  })
+  const nobodys = randomUUID()
+  expect(await track(nobodys, places)).toEqual({ status: 'unknown', uuid: nobodys })
+})
+
+test('logbooks that are over and old are removed, unless their job is still on the board', async () => {
+  await using board = await openBoard('memory:')
+  await using persistence = await openPersistence('memory:')
+  const flow = linear('sum', input<{ n: number }>(), add)
+  await using _ = await startConductor({ board, persistence, flows: [flow] })
+  const job = await board.post(flow, { n: 1 })
+  await job.wait()
+  // Its owner has recorded the success and died: the job is still there.
+  const waiting = await board.post('elsewhere', {})
+  const log = await persistence.acquire({
+    book: waiting.book,
+    flow: { uuid: waiting.uuid, name: 'elsewhere', version: '1.0' },
+    run: 1,
+    claim: 'claim',
+  })
+  await log.write({ state: 'SUCCESS' })
+  await persistence.createBook({ uuid: 'empty', name: 'no flows' })
+  const retention = { board, persistence, log: silent }
+  expect(await removeFinished({ ...retention, age: 60_000 })).toBe(0)
+  expect(await removeFinished({ ...retention, age: -1_000 })).toBe(1)
+  const left: string[] = []
+  for await (const { uuid } of persistence.listBooks()) left.push(uuid)
+  expect(left.toSorted()).toEqual([waiting.uuid, 'empty'].toSorted())
+  expect(await track(job.uuid, { board, persistence })).toMatchObject({ status: 'unknown' })
+})
+
+test('a conductor removes them when it is told to', async () => {
+  await using board = await openBoard('memory:')
+  await using persistence = await openPersistence('memory:')
+  const flow = linear('sum', input<{ n: number }>(), add)
+  const log = await persistence.acquire({
+    book: { uuid: 'old', name: 'old' },
+    flow: { uuid: 'old', name: 'sum', version: '1.0' },
+    run: 1,
+    claim: 'claim',
+  })
+  await log.write({ state: 'SUCCESS' })
+  const removed = deferred()
+  const told = {
+    ...silent,
+    child: () => silent,
+    info: (_: unknown, message: string) => {
+      if (message === 'old logbooks removed') removed.resolve()
+    },
+  }
+  await using _ = await startConductor({
+    board,
+    persistence,
+    flows: [flow],
+    removeLogbooksAfter: 0,
+    log: told as never,
+  })
+  await removed.promise
+  await expect(persistence.getBook('old')).rejects.toThrow('no logbook old')
+})
