@@ -17,7 +17,7 @@ import { formatEndpoint, parseConnectString } from './connect-string.ts'
 import { type CreateMode, kindOf } from './create.ts'
 import { znodeData } from './data.ts'
 import type { ZooKeeperDriver } from './driver.ts'
-import { NodeExists, RequestTooLarge } from './errors.ts'
+import { errorOfCode, NO_NODE, NodeExists, RequestTooLarge } from './errors.ts'
 import { HandlerFaults } from './handler-faults.ts'
 import type { LeaseHold } from './lease-keeper.ts'
 import { DRIVER, lacks, NATIVE_CAPABILITIES, refuseForeign } from './native-capabilities.ts'
@@ -248,6 +248,8 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   async getACL(path: string, options: RequestOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
     checkPath(path)
+    // Of a znode that is not there the binding reads an ACL that is not there, and the process ends.
+    if (!(await this.exists(path, options))) throw errorOfCode(NO_NODE, { operation: 'getACL', path })
     return this.#ask(options, {
       operation: 'getACL',
       path,

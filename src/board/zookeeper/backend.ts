@@ -176,12 +176,9 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
-    const { changer, marks } = this.#opened
-    if (request.kind === 'gate') await changer.setGate(request)
-    else {
-      await asking(`cancellation of ${request.job}`, () => marks.movedIfWritten(request.id))
-      await changer.cancel(request)
-    }
+    const { changer } = this.#opened
+    if (request.kind === 'cancel') await changer.cancel(request)
+    else await changer.setGate(request)
   }
 
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {

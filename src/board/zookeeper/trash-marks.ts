@@ -53,11 +53,7 @@ export class TrashMarks {
     await Promise.all(this.#moving.values())
   }
 
-  /** The same for one job, if it may be one. */
-  async movedIfWritten(id: string): Promise<void> {
-    if (this.#unread.has(id)) await this.moved(id)
-  }
-
+  /** The same for one job. */
   async moved(id: string): Promise<void> {
     await this.#options.read([id])
     await this.#moving.get(id)
