@@ -201,7 +201,10 @@ export class JobBoard implements AsyncDisposable {
     return this.#lookup.owner(job)
   }
 
-  /** What holds the job back, if anything is known to; a round trip or two, and one for each conductor. */
+  /**
+   * What holds the job back, if anything is known to: a pause, its delay, a resource, or that of the conductors that there
+   * are none knows its flow. A round trip or two, and one for each conductor.
+   */
   async waitingFor(job: Job): Promise<WaitingFor | undefined> {
     this.#lifecycle.assertRunning()
     return this.#lookup.waitingFor(job, { paused: () => this.paused })
@@ -235,7 +238,8 @@ export class JobBoard implements AsyncDisposable {
 
   /**
    * Asks for a job to be given up: `claim.cancelled` fires wherever it runs. One that was never run is trashed at once;
-   * one that was run before and waits is claimed once more, so that what it has done is undone.
+   * one that was run before and waits is claimed once more, so that a conductor undoes what it has done; `claim.perform`,
+   * which knows of nothing to undo, trashes it without calling the work.
    *
    * @throws NotFound when it has left the board
    */

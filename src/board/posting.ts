@@ -123,7 +123,11 @@ function duration<K extends 'delay' | 'deadline'>(
   name: K,
   asked: Duration | undefined,
 ): { readonly [N in K]?: number } {
-  return asked === undefined ? {} : ({ [name]: milliseconds(asked, name) } as { [N in K]: number })
+  if (asked === undefined) return {}
+  const ms = milliseconds(asked, name)
+  if (name === 'deadline' && ms === 0)
+    throw new InvalidPosting('deadline: 0 is no time to run in; leave it out for as long as it takes')
+  return { [name]: ms } as { [N in K]: number }
 }
 
 /** @throws PayloadTooLarge */
