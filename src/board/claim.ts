@@ -15,26 +15,12 @@ import { abortAfter, followSignals } from '../core/abort.ts'
 import { type Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../core/failure.ts'
 import { untilSettled } from '../core/settling.ts'
-import { type Duration, milliseconds, monotonic } from '../core/time.ts'
+import { milliseconds, monotonic } from '../core/time.ts'
 import { endAttempt, mayTryAgain, pauseAfterFailure } from './attempts.ts'
 import type { Settlement } from './backend.ts'
 import type { Job } from './job.ts'
 import type { Posting } from './posting.ts'
-
-export interface AbandonOptions {
-  /** How long it rests before anybody claims it again, counted from now by the board's clock. */
-  readonly delay?: Duration
-  /** True where the work was tried and did not succeed: counts as a failed attempt. Returned otherwise, uncharged. */
-  readonly failed?: boolean
-  readonly reason?: string
-  /** The next claim's run will be above this one: what a logbook knows of that the posting does not. */
-  readonly newestRun?: number
-}
-
-export interface TrashOptions {
-  readonly reason?: string
-  readonly failure?: Failure
-}
+import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
 
 /** What {@link Claim.perform} hands to the work. */
 export interface PerformContext {
@@ -129,18 +115,20 @@ export class Claim implements AsyncDisposable {
   }
 
   /** Back on the board, for anybody. @throws as {@link consume} */
-  abandon(options: AbandonOptions = {}): Promise<void> {
+  async abandon(options: AbandonOptions = {}): Promise<void> {
+    assertAbandonOptions(options)
     const ended = this.#endedPosting(options.failed ? 'failed' : 'returned', options.reason)
     const runs = Math.max(ended.runs, options.newestRun ?? 0)
     const delay = options.delay === undefined ? {} : { delay: milliseconds(options.delay, 'delay') }
-    return this.#settle({ kind: 'abandon', posting: { ...ended, runs, ...delay } })
+    await this.#settle({ kind: 'abandon', posting: { ...ended, runs, ...delay } })
   }
 
   /** Into the trash, never run again by itself. @throws as {@link consume} */
-  trash(options: TrashOptions = {}): Promise<void> {
+  async trash(options: TrashOptions = {}): Promise<void> {
+    assertTrashOptions(options)
     const reason = options.reason ?? (options.failure ? describeFailure(options.failure) : 'trashed by its owner')
     const failure = options.failure ? { failure: options.failure } : {}
-    return this.#settle({ kind: 'trash', posting: this.#endedPosting('failed', reason), reason, ...failure })
+    await this.#settle({ kind: 'trash', posting: this.#endedPosting('failed', reason), reason, ...failure })
   }
 
   /** What becomes of a job whose run failed: tried again while attempts are left, else trashed. */

@@ -1,5 +1,12 @@
 /** Posts jobs: makes the posting, and finds the one that is there already where a key is taken. */
-import { Duplicate, InvalidPosting, MissingDependencies, NotConnected, UnsupportedCapability } from '../core/errors.ts'
+import {
+  Duplicate,
+  InvalidArgument,
+  InvalidPosting,
+  MissingDependencies,
+  NotConnected,
+  UnsupportedCapability,
+} from '../core/errors.ts'
 import { type AnyFlow, missingInputs } from '../flow/index.ts'
 import type { Backend, Posted, Result } from './backend.ts'
 import { type Entry, newEntry } from './entry.ts'
@@ -102,6 +109,8 @@ function requestOf(
   store: object,
   options: PostOptions,
 ): { name: string; details: Posting['details'] } {
+  if (typeof flow !== 'string' && Object(flow).kind !== 'flow')
+    throw new InvalidArgument("post takes a flow, or the name of one, and its store, as in post('resize', { path })")
   const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
   if (asked.flow === '') throw new InvalidPosting('the name of the flow is empty')
   const missing = typeof flow === 'string' ? [] : missingInputs(flow, store)

@@ -206,7 +206,8 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
   return Object.assign(known, rest, wanted && { resources: wanted })
 }
 
-function toSize(value: unknown): Size {
+/** `medium` when absent. @throws InvalidPosting */
+export function toSize(value: unknown): Size {
   const size = SIZES.find((known) => known === (value === undefined ? 'medium' : value))
   if (size) return size
   throw new InvalidPosting(`size is none of ${SIZES.join(', ')}`)
