@@ -12,28 +12,15 @@
  * that is done all the same may be consumed.
  */
 import { abortAfter, followSignals } from '../core/abort.ts'
-import { type Cancelled, ClaimLost, JobboardError, NotFound, Timeout } from '../core/errors.ts'
+import { type Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../core/failure.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { untilSettled } from '../core/settling.ts'
+import { milliseconds, monotonic } from '../core/time.ts'
 import { endAttempt, mayTryAgain, pauseAfterFailure } from './attempts.ts'
 import type { Settlement } from './backend.ts'
 import type { Job } from './job.ts'
 import type { Posting } from './posting.ts'
-
-export interface AbandonOptions {
-  /** How long it rests before anybody claims it again, counted from now by the board's clock. */
-  readonly delay?: Duration
-  /** True where the work was tried and did not succeed: counts as a failed attempt. Returned otherwise, uncharged. */
-  readonly failed?: boolean
-  readonly reason?: string
-  /** The next claim's run will be above this one: what a logbook knows of that the posting does not. */
-  readonly newestRun?: number
-}
-
-export interface TrashOptions {
-  readonly reason?: string
-  readonly failure?: Failure
-}
+import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
 
 /** What {@link Claim.perform} hands to the work. */
 export interface PerformContext {
@@ -44,8 +31,11 @@ export interface PerformContext {
   readonly fence: bigint
 }
 
-/** How a performed job ended here. */
-export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost'
+/**
+ * How a performed job ended here. `lost`: it is another's, or will be. `unknown`: the session ended while the job was being
+ * settled, and nobody can tell whether it was; if not, another runs it.
+ */
+export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost' | 'unknown'
 
 /** @internal What a board gives to a claim. */
 export interface Granting {
@@ -69,6 +59,7 @@ export class Claim implements AsyncDisposable {
   /** For systems outside: grows over the whole board with every claim. */
   readonly fence: bigint
   readonly #granting: Granting
+  readonly #claimedAt = monotonic()
   /** Made when they are first asked for: most claims are settled without. */
   #lost: AbortController | undefined
   #cancelled: AbortController | undefined
@@ -124,18 +115,20 @@ export class Claim implements AsyncDisposable {
   }
 
   /** Back on the board, for anybody. @throws as {@link consume} */
-  abandon(options: AbandonOptions = {}): Promise<void> {
-    const ended = this.#ended(options.failed ? 'failed' : 'returned', options.reason)
+  async abandon(options: AbandonOptions = {}): Promise<void> {
+    assertAbandonOptions(options)
+    const ended = this.#endedPosting(options.failed ? 'failed' : 'returned', options.reason)
     const runs = Math.max(ended.runs, options.newestRun ?? 0)
     const delay = options.delay === undefined ? {} : { delay: milliseconds(options.delay, 'delay') }
-    return this.#settle({ kind: 'abandon', posting: { ...ended, runs, ...delay } })
+    await this.#settle({ kind: 'abandon', posting: { ...ended, runs, ...delay } })
   }
 
   /** Into the trash, never run again by itself. @throws as {@link consume} */
-  trash(options: TrashOptions = {}): Promise<void> {
+  async trash(options: TrashOptions = {}): Promise<void> {
+    assertTrashOptions(options)
     const reason = options.reason ?? (options.failure ? describeFailure(options.failure) : 'trashed by its owner')
     const failure = options.failure ? { failure: options.failure } : {}
-    return this.#settle({ kind: 'trash', posting: this.#ended('failed', reason), reason, ...failure })
+    await this.#settle({ kind: 'trash', posting: this.#endedPosting('failed', reason), reason, ...failure })
   }
 
   /** What becomes of a job whose run failed: tried again while attempts are left, else trashed. */
@@ -152,22 +145,30 @@ export class Claim implements AsyncDisposable {
   /**
    * Does the work and settles the job: consumed when `work` returns; tried again later or trashed when it throws (a
    * NonRetryable goes to the trash at once); trashed when it was cancelled and throws; nothing when the claim was lost
-   * meanwhile.
+   * meanwhile. Settling is tried until it is done or the claim is lost, so that a loop outlives its servers.
    *
-   * @throws what settling throws, never what `work` throws
+   * `work` is not called for a job that is cancelled already, which is trashed at once: there is nothing to undo in a loop
+   * that keeps no record. Nor for one whose deadline passed while it waited to be performed: that run has failed.
+   *
+   * @throws InvalidArgument for what is no function; NotFound when it was settled before, by `work` for one; what the board
+   * refuses for good, such as AccessDenied. Never what `work` throws
    * @example await claim.perform(async (job, { signal }) => resize(job.details, signal))
    */
   async perform(work: (job: Job, context: PerformContext) => unknown): Promise<Performed> {
+    if (typeof work !== 'function') {
+      const example = 'as in claim.perform(async (job, { signal }) => …)'
+      throw new InvalidArgument(`${this.job}: perform takes the function that does the work, ${example}`)
+    }
+    if (this.settling) throw this.#settledBefore()
     const failure = await this.#attempt(work)
     if (this.#phase === 'lost') return 'lost'
-    try {
-      if (failure) return await this.#failed(failure)
-      await this.consume()
-      return 'consumed'
-    } catch (error) {
-      if (error instanceof ClaimLost) return 'lost'
-      throw error
-    }
+    return untilSettled<Performed>(
+      this,
+      () => this.#ended(failure),
+      (error) => {
+        throw error
+      },
+    )
   }
 
   /** Abandons, uncharged, unless it was settled or lost before. */
@@ -200,8 +201,12 @@ export class Claim implements AsyncDisposable {
   async #attempt(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
     const { deadline } = this.#granting.posting
     using stop = followSignals([this.lost, this.cancelled])
-    using _timer = abortAfter(stop, deadline, () => new Timeout(`${this.job}: not done within ${deadline} ms`))
+    const late = () => new Timeout(`${this.job}: not done within ${deadline} ms`)
+    const left = deadline === undefined ? undefined : this.#claimedAt + deadline - monotonic()
+    if (left !== undefined && left <= 0) stop.abort(late())
+    using _timer = abortAfter(stop, left === undefined ? undefined : Math.max(left, 0), late)
     try {
+      stop.signal.throwIfAborted()
       await work(this.job, { signal: stop.signal, run: this.run, fence: this.fence })
       return undefined
     } catch (error) {
@@ -209,7 +214,11 @@ export class Claim implements AsyncDisposable {
     }
   }
 
-  async #failed(failure: Failure): Promise<'abandoned' | 'trashed'> {
+  async #ended(failure: Failure | undefined): Promise<Performed> {
+    if (!failure) {
+      await this.consume()
+      return 'consumed'
+    }
     if (!this.#cancelledBecause) return this.fail(failure)
     await this.trash({ reason: describeError(this.#cancelledBecause), failure })
     return 'trashed'
@@ -220,7 +229,7 @@ export class Claim implements AsyncDisposable {
   ): Promise<void> {
     this.checkLease()
     if (this.#phase === 'lost') throw this.#lostBecause
-    if (this.#phase !== 'held') throw new NotFound(`${this.job} was settled before`)
+    if (this.#phase !== 'held') throw this.#settledBefore()
     this.#phase = 'settling'
     const { id, who, session, revision } = this.#granting
     try {
@@ -233,7 +242,11 @@ export class Claim implements AsyncDisposable {
     }
   }
 
-  #ended(ended: 'failed' | 'returned', reason: string | undefined): Posting {
+  #settledBefore(): NotFound {
+    return new NotFound(`${this.job} was settled before`)
+  }
+
+  #endedPosting(ended: 'failed' | 'returned', reason: string | undefined): Posting {
     return endAttempt(this.#granting.posting, { ended, ...(reason === undefined ? {} : { reason }) })
   }
 }

@@ -3,6 +3,7 @@
 import { Duplicate } from '../core/errors.ts'
 import { newUuid } from '../core/uuid.ts'
 import type { Backend, Entity } from './backend.ts'
+import { assertEntity } from './options.ts'
 
 export class EntityRegistry {
   readonly #backend: Backend
@@ -18,6 +19,7 @@ export class EntityRegistry {
 
   /** @throws Duplicate while another living participant of the kind bears the name */
   async register(entity: Omit<Entity, 'instance'>): Promise<AsyncDisposable> {
+    assertEntity(entity)
     for (const { kind, name } of this.#entities.keys()) {
       if (kind === entity.kind && name === entity.name) throw new Duplicate(`this board shows ${kind} ${name} already`)
     }

@@ -6,17 +6,14 @@
  * `wait`, `jobCount` and `job.state` nothing (`ensureFresh`, and a `find` of what is not in the view, one round trip).
  * Where the postings exceed `viewBytes`, what was given up is read anew: one round trip for up to a megabyte.
  */
-import { hostname } from 'node:os'
 import { abortAfter, followSignals } from '../core/abort.ts'
-import { InvalidArgument, InvalidState, NotConnected, Timeout, Unclaimable } from '../core/errors.ts'
+import { InvalidState, NotConnected, Timeout, Unclaimable } from '../core/errors.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
-import { type Logger, silent } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
-import type { Duration } from '../core/time.ts'
 import type { Flow } from '../flow/index.ts'
 import type { Backend, Entity, SessionEvent, SessionState, Sink } from './backend.ts'
-import type { AbandonOptions, Claim, TrashOptions } from './claim.ts'
+import type { Claim } from './claim.ts'
 import { EntityRegistry } from './entity-registry.ts'
 import type { Entry } from './entry.ts'
 import type { BoardEvents } from './events.ts'
@@ -26,29 +23,23 @@ import { Job } from './job.ts'
 import type { JobsOptions } from './listed.ts'
 import { type Happening, LiveView } from './live-view.ts'
 import { Lookup } from './lookup.ts'
+import {
+  assertCancelOptions,
+  assertClaimsOptions,
+  assertKind,
+  assertWaitOptions,
+  type BoardOptions,
+  boardSettings,
+  type CancelOptions,
+  type ClaimNextOptions,
+  claimNextSettings,
+  type WaitOptions,
+} from './options.ts'
 import { type PostedJob, Poster } from './poster.ts'
-import { POST_OPTIONS, type Posting, type PostOptions } from './posting.ts'
+import { POST_OPTIONS, type PostOptions } from './posting.ts'
+import type { AbandonOptions, TrashOptions } from './settle-options.ts'
 import { TrashedJob } from './trashed-job.ts'
 import type { WaitingFor } from './waiting-for.ts'
-
-export interface BoardOptions {
-  /** Who claims: `host:pid` by default. Must not be empty. */
-  readonly who?: string
-  readonly log?: Logger
-  /**
-   * How many bytes of postings, by their size on the board, stay in memory; 64 MiB by default. Of a longer queue the end is
-   * known in outline only, and read again when its turn comes. Infinity keeps everything.
-   */
-  readonly viewBytes?: number
-}
-
-export interface ClaimNextOptions {
-  /** Up to so many at once; 1 by default. */
-  readonly max?: number
-  /** Jobs it says no to are left to others. Asked often: it should be quick and ask nobody. */
-  readonly accept?: (posting: Posting) => boolean
-  readonly signal?: AbortSignal
-}
 
 export class JobBoard implements AsyncDisposable {
   /** The owner that this board's claims name. */
@@ -65,10 +56,9 @@ export class JobBoard implements AsyncDisposable {
   /** Undefined until it is known. */
   #paused: boolean | undefined
 
-  /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty; InvalidArgument for `viewBytes` */
+  /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty; InvalidArgument for `log` and `viewBytes` */
   constructor(backend: Backend, options: BoardOptions = {}) {
-    const { who = `${hostname()}:${process.pid}`, log = silent } = options
-    if (typeof who !== 'string' || who === '') throw new TypeError('who has to be a text that is not empty')
+    const { who, log } = boardSettings(options)
     this.who = who
     this.#backend = backend
     this.#lifecycle = new Lifecycle(`board ${backend.uri}`)
@@ -177,8 +167,9 @@ export class JobBoard implements AsyncDisposable {
   }
 
   /** Resolves when there is a job to claim. @throws Timeout */
-  async wait(options: { timeout?: Duration; signal?: AbortSignal } = {}): Promise<void> {
+  async wait(options: WaitOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
+    assertWaitOptions(options)
     using _alive = keepAlive()
     using stop = followSignals([this.#lifecycle.signal, options.signal])
     using _timer = abortAfter(
@@ -201,7 +192,10 @@ export class JobBoard implements AsyncDisposable {
     return this.#lookup.owner(job)
   }
 
-  /** What holds the job back, if anything is known to; a round trip or two, and one for each conductor. */
+  /**
+   * What holds the job back, if anything is known to: a pause, its delay, a resource, or that of the conductors that there
+   * are none knows its flow. A round trip or two, and one for each conductor.
+   */
   async waitingFor(job: Job): Promise<WaitingFor | undefined> {
     this.#lifecycle.assertRunning()
     return this.#lookup.waitingFor(job, { paused: () => this.paused })
@@ -235,12 +229,14 @@ export class JobBoard implements AsyncDisposable {
 
   /**
    * Asks for a job to be given up: `claim.cancelled` fires wherever it runs. One that was never run is trashed at once;
-   * one that was run before and waits is claimed once more, so that what it has done is undone.
+   * one that was run before and waits is claimed once more, so that a conductor undoes what it has done; `claim.perform`,
+   * which knows of nothing to undo, trashes it without calling the work.
    *
    * @throws NotFound when it has left the board
    */
-  async cancel(job: Job, options: { readonly reason?: string } = {}): Promise<void> {
+  async cancel(job: Job, options: CancelOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
+    assertCancelOptions(options)
     await this.#claims.giveUp(await this.#lookup.own(job), options.reason ?? 'cancelled')
   }
 
@@ -293,14 +289,13 @@ export class JobBoard implements AsyncDisposable {
    * @example const [claim] = await board.claimNext({ signal })
    */
   async claimNext(options: ClaimNextOptions = {}): Promise<[Claim, ...Claim[]]> {
-    const { max = 1, accept = () => true } = options
-    if (!(max >= 1)) throw new InvalidArgument(`claimNext: max is ${max}; it has to be 1 or more`)
+    const settings = claimNextSettings(options)
     this.#lifecycle.assertRunning()
     using _alive = keepAlive()
     using stop = followSignals([this.#lifecycle.signal, options.signal])
     while (true) {
       stop.signal.throwIfAborted()
-      const places = this.#claims.choose({ max, accept })
+      const places = this.#claims.choose(settings)
       if (places.length === 0) {
         await this.#view.changed.wait(stop)
         continue
@@ -316,6 +311,7 @@ export class JobBoard implements AsyncDisposable {
    * @example for await (const claim of board.claims({ signal })) await claim.perform(work)
    */
   async *claims(options: Omit<ClaimNextOptions, 'max'> = {}): AsyncGenerator<Claim, void, undefined> {
+    assertClaimsOptions(options)
     const over = () => options.signal?.aborted || this.#lifecycle.signal.aborted
     while (!over()) {
       const claims = await this.claimNext(options).catch((error: unknown) => {
@@ -352,6 +348,7 @@ export class JobBoard implements AsyncDisposable {
   /** Who lives: conductors, say. One round trip and one for each. */
   async entities(kind: string): Promise<Entity[]> {
     this.#lifecycle.assertRunning()
+    assertKind(kind)
     return this.#backend.entities(kind)
   }
 

@@ -1,12 +1,12 @@
 /** A job on a board, as its users hold it. */
 import { type InspectOptions, inspect } from 'node:util'
 import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
-import { NotFound, Timeout } from '../core/errors.ts'
+import { InvalidArgument, NotFound, Timeout } from '../core/errors.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import type { JobState } from '../core/states.ts'
-import type { Duration } from '../core/time.ts'
 import type { Attempt } from './attempts.ts'
 import { type Entry, endOf, stateOf } from './entry.ts'
+import { assertWaitOptions, type WaitOptions } from './options.ts'
 import { type Outline, workOf } from './outline.ts'
 import type { Details, Posting, Size } from './posting.ts'
 import type { Priority } from './priority.ts'
@@ -92,7 +92,8 @@ export class Job {
    * @throws Timeout when the time is over first
    * @example await job.wait({ timeout: '30s' })
    */
-  async wait(options: { timeout?: Duration; signal?: AbortSignal } = {}): Promise<'COMPLETE' | 'TRASHED'> {
+  async wait(options: WaitOptions = {}): Promise<'COMPLETE' | 'TRASHED'> {
+    assertWaitOptions(options)
     using _alive = keepAlive()
     using stop = followSignals([options.signal])
     using _timer = abortAfter(
@@ -114,8 +115,10 @@ export class Job {
     return `Job ${inspect({ uuid, name, state, priority, runs }, options)}`
   }
 
-  /** @internal */
+  /** @internal @throws InvalidArgument for what is no job: a uuid, say */
   static entryOf(job: Job): Entry {
+    if (!(#entry in Object(job)))
+      throw new InvalidArgument('a job is needed, as boards hand them out; of a uuid, await board.find(uuid)')
     return job.#entry
   }
 

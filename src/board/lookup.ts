@@ -5,6 +5,7 @@ import type { Entry } from './entry.ts'
 import { Job } from './job.ts'
 import { type JobsOptions, listed } from './listed.ts'
 import type { LiveView } from './live-view.ts'
+import { assertUuid, jobsFilter } from './options.ts'
 import { type WaitingFor, waitingFor } from './waiting-for.ts'
 import { wholeJobs, wholeOf } from './whole-jobs.ts'
 
@@ -34,12 +35,14 @@ export class Lookup {
 
   /** In claim order. */
   async *jobs(options: JobsOptions): AsyncGenerator<Job, void, undefined> {
-    if (options.ensureFresh) await this.refresh()
-    yield* wholeJobs(listed(this.#view.entries(), options), this.#backend)
+    const filter = jobsFilter(options)
+    if (filter.ensureFresh) await this.refresh()
+    yield* wholeJobs(listed(this.#view.entries(), filter), this.#backend)
   }
 
   /** With its posting. @throws NotFound */
   async find(uuid: string): Promise<Job> {
+    assertUuid(uuid)
     const entry = await this.#entryOf(uuid)
     const whole = entry && (await wholeOf(entry, this.#backend))
     if (whole) return new Job(entry, whole.posting)

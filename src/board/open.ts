@@ -3,8 +3,9 @@ import { InvalidArgument } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
 import type { Backend } from './backend.ts'
-import { type BoardOptions, JobBoard } from './job-board.ts'
+import { JobBoard } from './job-board.ts'
 import { MemoryBackend, memorySpace } from './memory/index.ts'
+import { assertYesOrNo, type BoardOptions, boardSettings } from './options.ts'
 import type { SecurityOptions } from './zookeeper/index.ts'
 
 export interface OpenBoardOptions extends BoardOptions, SecurityOptions {
@@ -32,7 +33,7 @@ type BackendFactory = (uri: ResourceUri, options: OpenBoardOptions) => Promise<B
 const BACKENDS: Readonly<Record<string, BackendFactory>> = {
   memory: async (uri, { auth, sasl, tls, acl }) => {
     assertParameters(uri, [])
-    if (auth || sasl || tls || acl)
+    if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
       throw new InvalidArgument(
         `board ${uri.printable}: it is of this process alone; leave auth, sasl, tls and acl out`,
       )
@@ -57,11 +58,15 @@ async function onZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise
  * @throws NotConnected when the servers cannot be reached in time; IncompatibleVersion when they are too old
  * @example await using board = await openBoard('zookeeper://127.0.0.1:2181/demo')
  */
-export async function openBoard(uri: string, options: OpenBoardOptions = {}): Promise<JobBoard> {
-  if (typeof uri !== 'string' || uri === '')
+export async function openBoard(uri: string | URL, options: OpenBoardOptions = {}): Promise<JobBoard> {
+  const text = uri instanceof URL ? uri.href : uri
+  if (typeof text !== 'string' || text === '')
     throw new InvalidArgument('no board was named; give a URI such as zookeeper://127.0.0.1:2181/demo')
   assertOptions(options, OPTIONS, 'openBoard')
-  const parsed = parseUri(uri, 'board')
+  assertYesOrNo(options.create, 'openBoard: create')
+  // Before a session is opened that nobody would close.
+  boardSettings(options)
+  const parsed = parseUri(text, 'board')
   const factory = Object.hasOwn(BACKENDS, parsed.scheme) ? BACKENDS[parsed.scheme] : undefined
   if (!factory) {
     throw new InvalidArgument(

@@ -111,6 +111,8 @@ function requestOf(
   store: object,
   options: PostOptions,
 ): { name: string; details: Posting['details'] } {
+  if (typeof flow !== 'string' && Object(flow).kind !== 'flow')
+    throw new InvalidArgument("post takes a flow, or the name of one, and its store, as in post('resize', { path })")
   const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
   if (asked.flow === '') throw new InvalidPosting('the name of the flow is empty')
   // What a schema makes of the store may have more in it.

@@ -123,7 +123,11 @@ function duration<K extends 'delay' | 'deadline'>(
   name: K,
   asked: Duration | undefined,
 ): { readonly [N in K]?: number } {
-  return asked === undefined ? {} : ({ [name]: milliseconds(asked, name) } as { [N in K]: number })
+  if (asked === undefined) return {}
+  const ms = milliseconds(asked, name)
+  if (name === 'deadline' && ms === 0)
+    throw new InvalidPosting('deadline: 0 is no time to run in; leave it out for as long as it takes')
+  return { [name]: ms } as { [N in K]: number }
 }
 
 /** @throws PayloadTooLarge */
@@ -204,7 +208,8 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
   return Object.assign(known, rest, wanted && { resources: wanted })
 }
 
-function toSize(value: unknown): Size {
+/** `medium` when absent. @throws InvalidPosting */
+export function toSize(value: unknown): Size {
   const size = SIZES.find((known) => known === (value === undefined ? 'medium' : value))
   if (size) return size
   throw new InvalidPosting(`size is none of ${SIZES.join(', ')}`)

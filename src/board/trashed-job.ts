@@ -1,4 +1,5 @@
 /** A job in the trash: what was posted, who put it there, when and why. */
+import { InvalidArgument } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
 import type { Attempt } from './attempts.ts'
 import type { TrashedEntry } from './backend.ts'
@@ -51,8 +52,10 @@ export class TrashedJob {
     return this.#entry.failure
   }
 
-  /** @internal */
+  /** @internal @throws InvalidArgument for what is none: a job, or a uuid */
   static entryOf(trashed: TrashedJob): TrashedEntry {
+    if (!(#entry in Object(trashed)))
+      throw new InvalidArgument('what lies in the trash is needed, as board.trashed() lists it')
     return trashed.#entry
   }
 

@@ -55,7 +55,8 @@ export async function waitingFor(
   const { flow } = entry.stored ? workOf(entry.stored.posting) : {}
   if (held || flow === undefined || entry.ended || entry.claimed) return held
   const conductors = await backend.entities('conductor')
-  if (conductors.some((conductor) => knows(conductor, flow))) return undefined
+  // Who works without conductors, in loops of their own, names no flows anywhere: nothing is known to be missing.
+  if (conductors.length === 0 || conductors.some((conductor) => knows(conductor, flow))) return undefined
   return { kind: 'flow', flow, text: `no conductor here knows flow ${flow}` }
 }
 

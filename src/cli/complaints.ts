@@ -1,5 +1,5 @@
 /** From whatever was thrown to one line on standard error and an exit code. */
-import { InvalidArgument, InvalidPosting, JobboardError, MissingDependencies } from '../core/errors.ts'
+import { AccessDenied, InvalidArgument, InvalidPosting, JobboardError, MissingDependencies } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 import type { CliContext } from './context.ts'
 import { type ExitCode, FAILED, WRONG_USAGE } from './exit-codes.ts'
@@ -21,7 +21,9 @@ export function complain(thrown: unknown, context: CliContext, options: { verbos
 /** Our own messages name the thing and say what to do; of others the class and the cause help. */
 function oneLine(thrown: unknown): string {
   const text = thrown instanceof JobboardError ? thrown.message : describeError(thrown)
-  return printable(text.replaceAll(/\s*\n\s*/g, ' ').trim())
+  const hint =
+    thrown instanceof AccessDenied ? `${text}; on a command line, user:password in JOBBOARD_ZOOKEEPER_AUTH` : text
+  return printable(hint.replaceAll(/\s*\n\s*/g, ' ').trim())
 }
 
 function traces(thrown: unknown): string {

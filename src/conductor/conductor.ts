@@ -285,7 +285,9 @@ export class Conductor implements AsyncDisposable {
       run,
       ...('failure' in verdict ? { because: describeFailure(verdict.failure) } : {}),
     }
-    if ('failure' in verdict) this.#parts.log.warn(facts, `job ${settled}`)
+    if (settled === 'unknown')
+      this.#parts.log.warn(facts, 'nobody can tell whether the job was settled; if not, it runs again')
+    else if ('failure' in verdict) this.#parts.log.warn(facts, `job ${settled}`)
     else this.#parts.log.info(facts, `job ${settled}`)
     this.#events.emit('settled', { job, run, settled, ...failure })
   }

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os'
 import type { JobBoard } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import { type Logger, silent } from '../core/log.ts'
+import { assertLogger, type Logger, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
@@ -78,7 +78,8 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     throw new InvalidArgument('a conductor: name has to be a text that is not empty; leave it out for host:pid')
   if (onFailure !== 'retry' && onFailure !== 'consume')
     throw new InvalidArgument("a conductor: onFailure is either 'retry' or 'consume'")
-  if (typeof log?.child !== 'function')
+  assertLogger(log)
+  if (typeof log.child !== 'function')
     throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
   milliseconds(drainTimeout, 'drainTimeout')
   milliseconds(abortTimeout, 'abortTimeout')

@@ -1,13 +1,14 @@
 /** Carries out a verdict: tried until it is done, or the claim is lost. */
-import type { Claim } from '../board/index.ts'
-import { ClaimLost, JobboardError, NotFound } from '../core/errors.ts'
+import type { Claim, Performed } from '../board/index.ts'
+import { NotFound } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
-import { backoff, sleep } from '../core/time.ts'
+import { untilSettled } from '../core/settling.ts'
 import type { Verdict } from './decide.ts'
 
 const LAST_TRIES = 3
 
-export type Settled = 'consumed' | 'abandoned' | 'trashed' | 'lost'
+/** What became of a job here, as of one's own {@link Claim.perform}. */
+export type Settled = Performed
 
 /**
  * @param options.failed told of every try that failed for another reason than a missing connection
@@ -20,22 +21,15 @@ export async function settle(
   options: { failed: (error: unknown) => void; leave: AbortSignal },
 ): Promise<Settled> {
   let next = verdict
-  for (let attempt = 1; !claim.lost.aborted; attempt += 1) {
-    try {
-      return await carryOut(claim, next)
-    } catch (error) {
-      if (error instanceof ClaimLost || error instanceof NotFound) return 'lost'
-      if (!(error instanceof JobboardError && error.retryable)) {
-        options.failed(error)
-        // Holding on to a job that cannot be settled as decided would keep it from everybody; given back uncharged, it
-        // would come back for ever.
-        next = { settle: 'abandon', failed: true, reason: `it could not be settled: ${describeError(error)}` }
-        if (options.leave.aborted && attempt >= LAST_TRIES) return 'lost'
-      }
-      await sleep(backoff(attempt, { first: 50, max: 2_000 }), { signal: claim.lost }).catch(() => undefined)
-    }
+  const refused = (error: unknown, attempt: number): Settled | undefined => {
+    if (error instanceof NotFound) return 'lost'
+    options.failed(error)
+    // Holding on to a job that cannot be settled as decided would keep it from everybody; given back uncharged, it
+    // would come back for ever.
+    next = { settle: 'abandon', failed: true, reason: `it could not be settled: ${describeError(error)}` }
+    return options.leave.aborted && attempt >= LAST_TRIES ? 'lost' : undefined
   }
-  return 'lost'
+  return untilSettled(claim, () => carryOut(claim, next), refused)
 }
 
 async function carryOut(claim: Claim, verdict: Verdict): Promise<Settled> {

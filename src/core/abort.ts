@@ -1,5 +1,6 @@
 /** Small tools around AbortSignal that leave no listener behind on a signal that outlives them. */
 import { setMaxListeners } from 'node:events'
+import { InvalidArgument } from './errors.ts'
 import { type Duration, milliseconds, printableDuration } from './time.ts'
 
 /** An AbortController whose signal any number may listen to: Node warns of a leak at the eleventh. */
@@ -55,7 +56,8 @@ export function followSignals(sources: Iterable<AbortSignal | undefined>): Follo
   const controller = new AbortController()
   const unfollow: (() => void)[] = []
   for (const source of sources) {
-    if (!source) continue
+    if (source === undefined || source === null) continue
+    assertSignal(source)
     if (source.aborted) {
       controller.abort(source.reason)
       break
@@ -69,6 +71,13 @@ export function followSignals(sources: Iterable<AbortSignal | undefined>): Follo
       for (const leave of unfollow) leave()
     },
   }
+}
+
+/** @throws InvalidArgument for what is no AbortSignal; its controller, say */
+function assertSignal(source: unknown): void {
+  const { aborted, addEventListener }: Partial<AbortSignal> = Object(source)
+  if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
+    throw new InvalidArgument('signal: an AbortSignal is needed, as in { signal: AbortSignal.timeout(1_000) }')
 }
 
 /** What a timer of Node can wait (about 24 days); beyond it fires at once. */

@@ -7,21 +7,32 @@ export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
+/** 100 years: an instant that is so far from now is a `Date` still. */
+const LONGEST = 36_525 * 86_400_000
+
 /**
  * The milliseconds of a duration.
  *
  * @param what the option's name, for the error
- * @throws InvalidArgument for a negative number, NaN, or a text that is no duration
+ * @throws InvalidArgument for a negative number, NaN, more than 100 years, or a text that is no duration
  * @example milliseconds('10s', 'timeout') // 10000
  */
 export function milliseconds(duration: Duration | string, what: string): number {
   const found = typeof duration === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration.trim()) : undefined
   const value = found ? Number(found[1]) * (UNITS[found[2] ?? ''] ?? Number.NaN) : duration
-  if (typeof value === 'number' && Number.isFinite(value) && value >= 0) return value
-  const given = typeof duration === 'string' ? JSON.stringify(duration) : String(duration)
+  if (typeof value === 'number' && value >= 0 && value <= LONGEST) return value
+  const given = printableMistake(duration)
+  if (typeof value === 'number' && value > LONGEST)
+    throw new InvalidArgument(`${what}: ${given} is more than the 100 years there can be; leave it out for no limit`)
   throw new InvalidArgument(
     `${what}: ${given} is no duration; write milliseconds or a number with ms, s, m, h or d, such as '10s'`,
   )
+}
+
+function printableMistake(duration: unknown): string {
+  if (typeof duration === 'string') return JSON.stringify(duration)
+  if (duration instanceof Date) return 'an instant (a Date)'
+  return typeof duration === 'object' && duration !== null ? 'an object' : String(duration)
 }
 
 /** For people: `2000 ms`; a text as it was written. */

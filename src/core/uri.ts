@@ -22,8 +22,10 @@ const SHAPE = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/i
 /** @throws InvalidArgument when the text is no URI, or when a password in it cannot be told from the rest */
 export function parseUri(text: string, what: keyof typeof EXAMPLES): ResourceUri {
   const found = SHAPE.exec(text)
-  if (!found)
-    throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is no URI; write ${EXAMPLES[what]}`)
+  if (!found) {
+    const how = text.includes('#') ? 'a # in it has to be written %23' : `write ${EXAMPLES[what]}`
+    throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is no URI; ${how}`)
+  }
   const [, scheme = '', authority = '', path = '', query = ''] = found
   const printable = redactUri(text)
   // Whatever is printed of such a URI, the hosts for one, may be half a password.

@@ -1,6 +1,5 @@
 /** What callers without a compiler may get wrong, said at once and by name: a server would answer something else, or nothing. */
 import { InvalidArgument } from '../core/errors.ts'
-import type { Logger } from '../core/log.ts'
 import { isMisspelt, meant } from '../core/spelling.ts'
 
 /** @throws InvalidArgument unless it is a whole number in that range */
@@ -15,16 +14,6 @@ export function assertOneOf(value: unknown, known: readonly (string | boolean)[]
   if (known.some((each) => each === value)) return
   const names = known.map(String)
   throw new InvalidArgument(`${what}: there is no ${printable(value)}${meant(String(value), names)}`)
-}
-
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'isLevelEnabled'] as const satisfies (keyof Logger)[]
-
-/** @throws InvalidArgument unless it is as a logger of pino */
-export function assertLogger(log: unknown): void {
-  const methods: Readonly<Record<string, unknown>> = Object(log)
-  const missing = LEVELS.filter((name) => typeof methods[name] !== 'function')
-  if (missing.length === 0) return
-  throw new InvalidArgument(`log: a logger of pino is needed, as in log: pino(); this one has no ${missing.join(', ')}`)
 }
 
 const ANY_VERSION = -1

@@ -1,10 +1,10 @@
 /** What a client may be told, and what holds where it is told nothing. */
 import { InvalidArgument } from '../core/errors.ts'
-import { type Logger, silent } from '../core/log.ts'
+import { assertLogger, type Logger, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds, printableDuration } from '../core/time.ts'
 import type { Acl } from './acl.ts'
-import { assertLogger, assertOneOf, assertWhole } from './arguments.ts'
+import { assertOneOf, assertWhole } from './arguments.ts'
 import { parseConnectString } from './connect-string.ts'
 import { Hosts } from './hosts.ts'
 import type { AuthInfo } from './identities.ts'

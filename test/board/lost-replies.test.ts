@@ -197,6 +197,30 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
   })
 
+  test.each(['consumed', 'abandoned'] as const)(
+    'work that was %s when the session ended: performed, and nobody knows',
+    async (kind) => {
+      await using scene = await Scene.set()
+      const { board, other, place, proxy } = scene
+      const claim = await claimOn(board)
+      const session = await place.sessionOf(board)
+      await refresh(other)
+      const [told, reborn] = [next(other, kind), rebirthOf(board)]
+      proxy.mode = 'swallow-replies'
+      const performed = claim.perform((): void => {
+        if (kind === 'abandoned') throw new Error('boom')
+      })
+      await told
+      proxy.mode = 'refuse'
+      proxy.resetAll()
+      await expireSession(zookeeperHosts, session)
+      proxy.mode = 'pass'
+      expect(await performed).toBe('unknown')
+      await reborn
+      expect(await namesOn(board)).toEqual(kind === 'consumed' ? [] : ['job'])
+    },
+  )
+
   test('a job that was done by others before the answer to its post was found out is known to be done', async () => {
     for (const settle of ['consume', 'trash'] as const) {
       await using scene = await Scene.set()

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import type { JobBoard } from '../../src/board/index.ts'
+import type { Claim, JobBoard } from '../../src/board/index.ts'
 import { sleep } from '../../src/core/time.ts'
 import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
@@ -64,6 +64,32 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     expect(restarts).toBe(2)
     expect(done.sort()).toEqual(Array.from({ length: JOBS }, (_, number) => `job ${number}`).sort())
     expect(await place.jobNodes()).toEqual([])
+  })
+
+  test.each([
+    ['less', '30s', ['consumed', 'consumed']],
+    ['more', '4s', [expect.stringMatching(/^(lost|unknown)$/), 'consumed', 'consumed']],
+  ])("one's own loop outlives a server that is away for %s than its session lasts", async (away, timeout, endings) => {
+    await using server = await startZooKeeper()
+    await using place = await zookeeperPlace(server.hosts)
+    await using board = await place.openAt(server.hosts, { parameters: `?sessionTimeout=${timeout}` })
+    for (const name of ['first', 'second']) await board.post('flow', {}, { name })
+    const ends: string[] = []
+    let restarted: Promise<void> | undefined
+    const work = async (claim: Claim) => {
+      if (restarted !== undefined) return
+      const disconnected = next(board, 'state', ({ state }) => state === 'disconnected')
+      const lost = lossOf(claim)
+      await server.kill()
+      await disconnected
+      restarted = (away === 'less' ? Promise.resolve() : lost).then(() => server.restart())
+    }
+    for await (const claim of board.claims()) {
+      ends.push(await claim.perform(() => work(claim)))
+      if (ends.filter((end) => end === 'consumed').length === 2) break
+    }
+    await restarted
+    expect(ends).toEqual(endings)
   })
 
   test('keeps its claims while it cannot reach its server for five seconds of a session of ten', async () => {

@@ -72,6 +72,7 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
       expect(String(failure)).toContain(
         'open the board as somebody whom its ACL names: zookeeper://user:password@host/path',
       )
+      expect(String(failure)).toContain(auth.length > 0 ? 'wrong user or password?' : 'no credentials were given')
     }
     expect(await seen.paths()).toEqual(paths)
     await claim.consume()

@@ -29,6 +29,9 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
       for (const args of [['jobs'], ['trash', 'list'], ['post', 'hello']]) {
         const { exitCode, stdout, stderr } = await place.jobboard(args, { env })
         expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+        expect(stderr).toContain('; on a command line, user:password in JOBBOARD_ZOOKEEPER_AUTH')
+        const given = Object.keys(env).length > 0
+        expect(stderr).toContain(given ? 'wrong user or password?' : 'no credentials were given')
         expect(stderr).toMatch(
           /^jobboard: opening zookeeper:.*: the ACL does not allow it; open the board as [^\n]+\n$/,
         )

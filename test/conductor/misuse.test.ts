@@ -35,7 +35,7 @@ describe('startConductor', () => {
     ['no slots', { ...good, concurrency: 0 }, 'concurrency has to be a whole number from 1, not 0'],
     ['an empty name', { ...good, name: '' }, 'name has to be a text that is not empty'],
     ['an odd onFailure', { ...good, onFailure: 'trash' }, "onFailure is either 'retry' or 'consume'"],
-    ['the console as a log', { ...good, log: console }, 'log has to be a logger of pino, as in log: pino()'],
+    ['the console as a log', { ...good, log: console }, 'log: a logger of pino is needed, as in log: pino()'],
     ['an odd time', { ...good, drainTimeout: 'soon' }, 'drainTimeout: "soon" is no duration'],
   ])('%s', async (_, options, says) => {
     await expect(loosely(options)).rejects.toMatchObject({

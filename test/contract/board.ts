@@ -15,6 +15,7 @@ import { eventsContract } from './board/events.ts'
 import { keysContract } from './board/keys.ts'
 import { limitsContract } from './board/limits.ts'
 import { losingContract } from './board/losing.ts'
+import { misuseContract } from './board/misuse.ts'
 import { pausingContract } from './board/pausing.ts'
 import { postingContract } from './board/posting.ts'
 import { resourcesContract } from './board/resources.ts'
@@ -84,6 +85,7 @@ export function boardContract(backend: BoardBackend): void {
     describe('events', () => eventsContract(use, backend.capabilities))
     describe('waiting and closing', () => endsContract(use))
     describe('entities', () => entitiesContract(use))
+    describe('misuse', () => misuseContract(use))
     describe('pause and resume', () => pausingContract(use))
     describe('the trash', () => trashContract(use, backend.capabilities))
     describe('what a job waits for', () => waitingContract(use, backend.capabilities))

@@ -5,6 +5,18 @@ import { AuthFailed, InvalidAcl, NoAuth } from '../../zookeeper/index.ts'
 const CREDENTIALS =
   'open the board as somebody whom its ACL names: zookeeper://user:password@host/path, or the option auth'
 
+/** What the opening of a board says: there it is known whether this client said who it is. */
+export function atOpening(
+  error: unknown,
+  { identified = false }: { readonly identified?: boolean | undefined },
+): unknown {
+  if (!(error instanceof AccessDenied && error.cause instanceof NoAuth)) return error
+  const given = identified
+    ? 'those that were given are of nobody whom it names: a wrong user or password?'
+    : 'no credentials were given'
+  return new AccessDenied(`${error.message} (${given})`, { cause: error.cause })
+}
+
 /** @param options.instead what to do, where that is not to give credentials */
 export function accessDenied(what: string, options: ErrorOptions & { instead?: string } = {}): AccessDenied {
   const { instead = CREDENTIALS, ...rest } = options

@@ -34,7 +34,7 @@ import type {
   Unreadable,
 } from '../backend.ts'
 import type { Posting } from '../posting.ts'
-import { inBoardsWords } from './access.ts'
+import { atOpening, inBoardsWords } from './access.ts'
 import { openBoardPath, type WantedBoard } from './board-path.ts'
 import { BoardChanger } from './changing.ts'
 import { Committer } from './committer.ts'
@@ -125,6 +125,12 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
+    await this.#open(sink, options).catch((error: unknown) => {
+      throw atOpening(error, this.#options)
+    })
+  }
+
+  async #open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
     const what = `opening ${this.uri}`
     await this.#zookeeper.connect(options).catch((error: unknown) => {
       throw inBoardsWords(what, error)

@@ -38,7 +38,7 @@ export async function zooKeeperBackend(uri: ResourceUri, options: Options): Prom
   }
   const security = await securityOf(uri, options)
   const client = {
-    hosts: `${uri.authority}${uri.parameters.get('chroot') ?? ''}`,
+    hosts: `${uri.authority}${chrootOf(uri)}`,
     ...durations(uri),
     ...(options.log ? { log: options.log } : {}),
   }
@@ -48,6 +48,9 @@ export async function zooKeeperBackend(uri: ResourceUri, options: Options): Prom
   const zookeeper = new NativeZooKeeper({ ...client, ...rest, auth: auth.map(asText) })
   return new StepwiseBackend({ ...board, identified, zookeeper })
 }
+
+/** In milliseconds; of a board that is not told another. */
+const DEFAULT_SESSION_TIMEOUT = 10_000
 
 function isNative({ parameters, printable }: ResourceUri): boolean {
   const client = parameters.get('client')
@@ -70,12 +73,27 @@ function asText({ scheme, auth }: AuthInfo): { readonly scheme: string; readonly
   throw new UnsupportedCapability('client=native takes credentials as texts, not as bytes', { capability: 'auth' })
 }
 
+/** With a slash before it and none behind it, however it was written. */
+function chrootOf({ parameters }: ResourceUri): string {
+  const chroot = (parameters.get('chroot') ?? '').replace(/^\/+|\/+$/g, '')
+  return chroot === '' ? '' : `/${chroot}`
+}
+
+/** As durations are given everywhere; a number alone is milliseconds. */
 function durations({ parameters, printable }: ResourceUri): { sessionTimeout?: Duration; tick?: Duration } {
   const given = (name: string) => {
     const text = parameters.get(name)
-    if (text !== undefined && !(milliseconds(text, name) > 0))
-      throw new InvalidArgument(`${printable}: ${name} has to be longer than no time`)
-    return text === undefined ? {} : { [name]: text as Duration }
+    if (text === undefined) return undefined
+    const ms = milliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
+    if (ms > 0) return ms
+    throw new InvalidArgument(`${printable}: ${name} has to be longer than no time`)
   }
-  return { ...given('sessionTimeout'), ...given('tick') }
+  const [sessionTimeout, tick] = [given('sessionTimeout'), given('tick')]
+  if (tick !== undefined && tick > (sessionTimeout ?? DEFAULT_SESSION_TIMEOUT)) {
+    const most = sessionTimeout === undefined ? `the ${DEFAULT_SESSION_TIMEOUT} ms there are by default` : 'it'
+    throw new InvalidArgument(
+      `${printable}: tick is longer than sessionTimeout, ${most}; servers grant two ticks at least`,
+    )
+  }
+  return { ...(sessionTimeout === undefined ? {} : { sessionTimeout }), ...(tick === undefined ? {} : { tick }) }
 }

@@ -39,6 +39,7 @@ const ACLS: Readonly<Record<string, readonly Acl[]>> = { creator: ACL.creatorAll
 
 /** @throws InvalidArgument for what makes no sense, or a file that cannot be read */
 export async function securityOf(uri: ResourceUri, options: SecurityOptions): Promise<Security> {
+  assertSecurity(options)
   const { auth, sasl } = identities(uri, options)
   const acl = options.acl ?? namedAcl(uri)
   const tls = await tlsOf(uri, options)
@@ -49,6 +50,27 @@ export async function securityOf(uri: ResourceUri, options: SecurityOptions): Pr
     ...(acl ? { acl } : {}),
     identified: auth.length > 0 || sasl !== undefined,
   }
+}
+
+/**
+ * A wrong shape that was taken for nothing would leave the board to everybody.
+ *
+ * @throws InvalidArgument, without secrets
+ */
+function assertSecurity({ auth = [], acl }: SecurityOptions): void {
+  const example = "auth is a list of identities, such as [{ scheme: 'digest', auth: 'user:password' }]"
+  if (!Array.isArray(auth)) throw new InvalidArgument(`openBoard: ${example}`)
+  for (const identity of auth) {
+    const { scheme, auth: secret }: Partial<AuthInfo> = Object(identity)
+    if (typeof scheme !== 'string' || !(typeof secret === 'string' || secret instanceof Uint8Array))
+      throw new InvalidArgument(`openBoard: ${example}`)
+    if (scheme === 'digest' && !/^[^:]+:./s.test(Buffer.from(secret).toString()))
+      throw new InvalidArgument("openBoard: auth of the scheme digest is 'user:password', with a colon")
+  }
+  if (acl === undefined || Array.isArray(acl)) return
+  const lists =
+    "such as ACL.creatorAll of jobboard/zookeeper; the word 'creator' or 'open' is for the URI, ?acl=creator"
+  throw new InvalidArgument(`openBoard: acl is a list of who may do what, ${lists}`)
 }
 
 function identities(

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import { InvalidArgument, Timeout, Unclaimable } from '../../../src/core/errors.ts'
+import { monotonic } from '../../../src/core/time.ts'
 import { failureOf, lossOf, next } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -141,6 +142,23 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
       const [entry] = await all(board.trashed())
       expect(entry?.attempts).toMatchObject([{ ended: 'failed' }])
       expect(entry?.reason).toContain('30 ms')
+    })
+
+    test('counts from the claim: a run that is late before it is performed has failed, and nobody is called', async () => {
+      const board = await open()
+      await board.post('flow', {}, { deadline: 1, maxAttempts: 1 })
+      const [claim] = await board.claimNext()
+      const since = monotonic()
+      while (monotonic() - since <= 1) await refresh(board)
+      const work = vi.fn()
+      expect(await claim.perform(work)).toBe('trashed')
+      expect(work).not.toHaveBeenCalled()
+      expect((await all(board.trashed()))[0]?.reason).toContain('1 ms')
+    })
+
+    test('of no time at all is refused', async () => {
+      const board = await open()
+      expect(String(await failureOf(board.post('flow', {}, { deadline: 0 })))).toMatch(/deadline: 0 is no time/)
     })
 
     test('is of each run, and leaves alone what is done in time', async () => {

@@ -1,6 +1,6 @@
 /** A claim is settled once, by its owner, for everybody to see. */
-import { describe, expect, test } from 'vitest'
-import { NonRetryable, NotFound, NotOwner } from '../../../src/core/errors.ts'
+import { describe, expect, test, vi } from 'vitest'
+import { InvalidArgument, NonRetryable, NotFound, NotOwner } from '../../../src/core/errors.ts'
 import { failureOf } from '../../board/events.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -152,6 +152,29 @@ export function settlingContract({ open }: Place): void {
         expect(await claim.perform(() => Promise.reject(error))).toBe('trashed')
       }
       expect(await all(board.trashed())).toHaveLength(2)
+    })
+
+    test('without work is refused, and nothing is charged', async () => {
+      const board = await open()
+      await board.post('flow', {}, { maxAttempts: 1 })
+      const [claim] = await board.claimNext()
+      const perform = claim.perform.bind(claim) as (work?: unknown) => Promise<unknown>
+      const failure = await failureOf(perform())
+      expect(failure).toBeInstanceOf(InvalidArgument)
+      expect(String(failure)).toContain('perform takes the function that does the work')
+      expect(await claim.perform(() => undefined)).toBe('consumed')
+    })
+
+    test('of what was settled or lost before calls nobody', async () => {
+      const board = await open()
+      const work = vi.fn()
+      const settled = await board.claim(await board.post('flow', {}))
+      await settled.consume()
+      expect(await failureOf(settled.perform(work))).toBeInstanceOf(NotFound)
+      const lost = await board.claim(await board.post('flow', {}))
+      await board.close()
+      expect(await lost.perform(work)).toBe('lost')
+      expect(work).not.toHaveBeenCalled()
     })
 
     test('what the work does to the details is not written', async () => {

@@ -7,11 +7,12 @@ import { refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 export function waitingContract({ open }: Place, { delays, resources: resourcesToo }: BackendCapabilities): void {
-  test('nobody who knows its flow, until one does', async () => {
+  test('none of the conductors knows its flow, until one does', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const job = await here.post('greet', {})
     const nobody = { kind: 'flow', flow: 'greet', text: expect.stringContaining('no conductor here knows flow greet') }
-    expect(await there.waitingFor(job)).toMatchObject(nobody)
+    // Where there are no conductors it may be for somebody's own loop.
+    expect(await there.waitingFor(job)).toBeUndefined()
     await using _other = await there.registerEntity({ kind: 'conductor', name: 'a', metadata: { flows: ['part'] } })
     expect(await here.waitingFor(job)).toMatchObject(nobody)
     {

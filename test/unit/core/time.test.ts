@@ -23,6 +23,21 @@ describe('milliseconds', () => {
   )
 })
 
+test.each<[unknown, string]>([
+  [Number.POSITIVE_INFINITY, 'timeout: Infinity is more than the 100 years there can be; leave it out for no limit'],
+  [1e300, '1e+300 is more than the 100 years'],
+  ['36526d', '"36526d" is more than the 100 years'],
+  [new Date(0), 'an instant (a Date) is no duration'],
+  [{}, 'an object is no duration'],
+  [null, 'null is no duration'],
+])('what is wrong with %s is said', (duration, says) => {
+  expect(() => milliseconds(duration as never, 'timeout')).toThrow(says)
+})
+
+test('100 years from now are a date', () => {
+  expect(new Date(Date.now() + milliseconds('36525d', 'delay')).getTime()).toBeGreaterThan(Date.now())
+})
+
 test('backoff doubles up to its limit, and is spread over all of it', () => {
   const longest = [1, 2, 3, 4, 50].map((attempt) => backoff(attempt, { first: 100, max: 500, random: () => 1 }))
   expect(longest).toEqual([100, 200, 400, 500, 500])

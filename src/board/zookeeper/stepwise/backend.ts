@@ -28,6 +28,7 @@ import type {
   Unreadable,
 } from '../../backend.ts'
 import type { Posting } from '../../posting.ts'
+import { atOpening } from '../access.ts'
 import { openBoardPath, type WantedBoard } from '../board-path.ts'
 import { EntityNodes } from '../entity-nodes.ts'
 import { Gate } from '../gate.ts'
@@ -89,6 +90,12 @@ export class StepwiseBackend implements Backend {
   }
 
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
+    await this.#open(sink, options).catch((error: unknown) => {
+      throw atOpening(error, this.#options)
+    })
+  }
+
+  async #open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
     const what = `opening ${this.uri}`
     await this.#zookeeper.connect(options)
     const { encoding, shared } = await asking(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))

@@ -1,0 +1,146 @@
+/** What a board and its calls may be told, and what is said to whoever told them nonsense. */
+import { hostname } from 'node:os'
+import { InvalidArgument, JobboardError } from '../core/errors.ts'
+import { assertLogger, type Logger, silent } from '../core/log.ts'
+import { assertOptions } from '../core/options.ts'
+import type { Duration } from '../core/time.ts'
+import type { Entity } from './backend.ts'
+import type { JobsOptions } from './listed.ts'
+import { type Posting, toSize } from './posting.ts'
+import { toPriority } from './priority.ts'
+
+export interface BoardOptions {
+  /** Who claims: `host:pid` by default. Must not be empty. */
+  readonly who?: string
+  readonly log?: Logger
+  /**
+   * How many bytes of postings, by their size on the board, stay in memory; 64 MiB by default. Of a longer queue the end is
+   * known in outline only, and read again when its turn comes. Infinity keeps everything.
+   */
+  readonly viewBytes?: number
+}
+
+export interface WaitOptions {
+  /** For ever by default. */
+  readonly timeout?: Duration
+  readonly signal?: AbortSignal
+}
+
+export interface CancelOptions {
+  /** For people; told to whoever runs the job, and kept in the trash. */
+  readonly reason?: string
+}
+
+export interface ClaimNextOptions {
+  /** Up to so many at once; 1 by default. */
+  readonly max?: number
+  /** Jobs it says no to are left to others. Asked often: it should be quick and ask nobody. */
+  readonly accept?: (posting: Posting) => boolean
+  readonly signal?: AbortSignal
+}
+
+/** @throws TypeError when `who` is no text or empty; InvalidArgument for a logger that is none */
+export function boardSettings(options: BoardOptions): { readonly who: string; readonly log: Logger } {
+  const { who = `${hostname()}:${process.pid}`, log = silent } = options
+  if (typeof who !== 'string' || who === '') throw new TypeError('who has to be a text that is not empty')
+  assertLogger(log)
+  return { who, log }
+}
+
+/** @throws InvalidArgument */
+export function assertWaitOptions(options: WaitOptions): void {
+  assertOptions(options, { timeout: true, signal: true }, 'wait')
+}
+
+/** @throws InvalidArgument */
+export function assertCancelOptions(options: CancelOptions): void {
+  assertOptions(options, { reason: true }, 'cancel')
+  assertText(options.reason, 'cancel: reason')
+}
+
+/** @throws InvalidArgument, also from `accept` when it answers with a promise, which would be a yes to everything */
+export function claimNextSettings(options: ClaimNextOptions): Required<Pick<ClaimNextOptions, 'max' | 'accept'>> {
+  assertOptions(options, { accept: true, max: true, signal: true }, 'claimNext')
+  const { max = 1, accept = () => true } = options
+  if (!Number.isSafeInteger(max) || max < 1)
+    throw new InvalidArgument(`claimNext: max has to be a whole number from 1, not ${String(max)}`)
+  assertAccept(accept, 'claimNext')
+  return { max, accept: (posting) => answerOf(accept(posting)) }
+}
+
+/** @throws InvalidArgument */
+export function assertClaimsOptions(options: Omit<ClaimNextOptions, 'max'>): void {
+  assertOptions(options, { accept: true, signal: true }, 'claims')
+  if (options.accept !== undefined) assertAccept(options.accept, 'claims')
+}
+
+/** Priority and size as they are posted, in any case. @throws InvalidArgument */
+export function jobsFilter(options: JobsOptions): JobsOptions {
+  assertOptions(options, { onlyUnclaimed: true, ensureFresh: true, name: true, priority: true, size: true }, 'jobs')
+  for (const name of ['onlyUnclaimed', 'ensureFresh'] as const) assertYesOrNo(options[name], `jobs: ${name}`)
+  assertText(options.name, 'jobs: name')
+  const { priority, size } = options
+  return {
+    ...options,
+    ...(priority === undefined ? {} : { priority: judged(() => toPriority(priority)) }),
+    ...(size === undefined ? {} : { size: judged(() => toSize(size)) }),
+  }
+}
+
+/** @throws InvalidArgument */
+export function assertUuid(uuid: unknown): void {
+  if (typeof uuid !== 'string' || uuid === '')
+    throw new InvalidArgument('find takes the uuid of a job, a text, as in await board.find(job.uuid)')
+}
+
+/** @throws InvalidArgument */
+export function assertEntity(entity: Omit<Entity, 'instance'>): void {
+  const { kind, name, metadata }: Partial<Entity> = Object(entity)
+  const example = "as in registerEntity({ kind: 'worker', name: 'one', metadata: {} })"
+  if (!isName(kind) || !isName(name))
+    throw new InvalidArgument(`registerEntity: kind and name have to be texts that are not empty, ${example}`)
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
+    throw new InvalidArgument(`registerEntity: metadata has to be an object, ${example}`)
+}
+
+/** @throws InvalidArgument */
+export function assertKind(kind: unknown): void {
+  if (!isName(kind)) throw new InvalidArgument("entities takes a kind, as in board.entities('conductor')")
+}
+
+/** @throws InvalidArgument unless it is absent, or one of the two */
+export function assertYesOrNo(value: unknown, what: string): void {
+  if (value !== undefined && typeof value !== 'boolean') throw new InvalidArgument(`${what} is true or false`)
+}
+
+/** @throws InvalidArgument unless it is absent, or a text */
+export function assertText(value: unknown, what: string): void {
+  if (value !== undefined && typeof value !== 'string') throw new InvalidArgument(`${what} has to be a text`)
+}
+
+function assertAccept(accept: unknown, what: string): void {
+  if (typeof accept !== 'function') {
+    const example = "({ name }) => name === 'resize'"
+    throw new InvalidArgument(`${what}: accept has to be a function that says which jobs to claim, as in ${example}`)
+  }
+}
+
+function answerOf(answer: unknown): boolean {
+  const { then }: { readonly then?: unknown } = Object(answer)
+  if (typeof then !== 'function') return Boolean(answer)
+  // Nobody waits for it: what it fails with is not heard otherwise.
+  Promise.resolve(answer).catch(() => undefined)
+  throw new InvalidArgument('accept answered with a promise; it has to say yes or no at once: no async function')
+}
+
+function judged<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw error instanceof JobboardError ? new InvalidArgument(`jobs: ${error.message}`) : error
+  }
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
+}

@@ -1,0 +1,151 @@
+/** What is said to whoever has no compiler, or has typed something wrong: by name, at once, and nothing has happened. */
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { Claim, Job, JobBoard } from '../../../src/board/index.ts'
+import { InvalidArgument } from '../../../src/core/errors.ts'
+import { failureOf } from '../../board/events.ts'
+import { all } from '../../board/jobs.ts'
+import type { Place } from '../board.ts'
+
+interface Scene {
+  readonly board: JobBoard
+  readonly job: Job
+  readonly claim: Claim
+}
+
+/** As from JavaScript. */
+async function call(target: object, method: string, ...args: unknown[]): Promise<unknown> {
+  const answer = await Reflect.apply(Reflect.get(target, method), target, args)
+  return isSeries(answer) ? all(answer) : answer
+}
+
+function isSeries(answer: unknown): answer is AsyncIterable<unknown> {
+  return Symbol.asyncIterator in Object(answer)
+}
+
+export function misuseContract({ open }: Place): void {
+  let scene: Scene
+  beforeEach(async () => {
+    const board = await open()
+    await board.post('flow', {}, { name: 'claimed' })
+    const [claim] = await board.claimNext()
+    scene = { board, claim, job: await board.post('flow', {}, { name: 'job' }) }
+  })
+
+  const NOT_A_JOB = 'a job is needed, as boards hand them out; of a uuid, await board.find(uuid)'
+  describe.each<[keyof JobBoard & string, [what: string, args: unknown[], says: string][]]>([
+    [
+      'post',
+      [
+        ['nothing', [], 'post takes a flow, or the name of one'],
+        ['a number', [5, {}], 'post takes a flow, or the name of one'],
+        ['what only has a name', [{ name: 'flow' }, {}], 'post takes a flow, or the name of one'],
+        ['a deadline that is an instant', ['flow', {}, { deadline: new Date() }], 'deadline: an instant (a Date)'],
+        ['an endless delay', ['flow', {}, { delay: Number.POSITIVE_INFINITY }], 'delay: Infinity is more than'],
+      ],
+    ],
+    [
+      'jobs',
+      [
+        [
+          'a misspelt option',
+          [{ onlyUnclaimd: true }],
+          'jobs has no option "onlyUnclaimd"; did you mean onlyUnclaimed?',
+        ],
+        ['a filter that is a text', ['flow'], 'jobs: its options have to be an object'],
+        ['a priority that there is not', [{ priority: 'URGENT' }], 'jobs: priority URGENT is none of VERY_HIGH'],
+        ['a size that there is not', [{ size: 'huge' }], 'jobs: size is none of small'],
+        ['a number for a name', [{ name: 5 }], 'jobs: name has to be a text'],
+        ['an odd flag', [{ onlyUnclaimed: 'no' }], 'jobs: onlyUnclaimed is true or false'],
+      ],
+    ],
+    [
+      'wait',
+      [
+        ['a misspelt option', [{ timout: 1 }], 'wait has no option "timout"; did you mean timeout?'],
+        ['a number', [5], 'wait: its options have to be an object'],
+        ['a signal that is none', [{ signal: 5 }], 'signal: an AbortSignal is needed'],
+        ['a controller for a signal', [{ signal: new AbortController() }], 'signal: an AbortSignal is needed'],
+      ],
+    ],
+    [
+      'claimNext',
+      [
+        ['a misspelt option', [{ mx: 2 }], 'claimNext has no option "mx"; did you mean max?'],
+        ['no jobs at all', [{ max: 0 }], 'max has to be a whole number from 1, not 0'],
+        ['half a job', [{ max: 1.5 }], 'max has to be a whole number from 1, not 1.5'],
+        ['a text for a number', [{ max: '2' }], 'max has to be a whole number from 1, not 2'],
+        ['accept that is a name', [{ accept: 'job' }], 'claimNext: accept has to be a function'],
+        ['accept that is async', [{ accept: async () => false }], 'accept answered with a promise'],
+        ['a signal that is none', [{ signal: 5 }], 'signal: an AbortSignal is needed'],
+      ],
+    ],
+    [
+      'claims',
+      [
+        ['max', [{ max: 2 }], 'claims has no option "max"'],
+        ['accept that is none', [{ accept: {} }], 'claims: accept has to be a function'],
+        ['accept that is async', [{ accept: async () => true }], 'accept answered with a promise'],
+        ['a signal that is none', [{ signal: 5 }], 'signal: an AbortSignal is needed'],
+      ],
+    ],
+    ['find', [['a job', [{}], 'find takes the uuid of a job']]],
+    ['findOwner', [['a uuid', ['uuid'], NOT_A_JOB]]],
+    ['waitingFor', [['nothing', [], NOT_A_JOB]]],
+    ['claim', [['a uuid', ['uuid'], NOT_A_JOB]]],
+    ['consume', [['a uuid', ['uuid'], NOT_A_JOB]]],
+    ['abandon', [['a uuid', ['uuid'], NOT_A_JOB]]],
+    ['trash', [['null', [null], NOT_A_JOB]]],
+    ['cancel', [['a uuid', ['uuid'], NOT_A_JOB]]],
+    ['restore', [['a uuid', ['uuid'], 'what lies in the trash is needed, as board.trashed() lists it']]],
+    ['purge', [['nothing', [], 'what lies in the trash is needed']]],
+    [
+      'registerEntity',
+      [
+        ['nothing', [{}], 'registerEntity: kind and name have to be texts'],
+        ['no metadata', [{ kind: 'worker', name: 'one' }], 'registerEntity: metadata has to be an object'],
+      ],
+    ],
+    ['entities', [['nothing', [], "entities takes a kind, as in board.entities('conductor')"]]],
+  ])('board.%s', (method, cases) => {
+    test.each(cases)('%s is refused', async (_, args, says) => {
+      const failure = await failureOf(call(scene.board, method, ...args))
+      expect(failure).toBeInstanceOf(InvalidArgument)
+      expect(String(failure)).toContain(says)
+      expect(scene.job.state).toBe('UNCLAIMED')
+      expect(scene.board.jobCount).toBe(2)
+    })
+  })
+
+  test('a reason that is no object is refused by cancel', async () => {
+    const failure = await failureOf(call(scene.board, 'cancel', scene.job, 'a mistake'))
+    expect(String(failure)).toContain('cancel: its options have to be an object, as in { reason: … }')
+    expect(scene.job.state).toBe('UNCLAIMED')
+  })
+
+  test('waiting for one job takes options, too', async () => {
+    expect(String(await failureOf(call(scene.job, 'wait', { timeot: 1 })))).toContain('did you mean timeout?')
+  })
+
+  test.each<['abandon' | 'trash', unknown, string]>([
+    ['abandon', { fialed: true }, 'abandon has no option "fialed"; did you mean failed?'],
+    ['abandon', 'going home', 'abandon: its options have to be an object, as in { reason: … }'],
+    ['abandon', { failed: 'yes' }, 'abandon: failed is true or false'],
+    ['abandon', { newestRun: -1 }, 'abandon: newestRun has to be the number of a run, not -1'],
+    ['abandon', { delay: 'soon' }, 'delay: "soon" is no duration'],
+    ['trash', { resaon: 'x' }, 'trash has no option "resaon"; did you mean reason?'],
+    ['trash', { reason: 5 }, 'trash: reason has to be a text'],
+    ['trash', { failure: new Error('x') }, 'trash: failure is what failureOf(error) makes of an error'],
+  ])('claim.%s of %j is refused, and the claim is held', async (method, options, says) => {
+    const failure = await failureOf(call(scene.claim, method, options))
+    expect(failure).toBeInstanceOf(InvalidArgument)
+    expect(String(failure)).toContain(says)
+    expect(scene.claim.job.state).toBe('CLAIMED')
+    await scene.claim.consume()
+  })
+
+  test('priorities are asked for in any case, as they are posted', async () => {
+    await call(scene.board, 'post', 'flow', {}, { name: 'urgent', priority: 'high' })
+    const found = await call(scene.board, 'jobs', { priority: 'High' })
+    expect(found).toMatchObject([{ name: 'urgent' }])
+  })
+}
