@@ -26,10 +26,9 @@ test('a job is followed from the queue to its results', async () => {
   const job = await board.post(flow, { n: 1 }, { delay: '1h' })
   expect(await track(job.uuid, places)).toMatchObject({ status: 'waiting', runs: 0, waitingFor: { kind: 'delay' } })
   const ready = await board.post(flow, { n: 1 })
-  expect(await track(ready.uuid, places)).toMatchObject({
-    status: 'waiting',
-    waitingFor: { kind: 'flow', flow: 'sum' },
-  })
+  await board.pause()
+  expect(await track(ready.uuid, places)).toMatchObject({ status: 'waiting', waitingFor: { kind: 'pause' } })
+  await board.resume()
   await using conductor = await startConductor({ ...places, flows: [flow], name: 'worker' })
   await reached.promise
   expect(await track(ready.uuid, places)).toEqual({
@@ -122,19 +121,18 @@ test('a conductor removes them when it is told to', async () => {
   })
   await log.write({ state: 'SUCCESS' })
   const removed = deferred()
-  const told = {
-    ...silent,
+  const told = Object.assign(Object.create(silent), {
     child: () => silent,
     info: (_: unknown, message: string) => {
       if (message === 'old logbooks removed') removed.resolve()
     },
-  }
+  })
   await using _ = await startConductor({
     board,
     persistence,
     flows: [flow],
     removeLogbooksAfter: 0,
-    log: told as never,
+    log: told,
   })
   await removed.promise
   await expect(persistence.getBook('old')).rejects.toThrow('no logbook old')
