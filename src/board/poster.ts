@@ -49,6 +49,7 @@ export class Poster {
    * have gone, and another job may have been posted with it, whose key looks the same by its revision.
    */
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
+    assertFlow(flow)
     if (typeof flow !== 'string' && flow.schema) await assertPayload(flow, store)
     const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
     this.#assertPossible(posting)
@@ -106,13 +107,17 @@ export class Poster {
   }
 }
 
+/** @throws InvalidArgument */
+function assertFlow(flow: unknown): void {
+  if (typeof flow === 'string' || Object(flow).kind === 'flow') return
+  throw new InvalidArgument("post takes a flow, or the name of one, and its store, as in post('resize', { path })")
+}
+
 function requestOf(
   flow: AnyFlow | string,
   store: object,
   options: PostOptions,
 ): { name: string; details: Posting['details'] } {
-  if (typeof flow !== 'string' && Object(flow).kind !== 'flow')
-    throw new InvalidArgument("post takes a flow, or the name of one, and its store, as in post('resize', { path })")
   const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
   if (asked.flow === '') throw new InvalidPosting('the name of the flow is empty')
   // What a schema makes of the store may have more in it.
