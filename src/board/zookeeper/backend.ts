@@ -2,7 +2,7 @@
  * The ZooKeeper backend: what `Backend` asks for, as znodes and multis. Where things are: `layout.ts`; what is one
  * transaction: `transactions.ts`; what it means: `changing.ts`; what became of it: `committer.ts`.
  */
-import { ClaimLost, InvalidState } from '../../core/errors.ts'
+import { ClaimLost, InvalidState, NotFound } from '../../core/errors.ts'
 import { type Logger, silent } from '../../core/log.ts'
 import { type Duration, milliseconds, monotonic } from '../../core/time.ts'
 import {
@@ -188,15 +188,11 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
-    const { changer, marks } = this.#opened
-    await asking(`restoring job ${posting.uuid}`, () => marks.moved(entry.id))
-    await changer.restore(entry, posting)
+    await this.#inTrash(entry, (changer) => changer.restore(entry, posting))
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
-    const { changer, marks } = this.#opened
-    await asking(`purging job ${entry.posting.uuid}`, () => marks.moved(entry.id))
-    await changer.purge(entry)
+    await this.#inTrash(entry, (changer) => changer.purge(entry))
   }
 
   async list(): Promise<Listing> {
@@ -271,6 +267,18 @@ export class ZooKeeperBackend implements Backend {
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
+
+  /** Changes what is in the trash. What was not found there may be marked only, and is moved there first. */
+  async #inTrash({ id, posting }: TrashedEntry, change: (changer: BoardChanger) => Promise<void>): Promise<void> {
+    const { changer, marks } = this.#opened
+    try {
+      await change(changer)
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error
+      await asking(`moving job ${posting.uuid} into the trash`, () => marks.moved(id))
+      await change(changer)
+    }
+  }
 
   get #opened(): Opened {
     if (this.#board) return this.#board
