@@ -61,7 +61,9 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     const [claim] = await former.claimNext()
     const taken = heir.claimNext()
     const ended = await claim.perform(async () => {
+      const told = lossOf(claim)
       await expire(former)
+      await told
       await taken
     })
     expect(ended).toBe('lost')
