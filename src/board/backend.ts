@@ -40,6 +40,8 @@ export interface Backend {
   settle(settlements: readonly Settlement[]): Promise<Result<void>[]>
   /** Trashes a job that nobody owns. NotConnected, NotFound, Unclaimable, OutcomeUnknown. One transaction. */
   discard(discarded: Discard): Promise<Result<void>>
+  /** Frees what is left of a claim that was taken away by hand while its session lives. Absent where nothing can be. */
+  freeLeftovers?(left: Leftovers): Promise<void>
   /**
    * Asks for something that outlives whoever asked: that a job be given up, or that the board be paused or resumed. When it
    * is done, every later claim knows of it. NotConnected, NotFound, OutcomeUnknown. One transaction.
@@ -177,6 +179,13 @@ export interface Granted {
   /** The posting's revision as this claim wrote it; settles are checked against it. */
   readonly revision: number
   /** Grows over the whole board: of two claims of a job, or of what they share, the later has the larger one. */
+  readonly fence: bigint
+}
+
+/** The claim whose job, resources and fence these are is gone. */
+export interface Leftovers {
+  readonly id: string
+  readonly posting: Posting
   readonly fence: bigint
 }
 

@@ -17,7 +17,7 @@ import { describeError, describeFailure, type Failure, failureOf } from '../core
 import { untilSettled } from '../core/settling.ts'
 import { milliseconds, monotonic } from '../core/time.ts'
 import { endAttempt, mayTryAgain, pauseAfterFailure } from './attempts.ts'
-import type { Settlement } from './backend.ts'
+import type { Leftovers, Settlement } from './backend.ts'
 import type { Job } from './job.ts'
 import type { Posting } from './posting.ts'
 import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
@@ -191,6 +191,12 @@ export class Claim implements AsyncDisposable {
   cancel(reason: Cancelled): void {
     this.#cancelledBecause ??= reason
     this.#cancelled?.abort(reason)
+  }
+
+  /** @internal What may be left of it once it is taken away. */
+  get leftovers(): Leftovers {
+    const { id, posting } = this.#granting
+    return { id, posting, fence: this.fence }
   }
 
   /** @internal Whether a release seen on the board is this claim's own doing. */

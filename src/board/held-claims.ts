@@ -4,11 +4,9 @@
 import {
   Cancelled,
   ClaimLost,
-  JobboardError,
   NotConnected,
   NotFound,
   NotOwner,
-  OutcomeUnknown,
   Unclaimable,
   UnsupportedCapability,
 } from '../core/errors.ts'
@@ -31,15 +29,10 @@ import { Job } from './job.ts'
 import type { Happening, LiveView } from './live-view.ts'
 import type { Posting } from './posting.ts'
 import { isWholePlace } from './queue.ts'
+import { Refusals } from './refusals.ts'
 import { heldBack } from './waiting-for.ts'
 import { wholeOf } from './whole-jobs.ts'
 
-/** How long a job rests, in milliseconds, whose claim a server refused because of its own troubles. */
-const PAUSE = 500
-/** The longest rest of one that is refused again and again. */
-const LONGEST_PAUSE = 10_000
-/** So often a claim may be refused while nothing that is known speaks against it: what does may be on its way. */
-const UNEXPLAINED = 3
 /** How long, in milliseconds, the lease is watched after the last claim has ended. */
 const LINGER = 2_000
 
@@ -54,8 +47,7 @@ export class HeldClaims {
   /** Chosen, and the answer is not there yet. */
   readonly #trying = new Set<WholePlace>()
   readonly #crowd = new Crowd()
-  /** How often they were refused while nothing that is known spoke against them; a change makes another place of it. */
-  readonly #unexplained = new WeakMap<Place, number>()
+  readonly #refusals: Refusals
   /** Held while there are claims, or may be soon. */
   #hold: SessionHold | undefined
   #holdTimer: NodeJS.Timeout | undefined
@@ -67,6 +59,7 @@ export class HeldClaims {
     this.#view = options.view
     this.#who = options.who
     this.#failed = options.failed
+    this.#refusals = new Refusals({ ...options, open: () => this.#open })
   }
 
   /**
@@ -173,6 +166,7 @@ export class HeldClaims {
     const claim = this.#claims.get(entry)
     if (!claim || claim.settling || happening === 'claimed' || happening === 'posted') return
     this.#lose(entry, claim, `the claim was taken away (the job was ${happening})`)
+    this.#freeLeftovers(claim)
   }
 
   /** Whether anything may be claimed at all. */
@@ -203,7 +197,7 @@ export class HeldClaims {
     try {
       stored = await wholeOf(place.entry, this.#backend)
     } finally {
-      if (!stored) this.#release([place])
+      if (!stored) this.#refusals.release([place])
     }
     return stored && { ...place, stored }
   }
@@ -211,28 +205,20 @@ export class HeldClaims {
   async #claimAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
     for (const place of places) this.#trying.add(place)
     this.#hold ??= this.#backend.holdSession()
-    const resting = new Set<WholePlace>()
     try {
-      const results = await this.#tryAll(places, resting)
+      const results = await this.#tryAll(places)
       const lost = results.filter((result) => 'error' in result && result.error instanceof Unclaimable).length
       this.#crowd.tried({ won: results.filter((result) => 'value' in result).length, lost })
       return results
     } finally {
       for (const place of places) this.#trying.delete(place)
-      this.#release(places.filter((place) => !resting.has(place)))
+      this.#refusals.release(places)
       this.#releaseHold()
     }
   }
 
-  /** They may be chosen again. */
-  #release(places: readonly Place[]): void {
-    this.#view.queue.release(places)
-    // Whoever found nothing because these were being tried looks again.
-    this.#view.changed.notify()
-  }
-
   /** Those that are over a limit go to the trash instead. What becomes of one takes no other along. */
-  async #tryAll(places: readonly WholePlace[], resting: Set<WholePlace>): Promise<Result<Claim>[]> {
+  async #tryAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
     const within = places.filter(({ stored }) => limitReached(stored.posting) === undefined)
     const over = places.filter(({ stored }) => limitReached(stored.posting) !== undefined)
     const [claimed, discarded] = await Promise.all([
@@ -242,9 +228,7 @@ export class HeldClaims {
     const results = [...claimed, ...discarded]
     for (const [index, place] of [...within, ...over].entries()) {
       const result = results[index]
-      if (!result || !('error' in result)) continue
-      if (isNews(result.error)) this.#restIfUnexplained(place, resting)
-      else this.#refused(place, result.error, resting)
+      if (result && 'error' in result) this.#refusals.refused(place, result.error)
     }
     return results
   }
@@ -273,39 +257,6 @@ export class HeldClaims {
     if (!result || 'error' in result) return
     if (entry.cancelRequested && entry.id !== undefined) await this.#cancel(entry.id, result.value)
     result.value.checkLease()
-  }
-
-  /** For another reason than that somebody was faster: choosing it again at once would never end. */
-  #refused(place: WholePlace, error: Error, resting: Set<WholePlace>): void {
-    if (!(error instanceof JobboardError && error.retryable)) {
-      this.#hide(place.entry, error)
-      return
-    }
-    this.#rest(place, PAUSE, resting)
-  }
-
-  /**
-   * A refusal is explained by what has been told: another has the job, or its resource. One that is not, because a permit
-   * was left behind by hand say, would come back at once, for ever, and each costs the servers a transaction.
-   */
-  #restIfUnexplained(place: WholePlace, resting: Set<WholePlace>): void {
-    const { entry, blocks } = place
-    if (entry.place !== place || blocks > 0 || entry.content !== 'fresh' || !this.#open) return
-    const times = (this.#unexplained.get(place) ?? 0) + 1
-    this.#unexplained.set(place, times)
-    if (times >= UNEXPLAINED) this.#rest(place, Math.min(LONGEST_PAUSE, PAUSE * 2 ** (times - UNEXPLAINED)), resting)
-  }
-
-  #rest(place: WholePlace, milliseconds: number, resting: Set<WholePlace>): void {
-    resting.add(place)
-    setTimeout(() => this.#release([place]), milliseconds).unref()
-  }
-
-  /** Nobody here can claim it, and choosing it again at once would never end. */
-  #hide(entry: Entry, error: Error): void {
-    entry.content = 'unreadable'
-    this.#view.queue.update(entry)
-    this.#failed(error)
   }
 
   #granted(entry: Entry, { id, posting }: Choice, granted: Granted): Claim {
@@ -337,7 +288,9 @@ export class HeldClaims {
     if (this.#claims.get(entry) === claim) this.#forget(entry)
     // The change was told before the answer: a suspect that waited for this one to end is looked at again now.
     this.#view.changed.notify()
-    if (error) throw error
+    if (!error) return
+    this.#freeLeftovers(claim)
+    throw error
   }
 
   async #discard({ entry, stored }: WholePlace): Promise<Result<Claim>> {
@@ -388,6 +341,13 @@ export class HeldClaims {
     this.#holdTimer.unref()
   }
 
+  /** Where it fails, what is left goes with the session. */
+  #freeLeftovers(claim: Claim): void {
+    this.#backend.freeLeftovers?.(claim.leftovers).catch((error: Error) => {
+      if (!(error instanceof NotConnected)) this.#failed(error)
+    })
+  }
+
   #forget(entry: Entry): void {
     this.#claims.delete(entry)
     this.#suspects.delete(entry)
@@ -408,9 +368,4 @@ function cannotClaim(job: Job, { lacking, uri }: { lacking: keyof BackendCapabil
 /** So that what becomes of one job takes no claim of another along. */
 function failed(thrown: unknown): { readonly error: Error } {
   return { error: thrown instanceof Error ? thrown : new Error(String(thrown)) }
-}
-
-/** Answers that the view hears about, or that a connection's return changes: choosing again is right. */
-function isNews(error: Error): boolean {
-  return [Unclaimable, NotFound, NotConnected, OutcomeUnknown, ClaimLost].some((known) => error instanceof known)
 }

@@ -224,18 +224,45 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       expect((await Promise.race([taken, board.claimNext()]))[0].run).toBe(2)
     })
 
-    test('a posting taken away by hand loses the claim; its lock does not stay', async () => {
+    describe.each(['lock', 'posting'] as const)('a %s taken away by hand', (what) => {
+      test('loses the claim; neither lock nor permits stay with the session', async () => {
+        await using place = await zookeeperPlace()
+        await using board = await place.open()
+        const resources = { exclusive: ['disk/1'], shared: ['account'] }
+        const job = await board.post('flow', {}, { name: 'first', resources })
+        await board.post('flow', {}, { name: 'second', resources: { exclusive: ['disk/1', 'account'] } })
+        const [claim] = await board.claimNext()
+        const [id] = await place.jobNodes()
+        const lost = lossOf(claim)
+        const following = board.claimNext()
+        await place.witness.delete(`${place.path}/${id}${what === 'lock' ? '.lock' : ''}`)
+        await lost
+        const [taken] = await following
+        expect(taken.job.name).toBe(what === 'lock' ? 'first' : 'second')
+        await taken.consume()
+        if (what === 'posting') {
+          expect(job.state).toBe('COMPLETE')
+          expect(await place.jobNodes()).toEqual([])
+        }
+      })
+    })
+
+    test('what is left of a claim taken away is freed, and nothing of the claims beside it', async () => {
       await using place = await zookeeperPlace()
       await using board = await place.open()
-      const job = await board.post('flow', {})
-      const [claim] = await board.claimNext()
+      await board.post('flow', {}, { resources: { shared: ['account'] } })
+      await board.post('flow', {}, { resources: { shared: ['account'] } })
+      const claims = await board.claimNext({ max: 2 })
       const [id] = await place.jobNodes()
-      const lost = lossOf(claim)
+      const lost = claims.map((claim) => claim.lost)
+      const told = lossOf(claims[0])
       await place.witness.delete(`${place.path}/${id}`)
-      await lost
-      expect(job.state).toBe('COMPLETE')
-      await board.close()
-      expect(await place.jobNodes()).toEqual([])
+      await told
+      await board.post('flow', {}, { name: 'alone', resources: { exclusive: ['account'] } })
+      const alone = board.claimNext()
+      expect(lost.map((signal) => signal.aborted)).toEqual([true, false])
+      await claims[1]?.consume()
+      await (await alone)[0].consume()
     })
 
     test('a lock put there by hand keeps everybody off, and names whom it can', async () => {

@@ -2,7 +2,7 @@
  * The ZooKeeper backend: what `Backend` asks for, as znodes and multis. Where things are: `layout.ts`; what is one
  * transaction: `transactions.ts`; what it means: `changing.ts`; what became of it: `committer.ts`.
  */
-import { ClaimLost, InvalidState, NotFound } from '../../core/errors.ts'
+import { InvalidState, NotFound } from '../../core/errors.ts'
 import { type Logger, silent } from '../../core/log.ts'
 import { type Duration, milliseconds, monotonic } from '../../core/time.ts'
 import {
@@ -22,6 +22,7 @@ import type {
   Entity,
   GateRequest,
   Granted,
+  Leftovers,
   Listing,
   Posted,
   PostRequest,
@@ -34,6 +35,7 @@ import type {
   Unreadable,
 } from '../backend.ts'
 import type { Posting } from '../posting.ts'
+import { resultOf, resultOfEach } from '../results.ts'
 import { atOpening, inBoardsWords } from './access.ts'
 import { openBoardPath, type WantedBoard } from './board-path.ts'
 import { BoardChanger } from './changing.ts'
@@ -42,6 +44,7 @@ import { EarlyReleases } from './early-releases.ts'
 import { EntityNodes } from './entity-nodes.ts'
 import { Gate } from './gate.ts'
 import type { Layout } from './layout.ts'
+import { freeLeftovers } from './leftovers.ts'
 import { LostPosts } from './lost-posts.ts'
 import { Overtaking } from './overtaking.ts'
 import { asking, BoardReader, listBoard, readingInBatches } from './reading.ts'
@@ -158,27 +161,30 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    return each(requests, (request) => this.#opened.changer.post(request))
+    return resultOfEach(requests, (request) => this.#opened.changer.post(request))
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
-    return each(choices, async (choice) => {
+    return resultOfEach(choices, async (choice) => {
       const granted = await this.#opened.changer.claim(choice)
       return { ...granted, session: this.#labels.of(granted.session) }
     })
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    return each(settlements, async (settlement) => {
-      const session = this.#sessionOf(settlement.session)
-      if (session !== undefined) return this.#opened.changer.settle(settlement, session)
-      const { kind, posting } = settlement
-      throw new ClaimLost(`${kind} of job ${posting.uuid}: the session that claimed it is over; stop and write nothing`)
+    return resultOfEach(settlements, async (settlement) => {
+      const session = this.#labels.granting(settlement, { now: this.#zookeeper.session?.id })
+      return this.#opened.changer.settle(settlement, session)
     })
   }
 
   async discard(discarded: Discard): Promise<Result<void>> {
     return resultOf(this.#opened.changer.discard(discarded))
+  }
+
+  async freeLeftovers(left: Leftovers): Promise<void> {
+    const at = { zookeeper: this.#zookeeper, layout: this.#layout }
+    await asking(`freeing what is left of job ${left.posting.uuid}`, () => freeLeftovers(at, left))
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -367,12 +373,6 @@ export class ZooKeeperBackend implements Backend {
     if (event.state === 'suspended') sink.session({ state: 'disconnected', session, ...reason })
     if (event.state === 'lost' || event.state === 'closed') sink.session({ state: event.state, session, ...reason })
   }
-
-  /** The session of that name, if it is the one there is now. */
-  #sessionOf(label: string): bigint | undefined {
-    const id = this.#zookeeper.session?.id
-    return id !== undefined && this.#labels.of(id) === label ? id : undefined
-  }
 }
 
 /** What the client has defaults of its own for. The ACL is the board's, which is not open yet. */
@@ -383,16 +383,4 @@ function optional({ tick, auth, sasl, tls }: ZooKeeperBackendOptions): Partial<Z
     ...(sasl ? { sasl } : {}),
     ...(tls ? { tls } : {}),
   }
-}
-
-/** One result per element, whatever becomes of its neighbours. */
-function each<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
-  return Promise.all(elements.map((element) => resultOf(step(element))))
-}
-
-function resultOf<T>(step: Promise<T>): Promise<Result<T>> {
-  return step.then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
-  )
 }

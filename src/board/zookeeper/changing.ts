@@ -3,12 +3,11 @@
  * made of is in `transactions.ts`, what becomes of them in `committer.ts`.
  */
 import type { Encoding } from '../../core/codec.ts'
-import { ClaimLost, Duplicate, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
+import { Duplicate, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
 import {
   BadVersion,
   NodeExists,
   NoNode,
-  NotEmpty,
   op,
   type ReadData,
   type Reading,
@@ -35,6 +34,7 @@ import type { LostPosts } from './lost-posts.ts'
 import type { Overtaking } from './overtaking.ts'
 import { asking, type BoardReader, type Marked, type ReadMany } from './reading.ts'
 import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash } from './records.ts'
+import { inTrashAlready, isTaken, notClaimed, notInTrash, notSettled } from './refused-steps.ts'
 import type { ResourceFolders } from './resource-folders.ts'
 import type { SequenceNumbers } from './sequence-numbers.ts'
 import { writePosting } from './shared-posting.ts'
@@ -359,44 +359,4 @@ function grants(posting: Posting): Touch[] {
   const { exclusive, shared } = resourcesOf(posting)
   const touch = (mode: Touch['mode']) => (name: string) => ({ name: `resource ${name}`, mode })
   return [...exclusive.map(touch('alone')), ...shared.map(touch('together'))]
-}
-
-function isTaken(error: ZooKeeperError, step: Step | 'guard' | undefined): boolean {
-  if (step === undefined || step === 'guard') return false
-  if (step.about === 'posting') return error instanceof NodeExists
-  return step.about === 'key' && [NodeExists, BadVersion, NoNode].some((type) => error instanceof type)
-}
-
-function notClaimed(what: string, cause: ZooKeeperError, step: Step | 'guard' | undefined): Error {
-  if (step === 'guard') return new Unclaimable(`${what}: the board was paused or resumed just now`, { cause })
-  if (step?.about === 'posting' && cause instanceof NoNode) {
-    return new NotFound(`${what}: it has left the board`, { cause })
-  }
-  if (step?.about === 'resource' && (cause instanceof NotEmpty || cause instanceof NodeExists)) {
-    return new Unclaimable(`${what}: another job holds resource ${step.resource}`, { cause })
-  }
-  const raced = cause instanceof BadVersion || cause instanceof NodeExists
-  return raced ? new Unclaimable(`${what}: it was claimed or changed by another`, { cause }) : cause
-}
-
-/** Only the posting and the lock prove that a claim is gone; a server that says no for another reason leaves it as it is. */
-function notSettled(what: string, cause: ZooKeeperError, step: Step | 'guard' | undefined): Error {
-  const about = step === 'guard' ? undefined : step?.about
-  const gone = (about === 'posting' || about === 'lock') && (cause instanceof BadVersion || cause instanceof NoNode)
-  return gone ? new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause }) : cause
-}
-
-function inTrashAlready(
-  what: string,
-  id: string,
-  cause: ZooKeeperError,
-  step: Step | 'guard' | undefined,
-): Duplicate | undefined {
-  const there = step !== 'guard' && step?.about === 'trash' && cause instanceof NodeExists
-  return there ? new Duplicate(`${what}: the trash holds ${id} already; remove one of the two`, { cause }) : undefined
-}
-
-export function notInTrash(what: string, cause: ZooKeeperError): Error {
-  const gone = cause instanceof NoNode || cause instanceof BadVersion
-  return gone ? new NotFound(`${what}: it is not in the trash any more`, { cause }) : cause
 }

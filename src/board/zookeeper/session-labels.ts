@@ -1,4 +1,7 @@
 /** Names for sessions, because their ids are secrets. */
+import { ClaimLost } from '../../core/errors.ts'
+import type { Settlement } from '../backend.ts'
+
 export class SessionLabels {
   readonly #labels = new Map<bigint, string>()
 
@@ -12,5 +15,15 @@ export class SessionLabels {
   /** Of the session that was asked for last for the first time; empty where none was. */
   get newest(): string {
     return [...this.#labels.values()].at(-1) ?? ''
+  }
+
+  /**
+   * The session that granted the claim, if it is the one there is now.
+   *
+   * @throws ClaimLost
+   */
+  granting({ session, kind, posting }: Settlement, { now }: { readonly now: bigint | undefined }): bigint {
+    if (now !== undefined && this.of(now) === session) return now
+    throw new ClaimLost(`${kind} of job ${posting.uuid}: the session that claimed it is over; stop and write nothing`)
   }
 }

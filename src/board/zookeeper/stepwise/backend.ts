@@ -3,7 +3,7 @@
  * `zookeeper` package. It shares its boards with the backend that has both. What it does one step after the other, and which
  * step decides: `changing.ts`; how it knows what is on the board: `mirror.ts`.
  */
-import { ClaimLost, InvalidState, UnsupportedCapability } from '../../../core/errors.ts'
+import { InvalidState, UnsupportedCapability } from '../../../core/errors.ts'
 import { type Duration, milliseconds, monotonic } from '../../../core/time.ts'
 import { SessionExpired, type StateEvent, type ZooKeeperDriver } from '../../../zookeeper/index.ts'
 import type {
@@ -28,6 +28,7 @@ import type {
   Unreadable,
 } from '../../backend.ts'
 import type { Posting } from '../../posting.ts'
+import { resultOf, resultOfEach } from '../../results.ts'
 import { atOpening } from '../access.ts'
 import { openBoardPath, type WantedBoard } from '../board-path.ts'
 import { EntityNodes } from '../entity-nodes.ts'
@@ -119,30 +120,29 @@ export class StepwiseBackend implements Backend {
   }
 
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    return this.#each(requests, (request) => this.#opened.changer.post(request))
+    return this.#during(resultOfEach(requests, (request) => this.#opened.changer.post(request)))
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
-    return this.#each(choices, async (choice) => {
-      const granted = await this.#opened.changer.claim(choice)
-      return { ...granted, session: this.#labels.of(granted.session) }
-    })
+    return this.#during(
+      resultOfEach(choices, async (choice) => {
+        const granted = await this.#opened.changer.claim(choice)
+        return { ...granted, session: this.#labels.of(granted.session) }
+      }),
+    )
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    return this.#each(settlements, async (settlement) => {
-      const session = this.#zookeeper.session?.id
-      if (session !== undefined && this.#labels.of(session) === settlement.session) {
+    return this.#during(
+      resultOfEach(settlements, async (settlement) => {
+        const session = this.#labels.granting(settlement, { now: this.#zookeeper.session?.id })
         return this.#opened.changer.settle(settlement, session)
-      }
-      const { kind, posting } = settlement
-      throw new ClaimLost(`${kind} of job ${posting.uuid}: the session that claimed it is over; stop and write nothing`)
-    })
+      }),
+    )
   }
 
   async discard(discarded: Discard): Promise<Result<void>> {
-    const [result] = await this.#each([discarded], (each) => this.#opened.changer.discard(each))
-    return result ?? { error: new InvalidState(`${this.uri} gave no answer`) }
+    return this.#during(resultOf(this.#opened.changer.discard(discarded)))
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -296,18 +296,6 @@ export class StepwiseBackend implements Backend {
   #failed(error: unknown, sink: Sink): void {
     if (this.#zookeeper.state !== 'connected' || error instanceof SessionExpired) return
     sink.error(error instanceof Error ? error : new Error(String(error)))
-  }
-
-  /** One result per element, whatever becomes of its neighbours. */
-  #each<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
-    const results = elements.map(async (element): Promise<Result<R>> => {
-      try {
-        return { value: await step(element) }
-      } catch (error) {
-        return { error: error instanceof Error ? error : new Error(String(error)) }
-      }
-    })
-    return this.#during(Promise.all(results))
   }
 
   /** What is under way is waited for before the client is closed. */

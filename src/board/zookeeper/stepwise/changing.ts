@@ -51,11 +51,12 @@ import type {
   Verdict,
 } from '../../backend.ts'
 import type { Posting } from '../../posting.ts'
-import { FRAME, type GrantedIn, LARGEST_POST, named, notInTrash } from '../changing.ts'
+import { FRAME, type GrantedIn, LARGEST_POST, named } from '../changing.ts'
 import type { Gate } from '../gate.ts'
 import { compareDigits, isJob, type Layout } from '../layout.ts'
 import { asking, type BoardReader, unlessGone } from '../reading.ts'
 import { decodeMark, encodeCancellation, encodeGate, encodeLock, encodeTrash } from '../records.ts'
+import { notInTrash } from '../refused-steps.ts'
 import type { SequenceNumbers } from '../sequence-numbers.ts'
 import { writePosting } from '../shared-posting.ts'
 import type { Locks } from './locks.ts'

@@ -1,0 +1,13 @@
+/** One result per element, whatever becomes of its neighbours. */
+import type { Result } from './backend.ts'
+
+export function resultOfEach<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
+  return Promise.all(elements.map((element) => resultOf(step(element))))
+}
+
+export function resultOf<T>(step: Promise<T>): Promise<Result<T>> {
+  return step.then(
+    (value) => ({ value }),
+    (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
+  )
+}

@@ -1,0 +1,42 @@
+/** What a server's refusal of a step means for the board. */
+import { ClaimLost, Duplicate, NotFound, Unclaimable } from '../../core/errors.ts'
+import { BadVersion, NodeExists, NoNode, NotEmpty, type ZooKeeperError } from '../../zookeeper/index.ts'
+import type { Step } from './transactions.ts'
+
+/** The step that was refused, or the check beside a batch of them. */
+type Refused = Step | 'guard' | undefined
+
+export function isTaken(error: ZooKeeperError, step: Refused): boolean {
+  if (step === undefined || step === 'guard') return false
+  if (step.about === 'posting') return error instanceof NodeExists
+  return step.about === 'key' && [NodeExists, BadVersion, NoNode].some((type) => error instanceof type)
+}
+
+export function notClaimed(what: string, cause: ZooKeeperError, step: Refused): Error {
+  if (step === 'guard') return new Unclaimable(`${what}: the board was paused or resumed just now`, { cause })
+  if (step?.about === 'posting' && cause instanceof NoNode) {
+    return new NotFound(`${what}: it has left the board`, { cause })
+  }
+  if (step?.about === 'resource' && (cause instanceof NotEmpty || cause instanceof NodeExists)) {
+    return new Unclaimable(`${what}: another job holds resource ${step.resource}`, { cause })
+  }
+  const raced = cause instanceof BadVersion || cause instanceof NodeExists
+  return raced ? new Unclaimable(`${what}: it was claimed or changed by another`, { cause }) : cause
+}
+
+/** Only the posting and the lock prove that a claim is gone; a server that says no for another reason leaves it as it is. */
+export function notSettled(what: string, cause: ZooKeeperError, step: Refused): Error {
+  const about = step === 'guard' ? undefined : step?.about
+  const gone = (about === 'posting' || about === 'lock') && (cause instanceof BadVersion || cause instanceof NoNode)
+  return gone ? new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause }) : cause
+}
+
+export function inTrashAlready(what: string, id: string, cause: ZooKeeperError, step: Refused): Duplicate | undefined {
+  const there = step !== 'guard' && step?.about === 'trash' && cause instanceof NodeExists
+  return there ? new Duplicate(`${what}: the trash holds ${id} already; remove one of the two`, { cause }) : undefined
+}
+
+export function notInTrash(what: string, cause: ZooKeeperError): Error {
+  const gone = cause instanceof NoNode || cause instanceof BadVersion
+  return gone ? new NotFound(`${what}: it is not in the trash any more`, { cause }) : cause
+}
