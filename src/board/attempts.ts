@@ -12,7 +12,8 @@
  * poison job does not take its neighbours along.
  */
 import { InvalidPosting } from '../core/errors.ts'
-import { backoff } from '../core/time.ts'
+import { type Backoff, backoff } from '../core/time.ts'
+import type { BackOff } from './back-off.ts'
 
 export interface Attempt {
   readonly who: string
@@ -60,9 +61,14 @@ export function mayTryAgain(posting: Attempted): boolean {
   return failures(posting.attempts) + 1 < posting.maxAttempts
 }
 
+/** Of a job that was posted without a `backOff` of its own. */
+const USUAL: Backoff = { first: 1_000, max: 300_000 }
+
 /** How long, in milliseconds, a job rests after a run that failed: longer after each, spread so that many do not come back at once. */
-export function pauseAfterFailure(posting: Attempted): number {
-  return backoff(failures(posting.attempts) + 1, { first: 1_000, max: 300_000 })
+export function pauseAfterFailure(posting: Attempted & { readonly backOff?: BackOff }): number {
+  // Who asks for a longer rest at first gets it, without having to say that the others may be as long.
+  const max = Math.max(USUAL.max, posting.backOff?.first ?? 0)
+  return backoff(failures(posting.attempts) + 1, { ...USUAL, max, ...posting.backOff })
 }
 
 /** Why an unclaimed job must not be claimed any more, or undefined. */

@@ -131,11 +131,15 @@ export class Claim implements AsyncDisposable {
     await this.#settle({ kind: 'trash', posting: this.#endedPosting('failed', reason), reason, ...failure })
   }
 
-  /** What becomes of a job whose run failed: tried again while attempts are left, else trashed. */
+  /**
+   * What becomes of a job whose run failed: tried again while attempts are left, else trashed. It rests before it is tried
+   * again: for as long as the error's `retryAfter` says, or by the posting's `backOff`.
+   */
   async fail(failure: Failure): Promise<'abandoned' | 'trashed'> {
     const { posting } = this.#granting
     if (!failure.nonRetryable && mayTryAgain(posting)) {
-      await this.abandon({ failed: true, reason: describeFailure(failure), delay: pauseAfterFailure(posting) })
+      const delay = failure.retryAfter ?? pauseAfterFailure(posting)
+      await this.abandon({ failed: true, reason: describeFailure(failure), delay })
       return 'abandoned'
     }
     await this.trash({ failure })

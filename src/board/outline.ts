@@ -22,6 +22,7 @@ type Optional = { [K in keyof Posting]-?: object extends Pick<Posting, K> ? K : 
 const OPTIONAL: Readonly<Record<Optional, true>> = {
   book: true,
   resources: true,
+  backOff: true,
   key: true,
   delay: true,
   deadline: true,

@@ -10,6 +10,7 @@ import type { KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
 import { type Attempt, MOST_ATTEMPTS, readAttempts } from './attempts.ts'
+import { type BackOff, makeBackOff, type PostBackOff, readBackOff } from './back-off.ts'
 import { type Priority, toPriority } from './priority.ts'
 import { type Resources, readResources } from './resources.ts'
 
@@ -38,6 +39,8 @@ export interface Posting {
   readonly deadline?: number
   /** How many runs may fail before the job is trashed. */
   readonly maxAttempts: number
+  /** How long it rests after a run that failed, where that is not the usual. */
+  readonly backOff?: BackOff
   readonly format: number
   /** The number of the newest run: how often the job has been claimed. Never reset. */
   readonly runs: number
@@ -73,8 +76,10 @@ export interface PostOptions {
   readonly delay?: Duration
   /** How long one run may take, from its claim; then it is aborted, reverted, and counts as failed. */
   readonly deadline?: Duration
-  /** 3 by default, at most 10. */
+  /** How many runs may fail before it is trashed; 3 by default, at most 10. */
   readonly maxAttempts?: number
+  /** How long it rests after a run that failed: by default 1 s, twice as long each time, up to 5 min; a random part of it. */
+  readonly backOff?: PostBackOff
   /** Made when absent (version 7). Give one to be able to ask for the job, or post again, after an OutcomeUnknown. */
   readonly uuid?: string
 }
@@ -90,6 +95,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   delay: true,
   deadline: true,
   maxAttempts: true,
+  backOff: true,
   uuid: true,
 }
 
@@ -112,6 +118,7 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     ...duration('delay', request.delay),
     ...duration('deadline', request.deadline),
     maxAttempts,
+    ...(request.backOff === undefined ? {} : { backOff: makeBackOff(request.backOff) }),
     format: POSTING_FORMAT,
     runs: 0,
     attempts: [],
@@ -168,6 +175,7 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
     runs = 0,
     attempts,
     resources,
+    backOff,
     ...rest
   } = record
   // As a field of its own it would become the prototype below, and what it holds would have been checked by nobody.
@@ -193,6 +201,7 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
   }
   assertOptional(what, rest)
   const wanted = judged(what, () => readResources(resources))
+  const pauses = judged(what, () => readBackOff(backOff))
   // A literal: a copy of the record with changes takes half as much memory again, of every job on the board.
   const known = {
     uuid: textOfItsOwn(uuid),
@@ -205,7 +214,7 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
     runs,
     attempts: judged(what, () => readAttempts(attempts)),
   }
-  return Object.assign(known, rest, wanted && { resources: wanted })
+  return Object.assign(known, rest, wanted && { resources: wanted }, pauses && { backOff: pauses })
 }
 
 /** `medium` when absent. @throws InvalidPosting */

@@ -57,8 +57,21 @@ export async function sleep(ms: number, options: { signal?: AbortSignal } = {}):
   }
 }
 
-/** How long to wait before attempt `attempt` (from 1): exponential up to `max`, with full jitter so that a crowd spreads. */
-export function backoff(attempt: number, options: { first: number; max: number; random?: () => number }): number {
-  const { first, max, random = Math.random } = options
-  return random() * Math.min(max, first * 2 ** Math.min(attempt - 1, 30))
+export interface Backoff {
+  /** Milliseconds before the first attempt. */
+  readonly first: number
+  /** No wait is longer. */
+  readonly max: number
+  /** What the wait grows by each time; 2 by default. */
+  readonly factor?: number
+  /** `full` (the default) waits for a random part of the time, so that a crowd spreads; `none` for all of it. */
+  readonly jitter?: 'full' | 'none'
+  readonly random?: () => number
+}
+
+/** How long to wait, in milliseconds, before attempt `attempt` (from 1): exponential up to `max`. */
+export function backoff(attempt: number, options: Backoff): number {
+  const { first, max, factor = 2, jitter = 'full', random = Math.random } = options
+  const longest = Math.min(max, first * factor ** Math.min(attempt - 1, 100))
+  return jitter === 'full' ? random() * longest : longest
 }

@@ -1,7 +1,7 @@
 /** Attempts are counted, and neither failing nor dying goes on for ever. */
-import { expect, test } from 'vitest'
-import type { Job, JobBoard } from '../../../src/board/index.ts'
-import { Unclaimable } from '../../../src/core/errors.ts'
+import { describe, expect, test } from 'vitest'
+import type { Job, JobBoard, WaitingFor } from '../../../src/board/index.ts'
+import { JobboardError, Unclaimable } from '../../../src/core/errors.ts'
 import { failureOf } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -49,6 +49,63 @@ export function limitsContract({ open }: Place): void {
     expect(failure).toBeInstanceOf(Unclaimable)
     expect(String(failure)).toContain('failed 1 times')
     expect(job.state).toBe('TRASHED')
+  })
+
+  describe('the rest after a failed run', () => {
+    test.each([
+      ['usually a part of a second or so', {}, 1_000],
+      ['none, where the posting says so', { backOff: { first: 0 } }, 0],
+      ['as long as the posting says', { backOff: { first: '3h', jitter: 'none' } }, 3 * 3_600_000],
+      ['no longer than its max', { backOff: { first: '3h', max: '2h', jitter: 'none' } }, 2 * 3_600_000],
+    ] as const)('is %s', async (_, options, longest) => {
+      const board = await open()
+      const job = await board.post('flow', {}, { name: 'job', ...options })
+      await (await board.claim(job)).perform(() => {
+        throw new Error('not today')
+      })
+      await refresh(board)
+      const rest = restOf(await board.waitingFor(job))
+      expect(rest).toBeLessThanOrEqual(longest)
+      if (longest > 1_000) expect(rest).toBeGreaterThan(longest - 60_000)
+    })
+
+    test('is what the error asks for', async () => {
+      const board = await open()
+      const job = await board.post('flow', {}, { backOff: { first: 0 } })
+      await (await board.claim(job)).perform(() => {
+        throw Object.assign(new Error('too many requests'), { retryAfter: '5h' })
+      })
+      await refresh(board)
+      expect(restOf(await board.waitingFor(job))).toBeGreaterThan(4.9 * 3_600_000)
+    })
+
+    test('grows with every failure', async () => {
+      const board = await open()
+      const backOff = { first: 0.001, factor: 1e10, jitter: 'none', max: '1d' } as const
+      const job = await board.post('flow', {}, { backOff })
+      await (await board.claim(job)).perform(() => {
+        throw new Error('not today')
+      })
+      const [again] = await board.claimNext()
+      await again.perform(() => {
+        throw new Error('nor now')
+      })
+      await refresh(board)
+      expect(restOf(await board.waitingFor(job))).toBeGreaterThan(3_600_000)
+    })
+
+    test.each([
+      ['a misspelt field', { frist: '1s' }],
+      ['a factor that shrinks it', { factor: 0.5 }],
+      ['a jitter that there is not', { jitter: 'some' }],
+      ['an instant', { first: new Date() }],
+    ])('%s is refused', async (_, backOff) => {
+      const board = await open()
+      const failure = await failureOf(board.post('flow', {}, { backOff: backOff as object }))
+      expect(failure).toBeInstanceOf(JobboardError)
+      expect(String(failure)).toContain('backOff')
+      expect(board.jobCount).toBe(0)
+    })
   })
 
   test('a job whose owner died ten times in a row is trashed by the next claim', async () => {
@@ -104,4 +161,9 @@ export function limitsContract({ open }: Place): void {
     const names = (await Promise.all(asked)).map(([{ job }]) => job.name)
     expect(names.sort()).toEqual(['first', 'second'])
   })
+}
+
+/** In milliseconds from now; 0 where it does not rest. */
+function restOf(waiting: WaitingFor | undefined): number {
+  return waiting?.kind === 'delay' ? waiting.until.getTime() - Date.now() : 0
 }
