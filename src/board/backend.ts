@@ -27,6 +27,9 @@ export interface Backend {
   /** Whether others than this library post and claim here too; known once it is open. */
   readonly shared?: boolean
 
+  /** After how many milliseconds without a sign of life a session is over; absent where it lasts as long as its process. */
+  readonly sessionTimeout?: number | undefined
+
   /** Connects, makes the board where it is missing, and reports to the sink from now on, beginning with a gap. */
   open(sink: Sink, options: { signal: AbortSignal }): Promise<void>
   /** Idempotent; ends the session, and with it every claim. */
@@ -64,7 +67,11 @@ export interface Backend {
   barrier(): Promise<void>
   trashed(): Promise<TrashedEntry[]>
 
-  /** Shows a participant for as long as the session lasts. @throws Duplicate while another living one bears the name */
+  /**
+   * Shows a participant for as long as the session lasts. One of the same instance takes the place of what was shown.
+   *
+   * @throws Duplicate while another living one bears the name
+   */
   register(entity: Entity): Promise<void>
   unregister(entity: Entity): Promise<void>
   entities(kind: string): Promise<Entity[]>

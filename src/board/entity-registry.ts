@@ -1,14 +1,27 @@
 /** The participants that this board object shows, kept up over a change of session. */
 
-import { Duplicate } from '../core/errors.ts'
+import { Duplicate, NotFound } from '../core/errors.ts'
 import { newUuid } from '../core/uuid.ts'
 import type { Backend, Entity } from './backend.ts'
 import { assertEntity } from './options.ts'
 
+/** A participant that is shown on the board until it is disposed. */
+export interface RegisteredEntity extends AsyncDisposable {
+  /** Shows something else from now on. One transaction. @throws NotFound when it was disposed; NotConnected */
+  update(metadata: Entity['metadata']): Promise<void>
+}
+
+/** What is shown, and what it was registered with. */
+interface Shown {
+  entity: Entity
+  /** The session that it is registered in, once it is. */
+  session: string | undefined
+}
+
 export class EntityRegistry {
   readonly #backend: Backend
-  /** With the session that each is registered in, once it is. Being in here is what wants it registered. */
-  readonly #entities = new Map<Entity, string | undefined>()
+  /** Being in here is what wants it registered. */
+  readonly #shown = new Set<Shown>()
   /** Of this object: tells its own leftovers, of a session that is over but not yet expired, from another's. */
   readonly #instance = newUuid()
   #session: string | undefined
@@ -18,22 +31,24 @@ export class EntityRegistry {
   }
 
   /** @throws Duplicate while another living participant of the kind bears the name */
-  async register(entity: Omit<Entity, 'instance'>): Promise<AsyncDisposable> {
+  async register(entity: Omit<Entity, 'instance'>): Promise<RegisteredEntity> {
     assertEntity(entity)
-    for (const { kind, name } of this.#entities.keys()) {
-      if (kind === entity.kind && name === entity.name) throw new Duplicate(`this board shows ${kind} ${name} already`)
+    for (const { entity: other } of this.#shown) {
+      if (other.kind === entity.kind && other.name === entity.name)
+        throw new Duplicate(`this board shows ${entity.kind} ${entity.name} already`)
     }
-    const registered = { ...entity, instance: this.#instance }
-    this.#entities.set(registered, undefined)
+    const shown: Shown = { entity: { ...entity, instance: this.#instance }, session: undefined }
+    this.#shown.add(shown)
     try {
-      await this.#register(registered)
+      await this.#register(shown)
     } catch (error) {
-      this.#entities.delete(registered)
+      this.#shown.delete(shown)
       throw error
     }
     return {
+      update: (metadata) => this.#update(shown, metadata),
       [Symbol.asyncDispose]: async () => {
-        if (this.#entities.delete(registered)) await this.#backend.unregister(registered)
+        if (this.#shown.delete(shown)) await this.#backend.unregister(shown.entity)
       },
     }
   }
@@ -41,18 +56,27 @@ export class EntityRegistry {
   /** Registers whoever is not registered in this session yet. */
   async connected(session: string): Promise<void> {
     this.#session = session
-    const missing = [...this.#entities].filter(([, registered]) => registered !== session)
-    await Promise.all(missing.map(([entity]) => this.#register(entity)))
+    const missing = [...this.#shown].filter((shown) => shown.session !== session)
+    await Promise.all(missing.map((shown) => this.#register(shown)))
   }
 
-  /** Until it is in the session there is: one that ended meanwhile took it along. */
-  async #register(entity: Entity): Promise<void> {
-    while (this.#entities.has(entity)) {
+  async #update(shown: Shown, metadata: Entity['metadata']): Promise<void> {
+    const entity = { ...shown.entity, metadata }
+    assertEntity(entity)
+    if (!this.#shown.has(shown)) throw new NotFound(`${entity.kind} ${entity.name} is not shown any more`)
+    shown.entity = entity
+    await this.#register(shown)
+  }
+
+  /** Until it is in the session there is, as it is now: one that ended meanwhile took it along. */
+  async #register(shown: Shown): Promise<void> {
+    while (this.#shown.has(shown)) {
+      const { entity } = shown
       const session = this.#session
       await this.#backend.register(entity)
-      if (!this.#entities.has(entity)) await this.#backend.unregister(entity)
-      else this.#entities.set(entity, session)
-      if (session === this.#session) return
+      if (!this.#shown.has(shown)) await this.#backend.unregister(entity)
+      else shown.session = session
+      if (session === this.#session && entity === shown.entity) return
     }
   }
 }

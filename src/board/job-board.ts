@@ -6,15 +6,15 @@
  * `wait`, `jobCount` and `job.state` nothing (`ensureFresh`, and a `find` of what is not in the view, one round trip).
  * Where the postings exceed `viewBytes`, what was given up is read anew: one round trip for up to a megabyte.
  */
-import { abortAfter, followSignals } from '../core/abort.ts'
-import { InvalidState, NotConnected, Timeout, Unclaimable } from '../core/errors.ts'
-import { keepAlive } from '../core/keep-alive.ts'
+import { followSignals } from '../core/abort.ts'
+import { InvalidState, NotConnected, Unclaimable } from '../core/errors.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { assertOptions } from '../core/options.ts'
 import type { Flow } from '../flow/index.ts'
 import type { Backend, Entity, SessionEvent, SessionState, Sink } from './backend.ts'
 import type { Claim } from './claim.ts'
-import { EntityRegistry } from './entity-registry.ts'
+import { Claiming } from './claiming.ts'
+import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
 import type { Entry } from './entry.ts'
 import type { BoardEvents } from './events.ts'
 import { Faults } from './faults.ts'
@@ -25,14 +25,12 @@ import { type Happening, LiveView } from './live-view.ts'
 import { Lookup } from './lookup.ts'
 import {
   assertCancelOptions,
-  assertClaimsOptions,
   assertKind,
-  assertWaitOptions,
   type BoardOptions,
   boardSettings,
   type CancelOptions,
   type ClaimNextOptions,
-  claimNextSettings,
+  type ClaimsOptions,
   type WaitOptions,
 } from './options.ts'
 import { type PostedJob, Poster } from './poster.ts'
@@ -52,6 +50,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #lookup: Lookup
   readonly #poster: Poster
   readonly #claims: HeldClaims
+  readonly #claiming: Claiming
   #session: SessionEvent | undefined
   /** Undefined until it is known. */
   #paused: boolean | undefined
@@ -76,7 +75,10 @@ export class JobBoard implements AsyncDisposable {
     })
     this.#lookup = new Lookup({ backend, view: this.#view, signal: this.#lifecycle.signal })
     this.#poster = new Poster({ backend, view: this.#view, refresh: () => this.#lookup.refresh() })
-    this.#claims = new HeldClaims({ backend, view: this.#view, who, failed: (error) => this.#failed(error) })
+    const claims = new HeldClaims({ backend, view: this.#view, who, failed: (error) => this.#failed(error) })
+    this.#claims = claims
+    const { signal } = this.#lifecycle
+    this.#claiming = new Claiming({ claims, view: this.#view, signal, uri: this.uri })
   }
 
   /** For people: the URI, without a password. */
@@ -96,6 +98,14 @@ export class JobBoard implements AsyncDisposable {
 
   get state(): SessionState {
     return this.#session?.state ?? 'closed'
+  }
+
+  /**
+   * After how many milliseconds without a sign of life others take over what this board holds; undefined where a session
+   * lasts as long as its process.
+   */
+  get sessionTimeout(): number | undefined {
+    return this.#backend.sessionTimeout
   }
 
   /** How many jobs are on the board, claimed or not. */
@@ -169,15 +179,7 @@ export class JobBoard implements AsyncDisposable {
   /** Resolves when there is a job to claim. @throws Timeout */
   async wait(options: WaitOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
-    assertWaitOptions(options)
-    using _alive = keepAlive()
-    using stop = followSignals([this.#lifecycle.signal, options.signal])
-    using _timer = abortAfter(
-      stop,
-      options.timeout,
-      (time) => new Timeout(`no job to claim on ${this.uri} within ${time}`),
-    )
-    while (!this.#claims.any()) await this.#view.changed.wait(stop)
+    return this.#claiming.wait(options)
   }
 
   /** The job with this uuid. @throws NotFound when it is not on the board (any more) */
@@ -285,24 +287,12 @@ export class JobBoard implements AsyncDisposable {
    * Waits until there is something to claim and claims up to `max` jobs, first in claim order first. Losing a race for a
    * job costs a round trip and nothing else.
    *
-   * @throws the signal's reason; InvalidState when the board is closed
+   * @throws Timeout when there is a `timeout`; the signal's reason; InvalidState when the board is closed
    * @example const [claim] = await board.claimNext({ signal })
    */
   async claimNext(options: ClaimNextOptions = {}): Promise<[Claim, ...Claim[]]> {
-    const settings = claimNextSettings(options)
     this.#lifecycle.assertRunning()
-    using _alive = keepAlive()
-    using stop = followSignals([this.#lifecycle.signal, options.signal])
-    while (true) {
-      stop.signal.throwIfAborted()
-      const places = this.#claims.choose(settings)
-      if (places.length === 0) {
-        await this.#view.changed.wait(stop)
-        continue
-      }
-      const [first, ...rest] = await this.#claims.take(places)
-      if (first) return [first, ...rest]
-    }
+    return this.#claiming.next(options)
   }
 
   /**
@@ -310,16 +300,8 @@ export class JobBoard implements AsyncDisposable {
    *
    * @example for await (const claim of board.claims({ signal })) await claim.perform(work)
    */
-  async *claims(options: Omit<ClaimNextOptions, 'max'> = {}): AsyncGenerator<Claim, void, undefined> {
-    assertClaimsOptions(options)
-    const over = () => options.signal?.aborted || this.#lifecycle.signal.aborted
-    while (!over()) {
-      const claims = await this.claimNext(options).catch((error: unknown) => {
-        if (over()) return []
-        throw error
-      })
-      yield* claims
-    }
+  async *claims(options: ClaimsOptions = {}): AsyncGenerator<Claim, void, undefined> {
+    yield* this.#claiming.all(options)
   }
 
   /** Settles what this board claimed. @throws NotFound when nobody holds it, NotOwner when another does, as Claim.consume */
@@ -340,7 +322,7 @@ export class JobBoard implements AsyncDisposable {
   // --- Participants -----------------------------------------------------------------------------------------------
 
   /** Shows a participant on the board until it is disposed, also over a change of session. @throws Duplicate */
-  async registerEntity(entity: Omit<Entity, 'instance'>): Promise<AsyncDisposable> {
+  async registerEntity(entity: Omit<Entity, 'instance'>): Promise<RegisteredEntity> {
     this.#lifecycle.assertRunning()
     return this.#entities.register(entity)
   }

@@ -34,10 +34,14 @@ export interface CancelOptions {
 export interface ClaimNextOptions {
   /** Up to so many at once; 1 by default. */
   readonly max?: number
+  /** How long to wait for the first; for ever by default. 0: what can be claimed now, as far as this process knows. */
+  readonly timeout?: Duration
   /** Jobs it says no to are left to others. Asked often: it should be quick and ask nobody. */
   readonly accept?: (posting: Posting) => boolean
   readonly signal?: AbortSignal
 }
+
+export type ClaimsOptions = Omit<ClaimNextOptions, 'max' | 'timeout'>
 
 /** @throws TypeError when `who` is no text or empty; InvalidArgument for a logger that is none */
 export function boardSettings(options: BoardOptions): { readonly who: string; readonly log: Logger } {
@@ -60,7 +64,7 @@ export function assertCancelOptions(options: CancelOptions): void {
 
 /** @throws InvalidArgument, also from `accept` when it answers with a promise, which would be a yes to everything */
 export function claimNextSettings(options: ClaimNextOptions): Required<Pick<ClaimNextOptions, 'max' | 'accept'>> {
-  assertOptions(options, { accept: true, max: true, signal: true }, 'claimNext')
+  assertOptions(options, { accept: true, max: true, signal: true, timeout: true }, 'claimNext')
   const { max = 1, accept = () => true } = options
   if (!Number.isSafeInteger(max) || max < 1)
     throw new InvalidArgument(`claimNext: max has to be a whole number from 1, not ${String(max)}`)
@@ -69,7 +73,7 @@ export function claimNextSettings(options: ClaimNextOptions): Required<Pick<Clai
 }
 
 /** @throws InvalidArgument */
-export function assertClaimsOptions(options: Omit<ClaimNextOptions, 'max'>): void {
+export function assertClaimsOptions(options: ClaimsOptions): void {
   assertOptions(options, { accept: true, signal: true }, 'claims')
   if (options.accept !== undefined) assertAccept(options.accept, 'claims')
 }

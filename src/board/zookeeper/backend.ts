@@ -127,6 +127,10 @@ export class ZooKeeperBackend implements Backend {
     return this.#board?.record.shared === true
   }
 
+  get sessionTimeout(): number | undefined {
+    return this.#zookeeper.session?.timeout
+  }
+
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
     await this.#open(sink, options).catch((error: unknown) => {
       throw atOpening(error, this.#options)

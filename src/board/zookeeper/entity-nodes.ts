@@ -18,7 +18,7 @@ export class EntityNodes {
     this.#encoding = options.encoding
   }
 
-  /** Registering again what is there in this session changes nothing. @throws Duplicate */
+  /** @throws Duplicate */
   async register(entity: Entity): Promise<void> {
     const path = this.#layout.entity(entity.kind, entity.name)
     try {
@@ -48,15 +48,18 @@ export class EntityNodes {
     return nodes.flatMap((node) => (node && decodeEntity(node.data, this.#encoding)) ?? [])
   }
 
-  /** A leftover of this process' last session, which the server has not expired yet, is made anew in this one. */
+  /** What this process shows is written anew; a leftover of its last session, not expired yet, is made anew in this one. */
   async #takeOver(entity: Entity, path: string): Promise<void> {
     const there = await unlessGone(this.#zookeeper.getData(path))
     if (!there) return this.register(entity)
     if (decodeEntity(there.data, this.#encoding)?.instance !== entity.instance) {
       throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
     }
-    if (there.stat.ephemeralOwner === this.#zookeeper.session?.id) return
     const data = encodeEntity(entity, this.#encoding)
+    if (there.stat.ephemeralOwner === this.#zookeeper.session?.id) {
+      await unlessGone(this.#zookeeper.setData(path, data, this.#bound()))
+      return
+    }
     if (!this.#zookeeper.capabilities.multi) {
       await unlessGone(this.#zookeeper.delete(path, this.#bound()))
       return this.register(entity)

@@ -1,7 +1,7 @@
 /** A claim is granted to one, whole, in claim order; whoever is too late learns it and goes on. */
 import { describe, expect, test } from 'vitest'
 import type { Claim, Job, JobBoard } from '../../../src/board/index.ts'
-import { InvalidArgument, InvalidState, NotFound, Unclaimable } from '../../../src/core/errors.ts'
+import { InvalidArgument, InvalidState, NotFound, Timeout, Unclaimable } from '../../../src/core/errors.ts'
 import { failureOf } from '../../board/events.ts'
 import { claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -109,6 +109,20 @@ export function claimingContract({ open }: Place): void {
     expect(String(await failureOf(board.claimNext({ max: 2, accept })))).toContain('what is b?')
     const claims = await board.claimNext({ max: 2 })
     expect(claims.map(({ job }) => job.name)).toEqual(['a', 'b'])
+  })
+
+  test('claimNext with a timeout waits so long for the first, and no longer', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    expect(await failureOf(here.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
+    const late = here.claimNext({ timeout: 1 })
+    expect(String(await failureOf(late))).toContain('within 1 ms')
+    const inTime = here.claimNext({ timeout: '1m' })
+    await there.post('flow', {}, { name: 'a' })
+    expect((await inTime)[0].job.name).toBe('a')
+    await there.post('flow', {}, { name: 'b' })
+    await refresh(here)
+    expect((await here.claimNext({ timeout: 0 }))[0].job.name).toBe('b')
+    expect(await failureOf(here.claimNext({ timeout: '1 week' as '1s' }))).toBeInstanceOf(InvalidArgument)
   })
 
   test.each([0, -1, Number.NaN])('claimNext of %d jobs is refused', async (max) => {

@@ -1,6 +1,6 @@
 /** Participants are seen as long as they live. */
 import { expect, test } from 'vitest'
-import { Duplicate } from '../../../src/core/errors.ts'
+import { Duplicate, InvalidArgument, NotFound } from '../../../src/core/errors.ts'
 import { failureOf, rebirthOf } from '../../board/events.ts'
 import { refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
@@ -19,6 +19,29 @@ export function entitiesContract({ open, expire }: Place): void {
     await entity[Symbol.asyncDispose]()
     await refresh(there)
     expect(await there.entities('conductor')).toEqual([])
+  })
+
+  test('an entity may show something else, also after a change of session', async () => {
+    const [mortal, other] = await Promise.all([open(), open()])
+    const entity = await mortal.registerEntity({ ...conductor('one'), metadata: { state: 'idle' } })
+    await mortal.registerEntity({ ...conductor('two'), metadata: { state: 'idle' } })
+    await entity.update({ state: 'busy' })
+    const states = async () => {
+      await refresh(other)
+      return Object.fromEntries((await other.entities('conductor')).map(({ name, metadata }) => [name, metadata]))
+    }
+    expect(await states()).toEqual({ one: { state: 'busy' }, two: { state: 'idle' } })
+    await Promise.all(['a', 'b', 'last'].map((state) => entity.update({ state })))
+    expect(await states()).toMatchObject({ one: { state: 'last' } })
+    const back = rebirthOf(mortal)
+    await expire(mortal)
+    await back
+    await entity.update({ state: 'after' })
+    expect(await states()).toMatchObject({ one: { state: 'after' } })
+    expect(await failureOf(entity.update([] as object as Record<string, unknown>))).toBeInstanceOf(InvalidArgument)
+    await entity[Symbol.asyncDispose]()
+    expect(await failureOf(entity.update({ state: 'gone' }))).toBeInstanceOf(NotFound)
+    expect(Object.keys(await states())).toEqual(['two'])
   })
 
   test('names and kinds that look alike are kept apart', async () => {

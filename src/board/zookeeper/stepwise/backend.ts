@@ -90,6 +90,10 @@ export class StepwiseBackend implements Backend {
     this.#zookeeper = options.zookeeper
   }
 
+  get sessionTimeout(): number | undefined {
+    return this.#zookeeper.session?.timeout
+  }
+
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
     await this.#open(sink, options).catch((error: unknown) => {
       throw atOpening(error, this.#options)

@@ -1,0 +1,86 @@
+/** Waiting for something to claim, and claiming it. */
+import { abortAfter, type FollowingSignal, followSignals } from '../core/abort.ts'
+import { Timeout } from '../core/errors.ts'
+import { keepAlive } from '../core/keep-alive.ts'
+import { type Duration, printableDuration } from '../core/time.ts'
+import type { Claim } from './claim.ts'
+import type { HeldClaims } from './held-claims.ts'
+import type { LiveView } from './live-view.ts'
+import {
+  assertClaimsOptions,
+  assertWaitOptions,
+  type ClaimNextOptions,
+  type ClaimsOptions,
+  claimNextSettings,
+  type WaitOptions,
+} from './options.ts'
+
+export interface ClaimingOptions {
+  readonly claims: HeldClaims
+  readonly view: LiveView
+  /** Fires when the board is closed. */
+  readonly signal: AbortSignal
+  /** For people. */
+  readonly uri: string
+}
+
+export class Claiming {
+  readonly #options: ClaimingOptions
+
+  constructor(options: ClaimingOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when there is a job to claim. @throws Timeout */
+  async wait(options: WaitOptions): Promise<void> {
+    assertWaitOptions(options)
+    const { claims, view } = this.#options
+    using _alive = keepAlive()
+    using stop = followSignals([this.#options.signal, options.signal])
+    using _timer = this.#timer(stop, options.timeout)
+    while (!claims.any()) await view.changed.wait(stop)
+  }
+
+  /** @throws Timeout; the signal's reason; InvalidState when the board is closed */
+  async next(options: ClaimNextOptions): Promise<[Claim, ...Claim[]]> {
+    const settings = claimNextSettings(options)
+    const { claims, view } = this.#options
+    using _alive = keepAlive()
+    using stop = followSignals([this.#options.signal, options.signal])
+    // Looked at while it waits only: what has been chosen may be this caller's by the time it fires.
+    using late = options.timeout === undefined ? stop : followSignals([stop.signal])
+    using _timer = this.#timer(late, options.timeout)
+    while (true) {
+      stop.signal.throwIfAborted()
+      const places = claims.choose(settings)
+      if (places.length === 0) {
+        if (options.timeout === 0) throw this.#nothing(0)
+        await view.changed.wait(late)
+        continue
+      }
+      const [first, ...rest] = await claims.take(places)
+      if (first) return [first, ...rest]
+    }
+  }
+
+  /** One claim after the other, until the signal fires or the board is closed. */
+  async *all(options: ClaimsOptions): AsyncGenerator<Claim, void, undefined> {
+    assertClaimsOptions(options)
+    const over = () => options.signal?.aborted || this.#options.signal.aborted
+    while (!over()) {
+      const claims = await this.next(options).catch((error: unknown) => {
+        if (over()) return []
+        throw error
+      })
+      yield* claims
+    }
+  }
+
+  #timer(stop: FollowingSignal, timeout: Duration | undefined): Disposable {
+    return abortAfter(stop, timeout, () => this.#nothing(timeout ?? 0))
+  }
+
+  #nothing(time: Duration): Timeout {
+    return new Timeout(`no job to claim on ${this.#options.uri} within ${printableDuration(time)}`)
+  }
+}
