@@ -1,6 +1,6 @@
 /** The command line as commander knows it. What a command does is loaded with its file; drivers only when it runs. */
-import { createRequire } from 'node:module'
 import { Command } from 'commander'
+import { packageVersion } from '../core/package-version.ts'
 import type { Run } from './action.ts'
 import { defineConductor } from './commands/conductor.ts'
 import { defineJobs } from './commands/jobs.ts'
@@ -52,7 +52,7 @@ function programOf(context: CliContext, run: Run): Command {
     })
     .configureHelp({ showGlobalOptions: true })
     .description('Posts work and has it done by exactly one owner at a time.')
-    .version(version(), '-V, --version', 'print the version')
+    .version(packageVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'print help for a command')
     .option('--board <uri>', 'where the jobs are, zookeeper://host:port,host:port/path (or JOBBOARD_BOARD)')
@@ -74,9 +74,3 @@ function programOf(context: CliContext, run: Run): Command {
 
 /** Where there is no terminal to ask. */
 const HELP_WIDTH = 80
-
-/** Of this package, from the sources as well as from what was built of them. */
-function version(): string {
-  const manifest: { version: string } = createRequire(import.meta.url)('../../package.json')
-  return manifest.version
-}

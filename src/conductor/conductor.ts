@@ -2,33 +2,34 @@
  * A conductor: claims jobs up to its number of slots, runs their flows, and settles them.
  *
  *     starting → busy ⇄ idle → draining → aborting → stopped
+ *                  ⇅     ⇅        ↑
+ *                  paused ────────┘
  *
- * - **busy, idle**: one loop claims for all slots, never more than are free. While the logbooks are away it claims nothing.
+ * - **busy, idle**: it claims, never more than slots are free (`claim-loop.ts`), what it takes (`selection.ts`).
+ * - **paused**: it claims nothing; what runs goes on.
  * - **draining** (the first stage of a stop): nothing is claimed any more; what runs may finish, for `drainTimeout`.
  * - **aborting** (the second): tasks are told by their signal, flows are suspended in their logbook, and their jobs go
  *   back uncharged. A task that does not heed its signal is left behind after `abortTimeout`; it can write nothing more.
  *
- * A slot stays taken until the code of its run has really ended, and a job whose former run still executes here is not
- * claimed here: a task that ignores its signal must not get a second copy of itself beside it.
+ * A slot stays taken until the code of its run has really ended.
  */
-import { hostname } from 'node:os'
-import type { Claim, Job, JobBoard, Posting } from '../board/index.ts'
-import { abortAfter, type FollowingSignal, followSignals, sharedController, unlessAborted } from '../core/abort.ts'
-import { Condition } from '../core/condition.ts'
-import { ShuttingDown } from '../core/errors.ts'
+import type { JobBoard } from '../board/index.ts'
+import { abortAfter, followSignals, sharedController, unlessAborted } from '../core/abort.ts'
+import { NotFound, ShuttingDown, StorageFailure } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
-import { describeFailure, type Failure } from '../core/failure.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
-import { backoff, milliseconds, sleep } from '../core/time.ts'
+import { milliseconds } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
-import { decide, type Verdict } from './decide.ts'
-import { type JobRun, runJob } from './job-run.ts'
+import { ClaimLoop } from './claim-loop.ts'
+import { type Blocked, watchEventLoop } from './event-loop-watch.ts'
+import { type Health, type HealthServer, serveHealth } from './health-server.ts'
 import type { KnownFlows } from './known-flows.ts'
 import type { ConductorSettings } from './options.ts'
+import { Presence } from './presence.ts'
 import { retain } from './retention.ts'
-import { type Settled, settle } from './settle.ts'
-import { UnknownFlows } from './unknown-flows.ts'
+import { type RunSettled, type RunStarted, Runs } from './runs.ts'
+import { Selection } from './selection.ts'
 
 export interface ConductorParts extends ConductorSettings {
   readonly name: string
@@ -40,42 +41,41 @@ export interface ConductorParts extends ConductorSettings {
 }
 
 export interface ConductorEvents {
-  /** A job was claimed and its flow is about to run. */
-  started: { readonly job: Job; readonly run: number }
-  /** Its run is over, and this is what became of the job. */
-  settled: { readonly job: Job; readonly run: number; readonly settled: Settled; readonly failure?: Failure }
+  started: RunStarted
+  settled: RunSettled
+  /** Nothing could run in this process for half of its session's timeout; for longer than that, it loses every claim. */
+  blocked: Blocked
   /** Something failed that no job can be blamed for, or a listener threw. */
   error: { readonly error: Error }
 }
 
-const EVENTS: Readonly<Record<keyof ConductorEvents, true>> = { started: true, settled: true, error: true }
+const EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
+  started: true,
+  settled: true,
+  blocked: true,
+  error: true,
+}
 
-export type ConductorState = 'starting' | 'busy' | 'idle' | 'draining' | 'aborting' | 'stopped'
+export type ConductorState = 'starting' | 'busy' | 'idle' | 'paused' | 'draining' | 'aborting' | 'stopped'
 
-const LONGEST_PAUSE = 30_000
-
-const LOOK_AGAIN = new ShuttingDown('a run has ended: look at the queue again')
+/** Of no logbook: to ask whether anybody answers. */
+const NO_BOOK = '00000000-0000-0000-0000-000000000000'
 
 export class Conductor implements AsyncDisposable {
   readonly name: string
   readonly #parts: ConductorParts
   readonly #lifecycle: Lifecycle
   readonly #events: Emitter<ConductorEvents>
-  /** By job: every run of this process whose code may still be executing. */
-  readonly #running = new Map<string, Promise<void>>()
-  /** What is being settled: short, unlike the code of a task that does not heed its signal. */
-  readonly #settling = new Set<Promise<unknown>>()
-  /** Jobs on the board that were left alone because a former run of theirs still executes here. */
-  readonly #leftAlone = new Set<string>()
-  readonly #unknownFlows: UnknownFlows
-  readonly #slotFreed = new Condition()
+  readonly #runs: Runs
+  readonly #selection: Selection
+  readonly #claimLoop: ClaimLoop
+  readonly #presence: Presence
   readonly #draining = sharedController()
   readonly #suspend = sharedController()
   readonly #leave = sharedController()
-  #lookAgain: FollowingSignal | undefined
-  #storageFailures = 0
-  #entity: AsyncDisposable | undefined
+  #healthServer: HealthServer | undefined
   #alive: Disposable | undefined
+  #watch: Disposable | undefined
   #loop: Promise<void> = Promise.resolve()
   #retaining: Promise<void> = Promise.resolve()
 
@@ -84,11 +84,43 @@ export class Conductor implements AsyncDisposable {
     this.name = parts.name
     this.#parts = parts
     this.#lifecycle = new Lifecycle(`conductor ${parts.name}`)
-    this.#unknownFlows = new UnknownFlows(parts)
     const listenerThrew = (error: unknown, event: keyof ConductorEvents) => {
       parts.log.error({ err: error, event }, 'a listener threw')
     }
     this.#events = new Emitter(listenerThrew, { events: EVENTS })
+    this.#runs = new Runs({
+      ...parts,
+      draining: this.#draining.signal,
+      suspend: this.#suspend.signal,
+      leave: this.#leave.signal,
+      started: (event) => this.#runStarted(event),
+      settled: (event) => this.#events.emit('settled', event),
+      over: (uuid) => this.#runOver(uuid),
+      storageWas: (state) => this.#claimLoop.storageWas(state),
+      failed: (error) => this.#failed(error),
+    })
+    this.#selection = new Selection({
+      ...parts,
+      takeoverDelay: milliseconds(parts.takeoverDelay, 'takeoverDelay'),
+      running: (uuid) => this.#runs.has(uuid),
+      lookAgain: () => this.#claimLoop.lookAgain(),
+    })
+    this.#claimLoop = new ClaimLoop({
+      ...parts,
+      slots: parts.concurrency,
+      maxIdleTime: parts.maxIdleTime === undefined ? undefined : milliseconds(parts.maxIdleTime, 'maxIdleTime'),
+      accept: (posting) => this.#selection.accepts(posting),
+      dispatch: (claim) => this.#runs.begin(claim),
+      storageIsBack: () => this.#storageIsBack(),
+      failed: (error) => this.#failed(error),
+      changed: () => this.#presence.changed(),
+    })
+    this.#presence = new Presence({
+      ...parts,
+      flows: parts.flows.names,
+      doing: () => ({ state: this.state, jobs: this.#runs.uuids }),
+      failed: (error) => this.#failed(error),
+    })
   }
 
   get state(): ConductorState {
@@ -96,12 +128,28 @@ export class Conductor implements AsyncDisposable {
     if (this.#lifecycle.state === 'stopped') return 'stopped'
     if (this.#suspend.signal.aborted) return 'aborting'
     if (this.#draining.signal.aborted) return 'draining'
-    return this.#running.size > 0 ? 'busy' : 'idle'
+    if (this.#claimLoop.paused) return 'paused'
+    return this.#runs.size > 0 ? 'busy' : 'idle'
+  }
+
+  /** Whether it can claim, if a slot is free: it runs, and neither the board nor the logbooks are known to be away. */
+  get healthy(): boolean {
+    return this.#lifecycle.state === 'running' && this.#claimLoop.healthy
+  }
+
+  /** When it last could have claimed a job, if there had been one; now, while it waits for one. */
+  get lastClaimableCheck(): Date | undefined {
+    return this.#claimLoop.lastClaimableCheck
+  }
+
+  /** Where it answers `/healthz` and `/readyz`, if it was told to. */
+  get healthUrl(): string | undefined {
+    return this.#healthServer?.url
   }
 
   /** How many jobs it runs now. */
   get running(): number {
-    return this.#running.size
+    return this.#runs.size
   }
 
   /** Resolves when it has stopped. */
@@ -118,17 +166,30 @@ export class Conductor implements AsyncDisposable {
   start(): Promise<void> {
     return this.#lifecycle.start(
       async () => {
-        const { board, persistence, flows, concurrency, log } = this.#parts
-        const metadata = { host: hostname(), pid: process.pid, flows: flows.names, concurrency, startedAt: new Date() }
-        this.#entity = await board.registerEntity({ kind: 'conductor', name: this.name, metadata })
+        const { board, persistence, flows, concurrency, health, log } = this.#parts
+        if (health) this.#healthServer = await serveHealth(health, () => this.#health())
+        await this.#presence.show()
         this.#alive = keepAlive()
+        this.#watch = this.#watchEventLoop()
         this.#loop = this.#claimAndRun()
         this.#retaining = this.#retain()
         const places = { board: board.uri, persistence: persistence.uri }
         log.info({ conductor: this.name, ...places, flows: flows.names, concurrency }, 'conductor started')
       },
-      async () => this.#draining.abort(),
+      async () => {
+        this.#draining.abort()
+        await this.#healthServer?.[Symbol.asyncDispose]()
+      },
     )
+  }
+
+  /** Claims nothing until {@link resume}; what runs goes on. `board.pause()` is for all conductors, and outlives them. */
+  pause(): void {
+    this.#claimLoop.pause()
+  }
+
+  resume(): void {
+    this.#claimLoop.resume()
   }
 
   /** Drains, then aborts what has not finished in `drainTimeout`; idempotent. Resolves when nothing of it runs. */
@@ -136,15 +197,18 @@ export class Conductor implements AsyncDisposable {
     this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
     return this.#lifecycle.stop(async () => {
       using _alive = this.#alive
+      using _watch = this.#watch
       const { drainTimeout, abortTimeout, owned, log } = this.#parts
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
+      this.#presence.changed()
       await Promise.all([this.#loop, this.#retaining])
       await this.#allOver({ within: milliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
       this.abort()
       await this.#allOver({ within: milliseconds(abortTimeout, 'abortTimeout') })
       this.#leave.abort(new ShuttingDown(`conductor ${this.name} has stopped`))
-      await Promise.all(this.#settling)
-      await this.#unregister()
+      await this.#runs.allSettled()
+      await this.#presence.hide()
+      await this.#healthServer?.[Symbol.asyncDispose]()
       for (const opened of owned) await opened[Symbol.asyncDispose]()
       log.info({ conductor: this.name, leftBehind: this.running }, 'conductor stopped')
     })
@@ -167,19 +231,11 @@ export class Conductor implements AsyncDisposable {
   // --- Claiming ---------------------------------------------------------------------------------------------------
 
   async #claimAndRun(): Promise<void> {
-    const signal = this.#draining.signal
-    for (let failures = 0; !signal.aborted; ) {
-      try {
-        await this.#untilReady(signal)
-        for (const claim of await this.#claimNext(signal)) this.#dispatch(claim)
-        failures = 0
-      } catch (error) {
-        if (signal.aborted) return
-        failures += 1
-        this.#failed(error)
-        await sleep(backoff(failures, { first: 100, max: LONGEST_PAUSE }), { signal }).catch(() => undefined)
-      }
-    }
+    const over = await this.#claimLoop.run(this.#draining.signal)
+    if (over === undefined) return
+    this.#parts.log.info({ conductor: this.name }, `conductor stops by itself: ${over}`)
+    // Not awaited here: a stop waits for this loop.
+    this.stop().catch((error: unknown) => this.#failed(error))
   }
 
   async #retain(): Promise<void> {
@@ -188,125 +244,54 @@ export class Conductor implements AsyncDisposable {
       await retain({ ...parts, age: milliseconds(age, 'removeLogbooksAfter') }, this.#draining.signal)
   }
 
-  /** A slot is free, and the logbooks are not known to be away. */
-  async #untilReady(signal: AbortSignal): Promise<void> {
-    if (this.#storageFailures > 0) {
-      await sleep(backoff(this.#storageFailures, { first: 200, max: LONGEST_PAUSE }), { signal })
-    }
-    while (this.#running.size >= this.#parts.concurrency) await this.#slotFreed.wait({ signal })
+  async #storageIsBack(): Promise<boolean> {
+    return this.#parts.persistence.getBook(NO_BOOK).then(
+      () => true,
+      (error: unknown) => error instanceof NotFound || !(error instanceof StorageFailure),
+    )
   }
 
-  /** Empty when a run has ended here meanwhile, and with it a reason to leave its job alone. */
-  async #claimNext(signal: AbortSignal): Promise<Claim[]> {
-    const max = this.#parts.concurrency - this.#running.size
-    const accept = (posting: Posting) => this.#accepts(posting)
-    using look = followSignals([signal])
-    this.#lookAgain = look
-    try {
-      return await this.#parts.board.claimNext({ max, accept, signal: look.signal })
-    } catch (error) {
-      if (error === LOOK_AGAIN && !signal.aborted) return []
-      throw error
-    } finally {
-      this.#lookAgain = undefined
-    }
-  }
-
-  #accepts(posting: Posting): boolean {
-    if (this.#running.has(posting.uuid)) {
-      this.#leftAlone.add(posting.uuid)
-      return false
-    }
-    if (this.#parts.flows.accepts(posting.details, this.#parts.board)) return true
-    // Only a job of TaskFlow's is refused without naming a flow: that is no news.
-    if (posting.details.flow !== undefined) this.#unknownFlows.met(posting)
-    return false
+  #runStarted(event: RunStarted): void {
+    this.#presence.changed()
+    this.#events.emit('started', event)
   }
 
   #runOver(uuid: string): void {
-    this.#running.delete(uuid)
-    this.#slotFreed.notify()
-    if (this.#leftAlone.delete(uuid)) this.#lookAgain?.abort(LOOK_AGAIN)
-  }
-
-  // --- Running ----------------------------------------------------------------------------------------------------
-
-  #dispatch(claim: Claim): void {
-    const { uuid } = claim.job
-    const settled = this.#runAndSettle(claim).catch((error: unknown) => {
-      this.#failed(error)
-      return { idle: Promise.resolve() }
-    })
-    this.#settling.add(settled)
-    const over = settled
-      .then(({ idle }) => {
-        this.#settling.delete(settled)
-        return idle
-      })
-      .finally(() => this.#runOver(uuid))
-    this.#running.set(uuid, over)
-  }
-
-  /** `idle` resolves when the code of the run has ended, too. */
-  async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
-    const { job, run } = claim
-    this.#events.emit('started', { job, run })
-    const { ending, idle } = await this.#run(claim)
-    const verdict = decide(ending, this.#parts)
-    if (ending.kind === 'fenced') await this.#standBack(claim)
-    const settled = await settle(claim, verdict, { failed: (error) => this.#failed(error), leave: this.#leave.signal })
-    this.#report(claim, verdict, settled)
-    return { idle }
-  }
-
-  async #run(claim: Claim): Promise<JobRun> {
-    if (this.#draining.signal.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve() }
-    const run = await runJob(claim, { ...this.#parts, suspend: this.#suspend.signal, leave: this.#leave.signal })
-    this.#storageFailures = run.ending.kind === 'storage-away' ? this.#storageFailures + 1 : 0
-    return run
-  }
-
-  /**
-   * Two jobs of one uuid, posted twice after a lost answer, fence each other. Whoever is fenced waits before it gives the
-   * job back, longer each time, or the two would take the flow from each other for ever before a task can end.
-   */
-  async #standBack(claim: Claim): Promise<void> {
-    const returned = claim.job.attempts.filter((attempt) => attempt.ended === 'returned').length
-    using signal = followSignals([claim.lost, this.#suspend.signal])
-    await sleep(backoff(returned + 1, { first: 500, max: LONGEST_PAUSE }), signal).catch(() => undefined)
-  }
-
-  #report(claim: Claim, verdict: Verdict, settled: Settled): void {
-    const { job, run } = claim
-    const failure = 'failure' in verdict ? { failure: verdict.failure } : {}
-    const facts = {
-      job: job.uuid,
-      name: job.name,
-      run,
-      ...('failure' in verdict ? { because: describeFailure(verdict.failure) } : {}),
-    }
-    if (settled === 'unknown')
-      this.#parts.log.warn(facts, 'nobody can tell whether the job was settled; if not, it runs again')
-    else if ('failure' in verdict) this.#parts.log.warn(facts, `job ${settled}`)
-    else this.#parts.log.info(facts, `job ${settled}`)
-    this.#events.emit('settled', { job, run, settled, ...failure })
+    this.#claimLoop.slotFreed()
+    this.#selection.runOver(uuid)
+    this.#presence.changed()
   }
 
   /** Resolves when nothing runs any more, when the time is over, or when the signal fires. */
   async #allOver(limits: { within: number; unless?: AbortSignal }): Promise<void> {
     using stop = followSignals([limits.unless])
     using _timer = abortAfter(stop, limits.within, () => new ShuttingDown('the time is over'))
-    await unlessAborted(Promise.all(this.#running.values()), stop.signal).catch(() => undefined)
+    await unlessAborted(this.#runs.allOver(), stop.signal).catch(() => undefined)
   }
 
-  /** Not without a connection: it would wait for one, and the end of the session takes the entity away anyway. */
-  async #unregister(): Promise<void> {
-    if (!this.#parts.board.connected) return
-    try {
-      await this.#entity?.[Symbol.asyncDispose]()
-    } catch (error) {
-      this.#failed(error)
+  #health(): Health {
+    const { board, concurrency } = this.#parts
+    const last = this.lastClaimableCheck
+    return {
+      state: this.state,
+      healthy: this.healthy,
+      running: this.running,
+      slots: concurrency,
+      board: board.state,
+      storage: this.#claimLoop.storageAway ? 'away' : 'there',
+      ...(last ? { lastClaimableCheck: last } : {}),
     }
+  }
+
+  #watchEventLoop(): Disposable | undefined {
+    const { sessionTimeout } = this.#parts.board
+    if (sessionTimeout === undefined) return undefined
+    const blocked = (facts: Blocked) => {
+      const advice = 'the event loop was blocked, or the process stopped: work that blocks belongs in a child process'
+      this.#parts.log.warn({ conductor: this.name, ...facts }, advice)
+      this.#events.emit('blocked', facts)
+    }
+    return watchEventLoop({ sessionTimeout, blocked })
   }
 
   #failed(thrown: unknown): void {

@@ -1,6 +1,6 @@
 /** What a conductor can be told, what it does where it is told nothing, and what is said to whoever told it nonsense. */
 import { availableParallelism } from 'node:os'
-import type { JobBoard } from '../board/index.ts'
+import { type JobBoard, SIZES, type Size } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
@@ -9,6 +9,7 @@ import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { OnFailure } from './decide.ts'
+import type { HealthAddress } from './health-server.ts'
 
 export interface ConductorOptions {
   /** A URI, opened here and closed at the stop; or an open board, left open. */
@@ -21,6 +22,21 @@ export interface ConductorOptions {
   readonly concurrency?: number
   /** How many tasks of one flow run at once; 16 by default, 1 for one after the other. */
   readonly flowConcurrency?: number
+  /** Jobs of these sizes only; of all sizes by default. */
+  readonly sizes?: readonly Size[]
+  /**
+   * How long a half-done job of a dead owner is left alone before it is taken over; not at all by default. Time for what its
+   * owner had begun outside, such as a request to another service, to come to an end.
+   */
+  readonly takeoverDelay?: Duration
+  /** Stops when nothing is left to claim and what it claimed is over. */
+  readonly burst?: boolean
+  /** Stops when it has claimed so many jobs and they are over. */
+  readonly maxJobs?: number
+  /** Stops when it has run nothing for so long. */
+  readonly maxIdleTime?: Duration
+  /** Answers there, over HTTP, how it is doing: `/healthz` and `/readyz`. */
+  readonly health?: HealthAddress
   /** Unique among living conductors; the board's `who` by default, with a number behind it from the second on. */
   readonly name?: string
   /** How long a stop waits for what runs before it aborts it; 25 s by default. */
@@ -43,6 +59,12 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   flows: true,
   concurrency: true,
   flowConcurrency: true,
+  sizes: true,
+  takeoverDelay: true,
+  burst: true,
+  maxJobs: true,
+  maxIdleTime: true,
+  health: true,
   name: true,
   drainTimeout: true,
   abortTimeout: true,
@@ -52,41 +74,90 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   signal: true,
 }
 
-/** The options that have a default, with it. */
-export type ConductorSettings = Required<
-  Pick<ConductorOptions, 'concurrency' | 'flowConcurrency' | 'drainTimeout' | 'abortTimeout' | 'onFailure' | 'log'>
-> &
-  Pick<ConductorOptions, 'removeLogbooksAfter'>
+type Defaulted =
+  | 'concurrency'
+  | 'flowConcurrency'
+  | 'drainTimeout'
+  | 'abortTimeout'
+  | 'onFailure'
+  | 'takeoverDelay'
+  | 'burst'
+  | 'log'
+
+/** The options that have a default, with it, and those that may be left out. */
+export type ConductorSettings = Required<Pick<ConductorOptions, Defaulted>> &
+  Pick<ConductorOptions, 'removeLogbooksAfter' | 'sizes' | 'maxJobs' | 'maxIdleTime' | 'health'>
 
 /** @throws InvalidArgument naming the option that makes no sense, and one that does */
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
-  const { concurrency = availableParallelism(), drainTimeout = '25s', abortTimeout = '5s', log = silent } = options
-  const { board, persistence, name, onFailure = 'retry', removeLogbooksAfter } = options
-  const { flowConcurrency = DEFAULT_CONCURRENCY } = options
+  const { board, persistence, flows: _, name, signal: __, ...given } = options
   assertPlace(board, 'claimNext', 'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
   assertPlace(
     persistence,
     'acquire',
     'persistence, where the logbooks are, has to be a URI such as directory:./logbooks',
   )
-  for (const [option, number] of Object.entries({ concurrency, flowConcurrency })) {
-    if (!Number.isSafeInteger(number) || number < 1)
-      throw new InvalidArgument(`a conductor: ${option} has to be a whole number from 1, not ${number}`)
-  }
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw new InvalidArgument('a conductor: name has to be a text that is not empty; leave it out for host:pid')
+  const settings: ConductorSettings = {
+    concurrency: availableParallelism(),
+    flowConcurrency: DEFAULT_CONCURRENCY,
+    drainTimeout: '25s',
+    abortTimeout: '5s',
+    onFailure: 'retry',
+    takeoverDelay: 0,
+    burst: false,
+    log: silent,
+    ...withoutUndefined(given),
+  }
+  assertCounts(settings)
+  for (const option of [
+    'drainTimeout',
+    'abortTimeout',
+    'takeoverDelay',
+    'maxIdleTime',
+    'removeLogbooksAfter',
+  ] as const) {
+    const duration = settings[option]
+    if (duration !== undefined) milliseconds(duration, option)
+  }
+  assertChoices(settings)
+  assertHealth(settings.health)
+  assertLogger(settings.log)
+  if (typeof settings.log.child !== 'function')
+    throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
+  return settings
+}
+
+function assertCounts({ concurrency, flowConcurrency, maxJobs }: ConductorSettings): void {
+  for (const [option, number] of Object.entries({ concurrency, flowConcurrency, maxJobs })) {
+    if (number !== undefined && (!Number.isSafeInteger(number) || number < 1))
+      throw new InvalidArgument(`a conductor: ${option} has to be a whole number from 1, not ${number}`)
+  }
+}
+
+function assertChoices({ onFailure, burst, sizes }: ConductorSettings): void {
   if (onFailure !== 'retry' && onFailure !== 'consume')
     throw new InvalidArgument("a conductor: onFailure is either 'retry' or 'consume'")
-  assertLogger(log)
-  if (typeof log.child !== 'function')
-    throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
-  milliseconds(drainTimeout, 'drainTimeout')
-  milliseconds(abortTimeout, 'abortTimeout')
-  const settings = { concurrency, flowConcurrency, drainTimeout, abortTimeout, onFailure, log }
-  if (removeLogbooksAfter === undefined) return settings
-  milliseconds(removeLogbooksAfter, 'removeLogbooksAfter')
-  return { ...settings, removeLogbooksAfter }
+  if (typeof burst !== 'boolean') throw new InvalidArgument('a conductor: burst is true or false')
+  if (sizes === undefined) return
+  if (!Array.isArray(sizes) || sizes.length === 0 || !sizes.every((size) => SIZES.includes(size)))
+    throw new InvalidArgument(`a conductor: sizes has to be a list of some of ${SIZES.join(', ')}`)
+}
+
+function assertHealth(health: HealthAddress | undefined): void {
+  if (health === undefined) return
+  const { port, host } = Object(health) as Partial<HealthAddress>
+  const isPort = Number.isInteger(port) && Number(port) >= 0 && Number(port) <= 65_535
+  if (!isPort || !(host === undefined || (typeof host === 'string' && host !== '')))
+    throw new InvalidArgument("a conductor: health has to be where to listen, as in { port: 8080, host: '0.0.0.0' }")
+}
+
+/** An option that is given as undefined is left out. */
+function withoutUndefined<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given) as { [K in keyof T]?: Exclude<T[K], undefined> }
 }
 
 /** @param method what an open one has */

@@ -143,3 +143,35 @@ async function posted(place: Workplace, args: readonly string[]): Promise<string
   expect(stdout).toMatch(/^[0-9a-f-]{36}\n$/)
   return stdout.trim()
 }
+
+test('a conductor that ends by itself, serves a size, and answers how it is', async () => {
+  await using place = await workplace()
+  await place.write('flows.js', FLOWS)
+  const small = await posted(place, ['hello', '--flows', 'flows.js', '--store', '{"name":"Ada"}', '--size', 'small'])
+  const medium = await posted(place, ['hello', '--flows', 'flows.js', '--store', '{"name":"Bob"}'])
+  const jobsOf = ({ stderr }: { stderr: string }) =>
+    stderr
+      .trim()
+      .split('\n')
+      .flatMap((line) => (JSON.parse(line) as { job?: string }).job ?? [])
+  const burst = await place.jobboard([
+    'conductor',
+    '--flows',
+    'flows.js',
+    '--burst',
+    '--size',
+    'small',
+    '--size',
+    'large',
+  ])
+  expect([burst.exitCode, jobsOf(burst)]).toEqual([0, [small]])
+  const one = await place.jobboard(['conductor', '--flows', 'flows.js', '--max-jobs', '1', '--max-idle-time', '1h'])
+  expect([one.exitCode, jobsOf(one)]).toEqual([0, [medium]])
+
+  const idle = place.start(['conductor', '--flows', 'flows.js', '--health', '0'])
+  await idle.says('health at ')
+  idle.process.kill('SIGTERM')
+  const { exitCode, stdout } = await idle.ended
+  expect(exitCode).toBe(0)
+  expect(stdout).toMatch(/, health at http:\/\/127\.0\.0\.1:\d+\/healthz; Ctrl-C stops it\n/)
+})

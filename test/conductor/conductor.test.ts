@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
 import { type Deferred, deferred } from '../../src/core/abort.ts'
@@ -15,64 +15,8 @@ import {
   NotConnected,
   StorageFailure,
 } from '../../src/core/errors.ts'
-import {
-  type Conductor,
-  type ConductorOptions,
-  input,
-  linear,
-  openBoard,
-  openPersistence,
-  type Persistence,
-  startConductor,
-  type TrashedJob,
-  task,
-} from '../../src/index.ts'
-
-const started: Conductor[] = []
-
-afterEach(async () => {
-  for (const conductor of started.splice(0)) {
-    conductor.abort()
-    await conductor.stop()
-  }
-})
-
-/** A conductor that is stopped when the test ends. */
-async function conduct(options: ConductorOptions): Promise<Conductor> {
-  const conductor = await startConductor(options)
-  started.push(conductor)
-  return conductor
-}
-
-let spaces = 0
-
-/** Boards on one new place. */
-async function boards<const Who extends readonly string[]>(...who: Who): Promise<{ [I in keyof Who]: JobBoard }> {
-  spaces += 1
-  const opened = await Promise.all(
-    who.map((name) => openBoard(`memory:conductor-${process.pid}-${spaces}`, { who: name })),
-  )
-  onTestFinished(async () => {
-    for (const board of opened) await board.close()
-  })
-  return opened as { [I in keyof Who]: JobBoard }
-}
-
-async function trashOf(board: JobBoard): Promise<TrashedJob[]> {
-  const trashed: TrashedJob[] = []
-  for await (const job of board.trashed()) trashed.push(job)
-  return trashed
-}
-
-/** A flow of one task; `work` may be changed between runs. */
-function single(name: string, execute: (args: { n: number }, signal: AbortSignal) => unknown) {
-  const only = task('only', {
-    requires: ['n'],
-    provides: 'out',
-    execute: async (args: { n: number }, { signal }) => execute(args, signal),
-  })
-  return linear(name, input<{ n: number }>(), only)
-}
+import { input, linear, openPersistence, type Persistence, startConductor, task } from '../../src/index.ts'
+import { boards, conduct, delegate, single, trashOf } from './conducting.ts'
 
 describe('a job that is asked back', () => {
   test('is undone and trashed, whoever asked', async () => {
@@ -352,11 +296,11 @@ describe('the decision table, on a board', () => {
     await using board = new JobBoard(flaky)
     await board.open()
     const fine = single('fine', () => 1)
-    await conduct({ board, persistence: 'memory:', flows: [fine] })
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine] })
     const job = await board.post(fine, { n: 1 })
     expect(await job.wait()).toBe('COMPLETE')
     expect(refusals).toBe(-1)
-    await started.pop()?.stop()
+    await conductor.stop()
   })
 })
 
@@ -400,7 +344,7 @@ describe('owners that go', () => {
       ['heir', undefined],
     ])
     release.resolve()
-    await started.shift()?.stop()
+    await dying.stop()
     expect(dying.running).toBe(0)
   })
 
@@ -587,21 +531,3 @@ test('a conductor shows itself on the board, and two of one name on two boards a
   const twin = startConductor({ board: other, persistence: 'memory:', flows: [fine], name: 'twin' })
   await expect(twin).rejects.toBeInstanceOf(Duplicate)
 })
-
-/** The persistence with some of its methods replaced. */
-function delegate(inner: Persistence, replaced: Partial<Persistence>): Persistence {
-  return {
-    uri: inner.uri,
-    open: () => inner.open(),
-    close: () => inner.close(),
-    createBook: (book) => inner.createBook(book),
-    updateBook: (uuid, change) => inner.updateBook(uuid, change),
-    createFlow: (request) => inner.createFlow(request),
-    acquire: (request) => inner.acquire(request),
-    getBook: (uuid) => inner.getBook(uuid),
-    listBooks: (query) => inner.listBooks(query),
-    destroyBook: (uuid, options) => inner.destroyBook(uuid, options),
-    [Symbol.asyncDispose]: () => inner.close(),
-    ...replaced,
-  }
-}

@@ -1,28 +1,29 @@
 /** `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
 import type { Conductor } from '../../conductor/index.ts'
-import { type Duration, printableDuration } from '../../core/time.ts'
+import { printableDuration } from '../../core/time.ts'
 import type { Run } from '../action.ts'
+import {
+  addConductorFlags,
+  type ConductorFlags,
+  type ConductorSettings,
+  conductorSettingsOf,
+} from '../conductor-flags.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { loadFlows } from '../flows-module.ts'
 import { openConductorsLogbooks, openTheBoard } from '../opening.ts'
-import { count, duration, oneOf, type SharedOptions } from '../options.ts'
+import { oneOf, type SharedOptions } from '../options.ts'
 import { printable } from '../render/text.ts'
 import { LEVEL_WORDS } from '../words.ts'
 
-export interface ConductorCommandOptions extends SharedOptions {
+export interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
   readonly flows: string
-  readonly concurrency?: number
-  readonly name?: string
-  readonly drainTimeout?: string
   readonly logLevel?: (typeof LEVEL_WORDS)[number]
 }
 
-const DRAIN_TIMEOUT = '25s'
-
 export function defineConductor(program: Command, run: Run): void {
-  program
+  const command = program
     .command('conductor')
     .summary('run a conductor until it is told to stop')
     .description(
@@ -31,24 +32,25 @@ export function defineConductor(program: Command, run: Run): void {
         'board.',
     )
     .requiredOption('--flows <module>', 'module that exports the flows: a path or a package')
-    .option(
-      '--concurrency <n>',
-      'how many jobs run at once (default: as many as there are processors)',
-      count('--concurrency'),
-    )
-    .option('--name <name>', 'name on the board, unique among living conductors (default: host:pid)')
-    .option('--drain-timeout <duration>', `how long a stop waits for what runs (default: ${DRAIN_TIMEOUT})`)
+  addConductorFlags(command)
+  command
     .option(
       '--log-level <level>',
       `one of ${LEVEL_WORDS.join(', ')} (default: info)`,
       oneOf('--log-level', LEVEL_WORDS),
     )
-    .addHelpText('after', '\nExample:\n  $ jobboard conductor --flows ./flows.js --persistence directory:./logbooks')
+    .addHelpText('after', EXAMPLES)
     .action(run((context, command: Command) => conductor(command.optsWithGlobals(), context)))
 }
 
+const EXAMPLES = `
+Examples:
+  $ jobboard conductor --flows ./flows.js --persistence directory:./logbooks
+  $ jobboard conductor --flows ./flows.js --size large --concurrency 1 --health 0.0.0.0:8080
+  $ jobboard conductor --flows ./flows.js --burst`
+
 export async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
-  const settings = settingsOf(options)
+  const settings = conductorSettingsOf(options)
   const flows = await loadFlows(options.flows, context)
   const { daemonLog, runConductor } = await machinery()
   const log = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
@@ -63,8 +65,11 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
     flows,
     log,
     ...settings,
-    started: ({ name }) => {
-      say(`conductor ${name} runs ${flowNames} from ${board.uri}, logbooks in ${persistence.uri}; Ctrl-C stops it`)
+    started: ({ name, healthUrl }) => {
+      const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
+      say(
+        `conductor ${name} runs ${flowNames} from ${board.uri}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
+      )
     },
     stopping: (stopped) => say(stopLine(stopped, settings)),
   })
@@ -72,7 +77,7 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
 }
 
 /** What a signal has brought about, and what the next one would. */
-function stopLine({ name, running, state }: Conductor, { drainTimeout }: Settings): string {
+function stopLine({ name, running, state }: Conductor, { drainTimeout }: ConductorSettings): string {
   const [jobs, them] = running === 1 ? ['1 job', 'it'] : [`${running} jobs`, 'them']
   if (running === 0) return `conductor ${name} stops; nothing runs`
   if (state === 'aborting') return `conductor ${name} gives ${jobs} back to the board; Ctrl-C once more just ends it`
@@ -87,21 +92,6 @@ async function machinery() {
     import('../../conductor/index.ts'),
   ])
   return { daemonLog, runConductor }
-}
-
-interface Settings {
-  readonly drainTimeout: Duration
-  readonly concurrency?: number
-  readonly name?: string
-}
-
-/** Checked before anything is opened. */
-function settingsOf({ concurrency, drainTimeout = DRAIN_TIMEOUT, name }: ConductorCommandOptions): Settings {
-  return {
-    drainTimeout: duration(drainTimeout, '--drain-timeout'),
-    ...(concurrency === undefined ? {} : { concurrency }),
-    ...(name === undefined ? {} : { name }),
-  }
 }
 
 /** The board's claims bear the conductor's name. */

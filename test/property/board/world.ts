@@ -121,19 +121,8 @@ export class World implements AsyncDisposable {
 
   /** Those over a limit go to the trash on the way, and there may be nothing left then. */
   async #claimNext(board: JobBoard, max: number): Promise<unknown> {
-    const stop = new AbortController()
-    let over = false
-    const claiming = board
-      .claimNext({ max, signal: stop.signal })
-      .catch(() => [])
-      .finally(() => {
-        over = true
-      })
-    while (!over) {
-      await refresh(board)
-      if (!(await claimable(board))) stop.abort()
-    }
-    return this.#granted(await claiming)
+    await refresh(board)
+    return this.#granted(await board.claimNext({ max, timeout: 0 }).catch(() => []))
   }
 
   async #claim(board: JobBoard, job: Job | undefined): Promise<unknown> {

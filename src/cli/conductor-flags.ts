@@ -1,0 +1,108 @@
+/** What a conductor can be told on the command line, beside where its jobs, logbooks and flows are. */
+import type { Command } from 'commander'
+import type { ConductorOptions } from '../conductor/index.ts'
+import { InvalidArgument } from '../core/errors.ts'
+import type { Duration } from '../core/time.ts'
+import { count, duration, oneOf } from './options.ts'
+import { SIZE_WORDS } from './words.ts'
+
+/** As they are on the command line. */
+export interface ConductorFlags {
+  readonly concurrency?: number
+  readonly flowConcurrency?: number
+  readonly name?: string
+  readonly size?: readonly (typeof SIZE_WORDS)[number][]
+  readonly burst?: boolean
+  readonly maxJobs?: number
+  readonly maxIdleTime?: string
+  readonly takeoverDelay?: string
+  readonly drainTimeout?: string
+  readonly abortTimeout?: string
+  readonly onFailure?: 'retry' | 'consume'
+  readonly removeLogbooksAfter?: string
+  readonly health?: string
+}
+
+type Flagged =
+  | 'concurrency'
+  | 'flowConcurrency'
+  | 'name'
+  | 'sizes'
+  | 'burst'
+  | 'maxJobs'
+  | 'maxIdleTime'
+  | 'takeoverDelay'
+  | 'abortTimeout'
+  | 'onFailure'
+  | 'removeLogbooksAfter'
+  | 'health'
+
+/** As a conductor is told. */
+export type ConductorSettings = Pick<ConductorOptions, Flagged> & { readonly drainTimeout: Duration }
+
+const DRAIN_TIMEOUT = '25s'
+
+export function addConductorFlags(command: Command): void {
+  const size = oneOf('--size', SIZE_WORDS)
+  command
+    .option('--concurrency <n>', 'how many jobs run at once (default: one for each processor)', count('--concurrency'))
+    .option(
+      '--flow-concurrency <n>',
+      'how many tasks of one flow run at once (default: 16)',
+      count('--flow-concurrency'),
+    )
+    .option('--name <name>', 'name on the board, unique among living conductors (default: host:pid)')
+    .option(
+      '--size <size>',
+      `takes jobs of this size only, one of ${SIZE_WORDS.join(', ')}; may be repeated`,
+      (text: string, before: readonly (typeof SIZE_WORDS)[number][] = []) => [...before, size(text)],
+    )
+    .option('--burst', 'stop when nothing is left to claim')
+    .option('--max-jobs <n>', 'stop after so many jobs', count('--max-jobs'))
+    .option('--max-idle-time <duration>', 'stop when nothing has run for so long')
+    .option('--takeover-delay <duration>', 'how long to leave half-done jobs of dead owners alone (default: 0s)')
+    .option('--drain-timeout <duration>', `how long a stop waits for what runs (default: ${DRAIN_TIMEOUT})`)
+    .option('--abort-timeout <duration>', 'how long an abort waits for tasks that do not heed it (default: 5s)')
+    .option(
+      '--on-failure <what>',
+      'retry, then trash, or consume what was reverted (default: retry)',
+      oneOf('--on-failure', ['retry', 'consume']),
+    )
+    .option('--remove-logbooks-after <duration>', 'remove logbooks that are over for so long (default: never)')
+    .option('--health <[host:]port>', 'answer /healthz and /readyz there over HTTP (default host: 127.0.0.1)')
+}
+
+/** Checked before anything is opened. @throws InvalidArgument */
+export function conductorSettingsOf(flags: ConductorFlags): ConductorSettings {
+  const { concurrency, flowConcurrency, name, size, burst, maxJobs, onFailure, health } = flags
+  const settings = {
+    concurrency,
+    flowConcurrency,
+    name,
+    sizes: size,
+    burst,
+    maxJobs,
+    onFailure,
+    health: health === undefined ? undefined : addressOf(health),
+    maxIdleTime: durationOf(flags.maxIdleTime, '--max-idle-time'),
+    takeoverDelay: durationOf(flags.takeoverDelay, '--takeover-delay'),
+    abortTimeout: durationOf(flags.abortTimeout, '--abort-timeout'),
+    removeLogbooksAfter: durationOf(flags.removeLogbooksAfter, '--remove-logbooks-after'),
+    drainTimeout: duration(flags.drainTimeout ?? DRAIN_TIMEOUT, '--drain-timeout'),
+  }
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as ConductorSettings
+}
+
+function durationOf(text: string | undefined, flag: string): Duration | undefined {
+  return text === undefined ? undefined : duration(text, flag)
+}
+
+/** `8080`, `0.0.0.0:8080`, `[::]:8080`. */
+function addressOf(text: string): { port: number; host?: string } {
+  const [, inBrackets, plain, digits] = /^(?:(?:\[([^\]]+)\]|([^:[\]]+)):)?(\d{1,5})$/.exec(text) ?? []
+  const host = inBrackets ?? plain
+  const port = Number(digits)
+  if (digits === undefined || port > 65_535)
+    throw new InvalidArgument('--health has to be a port, or host:port, as in --health 0.0.0.0:8080')
+  return { port, ...(host === undefined ? {} : { host }) }
+}

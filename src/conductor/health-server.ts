@@ -1,0 +1,74 @@
+/**
+ * Answers whoever asks over HTTP how a conductor is doing: an orchestrator's probes, a load balancer, a person with curl.
+ *
+ * - `/healthz`: 200 as long as the conductor has not stopped. An outage of its servers is survived, not cured by a restart.
+ * - `/readyz`: 200 while it can claim; 503 while it cannot, be it paused, stopping, or its servers away.
+ *
+ * Both answer with the same JSON, which names no job and no place.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { InvalidArgument } from '../core/errors.ts'
+
+export interface HealthAddress {
+  /** 0 for any that is free. */
+  readonly port: number
+  /** Which interface: this machine's own by default; 0.0.0.0 for all, as probes from outside a container need. */
+  readonly host?: string
+}
+
+export interface Health {
+  readonly state: string
+  /** Whether it can claim, if there is a slot free. */
+  readonly healthy: boolean
+  readonly running: number
+  readonly slots: number
+  readonly board: string
+  readonly storage: 'there' | 'away'
+  /** When it last could have claimed a job, if there had been one. */
+  readonly lastClaimableCheck?: Date
+}
+
+export interface HealthServer extends AsyncDisposable {
+  readonly url: string
+}
+
+/** @throws InvalidArgument when it cannot listen there */
+export async function serveHealth(
+  { port, host = '127.0.0.1' }: HealthAddress,
+  health: () => Health,
+): Promise<HealthServer> {
+  const server = createServer((request, response) => answer(request, response, health()))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) => {
+      reject(new InvalidArgument(`health: cannot listen on ${host} port ${port}: ${cause.message}`, { cause }))
+    })
+    server.listen(port, host, resolve)
+  })
+  const address = server.address()
+  const listening = typeof address === 'object' && address ? address.port : port
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${listening}`,
+    [Symbol.asyncDispose]: () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      server.closeAllConnections()
+      return closed
+    },
+  }
+}
+
+const READY: ReadonlySet<string> = new Set(['busy', 'idle'])
+
+function answer({ method, url = '/' }: IncomingMessage, response: ServerResponse, health: Health): void {
+  const [path = ''] = url.split('?')
+  const [status, body] = method === 'GET' || method === 'HEAD' ? answerTo(path, health) : NOT_ALLOWED
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
+  response.end(`${JSON.stringify(body)}\n`)
+}
+
+const NOT_ALLOWED = [405, { error: 'GET or HEAD' }] as const
+
+function answerTo(path: string, health: Health): readonly [status: number, body: object] {
+  if (path === '/healthz') return [health.state === 'stopped' ? 503 : 200, health]
+  if (path === '/readyz') return [health.healthy && READY.has(health.state) ? 200 : 503, health]
+  return [404, { error: 'there are /healthz and /readyz' }]
+}

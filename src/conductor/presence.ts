@@ -1,0 +1,105 @@
+/**
+ * A conductor as the board shows it: an entity that says who it is and how it is doing.
+ *
+ * What changes is told at most every two seconds, and only if it is still otherwise then. So a job that is done in a moment
+ * costs no transaction, and a busy conductor one in two seconds.
+ */
+import { hostname } from 'node:os'
+import type { JobBoard, RegisteredEntity, Size } from '../board/index.ts'
+import { packageVersion } from '../core/package-version.ts'
+
+/** Milliseconds. */
+const PERIOD = 2_000
+/** Of so many running jobs the uuids are shown. */
+const MOST_JOBS = 100
+
+/** How it is doing. */
+export interface Doing {
+  readonly state: string
+  /** The uuids of the jobs it runs. */
+  readonly jobs: readonly string[]
+}
+
+export interface PresenceOptions {
+  readonly board: JobBoard
+  readonly name: string
+  readonly flows: readonly string[]
+  readonly concurrency: number
+  readonly sizes?: readonly Size[] | undefined
+  readonly doing: () => Doing
+  readonly failed: (error: unknown) => void
+}
+
+export class Presence {
+  readonly #options: PresenceOptions
+  readonly #startedAt = new Date()
+  #entity: RegisteredEntity | undefined
+  #timer: NodeJS.Timeout | undefined
+  #told = ''
+
+  constructor(options: PresenceOptions) {
+    this.#options = options
+  }
+
+  /** @throws Duplicate when a living conductor bears the name */
+  async show(): Promise<void> {
+    const { board, name } = this.#options
+    const metadata = this.#metadata()
+    this.#told = toldOf(metadata)
+    this.#entity = await board.registerEntity({ kind: 'conductor', name, metadata })
+    this.changed()
+  }
+
+  /** Something of it may be otherwise now. */
+  changed(): void {
+    if (!this.#entity) return
+    this.#timer ??= setTimeout(() => this.#tell(), PERIOD).unref()
+  }
+
+  /** Not without a connection: it would wait for one, and the end of the session takes the entity away anyway. */
+  async hide(): Promise<void> {
+    clearTimeout(this.#timer)
+    const entity = this.#entity
+    this.#entity = undefined
+    if (!this.#options.board.connected) return
+    try {
+      await entity?.[Symbol.asyncDispose]()
+    } catch (error) {
+      this.#options.failed(error)
+    }
+  }
+
+  #tell(): void {
+    this.#timer = undefined
+    const metadata = this.#metadata()
+    const told = toldOf(metadata)
+    if (told === this.#told || !this.#entity || !this.#options.board.connected) return
+    this.#told = told
+    this.#entity.update(metadata).catch((error: unknown) => {
+      // The next change tells it, or the next session.
+      this.#told = ''
+      if (this.#entity && this.#options.board.connected) this.#options.failed(error)
+    })
+  }
+
+  #metadata(): Record<string, unknown> {
+    const { flows, concurrency, sizes, doing } = this.#options
+    const { state, jobs } = doing()
+    return {
+      host: hostname(),
+      pid: process.pid,
+      version: packageVersion(),
+      flows,
+      ...(sizes ? { sizes } : {}),
+      concurrency,
+      startedAt: this.#startedAt,
+      state,
+      running: jobs.length,
+      jobs: jobs.slice(0, MOST_JOBS),
+    }
+  }
+}
+
+function toldOf({ state, jobs, running }: Record<string, unknown>): string {
+  return JSON.stringify([state, running, jobs])
+}

@@ -1,0 +1,134 @@
+/**
+ * The runs of a conductor: each from its claim until its job is settled and none of its code executes any more.
+ *
+ * A slot stays taken until then: a task that does not heed its signal goes on though its job is given back.
+ */
+import type { Claim, Job } from '../board/index.ts'
+import { followSignals } from '../core/abort.ts'
+import { describeFailure, type Failure } from '../core/failure.ts'
+import type { Logger } from '../core/log.ts'
+import { backoff, sleep } from '../core/time.ts'
+import { decide, type OnFailure, type Verdict } from './decide.ts'
+import { type JobRun, type RunContext, runJob } from './job-run.ts'
+import { type Settled, settle } from './settle.ts'
+
+/** A job was claimed and its flow is about to run. */
+export interface RunStarted {
+  readonly job: Job
+  readonly run: number
+}
+
+/** Its run is over, and this is what became of the job. */
+export interface RunSettled extends RunStarted {
+  readonly settled: Settled
+  readonly failure?: Failure
+}
+
+export interface RunsOptions extends RunContext {
+  readonly onFailure: OnFailure
+  readonly log: Logger
+  /** Fires when nothing is begun any more. */
+  readonly draining: AbortSignal
+  readonly started: (event: RunStarted) => void
+  readonly settled: (event: RunSettled) => void
+  /** No code of a run of this job executes any more. */
+  readonly over: (uuid: string) => void
+  readonly storageWas: (state: 'there' | 'away') => void
+  readonly failed: (error: unknown) => void
+}
+
+/** The longest time, in milliseconds, that a fenced job is held before it is given back. */
+const LONGEST_PAUSE = 30_000
+
+export class Runs {
+  readonly #options: RunsOptions
+  /** By job: every run of this process whose code may still be executing. */
+  readonly #running = new Map<string, Promise<void>>()
+  /** What is being settled: short, unlike the code of a task that does not heed its signal. */
+  readonly #settling = new Set<Promise<unknown>>()
+
+  constructor(options: RunsOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#running.size
+  }
+
+  get uuids(): string[] {
+    return [...this.#running.keys()]
+  }
+
+  has(uuid: string): boolean {
+    return this.#running.has(uuid)
+  }
+
+  begin(claim: Claim): void {
+    const { uuid } = claim.job
+    const settled = this.#runAndSettle(claim).catch((error: unknown) => {
+      this.#options.failed(error)
+      return { idle: Promise.resolve() }
+    })
+    this.#settling.add(settled)
+    const over = settled
+      .then(({ idle }) => {
+        this.#settling.delete(settled)
+        return idle
+      })
+      .finally(() => {
+        this.#running.delete(uuid)
+        this.#options.over(uuid)
+      })
+    this.#running.set(uuid, over)
+  }
+
+  /** Resolves when no code of those that run now executes any more. */
+  async allOver(): Promise<void> {
+    await Promise.all(this.#running.values())
+  }
+
+  /** Resolves when those whose code has ended, or has been left behind, are settled. */
+  async allSettled(): Promise<void> {
+    await Promise.all(this.#settling)
+  }
+
+  /** `idle` resolves when the code of the run has ended, too. */
+  async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
+    const { job, run } = claim
+    const { started, failed, leave } = this.#options
+    started({ job, run })
+    const { ending, idle } = await this.#run(claim)
+    const verdict = decide(ending, this.#options)
+    if (ending.kind === 'fenced') await this.#standBack(claim)
+    this.#report(claim, verdict, await settle(claim, verdict, { failed, leave }))
+    return { idle }
+  }
+
+  async #run(claim: Claim): Promise<JobRun> {
+    if (this.#options.draining.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve() }
+    const run = await runJob(claim, this.#options)
+    this.#options.storageWas(run.ending.kind === 'storage-away' ? 'away' : 'there')
+    return run
+  }
+
+  /**
+   * Two jobs of one uuid, posted twice after a lost answer, fence each other. Whoever is fenced waits before it gives the
+   * job back, longer each time, or the two would take the flow from each other for ever before a task can end.
+   */
+  async #standBack(claim: Claim): Promise<void> {
+    const returned = claim.job.attempts.filter((attempt) => attempt.ended === 'returned').length
+    using signal = followSignals([claim.lost, this.#options.suspend])
+    await sleep(backoff(returned + 1, { first: 500, max: LONGEST_PAUSE }), signal).catch(() => undefined)
+  }
+
+  #report({ job, run }: Claim, verdict: Verdict, settled: Settled): void {
+    const { log } = this.#options
+    const failure = 'failure' in verdict ? verdict.failure : undefined
+    const because = failure ? { because: describeFailure(failure) } : {}
+    const facts = { job: job.uuid, name: job.name, run, ...because }
+    if (settled === 'unknown') log.warn(facts, 'nobody can tell whether the job was settled; if not, it runs again')
+    else if (failure) log.warn(facts, `job ${settled}`)
+    else log.info(facts, `job ${settled}`)
+    this.#options.settled({ job, run, settled, ...(failure ? { failure } : {}) })
+  }
+}

@@ -1,0 +1,301 @@
+/** Which jobs a conductor takes, when it ends by itself, how it says that it is well. */
+import { describe, expect, test } from 'vitest'
+import type { JobBoard } from '../../src/board/index.ts'
+import { deferred } from '../../src/core/abort.ts'
+import { InvalidArgument, NotFound, StorageFailure } from '../../src/core/errors.ts'
+import { monotonic } from '../../src/core/time.ts'
+import { type Conductor, type ConductorOptions, openPersistence, type SIZES, startConductor } from '../../src/index.ts'
+import { refresh } from '../board/jobs.ts'
+import { boards, conduct, delegate, single } from './conducting.ts'
+
+const fine = single('fine', () => 1)
+
+/** Resolves with the first event of the name. */
+function next<E extends Parameters<Conductor['on']>[0]>(conductor: Conductor, event: E): Promise<unknown> {
+  return new Promise((resolve) => {
+    const off = conductor.on(event, (told: unknown) => {
+      off()
+      resolve(told)
+    })
+  })
+}
+
+async function postAll(board: JobBoard, jobs: number): Promise<void> {
+  for (let n = 0; n < jobs; n++) await board.post(fine, { n })
+}
+
+describe('what it takes', () => {
+  test('jobs of its sizes, and leaves the others', async () => {
+    const [board, other] = await boards('a', 'b')
+    const posted = new Map<string, Awaited<ReturnType<JobBoard['post']>>>()
+    for (const size of ['small', 'medium', 'large'] satisfies (typeof SIZES)[number][]) {
+      posted.set(size, await board.post(fine, { n: 1 }, { size }))
+    }
+    await conduct({ board, persistence: 'memory:', flows: [fine], sizes: ['small', 'large'], burst: true }).then(
+      (conductor) => conductor.stopped,
+    )
+    expect([...posted].map(([size, { state }]) => [size, state])).toEqual([
+      ['small', 'COMPLETE'],
+      ['medium', 'UNCLAIMED'],
+      ['large', 'COMPLETE'],
+    ])
+    await conduct({ board: other, persistence: 'memory:', flows: [fine], name: 'other' })
+    expect(await posted.get('medium')?.wait()).toBe('COMPLETE')
+  })
+
+  test('within a size, what comes first in claim order', async () => {
+    const [board] = await boards('a')
+    const order: number[] = []
+    const noted = single('noted', ({ n }) => order.push(n))
+    await board.post(noted, { n: 3 }, { size: 'large' })
+    await board.post(noted, { n: 0 }, { size: 'small', priority: 'VERY_HIGH' })
+    await board.post(noted, { n: 2 }, { size: 'large', priority: 'HIGH' })
+    await board.post(noted, { n: 1 }, { size: 'large', priority: 'VERY_HIGH' })
+    const large = {
+      board,
+      persistence: 'memory:',
+      flows: [noted],
+      sizes: ['large'],
+      concurrency: 1,
+      burst: true,
+    } as const
+    await (await conduct(large)).stopped
+    expect(order).toEqual([1, 2, 3])
+  })
+
+  test('half-done jobs of the dead not before takeoverDelay, what was given back at once', async () => {
+    const [mortal, heir] = await boards('mortal', 'heir')
+    const half = await mortal.post(fine, { n: 1 }, { name: 'half done' })
+    const whole = await mortal.post(fine, { n: 2 }, { name: 'given back' })
+    const seen = await heir.find(half.uuid)
+    await mortal.claim(half)
+    await (await mortal.claim(whole)).abandon()
+    const takeoverDelay = 400
+    const started: string[] = []
+    const conductor = await conduct({ board: heir, persistence: 'memory:', flows: [fine], takeoverDelay })
+    conductor.on('started', ({ job }) => started.push(job.name))
+    const before = monotonic()
+    await mortal.close()
+    expect(await seen.wait()).toBe('COMPLETE')
+    expect(monotonic() - before).toBeGreaterThanOrEqual(takeoverDelay)
+    expect(started).toEqual(['given back', 'half done'])
+  })
+})
+
+describe('it ends by itself', () => {
+  async function ended(board: JobBoard, options: Partial<ConductorOptions>): Promise<number> {
+    let runs = 0
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], concurrency: 2, ...options })
+    conductor.on('settled', () => {
+      runs += 1
+    })
+    await conductor.stopped
+    expect(conductor.state).toBe('stopped')
+    return runs
+  }
+
+  test('in a burst: when nothing is left to claim', async () => {
+    const [board, other] = await boards('a', 'b')
+    expect(await ended(board, { burst: true })).toBe(0)
+    await postAll(other, 7)
+    await refresh(board)
+    await board.post(fine, { n: 1 }, { delay: '1h' })
+    expect(await ended(board, { burst: true })).toBe(7)
+    expect(board.jobCount).toBe(1)
+  })
+
+  test('in a burst: not before the jobs are done that its own jobs have posted', async () => {
+    const [board] = await boards('a')
+    const chain = single('chain', async ({ n }) => {
+      if (n > 0) await board.post(chain.name, { n: n - 1 })
+    })
+    await board.post(chain, { n: 5 })
+    expect(await ended(board, { burst: true, flows: [chain] })).toBe(6)
+    expect(board.jobCount).toBe(0)
+  })
+
+  test('after maxJobs, and claims no more than those', async () => {
+    const [board] = await boards('a')
+    await postAll(board, 5)
+    expect(await ended(board, { maxJobs: 3 })).toBe(3)
+    expect(board.jobCount).toBe(2)
+    expect(await ended(board, { maxJobs: 10, burst: true })).toBe(2)
+  })
+
+  test('after maxJobs, and what it has begun may finish', async () => {
+    const [board] = await boards('a')
+    const [reached, release] = [deferred(), deferred()]
+    const slow = single('slow', async () => {
+      reached.resolve()
+      await release.promise
+    })
+    const job = await board.post(slow, { n: 1 })
+    const over = ended(board, { flows: [slow], maxJobs: 1, drainTimeout: 0, abortTimeout: 0 })
+    await reached.promise
+    await board.post(slow, { n: 2 })
+    expect(job.state).toBe('CLAIMED')
+    release.resolve()
+    expect(await over).toBe(1)
+    expect([job.state, board.jobCount]).toEqual(['COMPLETE', 1])
+  })
+
+  test('when it has run nothing for maxIdleTime, counted from the end of the last', async () => {
+    const [board] = await boards('a')
+    expect(await ended(board, { maxIdleTime: 1 })).toBe(0)
+    const maxIdleTime = 300
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], maxIdleTime })
+    await board.post(fine, { n: 1 })
+    await next(conductor, 'settled')
+    const idle = monotonic()
+    await conductor.stopped
+    // Timers may fire within a millisecond before their time.
+    expect(monotonic() - idle).toBeGreaterThan(maxIdleTime - 50)
+  })
+})
+
+describe('paused', () => {
+  test('it claims nothing, what runs goes on, and others claim', async () => {
+    const [board, other] = await boards('a', 'b')
+    const [reached, release] = [deferred(), deferred()]
+    const slow = single('slow', async () => {
+      reached.resolve()
+      await release.promise
+    })
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [slow, fine], concurrency: 4 })
+    const running = await board.post(slow, { n: 1 })
+    await reached.promise
+    conductor.pause()
+    conductor.pause()
+    expect(conductor.state).toBe('paused')
+    const job = await board.post(fine, { n: 1 })
+    await refresh(board)
+    const elsewhere = await conduct({ board: other, persistence: 'memory:', flows: [fine], name: 'other' })
+    await next(elsewhere, 'settled')
+    expect(job.state).toBe('COMPLETE')
+    await elsewhere.stop()
+    const later = await board.post(fine, { n: 2 })
+    release.resolve()
+    expect(await running.wait()).toBe('COMPLETE')
+    expect(later.state).toBe('UNCLAIMED')
+    conductor.resume()
+    expect(await later.wait()).toBe('COMPLETE')
+  })
+})
+
+describe('how it says that it is well', () => {
+  async function ask(conductor: Conductor, path: string): Promise<[status: number, body: Record<string, unknown>]> {
+    const response = await fetch(`${conductor.healthUrl}${path}`)
+    return [response.status, (await response.json()) as Record<string, unknown>]
+  }
+
+  test('over HTTP: ready while it can claim, alive until it has stopped', async () => {
+    const [board] = await boards('a')
+    const health = { port: 0 }
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], concurrency: 3, health })
+    const well = { state: 'idle', healthy: true, running: 0, slots: 3, board: 'connected', storage: 'there' }
+    expect(await ask(conductor, '/healthz')).toMatchObject([200, well])
+    expect(await ask(conductor, '/readyz?verbose')).toMatchObject([200, well])
+    expect(await ask(conductor, '/')).toMatchObject([404, {}])
+    expect((await fetch(`${conductor.healthUrl}/readyz`, { method: 'POST' })).status).toBe(405)
+    const head = await fetch(`${conductor.healthUrl}/readyz`, { method: 'HEAD' })
+    expect([head.status, await head.text()]).toEqual([200, ''])
+    conductor.pause()
+    expect(await ask(conductor, '/readyz')).toMatchObject([503, { state: 'paused' }])
+    expect(await ask(conductor, '/healthz')).toMatchObject([200, { state: 'paused' }])
+    const taken = { board: 'memory:', persistence: 'memory:', flows: [fine], health: { port: portOf(conductor) } }
+    await expect(startConductor(taken)).rejects.toThrow(InvalidArgument)
+    const url = `${conductor.healthUrl}/healthz`
+    await conductor.stop()
+    await expect(fetch(url)).rejects.toThrow()
+  })
+
+  function portOf(conductor: Conductor): number {
+    return Number(new URL(conductor.healthUrl ?? '').port)
+  }
+
+  test('without a board it is not ready, and says since when', async () => {
+    const [board] = await boards('a')
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], health: { port: 0 } })
+    expect(conductor.healthy).toBe(true)
+    const checked = conductor.lastClaimableCheck
+    expect(Date.now() - Number(checked)).toBeLessThan(60_000)
+    await board.close()
+    expect(conductor.healthy).toBe(false)
+    const [status, { lastClaimableCheck }] = await ask(conductor, '/readyz')
+    expect(status).toBe(503)
+    expect(Date.parse(String(lastClaimableCheck))).toBeLessThanOrEqual(Date.now())
+    expect((await ask(conductor, '/healthz'))[0]).toBe(200)
+  })
+
+  test('while the logbooks are away nothing is claimed, until they answer again', async () => {
+    const [board] = await boards('a')
+    const inner = await openPersistence('memory:')
+    let there = false
+    let asked = 0
+    const twice = deferred()
+    const refuse = () => {
+      throw new StorageFailure('disk gone', { retryable: true })
+    }
+    let acquired = 0
+    const persistence = delegate(inner, {
+      acquire: async (request) => {
+        acquired += 1
+        return there ? inner.acquire(request) : refuse()
+      },
+      getBook: async (uuid) => {
+        asked += 1
+        if (asked === 2) twice.resolve()
+        if (!there) refuse()
+        throw new NotFound(`there is no logbook ${uuid}`)
+      },
+    })
+    const conductor = await conduct({ board, persistence, flows: [fine], health: { port: 0 } })
+    const job = await board.post(fine, { n: 1 })
+    await twice.promise
+    expect([acquired, conductor.healthy, job.state]).toEqual([1, false, 'UNCLAIMED'])
+    expect(await ask(conductor, '/readyz')).toMatchObject([503, { storage: 'away' }])
+    there = true
+    expect(await job.wait()).toBe('COMPLETE')
+    expect([acquired, conductor.healthy]).toEqual([2, true])
+  })
+
+  test('on the board: who it is, and what it runs', async () => {
+    const [board, other] = await boards('a', 'b')
+    const release = deferred()
+    const slow = single('slow', () => release.promise)
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [slow], concurrency: 2, sizes: ['medium'] })
+    const entity = async () => (await other.entities('conductor'))[0]?.metadata
+    await expect.poll(entity, { timeout: 10_000 }).toMatchObject({
+      pid: process.pid,
+      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+      flows: ['slow'],
+      sizes: ['medium'],
+      concurrency: 2,
+      startedAt: expect.any(Date),
+      state: 'idle',
+      running: 0,
+      jobs: [],
+    })
+    const job = await board.post(slow, { n: 1 })
+    await next(conductor, 'started')
+    await expect.poll(entity, { timeout: 10_000 }).toMatchObject({ state: 'busy', running: 1, jobs: [job.uuid] })
+    release.resolve()
+    await job.wait()
+    conductor.pause()
+    await expect.poll(entity, { timeout: 10_000 }).toMatchObject({ state: 'paused', running: 0, jobs: [] })
+  })
+})
+
+test.each([
+  ['sizes', { sizes: ['huge'] }],
+  ['sizes', { sizes: [] }],
+  ['maxJobs', { maxJobs: 0 }],
+  ['maxIdleTime', { maxIdleTime: 'soon' }],
+  ['takeoverDelay', { takeoverDelay: -1 }],
+  ['burst', { burst: 'yes' }],
+  ['health', { health: 8080 }],
+  ['health', { health: { port: 70_000 } }],
+])('%s that makes no sense is refused by name', async (name, wrong) => {
+  const options = { board: 'memory:', persistence: 'memory:', flows: [fine], ...wrong } as ConductorOptions
+  await expect(startConductor(options)).rejects.toThrow(name)
+})
