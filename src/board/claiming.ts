@@ -1,10 +1,12 @@
 /** Waiting for something to claim, and claiming it. */
 import { abortAfter, type FollowingSignal, followSignals } from '../core/abort.ts'
 import { Timeout } from '../core/errors.ts'
+import { describeError } from '../core/failure.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import { type Duration, printableDuration } from '../core/time.ts'
 import type { Claim } from './claim.ts'
 import type { HeldClaims } from './held-claims.ts'
+import { Job } from './job.ts'
 import type { LiveView } from './live-view.ts'
 import {
   assertClaimsOptions,
@@ -60,6 +62,23 @@ export class Claiming {
       }
       const [first, ...rest] = await claims.take(places)
       if (first) return [first, ...rest]
+    }
+  }
+
+  /**
+   * Claims this very job as soon as its turn comes, whatever its delay says to others. Where it comes to nothing the job is
+   * given up, and in the trash.
+   */
+  async own(job: Job, options: WaitOptions): Promise<Claim> {
+    const { claims, view } = this.#options
+    const entry = Job.entryOf(job)
+    view.queue.hurry(entry)
+    try {
+      const [claim] = await this.next({ ...options, accept: ({ uuid }) => uuid === job.uuid })
+      return claim
+    } catch (error) {
+      await claims.giveUp(job, describeError(error)).catch(() => undefined)
+      throw error
     }
   }
 

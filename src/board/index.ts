@@ -9,7 +9,14 @@ export type { Job } from './job.ts'
 export type { JobBoard } from './job-board.ts'
 export type { JobsOptions } from './listed.ts'
 export { type OpenBoardOptions, openBoard } from './open.ts'
-export type { BoardOptions, CancelOptions, ClaimNextOptions, ClaimsOptions, WaitOptions } from './options.ts'
+export type {
+  BoardOptions,
+  CancelOptions,
+  ClaimNextOptions,
+  ClaimsOptions,
+  PostAndClaimOptions,
+  WaitOptions,
+} from './options.ts'
 export type { PostedJob } from './poster.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size } from './posting.ts'
 export { PRIORITIES, type Priority } from './priority.ts'

@@ -7,7 +7,7 @@
  * Where the postings exceed `viewBytes`, what was given up is read anew: one round trip for up to a megabyte.
  */
 import { followSignals } from '../core/abort.ts'
-import { InvalidState, NotConnected, Unclaimable } from '../core/errors.ts'
+import { Duplicate, InvalidState, NotConnected, Unclaimable } from '../core/errors.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { assertOptions } from '../core/options.ts'
 import type { Flow } from '../flow/index.ts'
@@ -31,6 +31,8 @@ import {
   type CancelOptions,
   type ClaimNextOptions,
   type ClaimsOptions,
+  type PostAndClaimOptions,
+  postAndClaimSettings,
   type WaitOptions,
 } from './options.ts'
 import { type PostedJob, Poster } from './poster.ts'
@@ -38,6 +40,9 @@ import { POST_OPTIONS, type PostOptions } from './posting.ts'
 import type { AbandonOptions, TrashOptions } from './settle-options.ts'
 import { TrashedJob } from './trashed-job.ts'
 import type { WaitingFor } from './waiting-for.ts'
+
+/** How long others leave a job alone that its poster wants to claim. */
+const HEAD_START = '1h'
 
 export class JobBoard implements AsyncDisposable {
   /** The owner that this board's claims name. */
@@ -168,6 +173,27 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     assertOptions(options, POST_OPTIONS, 'post')
     return this.#poster.post(flow, store, options)
+  }
+
+  /**
+   * Posts a job and claims it here: nobody else does meanwhile. Waits for its resources as every job does. Two transactions.
+   *
+   * To others it is a job that rests for an hour. So if this process goes before it has the claim, the job is anybody's then.
+   *
+   * @throws as {@link post}; Timeout, or the signal's reason, and the job is in the trash; Duplicate when a job with the key
+   * is on the board
+   * @example await using claim = await board.postAndClaim('tidy', {}, { resources: { exclusive: ['disk'] } })
+   */
+  async postAndClaim<I extends object>(
+    flow: Flow<I> | string,
+    store: NoInfer<I>,
+    options: PostAndClaimOptions = {},
+  ): Promise<Claim> {
+    this.#lifecycle.assertRunning()
+    const { post, wait } = postAndClaimSettings(options)
+    const job = await this.#poster.post(flow, store, { ...post, delay: HEAD_START })
+    if (!job.created) throw new Duplicate(`${job}: it has the key that was asked for, and is on the board already`)
+    return this.#claiming.own(job, wait)
   }
 
   /** The jobs on the board as it stands now: higher priority first, then in posting order. */

@@ -6,7 +6,7 @@ import { assertOptions } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
 import type { Entity } from './backend.ts'
 import type { JobsOptions } from './listed.ts'
-import { type Posting, toSize } from './posting.ts'
+import { POST_OPTIONS, type Posting, type PostOptions, toSize } from './posting.ts'
 import { toPriority } from './priority.ts'
 
 export interface BoardOptions {
@@ -49,6 +49,17 @@ export function boardSettings(options: BoardOptions): { readonly who: string; re
   if (typeof who !== 'string' || who === '') throw new TypeError('who has to be a text that is not empty')
   assertLogger(log)
   return { who, log }
+}
+
+/** Of {@link PostOptions}, what makes sense where the poster claims the job; and how long to wait for its turn. */
+export type PostAndClaimOptions = Omit<PostOptions, 'delay'> & WaitOptions
+
+/** @throws InvalidArgument */
+export function postAndClaimSettings(options: PostAndClaimOptions): { post: PostOptions; wait: WaitOptions } {
+  const { delay: _, ...known } = POST_OPTIONS
+  assertOptions(options, { ...known, timeout: true, signal: true }, 'postAndClaim')
+  const { timeout, signal, ...post } = options
+  return { post, wait: { ...(timeout === undefined ? {} : { timeout }), ...(signal ? { signal } : {}) } }
 }
 
 /** @throws InvalidArgument */

@@ -4,7 +4,7 @@
  * A job can be taken when all of this holds:
  *
  * - it is on the board, unclaimed, its content is known as it is now, and nobody here is trying it;
- * - it is due: its delay is over, or somebody asked for it to be cancelled;
+ * - it is due: its delay is over, or somebody asked for it to be cancelled, or this process wants it at once;
  * - no claimed job holds a resource in conflict with it, and no due job before it in claim order wants one;
  * - if it wants any resource: everything posted before it has been read, and so is known to want nothing of it.
  *
@@ -54,6 +54,8 @@ export class ClaimQueue {
   readonly #unread = new Sorted<Entry, Identified>(compareIds)
   /** Everything that waits for resources, by id: an unread job has no place in claim order yet. */
   readonly #behindUnread = new Threshold<Place, Identified>(compareIds)
+  /** Those whose delay is for others: see {@link hurry}. */
+  readonly #hurried = new WeakSet<Entry>()
   #now = 0
   #size = 0
   #bytes = 0
@@ -86,6 +88,12 @@ export class ClaimQueue {
     if (entry.place && entry.place.stance === stance && entry.place.stored === entry.stored) this.#show(entry.place)
     else this.#move(entry, stance)
     this.#behindUnread.move(this.#unread.first ?? 'all', (place, passes) => this.#told(place, passes))
+  }
+
+  /** From now on the job is due here, whatever its delay says to others. */
+  hurry(entry: Entry): void {
+    this.#hurried.add(entry)
+    this.update(entry)
   }
 
   /**
@@ -208,7 +216,8 @@ export class ClaimQueue {
     // Whoever could read it has claimed it, with what it wanted when it was last readable here.
     if (entry.claimed) return 'holding'
     if (content === 'unread' || content === 'unreadable') return undefined
-    return entry.cancelRequested || dueAtOf(stored) <= this.#now ? 'waiting' : 'asleep'
+    const due = entry.cancelRequested || dueAtOf(stored) <= this.#now || this.#hurried.has(entry)
+    return due ? 'waiting' : 'asleep'
   }
 
   #move(entry: Entry, stance: Stance | undefined): void {

@@ -16,6 +16,7 @@ import { keysContract } from './board/keys.ts'
 import { limitsContract } from './board/limits.ts'
 import { losingContract } from './board/losing.ts'
 import { misuseContract } from './board/misuse.ts'
+import { ownJobsContract } from './board/own-jobs.ts'
 import { pausingContract } from './board/pausing.ts'
 import { postingContract } from './board/posting.ts'
 import { resourcesContract } from './board/resources.ts'
@@ -93,6 +94,7 @@ export function boardContract(backend: BoardBackend): void {
     if (resources) describe('resources', () => resourcesContract(use))
     if (delays) describe('delays and deadlines', () => delaysContract(use, backend.capabilities))
     if (cancel) describe('cancelling', () => cancellingContract(use, backend.capabilities))
+    describe('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
     describe('capabilities', () => capabilitiesContract(use, backend.capabilities))
   })
 }
