@@ -11,6 +11,7 @@ import {
   IncompatibleVersion,
   InvalidPosting,
   InvalidState,
+  JobboardError,
   ShuttingDown,
   StorageFailure,
   Timeout,
@@ -48,7 +49,9 @@ export async function runJob(claim: Claim, context: RunContext): Promise<JobRun>
   try {
     resolved = await context.flows.resolve(claim.job.details)
   } catch (error) {
-    return over({ kind: 'unworkable', error: error instanceof Error ? error : new Error(String(error)) })
+    // A schema is somebody's code: what it throws, and does not say, is no fault of the posting.
+    if (error instanceof JobboardError) return over({ kind: 'unworkable', error })
+    return over({ kind: 'defect', error })
   }
   try {
     await using log = await acquire(context.persistence, {

@@ -20,6 +20,7 @@
 import { abortAfter, deferred, type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, InvalidState, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
+import { failureOf } from '../core/failure.ts'
 import { type Logger, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EndState, type EngineState } from '../core/states.ts'
@@ -103,6 +104,7 @@ export class Engine {
   readonly #options: EngineOptions
   readonly #flow: AnyFlow
   readonly #graph: ExecutionGraph
+  readonly #store: Store
   readonly #logger: Logger
   readonly #emitter: Emitter<EngineEvents>
   readonly #stopwatch = new Stopwatch()
@@ -119,15 +121,19 @@ export class Engine {
    */
   constructor(options: EngineOptions) {
     assertOptions(options, OPTIONS, 'an engine')
-    const { flow, logger = silent, concurrency = DEFAULT_CONCURRENCY, deadline } = options
+    const { flow, store = {}, logger = silent, concurrency = DEFAULT_CONCURRENCY, deadline } = options
+    if (typeof store !== 'object' || store === null || Array.isArray(store))
+      throw new InvalidArgument("an engine: store has to be an object of the flow's inputs, as in { name: 'Ada' }")
     if (!Number.isSafeInteger(concurrency) || concurrency < 1)
       throw new InvalidArgument(`an engine: concurrency has to be a whole number from 1, not ${concurrency}`)
     if (deadline !== undefined) milliseconds(deadline, 'deadline')
     this.#options = options
     this.#flow = flow
     this.#graph = compile(flow)
+    // What somebody changes meanwhile, and what getters say next time, would be other inputs for later tasks.
+    this.#store = { ...store }
     this.#logger = logger
-    const threw = (error: unknown) => logger.error({ flow: flow.name, err: error }, 'a listener threw')
+    const threw = (error: unknown) => logger.error({ flow: flow.name, failure: failureOf(error) }, 'a listener threw')
     this.#emitter = new Emitter(threw, { events: EVENTS })
   }
 
@@ -200,33 +206,43 @@ export class Engine {
     const start = startOf(this.#options.log.flow)
     if (start === 'over') return this.#alreadyOver()
     const session = this.#open(start, halt)
-    let state: EngineState = 'RESUMING'
-    let left = true
     try {
+      let state: EngineState = 'RESUMING'
       while (!isEnd(state)) {
-        yield state
+        yield* this.#told(session, state)
         state = await this.#step(session.run, state)
       }
       const ending = await session.run.end(state)
-      left = false
       yield state
       return ending
     } catch (error) {
-      if (left && !halt.signal.aborted) await this.#finish(session, state, { failing: true })
-      left = false
+      halt.abort(error)
       throw error
     } finally {
-      if (left) {
-        this.suspend()
-        await this.#finish(session, state, { failing: false })
-      }
       await this.#close(session)
     }
   }
 
-  /** Goes on to the end after the caller has left the loop, or thrown into it. */
-  async #finish({ run }: Session, from: EngineState, { failing }: { failing: boolean }): Promise<void> {
-    if (failing) run.fail()
+  /** Yields the state; where the caller leaves the loop then, or throws into it, goes on to the end by itself. */
+  async *#told({ run }: Session, state: EngineState): AsyncGenerator<EngineState, void, void> {
+    let left = true
+    try {
+      yield state
+      left = false
+    } catch (error) {
+      left = false
+      run.fail()
+      await this.#finish(run, state)
+      throw error
+    } finally {
+      if (left) {
+        this.suspend()
+        await this.#finish(run, state)
+      }
+    }
+  }
+
+  async #finish(run: Run, from: EngineState): Promise<void> {
     let state = from
     while (!isEnd(state)) state = await this.#step(run, state)
     await run.end(state)
@@ -295,10 +311,10 @@ export class Engine {
   }
 
   #prepare(start: Start): Standing {
-    const { store = {}, log } = this.#options
+    const { log } = this.#options
     const [detail, flow, graph] = [log.flow, this.#flow, this.#graph]
     assertResumable(detail, graph)
-    assertSatisfied(flow, { graph, store })
+    assertSatisfied(flow, { graph, store: this.#store })
     for (const line of differences(detail, { flow, graph })) this.#logger.warn({ flow: flow.name }, line)
     const ledger = new Ledger(detail, { tell: this.#listening })
     if (start === 'anew') ledger.reset()
@@ -320,13 +336,13 @@ export class Engine {
       cancel: AbortSignal
     },
   ): Run {
-    const { store = {}, context, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
+    const { context, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
     const { halt, suspend, cancel } = parts
     const known: Known = { fence: context?.fence ?? 0n, run: log.flow.run, job: context?.job }
     const performer = new Performer({
       flow: this.#flow.name,
       standing,
-      store,
+      store: this.#store,
       known,
       follows: { always: [halt.signal, suspend], executing: cancel },
       logger: this.#logger,
@@ -337,7 +353,7 @@ export class Engine {
       ...parts,
       standing,
       performer,
-      resolver: new Resolver({ standing, deferReverts, ask, logger: this.#logger }),
+      resolver: new Resolver({ standing, deferReverts, ask, logger: this.#logger, suspend }),
       concurrency: concurrency ?? DEFAULT_CONCURRENCY,
       neverResolve,
       resume: (resolve) => takeUp({ standing, detail: log.flow, deferReverts, neverResolve, resolve }),

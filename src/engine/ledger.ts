@@ -86,7 +86,7 @@ export class Ledger {
   moveAtom(name: string, to: AtomState, outcome: Outcome = {}): void {
     const atom = this.atom(name)
     checkTransition(ATOM_TRANSITIONS, { what: `atom ${name}`, from: atom.state, to })
-    const before = to === 'REVERTED' ? withoutResult(atom) : atom
+    const before = to === 'REVERTED' || to === 'RETRYING' ? withoutResult(atom) : atom
     const after = { ...before, ...outcome, state: to, updatedAt: new Date() }
     this.#put(after)
     if (this.#tell) this.#told(atom, after)
@@ -173,7 +173,7 @@ function cleanRecord({ name, kind, version }: Pick<AtomDetail, 'name' | 'kind' |
   return { name, kind, version, state: 'PENDING', intention: 'EXECUTE', meta: {}, updatedAt: new Date() }
 }
 
-/** What has been undone is no result any more, and may be large. */
+/** What has been undone, or was the value of an attempt that is over, is no result any more, and may be large. */
 function withoutResult({ result: _undone, ...atom }: AtomDetail): AtomDetail {
   return atom
 }

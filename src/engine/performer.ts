@@ -1,5 +1,5 @@
 /** Runs the user's code: what atoms execute and revert, and what retries decide. What it throws is an outcome. */
-import { describeError, type Failure } from '../core/failure.ts'
+import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { type Answer, type AtomNode, type Context, type ExecutableAtom, History } from '../flow/index.ts'
 import { plain } from './plain.ts'
@@ -9,7 +9,12 @@ import { type Known, Told, type ToldOptions } from './told.ts'
 
 export type { Known } from './told.ts'
 
-export type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
+export type Attempt =
+  | { readonly ok: true; readonly value: unknown }
+  /** Not begun: its arguments were not there, so that nothing of the atom's has run. */
+  | { readonly ok: false; readonly error: unknown; readonly begun: boolean }
+
+type Arguments = Record<string, unknown>
 
 export interface PerformerOptions {
   readonly flow: string
@@ -40,20 +45,15 @@ export class Performer {
     const progress = (done: number) => this.#options.progress(node, done)
     if (atom.kind === 'retry') {
       const more = { history: this.#historyOf(node) }
-      return this.#attempt(node, { more, follows, progress }, async (ctx) =>
-        plain(await atom.execute(this.#argumentsOf(node), ctx), `the value of retry ${atom.name}`),
+      return this.#attempt(node, { more, follows, progress }, async (args, ctx) =>
+        plain(await atom.execute(args, ctx), `the value of retry ${atom.name}`),
       )
     }
-    return this.#attempt(node, { more: {}, follows, progress }, async (ctx) => {
-      const args = this.#argumentsOf(node)
-      if (!atom.preExecute && !atom.postExecute)
-        return plain(await atom.execute(args, ctx), `the result of task ${atom.name}`)
-      try {
-        await atom.preExecute?.(args, ctx)
-        return plain(await atom.execute(args, ctx), `the result of task ${atom.name}`)
-      } finally {
-        await atom.postExecute?.(args, ctx)
-      }
+    return this.#attempt(node, { more: {}, follows, progress }, async (args, ctx) => {
+      const work = async () => plain(await atom.execute(args, ctx), `the result of task ${atom.name}`)
+      const { preExecute, postExecute } = atom
+      if (!preExecute && !postExecute) return work()
+      return between({ before: () => preExecute?.(args, ctx), work, after: () => postExecute?.(args, ctx) })
     })
   }
 
@@ -64,18 +64,15 @@ export class Performer {
     const follows = this.#always
     if (atom.kind === 'retry') {
       const more = { result, failure, failures, history: this.#historyOf(node) }
-      return this.#attempt(node, { more, follows }, async (ctx) =>
-        this.#plainIfPossible(atom.name, await atom.revert?.(this.#argumentsOf(node), ctx)),
+      return this.#attempt(node, { more, follows }, async (args, ctx) =>
+        this.#plainIfPossible(atom.name, await atom.revert?.(args, ctx)),
       )
     }
-    return this.#attempt(node, { more: { result, failure, failures }, follows }, async (ctx) => {
-      const args = this.#argumentsOf(node)
-      try {
-        await atom.preRevert?.(args, ctx)
-        return this.#plainIfPossible(atom.name, await atom.revert?.(args, ctx))
-      } finally {
-        await atom.postRevert?.(args, ctx)
-      }
+    return this.#attempt(node, { more: { result, failure, failures }, follows }, async (args, ctx) => {
+      const work = async () => this.#plainIfPossible(atom.name, await atom.revert?.(args, ctx))
+      const { preRevert, postRevert } = atom
+      if (!preRevert && !postRevert) return work()
+      return between({ before: () => preRevert?.(args, ctx), work, after: () => postRevert?.(args, ctx) })
     })
   }
 
@@ -84,14 +81,12 @@ export class Performer {
     const { atom } = node
     if (atom.kind !== 'retry') return 'REVERT'
     const more = { history: this.#historyOf(node), ...about }
-    const attempt = await this.#attempt(node, { more, follows: this.#always }, (ctx) =>
-      atom.onFailure(this.#argumentsOf(node), ctx),
-    )
+    const attempt = await this.#attempt(node, { more, follows: this.#always }, (args, ctx) => atom.onFailure(args, ctx))
     if (attempt.ok) return attempt.value as Answer
     throw attempt.error
   }
 
-  #argumentsOf(node: AtomNode): Record<string, unknown> {
+  #argumentsOf(node: AtomNode): Arguments {
     return argumentsOf(node, { store: this.#options.store, ledger: this.#options.standing.ledger })
   }
 
@@ -101,19 +96,24 @@ export class Performer {
   }
 
   async #attempt<More extends object>(
-    { atom }: AtomNode,
+    node: AtomNode,
     { more, follows, progress }: Pick<ToldOptions, 'follows' | 'progress'> & { readonly more: More },
-    work: (ctx: Context & More) => unknown,
+    work: (args: Arguments, ctx: Context & More) => unknown,
   ): Promise<Attempt> {
+    const { atom } = node
     const { flow, logger, known } = this.#options
     const log = () => logger.child({ flow, task: atom.name })
     const told = new Told(known, { what: `${atom.kind} ${atom.name}`, follows, log, deadline: atom.deadline, progress })
+    let begun = false
     try {
+      const args = this.#argumentsOf(node)
       told.begin()
-      return { ok: true, value: await work(Object.assign(told, more)) }
+      begun = true
+      return { ok: true, value: await work(args, Object.assign(told, more)) }
     } catch (error) {
-      logger.debug({ flow, task: atom.name, err: error }, 'threw')
-      return { ok: false, error }
+      // Not as `err`: pino writes into what it is given, and some errors are frozen, or in themselves.
+      if (logger.isLevelEnabled('debug')) logger.debug({ flow, task: atom.name, failure: failureOf(error) }, 'threw')
+      return { ok: false, error, begun }
     } finally {
       told.end()
     }
@@ -128,6 +128,25 @@ export class Performer {
       return undefined
     }
   }
+}
+
+/** What was thrown first counts; what comes after it is told beside it. */
+async function between<T>(steps: { before: () => unknown; work: () => Promise<T>; after: () => unknown }): Promise<T> {
+  const { before, work, after } = steps
+  let done: T
+  try {
+    await before()
+    done = await work()
+  } catch (error) {
+    try {
+      await after()
+    } catch (more) {
+      throw new AggregateError([error, more], `${describeError(error)}; and what came after it threw, too`)
+    }
+    throw error
+  }
+  await after()
+  return done
 }
 
 /** Whether undoing an atom runs any code of the user's. */

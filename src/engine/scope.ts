@@ -39,10 +39,18 @@ export function argumentsOf(node: AtomNode, options: { store: Store; ledger: Led
     const found = lookUp(node, { name, ...options })
     if (found) args.push([argument, found.value])
     else if (!optional)
-      throw new MissingDependencies(`${node.atom.kind} ${node.atom.name} requires ${name}, which nothing has provided`)
+      throw new MissingDependencies(`${node.atom.kind} ${node.atom.name} requires ${name}, ${why(node, name, options)}`)
   }
   // Not assigned one by one: an argument may be called __proto__.
   return Object.fromEntries(node.atom.inject ? [...args, ...Object.entries(node.atom.inject)] : args)
+}
+
+function why(node: AtomNode, name: string, { ledger }: { ledger: Ledger }): string {
+  const nearest = node.sources.get(name)?.atom
+  const made = nearest && ledger.atom(nearest.name).state === 'SUCCESS'
+  return made
+    ? `which ${nearest.kind} ${nearest.name} provides as a part of its result; but the result had no such part`
+    : 'which nothing has provided'
 }
 
 function lookUp(

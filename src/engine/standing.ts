@@ -80,7 +80,12 @@ export class Standing {
     this.frontier.consider(node)
   }
 
-  ignore(node: AtomNode): void {
+  /** Unless it was begun. Who has decided is noted, each by the first atom that it decided about. */
+  leaveOut(node: AtomNode, by: string): void {
+    const { state } = this.record(node)
+    if (state !== 'PENDING' && state !== 'IGNORE') return
+    this.ledger.note(node.atom.name, { meta: { leftOutBy: [...this.#leftOutBy(node), by] } })
+    if (state === 'IGNORE') return
     this.ledger.intend(node.atom.name, 'IGNORE')
     this.move(node, 'IGNORE')
   }
@@ -101,12 +106,26 @@ export class Standing {
     for (const node of this.graph.atoms.toReversed()) this.frontier.consider(node)
   }
 
-  /** What comes after a retry begins anew, as if nothing had been done with it. */
+  /**
+   * What comes after a retry begins anew, as if nothing had been done with it; except for what deciders have left out that
+   * do not come after it: nobody asks those again.
+   */
   renewAfter(retry: AtomNode): void {
-    for (const node of this.#after(retry, (after) => this.#isTouched(after))) {
-      if (isAtom(node)) this.renew(node)
-      else if (node.gates.length > 0) this.frontier.mark(node, { done: false, clean: true })
+    const after = this.#after(retry, (node) => this.#isTouched(node))
+    const names = new Set(after.flatMap(({ atom }) => atom?.name ?? []))
+    for (const node of after.filter(isAtom)) {
+      const leftOutBy = this.#leftOutBy(node).filter((name) => !names.has(name))
+      if (leftOutBy.length === 0) this.renew(node)
+      else this.ledger.note(node.atom.name, { meta: { leftOutBy } })
     }
+    for (const node of after)
+      if (!isAtom(node) && node.gates.length > 0)
+        this.frontier.mark(node, { done: this.#wasDecided(node), clean: true })
+  }
+
+  #leftOutBy(node: AtomNode): readonly string[] {
+    const { leftOutBy } = this.record(node).meta
+    return Array.isArray(leftOutBy) ? leftOutBy : []
   }
 
   /** All nodes after this one that can be reached through such nodes, in no particular order. */

@@ -16,6 +16,17 @@ export interface Statistics {
   readonly spent: Readonly<Partial<Record<EngineState, number>>>
 }
 
+export interface Counts {
+  executed: number
+  reverted: number
+  failed: number
+  retried: number
+}
+
+export function noCounts(): Counts {
+  return { executed: 0, reverted: 0, failed: 0, retried: 0 }
+}
+
 export class Stopwatch {
   readonly #spent: Partial<Record<EngineState, number>> = {}
 
@@ -24,7 +35,7 @@ export class Stopwatch {
   }
 
   statistics(run: Run | undefined, writes: number): Statistics {
-    const counts = run?.counts ?? { executed: 0, reverted: 0, failed: 0, retried: 0 }
+    const counts = run?.counts ?? noCounts()
     return { ...counts, underWay: run?.underWay ?? 0, writes, spent: { ...this.#spent } }
   }
 }

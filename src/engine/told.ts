@@ -48,8 +48,11 @@ export class Told implements Context {
     return this.#log
   }
 
-  progress(done: number): void {
-    if (!this.#over) this.#options.progress?.(done)
+  /** A getter, so that it can be taken out of its context as the others can: `(args, { progress }) => …`. */
+  get progress(): (done: number) => void {
+    return (done) => {
+      if (!this.#over) this.#options.progress?.(done)
+    }
   }
 
   /** Lets the time begin. */
