@@ -318,12 +318,10 @@ export class Engine {
     for (const line of differences(detail, { flow, graph })) this.#logger.warn({ flow: flow.name }, line)
     const ledger = new Ledger(detail, { tell: this.#listening })
     if (start === 'anew') ledger.reset()
-    const added = graph.atoms.filter(({ atom }) => !ledger.has(atom.name))
-    for (const { atom } of added) ledger.add(atom)
+    for (const { atom } of graph.atoms) if (!ledger.has(atom.name)) ledger.add(atom)
     ledger.moveFlow(...wayToRunning(detail, start))
-    // Only then can there be something to undo behind an atom of which nothing was begun.
-    const mixed = added.length > 0 || detail.atoms.some(({ state }) => state === 'RETRYING')
-    return new Standing({ graph, ledger, thorough: mixed && detail.atoms.length > 0 })
+    // Any engine before may have added atoms: then there can be something to undo behind one of which nothing was begun.
+    return new Standing({ graph, ledger, thorough: start === 'on' && detail.atoms.length > 0 })
   }
 
   #runOf(

@@ -50,6 +50,8 @@ export class Resolver {
   async resolve(failed: AtomNode, failure: Failure): Promise<Resolution | undefined> {
     const { retry } = failed
     if (!retry) return EVERYTHING
+    // It was added to the flow after what failed had begun: it gave nothing to this attempt, and cannot give another.
+    if (this.#options.standing.record(retry).state !== 'SUCCESS') return this.resolve(retry, failure)
     this.#remember(retry, { atom: failed.atom.name, failure })
     const decided = await this.#ask(retry, { atom: failed.atom.name, failure })
     if (!decided) return undefined

@@ -25,7 +25,7 @@ export class Standing {
   readonly graph: ExecutionGraph
   readonly ledger: Ledger
   readonly frontier: Frontier
-  /** Whether searches have to look behind nodes that nothing was done with: atoms were added among older ones. */
+  /** Whether searches have to look behind nodes that nothing was done with: atoms may have been added. */
   readonly #thorough: boolean
 
   /** Every atom of the graph is in the ledger. */

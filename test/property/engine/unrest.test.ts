@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../src/core/errors.ts'
 import { Engine } from '../../../src/engine/index.ts'
-import type { AnyFlow } from '../../../src/flow/index.ts'
+import { type AnyFlow, compile } from '../../../src/flow/index.ts'
 import type { FlowDetail, FlowLog } from '../../../src/persistence/index.ts'
 import { count } from '../../support/counts.ts'
 import { dyingAt, Workshop } from '../../unit/engine/workshop.ts'
@@ -23,7 +23,11 @@ const mishaps: fc.Arbitrary<readonly Mishap[]> = fc.array(
   { minLength: 1, maxLength: 12 },
 )
 
-type Settings = { readonly concurrency: number; readonly deferReverts: boolean }
+interface Settings {
+  readonly concurrency: number
+  readonly deferReverts: boolean
+  readonly neverResolve?: boolean
+}
 
 async function tell(
   plan: Parameters<typeof flowOf>[0],
@@ -90,4 +94,31 @@ test.each([
     }),
     { numRuns: count({ test: 200, long: 5_000 }) },
   ),
+)
+
+test.each([1, 4])(
+  'whatever becomes of the flow meanwhile, with %i at once, nothing of it is left in between',
+  (concurrency) =>
+    fc.assert(
+      fc.asyncProperty(fc.array(plansWithDeciders, { minLength: 2, maxLength: 4 }), mishaps, async (plans, mishaps) => {
+        await using shop = new Workshop()
+        let heard: () => void = () => undefined
+        const flows = plans.map((plan) => flowOf(plan, () => heard()))
+        for (let run = 0; run < 40; run += 1) {
+          const flow = flows[Math.min(run, flows.length - 1)]
+          if (!flow) return
+          const log = await shop.acquire(flow)
+          if (log.flow.state === 'SUCCESS' || log.flow.state === 'REVERTED') return
+          const neverResolve = run < flows.length - 1 && run % 2 === 0
+          const settings = { concurrency, deferReverts: true, neverResolve }
+          await suffer(mishaps[run], { flow, log, settings, hear: (told) => (heard = told) })
+          const { state, atoms } = await shop.detail()
+          const known = atoms.filter(({ name }) => compile(flow).byName.has(name)).map((atom) => atom.state)
+          if (state === 'SUCCESS') expect(['SUCCESS', 'IGNORE']).toEqual(expect.arrayContaining(known))
+          if (state === 'REVERTED') expect(['PENDING', 'REVERTED', 'IGNORE']).toEqual(expect.arrayContaining(known))
+        }
+        throw new Error('it never ends')
+      }),
+      { numRuns: count({ test: 300, long: 5_000 }) },
+    ),
 )
