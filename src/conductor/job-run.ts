@@ -28,6 +28,8 @@ import type { KnownFlows } from './known-flows.ts'
 export interface RunContext {
   readonly flows: KnownFlows
   readonly persistence: Persistence
+  /** What tasks find as `ctx.services`. */
+  readonly services: unknown
   readonly log: Logger
   /** How many tasks of one flow run at once. */
   readonly flowConcurrency: number
@@ -81,6 +83,7 @@ async function runFlowOf(
     signals: { stop: stop.signal, suspend: context.suspend, cancel: cancel.signal },
     assertOwner: () => claim.assertHeld(),
     context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name } },
+    services: context.services,
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
   })

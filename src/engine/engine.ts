@@ -53,6 +53,8 @@ export interface EngineOptions {
   readonly assertOwner?: () => void
   /** What tasks are told beside their arguments; the run is the log's. */
   readonly context?: { readonly fence?: bigint; readonly job?: { readonly uuid: string; readonly name: string } }
+  /** What tasks find as `ctx.services`; the engine does not dispose of it. */
+  readonly services?: unknown
   readonly logger?: Logger
   /** How many atoms run at once; 1 is TaskFlow's serial engine. 16 by default. */
   readonly concurrency?: number
@@ -74,6 +76,7 @@ const OPTIONS: KnownOptions<EngineOptions> = {
   signals: true,
   assertOwner: true,
   context: true,
+  services: true,
   logger: true,
   concurrency: true,
   deferReverts: true,
@@ -334,9 +337,9 @@ export class Engine {
       cancel: AbortSignal
     },
   ): Run {
-    const { context, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
+    const { context, services, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
     const { halt, suspend, cancel } = parts
-    const known: Known = { fence: context?.fence ?? 0n, run: log.flow.run, job: context?.job }
+    const known: Known = { fence: context?.fence ?? 0n, run: log.flow.run, job: context?.job, services }
     const performer = new Performer({
       flow: this.#flow.name,
       standing,

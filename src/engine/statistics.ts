@@ -1,6 +1,5 @@
 /** What an engine has done, and what its time went into. */
 import type { EngineState } from '../core/states.ts'
-import type { Run } from './run.ts'
 
 export interface Statistics {
   /** How often an atom was executed with success, was reverted, failed at either, and was given another attempt. */
@@ -27,6 +26,12 @@ export function noCounts(): Counts {
   return { executed: 0, reverted: 0, failed: 0, retried: 0 }
 }
 
+/** What is asked of a run. */
+interface Watched {
+  readonly counts: Counts
+  readonly underWay: number
+}
+
 export class Stopwatch {
   readonly #spent: Partial<Record<EngineState, number>> = {}
 
@@ -34,7 +39,7 @@ export class Stopwatch {
     this.#spent[state] = (this.#spent[state] ?? 0) + ms
   }
 
-  statistics(run: Run | undefined, writes: number): Statistics {
+  statistics(run: Watched | undefined, writes: number): Statistics {
     const counts = run?.counts ?? noCounts()
     return { ...counts, underWay: run?.underWay ?? 0, writes, spent: { ...this.#spent } }
   }

@@ -10,7 +10,7 @@ import type { Duration } from '../core/time.ts'
 import type { Context } from '../flow/index.ts'
 
 /** What is the same for every atom of a run. */
-export type Known = Pick<Context, 'fence' | 'run' | 'job'>
+export type Known = Pick<Context, 'fence' | 'run' | 'job' | 'services'>
 
 export interface ToldOptions {
   /** The kind and name of the atom. */
@@ -26,6 +26,7 @@ export class Told implements Context {
   readonly fence: bigint
   readonly run: number
   readonly job: Context['job']
+  readonly services: unknown
   readonly #options: ToldOptions
   #following: FollowingSignal | undefined
   #log: Logger | undefined
@@ -36,6 +37,7 @@ export class Told implements Context {
     this.fence = known.fence
     this.run = known.run
     this.job = known.job
+    this.services = known.services
     this.#options = options
   }
 
