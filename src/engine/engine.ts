@@ -213,7 +213,8 @@ export class Engine {
       let state: EngineState = 'RESUMING'
       while (!isEnd(state)) {
         yield* this.#told(session, state)
-        state = await this.#step(session.run, state)
+        this.#stopwatch.begin()
+        state = this.#stepped(state, await session.run.step(state))
       }
       const ending = await session.run.end(state)
       yield state
@@ -247,7 +248,7 @@ export class Engine {
 
   async #finish(run: Run, from: EngineState): Promise<void> {
     let state = from
-    while (!isEnd(state)) state = await this.#step(run, state)
+    while (!isEnd(state)) state = this.#stepped(state, await run.step(state))
     await run.end(state)
   }
 
@@ -257,10 +258,11 @@ export class Engine {
     const session = this.#open(start, halt)
     try {
       let state: EngineState = 'RESUMING'
+      this.#stopwatch.begin()
       while (!isEnd(state)) {
-        const next = this.#step(session.run, state)
+        const next = session.run.step(state)
         // Most steps need not wait, and then nothing is waited for.
-        state = typeof next === 'string' ? next : await next
+        state = this.#stepped(state, typeof next === 'string' ? next : await next)
       }
       return await session.run.end(state)
     } catch (error) {
@@ -271,15 +273,11 @@ export class Engine {
     }
   }
 
-  #step(run: Run, state: EngineState): EngineState | Promise<EngineState> {
-    const begun = monotonic()
-    const done = (next: EngineState) => {
-      checkTransition(ENGINE_TRANSITIONS, { what: `the engine of flow ${this.#flow.name}`, from: state, to: next })
-      this.#stopwatch.spent(state, monotonic() - begun)
-      return next
-    }
-    const next = run.step(state)
-    return typeof next === 'string' ? done(next) : next.then(done)
+  /** Notes where a step has led, and how long it took. */
+  #stepped(from: EngineState, to: EngineState): EngineState {
+    checkTransition(ENGINE_TRANSITIONS, { what: () => `the engine of flow ${this.#flow.name}`, from, to })
+    this.#stopwatch.spent(from)
+    return to
   }
 
   #assertFirst(): void {
@@ -339,16 +337,17 @@ export class Engine {
   ): Run {
     const { context, services, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
     const { halt, suspend, cancel } = parts
-    const known: Known = { fence: context?.fence ?? 0n, run: log.flow.run, job: context?.job, services }
-    const performer = new Performer({
+    const known: Known = {
+      fence: context?.fence ?? 0n,
+      run: log.flow.run,
+      job: context?.job,
+      services,
       flow: this.#flow.name,
-      standing,
-      store: this.#store,
-      known,
-      follows: { always: [halt.signal, suspend], executing: cancel },
       logger: this.#logger,
       progress: (node, done) => this.#progress(node, done, { standing, ...parts }),
-    })
+    }
+    const follows = { always: [halt.signal, suspend], executing: cancel }
+    const performer = new Performer({ standing, store: this.#store, known, follows })
     const ask: ConstructorParameters<typeof Resolver>[0]['ask'] = (retry, about) => performer.decide(retry, about)
     return new Run({
       ...parts,

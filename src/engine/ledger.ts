@@ -73,7 +73,7 @@ export class Ledger {
   /** @throws InvalidState when the flow cannot go this way */
   moveFlow(...path: readonly FlowState[]): void {
     for (const to of path) {
-      checkTransition(FLOW_TRANSITIONS, { what: `flow ${this.#name}`, from: this.#state, to })
+      checkTransition(FLOW_TRANSITIONS, { what: () => `flow ${this.#name}`, from: this.#state, to })
       const at = new Date()
       const move = { from: this.#state, to, at, duration: at.getTime() - this.#since.getTime() }
       if (this.#tell) this.#events.push({ kind: 'flow', event: { flow: this.#name, ...move } })
@@ -85,7 +85,7 @@ export class Ledger {
   /** @throws InvalidState when the atom cannot go this way */
   moveAtom(name: string, to: AtomState, outcome: Outcome = {}): void {
     const atom = this.atom(name)
-    checkTransition(ATOM_TRANSITIONS, { what: `atom ${name}`, from: atom.state, to })
+    checkTransition(ATOM_TRANSITIONS, { what: () => `atom ${name}`, from: atom.state, to })
     const before = to === 'REVERTED' || to === 'RETRYING' ? withoutResult(atom) : atom
     const after = { ...before, ...outcome, state: to, updatedAt: new Date() }
     this.#put(after)

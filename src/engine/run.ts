@@ -7,7 +7,7 @@
  * something that runs is over, or a wait. ANALYZING notes what came of it and asks retries what follows. Nothing of the
  * user's runs before it is on record that it is about to; nothing is noted of what ends after the right to work is gone.
  */
-import { deferred, onAbort } from '../core/abort.ts'
+import { onAbort } from '../core/abort.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import type { EndState, EngineState } from '../core/states.ts'
 import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
@@ -104,7 +104,7 @@ export class Run {
   async drained(): Promise<void> {
     this.#waits.clear()
     while (this.#underWay.size > 0) {
-      await this.#happening()
+      if (this.#outcomes.length === 0) await this.#happening()
       for (const { node } of this.#outcomes.splice(0)) this.#underWay.delete(node)
     }
   }
@@ -280,24 +280,24 @@ export class Run {
 
   // --- Waiting ----------------------------------------------------------------------------------------------------
 
-  async #wait(): Promise<EngineState> {
+  #wait(): EngineState | Promise<EngineState> {
     const { suspend, cancel } = this.#parts
     const hasToEnd = () => this.#waits.size > 0 && this.#underWay.size === 0 && (suspend.aborted || cancel.aborted)
-    if (this.#outcomes.length === 0 && !this.#fatal && !hasToEnd()) await this.#happening()
-    return 'ANALYZING'
+    return this.#outcomes.length > 0 || this.#fatal || hasToEnd() ? 'ANALYZING' : this.#happening()
   }
 
   /** Resolves when something that ran is over, a wait is, or one of the signals has fired. */
-  async #happening(): Promise<void> {
-    if (this.#outcomes.length > 0) return
-    const { promise, resolve } = deferred()
-    this.#wake = resolve
-    // While atoms run they are told themselves, and nothing can be done before they are over.
-    const signals = this.#waits.size > 0 ? [this.#parts.suspend, this.#parts.cancel] : []
-    const leave = signals.map((signal) => onAbort(signal, resolve))
-    await promise
-    for (const forget of leave) forget()
-    this.#wake = undefined
+  #happening(): Promise<EngineState> {
+    return new Promise((resolve) => {
+      // While atoms run they are told themselves, and nothing can be done before they are over.
+      const signals = this.#waits.size > 0 ? [this.#parts.suspend, this.#parts.cancel] : []
+      const leave = signals.map((signal) => onAbort(signal, () => this.#wake?.()))
+      this.#wake = () => {
+        this.#wake = undefined
+        for (const forget of leave) forget()
+        resolve('ANALYZING')
+      }
+    })
   }
 
   // --- Analyzing --------------------------------------------------------------------------------------------------

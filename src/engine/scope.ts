@@ -34,6 +34,7 @@ export function assertSatisfied(flow: AnyFlow, options: { graph: ExecutionGraph;
  * flow was changed, then reverted
  */
 export function argumentsOf(node: AtomNode, options: { store: Store; ledger: Ledger }): Record<string, unknown> {
+  if (node.needs.length === 0 && !node.atom.inject) return {}
   const args: [string, unknown][] = []
   for (const { argument, name, optional } of node.needs) {
     const found = lookUp(node, { name, ...options })

@@ -1,5 +1,6 @@
 /** What an engine has done, and what its time went into. */
 import type { EngineState } from '../core/states.ts'
+import { monotonic } from '../core/time.ts'
 
 export interface Statistics {
   /** How often an atom was executed with success, was reverted, failed at either, and was given another attempt. */
@@ -34,9 +35,17 @@ interface Watched {
 
 export class Stopwatch {
   readonly #spent: Partial<Record<EngineState, number>> = {}
+  #since = 0
 
-  spent(state: EngineState, ms: number): void {
-    this.#spent[state] = (this.#spent[state] ?? 0) + ms
+  /** The time since the last call of this or `begin` went into this state. */
+  spent(state: EngineState): void {
+    const since = this.#since
+    this.begin()
+    this.#spent[state] = (this.#spent[state] ?? 0) + this.#since - since
+  }
+
+  begin(): void {
+    this.#since = monotonic()
   }
 
   statistics(run: Watched | undefined, writes: number): Statistics {
