@@ -111,9 +111,10 @@ export class Engine {
   readonly #logger: Logger
   readonly #emitter: Emitter<EngineEvents>
   readonly #stopwatch = new Stopwatch()
-  readonly #suspended: AbortController = new AbortController()
   #listening = false
   #session: Session | undefined
+  /** Why it was asked for a rest, from the first time on. */
+  #suspended: InvalidState | undefined
   #writer: Writer | undefined
   #driving: Promise<unknown> | undefined
   #lastProgress = Number.NEGATIVE_INFINITY
@@ -164,7 +165,8 @@ export class Engine {
 
   /** Asks for a rest, at any time: before the run it prevents it, after it, it does nothing. */
   suspend(): void {
-    this.#suspended.abort(new InvalidState(`flow ${this.#flow.name} was suspended: stop now, it is resumed later`))
+    this.#suspended ??= new InvalidState(`flow ${this.#flow.name} was suspended: stop now, it is resumed later`)
+    this.#session?.suspend.abort(this.#suspended)
   }
 
   /**
@@ -297,7 +299,8 @@ export class Engine {
   #open(start: Start, halt: FollowingSignal): Session {
     const { signals, deadline, log, assertOwner } = this.#options
     const standing = this.#prepare(start)
-    const suspend = followSignals([this.#suspended.signal, signals?.suspend])
+    const suspend = followSignals([signals?.suspend])
+    if (this.#suspended) suspend.abort(this.#suspended)
     const cancel = followSignals([signals?.cancel])
     const tooLate = (time: string) => new Timeout(`flow ${this.#flow.name}: not done within ${time}`)
     const assertMayGoOn = () => {

@@ -83,13 +83,16 @@ export class Ledger {
   }
 
   /** @throws InvalidState when the atom cannot go this way */
-  moveAtom(name: string, to: AtomState, outcome: Outcome = {}): void {
+  moveAtom(name: string, to: AtomState, outcome?: Outcome): AtomDetail {
     const atom = this.atom(name)
     checkTransition(ATOM_TRANSITIONS, { what: () => `atom ${name}`, from: atom.state, to })
     const before = to === 'REVERTED' || to === 'RETRYING' ? withoutResult(atom) : atom
-    const after = { ...before, ...outcome, state: to, updatedAt: new Date() }
+    const after = { ...before, state: to, updatedAt: new Date() }
+    // Not spread beside the other: a second spread in one object is many times slower than the first.
+    if (outcome) Object.assign(after, outcome)
     this.#put(after)
     if (this.#tell) this.#told(atom, after)
+    return after
   }
 
   /** Says what is meant to become of an atom, before it does. */

@@ -220,9 +220,15 @@ export class Run {
   #beginExecute(node: AtomNode): Did {
     const { state, meta } = this.#standing.record(node)
     // An atom that was RUNNING when its process died is RUNNING still, and has nothing new to record.
-    if (state !== 'RUNNING') this.#standing.move(node, 'RUNNING', { version: node.atom.version })
+    if (state !== 'RUNNING') this.#standing.move(node, 'RUNNING', this.#newVersion(node))
     if ('progress' in meta) this.#standing.ledger.note(node.atom.name, { meta: { progress: undefined } })
     return 'execute'
+  }
+
+  /** The version of an atom that was recorded by another one. */
+  #newVersion(node: AtomNode): { version: string } | undefined {
+    const { version } = node.atom
+    return this.#standing.record(node).version === version ? undefined : { version }
   }
 
   #beginRetry(node: AtomNode): Did | undefined {
@@ -328,12 +334,9 @@ export class Run {
       this.counts.executed += 1
       const { value } = attempt
       // An encoding that has no undefined must give the same record back.
-      const made = value === undefined ? {} : { result: value }
-      this.#standing.move(
-        node,
-        'SUCCESS',
-        node.atom.kind === 'retry' ? { ...made, history: this.#next(node, value) } : made,
-      )
+      const made = value === undefined ? undefined : { result: value }
+      const more = node.atom.kind === 'retry' ? { ...made, history: this.#next(node, value) } : made
+      this.#standing.move(node, 'SUCCESS', more)
       // Meanwhile it may have been decided that it is to be undone.
       this.#standing.frontier.consider(node)
       return undefined

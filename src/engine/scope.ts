@@ -17,6 +17,7 @@ export function assertSatisfied(flow: AnyFlow, options: { graph: ExecutionGraph;
   const { graph, store } = options
   const lacking: string[] = []
   for (const { atom, needs, sources } of graph.atoms) {
+    if (needs.length === 0) continue
     const missing = needs.filter(({ name, optional }) => !optional && !sources.has(name) && !Object.hasOwn(store, name))
     if (missing.length > 0)
       lacking.push(`${atom.kind} ${atom.name} requires ${missing.map(({ name }) => name).join(', ')}`)

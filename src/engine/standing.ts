@@ -36,7 +36,7 @@ export class Standing {
     this.#thorough = thorough
     this.frontier = new Frontier(graph.nodes)
     for (const node of graph.nodes) {
-      if (node.atom) this.#mark(node.atom.name, node)
+      if (isAtom(node)) this.#mark(node, this.record(node))
       else if (this.#wasDecided(node)) this.frontier.mark(node, { done: true, clean: true })
     }
     for (const node of graph.atoms) if (this.record(node).state !== 'PENDING') this.frontier.consider(node)
@@ -63,20 +63,19 @@ export class Standing {
   }
 
   /** @throws InvalidState when the atom cannot go this way */
-  move(node: AtomNode, to: AtomState, outcome: Parameters<Ledger['moveAtom']>[2] = {}): void {
-    this.ledger.moveAtom(node.atom.name, to, outcome)
-    this.#mark(node.atom.name, node)
+  move(node: AtomNode, to: AtomState, outcome?: Parameters<Ledger['moveAtom']>[2]): void {
+    this.#mark(node, this.ledger.moveAtom(node.atom.name, to, outcome))
   }
 
   intend(node: AtomNode, intention: Intention): void {
     this.ledger.intend(node.atom.name, intention)
-    this.#mark(node.atom.name, node)
+    this.#mark(node, this.record(node))
   }
 
   /** Back to a clean record. */
   renew(node: AtomNode): void {
     this.ledger.renew(node.atom.name)
-    this.#mark(node.atom.name, node)
+    this.#mark(node, this.record(node))
     this.frontier.consider(node)
   }
 
@@ -160,8 +159,7 @@ export class Standing {
     })
   }
 
-  #mark(name: string, node: ExecutionNode): void {
-    const { state, intention } = this.ledger.atom(name)
+  #mark(node: AtomNode, { state, intention }: AtomDetail): void {
     const done = state === 'IGNORE' || (state === 'SUCCESS' && intention === 'EXECUTE')
     this.frontier.mark(node, { done, clean: CLEAN.has(state) })
   }
