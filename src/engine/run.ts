@@ -19,6 +19,7 @@ import type { Resolver } from './resolver.ts'
 import { resultsOf } from './scope.ts'
 import { isAtom, type Standing } from './standing.ts'
 import { type Counts, noCounts } from './statistics.ts'
+import { Thrown } from './thrown.ts'
 import { Waits } from './waits.ts'
 import type { Writer } from './writer.ts'
 
@@ -47,8 +48,7 @@ type Outcome =
 export class Run {
   readonly #parts: RunParts
   readonly #standing: Standing
-  /** By atom, what was thrown in this very engine, the first first. */
-  readonly #errors = new Map<string, unknown>()
+  readonly #thrown = new Thrown()
   readonly #underWay = new Set<ExecutionNode>()
   readonly #outcomes: Outcome[] = []
   readonly #waits: Waits
@@ -118,9 +118,8 @@ export class Run {
     }
     const { ledger, graph } = this.#standing
     const { failures, revertFailures } = ledger
-    const [error] = this.#errors.size > 0 ? [...this.#errors.values()].map((thrown) => ({ error: thrown })) : []
-    const cancelled = this.#cancelled && !error ? { error: this.#cancelled.reason } : {}
-    return { state, results: resultsOf(graph, ledger), failures, revertFailures, ...cancelled, ...error }
+    const why = this.#thrown.first ?? (this.#cancelled && { error: this.#cancelled.reason })
+    return { state, results: resultsOf(graph, ledger), failures, revertFailures, ...why }
   }
 
   // --- Resuming ---------------------------------------------------------------------------------------------------
@@ -242,7 +241,7 @@ export class Run {
     if (state !== 'RETRYING') this.#standing.move(node, 'RETRYING')
     this.#standing.renewAfter(node)
     this.#standing.intend(node, 'EXECUTE')
-    this.#forgetErrors()
+    this.#thrown.forgetUnless((atom) => this.#standing.ledger.atom(atom).failure !== undefined)
     return this.#beginExecute(node)
   }
 
@@ -351,7 +350,7 @@ export class Run {
   #fails(node: AtomNode, { error, begun }: { readonly error: unknown; readonly begun: boolean }): Failure {
     if (!begun) this.#standing.ledger.note(node.atom.name, { meta: { begun } })
     this.counts.failed += 1
-    if (!this.#errors.has(node.atom.name)) this.#errors.set(node.atom.name, error)
+    this.#thrown.note(node.atom.name, error)
     const failure = failureOf(error)
     this.#standing.move(node, 'FAILURE', { failure })
     this.#standing.frontier.consider(node)
@@ -397,12 +396,5 @@ export class Run {
     if (this.#consequences.revertingAll) return
     this.#cancelled = { reason }
     this.#consequences.revertAll()
-  }
-
-  /** What failed in an attempt that is over, and was undone, is no reason any more. */
-  #forgetErrors(): void {
-    for (const name of [...this.#errors.keys()]) {
-      if (this.#standing.ledger.atom(name).failure === undefined) this.#errors.delete(name)
-    }
   }
 }
