@@ -36,6 +36,7 @@ export interface ConductorParts extends ConductorSettings {
   readonly board: JobBoard
   readonly persistence: Persistence
   readonly flows: KnownFlows
+  readonly services: unknown
   /** What was opened for this conductor, in the order in which it is closed at the end of a stop. */
   readonly owned: readonly AsyncDisposable[]
 }

@@ -84,8 +84,5 @@ function decideFlow(ending: RunEnding & { kind: 'flow' }, options: { onFailure: 
 }
 
 function together(failures: readonly Failure[]): Failure {
-  const [only] = failures
-  if (only && failures.length === 1) return only
-  const wrapped = failureOf(new WrappedFailure(failures))
-  return failures.some((failure) => failure.nonRetryable) ? { ...wrapped, nonRetryable: true } : wrapped
+  return failureOf(new WrappedFailure(failures))
 }

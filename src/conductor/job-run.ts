@@ -11,6 +11,7 @@ import {
   IncompatibleVersion,
   InvalidPosting,
   InvalidState,
+  JobboardError,
   ShuttingDown,
   StorageFailure,
   Timeout,
@@ -27,6 +28,8 @@ import type { KnownFlows } from './known-flows.ts'
 export interface RunContext {
   readonly flows: KnownFlows
   readonly persistence: Persistence
+  /** What tasks find as `ctx.services`. */
+  readonly services: unknown
   readonly log: Logger
   /** How many tasks of one flow run at once. */
   readonly flowConcurrency: number
@@ -48,7 +51,9 @@ export async function runJob(claim: Claim, context: RunContext): Promise<JobRun>
   try {
     resolved = await context.flows.resolve(claim.job.details)
   } catch (error) {
-    return over({ kind: 'unworkable', error: error instanceof Error ? error : new Error(String(error)) })
+    // A schema is somebody's code: what it throws, and does not say, is no fault of the posting.
+    if (error instanceof JobboardError) return over({ kind: 'unworkable', error })
+    return over({ kind: 'defect', error })
   }
   try {
     await using log = await acquire(context.persistence, {
@@ -78,6 +83,7 @@ async function runFlowOf(
     signals: { stop: stop.signal, suspend: context.suspend, cancel: cancel.signal },
     assertOwner: () => claim.assertHeld(),
     context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name } },
+    services: context.services,
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
   })

@@ -18,6 +18,11 @@ export interface ConductorOptions {
   readonly persistence: string | Persistence
   /** What it can run. Jobs of other flows and versions are left to others. */
   readonly flows: readonly AnyFlow[]
+  /**
+   * What tasks find as `ctx.services`: an object, or a function that makes one (a promise of one, say), called once. What
+   * it makes is disposed of at the end, with `Symbol.asyncDispose` or `Symbol.dispose`: itself, or else each of its values.
+   */
+  readonly services?: unknown
   /** How many jobs run at once; as many as the machine has processors by default. */
   readonly concurrency?: number
   /** How many tasks of one flow run at once; 16 by default, 1 for one after the other. */
@@ -57,6 +62,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   board: true,
   persistence: true,
   flows: true,
+  services: true,
   concurrency: true,
   flowConcurrency: true,
   sizes: true,

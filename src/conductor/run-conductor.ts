@@ -4,8 +4,10 @@ import { ShuttingDown } from '../core/errors.ts'
 import { daemonLog } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
 import { monotonic } from '../core/time.ts'
+import type { AnyFlow } from '../flow/index.ts'
 import type { Conductor } from './conductor.ts'
 import { CONDUCTOR_OPTIONS, type ConductorOptions } from './options.ts'
+import type { ServicesFor } from './services.ts'
 import { startConductor } from './start-conductor.ts'
 
 export interface RunConductorOptions extends ConductorOptions {
@@ -32,9 +34,11 @@ const ONE_PRESS = 500
  * @throws as `startConductor`; ShuttingDown when a signal came before it had started
  * @example await runConductor({ board: uri, persistence: uri, flows: [hello], concurrency: 8 })
  */
-export async function runConductor(options: RunConductorOptions): Promise<void> {
+export async function runConductor<const F extends readonly AnyFlow[]>(
+  options: RunConductorOptions & { readonly flows: F } & ServicesFor<F>,
+): Promise<void> {
   assertOptions(options, { ...CONDUCTOR_OPTIONS, started: true, stopping: true }, 'runConductor')
-  const { started, stopping, ...rest } = options
+  const { started, stopping, ...rest }: RunConductorOptions = options
   const log = rest.log ?? daemonLog({ name: 'jobboard' })
   const early = new AbortController()
   let conductor: Conductor | undefined

@@ -9,11 +9,14 @@ import { Engine } from '../engine/index.ts'
 import { checkedStore, type Flow, isFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 
-export interface RunFlowOptions {
+/** @typeParam S what the flow's tasks need of `ctx.services` */
+export interface RunFlowOptions<S = unknown> {
   /** Where its logbook is kept; in memory, and forgotten, by default. */
   readonly persistence?: string | Persistence
   /** Tells the running task to stop; the flow is suspended, and the signal's reason thrown. */
   readonly signal?: AbortSignal
+  /** What tasks find as `ctx.services`; it is not disposed of. Needed where a task's context is annotated with it. */
+  readonly services?: S
   readonly log?: Logger
   /** How many tasks run at once; 16 by default. */
   readonly concurrency?: number
@@ -21,9 +24,15 @@ export interface RunFlowOptions {
   readonly deadline?: Duration
 }
 
+/** Options may be left out, unless the flow needs services. */
+type RunFlowArguments<S> = unknown extends S
+  ? [options?: RunFlowOptions]
+  : [options: RunFlowOptions<S> & { readonly services: S }]
+
 const OPTIONS: KnownOptions<RunFlowOptions> = {
   persistence: true,
   signal: true,
+  services: true,
   log: true,
   concurrency: true,
   deadline: true,
@@ -38,15 +47,15 @@ const OPTIONS: KnownOptions<RunFlowOptions> = {
  * reverting failed, too
  * @example const { results } = await runFlow(hello, { name: 'Ada' })
  */
-export async function runFlow<I extends object, R>(
-  flow: Flow<I, R>,
+export async function runFlow<I extends object, R, S = unknown>(
+  flow: Flow<I, R, S>,
   store: NoInfer<I>,
-  options: RunFlowOptions = {},
+  ...[options = {}]: RunFlowArguments<NoInfer<S>>
 ): Promise<{ readonly results: R }> {
   if (!isFlow(flow)) throw new InvalidArgument('runFlow takes a flow, as linear(…) makes it, and its store')
   assertOptions(options, OPTIONS, 'runFlow')
   const checked = await checkedStore(flow, store)
-  const { persistence: given = 'memory:', signal, log: logger, concurrency, deadline } = options
+  const { persistence: given = 'memory:', signal, services, log: logger, concurrency, deadline } = options
   const persistence = await openPersistence(given)
   try {
     const uuid = newUuid()
@@ -63,6 +72,7 @@ export async function runFlow<I extends object, R>(
       store: checked,
       log,
       signals,
+      services,
       ...(logger ? { logger } : {}),
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(deadline === undefined ? {} : { deadline }),

@@ -1,10 +1,12 @@
 /** Conductors inside a process of one's own. */
 import { type JobBoard, openBoard } from '../board/index.ts'
 import type { Logger } from '../core/log.ts'
+import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence } from '../persistence/index.ts'
 import { Conductor } from './conductor.ts'
 import { KnownFlows } from './known-flows.ts'
 import { type ConductorOptions, conductorSettings } from './options.ts'
+import { openServices, type ServicesFor } from './services.ts'
 
 /**
  * Starts a conductor; it has registered itself and claims when the promise resolves. It keeps the process alive until it
@@ -13,7 +15,9 @@ import { type ConductorOptions, conductorSettings } from './options.ts'
  * @throws InvalidArgument for options that make no sense; what opening a board or logbooks throws
  * @example await using conductor = await startConductor({ board, persistence: 'directory:./logbooks', flows: [hello] })
  */
-export async function startConductor(options: ConductorOptions): Promise<Conductor> {
+export async function startConductor<const F extends readonly AnyFlow[]>(
+  options: ConductorOptions & { readonly flows: F } & ServicesFor<F>,
+): Promise<Conductor> {
   const settings = conductorSettings(options)
   const flows = new KnownFlows(options.flows)
   const owned: AsyncDisposable[] = []
@@ -22,8 +26,12 @@ export async function startConductor(options: ConductorOptions): Promise<Conduct
     if (persistence !== options.persistence) owned.unshift(persistence)
     const board = await openedBoard(options, settings.log)
     if (board !== options.board) owned.unshift(board)
+    const failed = (error: unknown) => settings.log.warn({ err: error }, 'a service could not be disposed of')
+    const opened = await openServices(options.services, { failed })
+    owned.unshift(opened)
     const name = options.name ?? nextName(board)
-    const conductor = new Conductor({ name, board, persistence, flows, ...settings, owned })
+    const { services } = opened
+    const conductor = new Conductor({ name, board, persistence, flows, services, ...settings, owned })
     await conductor.start()
     return conductor
   } catch (error) {

@@ -23,20 +23,36 @@ export interface Failure {
 
 /** Causes deeper than this are cut off: a chain that long is a loop or a defect, and a failure has to fit a record. */
 const DEEPEST_CAUSE = 8
+/** Of all levels together: an error may have thousands of others in it, and itself among them. */
+const MOST_CAUSES = 32
 const LONGEST_TEXT = 8_192
+
+/** How much of an error is looked at still. */
+interface Budget {
+  causes: number
+}
 
 /**
  * What to keep of something that was thrown. Never throws, whatever it is given.
  *
  * @example failureOf(new Error('disk full', { cause })).causes
  */
-export function failureOf(thrown: unknown, depth = 0): Failure {
-  if (thrown instanceof WrappedFailure) {
-    const [only] = thrown.failures
-    if (only && thrown.failures.length === 1) return only
+export function failureOf(thrown: unknown): Failure {
+  try {
+    if (thrown instanceof WrappedFailure) {
+      const [only] = thrown.failures
+      if (only && thrown.failures.length === 1) return only
+    }
+    return failureAt(thrown, 0, { causes: MOST_CAUSES })
+  } catch {
+    // A Proxy can throw at whatever is asked of it.
+    return { name: 'Error', message: 'something was thrown that cannot be looked at' }
   }
+}
+
+function failureAt(thrown: unknown, depth: number, budget: Budget): Failure {
   if (!(thrown instanceof Error)) return { name: 'Error', message: cut(printable(thrown)) }
-  const causes = depth >= DEEPEST_CAUSE ? [] : causesOf(thrown).map((cause) => failureOf(cause, depth + 1))
+  const causes = causesAt(thrown, depth, budget)
   const [name, message, code, stack] = ['name', 'message', 'code', 'stack'].map((key) => property(thrown, key))
   const retryAfter = waitAsked(property(thrown, 'retryAfter'))
   const final = thrown instanceof NonRetryable || causes.some((cause) => cause.nonRetryable)
@@ -49,6 +65,32 @@ export function failureOf(thrown: unknown, depth = 0): Failure {
     ...(final ? { nonRetryable: true } : {}),
     ...(retryAfter === undefined ? {} : { retryAfter }),
   }
+}
+
+function causesAt(error: Error, depth: number, budget: Budget): Failure[] {
+  if (depth >= DEEPEST_CAUSE) return []
+  const within = (cause: unknown) => failureAt(cause, depth + 1, budget)
+  const kept = error instanceof WrappedFailure ? error.failures : []
+  const known = afford(kept, budget, (failure) => shortened(failure, depth + 1, budget))
+  return [...afford(causesOf(error), budget, within), ...known]
+}
+
+/** A failure as it was kept before, no deeper within another than an error would be. */
+function shortened(failure: Failure, depth: number, budget: Budget): Failure {
+  const { causes = [], ...told } = failure
+  if (depth >= DEEPEST_CAUSE) return told
+  const kept = afford(causes, budget, (cause) => shortened(cause, depth + 1, budget))
+  return kept.length > 0 ? { ...told, causes: kept } : told
+}
+
+function afford<T>(causes: readonly T[], budget: Budget, keep: (cause: T) => Failure): Failure[] {
+  const kept: Failure[] = []
+  for (const cause of causes) {
+    if (budget.causes === 0) break
+    budget.causes -= 1
+    kept.push(keep(cause))
+  }
+  return kept
 }
 
 /** Whatever it is: drivers have a property of this name, too, and mean something else by it. */
@@ -100,15 +142,7 @@ function causesOf(error: Error): unknown[] {
   const cause = property(error, 'cause')
   const causes = cause === undefined ? [] : [cause]
   const errors = error instanceof AggregateError ? property(error, 'errors') : []
-  if (Array.isArray(errors)) causes.push(...errors)
-  if (error instanceof WrappedFailure) causes.push(...error.failures.map(revive))
-  return causes
-}
-
-function revive(failure: Failure): Error {
-  const error = new Error(failure.message)
-  error.name = failure.name
-  return failure.code === undefined ? error : Object.assign(error, { code: failure.code })
+  return Array.isArray(errors) ? [...causes, ...errors] : causes
 }
 
 /** Errors are made by anybody: a property may be of any type, and reading it may throw. */

@@ -93,7 +93,7 @@ export const ENGINE_TRANSITIONS: Table<EngineState> = {
 }
 
 /** @throws InvalidState when the table has no such step */
-export function checkTransition<S extends string>(table: Table<S>, step: { what: string; from: S; to: S }): void {
+export function checkTransition<S extends string>(table: Table<S>, step: { what: () => string; from: S; to: S }): void {
   if (table[step.from].includes(step.to)) return
-  throw new InvalidState(`${step.what} cannot go from ${step.from} to ${step.to}`)
+  throw new InvalidState(`${step.what()} cannot go from ${step.from} to ${step.to}`)
 }

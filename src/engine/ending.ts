@@ -1,6 +1,14 @@
 /** How the work of one engine on a flow came to its end. */
 import type { Failure } from '../core/failure.ts'
-import type { EndState } from '../core/states.ts'
+import type { EndState, FlowState } from '../core/states.ts'
+
+/** Where a flow goes from RUNNING when it ends. */
+export const WAY_TO_ENDING: Readonly<Record<EndState, readonly FlowState[]>> = {
+  SUCCESS: ['SUCCESS'],
+  REVERTED: ['REVERTED'],
+  FAILURE: ['FAILURE'],
+  SUSPENDED: ['SUSPENDING', 'SUSPENDED'],
+}
 
 export interface Ending {
   /**

@@ -20,6 +20,7 @@
 import { abortAfter, deferred, type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, InvalidState, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
+import { failureOf } from '../core/failure.ts'
 import { type Logger, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EndState, type EngineState } from '../core/states.ts'
@@ -52,6 +53,8 @@ export interface EngineOptions {
   readonly assertOwner?: () => void
   /** What tasks are told beside their arguments; the run is the log's. */
   readonly context?: { readonly fence?: bigint; readonly job?: { readonly uuid: string; readonly name: string } }
+  /** What tasks find as `ctx.services`; the engine does not dispose of it. */
+  readonly services?: unknown
   readonly logger?: Logger
   /** How many atoms run at once; 1 is TaskFlow's serial engine. 16 by default. */
   readonly concurrency?: number
@@ -73,6 +76,7 @@ const OPTIONS: KnownOptions<EngineOptions> = {
   signals: true,
   assertOwner: true,
   context: true,
+  services: true,
   logger: true,
   concurrency: true,
   deferReverts: true,
@@ -103,12 +107,14 @@ export class Engine {
   readonly #options: EngineOptions
   readonly #flow: AnyFlow
   readonly #graph: ExecutionGraph
+  readonly #store: Store
   readonly #logger: Logger
   readonly #emitter: Emitter<EngineEvents>
   readonly #stopwatch = new Stopwatch()
-  readonly #suspended: AbortController = new AbortController()
   #listening = false
   #session: Session | undefined
+  /** Why it was asked for a rest, from the first time on. */
+  #suspended: InvalidState | undefined
   #writer: Writer | undefined
   #driving: Promise<unknown> | undefined
   #lastProgress = Number.NEGATIVE_INFINITY
@@ -119,15 +125,19 @@ export class Engine {
    */
   constructor(options: EngineOptions) {
     assertOptions(options, OPTIONS, 'an engine')
-    const { flow, logger = silent, concurrency = DEFAULT_CONCURRENCY, deadline } = options
+    const { flow, store = {}, logger = silent, concurrency = DEFAULT_CONCURRENCY, deadline } = options
+    if (typeof store !== 'object' || store === null || Array.isArray(store))
+      throw new InvalidArgument("an engine: store has to be an object of the flow's inputs, as in { name: 'Ada' }")
     if (!Number.isSafeInteger(concurrency) || concurrency < 1)
       throw new InvalidArgument(`an engine: concurrency has to be a whole number from 1, not ${concurrency}`)
     if (deadline !== undefined) milliseconds(deadline, 'deadline')
     this.#options = options
     this.#flow = flow
     this.#graph = compile(flow)
+    // What somebody changes meanwhile, and what getters say next time, would be other inputs for later tasks.
+    this.#store = { ...store }
     this.#logger = logger
-    const threw = (error: unknown) => logger.error({ flow: flow.name, err: error }, 'a listener threw')
+    const threw = (error: unknown) => logger.error({ flow: flow.name, failure: failureOf(error) }, 'a listener threw')
     this.#emitter = new Emitter(threw, { events: EVENTS })
   }
 
@@ -155,7 +165,8 @@ export class Engine {
 
   /** Asks for a rest, at any time: before the run it prevents it, after it, it does nothing. */
   suspend(): void {
-    this.#suspended.abort(new InvalidState(`flow ${this.#flow.name} was suspended: stop now, it is resumed later`))
+    this.#suspended ??= new InvalidState(`flow ${this.#flow.name} was suspended: stop now, it is resumed later`)
+    this.#session?.suspend.abort(this.#suspended)
   }
 
   /**
@@ -200,35 +211,46 @@ export class Engine {
     const start = startOf(this.#options.log.flow)
     if (start === 'over') return this.#alreadyOver()
     const session = this.#open(start, halt)
-    let state: EngineState = 'RESUMING'
-    let left = true
     try {
+      let state: EngineState = 'RESUMING'
       while (!isEnd(state)) {
-        yield state
-        state = await this.#step(session.run, state)
+        yield* this.#told(session, state)
+        this.#stopwatch.begin()
+        state = this.#stepped(state, await session.run.step(state))
       }
       const ending = await session.run.end(state)
-      left = false
       yield state
       return ending
     } catch (error) {
-      if (left && !halt.signal.aborted) await this.#finish(session, state, { failing: true })
-      left = false
+      halt.abort(error)
       throw error
     } finally {
-      if (left) {
-        this.suspend()
-        await this.#finish(session, state, { failing: false })
-      }
       await this.#close(session)
     }
   }
 
-  /** Goes on to the end after the caller has left the loop, or thrown into it. */
-  async #finish({ run }: Session, from: EngineState, { failing }: { failing: boolean }): Promise<void> {
-    if (failing) run.fail()
+  /** Yields the state; where the caller leaves the loop then, or throws into it, goes on to the end by itself. */
+  async *#told({ run }: Session, state: EngineState): AsyncGenerator<EngineState, void, void> {
+    let left = true
+    try {
+      yield state
+      left = false
+    } catch (error) {
+      left = false
+      run.fail()
+      await this.#finish(run, state)
+      throw error
+    } finally {
+      if (left) {
+        this.suspend()
+        await this.#finish(run, state)
+      }
+    }
+  }
+
+  async #finish(run: Run, from: EngineState): Promise<void> {
     let state = from
-    while (!isEnd(state)) state = await this.#step(run, state)
+    while (!isEnd(state)) state = this.#stepped(state, await run.step(state))
     await run.end(state)
   }
 
@@ -238,10 +260,11 @@ export class Engine {
     const session = this.#open(start, halt)
     try {
       let state: EngineState = 'RESUMING'
+      this.#stopwatch.begin()
       while (!isEnd(state)) {
-        const next = this.#step(session.run, state)
+        const next = session.run.step(state)
         // Most steps need not wait, and then nothing is waited for.
-        state = typeof next === 'string' ? next : await next
+        state = this.#stepped(state, typeof next === 'string' ? next : await next)
       }
       return await session.run.end(state)
     } catch (error) {
@@ -252,15 +275,11 @@ export class Engine {
     }
   }
 
-  #step(run: Run, state: EngineState): EngineState | Promise<EngineState> {
-    const begun = monotonic()
-    const done = (next: EngineState) => {
-      checkTransition(ENGINE_TRANSITIONS, { what: `the engine of flow ${this.#flow.name}`, from: state, to: next })
-      this.#stopwatch.spent(state, monotonic() - begun)
-      return next
-    }
-    const next = run.step(state)
-    return typeof next === 'string' ? done(next) : next.then(done)
+  /** Notes where a step has led, and how long it took. */
+  #stepped(from: EngineState, to: EngineState): EngineState {
+    checkTransition(ENGINE_TRANSITIONS, { what: () => `the engine of flow ${this.#flow.name}`, from, to })
+    this.#stopwatch.spent(from)
+    return to
   }
 
   #assertFirst(): void {
@@ -280,7 +299,8 @@ export class Engine {
   #open(start: Start, halt: FollowingSignal): Session {
     const { signals, deadline, log, assertOwner } = this.#options
     const standing = this.#prepare(start)
-    const suspend = followSignals([this.#suspended.signal, signals?.suspend])
+    const suspend = followSignals([signals?.suspend])
+    if (this.#suspended) suspend.abort(this.#suspended)
     const cancel = followSignals([signals?.cancel])
     const tooLate = (time: string) => new Timeout(`flow ${this.#flow.name}: not done within ${time}`)
     const assertMayGoOn = () => {
@@ -295,19 +315,17 @@ export class Engine {
   }
 
   #prepare(start: Start): Standing {
-    const { store = {}, log } = this.#options
+    const { log } = this.#options
     const [detail, flow, graph] = [log.flow, this.#flow, this.#graph]
     assertResumable(detail, graph)
-    assertSatisfied(flow, { graph, store })
+    assertSatisfied(flow, { graph, store: this.#store })
     for (const line of differences(detail, { flow, graph })) this.#logger.warn({ flow: flow.name }, line)
     const ledger = new Ledger(detail, { tell: this.#listening })
     if (start === 'anew') ledger.reset()
-    const added = graph.atoms.filter(({ atom }) => !ledger.has(atom.name))
-    for (const { atom } of added) ledger.add(atom)
+    for (const { atom } of graph.atoms) if (!ledger.has(atom.name)) ledger.add(atom)
     ledger.moveFlow(...wayToRunning(detail, start))
-    // Only then can there be something to undo behind an atom of which nothing was begun.
-    const mixed = added.length > 0 || detail.atoms.some(({ state }) => state === 'RETRYING')
-    return new Standing({ graph, ledger, thorough: mixed && detail.atoms.length > 0 })
+    // Any engine before may have added atoms: then there can be something to undo behind one of which nothing was begun.
+    return new Standing({ graph, ledger, thorough: start === 'on' && detail.atoms.length > 0 })
   }
 
   #runOf(
@@ -320,24 +338,25 @@ export class Engine {
       cancel: AbortSignal
     },
   ): Run {
-    const { store = {}, context, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
+    const { context, services, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
     const { halt, suspend, cancel } = parts
-    const known: Known = { fence: context?.fence ?? 0n, run: log.flow.run, job: context?.job }
-    const performer = new Performer({
+    const known: Known = {
+      fence: context?.fence ?? 0n,
+      run: log.flow.run,
+      job: context?.job,
+      services,
       flow: this.#flow.name,
-      standing,
-      store,
-      known,
-      follows: { always: [halt.signal, suspend], executing: cancel },
       logger: this.#logger,
       progress: (node, done) => this.#progress(node, done, { standing, ...parts }),
-    })
+    }
+    const follows = { always: [halt.signal, suspend], executing: cancel }
+    const performer = new Performer({ standing, store: this.#store, known, follows })
     const ask: ConstructorParameters<typeof Resolver>[0]['ask'] = (retry, about) => performer.decide(retry, about)
     return new Run({
       ...parts,
       standing,
       performer,
-      resolver: new Resolver({ standing, deferReverts, ask, logger: this.#logger }),
+      resolver: new Resolver({ standing, deferReverts, ask, logger: this.#logger, suspend }),
       concurrency: concurrency ?? DEFAULT_CONCURRENCY,
       neverResolve,
       resume: (resolve) => takeUp({ standing, detail: log.flow, deferReverts, neverResolve, resolve }),

@@ -4,6 +4,7 @@
  * A decider whose predecessors were all left out themselves abstains. One no is enough; of several the one that reaches
  * furthest counts.
  */
+import { InvalidArgument } from '../core/errors.ts'
 import type { AtomNode, Depth, ExecutionNode, Gate, Stretch } from '../flow/index.ts'
 import { isAtom, type Standing } from './standing.ts'
 
@@ -26,15 +27,20 @@ function refuses({ decider, history }: Gate, standing: Standing): boolean {
   const known = atomsIn(history, standing).filter((node) => standing.record(node).state === 'SUCCESS')
   if (known.length === 0) return false
   const results = known.map((node): [string, unknown] => [node.atom.name, standing.record(node).result])
-  return !decider(Object.fromEntries(results))
+  const answer: unknown = decider(Object.fromEntries(results))
+  // A promise is as good as a yes, whatever comes of it.
+  if (typeof Object(answer)['then'] === 'function')
+    throw new InvalidArgument('a decider has to answer at once, with true or false; this one is async')
+  return !answer
 }
 
 function leaveOut(gate: Gate, standing: Standing): void {
   const { first, end } = gate.target
-  const out = [...standing.graph.nodes.slice(first, end), ...furtherOut(gate, standing)]
-  for (const node of out) {
-    if (!isAtom(node)) standing.frontier.mark(node, { done: true, clean: true })
-    else if (standing.record(node).state === 'PENDING') standing.ignore(node)
+  const target = standing.graph.nodes.slice(first, end)
+  const by = target.find(isAtom)?.atom.name ?? ''
+  for (const node of [...target, ...furtherOut(gate, standing)]) {
+    if (isAtom(node)) standing.leaveOut(node, by)
+    else standing.frontier.mark(node, { done: true, clean: true })
   }
 }
 

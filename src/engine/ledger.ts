@@ -73,7 +73,7 @@ export class Ledger {
   /** @throws InvalidState when the flow cannot go this way */
   moveFlow(...path: readonly FlowState[]): void {
     for (const to of path) {
-      checkTransition(FLOW_TRANSITIONS, { what: `flow ${this.#name}`, from: this.#state, to })
+      checkTransition(FLOW_TRANSITIONS, { what: () => `flow ${this.#name}`, from: this.#state, to })
       const at = new Date()
       const move = { from: this.#state, to, at, duration: at.getTime() - this.#since.getTime() }
       if (this.#tell) this.#events.push({ kind: 'flow', event: { flow: this.#name, ...move } })
@@ -83,13 +83,16 @@ export class Ledger {
   }
 
   /** @throws InvalidState when the atom cannot go this way */
-  moveAtom(name: string, to: AtomState, outcome: Outcome = {}): void {
+  moveAtom(name: string, to: AtomState, outcome?: Outcome): AtomDetail {
     const atom = this.atom(name)
-    checkTransition(ATOM_TRANSITIONS, { what: `atom ${name}`, from: atom.state, to })
-    const before = to === 'REVERTED' ? withoutResult(atom) : atom
-    const after = { ...before, ...outcome, state: to, updatedAt: new Date() }
+    checkTransition(ATOM_TRANSITIONS, { what: () => `atom ${name}`, from: atom.state, to })
+    const before = to === 'REVERTED' || to === 'RETRYING' ? withoutResult(atom) : atom
+    const after = { ...before, state: to, updatedAt: new Date() }
+    // Not spread beside the other: a second spread in one object is many times slower than the first.
+    if (outcome) Object.assign(after, outcome)
     this.#put(after)
     if (this.#tell) this.#told(atom, after)
+    return after
   }
 
   /** Says what is meant to become of an atom, before it does. */
@@ -173,7 +176,7 @@ function cleanRecord({ name, kind, version }: Pick<AtomDetail, 'name' | 'kind' |
   return { name, kind, version, state: 'PENDING', intention: 'EXECUTE', meta: {}, updatedAt: new Date() }
 }
 
-/** What has been undone is no result any more, and may be large. */
+/** What has been undone, or was the value of an attempt that is over, is no result any more, and may be large. */
 function withoutResult({ result: _undone, ...atom }: AtomDetail): AtomDetail {
   return atom
 }

@@ -1,98 +1,94 @@
 /** Runs the user's code: what atoms execute and revert, and what retries decide. What it throws is an outcome. */
-import { describeError, type Failure } from '../core/failure.ts'
-import type { Logger } from '../core/log.ts'
-import { type Answer, type AtomNode, type Context, type ExecutableAtom, History } from '../flow/index.ts'
+import { describeError, type Failure, failureOf } from '../core/failure.ts'
+import { type Answer, type AtomNode, type ExecutableAtom, History } from '../flow/index.ts'
 import { plain } from './plain.ts'
 import { argumentsOf, type Store } from './scope.ts'
 import type { Standing } from './standing.ts'
-import { type Known, Told, type ToldOptions } from './told.ts'
+import { type Known, type Telling, Told } from './told.ts'
 
 export type { Known } from './told.ts'
 
-export type Attempt = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown }
+export type Attempt =
+  | { readonly ok: true; readonly value: unknown }
+  /** Not begun: its arguments were not there, so that nothing of the atom's has run. */
+  | { readonly ok: false; readonly error: unknown; readonly begun: boolean }
 
 export interface PerformerOptions {
-  readonly flow: string
   readonly standing: Standing
   readonly store: Store
   readonly known: Known
   /** What an atom hears of whatever it does, and beside that only while it executes. */
   readonly follows: { readonly always: readonly AbortSignal[]; readonly executing: AbortSignal }
-  readonly logger: Logger
-  readonly progress: (node: AtomNode, done: number) => void
 }
 
 export class Performer {
   readonly #options: PerformerOptions
-  readonly #always: readonly AbortSignal[]
-  readonly #executing: readonly AbortSignal[]
+  readonly #always: Telling
+  readonly #executing: Telling
 
   constructor(options: PerformerOptions) {
+    const { always, executing } = options.follows
     this.#options = options
-    this.#always = options.follows.always
-    this.#executing = [...options.follows.always, options.follows.executing]
+    this.#always = { follows: always, progress: false }
+    this.#executing = { follows: [...always, executing], progress: true }
   }
 
   /** What cannot be stored is the atom's failure, and undone like one. */
   execute(node: AtomNode): Promise<Attempt> {
     const { atom } = node
-    const follows = this.#executing
-    const progress = (done: number) => this.#options.progress(node, done)
+    const told = this.#told(node, this.#executing)
     if (atom.kind === 'retry') {
-      const more = { history: this.#historyOf(node) }
-      return this.#attempt(node, { more, follows, progress }, async (ctx) =>
-        plain(await atom.execute(this.#argumentsOf(node), ctx), `the value of retry ${atom.name}`),
-      )
+      const ctx = Object.assign(told, { history: this.#historyOf(node) })
+      const made = (value: unknown) => plain(value, () => `the value of retry ${atom.name}`)
+      return this.#attempt(node, { told, kept: made }, (args) => atom.execute(args, ctx))
     }
-    return this.#attempt(node, { more: {}, follows, progress }, async (ctx) => {
-      const args = this.#argumentsOf(node)
-      if (!atom.preExecute && !atom.postExecute)
-        return plain(await atom.execute(args, ctx), `the result of task ${atom.name}`)
-      try {
-        await atom.preExecute?.(args, ctx)
-        return plain(await atom.execute(args, ctx), `the result of task ${atom.name}`)
-      } finally {
-        await atom.postExecute?.(args, ctx)
-      }
-    })
+    const { preExecute, postExecute } = atom
+    const made = (value: unknown) => plain(value, () => `the result of task ${atom.name}`)
+    if (!preExecute && !postExecute)
+      return this.#attempt(node, { told, kept: made }, (args) => atom.execute(args, told))
+    return this.#attempt(node, { told, kept: (value) => value }, (args) =>
+      between({
+        before: () => preExecute?.(args, told),
+        work: async () => made(await atom.execute(args, told)),
+        after: () => postExecute?.(args, told),
+      }),
+    )
   }
 
   revert(node: AtomNode): Promise<Attempt> {
     const { atom } = node
     const { result, failure } = this.#options.standing.record(node)
     const failures: readonly Failure[] = this.#options.standing.ledger.failures
-    const follows = this.#always
+    const told = this.#told(node, this.#always)
+    const ctx = Object.assign(told, { result, failure, failures })
+    const kept = (value: unknown) => this.#plainIfPossible(atom.name, value)
     if (atom.kind === 'retry') {
-      const more = { result, failure, failures, history: this.#historyOf(node) }
-      return this.#attempt(node, { more, follows }, async (ctx) =>
-        this.#plainIfPossible(atom.name, await atom.revert?.(this.#argumentsOf(node), ctx)),
-      )
+      const withHistory = Object.assign(ctx, { history: this.#historyOf(node) })
+      return this.#attempt(node, { told, kept }, (args) => atom.revert?.(args, withHistory))
     }
-    return this.#attempt(node, { more: { result, failure, failures }, follows }, async (ctx) => {
-      const args = this.#argumentsOf(node)
-      try {
-        await atom.preRevert?.(args, ctx)
-        return this.#plainIfPossible(atom.name, await atom.revert?.(args, ctx))
-      } finally {
-        await atom.postRevert?.(args, ctx)
-      }
-    })
+    const { preRevert, postRevert } = atom
+    return this.#attempt(node, { told, kept }, (args) =>
+      between({
+        before: () => preRevert?.(args, ctx),
+        work: async () => atom.revert?.(args, ctx),
+        after: () => postRevert?.(args, ctx),
+      }),
+    )
   }
 
   /** What a retry does about a failure. @throws what it throws */
   async decide(node: AtomNode, about: { failure: Failure; atom: string }): Promise<Answer> {
     const { atom } = node
     if (atom.kind !== 'retry') return 'REVERT'
-    const more = { history: this.#historyOf(node), ...about }
-    const attempt = await this.#attempt(node, { more, follows: this.#always }, (ctx) =>
-      atom.onFailure(this.#argumentsOf(node), ctx),
-    )
+    const told = this.#told(node, this.#always)
+    const ctx = Object.assign(told, { history: this.#historyOf(node), ...about })
+    const attempt = await this.#attempt(node, { told, kept: (value) => value }, (args) => atom.onFailure(args, ctx))
     if (attempt.ok) return attempt.value as Answer
     throw attempt.error
   }
 
-  #argumentsOf(node: AtomNode): Record<string, unknown> {
-    return argumentsOf(node, { store: this.#options.store, ledger: this.#options.standing.ledger })
+  #told(node: AtomNode, telling: Telling): Told {
+    return new Told(this.#options.known, node, telling)
   }
 
   #historyOf(node: AtomNode): History {
@@ -100,20 +96,24 @@ export class Performer {
     return new History(history, failure)
   }
 
-  async #attempt<More extends object>(
-    { atom }: AtomNode,
-    { more, follows, progress }: Pick<ToldOptions, 'follows' | 'progress'> & { readonly more: More },
-    work: (ctx: Context & More) => unknown,
+  /** @param options.kept what becomes of what `work` returns; what it throws is the atom's failure, too */
+  async #attempt(
+    node: AtomNode,
+    { told, kept }: { readonly told: Told; readonly kept: (value: unknown) => unknown },
+    work: (args: Record<string, unknown>) => unknown,
   ): Promise<Attempt> {
-    const { flow, logger, known } = this.#options
-    const log = () => logger.child({ flow, task: atom.name })
-    const told = new Told(known, { what: `${atom.kind} ${atom.name}`, follows, log, deadline: atom.deadline, progress })
+    let begun = false
     try {
+      const args = argumentsOf(node, { store: this.#options.store, ledger: this.#options.standing.ledger })
       told.begin()
-      return { ok: true, value: await work(Object.assign(told, more)) }
+      begun = true
+      return { ok: true, value: kept(await work(args)) }
     } catch (error) {
-      logger.debug({ flow, task: atom.name, err: error }, 'threw')
-      return { ok: false, error }
+      const { flow, logger } = this.#options.known
+      // Not as `err`: pino writes into what it is given, and some errors are frozen, or in themselves.
+      if (logger.isLevelEnabled('debug'))
+        logger.debug({ flow, task: node.atom.name, failure: failureOf(error) }, 'threw')
+      return { ok: false, error, begun }
     } finally {
       told.end()
     }
@@ -122,12 +122,32 @@ export class Performer {
   /** A failed revert is for a human, at the worst moment: what a revert happens to return must not cause one. */
   #plainIfPossible(name: string, value: unknown): unknown {
     try {
-      return plain(value, `what the revert of task ${name} returned`)
+      return plain(value, () => `what the revert of ${name} returned`)
     } catch (error) {
-      this.#options.logger.warn({ flow: this.#options.flow, task: name }, `not recorded: ${describeError(error)}`)
+      const { flow, logger } = this.#options.known
+      logger.warn({ flow, task: name }, `not recorded: ${describeError(error)}`)
       return undefined
     }
   }
+}
+
+/** What was thrown first counts; what comes after it is told beside it. */
+async function between<T>(steps: { before: () => unknown; work: () => Promise<T>; after: () => unknown }): Promise<T> {
+  const { before, work, after } = steps
+  let done: T
+  try {
+    await before()
+    done = await work()
+  } catch (error) {
+    try {
+      await after()
+    } catch (more) {
+      throw new AggregateError([error, more], `${describeError(error)}; and what came after it threw, too`)
+    }
+    throw error
+  }
+  await after()
+  return done
 }
 
 /** Whether undoing an atom runs any code of the user's. */

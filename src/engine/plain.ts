@@ -10,12 +10,12 @@ import { describeError } from '../core/failure.ts'
 const SAFE: ReadonlySet<string> = new Set(['string', 'number', 'boolean', 'undefined'])
 
 /** @throws InvalidArgument for what is no plain data, naming `what` it is */
-export function plain(value: unknown, what: string): unknown {
+export function plain(value: unknown, what: () => string): unknown {
   if (value === null || SAFE.has(typeof value)) return value
   try {
     return asStored(value)
   } catch (cause) {
-    throw new InvalidArgument(`${what} cannot be stored (${describeError(cause)}); return plain data, or nothing`, {
+    throw new InvalidArgument(`${what()} cannot be stored (${describeError(cause)}); return plain data, or nothing`, {
       cause,
     })
   }

@@ -25,6 +25,8 @@ export interface ResolverOptions {
   readonly deferReverts: boolean
   readonly ask: (retry: AtomNode, about: { failure: Failure; atom: string }) => Promise<Answer>
   readonly logger: Logger
+  /** Whoever decides hears of it, and may throw for no other reason. */
+  readonly suspend: AbortSignal
 }
 
 interface Decided {
@@ -44,15 +46,20 @@ export class Resolver {
     this.#options = options
   }
 
-  async resolve(failed: AtomNode, failure: Failure): Promise<Resolution> {
+  /** Undefined where a retry was interrupted while it decided, and has to be asked again. */
+  async resolve(failed: AtomNode, failure: Failure): Promise<Resolution | undefined> {
     const { retry } = failed
     if (!retry) return EVERYTHING
+    // It was added to the flow after what failed had begun: it gave nothing to this attempt, and cannot give another.
+    if (this.#options.standing.record(retry).state !== 'SUCCESS') return this.resolve(retry, failure)
     this.#remember(retry, { atom: failed.atom.name, failure })
-    const { decision, after } = await this.#ask(retry, { atom: failed.atom.name, failure })
+    const decided = await this.#ask(retry, { atom: failed.atom.name, failure })
+    if (!decided) return undefined
+    const { decision, after } = decided
     if (decision === 'RETRY') return { kind: 'RETRY', retry, after }
     if (decision === 'REVERT_ALL') return EVERYTHING
     const further = await this.resolve(retry, failure)
-    if (this.#options.deferReverts) return further
+    if (!further || this.#options.deferReverts) return further
     return retry.retry && further.kind !== 'REVERT' ? further : { kind: 'REVERT', retry }
   }
 
@@ -67,10 +74,11 @@ export class Resolver {
   }
 
   /** A retry that cannot decide has failed; nobody knows what it would have wanted, so nothing is left of its flow. */
-  async #ask(retry: AtomNode, about: { failure: Failure; atom: string }): Promise<Decided> {
+  async #ask(retry: AtomNode, about: { failure: Failure; atom: string }): Promise<Decided | undefined> {
     try {
-      return decided(await this.#options.ask(retry, about), retry.atom.name)
+      return decisionOf(await this.#options.ask(retry, about), retry.atom.name)
     } catch (error) {
+      if (this.#options.suspend.aborted) return undefined
       this.#options.logger.warn({ retry: retry.atom.name }, `could not decide: ${describeError(error)}`)
       this.#options.standing.ledger.note(retry.atom.name, { failure: failureOf(error) })
       return { decision: 'REVERT', after: 0 }
@@ -79,7 +87,7 @@ export class Resolver {
 }
 
 /** @throws InvalidArgument for an answer that is none */
-function decided(answer: Answer, retry: string): Decided {
+function decisionOf(answer: Answer, retry: string): Decided {
   const { decision, after } = typeof answer === 'object' ? answer : { decision: answer, after: 0 }
   if (!DECISIONS.includes(decision))
     throw new InvalidArgument(`retry ${retry}: onFailure answered none of ${DECISIONS.join(', ')}`)

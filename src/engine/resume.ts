@@ -95,6 +95,7 @@ export interface TakingUp {
  */
 export async function takeUp(taking: TakingUp): Promise<void> {
   const { standing, detail, neverResolve, resolve } = taking
+  if (detail.atoms.length === 0) return
   for (const retry of retriesWith(standing, isRetrying)) {
     standing.intend(retry, 'RETRY')
     standing.revertAfter(retry)

@@ -7,17 +7,19 @@
  * something that runs is over, or a wait. ANALYZING notes what came of it and asks retries what follows. Nothing of the
  * user's runs before it is on record that it is about to; nothing is noted of what ends after the right to work is gone.
  */
-import { deferred, onAbort } from '../core/abort.ts'
+import { onAbort } from '../core/abort.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
-import type { EndState, EngineState, FlowState } from '../core/states.ts'
+import type { EndState, EngineState } from '../core/states.ts'
 import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
 import { Consequences } from './consequences.ts'
-import type { Ending } from './ending.ts'
+import { type Ending, WAY_TO_ENDING } from './ending.ts'
 import { passesGates } from './gates.ts'
 import { type Attempt, hasRevert, type Performer } from './performer.ts'
 import type { Resolver } from './resolver.ts'
 import { resultsOf } from './scope.ts'
 import { isAtom, type Standing } from './standing.ts'
+import { type Counts, noCounts } from './statistics.ts'
+import { Thrown } from './thrown.ts'
 import { Waits } from './waits.ts'
 import type { Writer } from './writer.ts'
 
@@ -37,42 +39,28 @@ export interface RunParts {
   readonly broken: (error: unknown) => void
 }
 
-interface Outcome {
-  readonly node: AtomNode
-  readonly did: 'execute' | 'revert'
-  readonly attempt: Attempt
-}
+type Did = 'execute' | 'revert'
 
-/** Where a flow goes from RUNNING when it ends. */
-const WAY_TO_ENDING: Readonly<Record<EndState, readonly FlowState[]>> = {
-  SUCCESS: ['SUCCESS'],
-  REVERTED: ['REVERTED'],
-  FAILURE: ['FAILURE'],
-  SUSPENDED: ['SUSPENDING', 'SUSPENDED'],
-}
-
-export interface Counts {
-  executed: number
-  reverted: number
-  failed: number
-  retried: number
-}
+type Outcome =
+  | { readonly node: AtomNode; readonly did: Did; readonly attempt: Attempt }
+  | { readonly node: AtomNode; readonly did: 'decide'; readonly failure: Failure }
 
 export class Run {
   readonly #parts: RunParts
   readonly #standing: Standing
-  /** By atom, what was thrown in this very engine, the first first. */
-  readonly #errors = new Map<string, unknown>()
+  readonly #thrown = new Thrown()
   readonly #underWay = new Set<ExecutionNode>()
   readonly #outcomes: Outcome[] = []
   readonly #waits: Waits
   readonly #consequences: Consequences
-  readonly counts: Counts = { executed: 0, reverted: 0, failed: 0, retried: 0 }
+  readonly counts: Counts = noCounts()
   #wake: (() => void) | undefined
   /** What a write or the user's right to work said no to. */
   #fatal: { readonly error: unknown } | undefined
   /** Something failed that nothing follows from: nothing is started any more. */
   #stuck = false
+  /** A retry was interrupted while it decided: whoever resumes asks it again. */
+  #unresolved = false
   #started = false
   #cancelled: { readonly reason: unknown } | undefined
 
@@ -116,7 +104,7 @@ export class Run {
   async drained(): Promise<void> {
     this.#waits.clear()
     while (this.#underWay.size > 0) {
-      await this.#happening()
+      if (this.#outcomes.length === 0) await this.#happening()
       for (const { node } of this.#outcomes.splice(0)) this.#underWay.delete(node)
     }
   }
@@ -130,16 +118,15 @@ export class Run {
     }
     const { ledger, graph } = this.#standing
     const { failures, revertFailures } = ledger
-    const [error] = this.#errors.size > 0 ? [...this.#errors.values()].map((thrown) => ({ error: thrown })) : []
-    const cancelled = this.#cancelled && !error ? { error: this.#cancelled.reason } : {}
-    return { state, results: resultsOf(graph, ledger), failures, revertFailures, ...cancelled, ...error }
+    const why = this.#thrown.first ?? (this.#cancelled && { error: this.#cancelled.reason })
+    return { state, results: resultsOf(graph, ledger), failures, revertFailures, ...why }
   }
 
   // --- Resuming ---------------------------------------------------------------------------------------------------
 
   async #resume(): Promise<EngineState> {
-    const { resume, resolver } = this.#parts
-    await resume(async (node, failure) => this.#consequences.apply(await resolver.resolve(node, failure)))
+    this.#parts.assertMayGoOn()
+    await this.#parts.resume((node, failure) => this.#resolve(node, failure))
     return 'SCHEDULING'
   }
 
@@ -156,7 +143,7 @@ export class Run {
   }
 
   #startReady(): void {
-    const begun: { node: AtomNode; did: Outcome['did'] }[] = []
+    const begun: { node: AtomNode; did: Did }[] = []
     while (this.#underWay.size < this.#parts.concurrency) {
       const node = this.#standing.frontier.take()
       if (!node) break
@@ -175,7 +162,7 @@ export class Run {
   #endState(): EndState {
     if (this.#stuck) return 'FAILURE'
     if (this.#standing.frontier.undone === 0) return 'SUCCESS'
-    if (this.#parts.suspend.aborted && this.#isSomethingLeft()) return 'SUSPENDED'
+    if (this.#parts.suspend.aborted && (this.#unresolved || this.#isSomethingLeft())) return 'SUSPENDED'
     return 'REVERTED'
   }
 
@@ -187,7 +174,7 @@ export class Run {
   }
 
   /** Moves a node on as far as that takes none of the user's code; tells what of that is to be run. */
-  #begin(node: ExecutionNode): Outcome['did'] | undefined {
+  #begin(node: ExecutionNode): Did | undefined {
     if (this.#underWay.has(node) || (isAtom(node) && this.#waits.has(node))) return undefined
     const step = this.#standing.next(node)
     if (step === 'decide') {
@@ -215,7 +202,10 @@ export class Run {
     }
   }
 
-  /** A decider that throws fails the first atom it decides about. */
+  /**
+   * A decider that throws fails the first atom it decides about, at once: a record that says RUNNING would have whoever
+   * resumes execute what nobody has decided about.
+   */
   #failed(node: ExecutionNode, error: unknown): void {
     const [gate] = node.gates
     const atoms = this.#standing.graph.nodes.slice(gate?.target.first, gate?.target.end).filter(isAtom)
@@ -223,18 +213,24 @@ export class Run {
     if (!first) throw error
     this.#standing.move(first, 'RUNNING')
     this.#underWay.add(first)
-    this.#outcomes.push({ node: first, did: 'execute', attempt: { ok: false, error } })
+    this.#outcomes.push({ node: first, did: 'decide', failure: this.#fails(first, { error, begun: false }) })
   }
 
-  #beginExecute(node: AtomNode): Outcome['did'] {
+  #beginExecute(node: AtomNode): Did {
     const { state, meta } = this.#standing.record(node)
     // An atom that was RUNNING when its process died is RUNNING still, and has nothing new to record.
-    if (state !== 'RUNNING') this.#standing.move(node, 'RUNNING', { version: node.atom.version })
+    if (state !== 'RUNNING') this.#standing.move(node, 'RUNNING', this.#newVersion(node))
     if ('progress' in meta) this.#standing.ledger.note(node.atom.name, { meta: { progress: undefined } })
     return 'execute'
   }
 
-  #beginRetry(node: AtomNode): Outcome['did'] | undefined {
+  /** The version of an atom that was recorded by another one. */
+  #newVersion(node: AtomNode): { version: string } | undefined {
+    const { version } = node.atom
+    return this.#standing.record(node).version === version ? undefined : { version }
+  }
+
+  #beginRetry(node: AtomNode): Did | undefined {
     const { state, meta } = this.#standing.record(node)
     const wait = meta['notBefore'] instanceof Date ? meta['notBefore'].getTime() - Date.now() : 0
     if (wait > 0) {
@@ -245,7 +241,7 @@ export class Run {
     if (state !== 'RETRYING') this.#standing.move(node, 'RETRYING')
     this.#standing.renewAfter(node)
     this.#standing.intend(node, 'EXECUTE')
-    this.#forgetErrors()
+    this.#thrown.forgetUnless((atom) => this.#standing.ledger.atom(atom).failure !== undefined)
     return this.#beginExecute(node)
   }
 
@@ -255,20 +251,20 @@ export class Run {
     this.#parts.writer.record().catch((error: unknown) => this.#break(error))
   }
 
-  #beginRevert(node: AtomNode): Outcome['did'] | undefined {
-    const { state } = this.#standing.record(node)
+  #beginRevert(node: AtomNode): Did | undefined {
+    const { state, meta } = this.#standing.record(node)
     if (state === 'RETRYING') this.#standing.move(node, 'RUNNING')
     // Whether it had succeeded when its process died is not known: it is undone like one that failed halfway.
     if (state === 'RUNNING' || state === 'RETRYING') this.#standing.move(node, 'FAILURE')
     if (state !== 'REVERTING') this.#standing.move(node, 'REVERTING')
-    if (hasRevert(node.atom)) return 'revert'
+    if (hasRevert(node.atom) && meta['begun'] !== false) return 'revert'
     this.#started = true
     this.#standing.move(node, 'REVERTED')
     return undefined
   }
 
   /** Never rejects. */
-  async #perform(node: AtomNode, did: Outcome['did'], recorded: Promise<void>): Promise<void> {
+  async #perform(node: AtomNode, did: Did, recorded: Promise<void>): Promise<void> {
     try {
       await recorded
       const { performer } = this.#parts
@@ -276,7 +272,7 @@ export class Run {
       this.#outcomes.push({ node, did, attempt })
     } catch (error) {
       this.#break(error)
-      this.#outcomes.push({ node, did, attempt: { ok: false, error } })
+      this.#outcomes.push({ node, did, attempt: { ok: false, error, begun: false } })
     }
     this.#wake?.()
   }
@@ -289,24 +285,24 @@ export class Run {
 
   // --- Waiting ----------------------------------------------------------------------------------------------------
 
-  async #wait(): Promise<EngineState> {
+  #wait(): EngineState | Promise<EngineState> {
     const { suspend, cancel } = this.#parts
     const hasToEnd = () => this.#waits.size > 0 && this.#underWay.size === 0 && (suspend.aborted || cancel.aborted)
-    if (this.#outcomes.length === 0 && !this.#fatal && !hasToEnd()) await this.#happening()
-    return 'ANALYZING'
+    return this.#outcomes.length > 0 || this.#fatal || hasToEnd() ? 'ANALYZING' : this.#happening()
   }
 
   /** Resolves when something that ran is over, a wait is, or one of the signals has fired. */
-  async #happening(): Promise<void> {
-    if (this.#outcomes.length > 0) return
-    const { promise, resolve } = deferred()
-    this.#wake = resolve
-    // While atoms run they are told themselves, and nothing can be done before they are over.
-    const signals = this.#waits.size > 0 ? [this.#parts.suspend, this.#parts.cancel] : []
-    const leave = signals.map((signal) => onAbort(signal, resolve))
-    await promise
-    for (const forget of leave) forget()
-    this.#wake = undefined
+  #happening(): Promise<EngineState> {
+    return new Promise((resolve) => {
+      // While atoms run they are told themselves, and nothing can be done before they are over.
+      const signals = this.#waits.size > 0 ? [this.#parts.suspend, this.#parts.cancel] : []
+      const leave = signals.map((signal) => onAbort(signal, () => this.#wake?.()))
+      this.#wake = () => {
+        this.#wake = undefined
+        for (const forget of leave) forget()
+        resolve('ANALYZING')
+      }
+    })
   }
 
   // --- Analyzing --------------------------------------------------------------------------------------------------
@@ -315,13 +311,21 @@ export class Run {
     if (this.#fatal) throw this.#fatal.error
     this.#parts.assertMayGoOn()
     const failed: { node: AtomNode; failure: Failure }[] = []
-    for (const { node, did, attempt } of this.#outcomes.splice(0)) {
+    for (const outcome of this.#outcomes.splice(0)) {
+      const { node } = outcome
       this.#underWay.delete(node)
-      const failure = did === 'execute' ? this.#executed(node, attempt) : this.#reverted(node, attempt)
+      const failure = this.#failureIn(outcome)
       if (failure) failed.push({ node, failure })
     }
     if (failed.length > 0) return this.#resolveAll(failed)
     return 'SCHEDULING'
+  }
+
+  /** Notes what came of it; tells what is to be resolved. */
+  #failureIn(outcome: Outcome): Failure | undefined {
+    if (outcome.did === 'decide') return outcome.failure
+    const { node, did, attempt } = outcome
+    return did === 'execute' ? this.#executed(node, attempt) : this.#reverted(node, attempt)
   }
 
   #executed(node: AtomNode, attempt: Attempt): Failure | undefined {
@@ -329,12 +333,9 @@ export class Run {
       this.counts.executed += 1
       const { value } = attempt
       // An encoding that has no undefined must give the same record back.
-      const made = value === undefined ? {} : { result: value }
-      this.#standing.move(
-        node,
-        'SUCCESS',
-        node.atom.kind === 'retry' ? { ...made, history: this.#next(node, value) } : made,
-      )
+      const made = value === undefined ? undefined : { result: value }
+      const more = node.atom.kind === 'retry' ? { ...made, history: this.#next(node, value) } : made
+      this.#standing.move(node, 'SUCCESS', more)
       // Meanwhile it may have been decided that it is to be undone.
       this.#standing.frontier.consider(node)
       return undefined
@@ -343,9 +344,14 @@ export class Run {
       this.#standing.frontier.consider(node)
       return undefined
     }
+    return this.#fails(node, attempt)
+  }
+
+  #fails(node: AtomNode, { error, begun }: { readonly error: unknown; readonly begun: boolean }): Failure {
+    if (!begun) this.#standing.ledger.note(node.atom.name, { meta: { begun } })
     this.counts.failed += 1
-    if (!this.#errors.has(node.atom.name)) this.#errors.set(node.atom.name, attempt.error)
-    const failure = failureOf(attempt.error)
+    this.#thrown.note(node.atom.name, error)
+    const failure = failureOf(error)
     this.#standing.move(node, 'FAILURE', { failure })
     this.#standing.frontier.consider(node)
     return failure
@@ -374,21 +380,21 @@ export class Run {
     for (const { node, failure } of failed) {
       if (this.#parts.neverResolve) this.#stuck = true
       else if (this.#parts.cancel.aborted) this.#revertAllFor(this.#parts.cancel.reason)
-      else this.#consequences.apply(await this.#parts.resolver.resolve(node, failure))
+      else await this.#resolve(node, failure)
     }
     return 'SCHEDULING'
+  }
+
+  async #resolve(node: AtomNode, failure: Failure): Promise<void> {
+    this.#parts.assertMayGoOn()
+    const resolution = await this.#parts.resolver.resolve(node, failure)
+    if (resolution) this.#consequences.apply(resolution)
+    else this.#unresolved = true
   }
 
   #revertAllFor(reason: unknown): void {
     if (this.#consequences.revertingAll) return
     this.#cancelled = { reason }
     this.#consequences.revertAll()
-  }
-
-  /** What failed in an attempt that is over, and was undone, is no reason any more. */
-  #forgetErrors(): void {
-    for (const name of [...this.#errors.keys()]) {
-      if (this.#standing.ledger.atom(name).failure === undefined) this.#errors.delete(name)
-    }
   }
 }

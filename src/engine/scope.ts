@@ -17,6 +17,7 @@ export function assertSatisfied(flow: AnyFlow, options: { graph: ExecutionGraph;
   const { graph, store } = options
   const lacking: string[] = []
   for (const { atom, needs, sources } of graph.atoms) {
+    if (needs.length === 0) continue
     const missing = needs.filter(({ name, optional }) => !optional && !sources.has(name) && !Object.hasOwn(store, name))
     if (missing.length > 0)
       lacking.push(`${atom.kind} ${atom.name} requires ${missing.map(({ name }) => name).join(', ')}`)
@@ -34,15 +35,24 @@ export function assertSatisfied(flow: AnyFlow, options: { graph: ExecutionGraph;
  * flow was changed, then reverted
  */
 export function argumentsOf(node: AtomNode, options: { store: Store; ledger: Ledger }): Record<string, unknown> {
+  if (node.needs.length === 0 && !node.atom.inject) return {}
   const args: [string, unknown][] = []
   for (const { argument, name, optional } of node.needs) {
     const found = lookUp(node, { name, ...options })
     if (found) args.push([argument, found.value])
     else if (!optional)
-      throw new MissingDependencies(`${node.atom.kind} ${node.atom.name} requires ${name}, which nothing has provided`)
+      throw new MissingDependencies(`${node.atom.kind} ${node.atom.name} requires ${name}, ${why(node, name, options)}`)
   }
   // Not assigned one by one: an argument may be called __proto__.
   return Object.fromEntries(node.atom.inject ? [...args, ...Object.entries(node.atom.inject)] : args)
+}
+
+function why(node: AtomNode, name: string, { ledger }: { ledger: Ledger }): string {
+  const nearest = node.sources.get(name)?.atom
+  const made = nearest && ledger.atom(nearest.name).state === 'SUCCESS'
+  return made
+    ? `which ${nearest.kind} ${nearest.name} provides as a part of its result; but the result had no such part`
+    : 'which nothing has provided'
 }
 
 function lookUp(

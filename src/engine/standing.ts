@@ -25,7 +25,7 @@ export class Standing {
   readonly graph: ExecutionGraph
   readonly ledger: Ledger
   readonly frontier: Frontier
-  /** Whether searches have to look behind nodes that nothing was done with: atoms were added among older ones. */
+  /** Whether searches have to look behind nodes that nothing was done with: atoms may have been added. */
   readonly #thorough: boolean
 
   /** Every atom of the graph is in the ledger. */
@@ -36,7 +36,7 @@ export class Standing {
     this.#thorough = thorough
     this.frontier = new Frontier(graph.nodes)
     for (const node of graph.nodes) {
-      if (node.atom) this.#mark(node.atom.name, node)
+      if (isAtom(node)) this.#mark(node, this.record(node))
       else if (this.#wasDecided(node)) this.frontier.mark(node, { done: true, clean: true })
     }
     for (const node of graph.atoms) if (this.record(node).state !== 'PENDING') this.frontier.consider(node)
@@ -63,24 +63,28 @@ export class Standing {
   }
 
   /** @throws InvalidState when the atom cannot go this way */
-  move(node: AtomNode, to: AtomState, outcome: Parameters<Ledger['moveAtom']>[2] = {}): void {
-    this.ledger.moveAtom(node.atom.name, to, outcome)
-    this.#mark(node.atom.name, node)
+  move(node: AtomNode, to: AtomState, outcome?: Parameters<Ledger['moveAtom']>[2]): void {
+    this.#mark(node, this.ledger.moveAtom(node.atom.name, to, outcome))
   }
 
   intend(node: AtomNode, intention: Intention): void {
     this.ledger.intend(node.atom.name, intention)
-    this.#mark(node.atom.name, node)
+    this.#mark(node, this.record(node))
   }
 
   /** Back to a clean record. */
   renew(node: AtomNode): void {
     this.ledger.renew(node.atom.name)
-    this.#mark(node.atom.name, node)
+    this.#mark(node, this.record(node))
     this.frontier.consider(node)
   }
 
-  ignore(node: AtomNode): void {
+  /** Unless it was begun. Who has decided is noted, each by the first atom that it decided about. */
+  leaveOut(node: AtomNode, by: string): void {
+    const { state } = this.record(node)
+    if (state !== 'PENDING' && state !== 'IGNORE') return
+    this.ledger.note(node.atom.name, { meta: { leftOutBy: [...this.#leftOutBy(node), by] } })
+    if (state === 'IGNORE') return
     this.ledger.intend(node.atom.name, 'IGNORE')
     this.move(node, 'IGNORE')
   }
@@ -101,12 +105,26 @@ export class Standing {
     for (const node of this.graph.atoms.toReversed()) this.frontier.consider(node)
   }
 
-  /** What comes after a retry begins anew, as if nothing had been done with it. */
+  /**
+   * What comes after a retry begins anew, as if nothing had been done with it; except for what deciders have left out that
+   * do not come after it: nobody asks those again.
+   */
   renewAfter(retry: AtomNode): void {
-    for (const node of this.#after(retry, (after) => this.#isTouched(after))) {
-      if (isAtom(node)) this.renew(node)
-      else if (node.gates.length > 0) this.frontier.mark(node, { done: false, clean: true })
+    const after = this.#after(retry, (node) => this.#isTouched(node))
+    const names = new Set(after.flatMap(({ atom }) => atom?.name ?? []))
+    for (const node of after.filter(isAtom)) {
+      const leftOutBy = this.#leftOutBy(node).filter((name) => !names.has(name))
+      if (leftOutBy.length === 0) this.renew(node)
+      else this.ledger.note(node.atom.name, { meta: { leftOutBy } })
     }
+    for (const node of after)
+      if (!isAtom(node) && node.gates.length > 0)
+        this.frontier.mark(node, { done: this.#wasDecided(node), clean: true })
+  }
+
+  #leftOutBy(node: AtomNode): readonly string[] {
+    const { leftOutBy } = this.record(node).meta
+    return Array.isArray(leftOutBy) ? leftOutBy : []
   }
 
   /** All nodes after this one that can be reached through such nodes, in no particular order. */
@@ -141,8 +159,7 @@ export class Standing {
     })
   }
 
-  #mark(name: string, node: ExecutionNode): void {
-    const { state, intention } = this.ledger.atom(name)
+  #mark(node: AtomNode, { state, intention }: AtomDetail): void {
     const done = state === 'IGNORE' || (state === 'SUCCESS' && intention === 'EXECUTE')
     this.frontier.mark(node, { done, clean: CLEAN.has(state) })
   }

@@ -1,6 +1,6 @@
 /** What an engine has done, and what its time went into. */
 import type { EngineState } from '../core/states.ts'
-import type { Run } from './run.ts'
+import { monotonic } from '../core/time.ts'
 
 export interface Statistics {
   /** How often an atom was executed with success, was reverted, failed at either, and was given another attempt. */
@@ -16,15 +16,40 @@ export interface Statistics {
   readonly spent: Readonly<Partial<Record<EngineState, number>>>
 }
 
+export interface Counts {
+  executed: number
+  reverted: number
+  failed: number
+  retried: number
+}
+
+export function noCounts(): Counts {
+  return { executed: 0, reverted: 0, failed: 0, retried: 0 }
+}
+
+/** What is asked of a run. */
+interface Watched {
+  readonly counts: Counts
+  readonly underWay: number
+}
+
 export class Stopwatch {
   readonly #spent: Partial<Record<EngineState, number>> = {}
+  #since = 0
 
-  spent(state: EngineState, ms: number): void {
-    this.#spent[state] = (this.#spent[state] ?? 0) + ms
+  /** The time since the last call of this or `begin` went into this state. */
+  spent(state: EngineState): void {
+    const since = this.#since
+    this.begin()
+    this.#spent[state] = (this.#spent[state] ?? 0) + this.#since - since
   }
 
-  statistics(run: Run | undefined, writes: number): Statistics {
-    const counts = run?.counts ?? { executed: 0, reverted: 0, failed: 0, retried: 0 }
+  begin(): void {
+    this.#since = monotonic()
+  }
+
+  statistics(run: Watched | undefined, writes: number): Statistics {
+    const counts = run?.counts ?? noCounts()
     return { ...counts, underWay: run?.underWay ?? 0, writes, spent: { ...this.#spent } }
   }
 }

@@ -6,19 +6,20 @@
 import { abortAfter, type FollowingSignal, followSignals } from '../core/abort.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
-import type { Duration } from '../core/time.ts'
-import type { Context } from '../flow/index.ts'
+import type { AtomNode, Context } from '../flow/index.ts'
 
 /** What is the same for every atom of a run. */
-export type Known = Pick<Context, 'fence' | 'run' | 'job'>
+export interface Known extends Pick<Context, 'fence' | 'run' | 'job' | 'services'> {
+  readonly flow: string
+  readonly logger: Logger
+  readonly progress: (node: AtomNode, done: number) => void
+}
 
-export interface ToldOptions {
-  /** The kind and name of the atom. */
-  readonly what: string
-  readonly follows: readonly (AbortSignal | undefined)[]
-  readonly log: () => Logger
-  readonly deadline?: Duration | undefined
-  readonly progress?: ((done: number) => void) | undefined
+/** What depends on whether it executes or reverts. */
+export interface Telling {
+  readonly follows: readonly AbortSignal[]
+  /** Whether anybody wants to know how far it is. */
+  readonly progress: boolean
 }
 
 /** A class, not an object with closures: one is made for every atom that runs. */
@@ -26,17 +27,23 @@ export class Told implements Context {
   readonly fence: bigint
   readonly run: number
   readonly job: Context['job']
-  readonly #options: ToldOptions
+  readonly services: unknown
+  readonly #known: Known
+  readonly #node: AtomNode
+  readonly #telling: Telling
   #following: FollowingSignal | undefined
   #log: Logger | undefined
   #timer: Disposable | undefined
   #over = false
 
-  constructor(known: Known, options: ToldOptions) {
+  constructor(known: Known, node: AtomNode, telling: Telling) {
     this.fence = known.fence
     this.run = known.run
     this.job = known.job
-    this.#options = options
+    this.services = known.services
+    this.#known = known
+    this.#node = node
+    this.#telling = telling
   }
 
   get signal(): AbortSignal {
@@ -44,19 +51,23 @@ export class Told implements Context {
   }
 
   get log(): Logger {
-    this.#log ??= this.#options.log()
+    const { flow, logger } = this.#known
+    this.#log ??= logger.child({ flow, task: this.#node.atom.name })
     return this.#log
   }
 
-  progress(done: number): void {
-    if (!this.#over) this.#options.progress?.(done)
+  /** A getter, so that it can be taken out of its context as the others can: `(args, { progress }) => …`. */
+  get progress(): (done: number) => void {
+    return (done) => {
+      if (!this.#over && this.#telling.progress) this.#known.progress(this.#node, done)
+    }
   }
 
   /** Lets the time begin. */
   begin(): void {
-    const { what, deadline } = this.#options
+    const { kind, name, deadline } = this.#node.atom
     if (deadline === undefined) return
-    const late = (time: string) => new Timeout(`${what}: not done within ${time}`)
+    const late = (time: string) => new Timeout(`${kind} ${name}: not done within ${time}`)
     this.#timer = abortAfter(this.#follow(), deadline, late)
   }
 
@@ -67,9 +78,9 @@ export class Told implements Context {
   }
 
   #follow(): FollowingSignal {
-    const { follows } = this.#options
+    const { follows } = this.#telling
     // Asked for only after the atom was over, it can still say what has fired, but must not begin to listen.
-    this.#following ??= followSignals(this.#over ? follows.filter((signal) => signal?.aborted) : follows)
+    this.#following ??= followSignals(this.#over ? follows.filter((signal) => signal.aborted) : follows)
     return this.#following
   }
 }

@@ -1,6 +1,5 @@
 /** What tasks and retries have in common: what they need, under which names, and what they make. */
-import { InvalidArgument } from '../core/errors.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import type { Duration } from '../core/time.ts'
 
 /**
  * The names that a result goes by: one for all of it, a list for the parts of a list, or keys that it has. Of
@@ -73,65 +72,7 @@ function isList(provides: Provides): provides is readonly string[] {
   return Array.isArray(provides)
 }
 
-type AtomOptions = { readonly [K in keyof AnyAtom]?: unknown }
-
-/**
- * Looks at what somebody without a compiler may have passed.
- *
- * @param what the atom, for errors
- * @throws InvalidArgument for names that are no text, numbers that are none, and arguments that are not declared
- */
-export function assertAtomOptions(given: AtomOptions, what: string): void {
-  const { requires = [], optional = [], rebind = {}, inject = {}, provides, version, priority, deadline } = given
-  if (!isNames(requires)) throw new InvalidArgument(`${what}: requires has to be a list of names`)
-  if (!isNames(optional)) throw new InvalidArgument(`${what}: optional has to be a list of names`)
-  if (!isProvides(provides))
-    throw new InvalidArgument(`${what}: provides has to be a name, a list of names, or { keys: [names] }`)
-  if (!isRecord(inject)) throw new InvalidArgument(`${what}: inject has to be an object of arguments and their values`)
-  if (!isRecord(rebind) || !Object.values(rebind).every(isName))
-    throw new InvalidArgument(`${what}: rebind has to be an object of arguments and the names they are provided under`)
-  const declared = new Set([...requires, ...optional, ...Object.keys(inject)])
-  for (const argument of Object.keys(rebind)) {
-    if (!declared.has(argument))
-      throw new InvalidArgument(`${what}: rebind names ${argument}, which is in neither requires nor optional`)
-  }
-  if (version !== undefined && !isName(version))
-    throw new InvalidArgument(`${what}: version has to be a text such as '1.0'`)
-  if (priority !== undefined && !Number.isFinite(priority))
-    throw new InvalidArgument(`${what}: priority has to be a number`)
-  if (deadline !== undefined) milliseconds(deadline as Duration, `${what}: deadline`)
-}
-
-/** A copy that nobody else holds, and nobody can change. */
-export function frozenAtom(given: Omit<AnyAtom, 'kind' | 'name'>): Omit<AnyAtom, 'kind' | 'name'> {
-  const { requires, optional, rebind, inject, provides, version, priority, deadline } = given
-  return {
-    version,
-    requires: Object.freeze([...requires]),
-    optional: optional && Object.freeze([...optional]),
-    rebind: rebind && Object.freeze({ ...rebind }),
-    inject: inject && Object.freeze({ ...inject }),
-    provides: typeof provides === 'object' ? Object.freeze(structuredClone(provides)) : provides,
-    priority,
-    deadline,
-  }
-}
-
 /** Whether this can name an atom, a flow, or a value that goes from one to the other. */
 export function isName(value: unknown): value is string {
   return typeof value === 'string' && value.trim() !== ''
-}
-
-function isNames(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every(isName)
-}
-
-function isProvides(value: unknown): boolean {
-  if (value === undefined || isName(value)) return true
-  const names = isRecord(value) && 'keys' in value ? value['keys'] : value
-  return isNames(names) && names.length > 0 && new Set(names).size === names.length
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

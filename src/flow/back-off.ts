@@ -4,9 +4,9 @@ import type { Failure } from '../core/failure.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import type { Provides } from './atom.ts'
+import type { Nothing } from './atom-options.ts'
 import { type GivingUp, givingUp, type RetryNaming } from './retries.ts'
 import { type Retry, retry } from './retry.ts'
-import type { Nothing } from './task.ts'
 
 export interface BackOffOptions<P extends Provides = never> extends RetryNaming<P>, GivingUp {
   /** In all; 5 by default. */

@@ -2,7 +2,11 @@
 import type { Failure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 
-export interface Context {
+/**
+ * @typeParam S what the task needs of `services`, say `{ db: Database }`. Whoever runs its flow has to give it: the compiler
+ * asks for it where the flow is run.
+ */
+export interface Context<S = unknown> {
   /**
    * Fires when the task has to stop: the claim is lost, the process shuts down, or its deadline has passed. Its reason is
    * an error. Except after a deadline, whatever the task throws afterwards is not held against it.
@@ -20,13 +24,18 @@ export interface Context {
   /** Undefined where the flow runs without a board. */
   readonly job: { readonly uuid: string; readonly name: string } | undefined
   /**
+   * What whoever runs the flow gives to all of its tasks, a database say: the `services` of the conductor, of `runFlow`, or
+   * of the engine; undefined where nothing was given.
+   */
+  readonly services: S
+  /**
    * Says how much is done, from 0 to 1; what lies beyond counts as the nearest. It is on record with the next
    * transition, and at least once a second; it costs a write then. Says nothing while the atom is reverted.
    */
   progress(done: number): void
 }
 
-export interface RevertContext<R> extends Context {
+export interface RevertContext<R, S = unknown> extends Context<S> {
   /** What `execute` returned; undefined where it failed, or where its process died before anybody knew. */
   readonly result: R | undefined
   /** Why this task's own `execute` failed; undefined where it did not. */

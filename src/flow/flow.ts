@@ -36,9 +36,9 @@ export interface AnyFlow {
   readonly schema: StandardSchema<unknown, object> | undefined
 }
 
-/** A flow whose store is an `I` and whose results are an `R`. */
-export interface Flow<I = never, R = unknown> extends AnyFlow {
-  readonly [TYPES]?: (store: I) => R
+/** A flow whose store is an `I` and whose results are an `R`, and whose tasks need an `S` of services. */
+export interface Flow<I = never, R = unknown, S = never> extends AnyFlow {
+  readonly [TYPES]?: (store: I, services: S) => R
 }
 
 /** The type of a flow's store, as a value; see {@link input}. Tasks see an `O`: what a schema makes of the `I`. */

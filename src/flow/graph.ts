@@ -16,6 +16,7 @@ import {
   providersIn,
 } from './parts.ts'
 import type { AnyRetry } from './retry.ts'
+import type { ServicesOf } from './services.ts'
 import { ancestorsOf, ordered } from './topology.ts'
 
 export interface GraphOptions<Rt = AnyRetry> extends FlowOptions<Rt> {
@@ -46,7 +47,7 @@ export function graph<I, T extends readonly AnyPart[], Rt extends AnyRetry = nev
   nameOrOptions: string | GraphOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
   store: Input<I, O>,
   ...parts: T extends FittingGraph<O, T, Given<Rt>> ? T : FittingGraph<O, T, Given<Rt>>
-): Flow<I, Results<T, Given<Rt>>> {
+): Flow<I, Results<T, Given<Rt>>, ServicesOf<T, Rt>> {
   const head = checkedHead(nameOrOptions, store, { pattern: 'graph', known: OPTIONS })
   const given: GraphOptions<unknown> = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : nameOrOptions
   const all = checkedParts(head, parts)

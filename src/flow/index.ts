@@ -36,5 +36,6 @@ export {
   retry,
 } from './retry.ts'
 export { checkedStore, type StandardSchema } from './schema.ts'
+export type { ServicesOf } from './services.ts'
 export { type AnyTask, isTask, type Task, type TaskOptions, task } from './task.ts'
 export { unordered } from './unordered.ts'

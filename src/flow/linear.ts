@@ -4,6 +4,7 @@ import type { Fitting, FittingRetry, Given, Results } from './fit.ts'
 import type { AnyPart, Flow, Input } from './flow.ts'
 import { checkedHead, checkedParts, FLOW_OPTIONS, type FlowOptions, inputsOf } from './parts.ts'
 import type { AnyRetry } from './retry.ts'
+import type { ServicesOf } from './services.ts'
 
 /**
  * Describes a flow that executes its parts (tasks, and flows) in order and, when one fails, reverts them in reverse
@@ -20,7 +21,7 @@ export function linear<I, T extends readonly AnyPart[], Rt extends AnyRetry = ne
   nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
   store: Input<I, O>,
   ...parts: T extends Fitting<O, T, Given<Rt>> ? T : Fitting<O, T, Given<Rt>>
-): Flow<I, Results<T, Given<Rt>>> {
+): Flow<I, Results<T, Given<Rt>>, ServicesOf<T, Rt>> {
   const head = checkedHead(nameOrOptions, store, { pattern: 'linear', known: FLOW_OPTIONS })
   const atoms = checkedParts(head, parts)
   const inputs = inputsOf({ retry: head.retry, parts: atoms }, 'earlier')

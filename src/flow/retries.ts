@@ -2,8 +2,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
 import type { Provides } from './atom.ts'
+import type { Nothing } from './atom-options.ts'
 import { type Decision, type Retry, retry } from './retry.ts'
-import type { Nothing } from './task.ts'
 
 export interface RetryNaming<P extends Provides> {
   /** What the logbook knows it by; `<flow>_retry` by default. */

@@ -6,11 +6,19 @@ import { InvalidArgument } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
-import { type AnyAtom, assertAtomOptions, frozenAtom, isName, type Provides, type Rebind } from './atom.ts'
+import { type AnyAtom, isName, type Provides, type Rebind } from './atom.ts'
+import {
+  type Arguments,
+  ATOM_OPTIONS,
+  type AtomOptions,
+  assertAtomOptions,
+  type Declared,
+  frozenAtom,
+  type Nothing,
+} from './atom-options.ts'
 import { brand, hasBrand } from './brand.ts'
 import type { Context, RevertContext } from './context.ts'
 import type { History } from './history.ts'
-import type { Arguments, Bindable, Declared, Injectable, Nothing } from './task.ts'
 
 /**
  * What is done about a failure. RETRY: everything in the flow is reverted, and executed once more. REVERT: the flow is given
@@ -21,12 +29,12 @@ export type Decision = 'RETRY' | 'REVERT' | 'REVERT_ALL'
 /** A decision; a retry may also say how long to wait before the next attempt. */
 export type Answer = Decision | { readonly decision: 'RETRY'; readonly after: Duration }
 
-export interface RetryContext<R> extends Context {
+export interface RetryContext<R, S = unknown> extends Context<S> {
   readonly history: History<R>
 }
 
 /** What a retry is told when it has to decide. */
-export interface FailureContext<R> extends RetryContext<R> {
+export interface FailureContext<R, S = unknown> extends RetryContext<R, S> {
   /** What failed just now; the history's last attempt has it, too. */
   readonly failure: Failure
   /** The name of the atom that failed: a task, or the retry of a flow in this one, which has given up. */
@@ -39,14 +47,14 @@ export interface AnyRetry extends AnyAtom {
 }
 
 /** A retry whose arguments are `A`, and whose value of each attempt, an `R`, is known as `P`. Frozen. */
-export interface Retry<A, P extends Provides, R, B extends Rebind = Nothing, J extends object = Nothing>
+export interface Retry<A, P extends Provides, R, B extends Rebind = Nothing, J extends object = Nothing, S = unknown>
   extends AnyRetry {
   readonly provides: P | undefined
   readonly rebind: B | undefined
   readonly inject: J | undefined
-  readonly execute: (args: A, ctx: RetryContext<R>) => R | Promise<R>
-  readonly onFailure: (args: A, ctx: FailureContext<R>) => Answer | Promise<Answer>
-  readonly revert: ((args: A, ctx: RevertContext<R> & RetryContext<R>) => unknown) | undefined
+  readonly execute: (args: A, ctx: RetryContext<R, S>) => R | Promise<R>
+  readonly onFailure: (args: A, ctx: FailureContext<R, S>) => Answer | Promise<Answer>
+  readonly revert: ((args: A, ctx: RevertContext<R, S> & RetryContext<R, S>) => unknown) | undefined
 }
 
 export interface RetryOptions<
@@ -57,40 +65,22 @@ export interface RetryOptions<
   O extends string = never,
   B extends Rebind = Nothing,
   J extends object = Nothing,
-> {
-  /** The names of the arguments: inputs of the flow, or what comes before it. Its own tasks provide nothing for it. */
-  readonly requires?: readonly Q[] | undefined
-  readonly optional?: readonly O[] | undefined
-  readonly rebind?: (B & Bindable<A, B>) | undefined
-  readonly inject?: (J & Injectable<A, J>) | undefined
-  /** The name under which the tasks of the flow know the value of the attempt. */
-  readonly provides?: P | undefined
-  readonly version?: string | undefined
-  readonly priority?: number | undefined
-  readonly deadline?: Duration | undefined
+  S = unknown,
+> extends AtomOptions<Q, A, P, O, B, J> {
   /** The value of the next attempt. Where it throws, the flow around this one decides. */
-  readonly execute: (args: A, ctx: RetryContext<R>) => R | Promise<R>
+  readonly execute: (args: A, ctx: RetryContext<R, S>) => R | Promise<R>
   /** Decides. It is asked once for each failure, and again by whoever resumes before the answer was recorded. */
-  readonly onFailure: (args: NoInfer<A>, ctx: FailureContext<NoInfer<R>>) => Answer | Promise<Answer>
+  readonly onFailure: (args: NoInfer<A>, ctx: FailureContext<NoInfer<R>, S>) => Answer | Promise<Answer>
   readonly revert?:
-    | ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>> & RetryContext<NoInfer<R>>) => unknown)
+    | ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S> & RetryContext<NoInfer<R>, S>) => unknown)
     | undefined
 }
 
 const OPTIONS: KnownOptions<RetryOptions<never, never, never, never> & AnyRetry> = {
-  requires: true,
-  optional: true,
-  rebind: true,
-  inject: true,
-  provides: true,
-  version: true,
-  priority: true,
-  deadline: true,
+  ...ATOM_OPTIONS,
   execute: true,
   onFailure: true,
   revert: true,
-  kind: true,
-  name: true,
 }
 
 /**
@@ -113,11 +103,12 @@ export function retry<
   const P extends Provides = never,
   const B extends Rebind = Nothing,
   J extends object = Nothing,
->(name: string, options: RetryOptions<Q, A, P, R, O, B, J> & Declared<A, Q | O | keyof J>): Retry<A, P, R, B, J> {
+  S = unknown,
+>(name: string, options: RetryOptions<Q, A, P, R, O, B, J, S> & Declared<A, Q | O | keyof J>): Retry<A, P, R, B, J, S> {
   if (name !== '' && !isName(name))
     throw new InvalidArgument("a retry's name is a text, or '' to name it after its flow")
   const what = name === '' ? 'a retry' : `retry ${name}`
-  const given: { readonly [K in keyof RetryOptions<Q, A, P, R, O, B, J>]?: unknown } = options ?? {}
+  const given: { readonly [K in keyof RetryOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
   for (const needed of ['execute', 'onFailure'] as const) {
     if (typeof given[needed] !== 'function') throw new InvalidArgument(`${what}: ${needed} has to be a function`)
   }
@@ -125,16 +116,12 @@ export function retry<
   if (given.revert !== undefined && typeof given.revert !== 'function')
     throw new InvalidArgument(`${what}: revert has to be a function`)
   assertAtomOptions(given, what)
-  const { requires = [], optional, rebind, inject, provides, version = '1.0', priority, deadline } = options
   const { execute, onFailure, revert } = options
   return brand('retry', {
     kind: 'retry',
     name,
     // What was checked above has the types that the signature says.
-    ...(frozenAtom({ requires, optional, rebind, inject, provides, version, priority, deadline }) as Omit<
-      Retry<A, P, R, B, J>,
-      'kind' | 'name' | 'execute' | 'onFailure' | 'revert'
-    >),
+    ...(frozenAtom(options) as Omit<Retry<A, P, R, B, J, S>, 'kind' | 'name' | 'execute' | 'onFailure' | 'revert'>),
     execute,
     onFailure,
     revert,

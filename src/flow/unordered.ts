@@ -4,6 +4,7 @@ import type { FittingApart, FittingRetry, Given, Results } from './fit.ts'
 import type { AnyPart, Flow, Input } from './flow.ts'
 import { checkedHead, checkedParts, FLOW_OPTIONS, type FlowOptions, inputsOf } from './parts.ts'
 import type { AnyRetry } from './retry.ts'
+import type { ServicesOf } from './services.ts'
 
 /**
  * Describes a flow whose parts (tasks, and flows) do not wait for each other, and so cannot require anything of each
@@ -18,7 +19,7 @@ export function unordered<I, T extends readonly AnyPart[], Rt extends AnyRetry =
   nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
   store: Input<I, O>,
   ...parts: T extends FittingApart<O, T, Given<Rt>> ? T : FittingApart<O, T, Given<Rt>>
-): Flow<I, Results<T, Given<Rt>>> {
+): Flow<I, Results<T, Given<Rt>>, ServicesOf<T, Rt>> {
   const head = checkedHead(nameOrOptions, store, { pattern: 'unordered', known: FLOW_OPTIONS })
   const atoms = checkedParts(head, parts)
   const inputs = inputsOf({ retry: head.retry, parts: atoms }, 'none')

@@ -19,67 +19,86 @@ export interface FlowChange {
 
 const STATES_KEPT = 50
 
+/** An atom as its writer said it, and what the logbook knows better: put together only when somebody asks. */
+interface KeptAtom {
+  atom: AtomDetail
+  readonly createdAt: Date | undefined
+  readonly states: StateChange<AtomState>[]
+}
+
 /**
  * Takes one transition after the other, each at the cost of the atoms it names. Whether the state tables allow a step is
  * for the engine to know, not for a logbook: what happened is recorded.
  */
 export class FlowImage {
   readonly #flow: Omit<FlowDetail, 'atoms' | 'state' | 'meta' | 'states' | 'updatedAt'>
-  readonly #atoms: Map<string, AtomDetail>
+  readonly #atoms = new Map<string, KeptAtom>()
+  readonly #states: StateChange<FlowState>[]
   #state: FlowState
   #meta: Meta
-  #states: readonly StateChange<FlowState>[]
   #updatedAt: Date
 
   /** The flow given stays as it is. */
   constructor({ atoms, state, meta, states = [], updatedAt, ...flow }: FlowDetail) {
     this.#flow = flow
-    this.#atoms = new Map(atoms.map((atom) => [atom.name, atom]))
+    for (const atom of atoms)
+      this.#atoms.set(atom.name, { atom, createdAt: atom.createdAt, states: [...(atom.states ?? [])] })
     this.#state = state
     this.#meta = meta
-    this.#states = states
+    this.#states = [...states]
     this.#updatedAt = updatedAt
   }
 
   get detail(): FlowDetail {
-    const changing = { state: this.#state, meta: this.#meta, states: this.#states, updatedAt: this.#updatedAt }
-    return { ...this.#flow, ...changing, atoms: [...this.#atoms.values()] }
+    const changing = { state: this.#state, meta: this.#meta, states: [...this.#states], updatedAt: this.#updatedAt }
+    return { ...this.#flow, ...changing, atoms: [...this.#atoms.values()].map(detailOf) }
   }
 
-  apply(transition: RecordedTransition): FlowChange {
-    const { at, state = this.#state, meta, atoms = [] } = transition
-    const { run } = this.#flow
-    if (state !== this.#state) this.#states = longer(this.#states, { state, at, run })
-    if (meta) this.#meta = { ...this.#meta, ...meta }
-    this.#state = state
-    this.#updatedAt = at
-    const changed = atoms.map((atom) => this.#put(atom, at))
-    return { state, meta: this.#meta, states: this.#states, at, atoms: changed }
-  }
-
-  #put(atom: AtomDetail, at: Date): AtomDetail {
-    const before = this.#atoms.get(atom.name)
-    const states = before?.states ?? []
-    const { state } = atom
-    const isNew = before?.state !== state
-    const kept: AtomDetail = {
-      ...atom,
-      createdAt: before?.createdAt ?? at,
-      states: isNew ? longer<AtomState>(states, { state, at, run: this.#flow.run }) : states,
+  /** The atoms of the transition are kept as they are. */
+  apply({ at, state, meta, atoms = [] }: RecordedTransition): void {
+    if (state !== undefined && state !== this.#state) {
+      this.#state = state
+      note(this.#states, { state, at, run: this.#flow.run })
     }
-    this.#atoms.set(atom.name, kept)
-    return kept
+    if (meta) this.#meta = { ...this.#meta, ...meta }
+    this.#updatedAt = at
+    for (const atom of atoms) this.#put(atom, at)
+  }
+
+  /** Applies it, and tells what has to be written for it. */
+  change(transition: RecordedTransition): FlowChange {
+    this.apply(transition)
+    const atoms = (transition.atoms ?? []).flatMap(({ name }) => {
+      const kept = this.#atoms.get(name)
+      return kept ? [detailOf(kept)] : []
+    })
+    return { state: this.#state, meta: this.#meta, states: [...this.#states], at: transition.at, atoms }
+  }
+
+  #put(atom: AtomDetail, at: Date): void {
+    let kept = this.#atoms.get(atom.name)
+    const isNew = kept?.atom.state !== atom.state
+    if (kept?.createdAt) kept.atom = atom
+    else {
+      kept = { atom, createdAt: at, states: kept?.states ?? [] }
+      this.#atoms.set(atom.name, kept)
+    }
+    if (isNew) note(kept.states, { state: atom.state, at, run: this.#flow.run })
   }
 }
 
-function longer<S extends FlowState | AtomState>(
-  states: readonly StateChange<S>[],
-  change: StateChange<S>,
-): readonly StateChange<S>[] {
-  return [...states, change].slice(-STATES_KEPT)
+function detailOf({ atom, createdAt, states }: KeptAtom): AtomDetail {
+  return { ...atom, ...(createdAt && { createdAt }), states: [...states] }
+}
+
+function note<S extends FlowState | AtomState>(states: StateChange<S>[], change: StateChange<S>): void {
+  states.push(change)
+  if (states.length > STATES_KEPT) states.shift()
 }
 
 /** What a writer says of an atom: without what the logbook knows better. */
-export function writtenAtom({ createdAt: _made, states: _past, ...atom }: AtomDetail): AtomDetail {
-  return atom
+export function writtenAtom(atom: AtomDetail): AtomDetail {
+  if (!('createdAt' in atom || 'states' in atom)) return atom
+  const { createdAt: _made, states: _past, ...written } = atom
+  return written
 }

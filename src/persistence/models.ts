@@ -63,7 +63,11 @@ export interface AtomDetail {
   readonly revertFailure?: Failure
   /** Of a retry, the attempts so far, the oldest first; the last one's value is its `result`. */
   readonly history?: readonly RetryAttempt[]
-  /** `progress`, from 0 to 1, where the atom tells it; `notBefore`, when a retry goes on after a wait. */
+  /**
+   * `progress`, from 0 to 1, where the atom tells it; `notBefore`, when a retry goes on after a wait; `begun: false` of an
+   * atom that failed before any of its code ran; `leftOutBy`, the deciders that have left it out, each by the name of the
+   * first atom it decided about.
+   */
   readonly meta: Meta
   readonly updatedAt: Date
   /** When it was first recorded. The logbook's to know: not looked at in what is written. */

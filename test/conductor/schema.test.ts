@@ -39,6 +39,22 @@ test('runFlow refuses it, too', async () => {
   await expect(runFlow(mail, { to: 'nobody', at: '2026-01-01' })).rejects.toThrow(InvalidArgument)
 })
 
+test('a schema that throws is broken code, not a bad job: the job is tried again', async () => {
+  await using board = await openBoard('memory:')
+  let broken = true
+  const whimsical = z.object({ to: z.string() }).refine(() => {
+    if (broken) throw new TypeError('the schema is broken')
+    return true
+  })
+  const flow = linear('whimsical', input(whimsical), task('note', { execute: () => undefined }))
+  const job = await board.post('whimsical', { to: 'Ada' })
+  await using conductor = await startConductor({ board, persistence: 'memory:', flows: [flow] })
+  conductor.on('settled', () => {
+    broken = false
+  })
+  expect(await job.wait()).toBe('COMPLETE')
+})
+
 test('a conductor runs flows of every pattern, and retries within one run of the job', async () => {
   await using board = await openBoard('memory:')
   const attempts: number[] = []

@@ -87,10 +87,10 @@ const wantsTwo = task('wants two', {
 const wider = task('wider', { requires: ['text'], execute: ({ text }: { text: string | number }) => text })
 
 const hello = linear('hello', input<{ name: string }>(), greet, print, length, wantsTwo, wider, now)
-same<typeof hello, Flow<{ name: string }, { text: string; length: number; now: number }>>(true)
+same<typeof hello, Flow<{ name: string }, { text: string; length: number; now: number }, unknown>>(true)
 
 const noInputs = linear('no inputs', input(), now)
-same<typeof noInputs, Flow<{ [K in never]: never }, { now: number }>>(true)
+same<typeof noInputs, Flow<{ [K in never]: never }, { now: number }, unknown>>(true)
 linear({ name: 'versioned', version: '2.0' }, input<{ name: string }>(), greet, print)
 
 // @ts-expect-error text is a string there
@@ -129,7 +129,7 @@ same<
 const shout = task('shout', { requires: ['text'], provides: 'text', execute: ({ text }: { text: string }) => [text] })
 const wantsList = task('wants list', { requires: ['text'], execute: ({ text }: { text: string[] }) => text })
 const shouted = linear('shouted', input<{ name: string }>(), greet, shout, wantsList)
-same<typeof shouted, Flow<{ name: string }, { text: string[] }>>(true)
+same<typeof shouted, Flow<{ name: string }, { text: string[] }, unknown>>(true)
 // @ts-expect-error text is a list by then
 linear('shouted', input<{ name: string }>(), greet, shout, print)
 linear('shadowed', input<{ name: string; text: number }>(), greet, wantsNumber)
@@ -137,7 +137,7 @@ linear('shadowed', input<{ name: string; text: number }>(), greet, wantsNumber)
 // Flows that are longer than a recursion of the compiler would be deep, and flows made of a list.
 // biome-ignore format: one line says it better
 const long = linear('long', input<{ name: string }>(), greet, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, print, now)
-same<typeof long, Flow<{ name: string }, { text: string; now: number }>>(true)
+same<typeof long, Flow<{ name: string }, { text: string; now: number }, unknown>>(true)
 const list: AnyTask[] = [
   greet,
   task('written into a list', {
@@ -150,10 +150,10 @@ const list: AnyTask[] = [
   }),
 ]
 const listed = linear('listed', input<{ name: string }>(), ...list)
-same<typeof listed, Flow<{ name: string }, Record<string, unknown>>>(true)
+same<typeof listed, Flow<{ name: string }, Record<string, unknown>, unknown>>(true)
 const anyTask: AnyTask = greet
 const mixed = linear('mixed', input<{ name: string }>(), anyTask, greet, print)
-same<typeof mixed, Flow<{ name: string }, { text: string }>>(true)
+same<typeof mixed, Flow<{ name: string }, { text: string }, unknown>>(true)
 
 // --- Flows in use -------------------------------------------------------------------------------------------------
 

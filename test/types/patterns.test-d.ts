@@ -51,7 +51,7 @@ task('undeclared', { requires: ['b'], execute: ({ b, c }: { b: number; c?: numbe
 const pair = task('pair', { provides: ['text', 'size'], execute: (): [string, number] => ['x', 1] })
 const keys = task('keys', { provides: { keys: ['text'] }, execute: () => ({ text: 'x', other: 1 }) })
 const parts = linear('parts', input(), pair, length)
-same<typeof parts, Flow<{ [K in never]: never }, { text: string; size: number; length: number }>>(true)
+same<typeof parts, Flow<{ [K in never]: never }, { text: string; size: number; length: number }, unknown>>(true)
 linear('keys', input(), keys, length)
 // @ts-expect-error the first of the list is a string
 linear('parts', input(), pair, wantsNumber)
@@ -61,7 +61,7 @@ linear('keys', input(), keys, wantsNumber)
 // --- Patterns -----------------------------------------------------------------------------------------------------
 
 const both = unordered('both', input<{ text: string }>(), length, make)
-same<typeof both, Flow<{ text: string }, { length: number; text: string }>>(true)
+same<typeof both, Flow<{ text: string }, { length: number; text: string }, unknown>>(true)
 // @ts-expect-error parts that stand side by side do not see each other
 unordered('both', input(), make, length)
 // @ts-expect-error text is a string there
@@ -75,7 +75,7 @@ graph('mistyped', input(), wantsNumber, make)
 
 linear('nested', input(), make, both)
 const nested = linear('nested', input(), linear('inner', input(), make), length)
-same<typeof nested, Flow<{ [K in never]: never }, { text: string; length: number }>>(true)
+same<typeof nested, Flow<{ [K in never]: never }, { text: string; length: number }, unknown>>(true)
 // @ts-expect-error the inner flow's input is missing
 linear('nested', input(), both)
 // @ts-expect-error the inner flow makes a string
@@ -85,7 +85,7 @@ linear('nested', input(), linear('inner', input(), make), wantsNumber)
 
 const attempt = task('attempt', { requires: ['n'], execute: ({ n }: { n: number }) => n })
 const retried = linear({ name: 'retried', retry: times(3, { provides: 'n' }) }, input(), attempt)
-same<typeof retried, Flow<{ [K in never]: never }, { n: number }>>(true)
+same<typeof retried, Flow<{ [K in never]: never }, { n: number }, unknown>>(true)
 unordered({ name: 'retried', retry: forEach([1, 2], { provides: 'n' }) }, input(), attempt)
 graph({ name: 'retried', retry: forEach([1, 2], { provides: 'n' }) }, input(), attempt)
 // @ts-expect-error it provides strings
@@ -101,6 +101,6 @@ linear({ name: 'hosts', retry: hosts }, input(), make)
 
 declare const schema: StandardSchema<{ text: number }, { text: string }>
 const checked = linear('checked', input(schema), length)
-same<typeof checked, Flow<{ text: number }, { length: number }>>(true)
+same<typeof checked, Flow<{ text: number }, { length: number }, unknown>>(true)
 // @ts-expect-error tasks see what the schema makes of it
 linear('checked', input(schema), wantsNumber)

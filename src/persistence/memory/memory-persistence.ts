@@ -132,8 +132,9 @@ export class MemoryPersistence implements Persistence {
 
   #write(request: AcquireRequest, transition: Transition): void {
     this.#lifecycle.assertRunning()
-    const { atoms = [], ...rest } = transition
-    const record = { ...copyOf({ ...rest, atoms: atoms.map(writtenAtom) }), at: new Date() }
+    const { state, meta, atoms = [] } = transition
+    const copies = atoms.map((atom) => copyOf(writtenAtom(atom)))
+    const record = { at: new Date(), ...(state && { state }), ...(meta && { meta: copyOf(meta) }), atoms: copies }
     const flow = this.#books.get(request.book.uuid)?.flows.get(request.flow.uuid)
     if (flow?.run !== request.run || flow.claim !== request.claim) throw superseded(request, flow?.run)
     flow.image.apply(record)

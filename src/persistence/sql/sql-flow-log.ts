@@ -67,7 +67,7 @@ export class SqlFlowLog implements FlowLog {
     if (meta) bytes(meta)
     const slimAtoms = atoms.map((atom) => slimAtom(atom))
     const at = new Date()
-    const change = this.#image.apply({ at, ...(state && { state }), ...(meta && { meta }), atoms: slimAtoms })
+    const change = this.#image.change({ at, ...(state && { state }), ...(meta && { meta }), atoms: slimAtoms })
     this.#writes += 1
     const encodedMeta = meta && bytes(change.meta)
     const rows = change.atoms.map((atom, index): SqlAtom[] => {

@@ -114,7 +114,7 @@ export class ZooKeeperFlowLog implements FlowLog {
     const { state, meta } = transition
     if (meta) flowBytes({ flow: { ...this.flow, meta }, term, writes: 0 })
     const at = new Date()
-    const change = this.#image.apply({ at, ...(state && { state }), ...(meta && { meta }), atoms: copies })
+    const change = this.#image.change({ at, ...(state && { state }), ...(meta && { meta }), atoms: copies })
     const { atoms: _apart, ...flow } = this.#image.detail
     this.#writes += 1
     const record = flowBytes({ flow, term, writes: this.#writes })

@@ -3,8 +3,10 @@ import fc from 'fast-check'
 import {
   type AnyFlow,
   type AnyPart,
+  type Depth,
   graph,
   input,
+  type Link,
   linear,
   link,
   task,
@@ -30,6 +32,14 @@ interface FlowPlan {
   readonly parts: readonly Plan[]
   /** Of a graph: for each part a number that says which of those before it it comes after. */
   readonly edges: readonly number[]
+  /** Of a graph: for each part a decider on some of its edges, or on none. */
+  readonly deciders: readonly DeciderPlan[]
+}
+
+interface DeciderPlan {
+  readonly edges: number
+  readonly says: boolean
+  readonly depth: Depth
 }
 
 const taskPlan: fc.Arbitrary<TaskPlan> = fc.record({
@@ -38,19 +48,30 @@ const taskPlan: fc.Arbitrary<TaskPlan> = fc.record({
   revert: fc.boolean(),
 })
 
-const { flow } = fc.letrec<{ flow: FlowPlan; plan: Plan }>((tie) => ({
-  plan: fc.oneof({ maxDepth: 3, withCrossShrink: true }, taskPlan, tie('flow')),
-  flow: fc.record({
-    kind: fc.constant('flow' as const),
-    pattern: fc.constantFrom('linear' as const, 'unordered' as const, 'graph' as const),
-    attempts: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 3 })),
-    revertAll: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
-    parts: fc.array(tie('plan'), { minLength: 1, maxLength: 4 }),
-    edges: fc.array(fc.nat(15), { minLength: 4, maxLength: 4 }),
-  }),
-}))
+const deciderPlan: fc.Arbitrary<DeciderPlan> = fc.record({
+  edges: fc.nat(15),
+  says: fc.boolean(),
+  depth: fc.constantFrom('ALL' as const, 'FLOW' as const, 'NEIGHBORS' as const, 'ATOM' as const),
+})
 
-export const plans: fc.Arbitrary<FlowPlan> = flow
+const plansWith = (deciders: fc.Arbitrary<readonly DeciderPlan[]>) =>
+  fc.letrec<{ flow: FlowPlan; plan: Plan }>((tie) => ({
+    plan: fc.oneof({ maxDepth: 3, withCrossShrink: true }, taskPlan, tie('flow')),
+    flow: fc.record({
+      kind: fc.constant('flow' as const),
+      pattern: fc.constantFrom('linear' as const, 'unordered' as const, 'graph' as const),
+      attempts: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 3 })),
+      revertAll: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
+      parts: fc.array(tie('plan'), { minLength: 1, maxLength: 4 }),
+      edges: fc.array(fc.nat(15), { minLength: 4, maxLength: 4 }),
+      deciders,
+    }),
+  })).flow
+
+export const plans: fc.Arbitrary<FlowPlan> = plansWith(fc.constant([]))
+export const plansWithDeciders: fc.Arbitrary<FlowPlan> = plansWith(
+  fc.array(deciderPlan, { minLength: 4, maxLength: 4 }),
+)
 
 export type Event = 'started' | 'done' | 'undone'
 export type Note = (name: string, event: Event) => void
@@ -70,11 +91,20 @@ export function flowOf(plan: FlowPlan, note: Note): AnyFlow {
     if (made.pattern === 'linear') return linear({ name, retry }, input(), ...parts)
     if (made.pattern === 'unordered') return unordered({ name, retry }, input(), ...parts)
     const links = parts.flatMap((to, index) =>
-      parts.slice(0, index).flatMap((from, at) => ((made.edges[index] ?? 0) & (1 << at) ? [link(from, to)] : [])),
+      parts
+        .slice(0, index)
+        .flatMap((from, at) =>
+          (made.edges[index] ?? 0) & (1 << at) ? [linkOf(from, to, { plan: made.deciders[index], at })] : [],
+        ),
     )
     return graph({ name, retry, links }, input(), ...parts)
   }
   return inner(plan, 'f', undefined)
+}
+
+function linkOf(from: AnyPart, to: AnyPart, { plan, at }: { plan: DeciderPlan | undefined; at: number }): Link {
+  if (!plan || (plan.edges & (1 << at)) === 0) return link(from, to)
+  return link(from, to, { decider: () => plan.says, depth: plan.depth })
 }
 
 function taskOf(

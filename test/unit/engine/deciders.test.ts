@@ -106,7 +106,7 @@ describe('a decider', () => {
     const links = [link(a, b, { decider: fails('no idea') })]
     const ending = await shop.run(graph({ name: 'g', links }, input(), a, b))
     expect(ending).toMatchObject({ state: 'REVERTED', failures: [{ message: 'no idea' }] })
-    expect(trace).toEqual(['a', '-b', '-a'])
+    expect(trace).toEqual(['a', '-a'])
   })
 })
 
@@ -149,4 +149,23 @@ test('who needs what was left out fails, unless it can do without, or somebody f
   await using third = new Workshop()
   expect((await third.run(flowOf(needs, [make('further out')]))).state).toBe('SUCCESS')
   expect(seen).toEqual([{}, 'further out'])
+})
+
+test('what a decider has left out stays so when a retry beside it begins its flow anew', async () => {
+  await using shop = new Workshop()
+  const trace: string[] = []
+  let broken = true
+  const once = () => {
+    if (broken) {
+      broken = false
+      throw new Error('once more')
+    }
+  }
+  const [first, optional, last] = [tracing('first', trace), tracing('optional', trace), tracing('last', trace)]
+  const flaky = linear({ name: 'flaky', retry: times(2) }, input(), tracing('beside', trace, { during: once }))
+  const links = [link(first, optional, { decider: no }), link(optional, last), link(flaky, last)]
+  const flow = graph({ name: 'g', links }, input(), first, optional, flaky, last)
+  expect((await shop.run(flow, { concurrency: 1 })).state).toBe('SUCCESS')
+  expect(trace).toEqual(['first', 'beside', '-beside', 'beside'])
+  expect(await shop.states()).toContain('last IGNORE')
 })

@@ -1,0 +1,20 @@
+/** The very errors that atoms threw in this engine: a failure in a record is only what was kept of one. */
+export class Thrown {
+  /** By atom, the first first. */
+  readonly #errors = new Map<string, unknown>()
+
+  note(atom: string, error: unknown): void {
+    if (!this.#errors.has(atom)) this.#errors.set(atom, error)
+  }
+
+  /** Of an attempt that is over, and was undone, nothing is a reason any more. */
+  forgetUnless(stillCounts: (atom: string) => boolean): void {
+    for (const atom of [...this.#errors.keys()]) if (!stillCounts(atom)) this.#errors.delete(atom)
+  }
+
+  /** Undefined where there is none; any value can be thrown. */
+  get first(): { readonly error: unknown } | undefined {
+    for (const error of this.#errors.values()) return { error }
+    return undefined
+  }
+}
