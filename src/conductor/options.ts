@@ -97,7 +97,7 @@ export type ConductorSettings = Required<Pick<ConductorOptions, Defaulted>> &
 /** @throws InvalidArgument naming the option that makes no sense, and one that does */
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
-  const { board, persistence, flows: _, name, signal: __, ...given } = options
+  const { board, persistence, flows: _flows, services: _services, name, signal: _signal, ...given } = options
   assertPlace(board, 'claimNext', 'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
   assertPlace(
     persistence,

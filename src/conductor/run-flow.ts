@@ -1,4 +1,5 @@
-/** Runs one flow now, in the foreground, without a board: for tests, and for trying a flow. */
+/** Runs one flow now, in the foreground: for tests, for trying a flow, and for work that must not get in the way of jobs. */
+import type { JobBoard, PostAndClaimOptions } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { WrappedFailure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
@@ -8,11 +9,19 @@ import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import { checkedStore, type Flow, isFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
+import { alone, onBoard } from './turn.ts'
 
 /** @typeParam S what the flow's tasks need of `ctx.services` */
 export interface RunFlowOptions<S = unknown> {
   /** Where its logbook is kept; in memory, and forgotten, by default. */
   readonly persistence?: string | Persistence
+  /**
+   * A URI, or an open board, which is left open: there it is a job that this process has claimed, and holds the resources
+   * that `job` asks for. Without one nothing is held.
+   */
+  readonly board?: string | JobBoard
+  /** Of the job, where there is a board: `resources`, `name`, `priority`, say. */
+  readonly job?: Omit<PostAndClaimOptions, 'signal' | 'deadline'>
   /** Tells the running task to stop; the flow is suspended, and the signal's reason thrown. */
   readonly signal?: AbortSignal
   /** What tasks find as `ctx.services`; it is not disposed of. Needed where a task's context is annotated with it. */
@@ -31,6 +40,8 @@ type RunFlowArguments<S> = unknown extends S
 
 const OPTIONS: KnownOptions<RunFlowOptions> = {
   persistence: true,
+  board: true,
+  job: true,
   signal: true,
   services: true,
   log: true,
@@ -39,10 +50,13 @@ const OPTIONS: KnownOptions<RunFlowOptions> = {
 }
 
 /**
- * Resolves with what the flow's tasks provided.
+ * Resolves with what the flow's tasks provided. On a board it waits until the job's resources are free, and the job has left
+ * the board by then: whether it succeeded or was reverted is for the caller to hear. One that could not be reverted is in the
+ * trash; one that was suspended, or whose process died, is for conductors to go on with, where the logbooks are shared.
  *
  * @throws MissingDependencies before anything runs, when the store lacks an input
  * @throws InvalidArgument when the flow's schema refuses the store
+ * @throws ClaimLost when the board lost its session meanwhile; Timeout when `job.timeout` was over before its turn came
  * @throws the very error that a task threw, after everything was reverted; WrappedFailure when several tasks failed, or
  * reverting failed, too
  * @example const { results } = await runFlow(hello, { name: 'Ada' })
@@ -58,26 +72,29 @@ export async function runFlow<I extends object, R, S = unknown>(
   const { persistence: given = 'memory:', signal, services, log: logger, concurrency, deadline } = options
   const persistence = await openPersistence(given)
   try {
-    const uuid = newUuid()
+    await using turn =
+      options.board === undefined ? alone(flow) : await onBoard(options.board, { flow, store, options })
     const { name, version } = flow
+    const { uuid, run } = turn
     await using log = await persistence.acquire({
-      book: { uuid, name },
+      book: turn.book,
       flow: { uuid, name, version },
-      run: 1,
-      claim: uuid,
+      run,
+      claim: newUuid(),
     })
-    const signals = signal ? { suspend: signal } : {}
     const engine = new Engine({
       flow,
       store: checked,
       log,
-      signals,
       services,
+      ...turn.engine,
+      signals: { ...turn.engine.signals, ...(signal ? { suspend: signal } : {}) },
       ...(logger ? { logger } : {}),
       ...(concurrency === undefined ? {} : { concurrency }),
       ...(deadline === undefined ? {} : { deadline }),
     })
     const ending = await engine.run()
+    await turn.settle(ending)
     if (ending.state === 'SUSPENDED') throw signal?.reason
     if (ending.state === 'REVERTED' && ending.error !== undefined && ending.failures.length < 2) throw ending.error
     if (ending.state !== 'SUCCESS') throw new WrappedFailure([...ending.failures, ...ending.revertFailures])

@@ -1,0 +1,79 @@
+/** What a flow that runs in the foreground holds while it runs: nothing, or a job on a board, which is settled at the end. */
+import { type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '../board/index.ts'
+import { ClaimLost, InvalidArgument } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import { newUuid } from '../core/uuid.ts'
+import type { Ending, EngineOptions } from '../engine/index.ts'
+import type { AnyFlow } from '../flow/index.ts'
+import { decide, type Verdict } from './decide.ts'
+import { settle } from './settle.ts'
+
+export interface Turn extends AsyncDisposable {
+  /** Of the flow in the logbook. */
+  readonly uuid: string
+  readonly book: { readonly uuid: string; readonly name: string }
+  readonly run: number
+  readonly engine: Pick<EngineOptions, 'signals' | 'assertOwner' | 'context'>
+  settle(ending: Ending): Promise<void>
+}
+
+export function alone({ name }: AnyFlow): Turn {
+  const uuid = newUuid()
+  const nothing = async () => undefined
+  return { uuid, book: { uuid, name }, run: 1, engine: {}, settle: nothing, [Symbol.asyncDispose]: nothing }
+}
+
+interface TurnOptions {
+  readonly job?: PostAndClaimOptions
+  readonly signal?: AbortSignal
+  readonly log?: Logger
+}
+
+/** Waits until it is the job's turn. */
+export async function onBoard(
+  given: string | JobBoard,
+  { flow, store, options }: { flow: AnyFlow; store: object; options: TurnOptions },
+): Promise<Turn> {
+  const { signal, log, job: asked } = options
+  if (typeof given !== 'string' && typeof Object(given).postAndClaim !== 'function')
+    throw new InvalidArgument(
+      'runFlow: board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board',
+    )
+  const opening = { ...(log ? { log } : {}), ...(signal ? { signal } : {}) }
+  const board = typeof given === 'string' ? await openBoard(given, opening) : given
+  const close = async () => {
+    if (board !== given) await board.close()
+  }
+  let claim: Claim
+  try {
+    claim = await board.postAndClaim(flow, store, { ...asked, ...(signal ? { signal } : {}) })
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const { job, run, fence } = claim
+  return {
+    uuid: job.uuid,
+    book: job.book,
+    run,
+    engine: {
+      signals: { stop: claim.lost, cancel: claim.cancelled },
+      assertOwner: () => claim.assertHeld(),
+      context: { fence, job: { uuid: job.uuid, name: job.name } },
+    },
+    settle: async (ending) => {
+      const settled = await settle(claim, verdictOf(ending), { failed: () => undefined, leave: AbortSignal.abort() })
+      if (settled === 'lost') throw new ClaimLost(`${job}: the session is over; another may own it`)
+    },
+    [Symbol.asyncDispose]: async () => {
+      await claim[Symbol.asyncDispose]()
+      await close()
+    },
+  }
+}
+
+/** As for any job, but for one that failed and was reverted: its caller hears of that, so it is not tried again. */
+function verdictOf({ state, failures, revertFailures }: Ending): Verdict {
+  const verdict = decide({ kind: 'flow', state, failures, revertFailures })
+  return verdict.settle === 'fail' ? { settle: 'consume' } : verdict
+}

@@ -1,0 +1,101 @@
+/** A flow in the foreground that holds what a job would hold. */
+import { expect, test } from 'vitest'
+import { deferred } from '../../src/core/abort.ts'
+import { ClaimLost, Duplicate, InvalidArgument, Timeout } from '../../src/core/errors.ts'
+import { input, linear, openPersistence, type RunFlowOptions, runFlow, task } from '../../src/index.ts'
+import { all, refresh } from '../board/jobs.ts'
+import { boards, conduct, single, trashOf } from './conducting.ts'
+
+const disk = { resources: { exclusive: ['disk'] } }
+
+test('it waits for resources that a job holds, and jobs wait for those that it holds', async () => {
+  const [board, other] = await boards('a', 'b')
+  const [reached, release] = [deferred(), deferred()]
+  const order: string[] = []
+  const slow = single('slow', async () => {
+    reached.resolve()
+    await release.promise
+    order.push('job before')
+  })
+  const quick = single('quick', () => void order.push('job behind'))
+  await conduct({ board: other, persistence: 'memory:', flows: [slow, quick] })
+  await board.post(slow, { n: 1 }, disk)
+  await reached.promise
+  let fence: bigint | undefined
+  const told = task('told', {
+    provides: 'run',
+    execute: async (_: object, ctx) => {
+      fence = ctx.fence
+      await board.post(quick, { n: 1 }, disk)
+      order.push('foreground')
+      return ctx.job?.name
+    },
+  })
+  const running = runFlow(linear('told', input(), told), {}, { board, job: { name: 'by hand', ...disk } })
+  expect(order).toEqual([])
+  release.resolve()
+  expect(await running).toEqual({ results: { run: 'by hand' } })
+  expect(typeof fence).toBe('bigint')
+  for await (const job of board.jobs({ ensureFresh: true })) await job.wait()
+  expect(order).toEqual(['job before', 'foreground', 'job behind'])
+})
+
+test('a flow that fails is for its caller to hear of, and its job has left the board', async () => {
+  const [board] = await boards('a')
+  const failing = single('failing', () => {
+    throw new Error('no paper')
+  })
+  await expect(runFlow(failing, { n: 1 }, { board, job: disk })).rejects.toThrow('no paper')
+  expect([board.jobCount, await trashOf(board)]).toEqual([0, []])
+  const stuck = task('stuck', {
+    execute: () => {
+      throw new Error('no paper')
+    },
+    revert: () => {
+      throw new Error('no way back')
+    },
+  })
+  await expect(runFlow(linear('stuck', input(), stuck), {}, { board })).rejects.toThrow('no way back')
+  expect((await trashOf(board)).map(({ reason }) => reason)).toEqual([expect.stringContaining('no way back')])
+})
+
+test('one that is told to stop is suspended, and a conductor goes on with it', async () => {
+  const [board, other] = await boards('a', 'b')
+  const persistence = await openPersistence('memory:')
+  const ran: string[] = []
+  const stop = new AbortController()
+  const first = task('first', {
+    execute: () => {
+      ran.push('first')
+      stop.abort(new Error('enough'))
+    },
+  })
+  const flow = linear('two', input(), first, task('second', { execute: () => void ran.push('second') }))
+  await expect(runFlow(flow, {}, { board, persistence, signal: stop.signal })).rejects.toThrow('enough')
+  const [job] = await all(other.jobs({ ensureFresh: true }))
+  await conduct({ board: other, persistence, flows: [flow] })
+  expect(await job?.wait()).toBe('COMPLETE')
+  expect(ran).toEqual(['first', 'second'])
+})
+
+test('what it opened is closed, and a claim that was lost is told', async () => {
+  const fine = single('fine', ({ n }) => n)
+  expect(await runFlow(fine, { n: 7 }, { board: 'memory:' })).toEqual({ results: { out: 7 } })
+  const [board] = await boards('a')
+  const closing = single('closing', () => board.close())
+  await expect(runFlow(closing, { n: 1 }, { board })).rejects.toBeInstanceOf(ClaimLost)
+})
+
+test('what cannot begin is told, and leaves nothing on the board', async () => {
+  const [board, other] = await boards('a', 'b')
+  const fine = single('fine', ({ n }) => n)
+  await other.post('else', {}, { ...disk, key: 'one' })
+  await other.claimNext()
+  await refresh(board)
+  await expect(runFlow(fine, { n: 1 }, { board, job: { ...disk, timeout: 1 } })).rejects.toBeInstanceOf(Timeout)
+  await expect(runFlow(fine, { n: 1 }, { board, job: { key: 'one' } })).rejects.toBeInstanceOf(Duplicate)
+  const odd: RunFlowOptions = { board: 7 } as object
+  await expect(runFlow(fine, { n: 1 }, odd)).rejects.toBeInstanceOf(InvalidArgument)
+  await refresh(board)
+  expect(board.jobCount).toBe(1)
+})
