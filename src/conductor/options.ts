@@ -7,7 +7,7 @@ import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
-import type { Persistence } from '../persistence/index.ts'
+import type { LogbookCodec, Persistence } from '../persistence/index.ts'
 import type { OnFailure } from './decide.ts'
 
 export interface ConductorOptions {
@@ -15,6 +15,8 @@ export interface ConductorOptions {
   readonly board: string | JobBoard
   /** Where the logbooks are. A URI, opened here and closed at the stop; or an open persistence, left open. */
   readonly persistence: string | Persistence
+  /** Of logbooks that are opened here: see `openPersistence`. */
+  readonly codec?: LogbookCodec | readonly LogbookCodec[]
   /** What it can run. Jobs of other flows and versions are left to others. */
   readonly flows: readonly AnyFlow[]
   /** How many jobs run at once; as many as the machine has processors by default. */
@@ -40,6 +42,7 @@ export interface ConductorOptions {
 export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   board: true,
   persistence: true,
+  codec: true,
   flows: true,
   concurrency: true,
   flowConcurrency: true,

@@ -25,17 +25,36 @@ const LOCK = 7_306_352_091
  * @throws IncompatibleVersion when a newer release was there before
  */
 export async function migrate(driver: SqlDriver, migrations: Migrations): Promise<void> {
-  const { schema, part, steps } = migrations
-  const version = await versionOf(driver, migrations)
-  if (version > steps.length) {
-    const known = `this release knows ${steps.length}`
-    throw new IncompatibleVersion(
-      `the ${part} in schema ${schema} were made by a newer release (step ${version}, ${known}); update jobboard`,
-    )
-  }
+  const { steps } = migrations
+  const version = await knownVersionOf(driver, migrations)
   for (let number = version + 1; number <= steps.length; number += 1) {
     await driver.query(stepStatement(migrations, number), [])
   }
+}
+
+/**
+ * Whether the tables are there, for whoever only looks: nothing is made, and nothing is changed.
+ *
+ * @throws IncompatibleVersion when they were made by another release
+ */
+export async function areMigrated(driver: SqlDriver, migrations: Migrations): Promise<boolean> {
+  const { schema, part, steps } = migrations
+  const version = await knownVersionOf(driver, migrations)
+  if (version === 0 || version === steps.length) return version > 0
+  throw new IncompatibleVersion(
+    `the ${part} in schema ${schema} were made by an older release (step ${version} of ${steps.length}); a conductor of ` +
+      'this release brings them up to date when it starts',
+  )
+}
+
+async function knownVersionOf(driver: SqlDriver, migrations: Migrations): Promise<number> {
+  const { schema, part, steps } = migrations
+  const version = await versionOf(driver, migrations)
+  if (version <= steps.length) return version
+  const known = `this release knows ${steps.length}`
+  throw new IncompatibleVersion(
+    `the ${part} in schema ${schema} were made by a newer release (step ${version}, ${known}); update jobboard`,
+  )
 }
 
 async function versionOf(driver: SqlDriver, { schema, part }: Migrations): Promise<number> {

@@ -12,13 +12,13 @@
  */
 import { InvalidState, NotFound, StorageFailure } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
-import { type Migrations, migrate, type Row, type SqlDriver, storable } from '../../postgres/index.ts'
+import { areMigrated, type Migrations, migrate, type Row, type SqlDriver, storable } from '../../postgres/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery } from '../book-query.ts'
 import { GroupCommit, type Outcome } from '../group-commit.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import { patiently } from '../patience.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooks } from '../requests.ts'
 import { type AcquiredRow, acquireAll } from './acquirer.ts'
 import { listStatement } from './listing.ts'
 import { logbookMigrations } from './migrations.ts'
@@ -35,6 +35,8 @@ export interface SqlPersistenceOptions {
   readonly schema: string
   /** In milliseconds. */
   readonly retryFor: number
+  /** False: tables that are not there are not made. */
+  readonly create?: boolean
   /** Closes the driver, where it is ours. */
   readonly closeDriver?: () => Promise<void>
 }
@@ -74,13 +76,19 @@ export class SqlPersistence implements Persistence {
   }
 
   async open(): Promise<void> {
-    const { schema, retryFor, closeDriver } = this.#options
-    const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(schema) }
+    const { retryFor, closeDriver } = this.#options
     await this.#lifecycle.start(
-      (signal) =>
-        patiently({ limit: Math.min(retryFor, OPENING_AT_MOST), signal }, () => migrate(this.#driver, migrations)),
+      (signal) => patiently({ limit: Math.min(retryFor, OPENING_AT_MOST), signal }, () => this.#prepare()),
       async () => closeDriver?.(),
     )
+  }
+
+  async #prepare(): Promise<void> {
+    const { schema, create = true } = this.#options
+    const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(schema) }
+    if (create) await migrate(this.#driver, migrations)
+    else if (!(await areMigrated(this.#driver, migrations)))
+      throw noLogbooks(this.uri, `schema ${schema} has no tables of them`)
   }
 
   close(): Promise<void> {

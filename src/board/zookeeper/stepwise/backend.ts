@@ -5,7 +5,7 @@
  */
 import { ClaimLost, InvalidState, UnsupportedCapability } from '../../../core/errors.ts'
 import { type Duration, milliseconds, monotonic } from '../../../core/time.ts'
-import { SessionExpired, type StateEvent, type ZooKeeperDriver } from '../../../zookeeper/index.ts'
+import { atOpening, SessionExpired, type StateEvent, type ZooKeeperDriver } from '../../../zookeeper/index.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -28,7 +28,6 @@ import type {
   Unreadable,
 } from '../../backend.ts'
 import type { Posting } from '../../posting.ts'
-import { atOpening } from '../access.ts'
 import { openBoardPath, type WantedBoard } from '../board-path.ts'
 import { EntityNodes } from '../entity-nodes.ts'
 import { Gate } from '../gate.ts'
