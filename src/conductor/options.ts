@@ -2,8 +2,9 @@
 import { availableParallelism } from 'node:os'
 import type { JobBoard } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import { assertLogger, type Logger, silent } from '../core/log.ts'
+import { assertLogger, type Logger, redactedLog, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { Redaction } from '../core/redaction.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
@@ -33,6 +34,11 @@ export interface ConductorOptions {
   readonly onFailure?: OnFailure
   /** Removes logbooks that are over and have not changed for so long; by default they are kept forever. */
   readonly removeLogbooksAfter?: Duration
+  /**
+   * Names of keys: what stands under them in what is logged, tasks' `ctx.log` too, is shown as `[redacted]`, at any depth and
+   * in any spelling (`password` also means `pass_word`).
+   */
+  readonly redact?: readonly string[]
   /** Pino's; `startConductor` says nothing by default, `runConductor` writes JSON lines to standard error. */
   readonly log?: Logger
   /** Gives up starting. */
@@ -51,6 +57,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   abortTimeout: true,
   onFailure: true,
   removeLogbooksAfter: true,
+  redact: true,
   log: true,
   signal: true,
 }
@@ -64,7 +71,7 @@ export type ConductorSettings = Required<
 /** @throws InvalidArgument naming the option that makes no sense, and one that does */
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
-  const { concurrency = availableParallelism(), drainTimeout = '25s', abortTimeout = '5s', log = silent } = options
+  const { concurrency = availableParallelism(), drainTimeout = '25s', abortTimeout = '5s' } = options
   const { board, persistence, name, onFailure = 'retry', removeLogbooksAfter } = options
   const { flowConcurrency = DEFAULT_CONCURRENCY } = options
   assertPlace(board, 'claimNext', 'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
@@ -81,15 +88,20 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     throw new InvalidArgument('a conductor: name has to be a text that is not empty; leave it out for host:pid')
   if (onFailure !== 'retry' && onFailure !== 'consume')
     throw new InvalidArgument("a conductor: onFailure is either 'retry' or 'consume'")
-  assertLogger(log)
-  if (typeof log.child !== 'function')
-    throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
+  const log = logOf(options)
   milliseconds(drainTimeout, 'drainTimeout')
   milliseconds(abortTimeout, 'abortTimeout')
   const settings = { concurrency, flowConcurrency, drainTimeout, abortTimeout, onFailure, log }
   if (removeLogbooksAfter === undefined) return settings
   milliseconds(removeLogbooksAfter, 'removeLogbooksAfter')
   return { ...settings, removeLogbooksAfter }
+}
+
+function logOf({ log = silent, redact }: ConductorOptions): Logger {
+  assertLogger(log)
+  if (typeof log.child !== 'function')
+    throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
+  return redact === undefined ? log : redactedLog(log, new Redaction(redact))
 }
 
 /** @param method what an open one has */

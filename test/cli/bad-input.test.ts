@@ -171,7 +171,7 @@ describe('failed: exit code 1', () => {
   test('a folder that is not there, or none', async () => {
     const missing = await place.jobboard(['show', UUID])
     expect(oneLine(missing)).toBe(
-      `there are no logbooks in ${place.persistence}: no such folder; correct --persistence`,
+      `there are no logbooks in ${place.persistence}: no such folder; a conductor makes them when it starts`,
     )
     expect(missing.exitCode).toBe(1)
     const file = await place.jobboard(['conductor', '--flows', 'flows.js', '--persistence', 'directory:flows.js'])
