@@ -48,10 +48,16 @@ export function postgresPlace(uri: ResourceUri, own: readonly string[] = []): Po
 
 /** @throws InvalidArgument for a name that would have to be quoted, here and by everybody who looks */
 export function schemaName(schema: string): string {
-  if (/^[a-z_][a-z0-9_]{0,58}$/.test(schema) && !schema.startsWith('pg_')) return schema
+  const isOwn = !schema.startsWith('pg_') && schema !== 'information_schema'
+  if (/^[a-z_][a-z0-9_]{0,58}$/.test(schema) && isOwn) return schema
   throw new InvalidArgument(
-    `schema ${JSON.stringify(schema)}: use lower-case letters, digits and _, and no pg_ in front`,
+    `schema ${JSON.stringify(schema)}: use lower-case letters, digits and _, no pg_ in front, and no schema of Postgres' own`,
   )
+}
+
+/** In statements: `user` and `order` are words of SQL, too. */
+export function quoted(schema: string): string {
+  return `"${schema}"`
 }
 
 /** In milliseconds. Longer than any statement of ours takes on a server that is well. */
