@@ -26,7 +26,7 @@ import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooks } from 
 import { acquireTerm, compactTerm, startFlow } from './acquire.ts'
 import { changeBook, foldersOf, listBooks, loadBook, makeBook, removeBook } from './books.ts'
 import { DirectoryFlowLog } from './directory-flow-log.ts'
-import { errnoOf, makeFolder, storageFailure, storing, syncFolders, unlessMissing } from './files.ts'
+import { assertLinks, errnoOf, makeFolder, storageFailure, storing, syncFolders, unlessMissing } from './files.ts'
 import { flowFolder } from './layout.ts'
 
 export class DirectoryPersistence implements Persistence {
@@ -150,6 +150,7 @@ async function prepareRoot(root: string, { mayWrite }: { mayWrite: boolean }): P
   try {
     if (mayWrite) await makeRoot(root)
     await access(root, constants.R_OK | constants.X_OK | (mayWrite ? constants.W_OK : 0))
+    if (mayWrite) await assertLinks(root)
   } catch (error) {
     const why = WHY_NOT[errnoOf(error) ?? '']
     throw why ? new StorageFailure(`cannot keep logbooks in ${root}: ${why}`, { cause: error }) : error

@@ -102,6 +102,8 @@ export async function storing<T>(doing: string, work: () => Promise<T>): Promise
   } catch (error) {
     if (!(error instanceof ZooKeeperError || error instanceof NotConnected)) throw error
     const retryable = !FINAL.some((kind) => error instanceof kind)
-    throw new StorageFailure(`cannot ${doing}: ${error.message}`, { cause: error, retryable })
+    const large = 'return less, or keep what is large elsewhere and return where it is'
+    const hint = error instanceof RequestTooLarge ? `; ${large}` : ''
+    throw new StorageFailure(`cannot ${doing}: ${error.message}${hint}`, { cause: error, retryable })
   }
 }
