@@ -137,3 +137,22 @@ test('a conductor removes them when it is told to', async () => {
   await removed.promise
   await expect(persistence.getBook('old')).rejects.toThrow('no logbook old')
 })
+
+test('a job that is restored between the look at the board and the one into the trash is not lost', async () => {
+  await using board = await openBoard('memory:')
+  await using persistence = await openPersistence('memory:')
+  const job = await board.post('any', {})
+  const [claim] = await board.claimNext()
+  await claim.trash({ reason: 'for now' })
+  const slow = new Proxy(board, {
+    get: (target, key) => {
+      const found: unknown = Reflect.get(target, key, target)
+      if (key !== 'trashed') return typeof found === 'function' ? found.bind(target) : found
+      return async function* () {
+        for await (const trashed of target.trashed()) await target.restore(trashed)
+        yield* target.trashed()
+      }
+    },
+  })
+  expect(await track(job.uuid, { board: slow, persistence })).toMatchObject({ status: 'waiting' })
+})

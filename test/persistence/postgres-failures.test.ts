@@ -157,6 +157,40 @@ test('a database that stays away is a StorageFailure that says so, and a closed 
   expect(await writing).toBeInstanceOf(StorageFailure)
 })
 
+test('a primary that becomes a standby is left for the new one: no connection to the old is kept', async () => {
+  const pool = new pg.Pool({ connectionString: server.uri })
+  pool.on('error', () => undefined)
+  const database = `of_${schema}`
+  await pool.query(`CREATE DATABASE ${database}`)
+  const uri = server.uri.replace(/postgres$/, database)
+  await using persistence = await openPersistence(`${uri}?poolSize=1`)
+  const log = await persistence.acquire(requestOf('uuid', 1))
+  // What a new connection meets until then only reads, and would only read as long as it lives.
+  await pool.query(`ALTER DATABASE ${database} SET default_transaction_read_only = on`)
+  await pool.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [database])
+  await using reader = await openPersistence(`${uri}?poolSize=1`, { create: false })
+  const refusal: unknown = await (async () => {
+    await using brief = await openPersistence(`${uri}?poolSize=1&retryFor=50ms`)
+    return await brief.createBook({ uuid: 'other', name: 'other' }).catch((error: unknown) => error)
+  })()
+  expect(refusal).toMatchObject({ code: StorageFailure.code, retryable: true })
+  expect(String(refusal)).toContain('25006')
+  const writing = log.write({ atoms: [atom('one')] })
+  expect(atomNames(await reader.getBook('uuid'))).toEqual([])
+  await pool.query(`ALTER DATABASE ${database} SET default_transaction_read_only = off`)
+  await writing
+  expect(atomNames(await reader.getBook('uuid'))).toEqual(['one'])
+  await pool.end()
+})
+
+test('what waits for a connection when logbooks are closed is done before they are', async () => {
+  const persistence = await openPersistence(`${server.uri}?schema=${schema}&poolSize=1`)
+  const uuids = ['a', 'b', 'c', 'd']
+  const making = uuids.map((uuid) => persistence.createBook({ uuid, name: uuid }))
+  await persistence.close()
+  expect(await Promise.all(making)).toEqual([true, true, true, true])
+})
+
 test('a right that is taken away is no fault of a job, and is waited for', async () => {
   const pool = new pg.Pool({ connectionString: server.uri })
   const role = `limited_${schema}`.slice(0, 60)
