@@ -1,7 +1,7 @@
 /** Opening what the URIs name, within a bounded time. Drivers are loaded here, when they are used. */
 import type { JobBoard } from '../board/index.ts'
 import { abortAfter, followSignals } from '../core/abort.ts'
-import { InvalidArgument, NotConnected } from '../core/errors.ts'
+import { InvalidArgument, NotConnected, NotFound } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { type Duration, sleep } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
@@ -9,6 +9,7 @@ import type { Persistence } from '../persistence/index.ts'
 import type { AuthInfo } from '../zookeeper/index.ts'
 import type { BoardLog } from './board-log.ts'
 import { codecOf } from './codecs.ts'
+import { complain } from './complaints.ts'
 import type { CliContext } from './context.ts'
 import { boardUri, DEFAULT_TIMEOUT, duration, persistenceUri, type SharedOptions } from './options.ts'
 
@@ -79,13 +80,18 @@ async function inTime(
   }
 }
 
+/** Logbooks to look into. */
+export interface Logbooks extends AsyncDisposable {
+  readonly persistence: Persistence
+  /** For people. */
+  readonly uri: string
+}
+
 /**
  * The logbooks that `--persistence` or JOBBOARD_PERSISTENCE names, for looking into them only; undefined where none are
- * named.
- *
- * @throws NotFound when there are none: a look must not make any
+ * named. A look must not make any: where there are none yet it is said on standard error, and nothing is found in them.
  */
-export async function openLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence | undefined> {
+export async function openLogbooks(options: SharedOptions, context: CliContext): Promise<Logbooks | undefined> {
   const uri = persistenceUri(options, context)
   if (uri === undefined) return undefined
   const { scheme, printable } = parseUri(uri, 'persistence')
@@ -94,13 +100,18 @@ export async function openLogbooks(options: SharedOptions, context: CliContext):
       `logbooks in ${printable} are those of another process; name some that are shared, as in directory:./logbooks`,
     )
   }
-  return openAt(uri, { options, context, create: false })
+  const persistence = await openAt(uri, { options, context, create: false }).catch(async (error: unknown) => {
+    if (!(error instanceof NotFound)) throw error
+    complain(error, context)
+    return (await import('../persistence/index.ts')).openPersistence('memory:')
+  })
+  return { persistence, uri: printable, [Symbol.asyncDispose]: () => persistence.close() }
 }
 
 /** As {@link openLogbooks}. @throws InvalidArgument where none are named */
-export async function needLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence> {
-  const persistence = await openLogbooks(options, context)
-  if (persistence) return persistence
+export async function needLogbooks(options: SharedOptions, context: CliContext): Promise<Logbooks> {
+  const logbooks = await openLogbooks(options, context)
+  if (logbooks) return logbooks
   throw noneNamed()
 }
 

@@ -45,5 +45,5 @@ export function superseded({ flow, run }: AcquireRequest, by: number | undefined
 
 /** What a look finds where nobody has kept logbooks. */
 export function noLogbooks(uri: string, why: string): NotFound {
-  return new NotFound(`there are no logbooks in ${uri}: ${why}; a conductor makes them when it starts`)
+  return new NotFound(`there are no logbooks in ${uri}: ${why}; a conductor that keeps them there makes them`)
 }

@@ -37,7 +37,9 @@ describe('in Postgres', () => {
     const uri = `${server.uri}?schema=${schema}`
     const refusal: unknown = await look(uri).catch((error: unknown) => error)
     expect(refusal).toBeInstanceOf(NotFound)
-    expect(String(refusal)).toContain(`schema ${schema} has no tables of them; a conductor makes them when it starts`)
+    expect(String(refusal)).toContain(
+      `schema ${schema} has no tables of them; a conductor that keeps them there makes them`,
+    )
     await expect(openPersistenceOver(pool, { schema, create: false })).rejects.toThrow(NotFound)
     expect(await schemas()).not.toContain(schema)
     await using persistence = await openPersistence(uri)
@@ -86,7 +88,7 @@ describe.skipIf(!zookeeperHosts)('in ZooKeeper', () => {
     const uri = `zookeeper://${zookeeperHosts}${place}/logbooks`
     await expect(look(uri)).rejects.toThrow(NotFound)
     await using witness = await connected()
-    expect(await witness.exists(place)).toBeNull()
+    expect(await witness.exists(place)).toBeUndefined()
     await using persistence = await openPersistence(uri)
     await persistence.createBook({ uuid: 'book', name: 'book' })
     await using reader = await look(uri)

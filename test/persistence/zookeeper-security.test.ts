@@ -98,7 +98,7 @@ describe.skipIf(!zookeeperHosts)('logbooks of somebody', () => {
     await using persistence = await openPersistence(uri)
     await persistence.createBook({ uuid: 'book', name: 'book' })
     await using witness = await connected()
-    expect(await witness.exists(`${parent}/books`)).not.toBeNull()
+    expect(await witness.exists(`${parent}/books`)).toMatchObject({ version: 0 })
     const refusal = await failureOf(openPersistence(`zookeeper://${zookeeperHosts}/books?client=native`))
     expect(refusal).toBeInstanceOf(UnsupportedCapability)
     expect(String(refusal)).toContain('leave client out')

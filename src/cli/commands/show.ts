@@ -10,7 +10,7 @@ import type { Run } from '../action.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { chooseFlow, loadFlows } from '../flows-module.ts'
-import { openLogbooks, openTheBoard } from '../opening.ts'
+import { type Logbooks, openLogbooks, openTheBoard } from '../opening.ts'
 import { oneOf, redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { reportLines } from '../render/report.ts'
@@ -47,9 +47,9 @@ export function defineShow(program: Command, run: Run): void {
 export async function show(uuid: string, options: ShowCommandOptions, context: CliContext): Promise<ExitCode> {
   if (!validate(uuid)) throw new InvalidArgument(`${uuid} is no uuid; jobboard jobs prints the uuid of each job`)
   const redaction = new Redaction(redactedKeys(options, context))
-  await using persistence = await openLogbooks(options, context)
+  await using logbooks = await openLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { create: false })
-  const report = await reportOn(uuid, { board: opened.board, persistence, redaction })
+  const report = await reportOn(uuid, { board: opened.board, logbooks, redaction })
   if (options.graph)
     await printLines(context, (await drawing(uuid, report, { ...options, cwd: context.cwd })).split('\n'))
   else if (options.json) await printJson(context, [{ uuid, ...report }])
@@ -84,16 +84,16 @@ async function drawing(
 
 interface Places {
   readonly board: JobBoard
-  readonly persistence: Persistence | undefined
+  readonly logbooks: Logbooks | undefined
   readonly redaction: Redaction
 }
 
 /** @throws NotFound when it is in none of the places */
 async function reportOn(uuid: string, places: Places): Promise<JobReport> {
-  const { persistence, redaction } = places
+  const { logbooks, redaction } = places
   const found = (await onBoard(uuid, places)) ?? (await inTrash(uuid, places))
   const book = found?.book ?? uuid
-  const logbook = persistence ? await logbookOf(uuid, { book, persistence, redaction }) : undefined
+  const logbook = logbooks ? await logbookOf(uuid, { book, ...logbooks, redaction }) : undefined
   if (!found && !logbook) throw nowhere(uuid, places)
   return { ...(found ? { job: found.job } : {}), ...(logbook === undefined ? {} : { logbook }) }
 }
@@ -137,11 +137,11 @@ async function logbookOf(
   }
 }
 
-function nowhere(uuid: string, { board, persistence }: Places): NotFound {
+function nowhere(uuid: string, { board, logbooks }: Places): NotFound {
   const looked = `job ${uuid} is not on ${board.uri} and not in its trash`
   return new NotFound(
-    persistence
-      ? `${looked}, and ${persistence.uri} has no logbook of it; check the uuid, --board and --persistence`
+    logbooks
+      ? `${looked}, and ${logbooks.uri} has no logbook of it; check the uuid, --board and --persistence`
       : `${looked}; if it is done, --persistence URI shows its logbook`,
   )
 }

@@ -41,14 +41,15 @@ export function defineTrack(program: Command, run: Run): void {
 export async function track(uuid: string, options: TrackCommandOptions, context: CliContext): Promise<ExitCode> {
   if (!validate(uuid)) throw new InvalidArgument(`${uuid} is no uuid; jobboard jobs prints the uuid of each job`)
   const redaction = new Redaction(redactedKeys(options, context))
-  await using persistence = await needLogbooks(options, context)
+  await using logbooks = await needLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { create: false })
   const { board } = opened
+  const { persistence } = logbooks
   const book = options.book === undefined ? {} : { book: options.book }
   const tracked = trackedView(await standing(uuid, { board, persistence, ...book }), redaction)
   if (options.json) await printJson(context, [tracked])
   if (tracked.status === 'unknown') {
-    const looked = `job ${uuid} is not on ${board.uri} nor in its trash, and ${persistence.uri} has no logbook of it`
+    const looked = `job ${uuid} is not on ${board.uri} nor in its trash, and ${logbooks.uri} has no logbook of it`
     throw new NotFound(`${looked}: it was never posted, or is over and its logbook was removed`)
   }
   if (!options.json) await printLines(context, trackedLines(tracked, { width: context.stdout.columns }))
