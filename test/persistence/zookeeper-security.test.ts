@@ -2,8 +2,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { AccessDenied, InvalidArgument, UnsupportedCapability } from '../../src/core/errors.ts'
+import { AccessDenied, InvalidArgument, StorageFailure, UnsupportedCapability } from '../../src/core/errors.ts'
 import { type OpenPersistenceOptions, openPersistence } from '../../src/persistence/index.ts'
+import { gonePath, Layout } from '../../src/persistence/zookeeper/layout.ts'
+import { bookBytes } from '../../src/persistence/zookeeper/records.ts'
 import { ACL, digestId, NoAuth, PERMISSION, TlsFailed, type ZooKeeper } from '../../src/zookeeper/index.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
@@ -71,8 +73,20 @@ describe.skipIf(!zookeeperHosts)('logbooks of somebody', () => {
     const acl = [adas, ...ACL.read]
     await using owner = await open({ auth: [ADA], acl })
     await owner.createBook({ uuid: 'book', name: 'book' })
-    await using reader = await open({ create: false, acl })
+    // Without a right to more than reading, and without having to say what the ACL is.
+    await using reader = await open({ create: false })
     expect(await reader.getBook('book')).toMatchObject({ name: 'book' })
+    const path = new Layout(owner.uri.replace(/^[^/]*\/\/[^/]*|\?.*$/g, ''))
+    await using witness = await connected({ auth: [ADA] })
+    await witness.create(`${path.shard('gone')}`, null, { acl }).catch(() => undefined)
+    const at = new Date()
+    const gone = { uuid: 'gone', name: 'gone', meta: {}, createdAt: at, updatedAt: at }
+    await witness.create(path.book('gone'), bookBytes({ book: gone, gone: 'mark' }), { acl })
+    await witness.create(gonePath(path.book('gone'), 'mark'), null, { acl })
+    const listed: string[] = []
+    for await (const { uuid } of reader.listBooks()) listed.push(uuid)
+    expect(listed).toEqual(['book'])
+    await expect(reader.createBook({ uuid: 'no', name: 'no' })).rejects.toThrow(StorageFailure)
     const other = await failureOf(open({ auth: [ADA], acl: ACL.creatorAll }))
     expect(other).toBeInstanceOf(InvalidArgument)
     expect(String(other)).toContain('is there and has another ACL than the one that was given')

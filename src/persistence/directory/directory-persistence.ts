@@ -26,7 +26,16 @@ import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooks } from 
 import { acquireTerm, compactTerm, startFlow } from './acquire.ts'
 import { changeBook, foldersOf, listBooks, loadBook, makeBook, removeBook } from './books.ts'
 import { DirectoryFlowLog } from './directory-flow-log.ts'
-import { assertLinks, errnoOf, makeFolder, storageFailure, storing, syncFolders, unlessMissing } from './files.ts'
+import {
+  assertLinks,
+  errnoOf,
+  makeFolder,
+  storageFailure,
+  storing,
+  syncFolders,
+  unlessDestroyed,
+  unlessMissing,
+} from './files.ts'
 import { flowFolder } from './layout.ts'
 
 export class DirectoryPersistence implements Persistence {
@@ -91,35 +100,42 @@ export class DirectoryPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertFlowRequest(request)
     const { book, flow } = request
-    return storing(`make flow ${flow.uuid}`, async () => {
-      await makeBook(this.#root, book)
-      const above = foldersOf(this.#root, book.uuid)
-      const folder = flowFolder(above[0], flow.uuid)
-      await makeFolder(folder)
-      const made = await startFlow(folder, request)
-      await syncFolders([folder, ...above])
-      return made
-    })
+    return storing(`make flow ${flow.uuid}`, () =>
+      unlessDestroyed(async () => {
+        const folders = await this.#foldersFor({ book, flow })
+        const made = await startFlow(folders[0], request)
+        await syncFolders(folders)
+        return made
+      }),
+    )
   }
 
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
     const { book, flow } = request
-    const log = await storing(`acquire flow ${flow.uuid}`, async () => {
-      await makeBook(this.#root, book)
-      const above = foldersOf(this.#root, book.uuid)
-      const folder = flowFolder(above[0], flow.uuid)
-      await makeFolder(folder)
-      const folders = [folder, ...above] as const
-      const acquired = await acquireTerm(folders, request)
-      const compact = () => compactTerm(folders, { request, term: acquired.term })
-      return new DirectoryFlowLog({ acquired, request, folder, compact, onClose: () => this.#logs.delete(log) })
-    })
+    const log = await storing(`acquire flow ${flow.uuid}`, () =>
+      unlessDestroyed(async () => {
+        const folders = await this.#foldersFor({ book, flow })
+        const [folder] = folders
+        const acquired = await acquireTerm(folders, request)
+        const compact = () => compactTerm(folders, { request, term: acquired.term })
+        return new DirectoryFlowLog({ acquired, request, folder, compact, onClose: () => this.#logs.delete(log) })
+      }),
+    )
     this.#logs.add(log)
     if (this.#lifecycle.state === 'running') return log
     await log.close()
     throw new InvalidState(`persistence ${this.uri} was closed while flow ${flow.uuid} was being acquired`)
+  }
+
+  /** The flow's and those above it; the book is made where it is missing. */
+  async #foldersFor({ book, flow }: Pick<FlowRequest, 'book' | 'flow'>): Promise<[string, ...string[]]> {
+    await makeBook(this.#root, book)
+    const above = foldersOf(this.#root, book.uuid)
+    const folder = flowFolder(above[0], flow.uuid)
+    await makeFolder(folder)
+    return [folder, ...above]
   }
 
   async getBook(uuid: string): Promise<LogBook> {

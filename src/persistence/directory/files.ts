@@ -45,6 +45,22 @@ export async function exists(path: string): Promise<boolean> {
   return (await unlessMissing(access(path).then(() => true))) ?? false
 }
 
+/** Each attempt is lost only to somebody who destroys the book, so more than a few mean that something else is wrong. */
+const MOST_ATTEMPTS = 20
+
+/** Begins again where a folder vanished under the work, or was about to: its book was destroyed, and is made anew. */
+export async function unlessDestroyed<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!GONE.has(errnoOf(error) ?? '') || attempt === MOST_ATTEMPTS) throw error
+    }
+  }
+}
+
+const GONE: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST'])
+
 export function readIfThere(path: string): Promise<Buffer | undefined> {
   return unlessMissing(readFile(path))
 }

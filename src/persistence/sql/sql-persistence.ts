@@ -143,7 +143,8 @@ export class SqlPersistence implements Persistence {
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
-    const { flow, row } = await this.#acquires.add(request)
+    // A book that is destroyed in that very moment is made anew by the next try.
+    const { flow, row } = await patiently(this.#patience, () => this.#acquires.add(request))
     return new SqlFlowLog({ request, flow, row, write: (write) => this.#write(write) })
   }
 

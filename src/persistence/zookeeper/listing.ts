@@ -1,5 +1,5 @@
 /** Books, shard by shard, and within one by name: an order that a page can go on in without having read what is before. */
-import { op, type ZooKeeper } from '../../zookeeper/index.ts'
+import { NoAuth, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import { asksForFlows, type BookQuery, bookMatches, flowsMatch, unlessUnreadable } from '../book-query.ts'
 import type { BookDetail } from '../models.ts'
 import { encodeName, isShardName, shardName } from '../names.ts'
@@ -56,9 +56,14 @@ async function matching(
   { path, data, query }: { path: string; data: Uint8Array | null; query: BookQuery },
 ): Promise<BookDetail | undefined> {
   const { book, gone } = readBook(data, path)
-  if (gone !== undefined) await sweep(zookeeper, path, gone)
+  if (gone !== undefined) await sweep(zookeeper, path, gone).catch(unlessForbidden)
   else if (bookMatches(query, book) && (await matchesFlows(zookeeper, { path, book, query }))) return book
   return undefined
+}
+
+/** Who may only read leaves it to others. */
+function unlessForbidden(error: unknown): void {
+  if (!(error instanceof NoAuth)) throw error
 }
 
 async function matchesFlows(

@@ -1,7 +1,16 @@
 /**
  * The path that all logbooks are under, with the ACL that everything below it gets. One round trip where it is there.
  */
-import { aclOfNewTree, aclOfTree, NodeExists, type WantedAcl, type ZooKeeper } from '../../zookeeper/index.ts'
+import { AccessDenied } from '../../core/errors.ts'
+import {
+  ACL,
+  type Acl,
+  aclOfNewTree,
+  aclOfTree,
+  NodeExists,
+  type WantedAcl,
+  type ZooKeeper,
+} from '../../zookeeper/index.ts'
 import { noLogbooks } from '../requests.ts'
 import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'
@@ -26,7 +35,7 @@ export async function openRoot(
     const [there, access] = await Promise.all([unlessGone(zookeeper.getData(path)), unlessGone(zookeeper.getACL(path))])
     if (there && access) {
       assertRoot(there.data, path)
-      zookeeper.acl = aclOfTree(access.acl, wanted, { tenant: 'logbooks', path })
+      zookeeper.acl = aclBelow(access.acl, { wanted, path })
       return
     }
     if (wanted.create === false) throw noLogbooks(uri, `${path} is not there`)
@@ -36,5 +45,15 @@ export async function openRoot(
       // Another process was faster: what it made is read next.
       if (!(error instanceof NodeExists)) throw error
     })
+  }
+}
+
+/** A look makes nothing, and so it does not matter to it that it is not shown the whole ACL. */
+function aclBelow(found: readonly Acl[], { wanted, path }: { wanted: WantedRoot; path: string }): readonly Acl[] {
+  try {
+    return aclOfTree(found, wanted, { tenant: 'logbooks', path })
+  } catch (error) {
+    if (wanted.create === false && error instanceof AccessDenied) return ACL.creatorAll
+    throw error
   }
 }

@@ -32,7 +32,7 @@ import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } f
 import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
 import { acquireFlow, type Place, startFlow } from './acquire.ts'
 import { Committer, storing } from './committer.ts'
-import type { Layout } from './layout.ts'
+import { isFlowName, type Layout } from './layout.ts'
 import { listBooks } from './listing.ts'
 import { readBookRecord, readFlows, unlessGone } from './reading.ts'
 import { bookBytes, readFlow } from './records.ts'
@@ -195,7 +195,7 @@ export class ZooKeeperPersistence implements Persistence {
     const { zookeeper } = this.#place
     const names = (await unlessGone(zookeeper.getChildren(path)))?.names ?? []
     const checks: Op[] = []
-    for (const flow of names.map((name) => `${path}/${name}`)) {
+    for (const flow of names.filter(isFlowName).map((name) => `${path}/${name}`)) {
       const read = await unlessGone(zookeeper.getData(flow))
       if (!read || !isUnchanged(since, book, [readFlow(read.data, flow).flow])) return undefined
       checks.push(op.check(flow, { version: read.stat.version }))
