@@ -220,32 +220,29 @@ export function persistenceContract(backend: PersistenceBackend): void {
 
     test('books that are destroyed by several while runs come and go are destroyed or there, and nothing else', async () => {
       const uuid = randomUUID()
-      let over = false
       const faults: unknown[] = []
       const expected = (error: unknown) => {
         if (![ClaimLost, Fenced, NotFound].some((kind) => error instanceof kind)) faults.push(error)
       }
-      const run = async (by: Persistence, first: number) => {
-        for (let round = 0; round < RACES / 2; round++) {
-          try {
-            await using log = await by.acquire(requestOf(uuid, first + round * 2))
-            await log.write({ state: 'RUNNING', atoms: [atom('one')] })
-            await log.write({ state: 'SUCCESS' })
-          } catch (error) {
-            expected(error)
-          }
-        }
+      const run = async (by: Persistence, number: number) => {
+        await using log = await by.acquire(requestOf(uuid, number))
+        await log.write({ state: 'RUNNING', atoms: [atom('one')] })
+        await log.write({ state: 'SUCCESS' })
       }
-      const destroy = async (by: Persistence) => {
-        for (let round = 0; !over; round++) {
-          await by.destroyBook(uuid, round % 2 ? {} : { unchangedSince: new Date() }).catch(expected)
-          for await (const book of by.listBooks({ finished: true })) await by.getBook(book.uuid).catch(expected)
-        }
+      const look = async (by: Persistence) => {
+        for await (const book of by.listBooks({ finished: true })) await by.getBook(book.uuid)
       }
-      const destroying = [destroy(here), destroy(there)]
-      await Promise.all([run(here, 1), run(there, 2)])
-      over = true
-      await Promise.all(destroying)
+      for (let round = 1; round <= RACES; round++) {
+        const destroying = [{}, { unchangedSince: new Date() }].map((options) => there.destroyBook(uuid, options))
+        const racing = [
+          run(here, 2 * round),
+          run(there, 2 * round + 1),
+          here.destroyBook(uuid),
+          look(here),
+          look(there),
+        ]
+        await Promise.all([...destroying, ...racing].map((each) => each.catch(expected)))
+      }
       expect(faults).toEqual([])
     })
 
