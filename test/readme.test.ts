@@ -49,7 +49,7 @@ test('the commands do what their comments say', async () => {
   await symlink(MAIN, join(place.cwd, 'node_modules/.bin/jobboard'))
   const [script = ''] = blocks('sh')
   const [places = '', ...lines] = script.replace('zookeeper://127.0.0.1:2181/demo', place.board).trim().split('\n')
-  const [post = '', postRefused = '', jobs = '', conduct = '', show = '', trash = ''] = lines
+  const [post = '', postRefused = '', jobs = '', conduct = '', show = '', track = '', trash = ''] = lines
   const options = { cwd: place.cwd, env: { ...process.env, npm_config_loglevel: 'silent' } }
   const run = async (line: string) =>
     (await promisify(execFile)('/bin/sh', ['-c', `${places}\n${line}`], options)).stdout
@@ -75,6 +75,9 @@ test('the commands do what their comments say', async () => {
   const shown = await run(show.replace('UUID', uuids[0] ?? ''))
   expect(shown).toMatch(/^greet +SUCCESS/m)
   expect(shown).toMatch(/^print +SUCCESS/m)
+  const tracked = await run(track.replace('UUID', uuids[0] ?? ''))
+  expect(tracked).toMatch(/^job \S+ {2}done$/m)
+  expect(tracked).toMatch(/^greet +SUCCESS +"Hello, Ada!"$/m)
   expect(await run(trash)).toContain('NonRetryable: out of paper')
 })
 

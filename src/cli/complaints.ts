@@ -1,5 +1,12 @@
 /** From whatever was thrown to one line on standard error and an exit code. */
-import { AccessDenied, InvalidArgument, InvalidPosting, JobboardError, MissingDependencies } from '../core/errors.ts'
+import {
+  AccessDenied,
+  InvalidArgument,
+  InvalidPosting,
+  JobboardError,
+  MissingDependencies,
+  SealedLogbook,
+} from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 import type { CliContext } from './context.ts'
 import { type ExitCode, FAILED, WRONG_USAGE } from './exit-codes.ts'
@@ -21,10 +28,21 @@ export function complain(thrown: unknown, context: CliContext, options: { verbos
 /** Our own messages name the thing and say what to do; of others the class and the cause help. */
 function oneLine(thrown: unknown): string {
   const text = thrown instanceof JobboardError ? thrown.message : describeError(thrown)
-  const hint =
-    thrown instanceof AccessDenied ? `${text}; on a command line, user:password in JOBBOARD_ZOOKEEPER_AUTH` : text
-  return printable(hint.replaceAll(/\s*\n\s*/g, ' ').trim())
+  const hint = HINTS.find(([meaning]) => thrown instanceof meaning)?.[1]
+  return printable(
+    [text, hint]
+      .filter(Boolean)
+      .join('; on a command line, ')
+      .replaceAll(/\s*\n\s*/g, ' ')
+      .trim(),
+  )
 }
+
+/** What a library cannot say of the command line. */
+const HINTS = [
+  [AccessDenied, 'user:password in JOBBOARD_ZOOKEEPER_AUTH'],
+  [SealedLogbook, 'the key in JOBBOARD_LOGBOOK_KEY, or --codec'],
+] as const
 
 function traces(thrown: unknown): string {
   const lines: string[] = []

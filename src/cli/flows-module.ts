@@ -17,13 +17,22 @@ const TYPESCRIPT = ['.ts', '.mts', '.cts', '.tsx']
  * @throws JobboardError when the module itself throws, or is never done
  */
 export async function loadFlows(module: string, options: { cwd: string }): Promise<AnyFlow[]> {
-  const file = await locate(module, options)
-  if (TYPESCRIPT.includes(extname(file))) await understandTypeScript(module, options)
-  const flows = flowsIn(await evaluate(module, file))
+  const flows = flowsIn(await loadModule(module, options))
   if (flows.length > 0) return flows
   throw new InvalidArgument(
     `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
   )
+}
+
+/**
+ * What a module exports.
+ *
+ * @throws InvalidArgument when it is not there, or is TypeScript without tsx; JobboardError when it throws, or is never done
+ */
+export async function loadModule(module: string, options: { cwd: string }): Promise<object> {
+  const file = await locate(module, options)
+  if (TYPESCRIPT.includes(extname(file))) await understandTypeScript(module, options)
+  return evaluate(module, file)
 }
 
 /** The newest of that name, as conductors choose it: the last. @throws InvalidArgument naming those that are there */

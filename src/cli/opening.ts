@@ -1,15 +1,15 @@
 /** Opening what the URIs name, within a bounded time. Drivers are loaded here, when they are used. */
-import { stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import type { JobBoard } from '../board/index.ts'
 import { abortAfter, followSignals } from '../core/abort.ts'
-import { InvalidArgument, NotConnected, StorageFailure } from '../core/errors.ts'
+import { InvalidArgument, NotConnected, NotFound } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { type Duration, sleep } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { AuthInfo } from '../zookeeper/index.ts'
 import type { BoardLog } from './board-log.ts'
+import { codecOf } from './codecs.ts'
+import { complain } from './complaints.ts'
 import type { CliContext } from './context.ts'
 import { boardUri, DEFAULT_TIMEOUT, duration, persistenceUri, type SharedOptions } from './options.ts'
 
@@ -52,7 +52,7 @@ export async function openTheBoard(
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
 }
 
-/** For boards whose URI is to be seen by everybody, as command lines are. */
+/** For boards and logbooks whose URI is to be seen by everybody, as command lines are. */
 function credentials({ env }: CliContext): { auth?: readonly AuthInfo[] } {
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
   if (!auth) return {}
@@ -80,44 +80,62 @@ async function inTime(
   }
 }
 
+/** Logbooks to look into. */
+export interface Logbooks extends AsyncDisposable {
+  readonly persistence: Persistence
+  /** For people. */
+  readonly uri: string
+}
+
 /**
  * The logbooks that `--persistence` or JOBBOARD_PERSISTENCE names, for looking into them only; undefined where none are
- * named.
- *
- * @throws StorageFailure when the folder is not there: a look must not make one
+ * named. A look must not make any: where there are none yet it is said on standard error, and nothing is found in them.
  */
-export async function openLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence | undefined> {
+export async function openLogbooks(options: SharedOptions, context: CliContext): Promise<Logbooks | undefined> {
   const uri = persistenceUri(options, context)
   if (uri === undefined) return undefined
-  const { scheme, path, printable } = parseUri(uri, 'persistence')
+  const { scheme, printable } = parseUri(uri, 'persistence')
   if (scheme === 'memory') {
     throw new InvalidArgument(
       `logbooks in ${printable} are those of another process; name some that are shared, as in directory:./logbooks`,
     )
   }
-  if (scheme === 'directory' && !(await isFolder(resolve(context.cwd, path)))) {
-    throw new StorageFailure(`there are no logbooks in ${printable}: no such folder; correct --persistence`)
-  }
-  return openPersistenceAt(uri)
+  const persistence = await openAt(uri, { options, context, create: false }).catch(async (error: unknown) => {
+    if (!(error instanceof NotFound)) throw error
+    complain(error, context)
+    return (await import('../persistence/index.ts')).openPersistence('memory:')
+  })
+  return { persistence, uri: printable, [Symbol.asyncDispose]: () => persistence.close() }
+}
+
+/** As {@link openLogbooks}. @throws InvalidArgument where none are named */
+export async function needLogbooks(options: SharedOptions, context: CliContext): Promise<Logbooks> {
+  const logbooks = await openLogbooks(options, context)
+  if (logbooks) return logbooks
+  throw noneNamed()
 }
 
 /** @throws InvalidArgument where there are none named: a conductor must not forget what it did */
 export async function openConductorsLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence> {
   const uri = persistenceUri(options, context)
-  if (uri !== undefined) return openPersistenceAt(uri)
-  throw new InvalidArgument(
+  if (uri !== undefined) return openAt(uri, { options, context, create: true })
+  throw noneNamed()
+}
+
+function noneNamed(): InvalidArgument {
+  return new InvalidArgument(
     'no logbooks were named: give --persistence URI or set JOBBOARD_PERSISTENCE, as in --persistence directory:./logbooks',
   )
 }
 
-async function openPersistenceAt(uri: string): Promise<Persistence> {
-  const { openPersistence } = await import('../persistence/index.ts')
-  return openPersistence(uri)
+interface Opening {
+  readonly options: SharedOptions
+  readonly context: CliContext
+  readonly create: boolean
 }
 
-async function isFolder(path: string): Promise<boolean> {
-  return stat(path).then(
-    (found) => found.isDirectory(),
-    () => false,
-  )
+async function openAt(uri: string, { options, context, create }: Opening): Promise<Persistence> {
+  const [{ openPersistence }, codec] = await Promise.all([import('../persistence/index.ts'), codecOf(options, context)])
+  const onZooKeeper = /^zookeepers?$/.test(parseUri(uri, 'persistence').scheme)
+  return openPersistence(uri, { create, ...codec, ...(onZooKeeper ? credentials(context) : {}) })
 }

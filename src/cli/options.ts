@@ -8,6 +8,8 @@ export interface SharedOptions {
   readonly board?: string
   readonly persistence?: string
   readonly timeout?: string
+  readonly redact?: string
+  readonly codec?: string
   readonly verbose?: boolean
 }
 
@@ -24,6 +26,12 @@ export function boardUri(options: SharedOptions, context: CliContext): string {
 
 export function persistenceUri(options: SharedOptions, context: CliContext): string | undefined {
   return options.persistence || context.env['JOBBOARD_PERSISTENCE'] || undefined
+}
+
+/** The names of the keys that `--redact` or JOBBOARD_REDACT hide. */
+export function redactedKeys(options: SharedOptions, context: CliContext): readonly string[] {
+  const named = options.redact || context.env['JOBBOARD_REDACT'] || ''
+  return named.split(',').flatMap((key) => (key.trim() === '' ? [] : [key.trim()]))
 }
 
 /** `10s`, `1.5m`, or milliseconds: `250`. @throws InvalidArgument */

@@ -6,6 +6,7 @@ import { defineConductor } from './commands/conductor.ts'
 import { defineJobs } from './commands/jobs.ts'
 import { definePost } from './commands/post.ts'
 import { defineShow } from './commands/show.ts'
+import { defineTrack } from './commands/track.ts'
 import { defineTrashList } from './commands/trash-list.ts'
 import type { CliContext } from './context.ts'
 import type { ExitCode } from './exit-codes.ts'
@@ -14,9 +15,14 @@ import { DEFAULT_TIMEOUT } from './options.ts'
 const AFTER = `
 Exit codes: 0 done, 1 failed, 2 wrong usage.
 
-Credentials: zookeeper://user:password@host:port/path in JOBBOARD_BOARD, or
-user:password in JOBBOARD_ZOOKEEPER_AUTH. With TLS:
-zookeepers://host:port/path?ca=FILE
+Logbooks are in directory:DIR, on one machine; postgres:// (or postgresql://)
+user:password@host:port/database?schema=jobboard&sslmode=verify-full, or
+zookeeper://host:port,host:port/path, on many.
+
+Credentials: zookeeper://user:password@host:port/path in JOBBOARD_BOARD and
+JOBBOARD_PERSISTENCE, or user:password in JOBBOARD_ZOOKEEPER_AUTH. With TLS:
+zookeepers://host:port/path?ca=FILE. The key of encrypted logbooks in
+JOBBOARD_LOGBOOK_KEY: openssl rand -base64 32
 
 Examples:
   $ export JOBBOARD_BOARD=zookeeper://127.0.0.1:2181/demo JOBBOARD_PERSISTENCE=directory:./logbooks
@@ -58,14 +64,18 @@ function programOf(context: CliContext, run: Run): Command {
     .option('--board <uri>', 'where the jobs are, zookeeper://host:port,host:port/path (or JOBBOARD_BOARD)')
     .option(
       '--persistence <uri>',
-      'where the logbooks are, directory:DIR, for show and conductor (or JOBBOARD_PERSISTENCE)',
+      'where the logbooks are, for show, track and conductor: directory:DIR, postgres://user:password@host/database or ' +
+        'zookeeper://host:port/path (or JOBBOARD_PERSISTENCE)',
     )
+    .option('--codec <module>', "module that exports the logbooks' codec (or JOBBOARD_CODEC)")
+    .option('--redact <keys>', 'hide what stands under these keys, as in password,token (or JOBBOARD_REDACT)')
     .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)
     .option('--verbose', 'print the stack trace of an error, and its causes')
     .addHelpText('after', AFTER)
   definePost(program, run)
   defineJobs(program, run)
   defineShow(program, run)
+  defineTrack(program, run)
   defineConductor(program, run)
   const trash = program.command('trash').summary('look into the trash').description('Looks into the trash.')
   defineTrashList(trash.helpCommand(false), run)

@@ -4,6 +4,7 @@
  */
 import type { Attempt, Job, Priority, Size, TrashedJob } from '../board/index.ts'
 import type { Failure } from '../core/failure.ts'
+import type { Redaction } from '../core/redaction.ts'
 import type { AtomState, FlowState, JobState } from '../core/states.ts'
 import type { AtomDetail, FlowDetail, LogBook } from '../persistence/index.ts'
 
@@ -99,7 +100,7 @@ function viewAs(job: Job, standing: Pick<JobView, 'state' | 'owner'>): JobView {
   return { uuid, name, ...standing, ...workView(job), ...facts }
 }
 
-export function trashView(job: TrashedJob): TrashView {
+export function trashView(job: TrashedJob, redaction: Redaction): TrashView {
   const { uuid, name, who, at, reason, failure } = job
   return {
     uuid,
@@ -108,29 +109,35 @@ export function trashView(job: TrashedJob): TrashView {
     ...workView(job),
     by: who,
     at,
-    reason,
-    ...(failure ? { failure: failureView(failure) } : {}),
+    reason: redaction.text(reason),
+    ...(failure ? { failure: failureView(failure, redaction) } : {}),
   }
 }
 
-export function particulars(job: Job | TrashedJob): Particulars {
-  return { storeKeys: Object.keys(job.details.store ?? {}), attempts: job.attempts }
+export function particulars(job: Job | TrashedJob, redaction: Redaction): Particulars {
+  const attempts = job.attempts.map((attempt) => {
+    return attempt.reason === undefined ? attempt : { ...attempt, reason: redaction.text(attempt.reason) }
+  })
+  return { storeKeys: Object.keys(job.details.store ?? {}), attempts }
 }
 
-export function logbookView(book: LogBook, flow: FlowDetail): LogbookView {
+export function logbookView(book: LogBook, flow: FlowDetail, redaction: Redaction): LogbookView {
   const { name, version, state, run, createdAt, updatedAt } = flow
-  const atoms = flow.atoms.map(atomView)
+  const atoms = flow.atoms.map((atom) => atomView(atom, redaction))
   return { uuid: book.uuid, name: book.name, flow: name, version, state, run, createdAt, updatedAt, atoms }
 }
 
-function atomView({ name, kind, state, updatedAt, failure, revertFailure }: AtomDetail): AtomView {
+function atomView(
+  { name, kind, state, updatedAt, failure, revertFailure }: AtomDetail,
+  redaction: Redaction,
+): AtomView {
   return {
     name,
     kind,
     state,
     updatedAt,
-    ...(failure ? { failure: failureView(failure) } : {}),
-    ...(revertFailure ? { revertFailure: failureView(revertFailure) } : {}),
+    ...(failure ? { failure: failureView(failure, redaction) } : {}),
+    ...(revertFailure ? { revertFailure: failureView(revertFailure, redaction) } : {}),
   }
 }
 
@@ -144,11 +151,11 @@ function workView({ details }: Job | TrashedJob): WorkView {
 }
 
 /** Without the stack, which is long and about our insides. */
-function failureView({ name, message, code, causes }: Failure): FailureView {
+export function failureView({ name, message, code, causes }: Failure, redaction: Redaction): FailureView {
   return {
     name,
-    message,
+    message: redaction.text(String(message)),
     ...(code === undefined ? {} : { code }),
-    ...(causes ? { causes: causes.map(failureView) } : {}),
+    ...(causes ? { causes: causes.map((cause) => failureView(cause, redaction)) } : {}),
   }
 }

@@ -2,12 +2,13 @@
 import { availableParallelism } from 'node:os'
 import { type JobBoard, SIZES, type Size } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import { assertLogger, type Logger, silent } from '../core/log.ts'
+import { assertLogger, type Logger, redactedLog, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { Redaction } from '../core/redaction.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
-import type { Persistence } from '../persistence/index.ts'
+import type { LogbookCodec, Persistence } from '../persistence/index.ts'
 import type { OnFailure } from './decide.ts'
 import type { HealthAddress } from './health-server.ts'
 
@@ -16,6 +17,8 @@ export interface ConductorOptions {
   readonly board: string | JobBoard
   /** Where the logbooks are. A URI, opened here and closed at the stop; or an open persistence, left open. */
   readonly persistence: string | Persistence
+  /** Of logbooks that are opened here: see `openPersistence`. */
+  readonly codec?: LogbookCodec | readonly LogbookCodec[]
   /** What it can run. Jobs of other flows and versions are left to others. */
   readonly flows: readonly AnyFlow[]
   /**
@@ -52,6 +55,11 @@ export interface ConductorOptions {
   readonly onFailure?: OnFailure
   /** Removes logbooks that are over and have not changed for so long; by default they are kept forever. */
   readonly removeLogbooksAfter?: Duration
+  /**
+   * Names of keys: what stands under them in what is logged, tasks' `ctx.log` too, is shown as `[redacted]`, at any depth and
+   * in any spelling (`password` also means `pass_word`).
+   */
+  readonly redact?: readonly string[]
   /** Pino's; `startConductor` says nothing by default, `runConductor` writes JSON lines to standard error. */
   readonly log?: Logger
   /** Gives up starting. */
@@ -61,6 +69,7 @@ export interface ConductorOptions {
 export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   board: true,
   persistence: true,
+  codec: true,
   flows: true,
   services: true,
   concurrency: true,
@@ -76,6 +85,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   abortTimeout: true,
   onFailure: true,
   removeLogbooksAfter: true,
+  redact: true,
   log: true,
   signal: true,
 }
@@ -97,7 +107,7 @@ export type ConductorSettings = Required<Pick<ConductorOptions, Defaulted>> &
 /** @throws InvalidArgument naming the option that makes no sense, and one that does */
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
-  const { board, persistence, flows: _flows, services: _services, name, signal: _signal, ...given } = options
+  const { board, persistence, name } = options
   assertPlace(board, 'claimNext', 'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
   assertPlace(
     persistence,
@@ -114,8 +124,8 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     onFailure: 'retry',
     takeoverDelay: 0,
     burst: false,
-    log: silent,
-    ...withoutUndefined(given),
+    ...given(options),
+    log: logOf(options),
   }
   assertCounts(settings)
   for (const option of [
@@ -130,9 +140,6 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
   }
   assertChoices(settings)
   assertHealth(settings.health)
-  assertLogger(settings.log)
-  if (typeof settings.log.child !== 'function')
-    throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
   return settings
 }
 
@@ -160,10 +167,33 @@ function assertHealth(health: HealthAddress | undefined): void {
     throw new InvalidArgument("a conductor: health has to be where to listen, as in { port: 8080, host: '0.0.0.0' }")
 }
 
+const SETTINGS: Readonly<Record<keyof ConductorSettings, true>> = {
+  concurrency: true,
+  flowConcurrency: true,
+  drainTimeout: true,
+  abortTimeout: true,
+  onFailure: true,
+  takeoverDelay: true,
+  burst: true,
+  log: true,
+  removeLogbooksAfter: true,
+  sizes: true,
+  maxJobs: true,
+  maxIdleTime: true,
+  health: true,
+}
+
 /** An option that is given as undefined is left out. */
-function withoutUndefined<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  const given = Object.entries(options).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(given) as { [K in keyof T]?: Exclude<T[K], undefined> }
+function given(options: ConductorOptions): Partial<ConductorSettings> {
+  const said = Object.entries(options).filter(([name, value]) => Object.hasOwn(SETTINGS, name) && value !== undefined)
+  return Object.fromEntries(said) as Partial<ConductorSettings>
+}
+
+function logOf({ log = silent, redact }: ConductorOptions): Logger {
+  assertLogger(log)
+  if (typeof log.child !== 'function')
+    throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
+  return redact === undefined ? log : redactedLog(log, new Redaction(redact))
 }
 
 /** @param method what an open one has */

@@ -22,7 +22,8 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
   const flows = new KnownFlows(options.flows)
   const owned: AsyncDisposable[] = []
   try {
-    const persistence = await openPersistence(options.persistence)
+    const codec = options.codec === undefined ? {} : { codec: options.codec }
+    const persistence = await openPersistence(options.persistence, codec)
     if (persistence !== options.persistence) owned.unshift(persistence)
     const board = await openedBoard(options, settings.log)
     if (board !== options.board) owned.unshift(board)

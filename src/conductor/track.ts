@@ -51,7 +51,7 @@ export type Tracked =
 
 /**
  * Tells where a job stands. One look at the board and one at the logbook; a job that is neither on the board nor has
- * succeeded is looked for in the trash, which is read whole.
+ * succeeded is looked for in the trash, which is read whole, and then once more on the board.
  *
  * Results and failures may hold secrets.
  *
@@ -75,6 +75,11 @@ export async function track(uuid: string, options: TrackOptions): Promise<Tracke
     const failures = there && failuresOf(there).length > 0 ? failuresOf(there) : failure ? [failure] : []
     return { ...known(uuid, there), status: 'trashed', at, by, reason, failures }
   }
+  // In neither place: it may have been restored between the two looks.
+  return (await trackOnBoard(uuid, options)) ?? ended(uuid, flow)
+}
+
+function ended(uuid: string, flow: FlowDetail | undefined): Tracked {
   if (flow?.state === 'REVERTED' || flow?.state === 'FAILURE')
     return { ...known(uuid, flow), status: 'failed', at: flow.updatedAt, failures: failuresOf(flow) }
   return { status: 'unknown', uuid }

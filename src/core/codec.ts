@@ -12,10 +12,10 @@ const packr = new Packr({ useRecords: false, mapsAsObjects: true, copyBuffers: t
 
 /**
  * @throws InvalidArgument for what is no plain data: functions, symbols, a structure that contains itself, instances of
- * classes (a Map or an Error would come back as something else), a bigint of more than 64 bits
+ * classes (a Map or an Error would come back as something else), a bigint of more than 64 bits, a key `__proto__`
  */
 export function encode(value: unknown, encoding: Encoding): Uint8Array {
-  const fault = faultIn(value, 0)
+  const fault = faultIn(value, { depth: 0, encoding })
   if (fault) throw notPlain(fault)
   return encodePlain(value, encoding)
 }
@@ -110,12 +110,16 @@ interface Fault {
  * A cycle would never end, and a function or a Map be lost without a word: all are refused with the place named, which is
  * put together only when there is something to refuse.
  */
-function faultIn(value: unknown, depth: number): Fault | undefined {
-  const what = faultOf(value, depth)
+function faultIn(value: unknown, at: { readonly depth: number; readonly encoding: Encoding }): Fault | undefined {
+  const what = faultOf(value, at.depth)
   if (what !== undefined) return { what, path: [] }
   if (typeof value !== 'object' || value === null || isScalar(value)) return undefined
+  const within = { ...at, depth: at.depth + 1 }
   for (const key of Object.keys(value)) {
-    const fault = faultIn((value as Readonly<Record<string, unknown>>)[key], depth + 1)
+    // The decoder takes it for an attack, and would give back another name.
+    if (key === '__proto__' && at.encoding === 'msgpack')
+      return { what: 'a key that msgpack cannot carry', path: [key] }
+    const fault = faultIn((value as Readonly<Record<string, unknown>>)[key], within)
     if (!fault) continue
     fault.path.push(key)
     return fault

@@ -179,7 +179,13 @@ export class AmbiguousDependency extends DependencyFailure {
 
 /** The logbooks cannot be read or written: away for now (`retryable`), or for good. */
 export class StorageFailure extends JobboardError {
-  static override readonly code = 'JOBBOARD_STORAGE_FAILURE'
+  static override readonly code: string = 'JOBBOARD_STORAGE_FAILURE'
+}
+
+/** What a task has returned or thrown was kept with a codec or a key that is not here. Whoever has it can go on. */
+export class SealedLogbook extends StorageFailure {
+  static override readonly code = 'JOBBOARD_SEALED_LOGBOOK'
+  static override readonly retryable = true
 }
 
 /** A claim was refused by a logbook that knows of a newer or equal run. */

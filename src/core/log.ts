@@ -1,6 +1,7 @@
 /** Logging is pino's; a library says nothing unless it is given a logger. */
 import { type Logger, pino } from 'pino'
 import { InvalidArgument } from './errors.ts'
+import type { Redaction } from './redaction.ts'
 
 export type { Logger }
 
@@ -23,4 +24,26 @@ export function assertLogger(log: unknown): void {
   const missing = LEVELS.filter((name) => typeof methods[name] !== 'function')
   if (missing.length === 0) return
   throw new InvalidArgument(`log: a logger of pino is needed, as in log: pino(); this one has no ${missing.join(', ')}`)
+}
+
+const WRITING: ReadonlySet<string> = new Set(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
+
+/** A logger through which no such secret goes: what is logged, also by its children, is redacted before it is passed on. */
+export function redactedLog(log: Logger, redaction: Redaction): Logger {
+  if (redaction.isEmpty) return log
+  const clean = (values: readonly unknown[]) => values.map((value) => redaction.value(value))
+  return new Proxy(log, {
+    get: (target, key) => {
+      const found: unknown = Reflect.get(target, key, target)
+      if (typeof found !== 'function') return found
+      if (key === 'child') {
+        return (...given: readonly unknown[]) =>
+          redactedLog(found.apply(target, [redaction.value(given[0]), ...given.slice(1)]) as Logger, redaction)
+      }
+      if (!WRITING.has(String(key))) return found.bind(target)
+      return (...given: readonly unknown[]) => {
+        if (target.isLevelEnabled(String(key))) found.apply(target, clean(given))
+      }
+    },
+  })
 }

@@ -1,5 +1,6 @@
 /** The URIs that name boards and logbooks. Several hosts may stand in one, which `URL` cannot read. */
 import { InvalidArgument } from './errors.ts'
+import { milliseconds } from './time.ts'
 
 export interface ResourceUri {
   readonly scheme: string
@@ -57,6 +58,17 @@ export function assertParameters(uri: ResourceUri, known: readonly string[]): vo
     const can = known.length > 0 ? `known are ${known.join(', ')}` : 'none is known here'
     throw new InvalidArgument(`${uri.printable}: unknown parameter ${JSON.stringify(name)}; ${can}`)
   }
+}
+
+/**
+ * A duration among the parameters, in milliseconds; a number alone is milliseconds, too. Undefined where there is none.
+ *
+ * @throws InvalidArgument naming the parameter
+ */
+export function durationIn({ parameters, printable }: ResourceUri, name: string): number | undefined {
+  const text = parameters.get(name)
+  if (text === undefined) return undefined
+  return milliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Which books a listing is about. */
-import { InvalidArgument } from '../core/errors.ts'
+import { IncompatibleVersion, InvalidArgument, StorageFailure } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { FlowState } from '../core/states.ts'
 import type { BookDetail, FlowDetail } from './models.ts'
@@ -54,6 +54,19 @@ export function statesOf({ state }: BookQuery): readonly FlowState[] | undefined
 /** Whether the flows have to be looked at to know; a listing without is much cheaper where each lies in a file. */
 export function asksForFlows(query: BookQuery): boolean {
   return query.state !== undefined || query.finished !== undefined || query.unchangedSince !== undefined
+}
+
+/**
+ * The book, or undefined where it is damaged or a newer release has written it: one such book must not hide all the others.
+ * Whoever gets it is told what is wrong.
+ */
+export async function unlessUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading
+  } catch (error) {
+    if (error instanceof IncompatibleVersion || (error instanceof StorageFailure && !error.retryable)) return undefined
+    throw error
+  }
 }
 
 /** What can be told without the flows. */

@@ -1,7 +1,8 @@
 /** The public door of the logbooks. */
 export type { BookQuery } from './book-query.ts'
+export { compressed, type EncryptionOptions, encrypted, type LogbookCodec } from './codecs.ts'
 export type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
-export { openPersistence } from './open.ts'
+export { type OpenPersistenceOptions, openPersistence } from './open.ts'
 export type {
   AcquireRequest,
   BookRequest,

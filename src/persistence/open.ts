@@ -1,25 +1,63 @@
 /** From a URI to open logbooks. */
 import { InvalidArgument } from '../core/errors.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { parseUri, type ResourceUri } from '../core/uri.ts'
+import type { LogbookCodec } from './codecs.ts'
 import { directoryPersistence } from './directory/index.ts'
 import { memoryPersistence } from './memory/index.ts'
 import type { Persistence } from './persistence.ts'
+import { SealedPersistence } from './sealed-persistence.ts'
+import { Sealing } from './sealing.ts'
+import type { SecurityOptions } from './zookeeper/index.ts'
+
+export interface OpenPersistenceOptions extends SecurityOptions {
+  /** False: logbooks that are not there are not made, but NotFound. A look must not leave tables or folders behind. */
+  readonly create?: boolean
+  /**
+   * What is done to what tasks return and throw before it is kept: `encrypted({ key })`, `compressed()`, one's own, or a
+   * list, which is applied in its order. What was kept without it before can still be read.
+   */
+  readonly codec?: LogbookCodec | readonly LogbookCodec[]
+}
+
+const OPTIONS: KnownOptions<OpenPersistenceOptions> = {
+  create: true,
+  codec: true,
+  auth: true,
+  sasl: true,
+  tls: true,
+  acl: true,
+}
 
 interface Scheme {
   /** How such a URI is written, for people who got it wrong. */
   readonly usage: string
-  make(uri: ResourceUri): Persistence | Promise<Persistence>
+  make(uri: ResourceUri, options: OpenPersistenceOptions): Persistence | Promise<Persistence>
 }
 
 /** What talks to servers is loaded when it is asked for, not before. */
-const sql = async (uri: ResourceUri) => (await import('./sql/index.ts')).sqlPersistence(uri)
-const zookeeper = async (uri: ResourceUri) => (await import('./zookeeper/index.ts')).zooKeeperPersistence(uri)
+const sql: Scheme['make'] = async (uri, options) => {
+  return (await import('./sql/index.ts')).sqlPersistence(uri, withoutSecurity(uri, options))
+}
+const zookeeper: Scheme['make'] = async (uri, options) => {
+  return (await import('./zookeeper/index.ts')).zooKeeperPersistence(uri, options)
+}
 
-const SCHEMES: ReadonlyMap<string, Scheme> = new Map([
-  ['memory', { usage: 'memory: or memory:NAME', make: memoryPersistence }],
-  ['directory', { usage: 'directory:./logbooks', make: directoryPersistence }],
+const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
+  [
+    'memory',
+    { usage: 'memory: or memory:NAME', make: (uri, options) => memoryPersistence(uri, withoutSecurity(uri, options)) },
+  ],
+  [
+    'directory',
+    {
+      usage: 'directory:./logbooks',
+      make: (uri, options) => directoryPersistence(uri, withoutSecurity(uri, options)),
+    },
+  ],
   ['postgres', { usage: 'postgres://user@host/database', make: sql }],
   ['zookeeper', { usage: 'zookeeper://127.0.0.1:2181/taskflow/logbooks', make: zookeeper }],
+  ['zookeepers', { usage: 'zookeepers://host:2281/taskflow/logbooks?ca=ca.pem', make: zookeeper }],
   ['postgresql', { usage: 'postgresql://user@host/database', make: sql }],
 ])
 
@@ -32,21 +70,39 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map([
  *   directory and made if it is not there.
  * - `postgres://user:password@host:5432/database` keeps them in a database, shared by the processes of many machines; it
  *   takes the `pg` package.
- * - `zookeeper://127.0.0.1:2181/taskflow/logbooks` keeps small ones beside the board.
+ * - `zookeeper://127.0.0.1:2181/taskflow/logbooks` keeps small ones beside the board; `zookeepers:` is TLS.
  *
- * @throws InvalidArgument for an unknown scheme or a parameter that is not known
+ * @throws InvalidArgument for an unknown scheme, a parameter or an option that is not known
+ * @throws NotFound with `create: false`, when there are none
+ * @throws AccessDenied when ZooKeeper does not accept who this is, or the logbooks are not for them
  * @throws StorageFailure when the place cannot be used
  * @example await using persistence = await openPersistence('directory:./logbooks')
  */
-export async function openPersistence(uri: string | Persistence): Promise<Persistence> {
-  if (typeof uri !== 'string') return uri
+export async function openPersistence(
+  uri: string | Persistence,
+  options: OpenPersistenceOptions = {},
+): Promise<Persistence> {
+  assertOptions(options, OPTIONS, 'openPersistence')
+  if (typeof uri !== 'string') {
+    if (Object.keys(options).length === 0) return uri
+    throw new InvalidArgument(`openPersistence: ${uri.uri} is open; give its options to whoever opens it`)
+  }
   const parsed = parseUri(uri, 'persistence')
   const scheme = SCHEMES.get(parsed.scheme)
   if (!scheme) {
     const known = [...SCHEMES.values()].map(({ usage }) => usage).join(', ')
     throw new InvalidArgument(`${parsed.printable}: no logbooks can be kept in ${parsed.scheme}:; write ${known}`)
   }
-  const persistence = await scheme.make(parsed)
+  const sealing = new Sealing(options.codec)
+  const persistence = new SealedPersistence(await scheme.make(parsed, options), sealing)
   await persistence.open()
   return persistence
+}
+
+/** @throws InvalidArgument for what only ZooKeeper can be told so: an ACL that nobody heeds would leave all to everybody */
+function withoutSecurity({ printable }: ResourceUri, options: OpenPersistenceOptions): { readonly create?: boolean } {
+  const { auth, sasl, tls, acl, create } = options
+  if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
+    throw new InvalidArgument(`${printable}: auth, sasl, tls and acl are of logbooks on ZooKeeper; leave them out`)
+  return create === undefined ? {} : { create }
 }

@@ -7,6 +7,8 @@ export interface Patience {
   readonly limit: number
   /** Ends the waiting: what is being tried is the last try. */
   readonly signal: AbortSignal
+  /** What is worth another try; a StorageFailure that is `retryable` by default. */
+  readonly isPassing?: (error: unknown) => boolean
 }
 
 const FIRST = 50
@@ -20,16 +22,19 @@ const LONGEST = 2_000
  * @throws what the last try has thrown
  */
 export async function patiently<T>(patience: Patience, work: (attempt: number) => Promise<T>): Promise<T> {
-  const { limit, signal } = patience
+  const { limit, signal, isPassing = isRetryable } = patience
   const end = monotonic() + limit
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work(attempt)
     } catch (error) {
       const pause = backoff(attempt, { first: FIRST, max: LONGEST })
-      const passing = error instanceof StorageFailure && error.retryable
-      if (!passing || signal.aborted || monotonic() + pause > end) throw error
+      if (!isPassing(error) || signal.aborted || monotonic() + pause > end) throw error
       await sleep(pause, { signal }).catch(() => undefined)
     }
   }
+}
+
+function isRetryable(error: unknown): boolean {
+  return error instanceof StorageFailure && error.retryable
 }

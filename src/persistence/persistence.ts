@@ -49,7 +49,10 @@ export interface Persistence extends AsyncDisposable {
   /** @throws NotFound */
   getBook(uuid: string): Promise<LogBook>
 
-  /** Without their flows; all of them by default. In an order that stays the same, of the backend's own. */
+  /**
+   * Without their flows; all of them by default. In an order that stays the same, of the backend's own. What is damaged, or
+   * was written by a newer release, is left out; {@link getBook} tells of it.
+   */
   listBooks(query?: BookQuery): AsyncIterable<BookDetail>
 
   /**

@@ -1,5 +1,5 @@
 /** What every backend checks before it does anything: names it can keep, and a run that means something. */
-import { ClaimLost, Fenced, InvalidArgument } from '../core/errors.ts'
+import { ClaimLost, Fenced, InvalidArgument, NotFound } from '../core/errors.ts'
 import type { AcquireRequest, FlowRequest } from './persistence.ts'
 
 /** @throws InvalidArgument for what no backend could store or find again */
@@ -41,4 +41,9 @@ export function superseded({ flow, run }: AcquireRequest, by: number | undefined
   const other = by === run ? 'the same claim has acquired it once more' : `run ${by} has acquired it`
   const why = by === undefined ? 'its logbook was removed' : other
   return new ClaimLost(`run ${run} may not write to flow ${flow.uuid} any more: ${why}`)
+}
+
+/** What a look finds where nobody has kept logbooks. */
+export function noLogbooks(uri: string, why: string): NotFound {
+  return new NotFound(`there are no logbooks in ${uri}: ${why}; a conductor that keeps them there makes them`)
 }

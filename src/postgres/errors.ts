@@ -12,15 +12,21 @@ export class PostgresError extends JobboardError {
    * have been done, or may still be.
    */
   readonly outcome: 'refused' | 'unknown'
+  /**
+   * `request`: what was asked cannot be done, whoever asks and whenever. `place`: everything else, from a lost connection to
+   * a password that was changed or a right that was taken away.
+   */
+  readonly fault: 'request' | 'place'
 
   constructor(
     message: string,
-    options: ErrorOptions & { retryable: boolean; sqlState: string | undefined; outcome: 'refused' | 'unknown' },
+    options: ErrorOptions & Pick<PostgresError, 'retryable' | 'sqlState' | 'outcome' | 'fault'>,
   ) {
     super(message, options)
     this.retryable = options.retryable
     this.sqlState = options.sqlState
     this.outcome = options.outcome
+    this.fault = options.fault
   }
 }
 
@@ -34,19 +40,30 @@ const PASSING = new Set('08 40 53 55006 55P03 57 58 25006'.split(' '))
 /** The server says so on its way out: whether the statement was done before is not known. */
 const GOING = new Set('08 57P01 57P02 57P05'.split(' '))
 
+/** Data that no column or index takes (22, 23, 54), statements that make no sense (42), memory nobody has (XX000). */
+const REQUESTS = new Set('22 23 42 54 XX000'.split(' '))
+/** Of these, what depends on who asks and where: a right (42501), a table that is gone (42P01). */
+const PLACES = new Set('42501 42P01'.split(' '))
+
+/** TLS that is not what was asked for stays so until somebody sees to it. */
+const OF_TLS = /certificate|ssl|tls/i
+
 /** What this driver throws, as an error that says what it means. Messages name no values: those may be secrets. */
 export function postgresError(thrown: unknown): PostgresError {
   if (thrown instanceof PostgresError) return thrown
   const { message, code }: { message: string; code?: unknown } =
     thrown instanceof Error ? thrown : { message: String(thrown) }
   const sqlState = typeof code === 'string' && /^[0-9][0-9A-Z]{4}$|^[FHPX][0-9A-Z]{4}$/.test(code) ? code : undefined
+  const isIn = (states: ReadonlySet<string>) =>
+    sqlState !== undefined && (states.has(sqlState) || states.has(sqlState.slice(0, 2)))
+  const isRequest = thrown instanceof TypeError || (isIn(REQUESTS) && !isIn(PLACES))
   // No SQLSTATE: a socket's error, a time that ran out, a driver that says "terminated".
-  const among = (states: ReadonlySet<string>) =>
-    sqlState === undefined || states.has(sqlState) || states.has(sqlState.slice(0, 2))
+  const among = (states: ReadonlySet<string>) => sqlState === undefined || isIn(states)
   return new PostgresError(message || String(code ?? 'the connection failed'), {
     cause: thrown,
     sqlState,
-    retryable: !(thrown instanceof TypeError) && among(PASSING),
+    retryable: !isRequest && among(PASSING) && !(sqlState === undefined && OF_TLS.test(`${code} ${message}`)),
+    fault: isRequest ? 'request' : 'place',
     outcome: among(GOING) ? 'unknown' : 'refused',
   })
 }

@@ -7,6 +7,7 @@
  */
 import { IncompatibleVersion } from '../core/errors.ts'
 import type { SqlDriver } from './driver.ts'
+import { quoted } from './place.ts'
 
 export interface Migrations {
   readonly schema: string
@@ -25,23 +26,42 @@ const LOCK = 7_306_352_091
  * @throws IncompatibleVersion when a newer release was there before
  */
 export async function migrate(driver: SqlDriver, migrations: Migrations): Promise<void> {
-  const { schema, part, steps } = migrations
-  const version = await versionOf(driver, migrations)
-  if (version > steps.length) {
-    const known = `this release knows ${steps.length}`
-    throw new IncompatibleVersion(
-      `the ${part} in schema ${schema} were made by a newer release (step ${version}, ${known}); update jobboard`,
-    )
-  }
+  const { steps } = migrations
+  const version = await knownVersionOf(driver, migrations)
   for (let number = version + 1; number <= steps.length; number += 1) {
     await driver.query(stepStatement(migrations, number), [])
   }
 }
 
+/**
+ * Whether the tables are there, for whoever only looks: nothing is made, and nothing is changed.
+ *
+ * @throws IncompatibleVersion when they were made by another release
+ */
+export async function areMigrated(driver: SqlDriver, migrations: Migrations): Promise<boolean> {
+  const { schema, part, steps } = migrations
+  const version = await knownVersionOf(driver, migrations)
+  if (version === 0 || version === steps.length) return version > 0
+  throw new IncompatibleVersion(
+    `the ${part} in schema ${schema} were made by an older release (step ${version} of ${steps.length}); a conductor of ` +
+      'this release brings them up to date when it starts',
+  )
+}
+
+async function knownVersionOf(driver: SqlDriver, migrations: Migrations): Promise<number> {
+  const { schema, part, steps } = migrations
+  const version = await versionOf(driver, migrations)
+  if (version <= steps.length) return version
+  const known = `this release knows ${steps.length}`
+  throw new IncompatibleVersion(
+    `the ${part} in schema ${schema} were made by a newer release (step ${version}, ${known}); update jobboard`,
+  )
+}
+
 async function versionOf(driver: SqlDriver, { schema, part }: Migrations): Promise<number> {
-  const there = await driver.query('SELECT to_regclass($1) IS NOT NULL AS there', [`${schema}.migrations`])
+  const there = await driver.query('SELECT to_regclass($1) IS NOT NULL AS there', [`${quoted(schema)}.migrations`])
   if (there.rows[0]?.['there'] !== true) return 0
-  const newest = `SELECT max(version) AS version FROM ${schema}.migrations WHERE part = $1`
+  const newest = `SELECT max(version) AS version FROM ${quoted(schema)}.migrations WHERE part = $1`
   const { rows } = await driver.query(newest, [part])
   return Number(rows[0]?.['version'] ?? 0)
 }
@@ -52,19 +72,19 @@ function stepStatement({ schema, part, steps }: Migrations, number: number): str
 BEGIN
   PERFORM pg_advisory_xact_lock(${LOCK});
   IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = '${schema}') THEN
-    CREATE SCHEMA ${schema};
+    CREATE SCHEMA ${quoted(schema)};
   END IF;
-  IF to_regclass('${schema}.migrations') IS NULL THEN
-    CREATE TABLE ${schema}.migrations (
+  IF to_regclass('${quoted(schema)}.migrations') IS NULL THEN
+    CREATE TABLE ${quoted(schema)}.migrations (
       part text NOT NULL,
       version integer NOT NULL,
       applied_at timestamptz NOT NULL DEFAULT now(),
       PRIMARY KEY (part, version)
     );
   END IF;
-  IF NOT EXISTS (SELECT FROM ${schema}.migrations WHERE part = '${part}' AND version >= ${number}) THEN
+  IF NOT EXISTS (SELECT FROM ${quoted(schema)}.migrations WHERE part = '${part}' AND version >= ${number}) THEN
     ${steps[number - 1]}
-    INSERT INTO ${schema}.migrations (part, version) VALUES ('${part}', ${number});
+    INSERT INTO ${quoted(schema)}.migrations (part, version) VALUES ('${part}', ${number});
   END IF;
 END
 $migration$`

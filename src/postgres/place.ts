@@ -2,8 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import type { ConnectionOptions } from 'node:tls'
 import { InvalidArgument } from '../core/errors.ts'
-import { milliseconds } from '../core/time.ts'
-import { assertParameters, type ResourceUri } from '../core/uri.ts'
+import { assertParameters, durationIn, type ResourceUri } from '../core/uri.ts'
 
 export interface PostgresPlace {
   readonly uri: ResourceUri
@@ -40,8 +39,7 @@ export function postgresPlace(uri: ResourceUri, own: readonly string[] = []): Po
   const strays = ['sslrootcert', 'sslcert', 'sslkey'].filter((name) => parameters.has(name))
   if (sslmode === 'disable' && strays.length > 0)
     throw new InvalidArgument(`${uri.printable}: ${strays.join(', ')} without TLS; add sslmode=verify-full`)
-  for (const name of ['statementTimeout', 'connectTimeout'])
-    milliseconds(parameters.get(name) ?? '0ms', `${uri.printable}: ${name}`)
+  for (const name of ['statementTimeout', 'connectTimeout']) durationIn(uri, name)
   const poolSize = parameters.get('poolSize') ?? '4'
   if (!/^[1-9]\d{0,3}$/.test(poolSize))
     throw new InvalidArgument(`${uri.printable}: poolSize is a whole number from 1, not ${poolSize}`)
@@ -50,15 +48,21 @@ export function postgresPlace(uri: ResourceUri, own: readonly string[] = []): Po
 
 /** @throws InvalidArgument for a name that would have to be quoted, here and by everybody who looks */
 export function schemaName(schema: string): string {
-  if (/^[a-z_][a-z0-9_]{0,58}$/.test(schema) && !schema.startsWith('pg_')) return schema
+  const isOwn = !schema.startsWith('pg_') && schema !== 'information_schema'
+  if (/^[a-z_][a-z0-9_]{0,58}$/.test(schema) && isOwn) return schema
   throw new InvalidArgument(
-    `schema ${JSON.stringify(schema)}: use lower-case letters, digits and _, and no pg_ in front`,
+    `schema ${JSON.stringify(schema)}: use lower-case letters, digits and _, no pg_ in front, and no schema of Postgres' own`,
   )
 }
 
-/** Longer than any statement of ours takes on a server that is well. */
-const STATEMENT_TIMEOUT = '30s'
-const CONNECT_TIMEOUT = '5s'
+/** In statements: `user` and `order` are words of SQL, too. */
+export function quoted(schema: string): string {
+  return `"${schema}"`
+}
+
+/** In milliseconds. Longer than any statement of ours takes on a server that is well. */
+const STATEMENT_TIMEOUT = 30_000
+const CONNECT_TIMEOUT = 5_000
 /** Beyond the server's own limit: a connection that has gone deaf is given up. */
 const GRACE = 5_000
 
@@ -82,8 +86,8 @@ export interface PoolSettings {
 export async function poolSettings({ uri }: PostgresPlace): Promise<PoolSettings> {
   const { parameters, credentials: { user = '', password } = {} } = uri
   const { hostname, port } = new URL(addressOf(uri))
-  const timeout = milliseconds(parameters.get('statementTimeout') ?? STATEMENT_TIMEOUT, 'statementTimeout')
-  const limit = timeout || milliseconds(STATEMENT_TIMEOUT, 'statementTimeout')
+  const timeout = durationIn(uri, 'statementTimeout') ?? STATEMENT_TIMEOUT
+  const limit = timeout || STATEMENT_TIMEOUT
   const database = uri.path.replace(/^\//, '')
   return {
     ...(hostname === '' ? {} : { host: decodeURIComponent(hostname).replace(/^\[|\]$/g, '') }),
@@ -94,7 +98,7 @@ export async function poolSettings({ uri }: PostgresPlace): Promise<PoolSettings
     // Poolers refuse settings they do not know; with 0 there is none, and only our own limit holds.
     ...(timeout > 0 ? { statement_timeout: timeout } : {}),
     query_timeout: limit + GRACE,
-    connectionTimeoutMillis: milliseconds(parameters.get('connectTimeout') ?? CONNECT_TIMEOUT, 'connectTimeout'),
+    connectionTimeoutMillis: durationIn(uri, 'connectTimeout') ?? CONNECT_TIMEOUT,
     application_name: parameters.get('application_name') ?? 'jobboard',
     max: Number(parameters.get('poolSize') ?? 4),
     keepAlive: true,

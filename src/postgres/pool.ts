@@ -6,6 +6,7 @@ import { type PostgresPlace, poolSettings } from './place.ts'
 
 export class PostgresPool implements SqlDriver {
   readonly #place: PostgresPlace
+  readonly #underWay = new Set<Promise<unknown>>()
   #pool: Promise<Pool> | undefined
 
   constructor(place: PostgresPlace) {
@@ -15,11 +16,15 @@ export class PostgresPool implements SqlDriver {
   /** Connects where no connection is free; a lost one is made anew by the next call. Errors are the driver's own. */
   async query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {
     this.#pool ??= makePool(this.#place)
-    return (await this.#pool).query(text, values)
+    const answer = this.#pool.then((pool) => pool.query(text, values))
+    const settled = answer.catch(() => undefined).finally(() => this.#underWay.delete(settled))
+    this.#underWay.add(settled)
+    return answer
   }
 
-  /** Waits for what is under way. */
+  /** Waits for what is under way. The pool itself would leave in its queue whoever waits for a connection. */
   async close(): Promise<void> {
+    await Promise.all(this.#underWay)
     await this.#pool?.then((pool) => pool.end()).catch(() => undefined)
   }
 }

@@ -9,6 +9,8 @@ export {
 } from '../core/errors.ts'
 export type { Logger } from '../core/log.ts'
 export { type Duration, monotonic } from '../core/time.ts'
+// Of boards and logbooks, which are on ZooKeeper in the same way.
+export { accessDenied, atOpening, inWordsOf, type Tenant } from './access.ts'
 export { ACL, type Acl, digestId, type Identity, PERMISSION } from './acl.ts'
 export { type Capabilities, type Capability, EVERYTHING } from './capabilities.ts'
 export {
@@ -55,11 +57,14 @@ export {
 } from './ops.ts'
 export { checkPath } from './path.ts'
 export type { RequestOptions } from './pending.ts'
+export { PLACE_PARAMETERS, type Place, placeOf } from './place.ts'
 export type { Stat, WatchEvent, WatchEventType } from './records.ts'
 export type { ReadData, WatchKind, WatchMode } from './requests.ts'
 export type { SaslCredentials } from './sasl.ts'
+export type { Security, SecurityOptions } from './security.ts'
 export type { SessionInfo } from './session-options.ts'
 export type { TlsOptions } from './socket.ts'
 export type { ClientState } from './states.ts'
+export { aclOfNewTree, aclOfTree, isForAll, type WantedAcl } from './tree-acl.ts'
 export type { WatchHandler } from './watches.ts'
 export type { ReadOptions, Watch } from './watching.ts'

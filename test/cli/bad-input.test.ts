@@ -172,10 +172,13 @@ describe('failed: exit code 1', () => {
   })
 
   test('a folder that is not there, or none', async () => {
+    await place.jobboard(['post', 'hello'])
     const missing = await place.jobboard(['show', UUID])
-    expect(oneLine(missing)).toBe(
-      `there are no logbooks in ${place.persistence}: no such folder; correct --persistence`,
+    const [none, nowhere] = missing.stderr.split('\n')
+    expect(none).toBe(
+      `jobboard: there are no logbooks in ${place.persistence}: no such folder; a conductor that keeps them there makes them`,
     )
+    expect(nowhere).toContain(`and ${place.persistence} has no logbook of it; check the uuid`)
     expect(missing.exitCode).toBe(1)
     const file = await place.jobboard(['conductor', '--flows', 'flows.js', '--persistence', 'directory:flows.js'])
     expect(oneLine(file)).toContain('flows.js: it is a file, or a link to nothing; name a folder')

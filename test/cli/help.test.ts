@@ -6,7 +6,7 @@ import { ROOT } from '../support/build.ts'
 import { type Workplace, workplace } from './workplace.ts'
 
 const REFERENCE = join(ROOT, 'docs/reference/cli.md')
-const COMMANDS = ['post', 'jobs', 'show', 'conductor', 'trash list'] as const
+const COMMANDS = ['post', 'jobs', 'show', 'track', 'conductor', 'trash list'] as const
 
 let place: Workplace
 

@@ -21,7 +21,8 @@ test('post, jobs, conductor, show, trash list', async () => {
   expect(rest).toEqual([])
 
   const waiting = await place.jobboard(['show', good])
-  expect(waiting).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('no logbooks in directory:') })
+  expect(waiting).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('no logbooks in directory:') })
+  expect(waiting.stdout).toContain('no logbook: no run of it has begun')
 
   await using board = await openBoard(place.board)
   const ends = await Promise.all([good, bad].map((uuid) => board.find(uuid)))

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { startConductor, track } from '../../src/conductor/index.ts'
@@ -6,7 +6,7 @@ import { removeFinished } from '../../src/conductor/retention.ts'
 import { deferred } from '../../src/core/abort.ts'
 import { silent } from '../../src/core/log.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
-import { openPersistence } from '../../src/persistence/index.ts'
+import { encrypted, openPersistence } from '../../src/persistence/index.ts'
 
 const add = task('add', { requires: ['n'], provides: 'sum', execute: async ({ n }: { n: number }) => n + 1 })
 
@@ -109,6 +109,28 @@ test('logbooks that are over and old are removed, unless their job is still on t
   expect(await track(job.uuid, { board, persistence })).toMatchObject({ status: 'unknown' })
 })
 
+test('a logbook that is sealed with a key that is not here stays, and keeps no other from being removed', async () => {
+  await using board = await openBoard('memory:')
+  const uri = `memory:${randomUUID()}`
+  await using owner = await openPersistence(uri, { codec: encrypted({ key: randomBytes(32) }) })
+  await using other = await openPersistence(uri)
+  for (const [uuid, persistence] of [
+    ['a-sealed', owner],
+    ['b-open', other],
+  ] as const) {
+    const log = await persistence.acquire({
+      book: { uuid, name: uuid },
+      flow: { uuid, name: 'flow', version: '1.0' },
+      run: 1,
+      claim: 'claim',
+    })
+    const atom = { kind: 'task', version: '1', state: 'SUCCESS', intention: 'EXECUTE', meta: {} } as const
+    await log.write({ state: 'SUCCESS', atoms: [{ ...atom, name: 'one', result: 1, updatedAt: new Date() }] })
+  }
+  expect(await removeFinished({ board, persistence: other, log: silent, age: -1_000 })).toBe(1)
+  expect(await removeFinished({ board, persistence: owner, log: silent, age: -1_000 })).toBe(1)
+})
+
 test('a conductor removes them when it is told to', async () => {
   await using board = await openBoard('memory:')
   await using persistence = await openPersistence('memory:')
@@ -136,4 +158,23 @@ test('a conductor removes them when it is told to', async () => {
   })
   await removed.promise
   await expect(persistence.getBook('old')).rejects.toThrow('no logbook old')
+})
+
+test('a job that is restored between the look at the board and the one into the trash is not lost', async () => {
+  await using board = await openBoard('memory:')
+  await using persistence = await openPersistence('memory:')
+  const job = await board.post('any', {})
+  const [claim] = await board.claimNext()
+  await claim.trash({ reason: 'for now' })
+  const slow = new Proxy(board, {
+    get: (target, key) => {
+      const found: unknown = Reflect.get(target, key, target)
+      if (key !== 'trashed') return typeof found === 'function' ? found.bind(target) : found
+      return async function* () {
+        for await (const trashed of target.trashed()) await target.restore(trashed)
+        yield* target.trashed()
+      }
+    },
+  })
+  expect(await track(job.uuid, { board: slow, persistence })).toMatchObject({ status: 'waiting' })
 })

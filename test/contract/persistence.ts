@@ -218,6 +218,34 @@ export function persistenceContract(backend: PersistenceBackend): void {
       })
     })
 
+    test('books that are destroyed by several while runs come and go are destroyed or there, and nothing else', async () => {
+      const uuid = randomUUID()
+      const faults: unknown[] = []
+      const expected = (error: unknown) => {
+        if (![ClaimLost, Fenced, NotFound].some((kind) => error instanceof kind)) faults.push(error)
+      }
+      const run = async (by: Persistence, number: number) => {
+        await using log = await by.acquire(requestOf(uuid, number))
+        await log.write({ state: 'RUNNING', atoms: [atom('one')] })
+        await log.write({ state: 'SUCCESS' })
+      }
+      const look = async (by: Persistence) => {
+        for await (const book of by.listBooks({ finished: true })) await by.getBook(book.uuid)
+      }
+      for (let round = 1; round <= RACES; round++) {
+        const destroying = [{}, { unchangedSince: new Date() }].map((options) => there.destroyBook(uuid, options))
+        const racing = [
+          run(here, 2 * round),
+          run(there, 2 * round + 1),
+          here.destroyBook(uuid),
+          look(here),
+          look(there),
+        ]
+        await Promise.all([...destroying, ...racing].map((each) => each.catch(expected)))
+      }
+      expect(faults).toEqual([])
+    })
+
     describe('flows before their first run', () => {
       test('are made once, pending, and handed to the first run', async () => {
         const uuid = randomUUID()

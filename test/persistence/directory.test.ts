@@ -256,6 +256,31 @@ test('what a newer release wrote is refused, and so is what is no logbook', asyn
   }
 })
 
+test('one book that is damaged hides no other in a listing', async () => {
+  const directory = await testDirectory()
+  await using persistence = await openPersistence(`directory:${directory}`)
+  for (const uuid of ['a', 'b', 'c', 'd']) {
+    const log = await persistence.acquire(requestOf(uuid, 1))
+    await log.write({ state: 'SUCCESS' })
+    await log.close()
+  }
+  const files = await filesBelow(directory)
+  const file = (book: string, name: string) =>
+    join(directory, files.find((each) => each.includes(`/${book}/`) && each.endsWith(name)) ?? '')
+  await writeFile(file('b', '1.log'), '')
+  await writeFile(file('c', '1.log'), framed({ format: 99, flow: {} }))
+  await writeFile(file('d', 'book.record'), 'no record')
+  for (const [query, found] of [
+    [{ finished: true }, ['a']],
+    [{}, ['a', 'b', 'c']],
+  ] as const) {
+    const listed: string[] = []
+    for await (const { uuid } of persistence.listBooks(query)) listed.push(uuid)
+    expect(listed.toSorted()).toEqual(found)
+  }
+  await expect(persistence.getBook('b')).rejects.toThrow('1.log is damaged')
+})
+
 test('reading never fails beside runs that take over from each other', async () => {
   const directory = await testDirectory()
   await using persistence = await openPersistence(`directory:${directory}`)

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { startConductor } from '../../src/conductor/index.ts'
 import { deferred } from '../../src/core/abort.ts'
-import { ClaimLost, StorageFailure } from '../../src/core/errors.ts'
+import { ClaimLost, InvalidArgument, StorageFailure } from '../../src/core/errors.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence, openPersistenceOver, type Persistence } from '../../src/persistence/index.ts'
 import type { SqlDriver } from '../../src/postgres/index.ts'
@@ -155,6 +155,74 @@ test('a database that stays away is a StorageFailure that says so, and a closed 
   const writing = other.write({ state: 'RUNNING' }).catch((error: unknown) => error)
   await long.close()
   expect(await writing).toBeInstanceOf(StorageFailure)
+})
+
+test('a primary that becomes a standby is left for the new one: no connection to the old is kept', async () => {
+  const pool = new pg.Pool({ connectionString: server.uri })
+  pool.on('error', () => undefined)
+  const database = `of_${schema}`
+  await pool.query(`CREATE DATABASE ${database}`)
+  const uri = server.uri.replace(/postgres$/, database)
+  await using persistence = await openPersistence(`${uri}?poolSize=1`)
+  const log = await persistence.acquire(requestOf('uuid', 1))
+  // What a new connection meets until then only reads, and would only read as long as it lives.
+  await pool.query(`ALTER DATABASE ${database} SET default_transaction_read_only = on`)
+  await pool.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [database])
+  await using reader = await openPersistence(`${uri}?poolSize=1`, { create: false })
+  const refusal: unknown = await (async () => {
+    await using brief = await openPersistence(`${uri}?poolSize=1&retryFor=50ms`)
+    return await brief.createBook({ uuid: 'other', name: 'other' }).catch((error: unknown) => error)
+  })()
+  expect(refusal).toMatchObject({ code: StorageFailure.code, retryable: true })
+  expect(String(refusal)).toContain('25006')
+  const writing = log.write({ atoms: [atom('one')] })
+  expect(atomNames(await reader.getBook('uuid'))).toEqual([])
+  await pool.query(`ALTER DATABASE ${database} SET default_transaction_read_only = off`)
+  await writing
+  expect(atomNames(await reader.getBook('uuid'))).toEqual(['one'])
+  await pool.end()
+})
+
+test('what waits for a connection when logbooks are closed is done before they are', async () => {
+  const persistence = await openPersistence(`${server.uri}?schema=${schema}&poolSize=1`)
+  const uuids = ['a', 'b', 'c', 'd']
+  const making = uuids.map((uuid) => persistence.createBook({ uuid, name: uuid }))
+  await persistence.close()
+  expect(await Promise.all(making)).toEqual([true, true, true, true])
+})
+
+test('a right that is taken away is no fault of a job, and is waited for', async () => {
+  const pool = new pg.Pool({ connectionString: server.uri })
+  const role = `limited_${schema}`.slice(0, 60)
+  await using direct = await open()
+  await pool.query(`CREATE ROLE ${role} LOGIN`)
+  await pool.query(`GRANT USAGE ON SCHEMA ${schema} TO ${role}`)
+  await pool.query(`GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO ${role}`)
+  const uri = `${server.uri.replace('postgres@', `${role}@`)}?schema=${schema}`
+  await using brief = await openPersistence(`${uri}&retryFor=50ms`)
+  await using patient = await openPersistence(uri)
+  const [one, other] = [await brief.acquire(requestOf('one', 1)), await patient.acquire(requestOf('uuid', 1))]
+  await pool.query(`REVOKE UPDATE ON ALL TABLES IN SCHEMA ${schema} FROM ${role}`)
+  await expect(one.write({ atoms: [atom('a')] })).rejects.toMatchObject({ code: StorageFailure.code, retryable: true })
+  const writing = other.write({ atoms: [atom('a')] })
+  await pool.query(`GRANT UPDATE ON ALL TABLES IN SCHEMA ${schema} TO ${role}`)
+  await writing
+  expect(atomNames(await direct.getBook('uuid'))).toEqual(['a'])
+  await pool.end()
+})
+
+test('who opens with a wrong user is told at once, and a schema may be called as a word of SQL is', async () => {
+  const wrong = `${server.uri.replace('postgres@', 'nobody@')}?retryFor=1d`
+  await expect(openPersistence(wrong)).rejects.toThrow('role "nobody" does not exist')
+  for (const name of ['user', 'order']) {
+    await using persistence = await openPersistence(`${server.uri}?schema=${name}`)
+    const log = await persistence.acquire(requestOf('uuid', 1))
+    await log.write({ atoms: [atom('one')] })
+    for await (const { uuid } of persistence.listBooks({ name: 'book' })) expect(uuid).toBe('uuid')
+    await using reader = await openPersistence(`${server.uri}?schema=${name}`, { create: false })
+    expect(atomNames(await reader.getBook('uuid'))).toEqual(['one'])
+  }
+  await expect(openPersistence(`${server.uri}?schema=information_schema`)).rejects.toThrow(InvalidArgument)
 })
 
 test('what the database refuses of one flow fails that flow, and none of its neighbours', async () => {

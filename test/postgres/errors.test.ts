@@ -22,6 +22,31 @@ test.each([
   expect(postgresError(coded(code))).toMatchObject({ sqlState: code, retryable, outcome, message: 'why' })
 })
 
+test.each([
+  ['22021', 'request'],
+  ['23502', 'request'],
+  ['42601', 'request'],
+  ['54000', 'request'],
+  ['XX000', 'request'],
+  ['42501', 'place'],
+  ['42P01', 'place'],
+  ['28P01', 'place'],
+  ['3D000', 'place'],
+  ['53100', 'place'],
+  ['57P01', 'place'],
+  ['XX001', 'place'],
+] as const)('SQLSTATE %s is the fault of the %s', (code, fault) => {
+  expect(postgresError(coded(code))).toMatchObject({ fault })
+})
+
+test('TLS that does not come about is not tried again, and is no fault of what was asked', () => {
+  for (const error of [
+    new Error('The server does not support SSL connections'),
+    coded('DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed certificate'),
+  ])
+    expect(postgresError(error)).toMatchObject({ retryable: false, fault: 'place' })
+})
+
 test.each(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTFOUND'])('%s is no SQLSTATE', (code) => {
   expect(postgresError(coded(code))).toMatchObject({ sqlState: undefined, retryable: true, outcome: 'unknown' })
 })

@@ -6,6 +6,9 @@ import { InvalidState, NotFound } from '../../core/errors.ts'
 import { type Logger, silent } from '../../core/log.ts'
 import { type Duration, milliseconds, monotonic } from '../../core/time.ts'
 import {
+  atOpening,
+  inWordsOf,
+  type Security,
   SessionExpired,
   type StateEvent,
   type WatchEvent,
@@ -36,7 +39,6 @@ import type {
 } from '../backend.ts'
 import type { Posting } from '../posting.ts'
 import { resultOf, resultOfEach } from '../results.ts'
-import { atOpening, inBoardsWords } from './access.ts'
 import { openBoardPath, type WantedBoard } from './board-path.ts'
 import { BoardChanger } from './changing.ts'
 import { Committer } from './committer.ts'
@@ -51,7 +53,6 @@ import { asking, BoardReader, listBoard, readingInBatches } from './reading.ts'
 import type { BoardRecord } from './records.ts'
 import { ResourceFolders } from './resource-folders.ts'
 import { Scan } from './scan.ts'
-import type { Security } from './security.ts'
 import { SequenceNumbers } from './sequence-numbers.ts'
 import { ServerClock } from './server-clock.ts'
 import { SessionLabels } from './session-labels.ts'
@@ -140,7 +141,7 @@ export class ZooKeeperBackend implements Backend {
   async #open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
     const what = `opening ${this.uri}`
     await this.#zookeeper.connect(options).catch((error: unknown) => {
-      throw inBoardsWords(what, error)
+      throw inWordsOf('board', what, error)
     })
     const record = await asking(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
     const board = this.#parts(record, sink)

@@ -1,8 +1,19 @@
 /** Makes the board where it is missing, takes over what TaskFlow has made, and checks that what is there is a board. */
 import type { Encoding } from '../../core/codec.ts'
 import { IncompatibleVersion, NotFound, UnsupportedCapability } from '../../core/errors.ts'
-import { type Acl, BadVersion, NodeExists, NoNode, op, type Stat, type ZooKeeperDriver } from '../../zookeeper/index.ts'
-import { aclOfBoard, aclOfNewBoard, isForAll, type WantedAcl } from './board-acl.ts'
+import {
+  type Acl,
+  aclOfNewTree,
+  aclOfTree,
+  BadVersion,
+  isForAll,
+  NodeExists,
+  NoNode,
+  op,
+  type Stat,
+  type WantedAcl,
+  type ZooKeeperDriver,
+} from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'
 import {
@@ -45,11 +56,11 @@ export async function openBoardPath(
     ])
     if (!there || !access) {
       if (wanted.create === false) throw noBoard(layout)
-      makeWith(zookeeper, aclOfNewBoard(wanted), layout)
+      makeWith(zookeeper, aclOfNewTree(wanted), layout)
       await makeBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
       continue
     }
-    makeWith(zookeeper, aclOfBoard(access.acl, wanted, layout.path), layout)
+    makeWith(zookeeper, aclOfTree(access.acl, wanted, { tenant: 'board', path: layout.path }), layout)
     if (!there.data || there.data.length === 0) {
       // Another process was faster, or the path is gone again: it is looked at anew.
       await unlessOvertaken(shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }))

@@ -21,6 +21,7 @@ import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../
 import { monotonic } from '../../core/time.ts'
 import {
   BadVersion,
+  inWordsOf,
   NoAuth,
   NoNode,
   RequestTooLarge,
@@ -28,7 +29,6 @@ import {
   type ZooKeeper,
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
-import { inBoardsWords } from './access.ts'
 import { type Composed, compose, type Done, gather, sizeOf, type Transaction, type Turn } from './batch.ts'
 import type { Layout } from './layout.ts'
 import { type Marker, Markers } from './marker.ts'
@@ -223,7 +223,7 @@ export class Committer {
       } catch (failed) {
         const denied = failed instanceof NoAuth
         const away = failed instanceof ZooKeeperError && !denied
-        turn.reject(away ? notConnected(turn.transaction, failed) : inBoardsWords(turn.transaction.what, failed))
+        turn.reject(away ? notConnected(turn.transaction, failed) : inWordsOf('board', turn.transaction.what, failed))
       }
     })
   }
@@ -312,7 +312,7 @@ interface Sent {
 
 /** What the transaction takes it for, unless it is about who we are. */
 function refusal({ transaction }: Turn, error: ZooKeeperError, step?: Step | 'guard'): Error {
-  return inBoardsWords(transaction.what, transaction.refused(error, step))
+  return inWordsOf('board', transaction.what, transaction.refused(error, step))
 }
 
 function settle(turn: Turn, value: () => unknown): void {

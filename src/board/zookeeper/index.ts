@@ -4,16 +4,20 @@
  */
 import { InvalidArgument, UnsupportedCapability } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import { type Duration, milliseconds } from '../../core/time.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
-import { type AuthInfo, NativeZooKeeper } from '../../zookeeper/index.ts'
+import {
+  type AuthInfo,
+  NativeZooKeeper,
+  PLACE_PARAMETERS,
+  placeOf,
+  type SecurityOptions,
+} from '../../zookeeper/index.ts'
 import type { Backend } from '../backend.ts'
 import { ZooKeeperBackend } from './backend.ts'
 import { DEFAULT_PATH, Layout } from './layout.ts'
-import { SECURITY_PARAMETERS, type SecurityOptions, securityOf } from './security.ts'
 import { StepwiseBackend } from './stepwise/backend.ts'
 
-export type { SecurityOptions } from './security.ts'
+export type { SecurityOptions } from '../../zookeeper/index.ts'
 
 interface Options extends SecurityOptions {
   readonly log?: Logger
@@ -22,10 +26,8 @@ interface Options extends SecurityOptions {
 
 /** @throws InvalidArgument when the URI names no hosts, a path that cannot be a board, or files that cannot be read */
 export async function zooKeeperBackend(uri: ResourceUri, options: Options): Promise<Backend> {
-  assertParameters(uri, ['sessionTimeout', 'tick', 'chroot', 'encoding', 'client', ...SECURITY_PARAMETERS])
-  if (uri.authority === '')
-    throw new InvalidArgument(`${uri.printable}: no hosts; write zookeeper://127.0.0.1:2181/path`)
-  const path = uri.path === '' || uri.path === '/' ? DEFAULT_PATH : uri.path.replace(/\/$/, '')
+  assertParameters(uri, ['encoding', 'client', ...PLACE_PARAMETERS])
+  const place = await placeOf(uri, { tenant: 'board', defaultPath: DEFAULT_PATH }, options)
   const encoding = uri.parameters.get('encoding')
   if (encoding !== undefined && encoding !== 'msgpack' && encoding !== 'json')
     throw new InvalidArgument(
@@ -33,13 +35,12 @@ export async function zooKeeperBackend(uri: ResourceUri, options: Options): Prom
     )
   const board = {
     uri: uri.printable,
-    layout: new Layout(path),
+    layout: new Layout(place.path),
     ...(options.create === undefined ? {} : { create: options.create }),
   }
-  const security = await securityOf(uri, options)
+  const { path: _path, security, ...reaching } = place
   const client = {
-    hosts: `${uri.authority}${chrootOf(uri)}`,
-    ...durations(uri),
+    ...reaching,
     ...(options.log ? { log: options.log } : {}),
   }
   if (!isNative(uri))
@@ -48,9 +49,6 @@ export async function zooKeeperBackend(uri: ResourceUri, options: Options): Prom
   const zookeeper = new NativeZooKeeper({ ...client, ...rest, auth: auth.map(asText) })
   return new StepwiseBackend({ ...board, identified, zookeeper })
 }
-
-/** In milliseconds; of a board that is not told another. */
-const DEFAULT_SESSION_TIMEOUT = 10_000
 
 function isNative({ parameters, printable }: ResourceUri): boolean {
   const client = parameters.get('client')
@@ -71,29 +69,4 @@ function isNative({ parameters, printable }: ResourceUri): boolean {
 function asText({ scheme, auth }: AuthInfo): { readonly scheme: string; readonly auth: string } {
   if (typeof auth === 'string') return { scheme, auth }
   throw new UnsupportedCapability('client=native takes credentials as texts, not as bytes', { capability: 'auth' })
-}
-
-/** With a slash before it and none behind it, however it was written. */
-function chrootOf({ parameters }: ResourceUri): string {
-  const chroot = (parameters.get('chroot') ?? '').replace(/^\/+|\/+$/g, '')
-  return chroot === '' ? '' : `/${chroot}`
-}
-
-/** As durations are given everywhere; a number alone is milliseconds. */
-function durations({ parameters, printable }: ResourceUri): { sessionTimeout?: Duration; tick?: Duration } {
-  const given = (name: string) => {
-    const text = parameters.get(name)
-    if (text === undefined) return undefined
-    const ms = milliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
-    if (ms > 0) return ms
-    throw new InvalidArgument(`${printable}: ${name} has to be longer than no time`)
-  }
-  const [sessionTimeout, tick] = [given('sessionTimeout'), given('tick')]
-  if (tick !== undefined && tick > (sessionTimeout ?? DEFAULT_SESSION_TIMEOUT)) {
-    const most = sessionTimeout === undefined ? `the ${DEFAULT_SESSION_TIMEOUT} ms there are by default` : 'it'
-    throw new InvalidArgument(
-      `${printable}: tick is longer than sessionTimeout, ${most}; servers grant two ticks at least`,
-    )
-  }
-  return { ...(sessionTimeout === undefined ? {} : { sessionTimeout }), ...(tick === undefined ? {} : { tick }) }
 }

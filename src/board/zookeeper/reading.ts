@@ -2,6 +2,7 @@
 import type { Encoding } from '../../core/codec.ts'
 import { InvalidPosting, JobboardError, NotConnected } from '../../core/errors.ts'
 import {
+  inWordsOf,
   NoAuth,
   NoNode,
   op,
@@ -14,7 +15,6 @@ import {
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
 import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
-import { inBoardsWords } from './access.ts'
 import { compareDigits, isJob, isNumberedByServer, type Layout, lockedJob } from './layout.ts'
 import { decodeCancellation, decodeKey, decodeLock, decodeMark, decodeTrash } from './records.ts'
 import type { Counts } from './scan.ts'
@@ -238,7 +238,7 @@ export async function asking<T>(what: string, ask: () => Promise<T>): Promise<T>
   } catch (error) {
     if (!(error instanceof ZooKeeperError)) throw error
     // A server that has just ended the session says so in answers, before it hangs up.
-    if (error.outcome === 'refused' && !(error instanceof SessionExpired)) throw inBoardsWords(what, error)
+    if (error.outcome === 'refused' && !(error instanceof SessionExpired)) throw inWordsOf('board', what, error)
     throw new NotConnected(`${what}: ${error.message}`, { cause: error })
   }
 }

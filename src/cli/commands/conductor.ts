@@ -1,6 +1,7 @@
 /** `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
 import type { Conductor } from '../../conductor/index.ts'
+import { Redaction } from '../../core/redaction.ts'
 import { printableDuration } from '../../core/time.ts'
 import type { Run } from '../action.ts'
 import {
@@ -13,7 +14,7 @@ import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { loadFlows } from '../flows-module.ts'
 import { openConductorsLogbooks, openTheBoard } from '../opening.ts'
-import { oneOf, type SharedOptions } from '../options.ts'
+import { oneOf, redactedKeys, type SharedOptions } from '../options.ts'
 import { printable } from '../render/text.ts'
 import { LEVEL_WORDS } from '../words.ts'
 
@@ -52,8 +53,9 @@ Examples:
 export async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
   const settings = conductorSettingsOf(options)
   const flows = await loadFlows(options.flows, context)
-  const { daemonLog, runConductor } = await machinery()
-  const log = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
+  const { daemonLog, redactedLog, runConductor } = await machinery()
+  const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
+  const log = redactedLog(plain, new Redaction(redactedKeys(options, context)))
   await using persistence = await openConductorsLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { log, ...whoOf(options) })
   const { board } = opened
@@ -87,11 +89,11 @@ function stopLine({ name, running, state }: Conductor, { drainTimeout }: Conduct
 
 /** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
 async function machinery() {
-  const [{ daemonLog }, { runConductor }] = await Promise.all([
+  const [{ daemonLog, redactedLog }, { runConductor }] = await Promise.all([
     import('../../core/log.ts'),
     import('../../conductor/index.ts'),
   ])
-  return { daemonLog, runConductor }
+  return { daemonLog, redactedLog, runConductor }
 }
 
 /** The board's claims bear the conductor's name. */

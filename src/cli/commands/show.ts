@@ -3,14 +3,15 @@ import type { Command } from 'commander'
 import { validate } from 'uuid'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import { Redaction } from '../../core/redaction.ts'
 import { toDot, toMermaid } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { Run } from '../action.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { chooseFlow, loadFlows } from '../flows-module.ts'
-import { openLogbooks, openTheBoard } from '../opening.ts'
-import { oneOf, type SharedOptions } from '../options.ts'
+import { type Logbooks, openLogbooks, openTheBoard } from '../opening.ts'
+import { oneOf, redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { reportLines } from '../render/report.ts'
 import { type JobReport, jobView, type LogbookView, logbookView, particulars, trashView } from '../views.ts'
@@ -45,9 +46,10 @@ export function defineShow(program: Command, run: Run): void {
 
 export async function show(uuid: string, options: ShowCommandOptions, context: CliContext): Promise<ExitCode> {
   if (!validate(uuid)) throw new InvalidArgument(`${uuid} is no uuid; jobboard jobs prints the uuid of each job`)
-  await using persistence = await openLogbooks(options, context)
+  const redaction = new Redaction(redactedKeys(options, context))
+  await using logbooks = await openLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { create: false })
-  const report = await reportOn(uuid, { board: opened.board, persistence })
+  const report = await reportOn(uuid, { board: opened.board, logbooks, redaction })
   if (options.graph)
     await printLines(context, (await drawing(uuid, report, { ...options, cwd: context.cwd })).split('\n'))
   else if (options.json) await printJson(context, [{ uuid, ...report }])
@@ -82,14 +84,16 @@ async function drawing(
 
 interface Places {
   readonly board: JobBoard
-  readonly persistence: Persistence | undefined
+  readonly logbooks: Logbooks | undefined
+  readonly redaction: Redaction
 }
 
 /** @throws NotFound when it is in none of the places */
 async function reportOn(uuid: string, places: Places): Promise<JobReport> {
-  const { board, persistence } = places
-  const found = (await onBoard(uuid, board)) ?? (await inTrash(uuid, board))
-  const logbook = persistence ? await logbookOf(uuid, found?.book ?? uuid, persistence) : undefined
+  const { logbooks, redaction } = places
+  const found = (await onBoard(uuid, places)) ?? (await inTrash(uuid, places))
+  const book = found?.book ?? uuid
+  const logbook = logbooks ? await logbookOf(uuid, { book, ...logbooks, redaction }) : undefined
   if (!found && !logbook) throw nowhere(uuid, places)
   return { ...(found ? { job: found.job } : {}), ...(logbook === undefined ? {} : { logbook }) }
 }
@@ -100,11 +104,11 @@ interface Found {
   readonly book: string
 }
 
-async function onBoard(uuid: string, board: JobBoard): Promise<Found | undefined> {
+async function onBoard(uuid: string, { board, redaction }: Places): Promise<Found | undefined> {
   try {
     const job = await board.find(uuid)
     const view = jobView(job)
-    return view && { job: { ...view, ...particulars(job) }, book: job.book.uuid }
+    return view && { job: { ...view, ...particulars(job, redaction) }, book: job.book.uuid }
   } catch (error) {
     if (error instanceof NotFound) return undefined
     throw error
@@ -112,29 +116,32 @@ async function onBoard(uuid: string, board: JobBoard): Promise<Found | undefined
 }
 
 /** The newest of that uuid. Reads the whole trash. */
-async function inTrash(uuid: string, board: JobBoard): Promise<Found | undefined> {
+async function inTrash(uuid: string, { board, redaction }: Places): Promise<Found | undefined> {
   let found: TrashedJob | undefined
   for await (const job of board.trashed()) if (job.uuid === uuid) found = job
-  return found && { job: { ...trashView(found), ...particulars(found) }, book: found.book.uuid }
+  return found && { job: { ...trashView(found, redaction), ...particulars(found, redaction) }, book: found.book.uuid }
 }
 
 /** Null where the job has no logbook, or none with its flow in it. */
-async function logbookOf(uuid: string, bookUuid: string, persistence: Persistence): Promise<LogbookView | null> {
+async function logbookOf(
+  uuid: string,
+  where: { book: string; persistence: Persistence; redaction: Redaction },
+): Promise<LogbookView | null> {
   try {
-    const book = await persistence.getBook(bookUuid)
+    const book = await where.persistence.getBook(where.book)
     const flow = book.flows.find((candidate) => candidate.uuid === uuid)
-    return flow ? logbookView(book, flow) : null
+    return flow ? logbookView(book, flow, where.redaction) : null
   } catch (error) {
     if (error instanceof NotFound) return null
     throw error
   }
 }
 
-function nowhere(uuid: string, { board, persistence }: Places): NotFound {
+function nowhere(uuid: string, { board, logbooks }: Places): NotFound {
   const looked = `job ${uuid} is not on ${board.uri} and not in its trash`
   return new NotFound(
-    persistence
-      ? `${looked}, and ${persistence.uri} has no logbook of it; check the uuid, --board and --persistence`
+    logbooks
+      ? `${looked}, and ${logbooks.uri} has no logbook of it; check the uuid, --board and --persistence`
       : `${looked}; if it is done, --persistence URI shows its logbook`,
   )
 }

@@ -1,11 +1,12 @@
 /** `jobboard trash list`: what failed for good. */
 import type { Command } from 'commander'
+import { Redaction } from '../../core/redaction.ts'
 import type { Run } from '../action.ts'
 import { complain } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
 import { openTheBoard } from '../opening.ts'
-import type { SharedOptions } from '../options.ts'
+import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { trashTable } from '../render/jobs.ts'
 import { type TrashView, trashView } from '../views.ts'
@@ -26,9 +27,10 @@ export function defineTrashList(trash: Command, run: Run): void {
 
 /** Entries that cannot be read are complained of, one line each, and the rest is listed. */
 export async function trashList(options: TrashListCommandOptions, context: CliContext): Promise<ExitCode> {
+  const redaction = new Redaction(redactedKeys(options, context))
   await using opened = await openTheBoard(options, context, { create: false })
   const views: TrashView[] = []
-  for await (const job of opened.board.trashed()) views.push(trashView(job))
+  for await (const job of opened.board.trashed()) views.push(trashView(job, redaction))
   if (options.json) await printJson(context, views)
   else if (views.length === 0) await printLines(context, [`nothing in the trash of ${opened.board.uri}`])
   else await printLines(context, trashTable(views, { width: context.stdout.columns, now: new Date() }))

@@ -1,13 +1,13 @@
 /** One job with all that is known about it, for people. */
 import { describeFailure } from '../../core/failure.ts'
 import type { AtomView, JobReport, JobView, LogbookView, TrashView } from '../views.ts'
+import { type Facts, lined } from './facts.ts'
 import type { Screen } from './jobs.ts'
 import { type Column, table } from './table.ts'
 import { printable } from './text.ts'
 
 type Reported = NonNullable<JobReport['job']>
 type Reading = Reported['attempts'][number]
-type Facts = readonly (readonly [label: string, value: string | undefined])[]
 
 export function reportLines(uuid: string, { job, logbook }: JobReport, screen: Screen): string[] {
   return [
@@ -97,10 +97,4 @@ function restLines({ state, atoms }: LogbookView, job: Reported | undefined): st
 function failuresOf({ failure, revertFailure }: AtomView): string | undefined {
   const all = [failure && describeFailure(failure), revertFailure && `in revert: ${describeFailure(revertFailure)}`]
   return all.filter((text) => text !== undefined).join('; ') || undefined
-}
-
-const LABEL = 10
-
-function lined(facts: Facts): string[] {
-  return facts.flatMap(([label, value]) => (value === undefined ? [] : [printable(`  ${label.padEnd(LABEL)}${value}`)]))
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { readdir, rename, rm, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { NotFound } from '../../core/errors.ts'
-import { asksForFlows, type BookQuery, bookMatches, flowsMatch, isUnchanged } from '../book-query.ts'
+import { asksForFlows, type BookQuery, bookMatches, flowsMatch, isUnchanged, unlessUnreadable } from '../book-query.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import { encodeName, isShardName, shardName } from '../names.ts'
 import type { BookRequest } from '../persistence.ts'
@@ -76,7 +76,7 @@ export async function* listBooks(root: string, query: BookQuery): AsyncIterable<
     const behind = shard === first && after !== undefined ? encodeName(after) : ''
     for (const name of (await readdir(join(root, shard))).sort()) {
       if (!isEncodedName(name) || name <= behind) continue
-      const detail = await readMatching(join(root, shard, name), query)
+      const detail = await unlessUnreadable(readMatching(join(root, shard, name), query))
       if (!detail) continue
       yield detail
       given += 1

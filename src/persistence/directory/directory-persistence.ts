@@ -15,38 +15,59 @@
  *
  * Files need a local file system with hard links; over a network the order of what others see is not certain.
  */
-import { access, constants } from 'node:fs/promises'
+import { access, constants, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { InvalidState, StorageFailure } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
 import { assertBookQuery, assertInstant, type BookQuery } from '../book-query.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooks } from '../requests.ts'
 import { acquireTerm, compactTerm, startFlow } from './acquire.ts'
 import { changeBook, foldersOf, listBooks, loadBook, makeBook, removeBook } from './books.ts'
 import { DirectoryFlowLog } from './directory-flow-log.ts'
-import { errnoOf, makeFolder, storageFailure, storing, syncFolders } from './files.ts'
+import {
+  assertLinks,
+  errnoOf,
+  makeFolder,
+  storageFailure,
+  storing,
+  syncFolders,
+  unlessDestroyed,
+  unlessMissing,
+} from './files.ts'
 import { flowFolder } from './layout.ts'
 
 export class DirectoryPersistence implements Persistence {
   readonly uri: string
   readonly #root: string
+  readonly #create: boolean
   readonly #lifecycle: Lifecycle
   readonly #logs = new Set<DirectoryFlowLog>()
 
-  /** @param options.root absolute, so that a later change of the working directory moves nothing */
-  constructor(options: { uri: string; root: string }) {
+  /**
+   * @param options.root absolute, so that a later change of the working directory moves nothing
+   * @param options.create false: a look, which makes no folder and need not be allowed to write
+   */
+  constructor(options: { uri: string; root: string; create?: boolean }) {
     this.uri = options.uri
     this.#root = options.root
+    this.#create = options.create ?? true
     this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
   }
 
   async open(): Promise<void> {
     await this.#lifecycle.start(
-      () => storing(`keep logbooks in ${this.uri}`, () => prepareRoot(this.#root)),
+      () => storing(`keep logbooks in ${this.uri}`, () => this.#prepare()),
       async () => undefined,
     )
+  }
+
+  async #prepare(): Promise<void> {
+    if (this.#create) return prepareRoot(this.#root, { mayWrite: true })
+    const there = await unlessMissing(stat(this.#root))
+    if (!there?.isDirectory()) throw noLogbooks(this.uri, 'no such folder')
+    await prepareRoot(this.#root, { mayWrite: false })
   }
 
   close(): Promise<void> {
@@ -79,35 +100,42 @@ export class DirectoryPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertFlowRequest(request)
     const { book, flow } = request
-    return storing(`make flow ${flow.uuid}`, async () => {
-      await makeBook(this.#root, book)
-      const above = foldersOf(this.#root, book.uuid)
-      const folder = flowFolder(above[0], flow.uuid)
-      await makeFolder(folder)
-      const made = await startFlow(folder, request)
-      await syncFolders([folder, ...above])
-      return made
-    })
+    return storing(`make flow ${flow.uuid}`, () =>
+      unlessDestroyed(async () => {
+        const folders = await this.#foldersFor({ book, flow })
+        const made = await startFlow(folders[0], request)
+        await syncFolders(folders)
+        return made
+      }),
+    )
   }
 
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
     const { book, flow } = request
-    const log = await storing(`acquire flow ${flow.uuid}`, async () => {
-      await makeBook(this.#root, book)
-      const above = foldersOf(this.#root, book.uuid)
-      const folder = flowFolder(above[0], flow.uuid)
-      await makeFolder(folder)
-      const folders = [folder, ...above] as const
-      const acquired = await acquireTerm(folders, request)
-      const compact = () => compactTerm(folders, { request, term: acquired.term })
-      return new DirectoryFlowLog({ acquired, request, folder, compact, onClose: () => this.#logs.delete(log) })
-    })
+    const log = await storing(`acquire flow ${flow.uuid}`, () =>
+      unlessDestroyed(async () => {
+        const folders = await this.#foldersFor({ book, flow })
+        const [folder] = folders
+        const acquired = await acquireTerm(folders, request)
+        const compact = () => compactTerm(folders, { request, term: acquired.term })
+        return new DirectoryFlowLog({ acquired, request, folder, compact, onClose: () => this.#logs.delete(log) })
+      }),
+    )
     this.#logs.add(log)
     if (this.#lifecycle.state === 'running') return log
     await log.close()
     throw new InvalidState(`persistence ${this.uri} was closed while flow ${flow.uuid} was being acquired`)
+  }
+
+  /** The flow's and those above it; the book is made where it is missing. */
+  async #foldersFor({ book, flow }: Pick<FlowRequest, 'book' | 'flow'>): Promise<[string, ...string[]]> {
+    await makeBook(this.#root, book)
+    const above = foldersOf(this.#root, book.uuid)
+    const folder = flowFolder(above[0], flow.uuid)
+    await makeFolder(folder)
+    return [folder, ...above]
   }
 
   async getBook(uuid: string): Promise<LogBook> {
@@ -134,10 +162,11 @@ export class DirectoryPersistence implements Persistence {
   }
 }
 
-async function prepareRoot(root: string): Promise<void> {
+async function prepareRoot(root: string, { mayWrite }: { mayWrite: boolean }): Promise<void> {
   try {
-    await makeRoot(root)
-    await access(root, constants.R_OK | constants.W_OK | constants.X_OK)
+    if (mayWrite) await makeRoot(root)
+    await access(root, constants.R_OK | constants.X_OK | (mayWrite ? constants.W_OK : 0))
+    if (mayWrite) await assertLinks(root)
   } catch (error) {
     const why = WHY_NOT[errnoOf(error) ?? '']
     throw why ? new StorageFailure(`cannot keep logbooks in ${root}: ${why}`, { cause: error }) : error

@@ -1,6 +1,7 @@
 /** The few things done with files, and what their errors mean. */
 import { randomUUID } from 'node:crypto'
 import { access, type FileHandle, link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { StorageFailure } from '../../core/errors.ts'
 
 /**
@@ -43,6 +44,22 @@ export async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined>
 export async function exists(path: string): Promise<boolean> {
   return (await unlessMissing(access(path).then(() => true))) ?? false
 }
+
+/** Each attempt is lost only to somebody who destroys the book, so more than a few mean that something else is wrong. */
+const MOST_ATTEMPTS = 20
+
+/** Begins again where a folder vanished under the work, or was about to: its book was destroyed, and is made anew. */
+export async function unlessDestroyed<T>(work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!GONE.has(errnoOf(error) ?? '') || attempt === MOST_ATTEMPTS) throw error
+    }
+  }
+}
+
+const GONE: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST'])
 
 export function readIfThere(path: string): Promise<Buffer | undefined> {
   return unlessMissing(readFile(path))
@@ -87,6 +104,31 @@ export async function publish(
     await unlessMissing(unlink(temporary))
   }
 }
+
+/**
+ * Finds out whether files can have several names here, without which no run could take over from another.
+ *
+ * @throws StorageFailure where they cannot
+ */
+export async function assertLinks(folder: string): Promise<void> {
+  const probe = join(folder, `.links.${randomUUID()}`)
+  try {
+    await (await publish(probe, new Uint8Array()))?.close()
+  } catch (error) {
+    if (!LINKLESS.has(errnoOf(error) ?? '')) throw error
+    throw new StorageFailure(
+      `cannot keep logbooks in ${folder}: its file system has no hard links; name a folder elsewhere`,
+      {
+        cause: error,
+      },
+    )
+  } finally {
+    await unlessMissing(unlink(probe))
+  }
+}
+
+/** What `link` says of file systems that know one name for a file. */
+const LINKLESS: ReadonlySet<string> = new Set('EPERM ENOTSUP EOPNOTSUPP ENOSYS EMLINK'.split(' '))
 
 /** One `write` may take less than it is given, when the disk is nearly full say. */
 export async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {

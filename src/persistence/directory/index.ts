@@ -6,12 +6,12 @@ import type { Persistence } from '../persistence.ts'
 import { DirectoryPersistence } from './directory-persistence.ts'
 
 /** @throws InvalidArgument when the URI names no folder of this machine, or has parameters */
-export function directoryPersistence(uri: ResourceUri): Persistence {
+export function directoryPersistence(uri: ResourceUri, options: { readonly create?: boolean } = {}): Persistence {
   assertParameters(uri, [])
   if (uri.authority || uri.path === '' || uri.path.includes('\0')) {
     throw new InvalidArgument(
       `${uri.printable}: no folder of this machine; write directory:DIR as in directory:./logbooks`,
     )
   }
-  return new DirectoryPersistence({ uri: uri.printable, root: resolve(uri.path) })
+  return new DirectoryPersistence({ uri: uri.printable, root: resolve(uri.path), ...options })
 }

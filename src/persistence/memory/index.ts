@@ -2,15 +2,18 @@
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
 import type { Persistence } from '../persistence.ts'
+import { noLogbooks } from '../requests.ts'
 import { type MemoryBooks, MemoryPersistence } from './memory-persistence.ts'
 
 /** By name, as long as the process lives: closing must not lose what the next to open expects to find. */
 const shared = new Map<string, MemoryBooks>()
 
-/** @throws InvalidArgument for parameters, and for a host, which memory has none of */
-export function memoryPersistence(uri: ResourceUri): Persistence {
+/** @throws InvalidArgument for parameters, and for a host, which memory has none of; NotFound as a look finds none */
+export function memoryPersistence(uri: ResourceUri, options: { readonly create?: boolean } = {}): Persistence {
   assertParameters(uri, [])
   if (uri.authority) throw new InvalidArgument(`${uri.printable}: memory has no host; write memory: or memory:NAME`)
+  if (options.create === false && !shared.has(uri.path))
+    throw noLogbooks(uri.printable, 'nobody in this process has opened them')
   return new MemoryPersistence(uri.printable, uri.path ? booksOf(uri.path) : new Map())
 }
 

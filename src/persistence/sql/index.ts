@@ -2,21 +2,25 @@
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
 import { type Duration, milliseconds } from '../../core/time.ts'
-import type { ResourceUri } from '../../core/uri.ts'
+import { durationIn, type ResourceUri } from '../../core/uri.ts'
 import { PostgresPool, postgresPlace, type SqlDriver, schemaName } from '../../postgres/index.ts'
+import type { LogbookCodec } from '../codecs.ts'
 import type { Persistence } from '../persistence.ts'
+import { SealedPersistence } from '../sealed-persistence.ts'
+import { Sealing } from '../sealing.ts'
 import { SqlPersistence } from './sql-persistence.ts'
 
 /** Longer than a database takes to be restarted, or to fail over. */
 const RETRY_FOR = '30s'
 
 /** @throws InvalidArgument for an address, or a parameter, that means nothing */
-export function sqlPersistence(uri: ResourceUri): Persistence {
+export function sqlPersistence(uri: ResourceUri, options: { readonly create?: boolean } = {}): Persistence {
   const place = postgresPlace(uri, ['retryFor'])
-  const retryFor = milliseconds(uri.parameters.get('retryFor') ?? RETRY_FOR, `${uri.printable}: retryFor`)
+  const retryFor = durationIn(uri, 'retryFor') ?? milliseconds(RETRY_FOR, 'retryFor')
   const driver = new PostgresPool(place)
   const { schema } = place
-  return new SqlPersistence({ uri: uri.printable, driver, schema, retryFor, closeDriver: () => driver.close() })
+  const closeDriver = () => driver.close()
+  return new SqlPersistence({ uri: uri.printable, driver, schema, retryFor, closeDriver, ...options })
 }
 
 export interface DriverPersistenceOptions {
@@ -24,6 +28,10 @@ export interface DriverPersistenceOptions {
   readonly schema?: string
   /** How long a database that is away is waited for, before what was asked fails; 30 s by default. */
   readonly retryFor?: Duration
+  /** False: tables that are not there are not made, but NotFound. */
+  readonly create?: boolean
+  /** As of `openPersistence`. */
+  readonly codec?: LogbookCodec | readonly LogbookCodec[]
 }
 
 /**
@@ -38,10 +46,13 @@ export async function openPersistenceOver(
 ): Promise<Persistence> {
   if (typeof driver?.query !== 'function')
     throw new InvalidArgument('openPersistenceOver takes a driver of Postgres, such as new pg.Pool()')
-  assertOptions(options, { schema: true, retryFor: true }, 'openPersistenceOver')
+  assertOptions(options, { schema: true, retryFor: true, create: true, codec: true }, 'openPersistenceOver')
   const schema = schemaName(options.schema ?? 'jobboard')
   const retryFor = milliseconds(options.retryFor ?? RETRY_FOR, 'retryFor')
-  const persistence = new SqlPersistence({ uri: `postgres: (schema ${schema})`, driver, schema, retryFor })
+  const create = options.create === undefined ? {} : { create: options.create }
+  const sealing = new Sealing(options.codec)
+  const inner = new SqlPersistence({ uri: `postgres: (schema ${schema})`, driver, schema, retryFor, ...create })
+  const persistence = new SealedPersistence(inner, sealing)
   await persistence.open()
   return persistence
 }

@@ -12,20 +12,28 @@
  */
 import { InvalidState, NotFound, StorageFailure } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
-import { type Migrations, migrate, type Row, type SqlDriver, storable } from '../../postgres/index.ts'
+import {
+  areMigrated,
+  type Migrations,
+  migrate,
+  quoted,
+  type Row,
+  type SqlDriver,
+  storable,
+} from '../../postgres/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery } from '../book-query.ts'
 import { GroupCommit, type Outcome } from '../group-commit.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import { patiently } from '../patience.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooks } from '../requests.ts'
 import { type AcquiredRow, acquireAll } from './acquirer.ts'
 import { listStatement } from './listing.ts'
 import { logbookMigrations } from './migrations.ts'
 import { atomOf, bookOf, bytes, flowOf, statesJson } from './rows.ts'
 import { SqlFlowLog } from './sql-flow-log.ts'
 import { type Statements, statements } from './statements.ts'
-import { storageDriver } from './storage-driver.ts'
+import { isPassing, storageDriver } from './storage-driver.ts'
 import { type SqlWrite, type Written, writeAll } from './writer.ts'
 
 export interface SqlPersistenceOptions {
@@ -35,6 +43,8 @@ export interface SqlPersistenceOptions {
   readonly schema: string
   /** In milliseconds. */
   readonly retryFor: number
+  /** False: tables that are not there are not made. */
+  readonly create?: boolean
   /** Closes the driver, where it is ours. */
   readonly closeDriver?: () => Promise<void>
 }
@@ -58,7 +68,7 @@ export class SqlPersistence implements Persistence {
     this.uri = options.uri
     this.#options = options
     this.#driver = storageDriver(options.driver, options.uri)
-    this.#statements = statements(options.schema)
+    this.#statements = statements(quoted(options.schema))
     this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
     this.#acquires = new GroupCommit({
       commit: (batch) => this.#eachOnItsOwn(batch, (some) => acquireAll(this.#driver, this.#statements, some)),
@@ -74,13 +84,19 @@ export class SqlPersistence implements Persistence {
   }
 
   async open(): Promise<void> {
-    const { schema, retryFor, closeDriver } = this.#options
-    const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(schema) }
+    const { retryFor, closeDriver } = this.#options
     await this.#lifecycle.start(
-      (signal) =>
-        patiently({ limit: Math.min(retryFor, OPENING_AT_MOST), signal }, () => migrate(this.#driver, migrations)),
+      (signal) => patiently({ limit: Math.min(retryFor, OPENING_AT_MOST), signal, isPassing }, () => this.#prepare()),
       async () => closeDriver?.(),
     )
+  }
+
+  async #prepare(): Promise<void> {
+    const { schema, create = true } = this.#options
+    const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(quoted(schema)) }
+    if (create) await migrate(this.#driver, migrations)
+    else if (!(await areMigrated(this.#driver, migrations)))
+      throw noLogbooks(this.uri, `schema ${schema} has no tables of them`)
   }
 
   close(): Promise<void> {
@@ -127,7 +143,8 @@ export class SqlPersistence implements Persistence {
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
-    const { flow, row } = await this.#acquires.add(request)
+    // A book that is destroyed in that very moment is made anew by the next try.
+    const { flow, row } = await patiently(this.#patience, () => this.#acquires.add(request))
     return new SqlFlowLog({ request, flow, row, write: (write) => this.#write(write) })
   }
 
@@ -146,7 +163,7 @@ export class SqlPersistence implements Persistence {
     let { after } = query
     for (let given = 0; given < limit; ) {
       const size = Math.min(limit - given, 500)
-      const page = listStatement(this.#options.schema, { ...query, limit: size, ...(after ? { after } : {}) })
+      const page = listStatement(quoted(this.#options.schema), { ...query, limit: size, ...(after ? { after } : {}) })
       const books = (await this.#query(page.text, page.values)).map(bookOf)
       yield* books
       if (books.length < size) return

@@ -4,12 +4,9 @@
  */
 import { NotConnected, StorageFailure } from '../../core/errors.ts'
 import {
-  AuthFailed,
   BadArguments,
   InvalidAcl,
-  NoAuth,
   type Op,
-  QuotaExceeded,
   RequestTooLarge,
   Unimplemented,
   type ZooKeeper,
@@ -92,8 +89,11 @@ function bytesOf(change: Change): number {
   return change.reduce((sum, op) => sum + op.path.length + OVERHEAD + ('data' in op ? (op.data?.length ?? 0) : 0), 0)
 }
 
-/** What another try meets again. Sessions and connections come back, and what others have changed is read anew. */
-const FINAL = [AuthFailed, BadArguments, InvalidAcl, NoAuth, QuotaExceeded, RequestTooLarge, Unimplemented]
+/**
+ * What lies in what was asked, and would be met again. Sessions and connections come back, what others have changed is read
+ * anew, and a right or a quota that is missing is no fault of the job that met it.
+ */
+const FINAL = [BadArguments, InvalidAcl, RequestTooLarge, Unimplemented]
 
 /** ZooKeeper's refusals and absences as errors of logbooks. */
 export async function storing<T>(doing: string, work: () => Promise<T>): Promise<T> {
@@ -102,6 +102,8 @@ export async function storing<T>(doing: string, work: () => Promise<T>): Promise
   } catch (error) {
     if (!(error instanceof ZooKeeperError || error instanceof NotConnected)) throw error
     const retryable = !FINAL.some((kind) => error instanceof kind)
-    throw new StorageFailure(`cannot ${doing}: ${error.message}`, { cause: error, retryable })
+    const large = 'return less, or keep what is large elsewhere and return where it is'
+    const hint = error instanceof RequestTooLarge ? `; ${large}` : ''
+    throw new StorageFailure(`cannot ${doing}: ${error.message}${hint}`, { cause: error, retryable })
   }
 }

@@ -1,6 +1,6 @@
 /** Books, shard by shard, and within one by name: an order that a page can go on in without having read what is before. */
-import { op, type ZooKeeper } from '../../zookeeper/index.ts'
-import { asksForFlows, type BookQuery, bookMatches, flowsMatch } from '../book-query.ts'
+import { NoAuth, op, type ZooKeeper } from '../../zookeeper/index.ts'
+import { asksForFlows, type BookQuery, bookMatches, flowsMatch, unlessUnreadable } from '../book-query.ts'
 import type { BookDetail } from '../models.ts'
 import { encodeName, isShardName, shardName } from '../names.ts'
 import type { Layout } from './layout.ts'
@@ -45,11 +45,25 @@ async function readMatching(zookeeper: ZooKeeper, paths: readonly string[], quer
   for (const [index, path] of paths.entries()) {
     const result = results[index]
     if (!result || result.error) continue
-    const { book, gone } = readBook(result.data, path)
-    if (gone !== undefined) await sweep(zookeeper, path, gone)
-    else if (bookMatches(query, book) && (await matchesFlows(zookeeper, { path, book, query }))) found.push(book)
+    const book = await unlessUnreadable(matching(zookeeper, { path, data: result.data, query }))
+    if (book) found.push(book)
   }
   return found
+}
+
+async function matching(
+  zookeeper: ZooKeeper,
+  { path, data, query }: { path: string; data: Uint8Array | null; query: BookQuery },
+): Promise<BookDetail | undefined> {
+  const { book, gone } = readBook(data, path)
+  if (gone !== undefined) await sweep(zookeeper, path, gone).catch(unlessForbidden)
+  else if (bookMatches(query, book) && (await matchesFlows(zookeeper, { path, book, query }))) return book
+  return undefined
+}
+
+/** Who may only read leaves it to others. */
+function unlessForbidden(error: unknown): void {
+  if (!(error instanceof NoAuth)) throw error
 }
 
 async function matchesFlows(

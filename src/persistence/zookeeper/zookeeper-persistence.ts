@@ -14,7 +14,17 @@ import { randomUUID } from 'node:crypto'
 import { NotFound } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
 import type { Duration } from '../../core/time.ts'
-import { BadVersion, NodeExists, NoNode, type Op, op, ZooKeeper } from '../../zookeeper/index.ts'
+import {
+  atOpening,
+  BadVersion,
+  inWordsOf,
+  NodeExists,
+  NoNode,
+  type Op,
+  op,
+  type Security,
+  ZooKeeper,
+} from '../../zookeeper/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery, isUnchanged } from '../book-query.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
 import { patiently } from '../patience.ts'
@@ -22,11 +32,12 @@ import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } f
 import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
 import { acquireFlow, type Place, startFlow } from './acquire.ts'
 import { Committer, storing } from './committer.ts'
-import type { Layout } from './layout.ts'
+import { isFlowName, type Layout } from './layout.ts'
 import { listBooks } from './listing.ts'
 import { readBookRecord, readFlows, unlessGone } from './reading.ts'
-import { assertRoot, bookBytes, readFlow, rootBytes } from './records.ts'
+import { bookBytes, readFlow } from './records.ts'
 import { markingGone, sweep } from './removal.ts'
+import { openRoot, type WantedRoot } from './root.ts'
 import { ZooKeeperFlowLog } from './zookeeper-flow-log.ts'
 
 export interface ZooKeeperPersistenceOptions {
@@ -34,6 +45,10 @@ export interface ZooKeeperPersistenceOptions {
   readonly hosts: string
   readonly layout: Layout
   readonly sessionTimeout?: Duration
+  readonly tick?: Duration
+  readonly security: Security
+  /** False: logbooks that are not there are not made. */
+  readonly create?: boolean
   /** In milliseconds. */
   readonly retryFor: number
 }
@@ -41,29 +56,35 @@ export interface ZooKeeperPersistenceOptions {
 export class ZooKeeperPersistence implements Persistence {
   readonly uri: string
   readonly #retryFor: number
+  readonly #wanted: WantedRoot
   readonly #place: Place
   readonly #lifecycle: Lifecycle
 
-  constructor({ uri, hosts, layout, sessionTimeout, retryFor }: ZooKeeperPersistenceOptions) {
+  constructor({ uri, layout, retryFor, security, create, ...reaching }: ZooKeeperPersistenceOptions) {
     this.uri = uri
     this.#retryFor = retryFor
-    const zookeeper = new ZooKeeper({ hosts, ...(sessionTimeout === undefined ? {} : { sessionTimeout }) })
+    const { acl, identified, ...identity } = security
+    this.#wanted = { ...(acl && { acl }), ...(identified && { identified }), ...(create === false && { create }) }
+    const zookeeper = new ZooKeeper({ ...reaching, ...identity })
     this.#place = { zookeeper, layout, committer: new Committer(zookeeper) }
     this.#lifecycle = new Lifecycle(`persistence ${uri}`)
   }
 
   async open(): Promise<void> {
-    const { zookeeper, layout } = this.#place
     await this.#lifecycle.start(
-      (signal) =>
-        storing(`keep logbooks in ${this.uri}`, async () => {
-          await zookeeper.connect({ signal })
-          await zookeeper.mkdirp(layout.above(layout.path))
-          await zookeeper.create(layout.path, rootBytes()).catch(unlessThere)
-          assertRoot((await zookeeper.getData(layout.path)).data, layout.path)
-        }),
-      () => zookeeper.close(),
+      (signal) => storing(`keep logbooks in ${this.uri}`, () => this.#begin(signal)),
+      () => this.#place.zookeeper.close(),
     )
+  }
+
+  async #begin(signal: AbortSignal): Promise<void> {
+    const { zookeeper, layout } = this.#place
+    try {
+      await zookeeper.connect({ signal })
+      await openRoot(zookeeper, { uri: this.uri, layout, wanted: this.#wanted })
+    } catch (error) {
+      throw atOpening(inWordsOf('logbooks', `opening ${this.uri}`, error), this.#wanted)
+    }
   }
 
   close(): Promise<void> {
@@ -174,7 +195,7 @@ export class ZooKeeperPersistence implements Persistence {
     const { zookeeper } = this.#place
     const names = (await unlessGone(zookeeper.getChildren(path)))?.names ?? []
     const checks: Op[] = []
-    for (const flow of names.map((name) => `${path}/${name}`)) {
+    for (const flow of names.filter(isFlowName).map((name) => `${path}/${name}`)) {
       const read = await unlessGone(zookeeper.getData(flow))
       if (!read || !isUnchanged(since, book, [readFlow(read.data, flow).flow])) return undefined
       checks.push(op.check(flow, { version: read.stat.version }))

@@ -5,7 +5,7 @@
  */
 import { InvalidState, UnsupportedCapability } from '../../../core/errors.ts'
 import { type Duration, milliseconds, monotonic } from '../../../core/time.ts'
-import { SessionExpired, type StateEvent, type ZooKeeperDriver } from '../../../zookeeper/index.ts'
+import { atOpening, SessionExpired, type StateEvent, type ZooKeeperDriver } from '../../../zookeeper/index.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -29,7 +29,6 @@ import type {
 } from '../../backend.ts'
 import type { Posting } from '../../posting.ts'
 import { resultOf, resultOfEach } from '../../results.ts'
-import { atOpening } from '../access.ts'
 import { openBoardPath, type WantedBoard } from '../board-path.ts'
 import { EntityNodes } from '../entity-nodes.ts'
 import { Gate } from '../gate.ts'

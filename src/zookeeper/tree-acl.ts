@@ -1,42 +1,46 @@
 /**
- * Who may do what with a board's znodes. The ACL is the board's: who makes the board chooses it, it is kept where ZooKeeper
- * keeps it, on the board's path, and whoever opens the board makes every znode with the same. So no two processes can
- * disagree, and nobody has to be told.
+ * Who may do what with the znodes of a board, or of logbooks. The ACL is the tree's: who makes it chooses it, it is kept
+ * where ZooKeeper keeps it, on the path that everything is under, and whoever opens it makes every znode with the same. So
+ * no two processes can disagree, and nobody has to be told.
  */
-import { InvalidArgument } from '../../core/errors.ts'
-import { ACL, type Acl } from '../../zookeeper/index.ts'
-import { accessDenied } from './access.ts'
+import { InvalidArgument } from '../core/errors.ts'
+import { accessDenied, type Tenant } from './access.ts'
+import { ACL, type Acl } from './acl.ts'
 
 export interface WantedAcl {
-  /** What the board has to have. */
+  /** What the path has to have. */
   readonly acl?: readonly Acl[]
-  /** Whether this client says who it is: then a board that it makes is its own, and not everybody's. */
+  /** Whether this client says who it is: then what it makes is its own, and not everybody's. */
   readonly identified?: boolean
 }
 
-/** For a board that is made. */
-export function aclOfNewBoard({ acl, identified }: WantedAcl): readonly Acl[] {
+/** For a path that is made. */
+export function aclOfNewTree({ acl, identified }: WantedAcl): readonly Acl[] {
   return acl ?? (identified ? ACL.creatorAll : ACL.open)
 }
 
 /**
- * For what is made on a board that is there.
+ * For what is made below a path that is there.
  *
- * @param found what the board's path has
+ * @param found what the path has
  * @throws InvalidArgument when it is not what was asked for
  * @throws AccessDenied when this client is not shown all of it
  */
-export function aclOfBoard(found: readonly Acl[], wanted: WantedAcl, path: string): readonly Acl[] {
+export function aclOfTree(
+  found: readonly Acl[],
+  wanted: WantedAcl,
+  { tenant, path }: { readonly tenant: Tenant; readonly path: string },
+): readonly Acl[] {
   const { acl } = wanted
   if (acl && !isMeant(found, acl)) {
-    const says = `board ${path} is there and has another ACL than the one that was given`
-    throw new InvalidArgument(`${says}; leave the ACL out to take the board's, or choose another path`)
+    const says = `${tenant} ${path} is there and has another ACL than the one that was given`
+    throw new InvalidArgument(`${says}; leave the ACL out to take the one that is there, or choose another path`)
   }
   if (!found.some(isMasked)) return found
   if (acl?.every(({ scheme }) => scheme !== CREATOR)) return acl
   throw accessDenied(
-    `opening board ${path}: only who may ADMIN it is shown its whole ACL, which this client's znodes need`,
-    { instead: 'give that ACL as the option acl' },
+    `opening ${tenant} ${path}: only who may ADMIN it is shown its whole ACL, which this client's znodes need`,
+    { tenant, instead: 'give that ACL as the option acl' },
   )
 }
 
@@ -54,7 +58,7 @@ function isMeant(found: readonly Acl[], wanted: readonly Acl[]): boolean {
   const named = wanted.filter(({ scheme }) => scheme !== CREATOR)
   const creators = wanted.filter(({ scheme }) => scheme === CREATOR)
   const isNamed = (acl: Acl) => named.some((each) => isSame(each, acl))
-  // We have read the board, so it is ours, too, if it is its maker's.
+  // We have read what is there, so it is ours, too, if it is its maker's.
   const isCreators = ({ scheme, permissions }: Acl) =>
     !NOBODYS.has(scheme) && creators.some((each) => each.permissions === permissions)
   return (

@@ -1,11 +1,15 @@
-/** Who a board's client says it is, how its connections are guarded, and who may do what: by URI and by options. */
+/** Who the client of a board or of logbooks says it is, how its connections are guarded, and who may do what: by URI and by options. */
 import { readFile } from 'node:fs/promises'
-import { InvalidArgument } from '../../core/errors.ts'
-import type { ResourceUri } from '../../core/uri.ts'
-import { ACL, type Acl, type AuthInfo, type SaslCredentials, type TlsOptions } from '../../zookeeper/index.ts'
-import type { WantedAcl } from './board-acl.ts'
+import { InvalidArgument } from '../core/errors.ts'
+import type { ResourceUri } from '../core/uri.ts'
+import type { Tenant } from './access.ts'
+import { ACL, type Acl } from './acl.ts'
+import type { AuthInfo } from './identities.ts'
+import type { SaslCredentials } from './sasl.ts'
+import type { TlsOptions } from './socket.ts'
+import type { WantedAcl } from './tree-acl.ts'
 
-/** What `openBoard` takes beside the URI. */
+/** What `openBoard` and `openPersistence` take beside the URI. */
 export interface SecurityOptions {
   /**
    * Given on every connection before anything else is asked: `{ scheme: 'digest', auth: 'user:password' }`. The same as
@@ -17,9 +21,9 @@ export interface SecurityOptions {
   /** TLS, as of `zookeepers://`. The certificates and the key are texts in PEM. */
   readonly tls?: TlsOptions
   /**
-   * Who may do what with all of the board. It is the board's, so of a board that is there it need not be said; where the
-   * board has another, it is not opened. A new one is by default for whoever makes it, if `auth` or `sasl` say who that is,
-   * and else for everybody.
+   * Who may do what with all of the board, or all of the logbooks. It is theirs, so of what is there it need not be said;
+   * what has another is not opened. What is new is by default for whoever makes it, if `auth` or `sasl` say who that is, and
+   * else for everybody.
    */
   readonly acl?: readonly Acl[]
 }
@@ -30,6 +34,8 @@ export interface Security extends WantedAcl {
   readonly tls?: TlsOptions
 }
 
+const OPENERS: Readonly<Record<Tenant, string>> = { board: 'openBoard', logbooks: 'openPersistence' }
+
 /** What a URI can say of it. */
 export const SECURITY_PARAMETERS = ['login', 'acl', 'ca', 'cert', 'key', 'passphrase', 'servername'] as const
 const FILES = ['ca', 'cert', 'key'] as const
@@ -38,10 +44,10 @@ const TEXTS = ['passphrase', 'servername'] as const
 const ACLS: Readonly<Record<string, readonly Acl[]>> = { creator: ACL.creatorAll, open: ACL.open }
 
 /** @throws InvalidArgument for what makes no sense, or a file that cannot be read */
-export async function securityOf(uri: ResourceUri, options: SecurityOptions): Promise<Security> {
-  assertSecurity(options)
+export async function securityOf(uri: ResourceUri, tenant: Tenant, options: SecurityOptions): Promise<Security> {
+  assertSecurity(options, OPENERS[tenant])
   const { auth, sasl } = identities(uri, options)
-  const acl = options.acl ?? namedAcl(uri)
+  const acl = options.acl ?? namedAcl(uri, OPENERS[tenant])
   const tls = await tlsOf(uri, options)
   return {
     ...(auth.length > 0 ? { auth } : {}),
@@ -53,24 +59,24 @@ export async function securityOf(uri: ResourceUri, options: SecurityOptions): Pr
 }
 
 /**
- * A wrong shape that was taken for nothing would leave the board to everybody.
+ * A wrong shape that was taken for nothing would leave everything to everybody.
  *
  * @throws InvalidArgument, without secrets
  */
-function assertSecurity({ auth = [], acl }: SecurityOptions): void {
+function assertSecurity({ auth = [], acl }: SecurityOptions, opener: string): void {
   const example = "auth is a list of identities, such as [{ scheme: 'digest', auth: 'user:password' }]"
-  if (!Array.isArray(auth)) throw new InvalidArgument(`openBoard: ${example}`)
+  if (!Array.isArray(auth)) throw new InvalidArgument(`${opener}: ${example}`)
   for (const identity of auth) {
     const { scheme, auth: secret }: Partial<AuthInfo> = Object(identity)
     if (typeof scheme !== 'string' || !(typeof secret === 'string' || secret instanceof Uint8Array))
-      throw new InvalidArgument(`openBoard: ${example}`)
+      throw new InvalidArgument(`${opener}: ${example}`)
     if (scheme === 'digest' && !/^[^:]+:./s.test(Buffer.from(secret).toString()))
-      throw new InvalidArgument("openBoard: auth of the scheme digest is 'user:password', with a colon")
+      throw new InvalidArgument(`${opener}: auth of the scheme digest is 'user:password', with a colon`)
   }
   if (acl === undefined || Array.isArray(acl)) return
   const lists =
     "such as ACL.creatorAll of jobboard/zookeeper; the word 'creator' or 'open' is for the URI, ?acl=creator"
-  throw new InvalidArgument(`openBoard: acl is a list of who may do what, ${lists}`)
+  throw new InvalidArgument(`${opener}: acl is a list of who may do what, ${lists}`)
 }
 
 function identities(
@@ -94,12 +100,12 @@ function identities(
   return { auth, sasl: { username: user, password } }
 }
 
-function namedAcl({ parameters, printable }: ResourceUri): readonly Acl[] | undefined {
+function namedAcl({ parameters, printable }: ResourceUri, opener: string): readonly Acl[] | undefined {
   const name = parameters.get('acl')
   if (name === undefined) return undefined
   const acl = Object.hasOwn(ACLS, name) ? ACLS[name] : undefined
   if (acl) return acl
-  throw new InvalidArgument(`${printable}: acl is creator, or open; any other is given as an option of openBoard`)
+  throw new InvalidArgument(`${printable}: acl is creator, or open; any other is given as an option of ${opener}`)
 }
 
 async function tlsOf(uri: ResourceUri, options: SecurityOptions): Promise<TlsOptions | undefined> {

@@ -1,0 +1,46 @@
+/** What opens sealed logbooks: a key in the environment, or a codec of one's own in a module. */
+import { InvalidArgument } from '../core/errors.ts'
+import type { LogbookCodec } from '../persistence/index.ts'
+import type { CliContext } from './context.ts'
+import { loadModule } from './flows-module.ts'
+import type { SharedOptions } from './options.ts'
+
+export interface WithCodec {
+  readonly codec?: LogbookCodec | readonly LogbookCodec[]
+}
+
+/**
+ * Undefined codec where neither JOBBOARD_LOGBOOK_KEY nor `--codec` says one.
+ *
+ * @throws InvalidArgument where both do, for keys that are none, and for a module without a codec
+ */
+export async function codecOf(options: SharedOptions, context: CliContext): Promise<WithCodec> {
+  const module = options.codec || context.env['JOBBOARD_CODEC']
+  const keys = context.env['JOBBOARD_LOGBOOK_KEY']
+  if (module && keys)
+    throw new InvalidArgument(
+      'JOBBOARD_LOGBOOK_KEY and --codec both say how logbooks are sealed; leave one of them out',
+    )
+  if (module) return { codec: await fromModule(module, context) }
+  return keys ? { codec: await fromKeys(keys) } : {}
+}
+
+/** The first writes, all of them read. */
+async function fromKeys(text: string): Promise<LogbookCodec> {
+  const { encrypted } = await import('../persistence/index.ts')
+  const [key = '', ...oldKeys] = text.split(',').map((each) => each.trim())
+  try {
+    return encrypted({ key, oldKeys })
+  } catch (cause) {
+    const how = 'as openssl rand -base64 32 makes them; several with commas between, the one that writes first'
+    throw new InvalidArgument(`JOBBOARD_LOGBOOK_KEY has to be the base64 of 32 bytes, ${how}`, { cause })
+  }
+}
+
+async function fromModule(module: string, context: CliContext): Promise<LogbookCodec | readonly LogbookCodec[]> {
+  const { codec }: { codec?: LogbookCodec | readonly LogbookCodec[] } = await loadModule(module, context)
+  if (codec !== undefined) return codec
+  throw new InvalidArgument(
+    `module ${module} has no codec; export one by that name, as in: export const codec = [compressed(), encrypted({ key })]`,
+  )
+}

@@ -1,0 +1,10 @@
+/** Facts under a headline, one a line; those without a value are left out. */
+import { printable } from './text.ts'
+
+export type Facts = readonly (readonly [label: string, value: string | undefined])[]
+
+const LABEL = 10
+
+export function lined(facts: Facts): string[] {
+  return facts.flatMap(([label, value]) => (value === undefined ? [] : [printable(`  ${label.padEnd(LABEL)}${value}`)]))
+}

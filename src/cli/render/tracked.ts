@@ -1,0 +1,43 @@
+/** Where a job stands, for people. */
+import { describeFailure } from '../../core/failure.ts'
+import type { TrackedView } from '../tracked-view.ts'
+import { lined } from './facts.ts'
+import type { Screen } from './jobs.ts'
+import { type Column, table } from './table.ts'
+import { printable } from './text.ts'
+
+export function trackedLines(tracked: TrackedView, { width }: Pick<Screen, 'width'>): string[] {
+  const { uuid, status, owner, run, runs, since, at, by, reason, waitingFor, failures = [] } = tracked
+  const facts = lined([
+    ['waits for', waitingFor?.text ?? (status === 'waiting' ? 'its turn' : undefined)],
+    ['owner', owner],
+    ['since', since?.toISOString()],
+    ['run', run?.toString()],
+    ['runs', runs?.toString()],
+    ['at', at?.toISOString()],
+    ['by', by],
+    ['reason', reason],
+    ...failures.map((failure) => ['failure', describeFailure(failure)] as const),
+  ])
+  return [printable(`job ${uuid}  ${status}`), ...facts, ...taskLines(tracked, width)]
+}
+
+interface TaskRow {
+  readonly name: string
+  readonly state: string
+  readonly result: string | undefined
+}
+
+function taskLines({ tasks = {}, results }: TrackedView, width: number | undefined): string[] {
+  const rows = Object.entries(tasks).map(([name, state]): TaskRow => {
+    const result = results && Object.hasOwn(results, name) ? JSON.stringify(results[name]) : undefined
+    return { name, state, result }
+  })
+  if (rows.length === 0) return []
+  const columns: readonly Column<TaskRow>[] = [
+    { title: 'TASK', of: ({ name }) => name, min: 8 },
+    { title: 'STATE', of: ({ state }) => state },
+    ...(results ? [{ title: 'RESULT', of: ({ result }: TaskRow) => result, min: 16 }] : []),
+  ]
+  return ['', ...table(columns, rows, width)]
+}

@@ -1,0 +1,54 @@
+/** Where a job stands, as plain data that JSON can say, without what is to be hidden. */
+import type { Tracked } from '../conductor/index.ts'
+import type { Redaction } from '../core/redaction.ts'
+import { type FailureView, failureView } from './views.ts'
+
+/** What follows is there where the status has it, see `track`. */
+export interface TrackedView {
+  readonly uuid: string
+  readonly status: Tracked['status']
+  readonly tasks?: Readonly<Record<string, string>>
+  readonly owner?: string
+  readonly run?: number
+  readonly runs?: number
+  readonly since?: Date
+  readonly at?: Date
+  readonly by?: string
+  readonly reason?: string
+  /** Says what it waits for. */
+  readonly waitingFor?: { readonly kind: string; readonly text: string }
+  /** By the tasks' names. */
+  readonly results?: Readonly<Record<string, unknown>>
+  readonly failures?: readonly FailureView[]
+}
+
+export function trackedView(tracked: Tracked, redaction: Redaction): TrackedView {
+  switch (tracked.status) {
+    case 'waiting': {
+      const { waitingFor, ...rest } = tracked
+      return waitingFor ? { ...rest, waitingFor: { kind: waitingFor.kind, text: waitingFor.text } } : rest
+    }
+    case 'done': {
+      const { results, ...rest } = tracked
+      const shown = Object.entries(results).map(([task, result]) => [task, jsonable(redaction.value(result))])
+      return { ...rest, results: Object.fromEntries(shown) }
+    }
+    case 'failed':
+    case 'trashed': {
+      const { failures, ...rest } = tracked
+      const shown = { ...rest, failures: failures.map((failure) => failureView(failure, redaction)) }
+      return 'reason' in shown ? { ...shown, reason: redaction.text(shown.reason) } : shown
+    }
+    default:
+      return tracked
+  }
+}
+
+/** What JSON has no way to say: large integers as text, bytes as base64. */
+function jsonable(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value)
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
+  if (typeof value !== 'object' || value === null || value instanceof Date) return value
+  if (Array.isArray(value)) return value.map(jsonable)
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, jsonable(item)]))
+}

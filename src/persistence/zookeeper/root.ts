@@ -1,0 +1,59 @@
+/**
+ * The path that all logbooks are under, with the ACL that everything below it gets. One round trip where it is there.
+ */
+import { AccessDenied } from '../../core/errors.ts'
+import {
+  ACL,
+  type Acl,
+  aclOfNewTree,
+  aclOfTree,
+  NodeExists,
+  type WantedAcl,
+  type ZooKeeper,
+} from '../../zookeeper/index.ts'
+import { noLogbooks } from '../requests.ts'
+import type { Layout } from './layout.ts'
+import { unlessGone } from './reading.ts'
+import { assertRoot, rootBytes } from './records.ts'
+
+export interface WantedRoot extends WantedAcl {
+  /** Whether it is made where it is missing; true by default. */
+  readonly create?: boolean
+}
+
+/**
+ * @throws NotFound where it is missing and not to be made
+ * @throws InvalidArgument where it has another ACL; AccessDenied where that is not shown to this client
+ * @throws StorageFailure where something else is there
+ */
+export async function openRoot(
+  zookeeper: ZooKeeper,
+  { uri, layout, wanted }: { uri: string; layout: Layout; wanted: WantedRoot },
+): Promise<void> {
+  const { path } = layout
+  for (;;) {
+    const [there, access] = await Promise.all([unlessGone(zookeeper.getData(path)), unlessGone(zookeeper.getACL(path))])
+    if (there && access) {
+      assertRoot(there.data, path)
+      zookeeper.acl = aclBelow(access.acl, { wanted, path })
+      return
+    }
+    if (wanted.create === false) throw noLogbooks(uri, `${path} is not there`)
+    zookeeper.acl = aclOfNewTree(wanted)
+    await zookeeper.mkdirp(layout.above(path))
+    await zookeeper.create(path, rootBytes()).catch((error: unknown) => {
+      // Another process was faster: what it made is read next.
+      if (!(error instanceof NodeExists)) throw error
+    })
+  }
+}
+
+/** A look makes nothing, and so it does not matter to it that it is not shown the whole ACL. */
+function aclBelow(found: readonly Acl[], { wanted, path }: { wanted: WantedRoot; path: string }): readonly Acl[] {
+  try {
+    return aclOfTree(found, wanted, { tenant: 'logbooks', path })
+  } catch (error) {
+    if (wanted.create === false && error instanceof AccessDenied) return ACL.creatorAll
+    throw error
+  }
+}
