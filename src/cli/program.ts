@@ -2,12 +2,20 @@
 import { Command } from 'commander'
 import { packageVersion } from '../core/package-version.ts'
 import type { Run } from './action.ts'
+import { defineCancel } from './commands/cancel.ts'
 import { defineConductor } from './commands/conductor.ts'
+import { defineConductors } from './commands/conductors.ts'
 import { defineJobs } from './commands/jobs.ts'
+import { definePause } from './commands/pause.ts'
 import { definePost } from './commands/post.ts'
+import { defineResume } from './commands/resume.ts'
 import { defineShow } from './commands/show.ts'
 import { defineTrack } from './commands/track.ts'
 import { defineTrashList } from './commands/trash-list.ts'
+import { defineTrashPurge } from './commands/trash-purge.ts'
+import { defineTrashRestore } from './commands/trash-restore.ts'
+import { defineTrashShow } from './commands/trash-show.ts'
+import { defineWait } from './commands/wait.ts'
 import type { CliContext } from './context.ts'
 import type { ExitCode } from './exit-codes.ts'
 import { DEFAULT_TIMEOUT } from './options.ts'
@@ -76,9 +84,20 @@ function programOf(context: CliContext, run: Run): Command {
   defineJobs(program, run)
   defineShow(program, run)
   defineTrack(program, run)
+  defineWait(program, run)
+  defineCancel(program, run)
   defineConductor(program, run)
-  const trash = program.command('trash').summary('look into the trash').description('Looks into the trash.')
+  defineConductors(program, run)
+  definePause(program, run)
+  defineResume(program, run)
+  const trash = program
+    .command('trash')
+    .summary('look into the trash, and empty it')
+    .description('Looks into the trash, restores and purges.')
   defineTrashList(trash.helpCommand(false), run)
+  defineTrashShow(trash, run)
+  defineTrashRestore(trash, run)
+  defineTrashPurge(trash, run)
   return program
 }
 

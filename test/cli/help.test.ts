@@ -6,7 +6,22 @@ import { ROOT } from '../support/build.ts'
 import { type Workplace, workplace } from './workplace.ts'
 
 const REFERENCE = join(ROOT, 'docs/reference/cli.md')
-const COMMANDS = ['post', 'jobs', 'show', 'track', 'conductor', 'trash list'] as const
+const COMMANDS = [
+  'post',
+  'jobs',
+  'show',
+  'track',
+  'wait',
+  'cancel',
+  'conductor',
+  'conductors',
+  'pause',
+  'resume',
+  'trash list',
+  'trash show',
+  'trash restore',
+  'trash purge',
+] as const
 
 let place: Workplace
 

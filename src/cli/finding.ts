@@ -1,0 +1,58 @@
+/** Finding what somebody has named by a uuid, or by the beginning of one. */
+import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
+import { InvalidArgument, NotFound } from '../core/errors.ts'
+
+const UUID_LENGTH = 36
+/** Of a beginning: shorter ones are slips of the keyboard. */
+const SHORTEST = 4
+
+/** @throws NotFound; InvalidArgument for what is no uuid, or the beginning of several */
+export async function findJob(board: JobBoard, uuid: string): Promise<Job> {
+  assertBeginning(uuid)
+  if (uuid.length === UUID_LENGTH) return board.find(uuid.toLowerCase())
+  const found: Job[] = []
+  for await (const job of board.jobs({ ensureFresh: true })) if (begins(job, uuid)) found.push(job)
+  return theOnly(found, { uuid, where: `on ${board.uri}` })
+}
+
+/** @throws as {@link findJob} */
+export async function findTrashed(board: JobBoard, uuid: string): Promise<TrashedJob> {
+  return theOnly(among(await trashOf(board), uuid), { uuid, where: `in the trash of ${board.uri}` })
+}
+
+export async function trashOf(board: JobBoard): Promise<TrashedJob[]> {
+  const trashed: TrashedJob[] = []
+  for await (const job of board.trashed()) trashed.push(job)
+  return trashed
+}
+
+/** @throws InvalidArgument for what is no uuid, nor the beginning of one */
+export function among<T extends { readonly uuid: string }>(jobs: readonly T[], uuid: string): T[] {
+  assertBeginning(uuid)
+  return jobs.filter((job) => begins(job, uuid))
+}
+
+function begins(job: { readonly uuid: string }, uuid: string): boolean {
+  return job.uuid.startsWith(uuid.toLowerCase())
+}
+
+/** @throws NotFound where there is none, InvalidArgument where there are several */
+export function theOnly<T extends { readonly uuid: string; readonly name: string }>(
+  found: readonly T[],
+  { uuid, where }: { readonly uuid: string; readonly where: string },
+): T {
+  const [only, other] = found
+  if (!only) throw new NotFound(`there is no job ${uuid} ${where}`)
+  if (!other) return only
+  const two = [only, other].map((job) => job.uuid).join(' and ')
+  throw new InvalidArgument(
+    `${uuid} begins the uuids of ${found.length} jobs ${where}, such as ${two}; write more of it`,
+  )
+}
+
+function assertBeginning(uuid: string): void {
+  const looksLikeOne = /^[0-9a-f]+(-[0-9a-f]*)*$/i.test(uuid) && uuid.length <= UUID_LENGTH
+  if (looksLikeOne && uuid.length >= SHORTEST) return
+  const how = 'give a uuid, or its first four characters and more; jobboard jobs prints the uuid of each job'
+  throw new InvalidArgument(`${uuid} is no uuid; ${how}`)
+}

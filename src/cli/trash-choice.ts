@@ -1,0 +1,42 @@
+/** Which jobs in the trash are meant: by uuid, by name, by age, or all of them. */
+import type { Command } from 'commander'
+import type { JobBoard, TrashedJob } from '../board/index.ts'
+import { InvalidArgument } from '../core/errors.ts'
+import { milliseconds } from '../core/time.ts'
+import { among, theOnly, trashOf } from './finding.ts'
+import { duration } from './options.ts'
+
+export interface TrashChoice {
+  readonly name?: string
+  readonly olderThan?: string
+  readonly all?: boolean
+}
+
+export function addTrashChoice(command: Command): Command {
+  return command
+    .argument('[uuid...]', 'uuids of jobs, or their beginnings')
+    .option('--name <name>', 'those of this name')
+    .option('--older-than <duration>', 'those that have been there for longer')
+    .option('--all', 'all of them')
+}
+
+/**
+ * @throws InvalidArgument where nothing says which, or two ways of saying it contradict each other
+ * @throws NotFound for a uuid that is not there
+ */
+export async function chooseTrashed(
+  board: JobBoard,
+  uuids: readonly string[],
+  { name, olderThan, all = false }: TrashChoice,
+): Promise<TrashedJob[]> {
+  const filtered = name !== undefined || olderThan !== undefined
+  if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
+    throw new InvalidArgument('say which jobs: uuids, or --name and --older-than, or --all')
+  const age = olderThan === undefined ? 0 : milliseconds(duration(olderThan, '--older-than'), '--older-than')
+  const before = Date.now() - age
+  const trashed = await trashOf(board)
+  if (uuids.length === 0)
+    return trashed.filter((job) => (name === undefined || job.name === name) && job.at.getTime() <= before)
+  const where = `in the trash of ${board.uri}`
+  return uuids.map((uuid) => theOnly(among(trashed, uuid), { uuid, where }))
+}

@@ -1,0 +1,168 @@
+/** What operators do: waiting, cancelling, pausing, looking at conductors, and putting the trash in order. */
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openBoard } from '../../src/index.ts'
+import { zookeeperHosts } from '../support/namespace.ts'
+import { FLOWS, jsonLines, killLeftOvers, type Outcome, type Workplace, workplace } from './workplace.ts'
+
+let place: Workplace
+
+beforeEach(async () => {
+  place = await workplace()
+  await place.write('flows.js', FLOWS)
+})
+afterEach(async () => place[Symbol.asyncDispose]())
+afterAll(killLeftOvers)
+
+async function post(...args: string[]): Promise<string> {
+  return (await place.jobboard(['post', ...args])).stdout.trim()
+}
+
+/** The only line on standard error, and the exit code. */
+function complaint({ exitCode, stdout, stderr }: Outcome): [exitCode: number | null, line: string] {
+  expect(stdout).toBe('')
+  expect(stderr.split('\n')).toHaveLength(2)
+  return [exitCode, stderr]
+}
+
+const conduct = () => place.jobboard(['conductor', '--flows', 'flows.js', '--burst'])
+const beginning = (uuid: string) => uuid.slice(0, 30)
+
+describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
+  test('wait: until a job is done, or in the trash, or for so long', async () => {
+    const later = await post('other')
+    expect(complaint(await place.jobboard(['wait', later, '--within', '1ms']))).toEqual([
+      1,
+      expect.stringContaining('still UNCLAIMED after 1ms'),
+    ])
+    expect(await waitedFor('hello', ['--store', '{"name":"Ada"}'])).toMatchObject({ exitCode: 0, stdout: 'COMPLETE\n' })
+    const { exitCode, stdout } = await waitedFor('refused', [], '--json')
+    expect([exitCode, jsonLines(stdout)]).toMatchObject([1, [{ name: 'refused', state: 'TRASHED' }]])
+  })
+
+  /** With another job where the one before was done before anybody could wait for it. */
+  async function waitedFor(flow: string, args: readonly string[], ...how: string[]): Promise<Outcome> {
+    while (true) {
+      const uuid = await post(flow, ...args)
+      const waiting = place.jobboard(['wait', uuid.toUpperCase(), ...how])
+      await conduct()
+      const outcome = await waiting
+      if (!outcome.stderr.includes(`job ${uuid} is not on`)) return outcome
+    }
+  }
+
+  test('cancel: one that was never run is in the trash, one that runs is asked', async () => {
+    const [waiting, running] = [
+      await post('hello', '--store', '{"name":"Ada"}'),
+      await post('hello', '--store', '{"name":"Bob"}'),
+    ]
+    await using board = await openBoard(place.board)
+    const claim = await board.claim(await board.find(running))
+    const gone = await place.jobboard(['cancel', waiting, '--reason', 'by mistake'])
+    expect(gone).toEqual({ exitCode: 0, stdout: `job ${waiting} (hello) is in the trash\n`, stderr: '' })
+    const asked = await place.jobboard(['cancel', running, '--json'])
+    expect(jsonLines(asked.stdout)).toEqual([{ uuid: running, name: 'hello', state: 'CLAIMED' }])
+    if (!claim.cancelled.aborted) await new Promise((resolve) => claim.cancelled.addEventListener('abort', resolve))
+    await claim.consume()
+    expect(complaint(await place.jobboard(['cancel', running]))[0]).toBe(1)
+    expect((await place.jobboard(['trash', 'show', beginning(waiting)])).stdout).toMatch(
+      /reason +cancelled by .*: by mistake\n/,
+    )
+  })
+
+  test('pause and resume: nobody claims in between', async () => {
+    const uuid = await post('hello', '--store', '{"name":"Ada"}')
+    expect(await place.jobboard(['pause'])).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('nobody claims'),
+    })
+    await conduct()
+    expect((await place.jobboard(['jobs'])).stdout).toContain(uuid)
+    expect(await place.jobboard(['resume'])).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining('claimed again'),
+    })
+    await conduct()
+    expect((await place.jobboard(['jobs'])).stdout).toContain('no jobs on')
+  })
+
+  test('conductors: who lives, and what they can do', async () => {
+    await using _board = await openBoard(place.board)
+    expect((await place.jobboard(['conductors'])).stdout).toBe(`no conductors on ${place.board}\n`)
+    const conductor = place.start([
+      'conductor',
+      '--flows',
+      'flows.js',
+      '--name',
+      'one',
+      '--concurrency',
+      '3',
+      '--size',
+      'large',
+    ])
+    await conductor.says('Ctrl-C')
+    const [titles, row] = (await place.jobboard(['conductors'])).stdout.split('\n')
+    expect(titles).toMatch(/^NAME +STATE +RUNS +SIZES +FLOWS +HOST +PID +UP +RELEASE$/)
+    expect(row).toMatch(/^one +(starting|idle) +0\/3 +large +hello, refused +\S+ +\d+ +\d+s +\d+\.\d+\.\d+$/)
+    expect(jsonLines((await place.jobboard(['conductors', '--json'])).stdout)).toMatchObject([
+      {
+        name: 'one',
+        pid: conductor.process.pid,
+        concurrency: 3,
+        running: 0,
+        sizes: ['large'],
+        flows: ['hello', 'refused'],
+      },
+    ])
+    conductor.process.kill('SIGTERM')
+    await conductor.ended
+  })
+
+  test('the trash: shown, restored and purged, by uuid, by name, by age', async () => {
+    const uuids: string[] = []
+    for (const name of ['a', 'a', 'b', 'c']) uuids.push(await post('refused', '--name', name))
+    await conduct()
+    const [first = '', second = '', third = '', fourth = ''] = uuids
+    const shown = await place.jobboard(['trash', 'show', first])
+    expect(shown.stdout).toMatch(new RegExp(`^job ${first} {2}a {2}TRASHED\n`))
+    expect(shown.stdout).toContain('the paper is out')
+    expect(jsonLines((await place.jobboard(['trash', 'show', first, '--json'])).stdout)).toMatchObject([
+      { uuid: first, state: 'TRASHED', storeKeys: [], attempts: [{ ended: 'failed' }] },
+    ])
+    expect(await place.jobboard(['trash', 'restore', beginning(third)])).toEqual({
+      exitCode: 0,
+      stdout: `${third}\n`,
+      stderr: '',
+    })
+    expect((await place.jobboard(['trash', 'restore', '--name', 'a'])).stdout.split('\n').sort()).toEqual(
+      ['', first, second].sort(),
+    )
+    expect(jsonLines((await place.jobboard(['jobs', '--json'])).stdout)).toHaveLength(3)
+    expect((await place.jobboard(['trash', 'purge', '--older-than', '1d'])).stdout).toBe('')
+    expect((await place.jobboard(['trash', 'purge', '--all'])).stdout).toBe(`${fourth}\n`)
+    expect((await place.jobboard(['trash', 'list'])).stdout).toContain('nothing in the trash')
+  })
+
+  test.each([
+    [['cancel', 'nonsense'], 2, 'nonsense is no uuid'],
+    [['wait', 'ab'], 2, 'ab is no uuid'],
+    [['wait', '00000000-0000-7000-8000-000000000000'], 1, 'job 00000000-0000-7000-8000-000000000000 is not on'],
+    [['cancel', 'abcdef'], 1, 'there is no job abcdef'],
+    [['wait', '00000000', '--within', 'soon'], 2, '--within: "soon" is no duration'],
+    [['trash', 'show', 'abcdef'], 1, 'there is no job abcdef in the trash'],
+    [['trash', 'purge'], 2, 'say which jobs'],
+    [['trash', 'purge', 'abcdef', '--all'], 2, 'say which jobs'],
+    [['trash', 'restore', '--name', 'a', '--all'], 2, 'say which jobs'],
+    [['trash', 'restore', '--older-than', 'long'], 2, '--older-than: "long" is no duration'],
+  ])('%j is refused in one line', async (args, exitCode, words) => {
+    await using _board = await openBoard(place.board)
+    expect(complaint(await place.jobboard(args))).toEqual([exitCode, expect.stringContaining(words)])
+  })
+
+  test('the beginning of several uuids is refused, and names two', async () => {
+    const uuids = [await post('hello', '--store', '{"name":"Ada"}'), await post('hello', '--store', '{"name":"Bob"}')]
+    const common = uuids[0]?.slice(0, 4) ?? ''
+    const [exitCode, line] = complaint(await place.jobboard(['cancel', common]))
+    expect(exitCode).toBe(2)
+    for (const uuid of uuids) expect(line).toContain(uuid)
+  })
+})
