@@ -102,7 +102,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await conductor.says('Ctrl-C')
     const [titles, row] = (await place.jobboard(['conductors'])).stdout.split('\n')
     expect(titles).toMatch(/^NAME +STATE +RUNS +SIZES +FLOWS +HOST +PID +UP +RELEASE$/)
-    expect(row).toMatch(/^one +(starting|idle) +0\/3 +large +hello, refused +\S+ +\d+ +\d+s +\d+\.\d+\.\d+$/)
+    expect(row).toMatch(/^one +(starting|idle) +0\/3 +large +refused, hello +\S+ +\d+ +\d+s +\d+\.\d+\.\d+$/)
     expect(jsonLines((await place.jobboard(['conductors', '--json'])).stdout)).toMatchObject([
       {
         name: 'one',
@@ -110,7 +110,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
         concurrency: 3,
         running: 0,
         sizes: ['large'],
-        flows: ['hello', 'refused'],
+        flows: ['refused', 'hello'],
       },
     ])
     conductor.process.kill('SIGTERM')
