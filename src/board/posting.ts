@@ -79,8 +79,19 @@ export interface PostOptions {
   readonly onOwnerLost?: 'retry' | 'fail'
   /** 3 by default, at most 10. */
   readonly maxAttempts?: number
+  /**
+   * Where the board is in Postgres: posts in the transaction that this client has open, with whatever else is in it. The
+   * job is on the board when that is committed, and never was if it is rolled back. The client must be connected to the
+   * board's database.
+   */
+  readonly client?: SqlClient
   /** Made when absent (version 7). Give one to be able to ask for the job, or post again, after an OutcomeUnknown. */
   readonly uuid?: string
+}
+
+/** A client of the `pg` package is one, as it is; a pool is none: it has no transaction. */
+export interface SqlClient {
+  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Readonly<Record<string, unknown>>[] }>
 }
 
 export const POST_OPTIONS: KnownOptions<PostOptions> = {
@@ -95,6 +106,7 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   deadline: true,
   onOwnerLost: true,
   maxAttempts: true,
+  client: true,
   uuid: true,
 }
 

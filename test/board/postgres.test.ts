@@ -13,7 +13,7 @@ import {
   UnsupportedCapability,
 } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
-import { postgresPlace } from '../../src/postgres/index.ts'
+import { PostgresConnection, postgresPlace } from '../../src/postgres/index.ts'
 import { startNode } from '../support/node-process.ts'
 import { freePort } from '../support/ports.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
@@ -151,6 +151,76 @@ describe('a board that is not notified of anything', () => {
     const gone = next(deaf, 'trashed')
     await (await other.claim(job)).trash()
     await gone
+  })
+})
+
+describe("a job that is posted in a transaction of one's own", () => {
+  async function transaction(): Promise<PostgresConnection> {
+    const client = await PostgresConnection.open(postgresPlace(parseUri(server.uri, 'board')))
+    await client.query('BEGIN', [])
+    return client
+  }
+
+  test('is on the board when that is committed, and is waited for from the start', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await place.query('CREATE TABLE @.orders (name text)')
+    const client = await transaction()
+    try {
+      await client.query(`INSERT INTO ${place.schema}.orders VALUES ('one')`, [])
+      const job = await board.post('flow', { n: 1 }, { client, name: 'outbox' })
+      expect(job).toMatchObject({ created: true, state: 'UNCLAIMED', name: 'outbox' })
+      const ended = job.wait()
+      expect(await namesOn(board)).toEqual([])
+      const waiting = board.claimNext()
+      await client.query('COMMIT', [])
+      const [claim] = await waiting
+      expect(claim.job.uuid).toBe(job.uuid)
+      expect(job.state).toBe('CLAIMED')
+      await claim.consume()
+      expect(await ended).toBe('COMPLETE')
+    } finally {
+      await client.close()
+    }
+  })
+
+  test('never was on the board if that is rolled back, and others are not held up meanwhile', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const client = await transaction()
+    try {
+      await board.post('flow', {}, { client, key: 'one' })
+      const other = await board.post('flow', {}, { name: 'other' })
+      await (await board.claim(other)).consume()
+      await client.query('ROLLBACK', [])
+    } finally {
+      await client.close()
+    }
+    expect(await namesOn(board)).toEqual([])
+    expect(await board.post('flow', {}, { key: 'one' })).toMatchObject({ created: true })
+  })
+
+  test('is the one that is there where its key is taken', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const first = await board.post('flow', {}, { key: 'one' })
+    const client = await transaction()
+    try {
+      const again = await board.post('flow', {}, { client, key: 'one' })
+      expect(again).toMatchObject({ created: false, uuid: first.uuid })
+    } finally {
+      await client.close()
+    }
+  })
+
+  test('needs a board in Postgres, and a client', async () => {
+    await using board = await openBoard('memory:')
+    const client = { query: async () => ({ rows: [] }) }
+    expect(await failureOf(board.post('flow', {}, { client }))).toMatchObject({ capability: 'client' })
+    await using place = await postgresPlaceOn(server.uri)
+    await using there = await place.open()
+    // @ts-expect-error no client
+    expect(await failureOf(there.post('flow', {}, { client: 'pg' }))).toBeInstanceOf(InvalidArgument)
   })
 })
 

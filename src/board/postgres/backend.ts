@@ -27,7 +27,7 @@ import type {
   TrashedEntry,
   Unreadable,
 } from '../backend.ts'
-import type { Posting } from '../posting.ts'
+import type { Posting, SqlClient } from '../posting.ts'
 import { ServerClock } from '../server-clock.ts'
 import { openBoardRow } from './board-row.ts'
 import { BoardChanger, each, resultOf } from './changing.ts'
@@ -123,6 +123,10 @@ export class PostgresBackend implements Backend {
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
     const { changer } = this.#opened
     return each(requests, (request) => changer.post(request))
+  }
+
+  postWithin(client: SqlClient, request: PostRequest): Promise<Posted> {
+    return this.#opened.changer.postWithin(client, request)
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {

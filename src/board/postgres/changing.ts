@@ -19,11 +19,12 @@ import type {
   Settlement,
   TrashedEntry,
 } from '../backend.ts'
-import { encodeLife, encodePosting, type Posting } from '../posting.ts'
+import { encodeLife, encodePosting, type Posting, type SqlClient } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
 import { digestOf, jobId, jobNumber } from './records.ts'
 import type { Answer, Requests } from './requests.ts'
 import type { Session } from './session.ts'
+import { asking } from './words.ts'
 
 /** As large as a posting may be on ZooKeeper: what works on one board works on the others. */
 const LARGEST_POST = 507_903
@@ -87,6 +88,18 @@ export class BoardChanger {
   async post(request: PostRequest): Promise<Posted> {
     const bytes = encodePosting(request.posting, { encoding: 'msgpack', limit: LARGEST_POST })
     return this.#posts.add({ request, bytes })
+  }
+
+  /** As one statement of a transaction that is not ours: the answer cannot be lost by us, nor kept. */
+  async postWithin(client: SqlClient, { posting }: PostRequest): Promise<Posted> {
+    const { schema, board } = this.#options
+    const bytes = encodePosting(posting, { encoding: 'msgpack', limit: LARGEST_POST })
+    const values = [board, ...postValues([{ request: { posting }, bytes }])]
+    const text = `SELECT ${schema}.post(NULL, NULL, $1, $2, $3, $4, $5, $6, $7, $8)::text AS answer`
+    const { rows } = await asking(`post of ${named(posting)}`, () => client.query(text, values))
+    const { ids, taken } = JSON.parse(String(rows[0]?.['answer'])) as PostAnswer
+    const holder = taken?.[0]
+    return holder ? takenBy(holder) : posted(ids[0] ?? 0, { bytes: bytes.length, fate: undefined })
   }
 
   async claim(request: Choice): Promise<Granted> {
@@ -155,17 +168,10 @@ export class BoardChanger {
       const { answer, found } = await this.#send(this.#options.posts, {
         what: whatOf('post', postings),
         name: 'post',
-        values: [
-          ...joined(some),
-          postings.map(({ uuid }) => uuid),
-          postings.map(({ name }) => storable(name)),
-          postings.map(({ priority }) => priority),
-          postings.map(keyOf),
-          postings.map(({ onOwnerLost = null }) => onOwnerLost),
-        ],
+        values: postValues(some),
       })
       await this.#options.heard()
-      const { ids, taken } = answer as { ids: number[]; taken: Record<string, [string | null, number | null]> | null }
+      const { ids, taken } = answer as PostAnswer
       const fates = found ? await this.#options.fates(ids) : NO_FATES
       return some.map(({ bytes }, index) => {
         const number = ids[index] ?? 0
@@ -253,6 +259,12 @@ export class BoardChanger {
 const NOTHING = new Uint8Array()
 const NO_FATES: ReadonlyMap<number, 'gone' | 'trashed'> = new Map()
 
+interface PostAnswer {
+  readonly ids: readonly number[]
+  /** By place: uuid and number of the job that has the key. */
+  readonly taken: Readonly<Record<string, readonly [string | null, number | null]>> | null
+}
+
 interface ClaimAnswer {
   /** The session is over, or the board paused: nothing is granted. */
   readonly over?: true
@@ -289,6 +301,18 @@ function posted(number: number, { bytes, fate }: { bytes: number; fate: 'gone' |
 
 function takenBy([uuid, job]: readonly [string | null, number | null]): Posted {
   return { created: false, ...(uuid === null ? {} : { uuid }), revision: job ?? 0 }
+}
+
+function postValues(items: readonly Encoded<PostRequest>[]): unknown[] {
+  const postings = items.map(({ request }) => request.posting)
+  return [
+    ...joined(items),
+    postings.map(({ uuid }) => uuid),
+    postings.map(({ name }) => storable(name)),
+    postings.map(({ priority }) => priority),
+    postings.map(keyOf),
+    postings.map(({ onOwnerLost = null }) => onOwnerLost),
+  ]
 }
 
 /** All bytes one after the other, and how many belong to each: as an array of texts they would be twice as long. */

@@ -15,7 +15,7 @@ import { randomUUID } from 'node:crypto'
 import { NotConnected, OutcomeUnknown } from '../../core/errors.ts'
 import { backoff, monotonic, sleep } from '../../core/time.ts'
 import { PostgresConnection, type PostgresPlace, postgresError } from '../../postgres/index.ts'
-import { inBoardsWords } from './words.ts'
+import { inBoardsWords, READ_COMMITTED } from './words.ts'
 
 export interface Request {
   /** For errors. */
@@ -131,10 +131,16 @@ export class Requests {
     throw new NotConnected(`${what}: the connection was lost before it was done; it was not done`, { cause })
   }
 
+  async #connect(): Promise<PostgresConnection> {
+    const connection = await PostgresConnection.open(this.#options.place)
+    await connection.query(READ_COMMITTED, [])
+    return connection
+  }
+
   async #connected(what: string): Promise<PostgresConnection> {
     const connection = await this.#connection?.catch(() => undefined)
     if (connection && !connection.lost.aborted) return connection
-    this.#connection = PostgresConnection.open(this.#options.place)
+    this.#connection = this.#connect()
     try {
       const opened = await this.#connection
       this.#backend = opened.backend

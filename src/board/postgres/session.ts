@@ -16,7 +16,7 @@ import { NotConnected, UnsupportedCapability } from '../../core/errors.ts'
 import { backoff, sleep } from '../../core/time.ts'
 import { type Notification, PostgresConnection, type PostgresPlace } from '../../postgres/index.ts'
 import { channelOf } from './functions.ts'
-import { inBoardsWords } from './words.ts'
+import { inBoardsWords, READ_COMMITTED } from './words.ts'
 
 export interface Session {
   readonly id: number
@@ -169,6 +169,7 @@ export class SessionKeeper {
     const { rows: own } = await connection.query('SELECT pg_backend_pid() AS backend', [])
     const backend = Number(own[0]?.['backend'])
     if (backend !== connection.backend) await this.#assertOwn(backend, signal)
+    await connection.query(READ_COMMITTED, [])
     for (const former of this.#former) await this.#endSession(connection, former)
     const sentAt = systemClock()
     const { rows } = await connection.query(`SELECT ${schema}.open_session($1, $2, $3) AS id`, [board, who, ttl])

@@ -23,6 +23,12 @@ export function inBoardsWords(what: string, thrown: unknown): Error {
   return retryable || sqlState === '' ? new NotConnected(text, { cause: error }) : error
 }
 
+/**
+ * What every connection that changes something is told first: functions count on each of their statements seeing what was
+ * committed before it, whatever the database, or the user, has as its default.
+ */
+export const READ_COMMITTED = "SET default_transaction_isolation TO 'read committed'"
+
 /** What only looks, or can be done again without harm. */
 export async function asking<T>(what: string, ask: () => Promise<T>): Promise<T> {
   try {
