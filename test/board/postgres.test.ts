@@ -18,7 +18,7 @@ import { startNode } from '../support/node-process.ts'
 import { freePort } from '../support/ports.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { startTransactionPooler } from '../support/transaction-pooler.ts'
-import { failureOf, next } from './events.ts'
+import { failureOf, next, rebirthOf } from './events.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 import { type PostgresPlace, postgresPlaceOn } from './postgres-boards.ts'
 
@@ -129,7 +129,12 @@ describe('what stands between a board and its server', () => {
     const claim = await board.claim(await board.post('flow', {}))
     // As a standby knows the row that came to it: from a server that was started at another time.
     await place.query("UPDATE @.sessions SET server_start = server_start - interval '1 hour'")
+    const back = rebirthOf(board)
     expect(await failureOf(claim.consume())).toMatchObject({ code: 'JOBBOARD_CLAIM_LOST' })
+    await back
+    const [again] = await board.claimNext()
+    expect(again.run).toBe(2)
+    await again.consume()
   })
 })
 

@@ -105,19 +105,19 @@ export class PostgresBackend implements Backend {
     this.#board = undefined
     this.#closing.abort(new NotConnected(`${this.uri} is closed`))
     if (board) await this.#leave(board)
-    await this.#pool.close()
+    await within(FAREWELL, this.#pool.close())
   }
 
   async #leave({ sink, changer, feed, keeper, requests }: Opened): Promise<void> {
     const idle = Promise.all([changer.idle(), ...requests.map((request) => request.idle())])
-    await Promise.race([idle, sleep(FAREWELL)])
+    await within(FAREWELL, idle)
     feed.detach()
     const session = keeper.current
     // The owner first: it has to know before anybody else can claim.
     sink.session({ state: 'closed', session: session?.label ?? 'none' })
     for (const request of requests) if (!session) request.cut(this.#closing.signal.reason)
     await keeper.close()
-    for (const request of requests) await Promise.race([request.close(), sleep(FAREWELL)])
+    await within(FAREWELL, Promise.all(requests.map((request) => request.close())))
   }
 
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
@@ -156,6 +156,8 @@ export class PostgresBackend implements Backend {
   }
 
   async list(): Promise<Listing> {
+    // A view that is told nothing must not take itself for current: the next session brings another gap.
+    this.#session('listing')
     return asking(`listing ${this.uri}`, () => this.#opened.reader.list())
   }
 
@@ -277,10 +279,18 @@ export class PostgresBackend implements Backend {
     const changer = new BoardChanger({
       ...{ schema, board, posts, claims, others },
       session: () => keeper.current,
+      over: (session) => keeper.lose(session, new NotConnected(`${uri}: the session was ended by another`)),
       heard: () => feed.caughtUp(),
-      gone: (ids) => sink.changes(ids.map((id) => ({ kind: 'gone', id }))),
+      gone: (id) => sink.changes([{ kind: 'gone', id }]),
       fates: (jobs) => reader.fates(jobs),
     })
     return { sink, reader, changer, feed, keeper, requests }
   }
+}
+
+/** Waits for it, and not for longer. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController()
+  await Promise.race([work, sleep(ms, done).catch(() => undefined)])
+  done.abort()
 }

@@ -40,10 +40,12 @@ export interface ChangerOptions {
   readonly claims: Requests
   readonly others: Requests
   readonly session: () => Session | undefined
+  /** The server knows nothing of the session any more. */
+  readonly over: (session: Session) => void
   /** Resolves when everybody here has heard of what was committed before. */
   readonly heard: () => Promise<void>
-  /** These have left the board. It was told, unless somebody has taken them away by hand. */
-  readonly gone: (ids: readonly string[]) => void
+  /** It has left the board. That was told, unless somebody has taken it away by hand. */
+  readonly gone: (id: string) => void
   /** What became of jobs that were posted, and whose answer was lost, and that have left the board since. */
   readonly fates: (jobs: readonly number[]) => Promise<ReadonlyMap<number, 'gone' | 'trashed'>>
 }
@@ -87,7 +89,7 @@ export class BoardChanger {
 
   async post(request: PostRequest): Promise<Posted> {
     const bytes = encodePosting(request.posting, { encoding: 'msgpack', limit: LARGEST_POST })
-    return this.#posts.add({ request, bytes })
+    return this.#heard(this.#posts.add({ request, bytes }))
   }
 
   /** As one statement of a transaction that is not ours: the answer cannot be lost by us, nor kept. */
@@ -103,12 +105,17 @@ export class BoardChanger {
   }
 
   async claim(request: Choice): Promise<Granted> {
-    return this.#claims.add({ request, bytes: encodeLife(request.posting, 'msgpack') })
+    try {
+      return await this.#heard(this.#claims.add({ request, bytes: encodeLife(request.posting, 'msgpack') }))
+    } catch (error) {
+      if (error instanceof NotFound) this.#options.gone(request.id)
+      throw error
+    }
   }
 
   async settle(request: Settlement): Promise<void> {
     const bytes = request.kind === 'consume' ? NOTHING : encodeLife(request.posting, 'msgpack')
-    return this.#settles.add({ request, bytes })
+    return this.#heard(this.#settles.add({ request, bytes }))
   }
 
   async discard({ id, revision, posting, who, reason, failure }: Discard): Promise<void> {
@@ -147,9 +154,16 @@ export class BoardChanger {
   }
 
   async #ask(what: string, name: string, values: readonly unknown[]): Promise<unknown> {
-    const { answer } = await this.#send(this.#options.others, { what, name, values })
-    await this.#options.heard()
-    return answer
+    return (await this.#heard(this.#send(this.#options.others, { what, name, values }))).answer
+  }
+
+  /** While the answer waits for what came before it to be told, the next batch is on its way. */
+  async #heard<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked
+    } finally {
+      await this.#options.heard()
+    }
   }
 
   #send(
@@ -170,7 +184,6 @@ export class BoardChanger {
         name: 'post',
         values: postValues(some),
       })
-      await this.#options.heard()
       const { ids, taken } = answer as PostAnswer
       const fates = found ? await this.#options.fates(ids) : NO_FATES
       return some.map(({ bytes }, index) => {
@@ -208,9 +221,8 @@ export class BoardChanger {
           grants.map(({ exclusive }) => exclusive),
         ],
       })
-      await this.#options.heard()
       const claimed = answer as ClaimAnswer
-      this.#options.gone(claimed.refused?.flatMap(([at, why]) => (why === 'gone' ? (choices[at]?.id ?? []) : [])) ?? [])
+      if (claimed.over) this.#options.over(session)
       return grantedBy(claimed, choices, session)
     })
   }
@@ -250,8 +262,8 @@ export class BoardChanger {
         postings.some(({ resources }) => resources !== undefined),
       ],
     })
-    await this.#options.heard()
     const { over, lost } = answer as { over?: true; lost?: number[] }
+    if (over) this.#options.over(session)
     return new Set(items.filter((_, index) => over || lost?.includes(index)))
   }
 }

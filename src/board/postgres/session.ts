@@ -114,7 +114,7 @@ export class SessionKeeper {
     this.#current = undefined
     if (!session) return
     const { connection, id } = session
-    const patience = setTimeout(() => connection.cut(new Error('it does not answer')), Math.max(this.#left, 1))
+    const patience = setTimeout(() => connection.cut(new Error('it does not answer')), FAREWELL)
     await this.#endSession(connection, id).catch(() => undefined)
     clearTimeout(patience)
     await connection.close()
@@ -250,6 +250,9 @@ export class SessionKeeper {
 
 /** What an owner may need to stop when it learns of the end, in milliseconds; of a short TTL a fifth. */
 const MARGIN = 3_000
+
+/** How long the server may take to end a session, in milliseconds. */
+const FAREWELL = 5_000
 
 function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
