@@ -4,6 +4,8 @@ import { migrate, type SqlDriver, storable } from '../../postgres/index.ts'
 import { boardMigrations } from './migrations.ts'
 
 const FORMAT = 1
+/** The first whose snapshots can be asked for, as `server_version_num`. */
+const OLDEST = 130_000
 
 export interface WantedBoard {
   readonly schema: string
@@ -13,15 +15,18 @@ export interface WantedBoard {
 }
 
 /**
- * Its number. Two round trips where it is there already.
+ * Its number. Some round trips, where it is there already as well.
  *
- * @throws NotFound with `create: false`; IncompatibleVersion where a newer release has made it
+ * @throws NotFound with `create: false`; IncompatibleVersion where a newer release has made it, or the server is too old
  */
 export async function openBoardRow(driver: SqlDriver, { schema, name, create = true }: WantedBoard): Promise<number> {
-  if (!create) {
-    const { rows } = await driver.query('SELECT to_regclass($1) IS NOT NULL AS there', [`${schema}.boards`])
-    if (rows[0]?.['there'] !== true) throw notThere(schema, name)
-  }
+  const look = "SELECT current_setting('server_version_num') AS version, to_regclass($1) IS NOT NULL AS there"
+  const [server] = (await driver.query(look, [`${schema}.boards`])).rows
+  if (Number(server?.['version']) < OLDEST)
+    throw new IncompatibleVersion(
+      `Postgres is older than 13 (${server?.['version']}), and cannot keep boards; upgrade it`,
+    )
+  if (!create && server?.['there'] !== true) throw notThere(schema, name)
   await migrate(driver, boardMigrations(schema))
   const find = () => driver.query(`SELECT id, format FROM ${schema}.boards WHERE name = $1`, [storable(name)])
   let [row] = (await find()).rows
