@@ -20,6 +20,14 @@ export function channelOf(schema: string, board: number | string): string {
   return `jobboard_${(advisoryClass(schema) >>> 0).toString(36)}_${board}`
 }
 
+/**
+ * What is cached of a plan was made for the table as it was then, perhaps empty. Rows are always found by their keys: a plan
+ * that reads all of a board, which looks cheap on a small one, must not be there when it has grown. For the same reason jobs
+ * are asked for by their ids alone, and `session + 0` keeps the index on sessions out of it.
+ */
+const BY_KEYS =
+  'SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off'
+
 export function functions(schema: string): string {
   return [helpers, sessions, posting, claiming, settling, ending, trash, asking]
     .map((part) => part(schema).replaceAll('@', schema))
@@ -64,13 +72,12 @@ BEGIN
 END $function$;
 
 CREATE FUNCTION @.changes_since(p_board integer, p_snapshot pg_snapshot)
-RETURNS TABLE (snapshot text, at float8, told json) LANGUAGE sql STABLE AS $function$
+RETURNS TABLE (snapshot text, at float8, told json) LANGUAGE sql STABLE ${BY_KEYS} AS $function$
   SELECT pg_current_snapshot()::text, extract(epoch FROM clock_timestamp())::float8 * 1000, (
     SELECT json_agg(json_build_array(c.kind, c.jobs) ORDER BY c.number) FROM (
       SELECT * FROM @.changes WHERE board = p_board AND transaction >= pg_snapshot_xmax(p_snapshot)
       UNION ALL
-      SELECT * FROM @.changes WHERE board = p_board
-        AND transaction IN (SELECT x FROM pg_snapshot_xip(p_snapshot) AS x)
+      SELECT * FROM @.changes WHERE board = p_board AND transaction = ANY(ARRAY(SELECT pg_snapshot_xip(p_snapshot)))
     ) c)
 $function$;`
 }
@@ -100,7 +107,7 @@ BEGIN
     WHERE board = v_board AND id <> p_session AND heartbeat_at + ttl < clock_timestamp());
 END $function$;
 
-CREATE FUNCTION @.end_session(p_session integer) RETURNS void LANGUAGE plpgsql AS $function$
+CREATE FUNCTION @.end_session(p_session integer) RETURNS void LANGUAGE plpgsql ${BY_KEYS} AS $function$
 DECLARE
   v_session @.sessions;
   v_trashed bigint[];
@@ -120,7 +127,7 @@ BEGIN
     UPDATE @.jobs SET session = NULL, who = NULL WHERE session = p_session RETURNING id
   )
   SELECT array_agg(id ORDER BY id) INTO v_freed FROM freed;
-  DELETE FROM @.permits WHERE board = v_session.board AND job = ANY(v_freed || v_trashed);
+  DELETE FROM @.permits p USING unnest(v_freed || v_trashed) AS d(job) WHERE p.board = v_session.board AND p.job = d.job;
   DELETE FROM @.entities WHERE board = v_session.board AND session = p_session;
   IF v_trashed IS NOT NULL THEN PERFORM @.tell(v_session.board, 'trashed', v_trashed); END IF;
   IF v_freed IS NOT NULL THEN PERFORM @.tell(v_session.board, 'freed', v_freed); END IF;
@@ -145,7 +152,7 @@ END $function$;`
 function posting(): string {
   return `
 CREATE FUNCTION @.post(p_lane uuid, p_number bigint, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
-  p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[]) RETURNS json LANGUAGE plpgsql AS $function$
+  p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[]) RETURNS json LANGUAGE plpgsql ${BY_KEYS} AS $function$
 DECLARE
   v_ids bigint[];
   v_made bigint[];
@@ -178,7 +185,7 @@ function claiming(schema: string): string {
   return `
 CREATE FUNCTION @.claim(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
-  p_exclusive boolean[]) RETURNS json LANGUAGE plpgsql AS $function$
+  p_exclusive boolean[]) RETURNS json LANGUAGE plpgsql ${BY_KEYS} AS $function$
 DECLARE
   v_refused json;
   v_busy json[] := '{}';
@@ -193,11 +200,13 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(${gate}, p_board);
   IF (SELECT paused FROM @.boards WHERE id = p_board) THEN RETURN @.answer(p_lane, p_number, '{"paused": true}'); END IF;
   IF p_resources <> '{}' THEN
-    PERFORM pg_advisory_xact_lock(r) FROM (SELECT DISTINCT r FROM unnest(p_resources) AS r ORDER BY r) AS sorted;
+    PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(r) ELSE pg_advisory_xact_lock_shared(r) END
+    FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
   END IF;
-  PERFORM FROM @.jobs WHERE board = p_board AND id = ANY(p_ids) AND session IS NULL ORDER BY id FOR NO KEY UPDATE;
+  PERFORM FROM unnest(p_ids) AS a(id) JOIN @.jobs j ON j.id = a.id AND j.session IS NULL
+  ORDER BY j.id FOR NO KEY UPDATE OF j;
   FOR v_at IN SELECT DISTINCT asking FROM unnest(p_asking) AS asking
-    JOIN @.jobs j ON j.board = p_board AND j.id = p_ids[asking] AND j.session IS NULL AND j.revision = p_revisions[asking]
+    JOIN @.jobs j ON j.id = p_ids[asking] AND j.session IS NULL AND j.revision = p_revisions[asking]
     ORDER BY asking
   LOOP
     SELECT a.name INTO v_name FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive)
@@ -221,14 +230,14 @@ BEGIN
     UPDATE @.jobs j SET session = p_session, who = a.who, revision = j.revision + 1, written_at = clock_timestamp(),
       life = substring(p_lives FROM a.start::integer FOR a.length)
     FROM asked a
-    WHERE j.board = p_board AND j.id = a.id AND j.session IS NULL AND j.revision = a.revision AND a.at <> ALL(v_blocked)
+    WHERE j.id = a.id AND j.session IS NULL AND j.revision = a.revision AND a.at <> ALL(v_blocked)
     RETURNING j.id, a.at - 1 AS at, nextval('@.fences') AS fence
   )
   SELECT array_agg(id), array_agg(at), array_agg(fence) INTO v_granted, v_places, v_fences FROM granted;
   IF v_granted IS NOT NULL THEN PERFORM @.tell(p_board, 'claimed', v_granted); END IF;
   IF v_granted IS NULL OR cardinality(v_granted) < cardinality(p_ids) THEN
     SELECT json_agg(json_build_array(a.at - 1, CASE WHEN j.id IS NULL THEN 'gone' ELSE 'changed' END)) INTO v_refused
-    FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) LEFT JOIN @.jobs j ON j.board = p_board AND j.id = a.id
+    FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) LEFT JOIN @.jobs j ON j.id = a.id
     WHERE (v_granted IS NULL OR a.id <> ALL(v_granted)) AND a.at <> ALL(v_blocked);
   END IF;
   RETURN @.answer(p_lane, p_number, json_build_object('granted', v_places, 'fences', v_fences, 'refused', v_refused,
@@ -241,7 +250,7 @@ function settling(): string {
   return `
 CREATE FUNCTION @.settle(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_kinds text[], p_lives bytea, p_lengths integer[], p_whos text[], p_reasons text[], p_failures bytea[], p_holding boolean)
-RETURNS json LANGUAGE plpgsql AS $function$
+RETURNS json LANGUAGE plpgsql ${BY_KEYS} AS $function$
 DECLARE
   v_consumed bigint[];
   v_abandoned bigint[];
@@ -249,11 +258,12 @@ DECLARE
   v_done bigint[];
 BEGIN
   IF NOT @.lives(p_session) THEN RETURN @.answer(p_lane, p_number, '{"over": true}'); END IF;
-  PERFORM FROM @.jobs WHERE board = p_board AND id = ANY(p_ids) AND session = p_session ORDER BY id FOR UPDATE;
+  PERFORM FROM unnest(p_ids) AS a(id) JOIN @.jobs j ON j.id = a.id AND j.session + 0 = p_session
+  ORDER BY j.id FOR UPDATE OF j;
   IF 'consume' = ANY(p_kinds) THEN
     WITH consumed AS (
       DELETE FROM @.jobs j USING unnest(p_ids, p_revisions, p_kinds) AS a(id, revision, kind)
-      WHERE j.board = p_board AND j.id = a.id AND j.session = p_session AND j.revision = a.revision AND a.kind = 'consume'
+      WHERE j.id = a.id AND j.session + 0 = p_session AND j.revision = a.revision AND a.kind = 'consume'
       RETURNING j.id
     )
     SELECT array_agg(id) INTO v_consumed FROM consumed;
@@ -267,7 +277,7 @@ BEGIN
       UPDATE @.jobs j SET session = NULL, who = NULL, revision = j.revision + 1, written_at = clock_timestamp(),
         life = substring(p_lives FROM a.start::integer FOR a.length)
       FROM asked a
-      WHERE j.board = p_board AND j.id = a.id AND j.session = p_session AND j.revision = a.revision AND a.kind = 'abandon'
+      WHERE j.id = a.id AND j.session + 0 = p_session AND j.revision = a.revision AND a.kind = 'abandon'
       RETURNING j.id
     )
     SELECT array_agg(id) INTO v_abandoned FROM abandoned;
@@ -280,7 +290,7 @@ BEGIN
         WITH ORDINALITY AS a(id, revision, kind, length, who, reason, failure, at)
     ), gone AS (
       DELETE FROM @.jobs j USING asked a
-      WHERE j.board = p_board AND j.id = a.id AND j.session = p_session AND j.revision = a.revision AND a.kind = 'trash'
+      WHERE j.id = a.id AND j.session + 0 = p_session AND j.revision = a.revision AND a.kind = 'trash'
       RETURNING j.*, a.start, a.length, a.who AS by_whom, a.reason, a.failure
     ), trashed AS (
       INSERT INTO @.trash (id, board, uuid, name, body, life, who, reason, failure)
@@ -291,7 +301,9 @@ BEGIN
     IF v_trashed IS NOT NULL THEN PERFORM @.tell(p_board, 'trashed', v_trashed); END IF;
   END IF;
   v_done := v_consumed || v_abandoned || v_trashed;
-  IF p_holding THEN DELETE FROM @.permits WHERE board = p_board AND job = ANY(v_done); END IF;
+  IF p_holding THEN
+    DELETE FROM @.permits p USING unnest(v_done) AS d(job) WHERE p.board = p_board AND p.job = d.job;
+  END IF;
   IF cardinality(v_done) = cardinality(p_ids) THEN RETURN @.answer(p_lane, p_number, '{}'); END IF;
   RETURN @.answer(p_lane, p_number, json_build_object('lost', (
     SELECT json_agg(at - 1) FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) WHERE v_done IS NULL OR id <> ALL(v_done))));
@@ -305,9 +317,9 @@ CREATE FUNCTION @.discard(p_lane uuid, p_number bigint, p_board integer, p_id bi
   p_who text, p_reason text, p_failure bytea) RETURNS json LANGUAGE plpgsql AS $function$
 DECLARE v_job @.jobs;
 BEGIN
-  DELETE FROM @.jobs WHERE board = p_board AND id = p_id AND session IS NULL AND revision = p_revision RETURNING * INTO v_job;
+  DELETE FROM @.jobs WHERE id = p_id AND session IS NULL AND revision = p_revision RETURNING * INTO v_job;
   IF NOT FOUND THEN
-    PERFORM FROM @.jobs WHERE board = p_board AND id = p_id;
+    PERFORM FROM @.jobs WHERE id = p_id;
     RETURN @.answer(p_lane, p_number, CASE WHEN FOUND THEN '"changed"'::json ELSE '"gone"' END);
   END IF;
   INSERT INTO @.trash (id, board, uuid, name, body, life, who, reason, failure)
@@ -351,12 +363,12 @@ CREATE FUNCTION @.cancel(p_lane uuid, p_number bigint, p_board integer, p_id big
 RETURNS json LANGUAGE plpgsql AS $function$
 BEGIN
   UPDATE @.jobs SET cancelled_by = p_who, cancel_reason = p_reason
-  WHERE board = p_board AND id = p_id AND cancelled_by IS NULL;
+  WHERE id = p_id AND cancelled_by IS NULL;
   IF FOUND THEN
     PERFORM @.tell(p_board, 'cancelled', ARRAY[p_id]);
     RETURN @.answer(p_lane, p_number, '"done"');
   END IF;
-  PERFORM FROM @.jobs WHERE board = p_board AND id = p_id;
+  PERFORM FROM @.jobs WHERE id = p_id;
   RETURN @.answer(p_lane, p_number, CASE WHEN FOUND THEN '"done"'::json ELSE '"gone"' END);
 END $function$;
 

@@ -44,7 +44,7 @@ SELECT (SELECT coalesce(json_agg(id ORDER BY id), '[]') FROM @.jobs WHERE board 
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    const { rows } = await this.#query(`SELECT ${STORED} FROM @.jobs WHERE board = $1 AND id = ANY($2::bigint[])`, [
+    const { rows } = await this.#query(`SELECT ${STORED} FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])`, [
       ids.map(jobNumber),
     ])
     const found = new Map(rows.map((row) => [jobId(String(row['id'])), row]))

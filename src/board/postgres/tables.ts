@@ -9,6 +9,9 @@
  *   Whoever has seen the board in one snapshot reads what was committed since by that number, in `feed.ts`.
  * - `receipts` holds the answer to the last request of each connection, in case it is lost: `requests.ts`.
  *
+ * Where rows are found by one of two keys, the key that tells them apart comes first: a plan that was made for a small table
+ * may take the other, and read all of a board for each row.
+ *
  * Ids, and the numbers that order changes, come from sequences without a cache: in the order of their drawing.
  */
 export function tables(schema: string): string {
@@ -53,8 +56,9 @@ CREATE TABLE ${schema}.jobs (
   cancel_reason text,
   posted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   written_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (board, id)
+  PRIMARY KEY (id)
 );
+CREATE INDEX jobs_by_board ON ${schema}.jobs (board);
 CREATE UNIQUE INDEX jobs_by_key ON ${schema}.jobs (board, key) WHERE key IS NOT NULL;
 CREATE INDEX jobs_by_session ON ${schema}.jobs (session) WHERE session IS NOT NULL;
 CREATE TABLE ${schema}.permits (
@@ -64,9 +68,9 @@ CREATE TABLE ${schema}.permits (
   name text NOT NULL,
   exclusive boolean NOT NULL,
   session integer NOT NULL,
-  PRIMARY KEY (board, resource, job, name)
+  PRIMARY KEY (resource, board, job, name)
 );
-CREATE INDEX permits_by_job ON ${schema}.permits (board, job);
+CREATE INDEX permits_by_job ON ${schema}.permits (job, board);
 CREATE TABLE ${schema}.trash (
   id bigint NOT NULL,
   board integer NOT NULL,
@@ -97,7 +101,7 @@ CREATE TABLE ${schema}.changes (
   kind text NOT NULL,
   jobs bigint[] NOT NULL
 );
-CREATE INDEX changes_by_transaction ON ${schema}.changes (board, transaction);
+CREATE INDEX changes_by_transaction ON ${schema}.changes (transaction, board);
 CREATE TABLE ${schema}.receipts (
   lane uuid PRIMARY KEY,
   number bigint NOT NULL,
