@@ -23,6 +23,7 @@ export interface Attempt {
 }
 
 export interface Attempted {
+  readonly onOwnerLost?: 'fail'
   readonly runs: number
   readonly attempts: readonly Attempt[]
   readonly maxAttempts: number
@@ -76,6 +77,7 @@ export function limitReached(posting: Attempted): string | undefined {
   const failed = failures(posting.attempts)
   if (failed >= posting.maxAttempts) return `failed ${failed} times, ${posting.maxAttempts} are allowed`
   const deaths = trailingDeaths(posting.attempts)
+  if (deaths > 0 && posting.onOwnerLost === 'fail') return `its owner ${posting.attempts.at(-1)?.who} was lost`
   if (deaths >= MOST_TRAILING_DEATHS) return `its owner died ${deaths} times in a row`
   return undefined
 }

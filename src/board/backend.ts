@@ -18,7 +18,7 @@
  *    While the board is paused nothing is granted.
  */
 import type { Failure } from '../core/failure.ts'
-import type { Posting } from './posting.ts'
+import type { Posting, SqlClient } from './posting.ts'
 
 export interface Backend {
   /** For people: the URI, without a password. */
@@ -37,6 +37,8 @@ export interface Backend {
 
   /** NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. One transaction each. */
   post(requests: readonly PostRequest[]): Promise<Result<Posted>[]>
+  /** In a transaction of the caller's own, which commits or does not. Absent where there is no such thing. */
+  postWithin?(client: SqlClient, request: PostRequest): Promise<Posted>
   /** NotConnected, NotFound, Unclaimable. One transaction each. */
   claim(choices: readonly Choice[]): Promise<Result<Granted>[]>
   /** NotConnected, ClaimLost, OutcomeUnknown. One transaction each. */

@@ -18,7 +18,7 @@ export type {
   WaitOptions,
 } from './options.ts'
 export type { PostedJob } from './poster.ts'
-export { type Details, type Posting, type PostOptions, SIZES, type Size } from './posting.ts'
+export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './posting.ts'
 export { PRIORITIES, type Priority } from './priority.ts'
 export type { Resources } from './resources.ts'
 export type { AbandonOptions, TrashOptions } from './settle-options.ts'

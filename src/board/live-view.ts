@@ -54,6 +54,8 @@ export class LiveView {
   /** Reads what was given up. Nobody who wants the view to be current waits for that. */
   readonly #givenUp: ContentReader
   readonly #ends = new Map<string, 'COMPLETE' | 'TRASHED'>()
+  /** Posted in transactions that are not committed yet, and may never be: as long as somebody asks for them. */
+  readonly #expected = new Map<string, WeakRef<Entry>>()
   #dueTimer: NodeJS.Timeout | undefined
   /** Changes that came since the last gap, while it is not closed yet. */
   #sinceGap: Change[] | undefined = []
@@ -176,6 +178,16 @@ export class LiveView {
     return entry
   }
 
+  /** A job that may come: it is this entry then. */
+  expect(id: string): Entry {
+    const known = this.#entries.get(id)
+    if (known) return known
+    for (const [other, entry] of this.#expected) if (!entry.deref()) this.#expected.delete(other)
+    const entry = newEntry(id)
+    this.#expected.set(id, new WeakRef(entry))
+    return entry
+  }
+
   /** The answer to a post took so long that the posting has changed since: it says what the job is, not how it stands. */
   #adoptOld(entry: Entry, stored: Stored): void {
     if (entry.stored) return
@@ -267,7 +279,8 @@ export class LiveView {
   }
 
   #add(id: string): Entry {
-    const entry = newEntry(id)
+    const entry = this.#expected.get(id)?.deref() ?? newEntry(id)
+    this.#expected.delete(id)
     this.#entries.set(id, entry)
     this.queue.update(entry)
     return entry

@@ -41,6 +41,8 @@ const BACKENDS: Readonly<Record<string, BackendFactory>> = {
   },
   zookeeper: onZooKeeper,
   zookeepers: onZooKeeper,
+  postgres: onPostgres,
+  postgresql: onPostgres,
 }
 
 async function onZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
@@ -48,8 +50,18 @@ async function onZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise
   return zooKeeperBackend(uri, options)
 }
 
+async function onPostgres(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
+  const { create, auth, sasl, tls, acl } = options
+  if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
+    throw new InvalidArgument(
+      `board ${uri.printable}: its URI says who asks, and how; leave auth, sasl, tls and acl out`,
+    )
+  const { postgresBackend } = await import('./postgres/index.ts')
+  return postgresBackend(uri, { who: boardSettings(options).who, ...(create === undefined ? {} : { create }) })
+}
+
 /**
- * Opens a board: `zookeeper://host:2181,host2:2181/path`, the same as `zookeepers:` with TLS, or `memory:` (a new one, for this board object only) and
+ * Opens a board: `zookeeper://host:2181,host2:2181/path`, the same as `zookeepers:` with TLS, `postgres://user@host/database?board=NAME`, or `memory:` (a new one, for this board object only) and
  * `memory:NAME` (shared by all who open it in this process).
  *
  * @throws InvalidArgument for a URI that means nothing here
@@ -70,7 +82,7 @@ export async function openBoard(uri: string | URL, options: OpenBoardOptions = {
   const factory = Object.hasOwn(BACKENDS, parsed.scheme) ? BACKENDS[parsed.scheme] : undefined
   if (!factory) {
     throw new InvalidArgument(
-      `board ${parsed.printable}: unknown scheme ${parsed.scheme}:; write zookeeper://127.0.0.1:2181/demo, or memory:`,
+      `board ${parsed.printable}: unknown scheme ${parsed.scheme}:; write zookeeper://127.0.0.1:2181/demo, postgres://127.0.0.1/database, or memory:`,
     )
   }
   const board = new JobBoard(await factory(parsed, options), options)

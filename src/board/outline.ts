@@ -26,6 +26,7 @@ const OPTIONAL: Readonly<Record<Optional, true>> = {
   key: true,
   delay: true,
   deadline: true,
+  onOwnerLost: true,
 }
 const WORK: Readonly<Record<keyof Outline['work'], true>> = { flow: true, version: true }
 

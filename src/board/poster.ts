@@ -12,7 +12,7 @@ import type { Backend, Posted, Result } from './backend.ts'
 import { type Entry, newEntry } from './entry.ts'
 import { Job } from './job.ts'
 import type { LiveView } from './live-view.ts'
-import { makePosting, type Posting, type PostOptions } from './posting.ts'
+import { makePosting, type Posting, type PostOptions, type SqlClient } from './posting.ts'
 import { wholeOf } from './whole-jobs.ts'
 
 /** A job as `post` answers it. */
@@ -53,6 +53,7 @@ export class Poster {
     if (typeof flow !== 'string' && flow.schema) await assertPayload(flow, store)
     const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
     this.#assertPossible(posting)
+    if (options.client !== undefined) return this.#postWithin(options.client, posting)
     let before: TakenKey | undefined
     let posted = await this.#post(posting)
     while (!posted.created) {
@@ -67,6 +68,24 @@ export class Poster {
       posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
     }
     return new PostedJob(this.#entryOf(posting, posted), { posting, created: true })
+  }
+
+  /** The job is known here when it is on the board, which it may never be. One round trip of the client's. */
+  async #postWithin(client: SqlClient, posting: Posting): Promise<PostedJob> {
+    const { uri } = this.#backend
+    if (!this.#backend.postWithin) {
+      const message = `job ${posting.uuid} (${posting.name}): ${uri} takes part in nobody's transactions; leave client out`
+      throw new UnsupportedCapability(message, { capability: 'client' })
+    }
+    if (typeof client?.query !== 'function')
+      throw new InvalidArgument('post: client is a client of the pg package, as in await pool.connect()')
+    const posted = await this.#backend.postWithin(client, { posting })
+    if (posted.created) return new PostedJob(this.#view.expect(posted.id ?? ''), { posting, created: true })
+    await this.#refresh()
+    const there = posted.uuid === undefined ? undefined : this.#view.byUuid(posted.uuid)
+    const whole = there && (await wholeOf(there, this.#backend))
+    if (there && whole) return new PostedJob(there, { posting: whole.posting, created: false })
+    throw new Duplicate(`job ${posting.uuid} (${posting.name}): its key is taken, by a job that is not seen yet`)
   }
 
   /** A newer release's job must not lose its key to who cannot read it. */

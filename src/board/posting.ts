@@ -37,6 +37,8 @@ export interface Posting {
   readonly delay?: number
   /** How long one run may take, in milliseconds from its claim. */
   readonly deadline?: number
+  /** What becomes of it when the owner of its claim is lost: trashed, with that as the reason. Absent: run again. */
+  readonly onOwnerLost?: 'fail'
   /** How many runs may fail before the job is trashed. */
   readonly maxAttempts: number
   /** How long it rests after a run that failed, where that is not the usual. */
@@ -76,12 +78,25 @@ export interface PostOptions {
   readonly delay?: Duration
   /** How long one run may take, from its claim; then it is aborted, reverted, and counts as failed. */
   readonly deadline?: Duration
+  /** When the owner of its claim dies: `retry`, the default, has another run it; `fail` trashes it, with that as the reason. */
+  readonly onOwnerLost?: 'retry' | 'fail'
   /** How many runs may fail before it is trashed; 3 by default, at most 10. */
   readonly maxAttempts?: number
   /** How long it rests after a run that failed: by default 1 s, twice as long each time, up to 5 min; a random part of it. */
   readonly backOff?: PostBackOff
+  /**
+   * Where the board is in Postgres: posts in the transaction that this client has open, with whatever else is in it. The
+   * job is on the board when that is committed, and never was if it is rolled back. The client must be connected to the
+   * board's database.
+   */
+  readonly client?: SqlClient
   /** Made when absent (version 7). Give one to be able to ask for the job, or post again, after an OutcomeUnknown. */
   readonly uuid?: string
+}
+
+/** A client of the `pg` package is one, as it is; a pool is none: it has no transaction. */
+export interface SqlClient {
+  query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Readonly<Record<string, unknown>>[] }>
 }
 
 export const POST_OPTIONS: KnownOptions<PostOptions> = {
@@ -94,8 +109,10 @@ export const POST_OPTIONS: KnownOptions<PostOptions> = {
   key: true,
   delay: true,
   deadline: true,
+  onOwnerLost: true,
   maxAttempts: true,
   backOff: true,
+  client: true,
   uuid: true,
 }
 
@@ -117,6 +134,7 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     ...(key === undefined ? {} : { key }),
     ...duration('delay', request.delay),
     ...duration('deadline', request.deadline),
+    ...ownerLost(request.onOwnerLost),
     maxAttempts,
     ...(request.backOff === undefined ? {} : { backOff: makeBackOff(request.backOff) }),
     format: POSTING_FORMAT,
@@ -124,6 +142,13 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     attempts: [],
   }
   return checked(Object(asStored(posting)))
+}
+
+/** What is usual is not written down. @throws InvalidPosting */
+function ownerLost(asked: PostOptions['onOwnerLost']): Pick<Posting, 'onOwnerLost'> {
+  if (asked === undefined || asked === 'retry') return {}
+  if (asked === 'fail') return { onOwnerLost: asked }
+  throw new InvalidPosting('onOwnerLost is none of retry, fail')
 }
 
 function duration<K extends 'delay' | 'deadline'>(
@@ -147,9 +172,20 @@ export function encodePosting(posting: Posting, options: { encoding: Encoding; l
   )
 }
 
-/** @throws InvalidPosting whatever the bytes are */
-export function decodePosting(bytes: Uint8Array, encoding: Encoding): Posting {
-  return checked(raw(bytes, encoding))
+/**
+ * @param life what claims have made of it since it was posted, as {@link encodeLife} wrote it
+ * @throws InvalidPosting whatever the bytes are
+ */
+export function decodePosting(bytes: Uint8Array, encoding: Encoding, life?: Uint8Array): Posting {
+  const record = raw(bytes, encoding)
+  if (!life) return checked(record)
+  const { runs: _, attempts: __, delay: ___, ...rest } = record
+  return checked({ ...rest, ...raw(life, encoding) })
+}
+
+/** What changes from claim to claim, for a board that keeps it apart from the rest. */
+export function encodeLife({ runs, attempts, delay }: Posting, encoding: Encoding): Uint8Array {
+  return encodePlain({ runs, attempts, ...(delay === undefined ? {} : { delay }) }, encoding)
 }
 
 function raw(bytes: Uint8Array, encoding: Encoding): Record<string, unknown> {
@@ -224,13 +260,13 @@ export function toSize(value: unknown): Size {
   throw new InvalidPosting(`size is none of ${SIZES.join(', ')}`)
 }
 
-type Optional = 'book' | 'key' | 'delay' | 'deadline'
+type Optional = 'book' | 'key' | 'delay' | 'deadline' | 'onOwnerLost'
 
 function assertOptional(
   what: string,
   fields: { readonly [K in Optional]?: unknown },
 ): asserts fields is Pick<Posting, Optional> {
-  const { book, key, delay, deadline } = fields
+  const { book, key, delay, deadline, onOwnerLost } = fields
   if (
     book !== undefined &&
     !(isObject(book) && typeof book['uuid'] === 'string' && validUuid(book['uuid']) && typeof book['name'] === 'string')
@@ -240,6 +276,8 @@ function assertOptional(
   if (delay !== undefined && !isDuration(delay)) throw new InvalidPosting(`${what}delay has to be milliseconds`)
   if (deadline !== undefined && !isDuration(deadline))
     throw new InvalidPosting(`${what}deadline has to be milliseconds`)
+  if (onOwnerLost !== undefined && onOwnerLost !== 'fail')
+    throw new InvalidPosting(`${what}onOwnerLost has to be fail, or absent`)
   if (key !== undefined && (typeof key !== 'string' || key === ''))
     throw new InvalidPosting(`${what}the key has to be a text that is not empty`)
 }

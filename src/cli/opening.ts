@@ -46,7 +46,7 @@ export async function openTheBoard(
   const [{ BoardLog }, { openBoard }] = await Promise.all([import('./board-log.ts'), import('../board/index.ts')])
   const log = new BoardLog(settings.log)
   const { log: _log, ...rest } = settings
-  const given = { log: log.logger, ...credentials(context), ...rest }
+  const given = { log: log.logger, ...(scheme.startsWith('zookeeper') ? credentials(context) : {}), ...rest }
   const open = (signal: AbortSignal) => openBoard(uri, { signal, ...given })
   const board = await inTime(open, { log, timeout, uri: printable })
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }

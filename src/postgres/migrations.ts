@@ -12,7 +12,7 @@ import { quoted } from './place.ts'
 export interface Migrations {
   readonly schema: string
   /** Whose tables they are: each part counts for itself. */
-  readonly part: 'logbooks'
+  readonly part: 'logbooks' | 'board'
   /** Step by step, from number 1; what was released is never changed. */
   readonly steps: readonly string[]
 }

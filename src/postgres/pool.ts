@@ -1,6 +1,6 @@
 /** Connections to one database, made when they are needed and again when they were lost. */
 import type { Pool } from 'pg'
-import { InvalidArgument } from '../core/errors.ts'
+import { loadPg } from './connection.ts'
 import type { Row, SqlDriver } from './driver.ts'
 import { type PostgresPlace, poolSettings } from './place.ts'
 
@@ -30,17 +30,9 @@ export class PostgresPool implements SqlDriver {
 }
 
 async function makePool(place: PostgresPlace): Promise<Pool> {
-  const [{ default: pg }, settings] = await Promise.all([loadDriver(place), poolSettings(place)])
+  const [{ default: pg }, settings] = await Promise.all([loadPg(place), poolSettings(place)])
   const pool = new pg.Pool(settings)
   // An idle connection that is lost is nobody's failure: the next call makes another.
   pool.on('error', () => undefined)
   return pool
-}
-
-async function loadDriver({ uri }: PostgresPlace): Promise<typeof import('pg')> {
-  try {
-    return await import('pg')
-  } catch (cause) {
-    throw new InvalidArgument(`${uri.printable} needs the pg package: install pg@8.23.1`, { cause })
-  }
 }

@@ -7,8 +7,8 @@
  */
 import type { Socket } from 'node:net'
 import { type Deferred, deferred } from '../core/abort.ts'
+import type { Clock, Instant } from '../core/clock.ts'
 import { NotConnected } from '../core/errors.ts'
-import type { Clock, Instant } from './clock.ts'
 import { formatEndpoint } from './connect-string.ts'
 import type { Counters } from './counters.ts'
 import { connectionLoss } from './errors.ts'

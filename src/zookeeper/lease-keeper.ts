@@ -6,8 +6,8 @@
  * itself writes proves the lease as well; and at once when the session is attached to again, or somebody waits for it.
  */
 import { type Deferred, deferred, sharedController, unlessAborted } from '../core/abort.ts'
+import type { Clock, Instant } from '../core/clock.ts'
 import { InvalidState, NotConnected } from '../core/errors.ts'
-import type { Clock, Instant } from './clock.ts'
 import { type Attached, Lease } from './lease.ts'
 
 const PROOFS_PER_TIMEOUT = 6

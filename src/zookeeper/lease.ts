@@ -31,7 +31,7 @@
  * monotonic clock alone: a wall clock that is set forward harms no session then, and the server says so if the machine
  * was suspended for too long.
  */
-import type { Clock, Instant } from './clock.ts'
+import type { Clock, Instant } from '../core/clock.ts'
 import { Trail } from './trail.ts'
 
 export interface LeaseTerms {

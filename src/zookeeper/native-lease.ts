@@ -10,7 +10,7 @@
  *                        most servers have agreed, which is all that a proof takes
  */
 import { randomUUID } from 'node:crypto'
-import type { Clock, Instant } from './clock.ts'
+import type { Clock, Instant } from '../core/clock.ts'
 import { answerProves } from './leader-proof.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { NATIVE_CODE } from './native-package.ts'

@@ -9,11 +9,11 @@
  * not sent with one and the same code.
  */
 import { type Deferred, deferred, onAbort } from '../core/abort.ts'
+import { type Instant, systemClock } from '../core/clock.ts'
 import { InvalidState } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import { monotonic } from '../core/time.ts'
 import type { DriverEvents } from './client-events.ts'
-import { type Instant, systemClock } from './clock.ts'
 import { AuthFailed, connectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import { ECHO, NativeLease } from './native-lease.ts'

@@ -1,6 +1,6 @@
 /** A request on its way: waiting to be sent, sent, or settled. */
 import { type Deferred, deferred, onAbort } from '../core/abort.ts'
-import type { Instant } from './clock.ts'
+import type { Instant } from '../core/clock.ts'
 import { errorOfCode, NO_NODE, ZooKeeperError } from './errors.ts'
 import type { JuteReader } from './jute.ts'
 import type { ReplyHeader } from './records.ts'

@@ -1,6 +1,7 @@
 /** What a session is given, and what it tells. */
+
+import type { Clock } from '../core/clock.ts'
 import type { Logger } from '../core/log.ts'
-import type { Clock } from './clock.ts'
 import type { Hosts } from './hosts.ts'
 import type { AuthInfo } from './identities.ts'
 import type { WatchEvent } from './records.ts'

@@ -12,11 +12,11 @@
  * - the server is too old, does not believe who we are, or none speaks TLS as we do: then no other session follows.
  */
 import { type Deferred, deferred } from '../core/abort.ts'
+import { type Clock, type Instant, systemClock } from '../core/clock.ts'
 import { InvalidState, NotConnected } from '../core/errors.ts'
 import { monotonic } from '../core/time.ts'
 import { Abandonment, type Credentials } from './abandoned.ts'
 import { Attempts, type FinalFault } from './attempts.ts'
-import { type Clock, type Instant, systemClock } from './clock.ts'
 import { type Endpoint, formatEndpoint } from './connect-string.ts'
 import { Connection } from './connection.ts'
 import { type ClientCounters, Counters } from './counters.ts'

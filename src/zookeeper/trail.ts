@@ -1,5 +1,5 @@
 /** What was asked when, in the order in which the answers were heard. */
-import type { Instant } from './clock.ts'
+import type { Instant } from '../core/clock.ts'
 
 export interface Heard {
   readonly sentAt: Instant

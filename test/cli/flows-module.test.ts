@@ -47,7 +47,7 @@ describe('JavaScript', () => {
     const copy = join(place.cwd, 'app/node_modules/jobboard')
     await cp(join(ROOT, 'dist'), join(copy, 'dist'), { recursive: true })
     await cp(join(ROOT, 'package.json'), join(copy, 'package.json'))
-    for (const name of ['msgpackr', 'pino', 'uuid']) {
+    for (const name of ['@noble', 'msgpackr', 'pino', 'uuid']) {
       await symlink(join(ROOT, 'node_modules', name), join(place.cwd, 'app/node_modules', name))
     }
     await place.write('app/flows.mjs', FLOWS)

@@ -1,12 +1,16 @@
-/** The life of jobs from the command line, with the real program and a real ZooKeeper. */
+/** The life of jobs from the command line, with the real program and real servers. */
 import { afterAll, expect, test } from 'vitest'
+import { redactUri } from '../../src/core/uri.ts'
 import { openBoard } from '../../src/index.ts'
+import { startPostgres } from '../support/postgres.ts'
 import { FLOWS, jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
 
 afterAll(killLeftOvers)
 
-test('post, jobs, conductor, show, trash list', async () => {
-  await using place = await workplace()
+test.each(['ZooKeeper', 'Postgres'])('post, jobs, conductor, show, trash list, on %s', async (kind) => {
+  await using server = kind === 'Postgres' ? await startPostgres() : undefined
+  await using place = await workplace(server ? { board: `${server.uri}?board=cli` } : {})
+  const printed = redactUri(place.board)
   await place.write('flows.js', FLOWS)
 
   const good = await posted(place, ['hello', '--flows', 'flows.js', '--store', '{"name":"Ada"}', '--priority', 'high'])
@@ -27,7 +31,7 @@ test('post, jobs, conductor, show, trash list', async () => {
   await using board = await openBoard(place.board)
   const ends = await Promise.all([good, bad].map((uuid) => board.find(uuid)))
   const conductor = place.start(['conductor', '--flows', 'flows.js', '--name', 'worker-1', '--concurrency', '2'])
-  await conductor.says(`conductor worker-1 runs hello, refused from ${place.board}, logbooks in ${place.persistence}`)
+  await conductor.says(`conductor worker-1 runs hello, refused from ${printed}, logbooks in ${place.persistence}`)
   expect(await Promise.all(ends.map((job) => job.wait()))).toEqual(['COMPLETE', 'TRASHED'])
   conductor.process.kill('SIGTERM')
   const stopped = await conductor.ended
@@ -48,7 +52,7 @@ test('post, jobs, conductor, show, trash list', async () => {
       .sort(),
   ).toEqual([good, bad].sort())
 
-  expect(await place.jobboard(['jobs'])).toEqual({ exitCode: 0, stdout: `no jobs on ${place.board}\n`, stderr: '' })
+  expect(await place.jobboard(['jobs'])).toEqual({ exitCode: 0, stdout: `no jobs on ${printed}\n`, stderr: '' })
 
   const done = await place.jobboard(['show', good])
   expect(done).toMatchObject({ exitCode: 0, stderr: '' })

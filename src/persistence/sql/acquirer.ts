@@ -1,7 +1,7 @@
 /** Acquires of several flows at once: one transaction for all of them. */
 import { StorageFailure } from '../../core/errors.ts'
+import type { Outcome } from '../../core/group-commit.ts'
 import { type Row, type SqlDriver, storable } from '../../postgres/index.ts'
-import type { Outcome } from '../group-commit.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
 import type { AcquireRequest } from '../persistence.ts'
 import { fenced } from '../requests.ts'

@@ -11,6 +11,7 @@
  * to `retryFor`. Every statement can be repeated without doing anything twice, see `statements.ts`.
  */
 import { InvalidState, NotFound, StorageFailure } from '../../core/errors.ts'
+import { GroupCommit, type Outcome } from '../../core/group-commit.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
 import {
   areMigrated,
@@ -22,7 +23,6 @@ import {
   storable,
 } from '../../postgres/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery } from '../book-query.ts'
-import { GroupCommit, type Outcome } from '../group-commit.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import { patiently } from '../patience.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'

@@ -1,8 +1,8 @@
 /** The writes of all flows of one persistence, as they go out: together, each flow's as one. */
 import { StorageFailure } from '../../core/errors.ts'
+import type { Outcome } from '../../core/group-commit.ts'
 import type { SqlDriver } from '../../postgres/index.ts'
 import type { FlowChange } from '../flow-image.ts'
-import type { Outcome } from '../group-commit.ts'
 import { type AtomColumns, statesJson } from './rows.ts'
 import type { Statements } from './statements.ts'
 

@@ -3,6 +3,7 @@
  * the rest is sent again without.
  */
 import { NotConnected, StorageFailure } from '../../core/errors.ts'
+import { GroupCommit, type Outcome } from '../../core/group-commit.ts'
 import {
   BadArguments,
   InvalidAcl,
@@ -12,7 +13,6 @@ import {
   type ZooKeeper,
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
-import { GroupCommit, type Outcome } from '../group-commit.ts'
 
 /** What has to be done as a whole, or not at all. */
 export type Change = readonly Op[]

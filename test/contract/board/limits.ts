@@ -1,8 +1,8 @@
 /** Attempts are counted, and neither failing nor dying goes on for ever. */
 import { describe, expect, test } from 'vitest'
 import type { Job, JobBoard, WaitingFor } from '../../../src/board/index.ts'
-import { JobboardError, Unclaimable } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { InvalidPosting, JobboardError, Unclaimable } from '../../../src/core/errors.ts'
+import { failureOf, next } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -160,6 +160,25 @@ export function limitsContract({ open }: Place): void {
     await claim.consume()
     const names = (await Promise.all(asked)).map(([{ job }]) => job.name)
     expect(names.sort()).toEqual(['first', 'second'])
+  })
+
+  test('one that must not be begun twice is trashed when its owner dies, and not when it is given back', async () => {
+    const heir = await open({ who: 'heir' })
+    const job = await heir.post('flow', {}, { name: 'once', onOwnerLost: 'fail' })
+    await (await claimed(heir, 'once')).abandon()
+    const trashed = next(heir, 'trashed')
+    const mortal = await open({ who: 'mortal' })
+    await claimed(mortal, 'once')
+    const stop = new AbortController()
+    const waiting = failureOf(heir.claimNext({ signal: stop.signal }))
+    await mortal.close()
+    expect((await trashed).job.uuid).toBe(job.uuid)
+    stop.abort(new Error('enough'))
+    expect(await waiting).toMatchObject({ message: 'enough' })
+    const [entry] = await all(heir.trashed())
+    expect(entry?.reason).toBe('its owner mortal was lost')
+    const wrong = 'never' as 'fail'
+    expect(await failureOf(heir.post('flow', {}, { onOwnerLost: wrong }))).toBeInstanceOf(InvalidPosting)
   })
 }
 

@@ -1,23 +1,20 @@
-/** The demo with its logbooks in Postgres, and what may happen meanwhile. */
+/** The demo with its logbooks in Postgres, and what may happen meanwhile; and with its board there. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openPersistence } from 'jobboard'
+import { openBoard, openPersistence } from 'jobboard'
 import { expect, test } from 'vitest'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { contentOf, Demo, manifestOf, pathOf, runsOf, temporaryFolder, untilRecorded, wrongEntries } from './demo.ts'
 
+const FILES = 200
+
 test('three conductors, one of them and then the database killed: every file is archived exactly once', async () => {
   await using server = await startPostgres()
-  const folder = await temporaryFolder()
-  const out = join(await temporaryFolder(), 'out')
-  const names = Array.from({ length: 200 }, (_, index) => `part-${index % 7}/file-${index}`)
-  for (const [index, name] of names.entries()) {
-    await mkdir(join(folder, `part-${index % 7}`), { recursive: true })
-    await writeFile(join(folder, name), contentOf(index))
-  }
+  const { folder, out, names } = await manyFiles()
   const board = `zookeeper://${zookeeperHosts}${namespace('demo')}?sessionTimeout=3s`
-  const places = ['--board', board, '--persistence', server.uri]
+  const persistence = server.uri.replace('postgres@', 'postgres:hidden@')
+  const places = ['--board', board, '--persistence', persistence]
   const demo = new Demo([folder, '--out', out, ...places, '--conductors', '3'])
   const [victim] = await demo.conductorPids()
   if (victim === undefined) throw new Error('there are no conductors')
@@ -31,8 +28,41 @@ test('three conductors, one of them and then the database killed: every file is 
   expect((await manifestOf(out)).map((entry) => pathOf(entry).toString()).sort()).toEqual(names.sort())
   expect(await wrongEntries(folder, out)).toEqual([])
   expect((await runsOf(out, server.uri)).some((run) => run > 1)).toBe(true)
+  expect(demo.output).toContain('postgres://postgres:***@127.0.0.1')
+  expect(demo.output).not.toContain('hidden')
   await using logbooks = await openPersistence(server.uri, { create: false })
   let finished = 0
   for await (const _ of logbooks.listBooks({ state: 'SUCCESS' })) finished += 1
-  expect(finished).toBe(200)
+  expect(finished).toBe(FILES)
 })
+
+test('200 files on a board in Postgres, three conductors, one of them killed: every file is archived exactly once', async () => {
+  await using server = await startPostgres()
+  const { folder, out, names } = await manyFiles()
+  const board = `${server.uri}?board=demo&sessionTimeout=3s`
+  const demo = new Demo([folder, '--out', out, '--board', board, '--conductors', '3'])
+  const [, victim] = await demo.conductorPids()
+  if (victim === undefined) throw new Error('there is no second conductor')
+  await demo.says(/^200 jobs posted$/m)
+  await untilRecorded(out, 30)
+  process.kill(victim, 'SIGKILL')
+  expect(await demo.exitCode(), demo.output).toBe(0)
+  expect(demo.output).toContain(`conductor 2 (process ${victim}) is gone (SIGKILL)`)
+  expect((await manifestOf(out)).map((entry) => pathOf(entry).toString()).sort()).toEqual(names.sort())
+  expect(await wrongEntries(folder, out)).toEqual([])
+  // The kill did hit somebody at work.
+  expect((await runsOf(out)).some((run) => run > 1)).toBe(true)
+  await using left = await openBoard(board)
+  expect(left.jobCount).toBe(0)
+})
+
+async function manyFiles(): Promise<{ folder: string; out: string; names: string[] }> {
+  const folder = await temporaryFolder()
+  const out = join(await temporaryFolder(), 'out')
+  const names = Array.from({ length: FILES }, (_, index) => `part-${index % 7}/file-${index}`)
+  for (const [index, name] of names.entries()) {
+    await mkdir(join(folder, `part-${index % 7}`), { recursive: true })
+    await writeFile(join(folder, name), contentOf(index))
+  }
+  return { folder, out, names }
+}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../../src/zookeeper/clock.ts'
+import { systemClock } from '../../../src/core/clock.ts'
 import { Connection } from '../../../src/zookeeper/connection.ts'
 import { Counters } from '../../../src/zookeeper/counters.ts'
 import { NO_PASSWORD } from '../../../src/zookeeper/records.ts'

@@ -1,5 +1,5 @@
 /** Two clocks read at once, because neither alone tells how much time has passed for the server. */
-import { monotonic } from '../core/time.ts'
+import { monotonic } from './time.ts'
 
 /**
  * A moment on both clocks. The monotonic one never jumps, but stands still while the machine is suspended; the wall

@@ -4,7 +4,7 @@
  *
  * Every item has an outcome of its own: one that is refused fails nobody else.
  */
-import { type Deferred, deferred } from '../core/abort.ts'
+import { type Deferred, deferred } from './abort.ts'
 
 export type Outcome<R> = { readonly value: R } | { readonly error: unknown }
 

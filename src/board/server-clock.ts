@@ -4,7 +4,7 @@
  * An answer takes its time, so each sample is a little behind; the one that is the least behind counts, of the newest ones,
  * because clocks drift and are set.
  */
-import { monotonic } from '../../core/time.ts'
+import { monotonic } from '../core/time.ts'
 
 /** How long a sample counts, at least, in milliseconds. */
 const PERIOD = 5 * 60_000

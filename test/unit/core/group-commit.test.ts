@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { deferred } from '../../../src/core/abort.ts'
-import { GroupCommit, type Outcome } from '../../../src/persistence/group-commit.ts'
+import { GroupCommit, type Outcome } from '../../../src/core/group-commit.ts'
 
 /** Commits when it is told to, and remembers what it was given. */
 function held(options: { items?: number; bytes?: number; keys?: boolean } = {}) {

@@ -1,0 +1,296 @@
+/**
+ * The Postgres backend: what `Backend` asks for, as functions of the database (`functions.ts`) over a few connections. Who
+ * lives: `session.ts`; what is done once: `requests.ts`; what others do: `feed.ts`; who is gone: `clean-up.ts`.
+ */
+import { unlessAborted } from '../../core/abort.ts'
+import { InvalidState, NotConnected } from '../../core/errors.ts'
+import { sleep } from '../../core/time.ts'
+import { type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
+import type {
+  Backend,
+  BackendCapabilities,
+  Cancellation,
+  CancelRequest,
+  Choice,
+  Discard,
+  Entity,
+  GateRequest,
+  Granted,
+  Listing,
+  Posted,
+  PostRequest,
+  Result,
+  SessionHold,
+  Settlement,
+  Sink,
+  Stored,
+  TrashedEntry,
+  Unreadable,
+} from '../backend.ts'
+import type { Posting, SqlClient } from '../posting.ts'
+import { ServerClock } from '../server-clock.ts'
+import { openBoardRow } from './board-row.ts'
+import { BoardChanger, each, resultOf } from './changing.ts'
+import { CleanUp } from './clean-up.ts'
+import { Feed } from './feed.ts'
+import { BoardReader } from './reading.ts'
+import { Requests } from './requests.ts'
+import { type Session, SessionKeeper } from './session.ts'
+import { asking } from './words.ts'
+
+export interface PostgresBackendOptions {
+  readonly uri: string
+  readonly place: PostgresPlace
+  /** Of the board, among those of the schema. */
+  readonly board: string
+  readonly who: string
+  readonly create?: boolean
+  /** In milliseconds, like the next. */
+  readonly sessionTimeout: number
+  readonly scanPeriod: number
+  /** False: notifications are not listened to; for tests. */
+  readonly listen?: boolean
+}
+
+/** What there is once the board is open. */
+interface Opened {
+  readonly sink: Sink
+  readonly reader: BoardReader
+  readonly changer: BoardChanger
+  readonly feed: Feed
+  readonly keeper: SessionKeeper
+  readonly requests: readonly Requests[]
+}
+
+const EVERYTHING: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  everyChange: true,
+}
+
+/** How long what is under way may take when the board is closed, in milliseconds. */
+const FAREWELL = 5_000
+
+export class PostgresBackend implements Backend {
+  readonly uri: string
+  readonly capabilities = EVERYTHING
+  readonly #options: PostgresBackendOptions
+  readonly #pool: PostgresPool
+  readonly #clock = new ServerClock()
+  readonly #closing = new AbortController()
+  readonly #registering = new Set<Promise<void>>()
+  #board: Opened | undefined
+
+  constructor(options: PostgresBackendOptions) {
+    this.uri = options.uri
+    this.#options = options
+    this.#pool = new PostgresPool(options.place)
+  }
+
+  async open(sink: Sink, { signal }: { signal: AbortSignal }): Promise<void> {
+    const { place, board: name, create } = this.#options
+    const wanted = { schema: place.schema, name, ...(create === undefined ? {} : { create }) }
+    const number = await asking(`opening ${this.uri}`, () => {
+      return unlessAborted(openBoardRow(this.#pool, wanted), signal)
+    })
+    this.#board = this.#parts(number, sink)
+    await this.#board.keeper.start({ signal })
+  }
+
+  async close(): Promise<void> {
+    const board = this.#board
+    this.#board = undefined
+    this.#closing.abort(new NotConnected(`${this.uri} is closed`))
+    if (board) await this.#leave(board)
+    await within(FAREWELL, this.#pool.close())
+  }
+
+  async #leave({ sink, changer, feed, keeper, requests }: Opened): Promise<void> {
+    const idle = Promise.all([changer.idle(), ...requests.map((request) => request.idle())])
+    await within(FAREWELL, idle)
+    feed.detach()
+    const session = keeper.current
+    // The owner first: it has to know before anybody else can claim.
+    sink.session({ state: 'closed', session: session?.label ?? 'none' })
+    for (const request of requests) if (!session) request.cut(this.#closing.signal.reason)
+    await keeper.close()
+    await within(FAREWELL, Promise.all(requests.map((request) => request.close())))
+  }
+
+  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
+    const { changer } = this.#opened
+    return each(requests, (request) => changer.post(request))
+  }
+
+  postWithin(client: SqlClient, request: PostRequest): Promise<Posted> {
+    return this.#opened.changer.postWithin(client, request)
+  }
+
+  async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
+    const { changer } = this.#opened
+    return each(choices, (choice) => changer.claim(choice))
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
+    const { changer } = this.#opened
+    return each(settlements, (settlement) => changer.settle(settlement))
+  }
+
+  async discard(discarded: Discard): Promise<Result<void>> {
+    return resultOf(this.#opened.changer.discard(discarded))
+  }
+
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    await this.#opened.changer.request(request)
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+    await this.#opened.changer.restore(entry, posting)
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    await this.#opened.changer.purge(entry)
+  }
+
+  async list(): Promise<Listing> {
+    // A view that is told nothing must not take itself for current: the next session brings another gap.
+    this.#session('listing')
+    return asking(`listing ${this.uri}`, () => this.#opened.reader.list())
+  }
+
+  async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
+    return asking(`reading ${this.uri}`, () => this.#opened.reader.read(ids))
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    return asking(`looking for the owner of ${id}`, () => this.#opened.reader.owner(id))
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    return asking(`looking for who cancelled ${id}`, () => this.#opened.reader.cancellation(id))
+  }
+
+  async barrier(): Promise<void> {
+    const session = this.#session('looking')
+    await this.#opened.feed.caughtUp()
+    if (this.#opened.keeper.current !== session) throw this.#away('looking')
+  }
+
+  async trashed(): Promise<TrashedEntry[]> {
+    const { reader, sink } = this.#opened
+    const entries = await asking(`reading the trash of ${this.uri}`, () => reader.trashed())
+    return entries.flatMap((entry) => {
+      if (!(entry instanceof Error)) return entry
+      sink.error(entry)
+      return []
+    })
+  }
+
+  async register(entity: Entity): Promise<void> {
+    const what = `registering ${entity.kind} ${entity.name}`
+    const registered = asking(what, () => this.#opened.reader.register(entity, this.#session(what)))
+    const done = registered.catch(() => undefined).finally(() => this.#registering.delete(done))
+    this.#registering.add(done)
+    await registered
+  }
+
+  async unregister(entity: Entity): Promise<void> {
+    await asking(`unregistering ${entity.kind} ${entity.name}`, async () => this.#board?.reader.unregister(entity))
+  }
+
+  async entities(kind: string): Promise<Entity[]> {
+    // Over several connections: those that were asked for before are seen only once they are there.
+    await Promise.all(this.#registering)
+    return asking(`listing every ${kind}`, () => this.#opened.reader.entities(kind))
+  }
+
+  now(): number {
+    return this.#clock.now()
+  }
+
+  /** A session's heart beats whether or not claims hang on it. */
+  holdSession(): SessionHold {
+    return { proven: async () => this.#opened.keeper.proven(), [Symbol.dispose]: () => undefined }
+  }
+
+  alive(session: string): boolean {
+    return this.#board?.keeper.alive(session) === true
+  }
+
+  // --- Inside -----------------------------------------------------------------------------------------------------
+
+  get #opened(): Opened {
+    if (this.#board) return this.#board
+    throw new InvalidState(`board ${this.uri} is not open`)
+  }
+
+  #session(what: string): Session {
+    const session = this.#opened.keeper.current
+    if (session) return session
+    throw this.#away(what)
+  }
+
+  #away(what: string): NotConnected {
+    return new NotConnected(`${what}: there is no session with ${this.uri}`)
+  }
+
+  #parts(board: number, sink: Sink): Opened {
+    const { place, who, sessionTimeout: ttl, scanPeriod: period, listen = true } = this.#options
+    const { schema } = place
+    const { uri } = this
+    const { signal } = this.#closing
+    const requesting = { place, uri, signal, patience: ttl }
+    const [posts, claims, others] = [new Requests(requesting), new Requests(requesting), new Requests(requesting)]
+    const requests = [posts, claims, others]
+    const reader = new BoardReader({ driver: this.#pool, schema, board })
+    const feed = new Feed({ schema, board, sink, period, observed: (at) => this.#clock.observe(at) })
+    const failed = (error: Error) => sink.error(error)
+    const cleanUp = new CleanUp({ driver: this.#pool, schema, board, signal, failed })
+    let paused = false
+    const keeper: SessionKeeper = new SessionKeeper({
+      ...{ place, uri, board, who, ttl, listen, failed },
+      opened: async (session) => {
+        const broken = (error: unknown) =>
+          keeper.lose(session, error instanceof Error ? error : new Error(String(error)))
+        await feed.attach({ connection: session.connection, failed: broken })
+        paused = await reader.paused()
+      },
+      became: ({ label }) => {
+        sink.session({ state: 'connected', session: label })
+        sink.gap()
+        sink.paused(paused)
+      },
+      lost: ({ label }, reason) => {
+        feed.detach()
+        for (const request of requests) request.cut(reason)
+        sink.session({ state: 'lost', session: label, reason })
+        // Until there is a session again nothing is heard of, and answers come all the same.
+        sink.gap()
+      },
+      notified: ({ backend }) => {
+        // Of what is done here it is looked before anybody hears the answer.
+        if (requests.every((request) => request.backend !== backend)) void feed.caughtUp()
+      },
+      beaten: (expired) => cleanUp.beat(expired),
+    })
+    const changer = new BoardChanger({
+      ...{ schema, board, posts, claims, others },
+      session: () => keeper.current,
+      over: (session) => keeper.lose(session, new NotConnected(`${uri}: the session was ended by another`)),
+      heard: () => feed.caughtUp(),
+      gone: (id) => sink.changes([{ kind: 'gone', id }]),
+      fates: (jobs) => reader.fates(jobs),
+    })
+    return { sink, reader, changer, feed, keeper, requests }
+  }
+}
+
+/** Waits for it, and not for longer. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController()
+  await Promise.race([work, sleep(ms, done).catch(() => undefined)])
+  done.abort()
+}

@@ -1,0 +1,62 @@
+/**
+ * Takes over from participants that are gone without a word, and clears away what nobody needs any more. Everybody does it,
+ * for everybody: who is dead is judged in the transaction that says so.
+ */
+import { backoff, monotonic, sleep } from '../../core/time.ts'
+import type { SqlDriver } from '../../postgres/index.ts'
+import { asking } from './words.ts'
+
+export interface CleanUpOptions {
+  readonly driver: SqlDriver
+  readonly schema: string
+  readonly board: number
+  readonly signal: AbortSignal
+  readonly failed: (error: Error) => void
+}
+
+/** How often changes and receipts are cleared away, in milliseconds, at most. */
+const PRUNE_EVERY = 60_000
+/** So often a backend is told to end, within some seconds, before the next heartbeat begins anew. */
+const TRIES = 12
+
+export class CleanUp {
+  readonly #options: CleanUpOptions
+  readonly #taking = new Set<number>()
+  #prunedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: CleanUpOptions) {
+    this.#options = options
+  }
+
+  /** At each heartbeat, with those sessions whose own has not come in time. */
+  beat(expired: readonly number[]): void {
+    for (const session of expired) {
+      if (this.#taking.has(session)) continue
+      this.#taking.add(session)
+      void this.#takeOver(session).finally(() => this.#taking.delete(session))
+    }
+    if (monotonic() - this.#prunedAt < PRUNE_EVERY) return
+    this.#prunedAt = monotonic()
+    void this.#do('clearing the board up', 'prune', this.#options.board)
+  }
+
+  /** The connection of one that hangs is ended by force; its lock is free a moment later. */
+  async #takeOver(session: number): Promise<void> {
+    const { signal } = this.#options
+    for (let attempt = 1; attempt <= TRIES && !signal.aborted; attempt += 1) {
+      if ((await this.#do('taking over from one that is gone', 'take_over', session)) !== 'hung') return
+      await sleep(backoff(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
+    }
+  }
+
+  async #do(what: string, name: string, argument: number): Promise<unknown> {
+    const { driver, schema, failed, signal } = this.#options
+    try {
+      const { rows } = await asking(what, () => driver.query(`SELECT ${schema}.${name}($1) AS answer`, [argument]))
+      return rows[0]?.['answer']
+    } catch (error) {
+      if (!signal.aborted && error instanceof Error) failed(error)
+      return undefined
+    }
+  }
+}

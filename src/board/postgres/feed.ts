@@ -1,0 +1,128 @@
+/**
+ * What happens on the board, as others hear of it: exactly once, in an order in which it may have been committed.
+ *
+ * Each change names its transaction. Of a snapshot Postgres says which transactions were under way in it, and which
+ * number none had yet. So whatever is visible now and was not then is found by these numbers alone, however long some
+ * stranger's transaction has been open, and what a transaction has to say comes when it is committed and not before.
+ *
+ * Notifications say only that it is time to look. Without them it is looked once per period, and after each request of
+ * our own before anybody hears its answer.
+ */
+import type { PostgresConnection } from '../../postgres/index.ts'
+import type { Change, Sink } from '../backend.ts'
+import { jobId } from './records.ts'
+
+/** Of a participant that has not looked for so long, in milliseconds, changes may be gone: they are kept twice as long. */
+const FORGOTTEN = 60_000
+
+type Told = Pick<Sink, 'changes' | 'paused' | 'gap'>
+
+export interface FeedOptions {
+  readonly schema: string
+  readonly board: number
+  readonly sink: Told
+  /** In milliseconds. */
+  readonly period: number
+  /** The server's clock, in milliseconds since 1970, at each look. */
+  readonly observed: (at: number) => void
+}
+
+interface Source {
+  readonly connection: PostgresConnection
+  readonly failed: (error: unknown) => void
+}
+
+export class Feed {
+  readonly #options: FeedOptions
+  #source: Source | undefined
+  #snapshot = ''
+  #seenAt = 0
+  #looking: Promise<void> = Promise.resolve()
+  #next: Promise<void> | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: FeedOptions) {
+    this.#options = options
+  }
+
+  /** From now on, as seen in a snapshot that is older than the listing which is to follow. */
+  async attach(source: Source): Promise<void> {
+    const text = 'SELECT pg_current_snapshot()::text AS snapshot, extract(epoch FROM clock_timestamp()) * 1000 AS at'
+    const { rows } = await source.connection.query(text, [])
+    this.#source = source
+    this.#see(rows[0])
+    this.#again()
+  }
+
+  detach(): void {
+    this.#source = undefined
+    clearTimeout(this.#timer)
+  }
+
+  /**
+   * Resolves when the sink has heard of everything that was committed before the call; at once where there is no session,
+   * because then the sink was told of a gap.
+   */
+  caughtUp(): Promise<void> {
+    if (!this.#source) return Promise.resolve()
+    this.#next ??= this.#lookAfter(this.#looking)
+    return this.#next
+  }
+
+  async #lookAfter(before: Promise<void>): Promise<void> {
+    await before
+    this.#next = undefined
+    this.#looking = this.#look()
+    await this.#looking
+  }
+
+  async #look(): Promise<void> {
+    const source = this.#source
+    if (!source) return
+    const { schema, board } = this.#options
+    try {
+      const text = `SELECT * FROM ${schema}.changes_since($1, $2)`
+      const { rows } = await source.connection.query(text, [board, this.#snapshot])
+      if (this.#source !== source) return
+      const before = this.#seenAt
+      this.#see(rows[0])
+      if (this.#seenAt - before > FORGOTTEN) this.#options.sink.gap()
+      this.#tell(rows[0]?.['told'])
+    } catch (error) {
+      if (this.#source === source) source.failed(error)
+    }
+    if (this.#source === source) this.#again()
+  }
+
+  #again(): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.caughtUp(), this.#options.period)
+  }
+
+  #see(row: Readonly<Record<string, unknown>> | undefined): void {
+    this.#snapshot = String(row?.['snapshot'])
+    this.#seenAt = Number(row?.['at'])
+    this.#options.observed(this.#seenAt)
+  }
+
+  #tell(told: unknown): void {
+    if (!Array.isArray(told)) return
+    const batch: Change[] = []
+    for (const [kind, jobs] of told as [string, number[]][]) {
+      if (kind === 'paused' || kind === 'resumed') this.#options.sink.paused(kind === 'paused')
+      for (const job of jobs) for (const change of CHANGES[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
+    }
+    if (batch.length > 0) this.#options.sink.changes(batch)
+  }
+}
+
+/** What each kind of transaction changes. */
+const CHANGES: Readonly<Record<string, readonly Change['kind'][]>> = {
+  posted: ['posted'],
+  claimed: ['updated', 'claimed'],
+  abandoned: ['updated', 'released'],
+  freed: ['released'],
+  consumed: ['gone', 'released'],
+  trashed: ['trashed', 'gone', 'released'],
+  cancelled: ['cancelled'],
+}

@@ -1,0 +1,37 @@
+/** `postgres://user:password@host:5432/database?board=NAME&schema=jobboard&sessionTimeout=30s&scanPeriod=10s&…` */
+import { InvalidArgument } from '../../core/errors.ts'
+import { milliseconds } from '../../core/time.ts'
+import type { ResourceUri } from '../../core/uri.ts'
+import { postgresPlace } from '../../postgres/index.ts'
+import type { Backend } from '../backend.ts'
+import { PostgresBackend } from './backend.ts'
+
+interface Options {
+  readonly who: string
+  readonly create?: boolean
+}
+
+/** Whoever has not looked for longer has to list the board. */
+const LONGEST_SCAN_PERIOD = 30_000
+
+/** @throws InvalidArgument for an address, or a parameter, that means nothing */
+export function postgresBackend(uri: ResourceUri, { who, create }: Options): Backend {
+  const place = postgresPlace(uri, ['board', 'sessionTimeout', 'scanPeriod'])
+  const board = uri.parameters.get('board') ?? 'default'
+  if (board === '') throw new InvalidArgument(`${uri.printable}: board is empty; leave it out, or name one`)
+  const sessionTimeout = durationOf(uri, 'sessionTimeout', '30s')
+  const scanPeriod = durationOf(uri, 'scanPeriod', '10s')
+  if (scanPeriod > LONGEST_SCAN_PERIOD)
+    throw new InvalidArgument(`${uri.printable}: scanPeriod is at most ${LONGEST_SCAN_PERIOD / 1_000}s`)
+  return new PostgresBackend({
+    ...{ uri: uri.printable, place, board, who, sessionTimeout, scanPeriod },
+    ...(create === undefined ? {} : { create }),
+  })
+}
+
+function durationOf({ parameters, printable }: ResourceUri, name: string, usual: string): number {
+  const text = parameters.get(name) ?? usual
+  const ms = milliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
+  if (ms > 0) return ms
+  throw new InvalidArgument(`${printable}: ${name} has to be longer than no time`)
+}

@@ -1,0 +1,76 @@
+/** Rows of the board's tables as the contract has them. */
+import { createHash } from 'node:crypto'
+import { decode } from '../../core/codec.ts'
+import { InvalidPosting } from '../../core/errors.ts'
+import type { Failure } from '../../core/failure.ts'
+import { fromStorable, type Row } from '../../postgres/index.ts'
+import type { Entity, Stored, TrashedEntry, Unreadable } from '../backend.ts'
+import { decodePosting, type Posting } from '../posting.ts'
+
+/** The board's own name for a posting. */
+export function jobId(number: number | string): string {
+  return `job${String(number).padStart(10, '0')}`
+}
+
+export function jobNumber(id: string): number {
+  return Number(id.slice('job'.length))
+}
+
+/** Texts of any length and content, in one that an index takes; no two become one. */
+export function digestOf(...texts: readonly string[]): Buffer {
+  return createHash('sha256').update(JSON.stringify(texts)).digest()
+}
+
+/** Columns that {@link storedOf} reads; `at` as milliseconds since 1970. */
+export const STORED = `id, body, life, revision, extract(epoch FROM posted_at)::float8 * 1000 AS posted_at,
+  extract(epoch FROM written_at)::float8 * 1000 AS written_at`
+
+export function storedOf(row: Row): Stored | Unreadable {
+  const id = jobId(String(row['id']))
+  try {
+    return {
+      id,
+      posting: postingOf(row),
+      revision: Number(row['revision']),
+      order: BigInt(String(row['id'])),
+      postedAt: Number(row['posted_at']),
+      writtenAt: Number(row['written_at']),
+      bytes: bytesIn(row, 'body')?.length ?? 0,
+    }
+  } catch (cause) {
+    const message = `${id} ${cause instanceof Error ? cause.message : cause}; it is not claimed here, remove it`
+    return { id, error: new InvalidPosting(message, { cause }) }
+  }
+}
+
+/** @throws InvalidPosting */
+export function trashedOf(row: Row): TrashedEntry {
+  const failure = bytesIn(row, 'failure')
+  return {
+    id: jobId(String(row['id'])),
+    revision: 0,
+    posting: postingOf(row),
+    who: fromStorable(String(row['who'])),
+    at: new Date(Number(row['at'])),
+    reason: fromStorable(String(row['reason'])),
+    ...(failure ? { failure: decode(failure, 'msgpack') as Failure } : {}),
+  }
+}
+
+export function entityOf(row: Row): Entity {
+  return {
+    kind: fromStorable(String(row['kind'])),
+    name: fromStorable(String(row['name'])),
+    instance: String(row['instance']),
+    metadata: decode(bytesIn(row, 'metadata') ?? new Uint8Array(), 'msgpack') as Entity['metadata'],
+  }
+}
+
+function postingOf(row: Row): Posting {
+  return decodePosting(bytesIn(row, 'body') ?? new Uint8Array(), 'msgpack', bytesIn(row, 'life'))
+}
+
+function bytesIn(row: Row, column: string): Uint8Array | undefined {
+  const value = row[column]
+  return value instanceof Uint8Array ? value : undefined
+}

@@ -1,0 +1,259 @@
+/**
+ * The session: one connection of its own, which holds a lock that means "this participant lives", and a row whose heart
+ * beats three times per TTL.
+ *
+ *     connecting → connected ──→ lost ──→ connecting …       and from each of them: closed
+ *
+ * It is lost, with every claim, as soon as its connection is: the lock is free then. Nothing is connected again behind its
+ * back; what comes next is another session, which first ends its predecessor, so that nobody waits for the TTL to pass.
+ *
+ * **The lease** ends one TTL after the sending of the last heartbeat that was answered, less a margin: the server's clock
+ * read that heartbeat later than it was sent, so nobody takes over before. It is looked at by a timer, and by whoever asks.
+ */
+import { type Deferred, deferred } from '../../core/abort.ts'
+import { type Instant, systemClock } from '../../core/clock.ts'
+import { NotConnected, UnsupportedCapability } from '../../core/errors.ts'
+import { backoff, sleep } from '../../core/time.ts'
+import { type Notification, PostgresConnection, type PostgresPlace } from '../../postgres/index.ts'
+import { channelOf } from './functions.ts'
+import { inBoardsWords, READ_COMMITTED } from './words.ts'
+
+export interface Session {
+  readonly id: number
+  /** As everybody else is told it. */
+  readonly label: string
+  readonly connection: PostgresConnection
+}
+
+export interface SessionKeeperOptions {
+  readonly place: PostgresPlace
+  /** For errors: the board's URI, without a password. */
+  readonly uri: string
+  readonly board: number
+  readonly who: string
+  /** In milliseconds. */
+  readonly ttl: number
+  /** False: nobody listens to notifications, and scans alone tell what changes. */
+  readonly listen: boolean
+  /** There is a session, and nothing is known of the board in it yet. */
+  readonly opened: (session: Session) => Promise<void>
+  /** It is the one there is from now on. */
+  readonly became: (session: Session) => void
+  /** Called at once, before anything else can happen. */
+  readonly lost: (session: Session, reason: Error) => void
+  readonly notified: (notification: Notification) => void
+  /** A heartbeat was answered, with the sessions of others whose TTL has passed. */
+  readonly beaten: (expired: readonly number[]) => void
+  readonly failed: (error: Error) => void
+}
+
+export class SessionKeeper {
+  readonly #options: SessionKeeperOptions
+  readonly #closing = new AbortController()
+  #current: Session | undefined
+  /** Lost, and not yet ended by us. */
+  readonly #former = new Set<number>()
+  #known: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
+  #beat: NodeJS.Timeout | undefined
+  #end: NodeJS.Timeout | undefined
+  #next: Deferred<void> = deferred()
+  #reconnecting: Promise<void> = Promise.resolve()
+
+  constructor(options: SessionKeeperOptions) {
+    this.#options = options
+    this.#next.promise.catch(() => undefined)
+  }
+
+  get current(): Session | undefined {
+    return this.#current
+  }
+
+  /** @throws AccessDenied, NotFound, NotConnected, UnsupportedCapability behind a pooler of transactions */
+  async start({ signal }: { readonly signal: AbortSignal }): Promise<void> {
+    await this.#connect(AbortSignal.any([signal, this.#closing.signal]))
+  }
+
+  /** Whether the session is certain to be alive at this instant. Where it is not, it is told to be lost first. */
+  alive(label: string): boolean {
+    const session = this.#current
+    if (session?.label !== label) return false
+    if (this.#left > 0) return true
+    this.lose(session, new NotConnected(`${this.#options.uri}: no heartbeat was answered for too long`))
+    return false
+  }
+
+  /** Resolves with a session that is alive. @throws NotConnected when there will be none */
+  async proven(): Promise<string> {
+    while (true) {
+      const session = this.#current
+      if (session && this.alive(session.label)) return session.label
+      await this.#next.promise
+    }
+  }
+
+  /** Over, whatever the server thinks of it. */
+  lose(session: Session, reason: Error): void {
+    if (this.#current !== session) return
+    this.#current = undefined
+    this.#former.add(session.id)
+    clearTimeout(this.#beat)
+    clearTimeout(this.#end)
+    this.#options.lost(session, reason)
+    session.connection.cut(reason)
+    if (!this.#closing.signal.aborted) this.#reconnecting = this.#reconnect()
+  }
+
+  /** Ends the session, so that what it held is free at once, if the server is there. */
+  async close(): Promise<void> {
+    this.#closing.abort(new NotConnected(`${this.#options.uri} is closed`))
+    this.#next.reject(this.#closing.signal.reason)
+    clearTimeout(this.#beat)
+    clearTimeout(this.#end)
+    await this.#reconnecting
+    const session = this.#current
+    this.#current = undefined
+    if (!session) return
+    const { connection, id } = session
+    const patience = setTimeout(() => connection.cut(new Error('it does not answer')), FAREWELL)
+    await this.#endSession(connection, id).catch(() => undefined)
+    clearTimeout(patience)
+    await connection.close()
+  }
+
+  /** How long the lease lasts yet, in milliseconds. */
+  get #left(): number {
+    const { monotonic, wall } = systemClock()
+    const passed = Math.max(monotonic - this.#known.monotonic, wall - this.#known.wall)
+    const { ttl } = this.#options
+    return ttl - Math.min(ttl / 5, MARGIN) - passed
+  }
+
+  async #reconnect(): Promise<void> {
+    const { signal } = this.#closing
+    for (let attempt = 1; !signal.aborted; attempt += 1) {
+      try {
+        await this.#connect(signal)
+        return
+      } catch (error) {
+        if (signal.aborted) return
+        if (!(error instanceof NotConnected)) this.#options.failed(asError(error))
+        await sleep(backoff(attempt, { first: 50, max: 2_000 }), { signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  async #connect(signal: AbortSignal): Promise<void> {
+    const { place, uri, opened, notified } = this.#options
+    try {
+      const connection = await PostgresConnection.open(place, { signal })
+      try {
+        connection.onNotification(notified)
+        const session = await this.#begin(connection, signal)
+        await opened(session)
+        signal.throwIfAborted()
+        connection.lost.throwIfAborted()
+        this.#became(session)
+      } catch (error) {
+        connection.cut(error)
+        throw error
+      }
+    } catch (error) {
+      signal.throwIfAborted()
+      throw inBoardsWords(`a session on ${uri}`, error)
+    }
+  }
+
+  async #begin(connection: PostgresConnection, signal: AbortSignal): Promise<Session> {
+    const { place, board, who, ttl, listen } = this.#options
+    const { schema } = place
+    const { rows: own } = await connection.query('SELECT pg_backend_pid() AS backend', [])
+    const backend = Number(own[0]?.['backend'])
+    if (backend !== connection.backend) await this.#assertOwn(backend, signal)
+    await connection.query(READ_COMMITTED, [])
+    for (const former of this.#former) await this.#endSession(connection, former)
+    const sentAt = systemClock()
+    const { rows } = await connection.query(`SELECT ${schema}.open_session($1, $2, $3) AS id`, [board, who, ttl])
+    this.#known = sentAt
+    if (listen) await connection.query(`LISTEN ${channelOf(schema, board)}`, [])
+    const id = Number(rows[0]?.['id'])
+    return { id, label: `session ${id}`, connection }
+  }
+
+  /**
+   * Something between us and the server has a name for the backend of its own: a pooler. Of one that lends a backend for
+   * each transaction, an idle session's backend is lent to the next who asks.
+   */
+  async #assertOwn(backend: number, signal: AbortSignal): Promise<void> {
+    const { place, uri } = this.#options
+    const probe = await PostgresConnection.open(place, { signal })
+    try {
+      const { rows } = await probe.query('SELECT pg_backend_pid() AS backend', [])
+      if (Number(rows[0]?.['backend']) !== backend) return
+    } finally {
+      await probe.close()
+    }
+    throw new UnsupportedCapability(
+      `${uri} is behind a pooler of transactions, where no lock lasts; name the server itself, or a pool of sessions`,
+      { capability: 'sessions' },
+    )
+  }
+
+  async #endSession(connection: PostgresConnection, id: number): Promise<void> {
+    await connection.query(`SELECT ${this.#options.place.schema}.end_session($1)`, [id])
+    this.#former.delete(id)
+  }
+
+  #became(session: Session): void {
+    this.#current = session
+    const next = this.#next
+    this.#next = deferred()
+    this.#next.promise.catch(() => undefined)
+    next.resolve()
+    const gone = () => this.lose(session, asError(session.connection.lost.reason))
+    session.connection.lost.addEventListener('abort', gone, { once: true })
+    this.#watch(session)
+    this.#schedule(session)
+    this.#options.became(session)
+  }
+
+  #schedule(session: Session): void {
+    this.#beat = setTimeout(() => void this.#heartbeat(session), this.#options.ttl / 3)
+  }
+
+  /** Tells of the lease's end on time, should nobody ask. */
+  #watch(session: Session): void {
+    clearTimeout(this.#end)
+    this.#end = setTimeout(() => this.alive(session.label) && this.#watch(session), Math.max(this.#left, 1))
+  }
+
+  async #heartbeat(session: Session): Promise<void> {
+    const { place, uri, beaten } = this.#options
+    const sentAt = systemClock()
+    try {
+      const { rows } = await session.connection.query(`SELECT ${place.schema}.heartbeat($1) AS expired`, [session.id])
+      if (this.#current !== session) return
+      const found = rows[0]?.['expired']
+      if (!Array.isArray(found)) {
+        const how = 'another took it over, or the connection leads to another backend than it did'
+        this.lose(session, new NotConnected(`${uri}: the session is over: ${how}`))
+        return
+      }
+      this.#known = sentAt
+      this.#watch(session)
+      this.#schedule(session)
+      beaten(found.map(Number))
+    } catch (error) {
+      this.lose(session, inBoardsWords(`a heartbeat on ${uri}`, error))
+    }
+  }
+}
+
+/** What an owner may need to stop when it learns of the end, in milliseconds; of a short TTL a fifth. */
+const MARGIN = 3_000
+
+/** How long the server may take to end a session, in milliseconds. */
+const FAREWELL = 5_000
+
+function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}

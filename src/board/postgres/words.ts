@@ -1,0 +1,39 @@
+/** What Postgres says, in the words of boards. */
+import { AccessDenied, JobboardError, NotConnected, NotFound } from '../../core/errors.ts'
+import { postgresError } from '../../postgres/index.ts'
+
+/** Who this is, or what it may, is not enough: invalid authorization (28), insufficient privilege (42501). */
+const DENIED = /^28|^42501$/
+/** A database that is not there. */
+const NO_DATABASE = '3D000'
+
+/**
+ * Of what was certainly not done. What may pass is NotConnected: nothing was changed, and another try may go well.
+ *
+ * @param what was asked for
+ */
+export function inBoardsWords(what: string, thrown: unknown): Error {
+  if (thrown instanceof JobboardError && thrown.code !== 'JOBBOARD_POSTGRES') return thrown
+  const error = postgresError(thrown)
+  const { message, sqlState = '', retryable } = error
+  const text = `${what}: ${message}${sqlState === '' ? '' : ` (SQLSTATE ${sqlState})`}`
+  if (DENIED.test(sqlState))
+    return new AccessDenied(`${text}; correct its credentials, or grant it the rights`, { cause: error })
+  if (sqlState === NO_DATABASE) return new NotFound(`${text}; make the database first`, { cause: error })
+  return retryable || sqlState === '' ? new NotConnected(text, { cause: error }) : error
+}
+
+/**
+ * What every connection that changes something is told first: functions count on each of their statements seeing what was
+ * committed before it, whatever the database, or the user, has as its default.
+ */
+export const READ_COMMITTED = "SET default_transaction_isolation TO 'read committed'"
+
+/** What only looks, or can be done again without harm. */
+export async function asking<T>(what: string, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask()
+  } catch (error) {
+    throw inBoardsWords(what, error)
+  }
+}

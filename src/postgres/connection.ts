@@ -1,0 +1,116 @@
+/**
+ * One connection, which is what it is: never made anew behind anybody's back, and over for good once it is lost. For what
+ * lives and dies with a connection: session locks, notifications, and answers whose loss has to be noticed.
+ */
+import type { Client } from 'pg'
+import { sharedController } from '../core/abort.ts'
+import { InvalidArgument } from '../core/errors.ts'
+import type { Row, SqlDriver } from './driver.ts'
+import { type PostgresPlace, poolSettings } from './place.ts'
+
+export interface Notification {
+  readonly channel: string
+  /** The backend of whoever has notified. */
+  readonly backend: number
+}
+
+export class PostgresConnection implements SqlDriver {
+  readonly #client: Client
+  readonly #lost = sharedController()
+  #notified: (notification: Notification) => void = () => undefined
+  #closing: Promise<void> | undefined
+
+  private constructor(client: Client) {
+    this.#client = client
+    client.on('error', (error) => this.#lose(error))
+    client.on('end', () => this.#lose(new Error('the connection was closed')))
+    client.on('notification', ({ channel, processId }) => this.#notified({ channel, backend: processId }))
+  }
+
+  /** @throws what the driver throws; the signal's reason */
+  static async open(
+    place: PostgresPlace,
+    options: { readonly signal?: AbortSignal } = {},
+  ): Promise<PostgresConnection> {
+    const { signal } = options
+    signal?.throwIfAborted()
+    const [{ default: pg }, settings] = await Promise.all([loadPg(place), poolSettings(place)])
+    const client = new pg.Client(settings)
+    const connection = new PostgresConnection(client)
+    const cut = () => connection.cut(new Error('it was given up'))
+    signal?.addEventListener('abort', cut, { once: true })
+    try {
+      await client.connect()
+      signal?.throwIfAborted()
+      return connection
+    } catch (error) {
+      connection.cut(error)
+      signal?.throwIfAborted()
+      throw error
+    } finally {
+      signal?.removeEventListener('abort', cut)
+    }
+  }
+
+  /** What it was told, when it was opened, that the backend behind it is called. */
+  get backend(): number {
+    return Number((this.#client as Client & { readonly processID?: number | null }).processID ?? 0)
+  }
+
+  /** Fires, with the reason, when nothing gets through any more. */
+  get lost(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  onNotification(told: (notification: Notification) => void): void {
+    this.#notified = told
+  }
+
+  /** Errors are the driver's own. A statement whose time runs out without an answer takes the connection with it. */
+  async query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {
+    this.#lost.signal.throwIfAborted()
+    try {
+      return await this.#client.query(text, values)
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error)) this.cut(error)
+      throw error
+    }
+  }
+
+  /** Takes leave of the server, if it is there. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    if (this.#lost.signal.aborted) return
+    const timer = setTimeout(() => this.cut(new Error('it did not end')), PATIENCE)
+    await this.#client.end().catch(() => undefined)
+    clearTimeout(timer)
+  }
+
+  /** Ends it at once, and says nothing to the server. */
+  cut(reason: unknown): void {
+    this.#lose(reason)
+    // Where nothing gets through, the driver would wait for ever for what was asked to be answered.
+    const { connection } = this.#client as Client & { readonly connection: { readonly stream: { destroy(): void } } }
+    connection.stream.destroy()
+  }
+
+  #lose(reason: unknown): void {
+    if (!this.#lost.signal.aborted) this.#lost.abort(reason)
+  }
+}
+
+/** How long a server may take to end a connection, in milliseconds. */
+const PATIENCE = 2_000
+
+/** @throws InvalidArgument saying what to install */
+export async function loadPg({ uri }: PostgresPlace): Promise<typeof import('pg')> {
+  try {
+    return await import('pg')
+  } catch (cause) {
+    throw new InvalidArgument(`${uri.printable} needs the pg package: install pg@8.23.1`, { cause })
+  }
+}

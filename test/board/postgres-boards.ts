@@ -1,0 +1,74 @@
+/** Places for boards on Postgres, each a schema of its own, with what tests do to them behind the boards' backs. */
+import { randomUUID } from 'node:crypto'
+import { type JobBoard, type OpenBoardOptions, openBoard } from '../../src/board/index.ts'
+import { Job } from '../../src/board/job.ts'
+import { parseUri } from '../../src/core/uri.ts'
+import { PostgresPool, postgresPlace } from '../../src/postgres/index.ts'
+import type { BoardBackend, BoardPlace } from '../contract/board.ts'
+import { EVERYTHING } from './boards.ts'
+
+export interface PostgresPlace extends BoardPlace {
+  readonly schema: string
+  /** Of the board, through the server itself. */
+  readonly uri: string
+  /** Through a proxy, or with parameters (`&sessionTimeout=2s`). */
+  openAt(port: number, options?: OpenBoardOptions & { parameters?: string }): Promise<JobBoard>
+  /** As another program would ask, with `@` for the schema. */
+  query(text: string, values?: readonly unknown[]): Promise<readonly Readonly<Record<string, unknown>>[]>
+  sessionOf(board: JobBoard): Promise<number>
+}
+
+export function postgresBoards(server: () => { readonly uri: string }): BoardBackend {
+  return { name: 'postgres:', capabilities: EVERYTHING, place: () => postgresPlaceOn(server().uri) }
+}
+
+/** @param server its URI, as `startPostgres` tells it */
+export async function postgresPlaceOn(server: string): Promise<PostgresPlace> {
+  const schema = `test_${randomUUID().replaceAll('-', '')}`
+  const uri = `${server}?schema=${schema}&board=${randomUUID()}`
+  const witness = new PostgresPool(postgresPlace(parseUri(`${server}?poolSize=2`, 'board')))
+  const query: PostgresPlace['query'] = async (text, values = []) => {
+    return (await witness.query(text.replaceAll('@', schema), [...values])).rows
+  }
+  const sessionOf = async (board: JobBoard) => {
+    const name = randomUUID()
+    await using _probe = await board.registerEntity({ kind: 'probe', name, metadata: {} })
+    const [row] = await query('SELECT session FROM @.entities WHERE name = $1', [name])
+    return Number(row?.['session'])
+  }
+  return {
+    schema,
+    uri,
+    query,
+    sessionOf,
+    open: (options) => openBoard(uri, options),
+    openAt: (port, { parameters = '', ...options } = {}) => {
+      return openBoard(`${uri.replace(/:\d+\//, `:${port}/`)}${parameters}`, options)
+    },
+    expire: async (board) => {
+      // What a taker does to one that hangs: its backend is ended, then what it held is free.
+      const session = await sessionOf(board)
+      await query('SELECT pg_terminate_backend(backend) FROM @.sessions WHERE id = $1', [session])
+      await query('SELECT @.end_session($1)', [session])
+    },
+    putRaw: async (bytes) => {
+      const [row] = await query(
+        `WITH made AS (
+          INSERT INTO @.jobs (board, uuid, name, priority, body) SELECT id, '', '', 'NORMAL', $1 FROM @.boards RETURNING board, id
+        )
+        SELECT id, @.tell(board, 'posted', ARRAY[id]) FROM made`,
+        [Buffer.from(bytes)],
+      )
+      return `job${String(row?.['id']).padStart(10, '0')}`
+    },
+    removeRaw: async (job) => {
+      const id = Number(Job.entryOf(job).id?.slice('job'.length))
+      await query(
+        `WITH gone AS (DELETE FROM @.jobs WHERE id = $1 RETURNING board, id)
+        SELECT @.tell(board, 'consumed', ARRAY[id]) FROM gone`,
+        [id],
+      )
+    },
+    [Symbol.asyncDispose]: () => witness.close(),
+  }
+}

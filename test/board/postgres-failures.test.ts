@@ -1,0 +1,405 @@
+/** Connections that break in the middle of it, servers that die, owners that hang: what becomes of what was asked for. */
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Claim, Job, JobBoard, TrashedJob } from '../../src/board/index.ts'
+import { ClaimLost, NotConnected } from '../../src/core/errors.ts'
+import { parseUri } from '../../src/core/uri.ts'
+import { PostgresConnection, postgresPlace } from '../../src/postgres/index.ts'
+import { startNode } from '../support/node-process.ts'
+import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { startProxy, type TcpProxy } from '../support/proxy.ts'
+import { failureOf, firing, lossOf, next, rebirthOf } from './events.ts'
+import { all, namesOn, refresh } from './jobs.ts'
+import { type PostgresPlace, postgresPlaceOn } from './postgres-boards.ts'
+
+const CLAIMER = new URL('./stopped-claimer.ts', import.meta.url)
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+
+afterAll(() => server.stop())
+
+/** A board behind a proxy, and one that sees the server directly. */
+interface Scene extends AsyncDisposable {
+  readonly place: PostgresPlace
+  readonly proxy: TcpProxy
+  readonly board: JobBoard
+  readonly other: JobBoard
+}
+
+async function setScene(parameters = ''): Promise<Scene> {
+  const place = await postgresPlaceOn(server.uri)
+  const proxy = await startProxy({ port: server.port })
+  const board = await place.openAt(proxy.port, { who: 'board', parameters })
+  const other = await place.open({ who: 'other' })
+  // The first request of a kind opens its connection: that is not what these tests are about.
+  await (await board.claim(await board.post('flow', {}, { name: 'first' }))).consume()
+  await refresh(other)
+  return {
+    ...{ place, proxy, board, other },
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all([board.close(), other.close()])
+      await proxy.close()
+      await place[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** One operation, made ready, and how everybody sees that it was done: once. */
+interface Case {
+  readonly name: string
+  ready(scene: Scene): Promise<() => Promise<unknown>>
+  /** How many times it was done, as the tables tell. */
+  done(scene: Scene): Promise<number>
+}
+
+const claimOn = async (board: JobBoard): Promise<Claim> => board.claim(await board.post('flow', {}, { name: 'job' }))
+
+async function trashOn({ board, other }: Scene): Promise<TrashedJob> {
+  await (await claimOn(board)).trash({ reason: 'why' })
+  await refresh(other)
+  const [trashed] = await all(board.trashed())
+  if (!trashed) throw new Error('it is in the trash')
+  return trashed
+}
+
+const counted =
+  (what: string) =>
+  async ({ place }: Scene) => {
+    const [row] = await place.query(`SELECT count(*) AS count FROM ${what}`)
+    return Number(row?.['count'])
+  }
+
+const CASES: readonly Case[] = [
+  {
+    name: 'post',
+    ready:
+      async ({ board }) =>
+      () =>
+        board.post('flow', {}, { name: 'job' }),
+    done: counted('@.jobs'),
+  },
+  {
+    name: 'post with a key',
+    ready:
+      async ({ board }) =>
+      () =>
+        board.post('flow', {}, { key: 'one' }),
+    done: counted('@.jobs'),
+  },
+  {
+    name: 'claim',
+    ready: async ({ board }) => {
+      const job = await board.post('flow', {})
+      return () => board.claim(job)
+    },
+    done: counted("@.changes WHERE kind = 'claimed'"),
+  },
+  {
+    name: 'consume',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.consume()
+    },
+    done: counted("@.changes WHERE kind = 'consumed'"),
+  },
+  {
+    name: 'abandon',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.abandon({ reason: 'tried' })
+    },
+    done: counted("@.changes WHERE kind = 'abandoned'"),
+  },
+  {
+    name: 'trash',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.trash({ reason: 'why' })
+    },
+    done: counted('@.trash'),
+  },
+  {
+    name: 'cancel of a job that was never run',
+    ready: async ({ board }) => {
+      const job = await board.post('flow', {})
+      return () => board.cancel(job)
+    },
+    done: counted('@.trash'),
+  },
+  {
+    name: 'cancel of a job that runs',
+    ready: async ({ board, other }) => {
+      const { job } = await claimOn(other)
+      await refresh(board)
+      return () => board.cancel(job)
+    },
+    done: counted('@.jobs WHERE cancelled_by IS NOT NULL'),
+  },
+  {
+    name: 'pause',
+    ready:
+      async ({ board }) =>
+      () =>
+        board.pause(),
+    done: counted('@.boards WHERE paused'),
+  },
+  {
+    name: 'restore',
+    ready: async (scene) => {
+      const trashed = await trashOn(scene)
+      return () => scene.board.restore(trashed)
+    },
+    done: counted('@.jobs'),
+  },
+  {
+    name: 'purge',
+    ready: async (scene) => {
+      const trashed = await trashOn(scene)
+      const { place } = scene
+      await place.query('CREATE TABLE @.purged (id bigint)')
+      await place.query(`CREATE FUNCTION @.purged() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN INSERT INTO @.purged VALUES (old.id); RETURN NULL; END $$`)
+      await place.query('CREATE TRIGGER purged AFTER DELETE ON @.trash FOR EACH ROW EXECUTE FUNCTION @.purged()')
+      return () => scene.board.purge(trashed)
+    },
+    done: counted('@.purged'),
+  },
+]
+
+/** Resolves when the tables show it. Each look is a round trip. */
+async function untilDone(scene: Scene, { done }: Case, before: number): Promise<void> {
+  while ((await done(scene)) === before);
+}
+
+describe.each(CASES)('$name', (operation) => {
+  test('whose answer is lost is found to be done, once', async () => {
+    await using scene = await setScene()
+    const { proxy, board } = scene
+    const act = await operation.ready(scene)
+    const before = await operation.done(scene)
+    const back = rebirthOf(board)
+    proxy.mode = 'swallow-replies'
+    const acting = act().catch((error: unknown) => error)
+    await untilDone(scene, operation, before)
+    proxy.resetAll()
+    proxy.mode = 'pass'
+    await back
+    const result = await acting
+    // The session went with its connection: a claim that was granted in it is lost.
+    if (operation.name === 'claim') {
+      if (result instanceof Error) throw result
+      await firing((result as Claim).lost)
+    } else expect(result).not.toBeInstanceOf(Error)
+    if (operation.name === 'post') expect((await board.find((result as Job).uuid)).uuid).toBe((result as Job).uuid)
+    expect(await operation.done(scene)).toBe(before + 1)
+  })
+
+  test('that never reaches the server is said to be not done', async () => {
+    await using scene = await setScene()
+    const { proxy, board } = scene
+    const act = await operation.ready(scene)
+    const before = await operation.done(scene)
+    const back = rebirthOf(board)
+    proxy.mode = 'drop-requests'
+    const sent = proxy.nextRequest()
+    const failure = failureOf(act())
+    await sent
+    proxy.resetAll()
+    proxy.mode = 'pass'
+    await back
+    const error = await failure
+    expect(error instanceof NotConnected || error instanceof ClaimLost ? 'not done' : error).toBe('not done')
+    expect(await operation.done(scene)).toBe(before)
+  })
+})
+
+describe('a request that is still on its way when its fate was asked for', () => {
+  test('is refused wherever it arrives', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const lane = randomUUID()
+    const cancel = () => place.query('SELECT @.set_gate($1, 7, id, true) AS answer FROM @.boards', [lane])
+    expect(await place.query('SELECT @.find_out($1, 7) AS answer', [lane])).toEqual([{ answer: null }])
+    expect(await failureOf(cancel())).toMatchObject({ code: 'P0J01' })
+    await refresh(board)
+    expect(board.paused).toBe(false)
+    expect(await place.query('SELECT @.find_out($1, 7) AS answer', [lane])).toEqual([{ answer: null }])
+  })
+
+  test('is waited for while it is being done', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const lane = randomUUID()
+    const slow = await PostgresConnection.open(postgresPlace(parseUri(server.uri, 'board')))
+    try {
+      await slow.query('BEGIN', [])
+      await slow.query(`SELECT ${place.schema}.set_gate($1, 7, id, true) FROM ${place.schema}.boards`, [lane])
+      const asked = place.query('SELECT @.find_out($1, 7) AS answer', [lane])
+      await slow.query('COMMIT', [])
+      expect(await asked).toEqual([{ answer: 'done' }])
+    } finally {
+      await slow.close()
+    }
+    await refresh(board)
+    expect(board.paused).toBe(true)
+  })
+})
+
+describe('an owner', () => {
+  test('whose process was stopped is ended by force, finds out before it does anything, and goes on by itself', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
+    await heir.post('flow', {}, { name: 'first' })
+    await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=2s`])
+    await owner.says('claimed')
+    await owner.says('held')
+    const [row] = await place.query("SELECT backend FROM @.sessions WHERE who = 'stopped'")
+    const inherited = heir.claimNext()
+    owner.signal('SIGSTOP')
+    const [claim] = await inherited
+    expect(claim).toMatchObject({ who: 'heir', run: 2 })
+    expect(claim.job.attempts).toMatchObject([{ who: 'stopped' }, { who: 'heir' }])
+    expect(await heir.entities('conductor')).toEqual([])
+    expect(await place.query('SELECT FROM pg_stat_activity WHERE pid = $1', [row?.['backend']])).toEqual([])
+
+    const before = owner.lines.length
+    owner.signal('SIGCONT')
+    await owner.says(/^consume: /)
+    const after = owner.lines.slice(before)
+    expect(after.slice(0, 3)).not.toContain('held')
+    expect(after).toContain('lost')
+    expect(after).toContain('consume: JOBBOARD_CLAIM_LOST')
+    expect(claim.lost.aborted).toBe(false)
+    await claim.consume()
+    await heir.post('flow', {}, { name: 'second' })
+    await owner.says('claimed second, run 1')
+    await owner.says('consumed')
+    while ((await heir.entities('conductor')).length === 0) await refresh(heir)
+  })
+
+  test('that was killed is taken over when its time has passed, by everybody at once and once', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using one = await place.openAt(server.port, { who: 'one', parameters: '&sessionTimeout=2s' })
+    await using two = await place.openAt(server.port, { who: 'two', parameters: '&sessionTimeout=2s' })
+    await one.post('flow', {}, { name: 'first', resources: { exclusive: ['disk'] } })
+    await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=2s`])
+    await owner.says('claimed')
+    await Promise.all([refresh(one), refresh(two)])
+    const heard: string[] = []
+    for (const board of [one, two]) board.on('abandoned', () => heard.push(board.who))
+    const waiting = Promise.race([one.claimNext(), two.claimNext()])
+    owner.signal('SIGKILL')
+    const [claim] = await waiting
+    await Promise.all([refresh(one), refresh(two)])
+    expect(heard.sort()).toEqual(['one', 'two'])
+    expect(claim.run).toBe(2)
+    await claim.consume()
+  })
+
+  test('that nothing gets through to any more has lost its claim before another gets it', async () => {
+    await using scene = await setScene('&sessionTimeout=2s')
+    const { proxy, board: owner, place } = scene
+    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
+    await owner.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
+    await owner.post('flow', {}, { name: 'job', resources: { exclusive: ['disk'] } })
+    const [claim] = await owner.claimNext()
+    await refresh(heir)
+    const order: string[] = []
+    const back = rebirthOf(owner)
+    const lost = lossOf(claim).then(() => order.push('lost'))
+    const abandoned = next(heir, 'abandoned').then(() => order.push('abandoned'))
+    const inherited = heir.claimNext().then(([taken]) => {
+      order.push('inherited')
+      return taken
+    })
+    proxy.mode = 'blackhole'
+    await Promise.all([lost, abandoned])
+    const taken = await inherited
+    expect(order).toEqual(['lost', 'abandoned', 'inherited'])
+    expect(taken.fence).toBeGreaterThan(claim.fence)
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    await back
+    expect(await failureOf(claim.consume())).toBeInstanceOf(ClaimLost)
+    expect(taken.lost.aborted).toBe(false)
+    await taken.consume()
+    expect(await namesOn(owner)).toEqual([])
+    expect(await owner.entities('conductor')).toHaveLength(1)
+  })
+
+  test('whose backend is ended by the administrator loses its claims at once', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const claim = await claimOn(board)
+    const session = await place.sessionOf(board)
+    const [lost, back] = [lossOf(claim), rebirthOf(board)]
+    await place.query('SELECT pg_terminate_backend(backend) FROM @.sessions WHERE id = $1', [session])
+    expect(await lost).toBeInstanceOf(ClaimLost)
+    await back
+    // It ends its former session by itself, and waits for nobody's time to pass.
+    const [again] = await board.claimNext()
+    expect(again.run).toBe(2)
+    await again.consume()
+  })
+})
+
+describe('a server', () => {
+  test('that is killed and comes back is outlived, whatever was under way', async () => {
+    await using own = await startPostgres()
+    await using place = await postgresPlaceOn(own.uri)
+    const open = () => place.openAt(own.port, { parameters: '&sessionTimeout=15s' })
+    await using poster = await open()
+    await using one = await open()
+    await using two = await open()
+    const JOBS = 300
+    const done = new Map<string, number>()
+    const restartAt = new Set([60, 180])
+    let restarting = Promise.resolve()
+    const finished = new AbortController()
+    const posted = new Set<string>()
+    const work = async (board: JobBoard) => {
+      for await (const claim of board.claims({ signal: finished.signal })) {
+        if ((await claim.perform(() => undefined)) !== 'consumed') continue
+        done.set(claim.job.name, (done.get(claim.job.name) ?? 0) + 1)
+        if (restartAt.delete(done.size)) restarting = restarting.then(() => own.restart())
+        if (done.size === JOBS) finished.abort()
+      }
+    }
+    const post = async () => {
+      for (let number = 0; number < JOBS; number++) {
+        const name = `job ${number}`
+        while (!posted.has(name)) {
+          const job = await poster.post('flow', {}, { name }).catch((error: unknown) => {
+            if (!(error instanceof NotConnected)) throw error
+          })
+          if (job) posted.add(name)
+        }
+      }
+    }
+    await Promise.all([post(), work(one), work(two), work(one)])
+    await restarting
+    expect(restartAt.size).toBe(0)
+    expect([...done].filter(([, times]) => times !== 1)).toEqual([])
+    expect(done.size).toBe(JOBS)
+    while (!two.connected) await next(two, 'state')
+    expect(await namesOn(two)).toEqual([])
+  })
+
+  test('is not there: nothing is done, and that is said', async () => {
+    await using own = await startPostgres()
+    await using place = await postgresPlaceOn(own.uri)
+    await using board = await place.open()
+    const lost = next(board, 'state', ({ state }) => state === 'lost')
+    await own.kill()
+    await lost
+    expect(await failureOf(board.post('flow', {}))).toBeInstanceOf(NotConnected)
+    const back = next(board, 'state', ({ state }) => state === 'connected')
+    await own.restart()
+    await back
+    expect(await namesOn(board)).toEqual([])
+  })
+})

@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest'
+import { openBoardRow } from '../../../src/board/postgres/board-row.ts'
+import { IncompatibleVersion } from '../../../src/core/errors.ts'
+import { failureOf } from '../../board/events.ts'
+
+test('a Postgres that is too old for boards is refused before anything is made in it', async () => {
+  const asked: string[] = []
+  const driver = {
+    query: async (text: string) => {
+      asked.push(text)
+      return { rows: [{ version: '120022', there: false }] }
+    },
+  }
+  expect(await failureOf(openBoardRow(driver, { schema: 'jobboard', name: 'x' }))).toBeInstanceOf(IncompatibleVersion)
+  expect(asked).toHaveLength(1)
+})
