@@ -1,10 +1,10 @@
 /**
- * The servers' clock, as answers show it: the Stat of what was just written says what time it was there.
+ * The servers' clock, as answers show it: the answer to what was just written says what time it was there.
  *
  * An answer takes its time, so each sample is a little behind; the one that is the least behind counts, of the newest ones,
  * because clocks drift and are set.
  */
-import { monotonic } from '../../core/time.ts'
+import { monotonic } from '../core/time.ts'
 
 /** How long a sample counts, at least, in milliseconds. */
 const PERIOD = 5 * 60_000
