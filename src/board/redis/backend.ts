@@ -108,36 +108,39 @@ export class RedisBackend implements Backend {
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
     return each(requests, async (request) => {
       const bytes = writePosting(request.posting, { limit: LARGEST_POST })
-      const [created, told] = await this.#do(postStep(request, { bytes }))
-      if (!created) return { created: false, uuid: String(told), revision: 0 }
-      const id = String(told)
-      return { created: true, id, revision: 0, order: orderOf(id), bytes: bytes.length }
+      const { done, told, again } = await this.#do(postStep(request, { bytes }))
+      if (!done) return { created: false, uuid: String(told[0]), revision: 0 }
+      const id = String(told[0])
+      const posted = { created: true, revision: 0, order: orderOf(id), bytes: bytes.length } as const
+      if (!again) return { ...posted, id }
+      // Without a connection to ask by, the listing on the next one tells.
+      return { ...posted, ...(await this.#opened.reader.whereabouts(id).catch(() => ({ id }))) }
     })
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
     return each(choices, async (choice) => {
       const step = claimStep(choice)
-      let [granted, told, more, last] = await this.#do(step)
-      // Whoever held the resource is dead, maybe, and has been buried since.
-      if (!granted && told === 'resource' && last === 'late') [granted, told, more, last] = await this.#do(step)
-      if (!granted) throw refusal(choice, { why: told, resource: more })
-      return { session: String(last), revision: Number(told), fence: BigInt(more as number | bigint) }
+      let { done, told, freed } = await this.#do(step)
+      if (freed && told[0] === 'resource') ({ done, told } = await this.#do(step))
+      if (!done) throw refusal(choice, { why: told[0], resource: told[1] })
+      const [revision, fence, session] = told
+      return { session: String(session), revision: Number(revision), fence: BigInt(fence as number | bigint) }
     })
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
     return each(settlements, async (settlement) => {
       const { kind, posting, session } = settlement
-      const held = this.alive(session) && (await this.#do(settleStep(settlement)))[0]
+      const held = this.alive(session) && (await this.#do(settleStep(settlement))).done
       if (!held) throw new ClaimLost(`${kind} of ${nameOf(posting)}: the claim is gone; stop and write nothing`)
     })
   }
 
   async discard(discarded: Discard): Promise<Result<void>> {
     const [result] = await each([discarded], async () => {
-      const [done, why] = await this.#do(discardStep(discarded))
-      if (!done) throw refusal(discarded, { why })
+      const { done, told } = await this.#do(discardStep(discarded))
+      if (!done) throw refusal(discarded, { why: told[0] })
     })
     return result ?? { value: undefined }
   }
@@ -151,18 +154,18 @@ export class RedisBackend implements Backend {
     const { id, job } = request
     const bytes = encodeCancellation(request)
     const step = { words: ['cancel', id, bytes], what: `cancel of ${job}`, bytes: bytes.length, grows: true } as const
-    if (!(await this.#do(step))[0]) throw new NotFound(`${job} has left the board`)
+    if (!(await this.#do(step)).done) throw new NotFound(`${job} has left the board`)
   }
 
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
-    const [done, why] = await this.#do(restoreStep(entry, posting))
+    const { done, told } = await this.#do(restoreStep(entry, posting))
     if (done) return
-    if (why === 'key') throw new Duplicate(`${nameOf(posting)}: a job with its key is on the board`)
+    if (told[0] === 'key') throw new Duplicate(`${nameOf(posting)}: a job with its key is on the board`)
     throw notInTrash(entry)
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
-    if (!(await this.#do(purgeStep(entry)))[0]) throw notInTrash(entry)
+    if (!(await this.#do(purgeStep(entry))).done) throw notInTrash(entry)
   }
 
   async list(): Promise<Listing> {
@@ -192,8 +195,8 @@ export class RedisBackend implements Backend {
   async register(entity: Entity): Promise<void> {
     const { session } = this.#opened
     const step = registerStep(entity, await session.proven())
-    let [done, late] = await this.#do(step)
-    if (!done && late !== undefined) [done] = await this.#do(step)
+    let { done, freed } = await this.#do(step)
+    if (freed) ({ done } = await this.#do(step))
     if (!done) throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
   }
 

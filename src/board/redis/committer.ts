@@ -24,8 +24,25 @@ const SCRIPT = script(COMMIT)
 const MOST_STEPS = 512
 const MOST_BYTES = 1_024 * 1_024
 
-/** What a step came to: whether it was done, and what there is to tell. */
-export type Answer = readonly [done: boolean, ...told: unknown[]]
+/** What a step came to. */
+export interface Answer {
+  readonly done: boolean
+  /** What the script has to tell of it. */
+  readonly told: readonly unknown[]
+  /** What dead owners held is free since it was refused. */
+  readonly freed: boolean
+  /** It was done before: its first answer was lost, and what it tells may not be so any more. */
+  readonly again: boolean
+}
+
+type Head = readonly [
+  accepted: boolean,
+  now: string,
+  version: string,
+  changes: readonly string[] | false,
+  late: readonly string[],
+  again: boolean,
+]
 
 interface Waiting {
   readonly step: Step
@@ -174,10 +191,9 @@ export class Committer {
     if (this.#batch !== batch) return
     const session = this.#session
     const [head, answers] = answer
-    const [accepted, now, version, changes, late] =
-      decoded<[boolean, string, string, readonly string[] | false, readonly string[]]>(head)
+    const [accepted, now, version, changes, late, again] = decoded<Head>(head)
     if (!accepted) {
-      // Also where the key is gone: what comes second in the answer is the number it knows.
+      // Also where the key is gone: what comes second is the number it knows.
       session.lose(forgotten(session.uri, Number(now)))
       return
     }
@@ -187,16 +203,15 @@ export class Committer {
     // Heard before anybody goes on who waits for an answer.
     if (session.attached === there) session.feed.answered(changes, Number(version))
     this.#batch = undefined
-    const told = decoded<readonly Answer[]>(answers)
-    const free =
-      late.length > 0 && session.attached === there ? session.bury(late.filter((id) => id !== there.id)) : undefined
+    const dead = late.filter((id) => id !== there.id)
+    const freeing =
+      dead.length > 0 && session.attached === there ? session.bury(dead).catch(() => undefined) : undefined
+    const told = decoded<readonly (readonly [boolean, ...unknown[]])[]>(answers)
     batch.waiting.forEach(({ resolve, step, reject }, index) => {
-      const given = told[index]
-      if (!given) reject(unknown(step))
-      // Refused for what a dead owner holds, maybe: it is free before the answer is heard.
-      else if (free && !given[0])
-        void free.catch(() => undefined).then(() => resolve([...given, 'late'] as unknown as Answer))
-      else resolve(given)
+      const [done, ...rest] = told[index] ?? []
+      if (done === undefined) reject(unknown(step))
+      else if (done || !freeing) resolve({ done, told: rest, freed: false, again })
+      else void freeing.then(() => resolve({ done, told: rest, freed: true, again }))
     })
     this.#settled()
   }

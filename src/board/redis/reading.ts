@@ -39,6 +39,13 @@ export class BoardReader {
     return ids.map((id, index) => readStored(id, both[2 * index], both[2 * index + 1]))
   }
 
+  /** Of a job that was posted a while ago: its id while it is on the board, else whether it went to the trash. */
+  async whereabouts(id: string): Promise<{ readonly id: string } | { readonly trashed: boolean }> {
+    const [rows, trash] = [this.#layout.key('rows'), this.#layout.key('trash')]
+    if ((await this.#session.ask('hexists', rows, id)) === 1) return { id }
+    return { trashed: (await this.#session.ask('hexists', trash, id)) === 1 }
+  }
+
   async owner(id: string): Promise<string | undefined> {
     const value = await this.#value('held', id)
     return value && readHolder(value)

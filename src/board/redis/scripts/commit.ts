@@ -231,5 +231,5 @@ if not answers then
   answers = pack(answers)
   call('HSET', OWNER, 'number', whole(number), 'answers', answers)
 end
-return { pack({ true, whole(now), whole(version), since(seen), refused and late() or {} }), answers }
+return { pack({ true, whole(now), whole(version), since(seen), refused and late() or {}, last == number }), answers }
 `
