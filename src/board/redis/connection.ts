@@ -116,7 +116,8 @@ export class Connection {
   }
 
   async #open(channel: string): Promise<void> {
-    await Promise.all([...new Set([this.#commands, this.#hearing])].map((client) => client.connect()))
+    const clients = [...new Set([this.#commands, this.#hearing])]
+    await this.#answered(Promise.all(clients.map((client) => client.connect())))
     await this.#answered(this.#hearing.subscribe(channel))
   }
 
