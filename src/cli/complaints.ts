@@ -21,9 +21,13 @@ export function complain(thrown: unknown, context: CliContext, options: { verbos
 /** Our own messages name the thing and say what to do; of others the class and the cause help. */
 function oneLine(thrown: unknown): string {
   const text = thrown instanceof JobboardError ? thrown.message : describeError(thrown)
-  const hint =
-    thrown instanceof AccessDenied ? `${text}; on a command line, user:password in JOBBOARD_ZOOKEEPER_AUTH` : text
-  return printable(hint.replaceAll(/\s*\n\s*/g, ' ').trim())
+  return printable(`${text}${hintFor(thrown, text)}`.replaceAll(/\s*\n\s*/g, ' ').trim())
+}
+
+function hintFor(thrown: unknown, text: string): string {
+  if (!(thrown instanceof AccessDenied)) return ''
+  const where = /\bredis/.test(text) ? 'in the URI in JOBBOARD_BOARD' : 'in JOBBOARD_ZOOKEEPER_AUTH'
+  return `; on a command line, user:password ${where}`
 }
 
 function traces(thrown: unknown): string {

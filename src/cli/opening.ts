@@ -46,16 +46,16 @@ export async function openTheBoard(
   const [{ BoardLog }, { openBoard }] = await Promise.all([import('./board-log.ts'), import('../board/index.ts')])
   const log = new BoardLog(settings.log)
   const { log: _log, ...rest } = settings
-  const given = { log: log.logger, ...credentials(context), ...rest }
+  const given = { log: log.logger, ...credentials(context, scheme), ...rest }
   const open = (signal: AbortSignal) => openBoard(uri, { signal, ...given })
   const board = await inTime(open, { log, timeout, uri: printable })
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
 }
 
 /** For boards whose URI is to be seen by everybody, as command lines are. */
-function credentials({ env }: CliContext): { auth?: readonly AuthInfo[] } {
+function credentials({ env }: CliContext, scheme: string): { auth?: readonly AuthInfo[] } {
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
-  if (!auth) return {}
+  if (!auth || !scheme.startsWith('zookeeper')) return {}
   if (/^[^:]+:./s.test(auth)) return { auth: [{ scheme: 'digest', auth }] }
   throw new InvalidArgument('JOBBOARD_ZOOKEEPER_AUTH has to be user:password')
 }

@@ -44,13 +44,16 @@ export interface Running {
 
 const started = new Set<Running['process']>()
 
-/** @param options.tsx whether TypeScript can be had there */
-export async function workplace(options: { tsx?: boolean } = {}): Promise<Workplace> {
+/**
+ * @param options.tsx whether TypeScript can be had there
+ * @param options.board another than a new one in ZooKeeper
+ */
+export async function workplace(options: { tsx?: boolean; board?: string } = {}): Promise<Workplace> {
   await ensureBuilt()
   const cwd = await realpath(await mkdtemp(join(tmpdir(), 'jobboard-cli-')))
   await link(cwd, { jobboard: ROOT, ...(options.tsx ? { tsx: join(ROOT, 'node_modules/tsx') } : {}) })
   const path = namespace('cli')
-  const board = `zookeeper://${zookeeperHosts}${path}`
+  const board = options.board ?? `zookeeper://${zookeeperHosts}${path}`
   const persistence = `directory:${join(cwd, 'logbooks')}`
   const named = { JOBBOARD_BOARD: board, JOBBOARD_PERSISTENCE: persistence }
   const bare: Workplace['bare'] = (args, { env = {}, stdin = '' } = {}) => {
