@@ -39,12 +39,16 @@ local function holderOf(key)
   if call('HEXISTS', JOBS, id) == 1 then return uuid end
 end
 
+-- Whether anybody has asked for any job to be given up: looked at once, when it is needed.
+local cancels
+
 local function remove(id, row, key)
   giveBack(id, row)
   call('HDEL', JOBS, id)
   call('HDEL', ROWS, id)
   call('ZREM', ORDER, id)
-  if call('EXISTS', CANCELS) == 1 then call('HDEL', CANCELS, id) end
+  if cancels == nil then cancels = call('EXISTS', CANCELS) == 1 end
+  if cancels then call('HDEL', CANCELS, id) end
   if not key then return end
   local holder = call('HGET', TAKEN, key)
   if holder and string.sub(holder, 1, #id + 1) == id .. ':' then call('HDEL', TAKEN, key) end
@@ -137,6 +141,7 @@ end
 
 function steps.cancel(id, request)
   if call('HEXISTS', ROWS, id) == 0 then return { false } end
+  cancels = true
   if call('HSETNX', CANCELS, id, ARGV[request]) == 1 then tell('X' .. id) end
   return { true }
 end

@@ -45,7 +45,8 @@ end
 -- False where the list does not go back so far, or the board is not the one that was seen.
 local function since(seen)
   local missed = version - seen
-  if missed == 0 then return {} end
+  -- Nothing, or what this script has just told.
+  if missed == #changes then return changes end
   if missed < 0 or missed > call('LLEN', LOG) then return false end
   return call('LRANGE', LOG, -missed, -1)
 end
