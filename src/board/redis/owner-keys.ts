@@ -4,9 +4,9 @@ import { type Connection, script } from './connection.ts'
 import type { Layout } from './layout.ts'
 import type { RedisPlace } from './place.ts'
 import { decoded, listOf } from './replies.ts'
-import { BURY, JOIN, LOOK, TIME_LEFT } from './scripts/session.ts'
+import { BURY, JOIN, LOOK } from './scripts/session.ts'
 
-const SCRIPTS = { join: script(JOIN), look: script(LOOK), bury: script(BURY), timeLeft: script(TIME_LEFT) }
+const SCRIPTS = { join: script(JOIN), look: script(LOOK), bury: script(BURY) }
 /** Of the board; a larger one is a newer release's. */
 const FORMAT = 1
 
@@ -72,12 +72,6 @@ export class OwnerKeys {
   bury(connection: Connection, id: string, { itself }: { readonly itself?: boolean } = {}): Promise<unknown> {
     const args = [id, this.#layout.channel, itself ? '1' : '0']
     return connection.run(SCRIPTS.bury, this.#layout.keys(id), args)
-  }
-
-  /** In milliseconds; undefined where it is gone. */
-  async timeLeft(connection: Connection, id: string): Promise<number | undefined> {
-    const left = Number(await connection.run(SCRIPTS.timeLeft, this.#layout.keys(id), []))
-    return left < 0 ? undefined : left
   }
 }
 

@@ -174,11 +174,6 @@ export class Session {
     await Promise.all(ids.map((id) => this.#owners.bury(connection, id))).catch((error: unknown) => this.#failed(error))
   }
 
-  /** How long the owner's key has left, in milliseconds; undefined where it is gone. */
-  async expiresIn(id: string): Promise<number | undefined> {
-    return this.#owners.timeLeft(this.#there().connection, id)
-  }
-
   // --- Inside -----------------------------------------------------------------------------------------------------
 
   #there(): Attached {

@@ -77,9 +77,6 @@ told(channel)
 return 1
 `
 
-/** How long the owner has left, in milliseconds: -2 where it is gone. KEYS: all. */
-export const TIME_LEFT = `return redis.call('PTTL', KEYS[16])`
-
 /** Rows and postings of the ids in ARGV, by turns, as they were at one moment. KEYS: all. */
 export const READ = `
 local rows, postings = redis.call('HMGET', KEYS[3], unpack(ARGV)), redis.call('HMGET', KEYS[2], unpack(ARGV))
