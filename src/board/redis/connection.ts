@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
 import { type Deferred, deferred } from '../../core/abort.ts'
-import { InvalidArgument } from '../../core/errors.ts'
+import { IncompatibleVersion, InvalidArgument } from '../../core/errors.ts'
 import { complaintOf } from './errors.ts'
 import type { RedisPlace } from './place.ts'
 
@@ -44,6 +44,17 @@ export async function loadDriver({ uri }: RedisPlace): Promise<Driver> {
   } catch (cause) {
     throw new InvalidArgument(`${uri} needs the ioredis package: install ioredis@5.11.1`, { cause })
   }
+}
+
+/** Before 6.2 a script's writes and its clock do not go together in every setting. */
+const OLDEST = [6, 2] as const
+
+/** @throws IncompatibleVersion */
+export function assertVersion(info: string): void {
+  const [, version = '', major, minor] = /^redis_version:((\d+)\.(\d+)\S*)/m.exec(info) ?? []
+  if (version === '' || Number(major) > OLDEST[0]) return
+  if (Number(major) === OLDEST[0] && Number(minor) >= OLDEST[1]) return
+  throw new IncompatibleVersion(`Redis ${version} is too old for a board; it takes ${OLDEST.join('.')} or newer`)
 }
 
 export class Connection {
@@ -119,6 +130,8 @@ export class Connection {
     const clients = [...new Set([this.#commands, this.#hearing])]
     await this.#answered(Promise.all(clients.map((client) => client.connect())))
     await this.#answered(this.#hearing.subscribe(channel))
+    // The driver has asked for it by now, so who is here may.
+    assertVersion(String(await this.ask('info', 'server')))
   }
 
   #answered(answer: Promise<unknown>): Promise<unknown> {
