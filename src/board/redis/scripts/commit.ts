@@ -17,13 +17,14 @@ local function nextSequence()
 end
 
 local function place(id, rank, number)
-  call('ZADD', ORDER, whole(rank * 2 ^ 50 + number - 1577836800000000), id)
+  placed[#placed + 1] = whole(rank * 2 ^ 50 + number - 1577836800000000)
+  placed[#placed + 1] = id
 end
 
 local function add(rank, bytes, uuid, key)
   local number = nextSequence()
   local id = 'job' .. whole(number)
-  call('HSET', JOBS, id, ARGV[bytes])
+  pending[JOBS][id] = ARGV[bytes]
   putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
   place(id, rank, number)
   if key then call('HSET', TAKEN, key, id .. ':' .. uuid) end
@@ -36,7 +37,7 @@ local function holderOf(key)
   local holder = key and call('HGET', TAKEN, key)
   if not holder then return end
   local id, uuid = string.match(holder, '^([^:]*):(.*)$')
-  if call('HEXISTS', JOBS, id) == 1 then return uuid end
+  if has(JOBS, id) then return uuid end
 end
 
 -- Whether anybody has asked for any job to be given up: looked at once, when it is needed.
@@ -44,9 +45,8 @@ local cancels
 
 local function remove(id, row, key)
   giveBack(id, row)
-  call('HDEL', JOBS, id)
-  call('HDEL', ROWS, id)
-  call('ZREM', ORDER, id)
+  pending[JOBS][id], pending[ROWS][id] = false, false
+  displaced[#displaced + 1] = id
   if cancels == nil then cancels = call('EXISTS', CANCELS) == 1 end
   if cancels then call('HDEL', CANCELS, id) end
   if not key then return end
@@ -78,7 +78,7 @@ end
 function steps.claim(id, revision, who, bytes, exclusive, shared)
   if paused then return { false, 'paused' } end
   local row = rowOf(id)
-  if not row or call('HEXISTS', JOBS, id) == 0 then return { false, 'gone' } end
+  if not row or not has(JOBS, id) then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
   if exclusive then
     local name = blocked(exclusive, shared)
@@ -88,8 +88,8 @@ function steps.claim(id, revision, who, bytes, exclusive, shared)
     call('HSET', GRANTED, id, pack({ exclusive, shared }))
     row.more = '+'
   end
-  call('HSET', JOBS, id, ARGV[bytes])
-  call('HSET', HELD, id, owner .. ':' .. who)
+  pending[JOBS][id] = ARGV[bytes]
+  pending[HELD][id] = owner .. ':' .. who
   row.revision, row.written, row.owner = revision + 1, now, owner
   putRow(id, row)
   fence = math.max(fence + 1, micros)
@@ -115,7 +115,7 @@ function steps.abandon(id, revision, bytes)
   local row = ownRow(id, revision)
   if not row then return { false } end
   released(id, row)
-  call('HSET', JOBS, id, ARGV[bytes])
+  pending[JOBS][id] = ARGV[bytes]
   row.revision, row.written = revision + 1, now
   putRow(id, row)
   tell('A' .. id)
@@ -140,7 +140,7 @@ function steps.discard(id, revision, entry, key)
 end
 
 function steps.cancel(id, request)
-  if call('HEXISTS', ROWS, id) == 0 then return { false } end
+  if not has(ROWS, id) then return { false } end
   cancels = true
   if call('HSETNX', CANCELS, id, ARGV[request]) == 1 then tell('X' .. id) end
   return { true }
@@ -188,7 +188,7 @@ end
 
 -- What somebody did by hand: took a posting away, or put one there.
 function steps.mend(id)
-  local row, posting = rowOf(id), call('HEXISTS', JOBS, id) == 1
+  local row, posting = rowOf(id), has(JOBS, id)
   if row and not posting then
     remove(id, row)
     tell('D' .. id)
@@ -232,6 +232,7 @@ if not answers then
     answers[index] = answer
   end
   call('HSET', BOARD, 'sequence', whole(sequence), 'fence', whole(fence))
+  written()
   told(channel)
   answers = pack(answers)
   call('HSET', OWNER, 'number', whole(number), 'answers', answers)

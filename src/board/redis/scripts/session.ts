@@ -65,7 +65,7 @@ for at = 1, #held, 2 do
       putRow(job, row)
       tell('L' .. job)
     else
-      call('HDEL', HELD, job)
+      pending[HELD][job] = false
     end
   end
 end
@@ -73,6 +73,7 @@ local entities = call('HGETALL', ENTITIES)
 for at = 1, #entities, 2 do
   if string.sub(entities[at + 1], 1, #id + 1) == id .. ':' then call('HDEL', ENTITIES, entities[at]) end
 end
+written()
 told(channel)
 return 1
 `
