@@ -279,7 +279,9 @@ function unknown({ what }: Step, cause?: Error): OutcomeUnknown {
   return new OutcomeUnknown(message, { cause })
 }
 
-function over({ what }: Step): ClaimLost {
+function over({ what, words: [name] }: Step): Error {
+  // An entity is registered again with the next session.
+  if (name === 'register') return notConnected(what)
   return new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`)
 }
 

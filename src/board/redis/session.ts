@@ -240,7 +240,7 @@ export class Session {
       if (!there || !outlook) continue
       const earliest = Number(outlook[5]) - this.clock.now()
       await this.#heed(there, outlook)
-      await this.#rest(Math.max(10, Math.min(ttl / 3, earliest + 5)))
+      if (this.#attached === there) await this.#rest(Math.max(10, Math.min(ttl / 3, earliest + 5)))
     }
     if (broken) throw broken
   }
@@ -267,7 +267,9 @@ export class Session {
     }
     const outlook = isNew ? await this.#join(there) : await this.#look(there, undefined)
     if (isNew && this.#closing.signal.aborted) await this.#owners.bury(connection, id, { itself: true })
-    if (!outlook || this.#closing.signal.aborted) return [undefined, undefined]
+    // While that was asked, its lease may have run out: what was told to be over does not come back.
+    const over = !isNew && this.#id !== id
+    if (!outlook || over || this.#closing.signal.aborted) return [undefined, undefined]
     this.#id = id
     this.#label = id
     this.#numbers = there
