@@ -129,9 +129,11 @@ export class World implements AsyncDisposable {
       .finally(() => {
         over = true
       })
-    while (!over) {
+    // One that is on its way to the trash may be what keeps the others waiting: twice, for its way to be over by then.
+    for (let idle = 0; !over; ) {
       await refresh(board)
-      if (!(await claimable(board))) stop.abort()
+      idle = (await claimable(board)) ? 0 : idle + 1
+      if (idle > 1) stop.abort()
     }
     return this.#granted(await claiming)
   }
