@@ -43,6 +43,12 @@ const BACKENDS: Readonly<Record<string, BackendFactory>> = {
   zookeepers: onZooKeeper,
   postgres: onPostgres,
   postgresql: onPostgres,
+  redis: onRedis,
+  rediss: onRedis,
+  'redis+sentinel': onRedis,
+  'rediss+sentinel': onRedis,
+  'redis+cluster': onRedis,
+  'rediss+cluster': onRedis,
 }
 
 async function onZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
@@ -60,9 +66,20 @@ async function onPostgres(uri: ResourceUri, options: OpenBoardOptions): Promise<
   return postgresBackend(uri, { who: boardSettings(options).who, ...(create === undefined ? {} : { create }) })
 }
 
+async function onRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
+  const { auth = [], sasl, acl } = options
+  if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || acl)
+    throw new InvalidArgument(
+      `board ${uri.printable}: auth, sasl and acl are ZooKeeper's; write user:password@ before the host`,
+    )
+  const { redisBackend } = await import('./redis/index.ts')
+  return redisBackend(uri, options)
+}
+
 /**
- * Opens a board: `zookeeper://host:2181,host2:2181/path`, the same as `zookeepers:` with TLS, `postgres://user@host/database?board=NAME`, or `memory:` (a new one, for this board object only) and
- * `memory:NAME` (shared by all who open it in this process).
+ * Opens a board: `zookeeper://host:2181,host2:2181/path`, the same as `zookeepers:` with TLS; `postgres://user@host/database?board=NAME`;
+ * `redis://host:6379/0?prefix=taskflow`, and `rediss:`, `redis+sentinel:`, `redis+cluster:`; or `memory:` (a new one, for this board object
+ * only) and `memory:NAME` (shared by all who open it in this process).
  *
  * @throws InvalidArgument for a URI that means nothing here
  * @throws NotFound with `create: false`, when there is no board

@@ -1,5 +1,5 @@
 /**
- * The servers' clock, as answers show it: the Stat of what was just written says what time it was there.
+ * The servers' clock, as answers show it: the answer to what was just written says what time it was there.
  *
  * An answer takes its time, so each sample is a little behind; the one that is the least behind counts, of the newest ones,
  * because clocks drift and are set.

@@ -28,21 +28,20 @@ export function complain(thrown: unknown, context: CliContext, options: { verbos
 /** Our own messages name the thing and say what to do; of others the class and the cause help. */
 function oneLine(thrown: unknown): string {
   const text = thrown instanceof JobboardError ? thrown.message : describeError(thrown)
-  const hint = HINTS.find(([meaning]) => thrown instanceof meaning)?.[1]
-  return printable(
-    [text, hint]
-      .filter(Boolean)
-      .join('; on a command line, ')
-      .replaceAll(/\s*\n\s*/g, ' ')
-      .trim(),
-  )
+  return printable(`${text}${hintFor(thrown, text)}`.replaceAll(/\s*\n\s*/g, ' ').trim())
 }
 
 /** What a library cannot say of the command line. */
-const HINTS = [
-  [AccessDenied, 'user:password in JOBBOARD_ZOOKEEPER_AUTH'],
-  [SealedLogbook, 'the key in JOBBOARD_LOGBOOK_KEY, or --codec'],
-] as const
+function hintFor(thrown: unknown, text: string): string {
+  const instead = hintOf(thrown, text)
+  return instead === undefined ? '' : `; on a command line, ${instead}`
+}
+
+function hintOf(thrown: unknown, text: string): string | undefined {
+  if (thrown instanceof SealedLogbook) return 'the key in JOBBOARD_LOGBOOK_KEY, or --codec'
+  if (!(thrown instanceof AccessDenied)) return undefined
+  return `user:password in ${/\bredis/.test(text) ? 'the URI in JOBBOARD_BOARD' : 'JOBBOARD_ZOOKEEPER_AUTH'}`
+}
 
 function traces(thrown: unknown): string {
   const lines: string[] = []

@@ -100,6 +100,12 @@ export class IncompatibleVersion extends JobboardError {
   static override readonly code = 'JOBBOARD_INCOMPATIBLE_VERSION'
 }
 
+/** The server is there and takes no writes now: its memory or its disk is full, say. Nothing was changed. */
+export class WritesRefused extends JobboardError {
+  static override readonly code = 'JOBBOARD_WRITES_REFUSED'
+  static override readonly retryable = true
+}
+
 /** What this backend or driver truly cannot do; the message says what to use instead. */
 export class UnsupportedCapability extends JobboardError {
   static override readonly code = 'JOBBOARD_UNSUPPORTED_CAPABILITY'

@@ -3,6 +3,7 @@
  * told `go`, and ends with a line of JSON.
  */
 import { JobBoard } from '../../src/board/job-board.ts'
+import { redisBackend } from '../../src/board/redis/index.ts'
 import { zooKeeperBackend } from '../../src/board/zookeeper/index.ts'
 import { parseUri } from '../../src/core/uri.ts'
 import { apart, now, whenTold } from './part-child.ts'
@@ -102,7 +103,8 @@ async function main(): Promise<void> {
   const [role = '', uri = '', ...numbers] = process.argv.slice(2)
   globalThis.gc?.()
   const before = process.memoryUsage().heapUsed
-  const backend = await zooKeeperBackend(parseUri(uri, 'board'), {})
+  const parsed = parseUri(uri, 'board')
+  const backend = await (parsed.scheme === 'redis' ? redisBackend(parsed, {}) : zooKeeperBackend(parsed, {}))
   const claim = backend.claim.bind(backend)
   backend.claim = (choices) => {
     claimsTried += choices.length

@@ -1,24 +1,24 @@
-/** Owners on ZooKeeper that die, and one that only seems to. */
+/** Owners on ZooKeeper that die, and one that only seems to. A client of ZooKeeper sees every job go. */
 import { describe, expect, test } from 'vitest'
 import { deferred } from '../../../src/core/abort.ts'
 import { ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { zookeeperPlace } from '../../board/boards.ts'
 import { zookeeperHosts } from '../../support/namespace.ts'
-import { everyJobOnce, type GoneCounter } from './owners.ts'
+import { everyJobOnce, type GoneCounter } from './exactly-once.ts'
 
 describe.skipIf(!zookeeperHosts)('owners that die, and one that only seems to', () => {
   test('every job is consumed exactly once', async () => {
     await using place = await zookeeperPlace()
-    const poster = await place.open({ who: 'poster' })
+    await using poster = await place.open({ who: 'poster' })
     await using gone = await goneCounter(place.path)
-    await everyJobOnce({ poster, uri: `${place.uri}?sessionTimeout=4s`, gone })
+    await everyJobOnce({ poster, ownersUri: `${place.uri}?sessionTimeout=4s`, gone })
     expect(await place.jobNodes()).toEqual([])
     expect(await place.trashNodes()).toEqual([])
   })
 })
 
 /** Sees the znodes of jobs go. */
-async function goneCounter(path: string): Promise<GoneCounter> {
+async function goneCounter(path: string): Promise<GoneCounter & AsyncDisposable> {
   const zookeeper = new ZooKeeper({ hosts: zookeeperHosts })
   await zookeeper.connect()
   const gone = new Map<string, number>()

@@ -1,13 +1,16 @@
 /**
- * The ZooKeeper board against the memory board: after any sequence of operations by several boards, each has answered the
+ * The boards on servers against the memory board: after any sequence of operations by several boards, each has answered the
  * same, and the same is to be seen.
  */
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { PRIORITIES } from '../../../src/board/index.ts'
 import { memoryBoards, zookeeperBoards } from '../../board/boards.ts'
+import { redisBoards } from '../../board/redis/places.ts'
+import type { BoardBackend } from '../../contract/board.ts'
 import { count } from '../../support/counts.ts'
 import { zookeeperHosts } from '../../support/namespace.ts'
+import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { type Step, World } from './world.ts'
 
 const board = fc.nat(2)
@@ -41,7 +44,18 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('restore' as const, 'purge' as const), board, which }) },
 )
 
-describe.skipIf(!zookeeperHosts)('the board on ZooKeeper', () => {
+let redis: RedisServer
+beforeAll(async () => {
+  redis = await startRedis()
+})
+afterAll(() => redis.stop())
+
+const boards: [string, boolean, BoardBackend][] = [
+  ['ZooKeeper', zookeeperHosts !== '', zookeeperBoards],
+  ['Redis', true, redisBoards(() => redis)],
+]
+
+describe.each(boards.filter(([, there]) => there))('the board on %s', (_name, _there, backend) => {
   test('answers as the memory board does, and shows the same, whatever is done to it', {
     timeout: 1_800_000,
   }, async () => {
@@ -49,7 +63,7 @@ describe.skipIf(!zookeeperHosts)('the board on ZooKeeper', () => {
     await fc.assert(
       fc.asyncProperty(steps, async (sequence) => {
         await using model = await World.begin(await memoryBoards.place())
-        await using real = await World.begin(await zookeeperBoards.place())
+        await using real = await World.begin(await backend.place())
         for (const [index, each] of sequence.entries()) {
           const told = `step ${index}: ${JSON.stringify(each)}`
           const [expected, answered] = await Promise.all([model.take(each), real.take(each)])

@@ -5,19 +5,19 @@ import { parseUri } from '../../../src/core/uri.ts'
 import { PostgresConnection, postgresPlace } from '../../../src/postgres/index.ts'
 import { type PostgresPlace, postgresPlaceOn } from '../../board/postgres-boards.ts'
 import { startPostgres } from '../../support/postgres.ts'
-import { everyJobOnce, type GoneCounter } from './owners.ts'
+import { everyJobOnce, type GoneCounter } from '../board/exactly-once.ts'
 
 test('of owners that die, and one that only seems to, every job is consumed exactly once', async () => {
   await using server = await startPostgres()
   await using place = await postgresPlaceOn(server.uri)
   await using poster = await place.open({ who: 'poster' })
   await using gone = await goneCounter(server.uri, place)
-  await everyJobOnce({ poster, uri: `${place.uri}&sessionTimeout=4s`, gone })
+  await everyJobOnce({ poster, ownersUri: `${place.uri}&sessionTimeout=4s`, gone })
   for (const table of ['jobs', 'trash', 'permits']) expect(await place.query(`SELECT FROM @.${table}`)).toEqual([])
 })
 
 /** The table of jobs itself says which rows go. */
-async function goneCounter(server: string, place: PostgresPlace): Promise<GoneCounter> {
+async function goneCounter(server: string, place: PostgresPlace): Promise<GoneCounter & AsyncDisposable> {
   await place.query('CREATE TABLE @.gone (job bigint)')
   await place.query(`CREATE FUNCTION @.went() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN

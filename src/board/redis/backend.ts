@@ -1,0 +1,277 @@
+/**
+ * The Redis backend: what `Backend` asks for, as steps of scripts. Where things are: `layout.ts`; what is one step:
+ * `scripts/commit.ts`; how it is sent, and what became of it: `committer.ts`; whose it is, and for how long: `session.ts`.
+ */
+import { ClaimLost, Duplicate, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
+import type {
+  Backend,
+  BackendCapabilities,
+  Cancellation,
+  CancelRequest,
+  Choice,
+  Discard,
+  Entity,
+  GateRequest,
+  Granted,
+  Listing,
+  Posted,
+  PostRequest,
+  Result,
+  SessionHold,
+  Settlement,
+  Sink,
+  Stored,
+  TrashedEntry,
+  Unreadable,
+} from '../backend.ts'
+import type { Posting } from '../posting.ts'
+import { type Answer, Committer } from './committer.ts'
+import { Layout, orderOf } from './layout.ts'
+import type { RedisPlace } from './place.ts'
+import { BoardReader } from './reading.ts'
+import { encodeCancellation, LARGEST_POST, writePosting } from './records.ts'
+import { Session } from './session.ts'
+import {
+  claimStep,
+  discardStep,
+  nameOf,
+  postStep,
+  purgeStep,
+  registerStep,
+  restoreStep,
+  type Step,
+  settleStep,
+  unregisterStep,
+} from './steps.ts'
+
+export interface RedisBackendOptions {
+  readonly place: RedisPlace
+  readonly create?: boolean
+}
+
+const EVERYTHING: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  everyChange: true,
+}
+
+/** A hand-made change is one step for each posting; so many are sent at once. */
+const MENDED_AT_ONCE = 256
+
+interface Opened {
+  readonly session: Session
+  readonly committer: Committer
+  readonly reader: BoardReader
+}
+
+export class RedisBackend implements Backend {
+  readonly capabilities = EVERYTHING
+  readonly uri: string
+  readonly #options: RedisBackendOptions
+  readonly #layout: Layout
+  #board: Opened | undefined
+
+  /** @throws InvalidArgument for a prefix that cannot be one */
+  constructor(options: RedisBackendOptions) {
+    this.uri = options.place.uri
+    this.#options = options
+    this.#layout = new Layout(options.place.prefix)
+  }
+
+  async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
+    const { place, create = true } = this.#options
+    const layout = this.#layout
+    const session: Session = new Session({
+      ...{ place, layout, sink, create },
+      attached: () => committer.attached(),
+      lost: (id) => committer.lost(id),
+      uneven: () => this.#mend(),
+    })
+    const failed = (error: Error) => sink.error(error)
+    const committer: Committer = new Committer({ layout, ttl: place.ttl, session: () => session, failed })
+    this.#board = { session, committer, reader: new BoardReader({ session, layout, failed }) }
+    await session.open(options)
+  }
+
+  async close(): Promise<void> {
+    if (!this.#board) return
+    const { session, committer } = this.#board
+    await committer.idle()
+    await session.close()
+    // What was asked for meanwhile.
+    await committer.idle()
+  }
+
+  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
+    return each(requests, async (request) => {
+      const bytes = writePosting(request.posting, { limit: LARGEST_POST })
+      const { done, told, again } = await this.#do(postStep(request, { bytes }))
+      if (!done) return { created: false, uuid: String(told[0]), revision: 0 }
+      const id = String(told[0])
+      const posted = { created: true, revision: 0, order: orderOf(id), bytes: bytes.length } as const
+      if (!again) return { ...posted, id }
+      // Without a connection to ask by, the listing on the next one tells.
+      return { ...posted, ...(await this.#opened.reader.whereabouts(id).catch(() => ({ id }))) }
+    })
+  }
+
+  async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
+    return each(choices, async (choice) => {
+      const step = claimStep(choice)
+      let { done, told, freed } = await this.#do(step)
+      if (freed && told[0] === 'resource') ({ done, told } = await this.#do(step))
+      if (!done) throw refusal(choice, { why: told[0], resource: told[1] })
+      const [revision, fence, session] = told
+      return { session: String(session), revision: Number(revision), fence: BigInt(fence as number | bigint) }
+    })
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
+    return each(settlements, async (settlement) => {
+      const { kind, posting, session } = settlement
+      const held = this.alive(session) && (await this.#do(settleStep(settlement))).done
+      if (!held) throw new ClaimLost(`${kind} of ${nameOf(posting)}: the claim is gone; stop and write nothing`)
+    })
+  }
+
+  async discard(discarded: Discard): Promise<Result<void>> {
+    const [result] = await each([discarded], async () => {
+      const { done, told } = await this.#do(discardStep(discarded))
+      if (!done) throw refusal(discarded, { why: told[0] })
+    })
+    return result ?? { value: undefined }
+  }
+
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    if (request.kind === 'gate') {
+      const what = request.paused ? 'pause' : 'resume'
+      await this.#do({ words: ['gate', request.paused], what: `${what} of ${this.uri}`, bytes: 10 })
+      return
+    }
+    const { id, job } = request
+    const bytes = encodeCancellation(request)
+    const step = { words: ['cancel', id, bytes], what: `cancel of ${job}`, bytes: bytes.length, grows: true } as const
+    if (!(await this.#do(step)).done) throw new NotFound(`${job} has left the board`)
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+    const { done, told } = await this.#do(restoreStep(entry, posting))
+    if (done) return
+    if (told[0] === 'key') throw new Duplicate(`${nameOf(posting)}: a job with its key is on the board`)
+    throw notInTrash(entry)
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    if (!(await this.#do(purgeStep(entry))).done) throw notInTrash(entry)
+  }
+
+  async list(): Promise<Listing> {
+    return this.#opened.reader.list()
+  }
+
+  async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
+    return this.#opened.reader.read(ids)
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    return this.#opened.reader.owner(id)
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    return this.#opened.reader.cancellation(id)
+  }
+
+  async barrier(): Promise<void> {
+    await this.#opened.session.look()
+  }
+
+  async trashed(): Promise<TrashedEntry[]> {
+    return this.#opened.reader.trashed()
+  }
+
+  async register(entity: Entity): Promise<void> {
+    const { session } = this.#opened
+    const step = registerStep(entity, await session.proven())
+    let { done, freed } = await this.#do(step)
+    if (freed) ({ done } = await this.#do(step))
+    if (!done) throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
+  }
+
+  async unregister(entity: Entity): Promise<void> {
+    if (this.#board?.session.attached) await this.#do(unregisterStep(entity))
+  }
+
+  async entities(kind: string): Promise<Entity[]> {
+    const { session, reader } = this.#opened
+    // The dead are buried first.
+    await session.look()
+    return (await reader.entities()).filter((entity) => entity.kind === kind)
+  }
+
+  now(): number {
+    return this.#board?.session.clock.now() ?? Date.now()
+  }
+
+  /** The lease is watched in any case. */
+  holdSession(): SessionHold {
+    return { proven: () => this.#opened.session.proven(), [Symbol.dispose]: () => undefined }
+  }
+
+  alive(session: string): boolean {
+    return this.#board?.session.alive(session) ?? false
+  }
+
+  // --- Inside -----------------------------------------------------------------------------------------------------
+
+  get #opened(): Opened {
+    if (this.#board) return this.#board
+    throw new InvalidState(`board ${this.uri} is not open`)
+  }
+
+  #do(step: Step): Promise<Answer> {
+    return this.#opened.committer.submit(step)
+  }
+
+  /** The view hears of what somebody did by hand. */
+  async #mend(): Promise<void> {
+    const { reader } = this.#opened
+    const ids = await reader.uneven()
+    for (let from = 0; from < ids.length; from += MENDED_AT_ONCE) {
+      const part = ids.slice(from, from + MENDED_AT_ONCE)
+      await Promise.all(part.map((id) => this.#do({ words: ['mend', id], what: `mending of ${id}`, bytes: 50 })))
+    }
+  }
+}
+
+function refusal({ id, posting }: Pick<Choice, 'id' | 'posting'>, asked: { why: unknown; resource?: unknown }): Error {
+  const what = nameOf(posting)
+  switch (asked.why) {
+    case 'gone':
+      return new NotFound(`${what} has left the board`)
+    case 'paused':
+      return new Unclaimable(`${what}: the board is paused`)
+    case 'resource':
+      return new Unclaimable(`${what}: another job holds one of its resources, ${String(asked.resource)}`)
+    default:
+      return new Unclaimable(`${what} (${id}) was claimed or changed by another`)
+  }
+}
+
+function notInTrash({ posting }: TrashedEntry): NotFound {
+  return new NotFound(`${nameOf(posting)} is not in the trash any more`)
+}
+
+/** One result per element, whatever becomes of its neighbours. */
+function each<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
+  return Promise.all(
+    elements.map((element) =>
+      step(element).then(
+        (value) => ({ value }),
+        (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
+      ),
+    ),
+  )
+}

@@ -1,0 +1,306 @@
+/**
+ * Sends steps to Redis: one batch at a time, in one call of one script. While it is being answered, what comes next gathers.
+ *
+ * Batches are numbered, and the owner's key keeps the number and the answers of the newest. So a batch whose answers were
+ * lost is sent again on the next connection, as it was: the script does it, or answers what it answered before. It is never
+ * sent in another session: then nobody can tell what became of it (OutcomeUnknown), and what was not sent yet is refused,
+ * or goes with the next session where that does no harm.
+ */
+import { deferred } from '../../core/abort.ts'
+import { encodePlain } from '../../core/codec.ts'
+import { ClaimLost, OutcomeUnknown } from '../../core/errors.ts'
+import { monotonic } from '../../core/time.ts'
+import { script } from './connection.ts'
+import { complaintOf, notConnected, writesRefused } from './errors.ts'
+import type { Layout } from './layout.ts'
+import { type Attached, forgotten } from './owner-keys.ts'
+import { decoded, listOf } from './replies.ts'
+import { COMMIT } from './scripts/commit.ts'
+import type { Session } from './session.ts'
+import type { Step } from './steps.ts'
+
+const SCRIPT = script(COMMIT)
+/** Others wait while Redis is busy with a batch. */
+const MOST_STEPS = 512
+const MOST_BYTES = 1_024 * 1_024
+
+/** What a step came to. */
+export interface Answer {
+  readonly done: boolean
+  /** What the script has to tell of it. */
+  readonly told: readonly unknown[]
+  /** What dead owners held is free since it was refused. */
+  readonly freed: boolean
+  /** It was done before: its first answer was lost, and what it tells may not be so any more. */
+  readonly again: boolean
+}
+
+type Head = readonly [
+  accepted: boolean,
+  now: string,
+  version: string,
+  changes: readonly string[] | false,
+  late: readonly string[],
+  again: boolean,
+]
+
+interface Waiting {
+  readonly step: Step
+  readonly since: number
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (error: Error) => void
+}
+
+interface Batch {
+  readonly number: number
+  readonly session: string
+  readonly waiting: readonly Waiting[]
+  readonly steps: readonly Buffer[]
+  readonly grows: boolean
+}
+
+export interface CommitterOptions {
+  readonly layout: Layout
+  readonly ttl: number
+  readonly session: () => Session
+  readonly failed: (error: Error) => void
+}
+
+export class Committer {
+  readonly #options: CommitterOptions
+  #queue: Waiting[] = []
+  /** Sent, and not answered. */
+  #batch: Batch | undefined
+  #sending = false
+  #scheduled = false
+  #impatience: NodeJS.Timeout | undefined
+  #idle = deferred()
+
+  constructor(options: CommitterOptions) {
+    this.#options = options
+    this.#idle.resolve()
+  }
+
+  /**
+   * @returns what the script answered
+   * @throws NotConnected, OutcomeUnknown, WritesRefused; ClaimLost for a step of a session that is over
+   */
+  submit(step: Step): Promise<Answer> {
+    const wasIdle = this.#queue.length === 0 && !this.#batch
+    if (wasIdle) this.#idle = deferred()
+    return new Promise<Answer>((resolve, reject) => {
+      this.#queue.push({ step, since: monotonic(), resolve, reject })
+      this.#schedule()
+    })
+  }
+
+  /** Resolves when nothing is under way. Without a connection nothing is waited for. */
+  async idle(): Promise<void> {
+    if (!this.#session.attached) this.#giveUp(Number.POSITIVE_INFINITY)
+    await this.#idle.promise
+  }
+
+  /** There is a connection: what was not answered goes first. */
+  attached(): void {
+    clearTimeout(this.#impatience)
+    this.#impatience = undefined
+    const there = this.#session.attached
+    if (there && this.#batch && !this.#sending) void this.#send(there, this.#batch)
+    else this.#schedule()
+  }
+
+  /** The session is over. */
+  lost(session: string): void {
+    const batch = this.#batch
+    this.#batch = undefined
+    for (const { step, reject } of batch?.waiting ?? []) reject(unknown(step))
+    this.#drop(({ step }) => step.session === session, over)
+    this.#schedule()
+    this.#settled()
+  }
+
+  get #session(): Session {
+    return this.#options.session()
+  }
+
+  /** A turn later: what is asked for at the same time makes one batch. */
+  #schedule(): void {
+    if (this.#scheduled || this.#batch) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#next()
+    })
+  }
+
+  #next(): void {
+    if (this.#batch || this.#sending || this.#queue.length === 0) return
+    const there = this.#session.attached
+    if (!there) {
+      this.#impatience ??= setTimeout(() => this.#tire(), this.#options.ttl).unref()
+      return
+    }
+    this.#drop(({ step }) => step.session !== undefined && step.session !== there.id, over)
+    const waiting = this.#queue.splice(0, this.#fitting())
+    if (waiting.length === 0) {
+      this.#settled()
+      return
+    }
+    const steps = waiting.map(({ step }) => step)
+    this.#batch = {
+      number: there.acked + 1,
+      session: there.id,
+      waiting,
+      steps: written(steps),
+      grows: steps.some(({ grows }) => grows),
+    }
+    void this.#send(there, this.#batch)
+  }
+
+  #fitting(): number {
+    let bytes = 0
+    let count = 0
+    for (const { step } of this.#queue) {
+      bytes += step.bytes
+      if (count >= MOST_STEPS || (count > 0 && bytes > MOST_BYTES)) break
+      count += 1
+    }
+    return count
+  }
+
+  async #send(there: Attached, batch: Batch): Promise<void> {
+    const { layout, ttl } = this.#options
+    const { feed } = this.#session
+    const sentAt = monotonic()
+    const head = buffer([batch.number, feed.seen ?? 0, ttl, batch.grows])
+    there.sent = batch.number
+    this.#sending = true
+    try {
+      const args = [there.id, layout.channel, head, ...batch.steps]
+      const answer = listOf(await there.connection.run(SCRIPT, layout.keys(there.id), args))
+      this.#sending = false
+      this.#answered(there, batch, { answer, sentAt })
+    } catch (error) {
+      this.#sending = false
+      this.#failed(there, batch, error instanceof Error ? error : new Error(String(error)))
+    }
+    this.#resume()
+  }
+
+  #answered(there: Attached, batch: Batch, { answer, sentAt }: { answer: readonly unknown[]; sentAt: number }): void {
+    if (this.#batch !== batch) return
+    const session = this.#session
+    const [head, answers] = answer
+    const [accepted, now, version, changes, late, again] = decoded<Head>(head)
+    if (!accepted) {
+      // Also where the key is gone: what comes second is the number it knows.
+      session.lose(forgotten(session.uri, Number(now)))
+      return
+    }
+    there.acked = batch.number
+    session.clock.observe(Number(now))
+    session.answered(there.id, sentAt)
+    // Heard before anybody goes on who waits for an answer.
+    if (session.attached === there) session.feed.answered(changes, Number(version))
+    this.#batch = undefined
+    const dead = late.filter((id) => id !== there.id)
+    const freeing =
+      dead.length > 0 && session.attached === there ? session.bury(dead).catch(() => undefined) : undefined
+    const told = decoded<readonly (readonly [boolean, ...unknown[]])[]>(answers)
+    batch.waiting.forEach(({ resolve, step, reject }, index) => {
+      const [done, ...rest] = told[index] ?? []
+      if (done === undefined) reject(unknown(step))
+      else if (done || !freeing) resolve({ done, told: rest, freed: false, again })
+      else void freeing.then(() => resolve({ done, told: rest, freed: true, again }))
+    })
+    this.#settled()
+  }
+
+  #failed(there: Attached, batch: Batch, error: Error): void {
+    if (this.#batch !== batch) return
+    const complaint = complaintOf(error)
+    // The connection broke: it is found out on the next one.
+    if (complaint === undefined || complaint === 'away' || complaint === 'forgotten') return
+    this.#batch = undefined
+    there.sent = there.acked
+    if (complaint === 'refused') this.#refused(batch, error)
+    else {
+      this.#options.failed(error)
+      for (const { step, reject } of batch.waiting) reject(unknown(step, error))
+    }
+    this.#settled()
+  }
+
+  /** Nothing was done. What needs no memory is done without the rest. */
+  #refused({ waiting, grows }: Batch, cause: Error): void {
+    const full = grows && cause.message.includes('OOM')
+    const again = full ? waiting.filter(({ step }) => !step.grows) : []
+    this.#queue.unshift(...again)
+    for (const { step, reject } of waiting) if (!full || step.grows) reject(writesRefused(step.what, cause))
+  }
+
+  /** There may be a connection since, or a session, or more to do. */
+  #resume(): void {
+    const there = this.#session.attached
+    if (there && this.#batch?.session === there.id && !this.#sending) void this.#send(there, this.#batch)
+    else this.#schedule()
+  }
+
+  /** Without a connection for so long: nothing that waits was sent. */
+  #tire(): void {
+    this.#impatience = undefined
+    if (this.#session.attached) return
+    this.#giveUp(monotonic() - this.#options.ttl / 2)
+    this.#schedule()
+  }
+
+  #giveUp(since: number): void {
+    this.#drop(
+      (waiting) => waiting.since <= since,
+      (step) => notConnected(step.what),
+    )
+    this.#settled()
+  }
+
+  #drop(which: (waiting: Waiting) => boolean, why: (step: Step) => Error): void {
+    const dropped = this.#queue.filter(which)
+    if (dropped.length === 0) return
+    this.#queue = this.#queue.filter((waiting) => !which(waiting))
+    for (const { step, reject } of dropped) reject(why(step))
+  }
+
+  #settled(): void {
+    if (this.#queue.length === 0 && !this.#batch) this.#idle.resolve()
+  }
+}
+
+function unknown({ what }: Step, cause?: Error): OutcomeUnknown {
+  const message = `${what}: the session ended before Redis had answered; nobody can tell whether it was done`
+  return new OutcomeUnknown(message, { cause })
+}
+
+function over({ what, words: [name] }: Step): Error {
+  // An entity is registered again with the next session.
+  if (name === 'register') return notConnected(what)
+  return new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`)
+}
+
+/** Before the steps in the script's arguments, counted from 1. */
+const BEFORE = 4
+
+/** The steps, and behind them the bytes they are given. */
+function written(steps: readonly Step[]): readonly Buffer[] {
+  const bytes: Buffer[] = []
+  const words = steps.map((step) =>
+    step.words.map((word) => (word instanceof Uint8Array ? BEFORE + bytes.push(asBuffer(word)) : word)),
+  )
+  return [buffer(words), ...bytes]
+}
+
+function buffer(value: unknown): Buffer {
+  return asBuffer(encodePlain(value, 'msgpack'))
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

@@ -1,0 +1,104 @@
+/**
+ * What the sink hears: the log of changes, each once and in order, whichever way it came. Answers of scripts bring what was
+ * missing, in order; what is published may come before them, late, or never.
+ */
+import type { Change, Sink } from '../backend.ts'
+
+/** A letter of the log, and what it says of the job. */
+const MEANINGS: Readonly<Record<string, readonly Change['kind'][]>> = {
+  P: ['posted'],
+  C: ['updated', 'claimed'],
+  A: ['updated', 'released'],
+  L: ['released'],
+  D: ['gone'],
+  T: ['trashed', 'gone'],
+  X: ['cancelled'],
+}
+
+const GATE = 'G'
+
+/** So many messages that are ahead of what was seen are kept; more than that, and something was missed for good. */
+const MOST_AHEAD = 100
+
+interface Part {
+  readonly version: number
+  readonly entries: readonly string[]
+}
+
+export class Feed {
+  readonly #sink: Sink
+  #seen: number | undefined
+  #ahead: Part[] = []
+
+  constructor(sink: Sink) {
+    this.#sink = sink
+  }
+
+  /** The version up to which everything was told; undefined while nothing is told. */
+  get seen(): number | undefined {
+    return this.#seen
+  }
+
+  /** Whether something was heard of, and what came before it was not. */
+  get hasHole(): boolean {
+    return this.#ahead.length > 0
+  }
+
+  /** From here on everything is told; the sink lists what there was before. */
+  begin(version: number): void {
+    this.#seen = version
+    this.#ahead = []
+    this.#sink.gap()
+  }
+
+  /** Nothing is told any more until it begins again. */
+  end(): void {
+    this.#seen = undefined
+    this.#ahead = []
+  }
+
+  /** What a script answered: all there is between what was seen and the version; false where the log does not go back so far. */
+  answered(entries: readonly string[] | false, version: number): void {
+    if (this.#seen === undefined) return
+    if (entries === false) this.begin(version)
+    else this.heard({ entries, version })
+  }
+
+  /** What was published: the newest entries of that version. */
+  heard(part: Part): void {
+    if (this.#seen === undefined) return
+    this.#ahead.push(part)
+    for (let left = this.#ahead; ; left = this.#ahead) {
+      this.#ahead = left.filter((known) => !this.#apply(known))
+      if (this.#ahead.length === left.length) break
+    }
+    if (this.#ahead.length > MOST_AHEAD) this.#ahead.shift()
+  }
+
+  /** False where something comes before it that was not heard of. */
+  #apply({ entries, version }: Part): boolean {
+    const seen = this.#seen
+    if (seen === undefined) return true
+    const known = seen - (version - entries.length)
+    if (known < 0) return false
+    if (version <= seen) return true
+    this.#seen = version
+    this.#tell(known === 0 ? entries : entries.slice(known))
+    return true
+  }
+
+  #tell(entries: readonly string[]): void {
+    let batch: Change[] = []
+    for (const entry of entries) {
+      const [letter = '', id] = [entry[0], entry.slice(1)]
+      if (letter === GATE) {
+        if (batch.length > 0) this.#sink.changes(batch)
+        batch = []
+        this.#sink.paused(id === '1')
+        continue
+      }
+      for (const kind of MEANINGS[letter] ?? []) batch.push({ kind, id })
+    }
+    if (batch.length > 0) this.#sink.changes(batch)
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * Where a Redis is, by URI:
+ *
+ * - `redis://[user:password@]host:6379/DB`, `rediss://` with TLS
+ * - `redis+sentinel://[user:password@]host:26379,host2:26379/NAME/DB`: the master that the sentinels call NAME
+ * - `redis+cluster://[user:password@]host:6379,host2:6379`
+ *
+ * each with `?prefix=taskflow&ttl=10s`, and of TLS (`rediss:`, `rediss+sentinel:`, `rediss+cluster:`) `ca`, `cert`, `key`,
+ * `passphrase` and `servername`.
+ */
+import { readFile } from 'node:fs/promises'
+import { InvalidArgument } from '../../core/errors.ts'
+import { milliseconds } from '../../core/time.ts'
+import { assertParameters, type ResourceUri } from '../../core/uri.ts'
+
+export interface Host {
+  readonly host: string
+  readonly port: number
+}
+
+/** As Node's `tls.connect` takes it; certificates and key are texts in PEM. */
+export interface RedisTls {
+  readonly ca?: string | Buffer | readonly (string | Buffer)[]
+  readonly cert?: string | Buffer
+  readonly key?: string | Buffer
+  readonly passphrase?: string
+  readonly servername?: string
+  readonly rejectUnauthorized?: boolean
+}
+
+export interface RedisPlace {
+  /** For people, without the password. */
+  readonly uri: string
+  readonly kind: 'server' | 'sentinel' | 'cluster'
+  readonly hosts: readonly [Host, ...Host[]]
+  /** What the sentinels call the master. */
+  readonly master: string
+  readonly db: number
+  readonly credentials: ResourceUri['credentials']
+  readonly tls: RedisTls | undefined
+  readonly prefix: string
+  /** How long an owner lives that is not heard of, in milliseconds. */
+  readonly ttl: number
+}
+
+const DEFAULT_PREFIX = 'taskflow'
+const DEFAULT_TTL = '10s'
+/** Renewed at a third: below this a short stall of the process would be the end of its claims. */
+const SHORTEST_TTL = 1_000
+
+const FILES = ['ca', 'cert', 'key'] as const
+const TEXTS = ['passphrase', 'servername'] as const
+
+/** @throws InvalidArgument */
+export async function redisPlace(uri: ResourceUri, options: { readonly tls?: RedisTls } = {}): Promise<RedisPlace> {
+  assertParameters(uri, ['prefix', 'ttl', ...FILES, ...TEXTS])
+  const kind = kindOf(uri)
+  const { printable, parameters, credentials } = uri
+  const { master, db } = inPath(uri, kind)
+  return {
+    uri: printable,
+    kind,
+    hosts: hostsOf(uri, kind),
+    master,
+    db,
+    credentials,
+    tls: await tlsOf(uri, options),
+    prefix: parameters.get('prefix') ?? DEFAULT_PREFIX,
+    ttl: ttlOf(uri),
+  }
+}
+
+function kindOf({ scheme }: ResourceUri): RedisPlace['kind'] {
+  if (scheme.endsWith('+sentinel')) return 'sentinel'
+  return scheme.endsWith('+cluster') ? 'cluster' : 'server'
+}
+
+function hostsOf({ authority, printable }: ResourceUri, kind: RedisPlace['kind']): [Host, ...Host[]] {
+  const port = kind === 'sentinel' ? 26_379 : 6_379
+  const [first, ...others] = authority.split(',').map((text) => hostOf(text, { printable, port }))
+  if (!first) throw new InvalidArgument(`${printable}: no host; write redis://127.0.0.1:6379/0`)
+  if (others.length > 0 && kind === 'server')
+    throw new InvalidArgument(`${printable}: several hosts; write redis+sentinel:// or redis+cluster://, or name one`)
+  return [first, ...others]
+}
+
+function hostOf(text: string, { printable, port }: { printable: string; port: number }): Host {
+  const found = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text)
+  const host = found?.[1] ?? found?.[2]
+  const given = Number(found?.[3] ?? port)
+  if (host !== undefined && given > 0 && given < 65_536) return { host, port: given }
+  throw new InvalidArgument(`${printable}: ${JSON.stringify(text)} is no host; write redis://127.0.0.1:6379/0`)
+}
+
+/** Sentinels are asked for a master by its name, and a cluster has one database only. */
+function inPath({ path, printable }: ResourceUri, kind: RedisPlace['kind']): { master: string; db: number } {
+  const parts = path.split('/').filter((part) => part !== '')
+  const master = kind === 'sentinel' ? parts.shift() : ''
+  if (master === undefined)
+    throw new InvalidArgument(`${printable}: which master; write redis+sentinel://127.0.0.1:26379/NAME/0`)
+  const [db = '0', ...more] = parts
+  if (more.length > 0 || !/^\d{1,6}$/.test(db) || (kind === 'cluster' && db !== '0')) {
+    const can =
+      kind === 'cluster' ? 'a cluster has one database, so leave the path out' : 'a database is a number, as /0'
+    throw new InvalidArgument(`${printable}: ${can}; for several boards in one, give each a prefix`)
+  }
+  return { master, db: Number(db) }
+}
+
+function ttlOf({ parameters, printable }: ResourceUri): number {
+  const text = parameters.get('ttl') ?? DEFAULT_TTL
+  const ttl = milliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ttl`)
+  if (ttl >= SHORTEST_TTL) return Math.round(ttl)
+  throw new InvalidArgument(`${printable}: ttl has to be ${SHORTEST_TTL} ms at least`)
+}
+
+async function tlsOf(uri: ResourceUri, options: { readonly tls?: RedisTls }): Promise<RedisTls | undefined> {
+  const { scheme, parameters, printable } = uri
+  const named = [...FILES, ...TEXTS].filter((name) => parameters.has(name))
+  if (!scheme.startsWith('rediss') && !options.tls) {
+    if (named.length === 0) return undefined
+    throw new InvalidArgument(`${printable}: ${named[0]} is of TLS; write rediss://`)
+  }
+  const texts = TEXTS.filter((name) => parameters.has(name)).map((name) => [name, parameters.get(name)])
+  const files = FILES.filter((name) => parameters.has(name)).map(async (name) => [name, await pem(uri, name)])
+  return { ...Object.fromEntries([...texts, ...(await Promise.all(files))]), ...options.tls }
+}
+
+async function pem({ parameters, printable }: ResourceUri, name: (typeof FILES)[number]): Promise<string> {
+  const what = `${printable}: ${name} has to name a file in PEM`
+  const text = await readFile(parameters.get(name) ?? '', 'utf8').catch((cause: NodeJS.ErrnoException) => {
+    throw new InvalidArgument(`${what} that can be read: ${cause.code}`, { cause })
+  })
+  if (text.includes('-----BEGIN ')) return text
+  throw new InvalidArgument(`${what}, which begins with -----BEGIN`)
+}

@@ -1,0 +1,115 @@
+/** Reads what is on a board. Long lists are read page by page: nobody waits for Redis while it makes one long answer. */
+import type { Cancellation, Entity, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
+import { script } from './connection.ts'
+import type { Layout } from './layout.ts'
+import { readCancellation, readEntity, readHolder, readStored, readTrash, textOf } from './records.ts'
+import { listOf } from './replies.ts'
+import { READ } from './scripts/session.ts'
+import type { Session } from './session.ts'
+
+const SCRIPT = script(READ)
+const PAGE = 5_000
+const TRASH_PAGE = 200
+
+export class BoardReader {
+  readonly #session: Session
+  readonly #layout: Layout
+  readonly #failed: (error: Error) => void
+
+  constructor(options: { session: Session; layout: Layout; failed: (error: Error) => void }) {
+    this.#session = options.session
+    this.#layout = options.layout
+    this.#failed = options.failed
+  }
+
+  /** Pages are read one after the other: what changes meanwhile is told, and counts then. */
+  async list(): Promise<Listing> {
+    const [jobs, claimed, trashed, cancelled] = await Promise.all([
+      this.#ordered('order'),
+      this.#fields('held'),
+      this.#ordered('trashed'),
+      this.#fields('cancels'),
+    ])
+    return { jobs, claimed: new Set(claimed), trashed: new Set(trashed), cancelled: new Set(cancelled) }
+  }
+
+  async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
+    if (ids.length === 0) return []
+    const both = listOf(await this.#session.run(SCRIPT, ids))
+    return ids.map((id, index) => readStored(id, both[2 * index], both[2 * index + 1]))
+  }
+
+  /** Of a job that was posted a while ago: its id while it is on the board, else whether it went to the trash. */
+  async whereabouts(id: string): Promise<{ readonly id: string } | { readonly trashed: boolean }> {
+    const [rows, trash] = [this.#layout.key('rows'), this.#layout.key('trash')]
+    if ((await this.#session.ask('hexists', rows, id)) === 1) return { id }
+    return { trashed: (await this.#session.ask('hexists', trash, id)) === 1 }
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    const value = await this.#value('held', id)
+    return value && readHolder(value)
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    const value = await this.#value('cancels', id)
+    return value && readCancellation(value)
+  }
+
+  /** Oldest first. What cannot be read is told of, and left out. */
+  async trashed(): Promise<TrashedEntry[]> {
+    const ids = await this.#ordered('trashed')
+    const entries: TrashedEntry[] = []
+    for (let from = 0; from < ids.length; from += TRASH_PAGE) {
+      const page = ids.slice(from, from + TRASH_PAGE)
+      const values = listOf(await this.#session.ask('hmget', this.#layout.key('trash'), ...page))
+      for (const [index, id] of page.entries()) {
+        const value = values[index]
+        if (!(value instanceof Uint8Array)) continue
+        try {
+          entries.push(readTrash(id, value))
+        } catch (error) {
+          this.#failed(error instanceof Error ? error : new Error(String(error)))
+        }
+      }
+    }
+    return entries
+  }
+
+  async entities(): Promise<Entity[]> {
+    const values = listOf(await this.#session.ask('hvals', this.#layout.key('entities')))
+    return values.flatMap((value) => (value instanceof Uint8Array ? (readEntity(value) ?? []) : []))
+  }
+
+  /** Ids that are a posting without a row, or a row without a posting. */
+  async uneven(): Promise<string[]> {
+    const [jobs, rows] = await Promise.all([this.#fields('jobs'), this.#fields('rows')])
+    const [postings, known] = [new Set(jobs), new Set(rows)]
+    return [...jobs.filter((id) => !known.has(id)), ...rows.filter((id) => !postings.has(id))]
+  }
+
+  async #value(key: string, id: string): Promise<Uint8Array | undefined> {
+    const value = await this.#session.ask('hget', this.#layout.key(key), id)
+    return value instanceof Uint8Array ? value : undefined
+  }
+
+  async #fields(key: string): Promise<string[]> {
+    return texts(await this.#session.ask('hkeys', this.#layout.key(key)))
+  }
+
+  /** By their scores, of which no two are alike. */
+  async #ordered(key: string): Promise<string[]> {
+    const found: string[] = []
+    for (let after = '-inf'; ; ) {
+      const args = [this.#layout.key(key), after, '+inf', 'WITHSCORES', 'LIMIT', '0', String(PAGE)]
+      const page = texts(await this.#session.ask('zrangebyscore', ...args))
+      for (let at = 0; at < page.length; at += 2) found.push(page[at] ?? '')
+      if (page.length < 2 * PAGE) return found
+      after = `(${page.at(-1)}`
+    }
+  }
+}
+
+function texts(answer: unknown): string[] {
+  return listOf(answer).map((value) => (value instanceof Uint8Array ? textOf(value) : String(value)))
+}

@@ -1,0 +1,107 @@
+/** What the values of the board's keys hold: postings, and what is kept beside them. */
+import { decode, encode } from '../../core/codec.ts'
+import { InvalidPosting } from '../../core/errors.ts'
+import type { Failure } from '../../core/failure.ts'
+import type { Cancellation, Entity, Stored, TrashedEntry, Unreadable, Verdict } from '../backend.ts'
+import { decodePosting, encodePosting, type Posting } from '../posting.ts'
+import { orderOf } from './layout.ts'
+
+/** As large as a posting may be on ZooKeeper: what is posted here can be posted there. */
+export const LARGEST_POST = 507_903
+
+const ENCODING = 'msgpack'
+const TRASH_FORMAT = 1
+/** A failure is cut to this in the trash; its stack is the first to go. */
+const LARGEST_FAILURE = 8 * 1024
+
+export interface StoredPosting {
+  readonly bytes: Uint8Array
+}
+
+/** Attempts and a failure join a posting later: only the post itself is limited. @throws PayloadTooLarge */
+export function writePosting(posting: Posting, { limit = Number.POSITIVE_INFINITY } = {}): Uint8Array {
+  return encodePosting(posting, { encoding: ENCODING, limit })
+}
+
+/** Undefined where either is missing: a posting without a row is somebody's who has just put it there by hand. */
+export function readStored(id: string, row: unknown, bytes: unknown): Stored | Unreadable | undefined {
+  if (!(row instanceof Uint8Array) || !(bytes instanceof Uint8Array)) return undefined
+  const [revision, postedAt, writtenAt] = textOf(row).split(':').map(Number)
+  try {
+    const posting = decodePosting(bytes, ENCODING)
+    const known = { revision: revision ?? 0, postedAt: postedAt ?? 0, writtenAt: writtenAt ?? 0 }
+    return { id, posting, ...known, order: orderOf(id), bytes: bytes.length }
+  } catch (error) {
+    const cause = error instanceof Error ? error : new Error(String(error))
+    return {
+      id,
+      error: new InvalidPosting(`${id} ${cause.message}; it is not claimed here, remove it`, { cause }),
+    }
+  }
+}
+
+export function encodeTrash(entry: Verdict & { readonly posting: Posting; readonly who: string }): Uint8Array {
+  const { posting, who, reason, failure } = entry
+  const record = { format: TRASH_FORMAT, who, reason, posting: writePosting(posting) }
+  return encode(failure ? { ...record, failure: cut(failure) } : record, ENCODING)
+}
+
+/** @throws InvalidPosting */
+export function readTrash(id: string, value: Uint8Array): TrashedEntry {
+  const colon = value.indexOf(58)
+  const at = new Date(Number(textOf(value.subarray(0, colon))))
+  const { who, reason, posting, failure } = fieldsOf(value.subarray(colon + 1))
+  if (!(posting instanceof Uint8Array) || typeof who !== 'string' || typeof reason !== 'string' || Number.isNaN(+at))
+    throw new InvalidPosting(`trash entry ${id} is unreadable`)
+  const entry = { id, revision: 0, posting: decodePosting(posting, ENCODING), who, at, reason }
+  return failure ? { ...entry, failure: failure as Failure } : entry
+}
+
+export function encodeCancellation({ who, reason }: Cancellation): Uint8Array {
+  return encode({ who, reason }, ENCODING)
+}
+
+export function readCancellation(value: Uint8Array): Cancellation {
+  const { who, reason } = fieldsOf(value)
+  const text = (given: unknown, unknown: string) => (typeof given === 'string' ? given : unknown)
+  return { who: text(who, 'somebody'), reason: text(reason, 'cancelled') }
+}
+
+export function encodeEntity(entity: Entity): Uint8Array {
+  return encode(entity, ENCODING)
+}
+
+/** Undefined for what is no entity of ours. */
+export function readEntity(value: Uint8Array): Entity | undefined {
+  // Behind the owner and the instance, which is JSON and may hold colons of its own.
+  for (let at = value.indexOf(58); at >= 0; at = value.indexOf(58, at + 1)) {
+    const { kind, name, instance, metadata } = fieldsOf(value.subarray(at + 1))
+    if (typeof kind === 'string' && typeof name === 'string' && typeof instance === 'string')
+      return { kind, name, instance, metadata: Object(metadata) as Entity['metadata'] }
+  }
+  return undefined
+}
+
+/** Who holds the claim, of a value `owner:who`. */
+export function readHolder(value: Uint8Array): string {
+  const text = textOf(value)
+  return text.slice(text.indexOf(':') + 1)
+}
+
+export function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+}
+
+function cut(failure: Failure): Failure {
+  if (encode(failure, 'json').length <= LARGEST_FAILURE) return failure
+  const { stack: _, causes: __, ...rest } = failure
+  return { ...rest, message: rest.message.slice(0, LARGEST_FAILURE / 4) }
+}
+
+function fieldsOf(bytes: Uint8Array): Record<string, unknown> {
+  try {
+    return Object(decode(bytes, ENCODING)) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}

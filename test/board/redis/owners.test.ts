@@ -1,0 +1,197 @@
+/** Owners that die, hang, or only seem to: their claims pass on, once, and nothing of theirs counts afterwards. */
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { OutcomeUnknown } from '../../../src/core/errors.ts'
+import { startNode } from '../../support/node-process.ts'
+import { startProxy } from '../../support/proxy.ts'
+import { type RedisServer, startRedis } from '../../support/redis.ts'
+import { failureOf, lossOf, next, rebirthOf } from '../events.ts'
+import { all, claimed, namesOn, refresh } from '../jobs.ts'
+import { redisPlace } from './places.ts'
+import { Scene } from './scene.ts'
+
+const CLAIMER = new URL('../stopped-claimer.ts', import.meta.url)
+const CHILD = fileURLToPath(new URL('../board-child.ts', import.meta.url))
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+describe('an owner on Redis', () => {
+  test('whose process was stopped for longer than its TTL finds out before it does anything', async () => {
+    await using place = await redisPlace(server)
+    await using heir = await place.open({ who: 'heir' })
+    await heir.post('flow', {}, { name: 'first' })
+    await using owner = await startNode(CLAIMER, [`${place.uri}&ttl=2s`])
+    await owner.says('claimed')
+    await owner.says('held')
+    const inherited = heir.claimNext()
+    owner.signal('SIGSTOP')
+    const [claim] = await inherited
+    expect(claim).toMatchObject({ who: 'heir', run: 2 })
+    expect(claim.job.attempts).toMatchObject([{ who: 'stopped' }, { who: 'heir' }])
+    expect(await heir.entities('conductor')).toEqual([])
+
+    const before = owner.lines.length
+    owner.signal('SIGCONT')
+    await owner.says(/^consume: /)
+    const after = owner.lines.slice(before)
+    expect(after.slice(0, 3)).not.toContain('held')
+    expect(after).toContain('lost')
+    expect(after).toContain('consume: JOBBOARD_CLAIM_LOST')
+    expect(claim.lost.aborted).toBe(false)
+    await claim.consume()
+
+    await heir.post('flow', {}, { name: 'second' })
+    await owner.says('claimed second, run 1')
+    await owner.says('consumed')
+    await refresh(heir)
+    expect(heir.jobCount).toBe(0)
+    while ((await heir.entities('conductor')).length === 0) await refresh(heir)
+  })
+
+  test('that is killed loses its job to another, with a larger fence', async () => {
+    await using place = await redisPlace(server)
+    await using heir = await place.open({ who: 'heir' })
+    await heir.post('flow', {}, { resources: { exclusive: ['disk'], shared: ['net'] } })
+    await using owner = await startNode(CLAIMER, [`${place.uri}&ttl=1s`])
+    await owner.says('claimed')
+    await refresh(heir)
+    const abandoned = next(heir, 'abandoned')
+    owner.signal('SIGKILL')
+    await abandoned
+    const [claim] = await heir.claimNext()
+    expect(claim).toMatchObject({ who: 'heir', run: 2 })
+    await claim.consume()
+    expect(await place.witness.exists(place.key('exclusive'), place.key('shared'), place.key('granted'))).toBe(0)
+  })
+
+  test('that nothing gets through to has lost its claim before another gets it', async () => {
+    await using scene = await Scene.set(server, { ttl: '2s' })
+    const { board, other, place, proxy } = scene
+    await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
+    await board.post('flow', {}, { name: 'job', resources: { exclusive: ['disk'] } })
+    const [claim] = await board.claimNext()
+    await refresh(other)
+    const order: string[] = []
+    const [lost, back] = [lossOf(claim).then(() => order.push('lost')), rebirthOf(board)]
+    const abandoned = next(other, 'abandoned').then(() => order.push('abandoned'))
+    const inherited = other.claimNext().then(([taken]) => {
+      order.push('inherited')
+      return taken
+    })
+    proxy.mode = 'blackhole'
+    await Promise.all([lost, abandoned])
+    const taken = await inherited
+    expect(order).toEqual(['lost', 'abandoned', 'inherited'])
+    expect(taken.fence).toBeGreaterThan(claim.fence)
+    proxy.mode = 'pass'
+    await back
+    while ((await board.entities('conductor')).length === 0) await refresh(other)
+    expect(taken.lost.aborted).toBe(false)
+    await taken.consume()
+    expect(await all(board.jobs({ ensureFresh: true }))).toEqual([])
+    expect(await place.jobIds()).toEqual([])
+  })
+
+  test('keeps its claims on another connection, as long as its key lives', async () => {
+    await using scene = await Scene.set(server)
+    const { board, other, proxy } = scene
+    await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
+    await board.post('flow', {})
+    const [claim] = await board.claimNext()
+    const states: string[] = []
+    board.on('state', ({ state }) => states.push(state))
+    const back = next(board, 'state', ({ state }) => state === 'connected')
+    proxy.resetAll()
+    await back
+    expect(states).toEqual(['disconnected', 'connected'])
+    expect(await namesOn(other, { onlyUnclaimed: true })).toEqual([])
+    expect(await other.entities('conductor')).toHaveLength(1)
+    await claim.consume()
+    expect(claim.lost.aborted).toBe(false)
+  })
+
+  test('whose settle did not get through in time does not know of it, and harms nobody who took over', async () => {
+    await using scene = await Scene.set(server, { ttl: '2s' })
+    const { board, other, place, proxy } = scene
+    await board.post('flow', {}, { name: 'job' })
+    const [claim] = await board.claimNext()
+    const [inherited, back] = [other.claimNext(), rebirthOf(board)]
+    proxy.mode = 'blackhole'
+    const settling = failureOf(claim.consume())
+    const [taken] = await inherited
+    expect(await settling).toBeInstanceOf(OutcomeUnknown)
+    proxy.mode = 'pass'
+    await back
+    expect(await place.jobIds()).toHaveLength(1)
+    expect(taken.lost.aborted).toBe(false)
+    await taken.consume()
+  })
+
+  test('that Redis has forgotten some of, for a fail-over say, is no owner any more', async () => {
+    await using scene = await Scene.set(server)
+    const { board, other, place } = scene
+    for (const name of ['a', 'b']) await board.post('flow', {}, { name })
+    const claim = await claimed(board, 'a')
+    const owner = await place.ownerOf(board)
+    const [lost, back] = [lossOf(claim), rebirthOf(board)]
+    // As a replica would have it that was behind when it became master.
+    await place.witness.hincrby(place.key(`owner:${owner}`), 'number', -1)
+    await board.post('flow', {}, { name: 'c' }).catch((error: unknown) => expect(error).toBeInstanceOf(OutcomeUnknown))
+    await lost
+    await back
+    await refresh(other)
+    const [taken] = await other.claimNext()
+    expect(taken.job.name).toBe('a')
+  })
+
+  test('races with others of its kind, in processes of their own, and each job is one owner’s', async () => {
+    await using place = await redisPlace(server)
+    const names = ['one', 'two', 'three']
+    const said = await Promise.all(
+      names.map((name) =>
+        text(
+          spawn(process.execPath, ['--import', 'tsx', CHILD, place.uri, name], { stdio: ['ignore', 'pipe', 'inherit'] })
+            .stdout,
+        ),
+      ),
+    )
+    expect(said.map((line) => line.trim()).sort()).toEqual([...names].sort())
+    expect(await place.jobIds()).toEqual([])
+  })
+
+  test('holds resources only as long as its key lives, however late anybody notices', async () => {
+    await using place = await redisPlace(server)
+    await using mortal = await place.open({ who: 'mortal' })
+    await using heir = await place.open({ who: 'heir' })
+    await mortal.post('flow', {}, { name: 'first', resources: { exclusive: ['disk'] } })
+    await claimed(mortal, 'first')
+    const second = await heir.post('flow', {}, { name: 'second', resources: { exclusive: ['disk'] } })
+    const owner = await place.ownerOf(mortal)
+    // Gone by itself, and nobody is told.
+    await place.witness
+      .multi()
+      .del(place.key(`owner:${owner}`))
+      .zadd(place.key('owners'), 0, owner)
+      .exec()
+    await refresh(heir)
+    await (await claimed(heir, 'first')).consume()
+    await (await heir.claim(second)).consume()
+  })
+
+  test('sees that its proxy is gone for good, and says so when it is asked', async () => {
+    const proxy = await startProxy({ port: server.port })
+    await using place = await redisPlace(server)
+    await using board = await place.openAt(proxy.hosts, { parameters: '&ttl=1s' })
+    const lost = next(board, 'state', ({ state }) => state === 'lost')
+    await proxy.close()
+    await lost
+    expect(await failureOf(board.post('flow', {}))).toMatchObject({ code: 'JOBBOARD_NOT_CONNECTED' })
+    expect(await failureOf(refresh(board))).toMatchObject({ code: 'JOBBOARD_NOT_CONNECTED' })
+  })
+})

@@ -1,0 +1,60 @@
+/** Every command does on Redis what it does elsewhere. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openBoard } from '../../src/index.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { FLOWS, killLeftOvers, workplace } from './workplace.ts'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(async () => {
+  killLeftOvers()
+  await server.stop()
+})
+
+test('post, jobs, conductor, show, trash list', async () => {
+  await using place = await workplace({ board: `${server.uri}/0?prefix=cli` })
+  await place.write('flows.js', FLOWS)
+  expect(await place.jobboard(['jobs'])).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('there is no board'),
+  })
+
+  const posted = async (args: readonly string[]) => {
+    const { exitCode, stdout, stderr } = await place.jobboard(['post', ...args])
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    return stdout.trim()
+  }
+  const good = await posted(['hello', '--flows', 'flows.js', '--store', '{"name":"Ada"}', '--priority', 'high'])
+  const bad = await posted(['refused', '--max-attempts', '5'])
+  // ZooKeeper's credentials are none of Redis' business.
+  const table = await place.jobboard(['jobs'], { env: { JOBBOARD_ZOOKEEPER_AUTH: 'ada:secret' } })
+  expect(table).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(table.stdout).toMatch(new RegExp(`${good}  hello +UNCLAIMED  HIGH .*\\n${bad}  refused  UNCLAIMED`))
+
+  await using board = await openBoard(place.board)
+  const ends = await Promise.all([good, bad].map((uuid) => board.find(uuid)))
+  const conductor = place.start(['conductor', '--flows', 'flows.js', '--name', 'worker-1', '--concurrency', '2'])
+  await conductor.says(`conductor worker-1 runs hello, refused from ${place.board}`)
+  expect(await Promise.all(ends.map((job) => job.wait()))).toEqual(['COMPLETE', 'TRASHED'])
+  conductor.process.kill('SIGTERM')
+  expect((await conductor.ended).exitCode).toBe(0)
+
+  expect((await place.jobboard(['jobs'])).stdout).toBe(`no jobs on ${place.board}\n`)
+  expect((await place.jobboard(['show', good])).stdout).toContain(`logbook ${good}  hello  SUCCESS`)
+  expect((await place.jobboard(['show', bad])).stdout).toContain(`job ${bad}  refused  TRASHED`)
+  expect((await place.jobboard(['trash', 'list'])).stdout).toMatch(
+    new RegExp(`${bad}  refused .* worker-1  NonRetryable`),
+  )
+})
+
+test('who is not let in is told where the password goes', async () => {
+  const uri = `${server.uri.replace('//', '//ada:wrong@')}/0`
+  await using place = await workplace({ board: uri })
+  const { exitCode, stderr } = await place.jobboard(['jobs'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain('does not accept the credentials')
+  expect(stderr).toContain('user:password in the URI in JOBBOARD_BOARD')
+  expect(stderr).not.toContain('wrong')
+})

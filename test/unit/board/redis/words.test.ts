@@ -1,0 +1,120 @@
+/** Names, errors and versions: small things that have to be exact. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { assertVersion } from '../../../../src/board/redis/connection.ts'
+import { complaintOf, writesRefused } from '../../../../src/board/redis/errors.ts'
+import { fieldName, Layout, orderOf } from '../../../../src/board/redis/layout.ts'
+import { Lease } from '../../../../src/board/redis/lease.ts'
+import { IncompatibleVersion, InvalidArgument } from '../../../../src/core/errors.ts'
+import { monotonic } from '../../../../src/core/time.ts'
+
+test('all keys of a board have one hash tag, and those of two boards are not alike', () => {
+  const [one, other] = [new Layout('a'), new Layout('a:jobs')]
+  expect(one.keys('id').every((key) => key.startsWith('{a}:'))).toBe(true)
+  expect(one.keys('id')).toHaveLength(16)
+  expect(new Set([...one.keys('id'), ...other.keys('id'), one.channel, other.channel]).size).toBe(34)
+  for (const prefix of ['', 'a}b', '{', 'a b']) expect(() => new Layout(prefix)).toThrow(InvalidArgument)
+})
+
+test('names of fields are as different as the names', () => {
+  const names = [
+    'a',
+    'A',
+    '"a"',
+    'a","b',
+    '\ud800',
+    '\udbff',
+    '\ufffd',
+    'x'.repeat(500),
+    `${'x'.repeat(500)}y`,
+    '#',
+    '[',
+    '',
+  ]
+  expect(new Set(names.map((name) => fieldName(name))).size).toBe(names.length)
+  expect(fieldName('a', 'b')).not.toBe(fieldName('a","b'))
+  for (const name of names) expect(Buffer.from(fieldName(name)).toString()).toBe(fieldName(name))
+})
+
+test('ids have their order in them; one that was made up by hand comes first', () => {
+  expect(orderOf('job1795251882096847')).toBe(1795251882096847n)
+  expect(orderOf('mine')).toBe(0n)
+})
+
+describe('what a server says', () => {
+  const reply = (message: string) => Object.assign(new Error(message), { name: 'ReplyError' })
+  test.each([
+    ["OOM command not allowed when used memory > 'maxmemory'.", 'refused'],
+    ['ERR Error running script (call to f_1): @user_script:9: -OOM command not allowed', 'refused'],
+    ['MISCONF Redis is configured to save RDB snapshots', 'refused'],
+    ["READONLY You can't write against a read only replica. script: 1, on @user_script:5.", 'away'],
+    ['LOADING Redis is loading the dataset in memory', 'away'],
+    ['Too many Cluster redirections. Last error: ReplyError: MOVED 5 127.0.0.1:7001', 'away'],
+    ['NOAUTH Authentication required.', 'denied'],
+    ['WRONGPASS invalid username-password pair', 'denied'],
+    ['NOSCRIPT No matching script.', 'forgotten'],
+    ['WRONGTYPE Operation against a key holding the wrong kind of value', 'odd'],
+  ])('%s', (message, complaint) => {
+    expect(complaintOf(reply(message))).toBe(complaint)
+  })
+
+  test('is no word of the server where the connection broke', () => {
+    expect(complaintOf(new Error('connect ECONNREFUSED 127.0.0.1:6379'))).toBeUndefined()
+    expect(complaintOf(new Error('no answer within 3333 ms'))).toBeUndefined()
+  })
+
+  test('is told with what to do about it', () => {
+    const told = writesRefused('post of job 1 (a)', reply('OOM command not allowed'))
+    expect(told).toMatchObject({ code: 'JOBBOARD_WRITES_REFUSED', retryable: true })
+    expect(told.message).toMatch(/^post of job 1 \(a\): .*raise maxmemory.*nothing was changed$/)
+  })
+
+  test.each([
+    ['6.0.16', false],
+    ['5.0.14', false],
+    ['6.2.0', true],
+    ['7.0.15', true],
+    ['10.1.0', true],
+  ])('version %s', (version, fine) => {
+    const say = () => assertVersion(`# Server\r\nredis_version:${version}\r\nredis_mode:standalone\r\n`)
+    if (fine) say()
+    else expect(say).toThrow(IncompatibleVersion)
+  })
+})
+
+describe('a lease', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  test('lasts from when a request was sent, less a margin, and is told to be over once', () => {
+    const over = vi.fn()
+    const lease = new Lease({ ttl: 10_000, over })
+    expect(lease.holds()).toBe(false)
+    expect(over).not.toHaveBeenCalled()
+    const sentAt = monotonic()
+    lease.extend(sentAt)
+    vi.advanceTimersByTime(6_000)
+    lease.extend(sentAt + 3_000)
+    // A request that was sent before says nothing new.
+    lease.extend(sentAt + 1_000)
+    vi.advanceTimersByTime(4_999)
+    expect(lease.holds()).toBe(true)
+    vi.advanceTimersByTime(1)
+    expect(over).toHaveBeenCalledTimes(1)
+    expect(lease.holds()).toBe(false)
+    vi.advanceTimersByTime(60_000)
+    expect(over).toHaveBeenCalledTimes(1)
+  })
+
+  test('is over where the machine was suspended, whatever the monotonic clock says', () => {
+    const over = vi.fn()
+    const lease = new Lease({ ttl: 10_000, over })
+    lease.extend(monotonic())
+    vi.setSystemTime(Date.now() + 8_001)
+    expect(lease.holds()).toBe(false)
+    expect(over).toHaveBeenCalledTimes(1)
+  })
+})
