@@ -69,7 +69,10 @@ function programOf(context: CliContext, run: Run): Command {
     .version(packageVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'print help for a command')
-    .option('--board <uri>', 'where the jobs are, zookeeper://host:port,host:port/path (or JOBBOARD_BOARD)')
+    .option(
+      '--board <uri>',
+      'where the jobs are: zookeeper://host:port,host:port/path, postgres://user@host/database?board=NAME or redis://host:port/0 (or JOBBOARD_BOARD)',
+    )
     .option(
       '--persistence <uri>',
       'where the logbooks are, for show, track and conductor: directory:DIR, postgres://user:password@host/database or ' +

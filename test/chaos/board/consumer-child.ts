@@ -28,10 +28,15 @@ async function consume(claim: Claim): Promise<void> {
   }
 }
 
-const board = await openBoard(uri)
+const stop = new AbortController()
+process.on('SIGTERM', () => stop.abort())
+await using board = await openBoard(uri)
 say('ready')
-for (let holds = way === 'holds'; ; holds = false) {
-  const claims = await board.claimNext({ max: WIDTH })
+for (let holds = way === 'holds'; !stop.signal.aborted; holds = false) {
+  const claims = await board.claimNext({ max: WIDTH, signal: stop.signal }).catch((error) => {
+    if (!stop.signal.aborted) throw error
+    return []
+  })
   for (const claim of claims) note('start', claim)
   if (holds) {
     say('holding')

@@ -60,6 +60,10 @@ export async function everyJobOnce(options: {
     await gone.reached(JOBS)
     stopped?.signal('SIGCONT')
     await stopped?.says('learned')
+    // Others see a job go before its owner has heard that it is done, and has written that down.
+    const living = owners.filter((owner) => !killed.includes(owner))
+    for (const owner of living) owner.signal('SIGTERM')
+    await Promise.all(living.map((owner) => owner.ended))
     const lines = await linesOf(log)
     expect(lines.filter(({ what, pid }) => what === 'lost' && pid === stopped?.pid)).not.toEqual([])
     judge(lines, { posted, dead: new Set(killed.map(({ pid }) => pid)) })
