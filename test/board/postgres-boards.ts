@@ -18,22 +18,31 @@ export interface PostgresPlace extends BoardPlace {
   sessionOf(board: JobBoard): Promise<number>
 }
 
+/** Many boards in one schema: making one takes longer than most tests do. */
 export function postgresBoards(server: () => { readonly uri: string }): BoardBackend {
-  return { name: 'postgres:', capabilities: EVERYTHING, place: () => postgresPlaceOn(server().uri) }
+  const schema = newSchema()
+  return { name: 'postgres:', capabilities: EVERYTHING, place: () => postgresPlaceOn(server().uri, { schema }) }
+}
+
+function newSchema(): string {
+  return `test_${randomUUID().replaceAll('-', '')}`
 }
 
 /** @param server its URI, as `startPostgres` tells it */
-export async function postgresPlaceOn(server: string): Promise<PostgresPlace> {
-  const schema = `test_${randomUUID().replaceAll('-', '')}`
-  const uri = `${server}?schema=${schema}&board=${randomUUID()}`
+export async function postgresPlaceOn(
+  server: string,
+  { schema = newSchema() }: { readonly schema?: string } = {},
+): Promise<PostgresPlace> {
+  const name = randomUUID()
+  const uri = `${server}?schema=${schema}&board=${name}`
   const witness = new PostgresPool(postgresPlace(parseUri(`${server}?poolSize=2`, 'board')))
   const query: PostgresPlace['query'] = async (text, values = []) => {
     return (await witness.query(text.replaceAll('@', schema), [...values])).rows
   }
   const sessionOf = async (board: JobBoard) => {
-    const name = randomUUID()
-    await using _probe = await board.registerEntity({ kind: 'probe', name, metadata: {} })
-    const [row] = await query('SELECT session FROM @.entities WHERE name = $1', [name])
+    const probe = randomUUID()
+    await using _probe = await board.registerEntity({ kind: 'probe', name: probe, metadata: {} })
+    const [row] = await query('SELECT session FROM @.entities WHERE name = $1', [probe])
     return Number(row?.['session'])
   }
   return {
@@ -54,10 +63,10 @@ export async function postgresPlaceOn(server: string): Promise<PostgresPlace> {
     putRaw: async (bytes) => {
       const [row] = await query(
         `WITH made AS (
-          INSERT INTO @.jobs (board, uuid, name, priority, body) SELECT id, '', '', 'NORMAL', $1 FROM @.boards RETURNING board, id
+          INSERT INTO @.jobs (board, uuid, name, priority, body) SELECT id, '', '', 'NORMAL', $1 FROM @.boards WHERE name = $2 RETURNING board, id
         )
         SELECT id, @.tell(board, 'posted', ARRAY[id]) FROM made`,
-        [Buffer.from(bytes)],
+        [Buffer.from(bytes), name],
       )
       return `job${String(row?.['id']).padStart(10, '0')}`
     },
