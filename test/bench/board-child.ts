@@ -2,10 +2,12 @@
  * One process of a measurement on a board: `board-child.ts ROLE URI [NUMBER…]`. It says `ready`, does its part when it is
  * told `go`, and ends with a line of JSON.
  */
+import type { Backend } from '../../src/board/backend.ts'
 import { JobBoard } from '../../src/board/job-board.ts'
+import { postgresBackend } from '../../src/board/postgres/index.ts'
 import { redisBackend } from '../../src/board/redis/index.ts'
 import { zooKeeperBackend } from '../../src/board/zookeeper/index.ts'
-import { parseUri } from '../../src/core/uri.ts'
+import { parseUri, type ResourceUri } from '../../src/core/uri.ts'
 import { apart, now, whenTold } from './part-child.ts'
 
 /** What waits on the board and is none of the measurement's business. */
@@ -99,18 +101,24 @@ export async function sideBySide(count: number, width: number, step: (n: number)
   await Promise.all(Array.from({ length: Math.min(width, count) }, lane))
 }
 
+async function backendAt(uri: ResourceUri, who: string): Promise<Backend> {
+  if (uri.scheme === 'redis') return redisBackend(uri, {})
+  return uri.scheme === 'postgres' ? postgresBackend(uri, { who }) : zooKeeperBackend(uri, {})
+}
+
 async function main(): Promise<void> {
   const [role = '', uri = '', ...numbers] = process.argv.slice(2)
   globalThis.gc?.()
   const before = process.memoryUsage().heapUsed
   const parsed = parseUri(uri, 'board')
-  const backend = await (parsed.scheme === 'redis' ? redisBackend(parsed, {}) : zooKeeperBackend(parsed, {}))
+  const who = `${role} ${process.pid}`
+  const backend = await backendAt(parsed, who)
   const claim = backend.claim.bind(backend)
   backend.claim = (choices) => {
     claimsTried += choices.length
     return claim(choices)
   }
-  await using board = new JobBoard(backend, { who: `${role} ${process.pid}` })
+  await using board = new JobBoard(backend, { who })
   await board.open()
   await whenTold(async () => ({ before, result: await ROLES[role]?.(board, numbers.map(Number)) }))
 }

@@ -3,6 +3,7 @@ import { ensureBuilt } from '../support/build.ts'
 
 const BENCHES: Readonly<Record<string, () => Promise<{ default: () => Promise<void> }>>> = {
   board: () => import('./board.ts'),
+  boards: () => import('./boards.ts'),
   conductor: () => ensureBuilt().then(() => import('./conductor.ts')),
   contention: () => import('./contention.ts'),
   engine: () => ensureBuilt().then(() => import('./engine.ts')),
