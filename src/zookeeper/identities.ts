@@ -94,7 +94,8 @@ export class Identities {
 }
 
 /** @throws InvalidArgument, without the secret */
-function requestOf({ scheme, auth: given }: AuthInfo): Request<undefined> {
+function requestOf(info: AuthInfo): Request<undefined> {
+  const { scheme, auth: given }: Partial<AuthInfo> = Object(info)
   if (typeof scheme !== 'string') throw new InvalidArgument('auth: the scheme is a text, such as digest')
   if (typeof given === 'string') return auth(scheme, Buffer.from(given))
   if (given instanceof Uint8Array) return auth(scheme, given)
