@@ -263,7 +263,8 @@ export async function certainly<T>(client: CertainDriver, options: RequestOption
     try {
       return await write.attempt({ session, ...signal })
     } catch (lost) {
-      if (!(lost instanceof ZooKeeperError) || lost.outcome !== 'unknown') throw lost
+      if (!(lost instanceof ZooKeeperError)) throw lost
+      if (lost.outcome !== 'unknown') throw options.session === undefined ? forTheNext(client, lost) : lost
       // What it was given up with may be an error of ours that somebody else was told.
       options.signal?.throwIfAborted()
       const found = await looking(client, lost, { look: () => write.look({ session, signal }), ...signal })
@@ -273,6 +274,13 @@ export async function certainly<T>(client: CertainDriver, options: RequestOption
       return found.happened
     }
   }
+}
+
+/** Whoever bound it to no session may ask the same of the next one. */
+function forTheNext(client: CertainDriver, error: ZooKeeperError): ZooKeeperError {
+  const { message, path, outcome } = error
+  if (!(error instanceof SessionExpired) || outcome !== 'not-sent' || !isToGoOn(client)) return error
+  return new SessionExpired(message, { path, outcome, cause: error, retryable: true })
 }
 
 /** The session there is, or the next one. */

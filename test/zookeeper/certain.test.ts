@@ -80,7 +80,11 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     const found = await lost(lab, 'the answer', (failing) => protectedCreate(failing, `${path}/kept`), end)
     expect(await witness.exists(found.path)).toEqual(found.stat)
     const refused = lost(lab, 'the request', (failing) => protectedCreate(failing, `${path}/not-done`), end)
-    expect(await failureOf(refused)).toMatchObject({ name: 'SessionExpired', outcome: 'not-sent' })
+    const over = { name: 'SessionExpired', outcome: 'not-sent' }
+    expect(await failureOf(refused)).toMatchObject({ ...over, retryable: true })
+    const session = sessionOf(client)
+    const write = (failing: CertainClient) => protectedCreate(failing, `${path}/bound`, null, { session })
+    expect(await failureOf(lost(lab, 'the request', write, end))).toMatchObject({ ...over, retryable: false })
     expect((await witness.getChildren(path)).names).toHaveLength(1)
   })
 
