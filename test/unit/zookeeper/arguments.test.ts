@@ -53,6 +53,7 @@ describe('a call is refused', () => {
     ['setData', ['/a', null, { session: { id: 1n } }], /session: .*a bigint is needed, not a object/],
     ['getData', ['/a', { signal: new AbortController() }], /signal: an AbortSignal is needed/],
     ['multi', [[null]], /multi: operation 0 is none/],
+    ['addAuth', ['digest', new Uint8Array(1_048_576)], /auth: of scheme digest has 10486\d\d bytes/],
     ['multiRead', [[op.getData('/a'), undefined]], /multiRead: operation 1 is none/],
   ])('%s of %o', async (method, args, message) => {
     const refused = ask(method, ...args)
