@@ -21,6 +21,8 @@ const heard = new WeakMap<AbortSignal, Heard>()
 /**
  * Calls `told`, which nobody else listens with, when the signal aborts, until the function returned is called; never for
  * one that has aborted before. Every request under a signal passes here: it has to be quick.
+ *
+ * @throws InvalidArgument for what is no AbortSignal
  */
 export function onAbort(signal: AbortSignal, told: () => void): () => void {
   if (signal.aborted) return () => undefined
@@ -34,6 +36,7 @@ export function onAbort(signal: AbortSignal, told: () => void): () => void {
 }
 
 function hear(signal: AbortSignal): Heard {
+  assertSignal(signal)
   const listeners = new Set<() => void>()
   const tell = () => {
     heard.delete(signal)
@@ -55,9 +58,10 @@ export interface FollowingSignal extends Disposable {
 export function followSignals(sources: Iterable<AbortSignal | undefined>): FollowingSignal {
   const controller = new AbortController()
   const unfollow: (() => void)[] = []
-  for (const source of sources) {
-    if (source === undefined || source === null) continue
-    assertSignal(source)
+  const followed = [...sources].filter((source) => source !== undefined && source !== null)
+  // Before any is followed, or the listener would stay.
+  for (const source of followed) assertSignal(source)
+  for (const source of followed) {
     if (source.aborted) {
       controller.abort(source.reason)
       break
@@ -99,13 +103,16 @@ export function abortAfter(
   return { [Symbol.dispose]: () => clearTimeout(timer) }
 }
 
-/** The promise's outcome, or the signal's reason if that fires first. The promise itself goes on. */
+/**
+ * The promise's outcome, or the signal's reason if that fires first. The promise itself goes on.
+ *
+ * @throws InvalidArgument for what is no AbortSignal
+ */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise
-  if (signal.aborted) {
-    promise.catch(() => undefined)
-    throw signal.reason
-  }
+  // Also of a promise that is not raced: nobody else may be looking at it.
+  promise.catch(() => undefined)
+  if (signal.aborted) throw signal.reason
   const { promise: aborted, reject } = deferred<never>()
   const leave = onAbort(signal, () => reject(signal.reason))
   try {

@@ -77,12 +77,15 @@ export function durationIn({ parameters, printable }: ResourceUri, name: string)
  */
 export function redactUri(text: string): string {
   const local = /^(directory|memory):/i.test(text)
-  const authority = local ? text : text.replace(CREDENTIALS, (_, scheme, user = '') => `${scheme}${user}***@`)
+  const [, scheme = '', user = ''] = KNOWN_USER.exec(text) ?? []
+  const authority = local ? text : text.replace(CREDENTIALS, () => `${scheme}${user}***@`)
   return authority.replace(/([?&](?:password|passphrase|auth|secret)=)[^&]*/gi, '$1***')
 }
 
+/** Also of what is no URI: a blank before it, say, or a line's end behind a password that was read from a file. */
+const CREDENTIALS = /^.*@/s
 /** Without a colon the whole of it may be the secret. */
-const CREDENTIALS = /^([a-z][a-z0-9+.-]*:\/*)([^/?#:@]*:)?.*@/i
+const KNOWN_USER = /^([a-z][a-z0-9+.-]*:\/*)([^/?#:@]*:)?/i
 
 function decoded(text: string): string {
   try {

@@ -79,15 +79,18 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
  * @example await using persistence = await openPersistence('directory:./logbooks')
  */
 export async function openPersistence(
-  uri: string | Persistence,
+  uri: string | URL | Persistence,
   options: OpenPersistenceOptions = {},
 ): Promise<Persistence> {
   assertOptions(options, OPTIONS, 'openPersistence')
-  if (typeof uri !== 'string') {
-    if (Object.keys(options).length === 0) return uri
-    throw new InvalidArgument(`openPersistence: ${uri.uri} is open; give its options to whoever opens it`)
+  const place = uri instanceof URL ? uri.href : uri
+  if (typeof place !== 'string') {
+    if (typeof Object(place).open !== 'function')
+      throw new InvalidArgument('no logbooks were named; give a URI such as directory:./logbooks, or what is open')
+    if (Object.keys(options).length === 0) return place
+    throw new InvalidArgument(`openPersistence: ${place.uri} is open; give its options to whoever opens it`)
   }
-  const parsed = parseUri(uri, 'persistence')
+  const parsed = parseUri(place, 'persistence')
   const scheme = SCHEMES.get(parsed.scheme)
   if (!scheme) {
     const known = [...SCHEMES.values()].map(({ usage }) => usage).join(', ')

@@ -1,12 +1,20 @@
 /** What callers without a compiler may get wrong, said at once and by name: a server would answer something else, or nothing. */
 import { InvalidArgument } from '../core/errors.ts'
 import { isMisspelt, meant } from '../core/spelling.ts'
+import type { Stat } from './records.ts'
 
 /** @throws InvalidArgument unless it is a whole number in that range */
 export function assertWhole(value: unknown, what: string, range: { readonly from: number; readonly to: number }): void {
   const { from, to } = range
   if (typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to) return
   throw new InvalidArgument(`${what}: a whole number from ${from} to ${to} is needed, not ${printable(value)}`)
+}
+
+/** @throws InvalidArgument for what stands where 64 bits are needed, if anything does: they make no number of JavaScript's */
+export function assertBigint(value: unknown, what: string): void {
+  if (value === undefined || typeof value === 'bigint') return
+  // Without the value: session ids are secrets.
+  throw new InvalidArgument(`${what}: a bigint is needed, not a ${typeof value}`)
 }
 
 /** @throws InvalidArgument unless it is one of those */
@@ -46,7 +54,9 @@ const OPTIONS = [
   'limit',
   'czxid',
 ] as const
-const KNOWN: ReadonlySet<string> = new Set([...OPTIONS, 'id', 'mode', 'kind', 'handler', 'here'])
+/** Whoever has read a Stat may give it as it is, for its version. */
+const OF_STATS = ['mzxid', 'pzxid', 'cversion'] as const satisfies readonly (keyof Stat)[]
+const KNOWN: ReadonlySet<string> = new Set([...OPTIONS, ...OF_STATS, 'id', 'mode', 'kind', 'handler', 'here'])
 
 /**
  * A misspelt `version` would write whatever the znode is at. Other names are let pass: what is given may be an object of
@@ -62,6 +72,16 @@ export function checkNames(options: object): void {
   }
 }
 
+/**
+ * What any request is told.
+ *
+ * @throws InvalidArgument for a name that can only be meant for another, and for a session that is no id of one
+ */
+export function checkRequestOptions(options: { readonly session?: bigint }): void {
+  checkNames(options)
+  assertBigint(options.session, 'session: the id of one, such as zookeeper.session.id')
+}
+
 /** @throws InvalidArgument for a list that is none */
 export function assertList(list: unknown, what: string): void {
   if (!Array.isArray(list)) throw new InvalidArgument(`${what} takes a list, not ${printable(list)}`)
@@ -69,5 +89,6 @@ export function assertList(list: unknown, what: string): void {
 
 function printable(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'bigint') return `${value}n`
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }

@@ -1,6 +1,6 @@
 /** Between what users say and what servers hear: paths through the chroot, sizes, and the way of a request to the session. */
 import { monotonic } from '../core/time.ts'
-import { checkNames } from './arguments.ts'
+import { checkRequestOptions } from './arguments.ts'
 import { RequestTooLarge } from './errors.ts'
 import { type Chroot, checkPath } from './path.ts'
 import { Pending, type PendingOptions } from './pending.ts'
@@ -29,7 +29,7 @@ export class Asker {
    */
   ask<T>(make: () => Request<T>, options: PendingOptions = {}): Promise<T> {
     try {
-      checkNames(options)
+      checkRequestOptions(options)
       const request = this.#named(make())
       this.#checkSize(request)
       const pending = new Pending(request, monotonic(), options)

@@ -1,13 +1,12 @@
 /** Server after server: which one next, how long to wait before it, and what was wrong with the last one. */
 import { abortAfter, followSignals } from '../core/abort.ts'
-import { IncompatibleVersion, NotConnected } from '../core/errors.ts'
+import { NotConnected } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { monotonic, sleep } from '../core/time.ts'
 import { formatEndpoint } from './connect-string.ts'
 import type { Counters } from './counters.ts'
-import { AuthFailed } from './errors.ts'
-import { ConnectionFault, HangUps, HungUp, kindOf, TlsFailed, TlsFailures } from './faults.ts'
+import { ConnectionFault, type FinalFault, HangUps, HungUp, isFinal, kindOf, TlsFailures } from './faults.ts'
 import type { Hosts, Server } from './hosts.ts'
 import { Pacing } from './pacing.ts'
 import type { TlsOptions } from './socket.ts'
@@ -28,13 +27,6 @@ export interface AttemptsOwner {
   use(server: Server): Promise<void>
   /** Whether the session that is wanted has seen transactions. */
   resuming(): boolean
-}
-
-/** What no other server would do better at. */
-export type FinalFault = IncompatibleVersion | AuthFailed | TlsFailed
-
-function isFinal(error: Error): error is FinalFault {
-  return error instanceof IncompatibleVersion || error instanceof AuthFailed || error instanceof TlsFailed
 }
 
 export class Attempts {

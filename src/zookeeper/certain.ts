@@ -12,6 +12,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { InvalidArgument } from '../core/errors.ts'
+import { assertBigint, assertWhole, checkRequestOptions } from './arguments.ts'
 import type { ZooKeeper } from './client.ts'
 import type { Created, CreateMode } from './create.ts'
 import type { ZooKeeperDriver } from './driver.ts'
@@ -22,7 +23,7 @@ import type { Stat } from './records.ts'
 import type { ReadData } from './requests.ts'
 
 /** What of a client is needed. */
-export type CertainClient = CertainDriver & Pick<ZooKeeper, 'create' | 'getChildren'>
+export type CertainClient = CertainDriver & Pick<ZooKeeper, 'session' | 'create' | 'getChildren'>
 
 /** Of any driver, where nothing is created. */
 export type CertainDriver = Pick<
@@ -41,7 +42,8 @@ export type CertainDriver = Pick<
  * is looked for and deleted in the background, as long as the client is connected. Who may have to close the client in
  * that moment gives an `id` of their own, and can look for `_c_ID-` later.
  *
- * @param options.id stands in the place of the random uuid: a text that nobody else uses, without a slash
+ * @param options.id stands in the place of the random uuid: a text that nobody else uses, without a slash. What was there
+ * under it before is neither taken for what this call creates nor deleted
  * @throws what `create` throws; ConnectionLoss (`unknown`) only where nobody can look: the client was closed, can connect
  * no more, or may not read
  * @example
@@ -62,39 +64,57 @@ export async function protectedCreate(
   const parent = parentOf(path) ?? '/'
   const name = `_c_${id}-${path.slice(slash + 1)}`
   const attempted = `${path.slice(0, slash)}/${name}`
+  let begun: Begun | undefined
   const find = async (asking: RequestOptions): Promise<Found<Created>> => {
-    const [, found] = await Promise.all([
+    const [, candidates] = await Promise.all([
       client.sync(parent, asking),
-      options.sequential ? findChild(client, { parent, name }, asking) : attempted,
+      options.sequential ? findChildren(client, { parent, name }, asking) : [attempted],
     ])
-    const stat = found === undefined ? undefined : await client.exists(found, asking)
-    return found !== undefined && stat ? { happened: { path: found, stat } } : 'not-done'
+    const stats = await Promise.all(candidates.map((each) => client.exists(each, asking)))
+    for (const [index, stat] of stats.entries()) {
+      const found = candidates[index]
+      if (found !== undefined && stat && begun && isMadeSince(begun, stat)) return { happened: { path: found, stat } }
+    }
+    return 'not-done'
   }
-  let asked: bigint | undefined
+  const look = ({ session, signal = {} }: { readonly session: bigint; readonly signal?: Signal }) =>
+    options.ephemeral ? find({ session, ...signal }).catch(endOf(attempted)) : find(signal)
   const creating = certainly<Created>(client, mode, {
     attempt: (bound) => {
-      asked = bound.session
+      begun ??= { session: bound.session, newestZxid: client.session?.newestZxid ?? 0n }
       return client.create(attempted, data, { ...mode, ...bound })
     },
-    look: ({ session, signal }) =>
-      options.ephemeral ? find({ session, ...signal }).catch(endOf(attempted)) : find(signal),
+    look,
   })
   return creating.catch((error: unknown) => {
     // Behind the create, on the same connection or behind a sync on another: what is not there now never will be.
-    if (options.signal?.aborted && asked !== undefined) {
-      // An ephemeral one of a session that is over is gone by itself.
-      const where = options.ephemeral ? { session: asked } : {}
-      cleanUp(client, () => find(where))
+    if (options.signal?.aborted && error === options.signal.reason && begun) {
+      const { session } = begun
+      cleanUp(client, () => look({ session }))
     }
     throw error
   })
+}
+
+/** When a create was asked for first. */
+interface Begun {
+  readonly session: bigint
+  /** The newest transaction that was heard of by then. */
+  readonly newestZxid: bigint
+}
+
+/** False of what was there already under the same id, and of what another session owns. */
+function isMadeSince({ session, newestZxid }: Begun, { czxid, ephemeralOwner }: Stat): boolean {
+  return czxid > newestZxid && (ephemeralOwner === 0n || ephemeralOwner === session)
 }
 
 /** In the background: whoever gave it up waits for nothing any more. */
 function cleanUp(client: CertainClient, find: () => Promise<Found<Created>>): void {
   const clean = async () => {
     const found = await again(client, find)
-    if (typeof found === 'object' && 'happened' in found) await idempotentDelete(client, found.happened.path)
+    if (typeof found !== 'object' || !('happened' in found)) return
+    const { path, stat } = found.happened
+    await idempotentDelete(client, path, { czxid: stat.czxid })
   }
   clean().catch(() => undefined)
 }
@@ -108,14 +128,18 @@ function endOf(path: string): (error: unknown) => never {
   }
 }
 
-async function findChild(
+/** What a server appends; where it has counted beyond 2^31 there is a minus among it. */
+const DIGITS = /^-?\d{9,10}$/
+
+/** Those of exactly that name and digits: one id may be the beginning of another. */
+async function findChildren(
   client: CertainClient,
-  wanted: { readonly parent: string; readonly name: string },
+  { parent, name }: { readonly parent: string; readonly name: string },
   options: RequestOptions,
-): Promise<string | undefined> {
-  const { names } = await client.getChildren(wanted.parent, options)
-  const found = names.find((each) => each.startsWith(wanted.name))
-  return found === undefined ? undefined : `${wanted.parent === '/' ? '' : wanted.parent}/${found}`
+): Promise<string[]> {
+  const { names } = await client.getChildren(parent, options)
+  const found = names.filter((each) => each.startsWith(name) && DIGITS.test(each.slice(name.length)))
+  return found.map((each) => `${parent === '/' ? '' : parent}/${each}`)
 }
 
 /**
@@ -126,19 +150,21 @@ async function findChild(
  *
  * @param options.czxid the znode that is meant; the one that is there by default
  * @param options.version what it must be at; any by default
- * @throws BadVersion, NotEmpty, NoAuth
+ * @throws BadVersion, NotEmpty, NoAuth; InvalidArgument for options that make no sense
  */
 export async function idempotentDelete(
   client: CertainDriver,
   path: string,
   options: RequestOptions & { readonly version?: number; readonly czxid?: bigint } = {},
 ): Promise<void> {
+  checkRequestOptions(options)
+  assertBigint(options.czxid, 'idempotentDelete: czxid')
   const signal = options.signal ? { signal: options.signal } : {}
   const look = async () => {
     const [, stat] = await Promise.all([client.sync(path, signal), client.exists(path, signal)])
     return stat?.czxid
   }
-  let there = await again(client, look)
+  let there = await again(client, look, options.signal)
   const meant = options.czxid ?? there
   const version = options.version === undefined ? {} : { version: options.version }
   await certainly(client, options, {
@@ -166,7 +192,8 @@ export async function idempotentDelete(
  *
  * @param seen the Stat that came with the data; without `czxid` where nobody makes the path again
  * @throws BadVersion when somebody else was first; ConnectionLoss (`unknown`) when the answer was lost and by the time of
- * looking the data were written more than once, or the znode was deleted, or it may not be read
+ * looking the data were written more than once, or the znode was deleted, or it may not be read; InvalidArgument without
+ * a version
  */
 export async function versionedSetData(
   client: CertainDriver,
@@ -175,6 +202,10 @@ export async function versionedSetData(
   seen: Pick<Stat, 'version'> & Partial<Pick<Stat, 'czxid'>>,
   options: RequestOptions = {},
 ): Promise<Stat> {
+  // Without a version, or with that of any, it would write whatever is there.
+  assertWhole(Object(seen).version, 'versionedSetData: the version that was seen', SEEN_VERSIONS)
+  assertBigint(seen.czxid, 'versionedSetData: czxid')
+  checkRequestOptions(options)
   const signal = options.signal ? { signal: options.signal } : {}
   return certainly(client, options, {
     attempt: (bound) => client.setData(path, data, { ...bound, version: seen.version }),
@@ -188,6 +219,8 @@ export async function versionedSetData(
     },
   })
 }
+
+const SEEN_VERSIONS = { from: 0, to: 2 ** 31 - 1 }
 
 async function readIfThere(
   client: CertainDriver,
@@ -230,8 +263,11 @@ export async function certainly<T>(client: CertainDriver, options: RequestOption
     try {
       return await write.attempt({ session, ...signal })
     } catch (lost) {
-      if (!(lost instanceof ZooKeeperError) || lost.outcome !== 'unknown') throw lost
-      const found = await looking(client, lost, () => write.look({ session, signal }))
+      if (!(lost instanceof ZooKeeperError)) throw lost
+      if (lost.outcome !== 'unknown') throw options.session === undefined ? forTheNext(client, lost) : lost
+      // What it was given up with may be an error of ours that somebody else was told.
+      options.signal?.throwIfAborted()
+      const found = await looking(client, lost, { look: () => write.look({ session, signal }), ...signal })
       if (found === 'unknown') throw lost
       if (found === 'not-done') continue
       if ('refused' in found) throw found.refused
@@ -240,38 +276,58 @@ export async function certainly<T>(client: CertainDriver, options: RequestOption
   }
 }
 
+/** Whoever bound it to no session may ask the same of the next one. */
+function forTheNext(client: CertainDriver, error: ZooKeeperError): ZooKeeperError {
+  const { message, path, outcome } = error
+  if (!(error instanceof SessionExpired) || outcome !== 'not-sent' || !isToGoOn(client)) return error
+  return new SessionExpired(message, { path, outcome, cause: error, retryable: true })
+}
+
 /** The session there is, or the next one. */
 async function currentSession(client: CertainDriver, signal: Signal): Promise<bigint> {
   for (;;) {
     if (client.session) return client.session.id
-    await again(client, () => client.sync('/', signal))
+    await again(client, () => client.sync('/', signal), signal.signal)
   }
 }
 
 /** Where nobody can look, what was lost stays lost: that looking is refused says nothing about the write. */
-async function looking<T>(client: CertainDriver, lost: ZooKeeperError, look: () => Promise<T>): Promise<T> {
+async function looking<T>(
+  client: CertainDriver,
+  lost: ZooKeeperError,
+  { look, signal }: Signal & { readonly look: () => Promise<T> },
+): Promise<T> {
   try {
-    return await again(client, look)
+    return await again(client, look, signal)
   } catch (error) {
-    if (!(error instanceof ZooKeeperError) || error.outcome === 'unknown') throw error
-    if (error instanceof NotSent || error instanceof SessionExpired) throw lost
+    signal?.throwIfAborted()
+    const ended = error instanceof SessionExpired
+    if (!(error instanceof ZooKeeperError) || (ended && error.outcome === 'unknown')) throw error
+    if (ended || error instanceof NotSent) throw lost
     const message = `${lost.message}, and it cannot be looked for (${error.message})`
     throw new ConnectionLoss(message, { path: lost.path, cause: error })
   }
 }
 
 /** Looking does no harm and may be done as often as it takes: each time waits for a connection, if there is to be one. */
-async function again<T>(client: CertainDriver, look: () => Promise<T>): Promise<T> {
+async function again<T>(client: CertainDriver, look: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (;;) {
     try {
       return await look()
     } catch (error) {
+      // Whoever gives it up does so with any reason, also with one that would be looked behind for ever.
+      signal?.throwIfAborted()
       if (!(error instanceof ZooKeeperError)) throw error
       const ended = error instanceof SessionExpired
-      const mayGoOn = ended ? error.outcome !== 'unknown' && isToGoOn(client) : error.outcome === 'unknown'
+      const mayGoOn = ended ? error.outcome !== 'unknown' && isToGoOn(client) : isLost(error)
       if (!mayGoOn) throw error
     }
   }
+}
+
+/** Not so of an answer that cannot be read: it would be the same the next time. */
+function isLost({ outcome, retryable }: ZooKeeperError): boolean {
+  return outcome === 'unknown' && retryable
 }
 
 function isToGoOn({ state }: CertainDriver): boolean {

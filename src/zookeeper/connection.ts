@@ -12,7 +12,7 @@ import { NotConnected } from '../core/errors.ts'
 import { formatEndpoint } from './connect-string.ts'
 import type { Counters } from './counters.ts'
 import { connectionLoss } from './errors.ts'
-import { ConnectionFault } from './faults.ts'
+import { ConnectionFault, isFinal } from './faults.ts'
 import { Fifo } from './fifo.ts'
 import { Heartbeat } from './heartbeat.ts'
 import type { Server } from './hosts.ts'
@@ -20,7 +20,7 @@ import { Inbound } from './inbound.ts'
 import { type JuteReader, MalformedBytes } from './jute.ts'
 import { leaderSays } from './leader-proof.ts'
 import { XID } from './opcodes.ts'
-import { Pending } from './pending.ts'
+import { Pending, type Prospects } from './pending.ts'
 import {
   type ConnectRequest,
   type ConnectResponse,
@@ -46,8 +46,8 @@ export interface ConnectionOwner {
   drained(): void
   /** It is over. Requests under way are rejected as unknown. */
   closed(cause: Error): void
-  /** Whether there may be another connection. */
-  goesOn(): boolean
+  /** Whether there may be another connection, or another session. */
+  goesOn: Prospects
 }
 
 export interface ConnectionOptions {
@@ -219,8 +219,9 @@ export class Connection {
   }
 
   #lost({ request }: Pending, how: string, cause: unknown): Error {
-    // The same answer would be no better the next time.
-    return connectionLoss(request, how, { cause, again: this.#owner.goesOn() && !(cause instanceof MalformedBytes) })
+    // The same answer would be no better the next time, and what is final leaves no next time.
+    const hopeless = cause instanceof MalformedBytes || isFinal(cause)
+    return connectionLoss(request, how, { cause, again: !hopeless && this.#owner.goesOn('connection') })
   }
 
   #drained(): void {
@@ -246,7 +247,7 @@ export class Connection {
       this.#owner.answered(pending.sentAt, header)
       const said = leaderSays(pending.request.frame, header.code)
       if (said) this.#owner.leaderSaid(said, pending.sentAt)
-      counts[pending.answer(header, body)]++
+      counts[pending.answer(header, body, this.#owner.goesOn)]++
     } catch (error) {
       counts.unknown++
       pending.fail(this.#lost(pending, 'the answer cannot be read', error))

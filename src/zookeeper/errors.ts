@@ -160,6 +160,8 @@ interface Meaning {
   readonly type: typeof ZooKeeperError
   readonly says: string
   readonly outcome?: Outcome
+  /** It is over by itself. */
+  readonly passing?: true
 }
 
 /** To those who only look, an answer like any other. */
@@ -167,8 +169,8 @@ export const NO_NODE = -101
 
 const MEANINGS: Readonly<Record<number, Meaning>> = {
   [-6]: { type: Unimplemented, says: 'the server does not know this operation; ZooKeeper 3.6 or newer is needed' },
-  [-13]: { type: ReconfigRefused, says: 'too few of the new members are up to date for a quorum', outcome: 'refused' },
-  [-14]: { type: ReconfigRefused, says: 'another change of the members is under way', outcome: 'refused' },
+  [-13]: { type: ReconfigRefused, says: 'too few of the new members are up to date for a quorum', passing: true },
+  [-14]: { type: ReconfigRefused, says: 'another change of the members is under way', passing: true },
   [-8]: { type: BadArguments, says: 'the server takes the arguments for wrong' },
   [NO_NODE]: { type: NoNode, says: 'there is no such znode' },
   [-102]: { type: NoAuth, says: 'the ACL does not allow it' },
@@ -194,10 +196,16 @@ const MEANINGS: Readonly<Record<number, Meaning>> = {
 const NEWEST_SYSTEM_CODE = -100
 const MARSHALLING = -5
 
-/** The error for a code that the server answered with, known or not. */
+/**
+ * The error for a code that the server answered with, known or not.
+ *
+ * @param options.again whether there may be another connection to ask the same
+ * @param options.anew whether there may be another session to ask the same
+ */
 export function errorOfCode(
   zkCode: number,
   request: { readonly operation: string; readonly path?: string | undefined; readonly index?: number | undefined },
+  options: { readonly again?: boolean; readonly anew?: boolean } = {},
 ): ZooKeeperError {
   const { operation, path, index } = request
   const meaning = MEANINGS[zkCode]
@@ -206,7 +214,11 @@ export function errorOfCode(
   const says = absence(zkCode, operation, path) ?? meaning?.says ?? `ZooKeeper answered with error ${zkCode}`
   const subject = path === undefined ? operation : `${operation} ${path}`
   const place = index === undefined ? '' : ` (operation ${index} of a multi)`
-  return new (meaning?.type ?? ZooKeeperError)(`${subject}: ${says}${place}`, { outcome, path, zkCode, index })
+  const type = meaning?.type ?? ZooKeeperError
+  const again = outcome === 'unknown' && READS.has(operation) && options.again
+  const anew = type === SessionExpired && options.anew
+  const retryable = again || anew || meaning?.passing
+  return new type(`${subject}: ${says}${place}`, { outcome, path, zkCode, index, retryable })
 }
 
 /** What is missing where it is not what was asked about. Above the root of a client there is nothing but its chroot. */

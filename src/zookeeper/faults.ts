@@ -1,5 +1,5 @@
 /** Why connections end, in kinds that can be counted and told apart. */
-import { JobboardError, NotConnected } from '../core/errors.ts'
+import { IncompatibleVersion, JobboardError, NotConnected } from '../core/errors.ts'
 import { AuthFailed, SessionExpired } from './errors.ts'
 import { MalformedBytes } from './jute.ts'
 
@@ -55,6 +55,13 @@ export class HungUp extends JobboardError {
 export class TlsFailed extends NotConnected {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_TLS_FAILED'
   static override readonly retryable = false
+}
+
+/** What no other server would do better at. */
+export type FinalFault = IncompatibleVersion | AuthFailed | TlsFailed
+
+export function isFinal(error: unknown): error is FinalFault {
+  return error instanceof IncompatibleVersion || error instanceof AuthFailed || error instanceof TlsFailed
 }
 
 export function kindOf(error: unknown): FaultKind {

@@ -2,7 +2,7 @@
  * What handlers and listeners of users threw. It harms nobody else, so nobody else would ever know: it is logged, it is an
  * event, and whoever gave neither a log nor a listener is warned by the process, once.
  */
-import { describeError } from '../core/failure.ts'
+import { describeFailure, failureOf } from '../core/failure.ts'
 import { type Logger, silent } from '../core/log.ts'
 
 /** A handler of a watch, or a listener, threw or rejected. */
@@ -39,17 +39,29 @@ export class HandlerFaults {
   }
 
   #handle(fault: HandlerFault, who: string): void {
-    const { log = silent, tell } = this.#options
-    const { error, ...where } = fault
-    log.error({ ...where, err: error, reason: describeError(error) }, `${who} threw`)
+    const { tell } = this.#options
+    const failure = failureOf(fault.error)
+    const reason = describeFailure(failure)
+    this.#log(fault, reason, `${who} threw`)
     const heard = fault.event !== 'error' && tell(fault)
     if (heard || this.#options.log || this.#warned) return
     this.#warned = true
-    const detail = error instanceof Error ? (error.stack ?? error.message) : describeError(error)
-    process.emitWarning(`${who} of a ZooKeeper client threw, and it goes on: ${describeError(error)}`, {
+    process.emitWarning(`${who} of a ZooKeeper client threw, and it goes on: ${reason}`, {
       type: 'JobboardWarning',
       code: 'JOBBOARD_HANDLER_THREW',
-      detail: `${detail}\nGive the client a log, or listen to its event "error", to hear of the next ones.`,
+      detail: `${failure.stack ?? reason}\nGive the client a log, or listen to its event "error", to hear of the next ones.`,
     })
+  }
+
+  /** Never throws, or a handler that threw would take the connection with it. */
+  #log({ error, ...where }: HandlerFault, reason: string, message: string): void {
+    const { log = silent } = this.#options
+    // What was thrown may throw again when a logger looks at it.
+    for (const thrown of [{ err: error }, {}]) {
+      try {
+        log.error({ ...where, ...thrown, reason }, message)
+        return
+      } catch {}
+    }
   }
 }

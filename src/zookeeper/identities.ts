@@ -9,7 +9,7 @@ import { type Deferred, deferred } from '../core/abort.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { AuthFailed, ConnectionLoss, NotSent, type ZooKeeperError } from './errors.ts'
 import { ConnectionFault } from './faults.ts'
-import { auth, type Request } from './requests.ts'
+import { auth, payloadBytes, type Request } from './requests.ts'
 
 /** What a client says of itself: `digest` with `user:password`, for one. */
 export interface AuthInfo {
@@ -94,12 +94,21 @@ export class Identities {
 }
 
 /** @throws InvalidArgument, without the secret */
-function requestOf({ scheme, auth: given }: AuthInfo): Request<undefined> {
+function requestOf(info: AuthInfo): Request<undefined> {
+  const { scheme, auth: given }: Partial<AuthInfo> = Object(info)
   if (typeof scheme !== 'string') throw new InvalidArgument('auth: the scheme is a text, such as digest')
-  if (typeof given === 'string') return auth(scheme, Buffer.from(given))
-  if (given instanceof Uint8Array) return auth(scheme, given)
-  throw new InvalidArgument(`auth: of scheme ${scheme} needs a text or bytes, such as user:password for digest`)
+  if (typeof given !== 'string' && !(given instanceof Uint8Array))
+    throw new InvalidArgument(`auth: of scheme ${scheme} needs a text or bytes, such as user:password for digest`)
+  const request = auth(scheme, typeof given === 'string' ? Buffer.from(given) : given)
+  const bytes = payloadBytes(request.frame)
+  if (bytes <= MOST_BYTES) return request
+  throw new InvalidArgument(
+    `auth: of scheme ${scheme} has ${bytes} bytes, more than the ${MOST_BYTES} that a server takes`,
+  )
 }
+
+/** `jute.maxbuffer` as servers ship: they hang up on what is larger, and would do so at every connection from then on. */
+const MOST_BYTES = 1_048_575
 
 function undecided({ asked }: Identity): ZooKeeperError {
   if (asked) return new ConnectionLoss('addAuth: the connection was lost before the answer came')

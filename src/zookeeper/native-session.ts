@@ -150,7 +150,7 @@ export class NativeSession {
         answered.resolve()
         this.#inFlight.delete(answered.promise)
         if (this.#handle === handle) this.#heard(question, code, sentAt)
-        settle(answer, code === NATIVE_CODE.ok ? read : () => raise(this.#errorOf(question, code)))
+        settle(answer, code === NATIVE_CODE.ok ? read : () => raise(this.#errorOf(question, code, options)))
       })
       if (refused === NATIVE_CODE.ok) this.#inFlight.add(answered.promise)
       else answer.reject(notSent(question, `the C client does not take it (${refused})`, { again: true }))
@@ -189,9 +189,12 @@ export class NativeSession {
     return { type: SessionExpired, again: session === undefined && this.#goesOn }
   }
 
-  #errorOf(subject: Subject, code: number): ZooKeeperError {
+  #errorOf(subject: Subject, code: number, { session }: RequestOptions): ZooKeeperError {
     const lost = code === NATIVE_CODE.connectionLoss || code === NATIVE_CODE.operationTimeout
-    if (!lost && code !== NATIVE_CODE.closing) return errorOfCode(code, subject)
+    if (!lost && code !== NATIVE_CODE.closing) {
+      const anew = session === undefined && this.#goesOn && this.#options.newSession === 'automatic'
+      return errorOfCode(code, subject, { again: this.#goesOn, anew })
+    }
     const why = `${lost ? 'the connection was lost' : 'the client was closed'} before the answer came`
     return connectionLoss(subject, why, { again: lost && this.#goesOn })
   }

@@ -11,7 +11,7 @@ import { assertLogger, type Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { ACL, type Acl } from './acl.ts'
-import { assertOneOf } from './arguments.ts'
+import { assertList, assertOneOf, checkedVersion, checkRequestOptions } from './arguments.ts'
 import { type DriverEvents, EVENTS } from './client-events.ts'
 import { formatEndpoint, parseConnectString } from './connect-string.ts'
 import { type CreateMode, kindOf } from './create.ts'
@@ -196,7 +196,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   async delete(path: string, options: RequestOptions & { readonly version?: number } = {}): Promise<void> {
     checkPath(path)
-    const version = options.version ?? ANY_VERSION
+    const version = checkedVersion(options.version ?? ANY_VERSION)
     return this.#ask<void>(options, {
       operation: 'delete',
       path,
@@ -229,7 +229,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   ): Promise<Stat> {
     checkPath(path)
     const bytes = this.#writable('setData', path, data)
-    const version = options.version ?? ANY_VERSION
+    const version = checkedVersion(options.version ?? ANY_VERSION)
     return this.#ask(options, {
       operation: 'setData',
       path,
@@ -267,12 +267,13 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     options: RequestOptions & { readonly aversion?: number } = {},
   ): Promise<undefined> {
     checkPath(path)
+    assertList(acl, 'acl')
+    const aversion = checkedVersion(options.aversion ?? ANY_VERSION)
     const list = acl.map(({ permissions, scheme, id }) => ({ perms: permissions, scheme, auth: id }))
     return this.#ask<undefined>(options, {
       operation: 'setACL',
       path,
-      ask: (handle, answer) =>
-        handle.a_set_acl(path, options.aversion ?? ANY_VERSION, list, (code) => answer(code, () => undefined)),
+      ask: (handle, answer) => handle.a_set_acl(path, aversion, list, (code) => answer(code, () => undefined)),
     })
   }
 
@@ -314,6 +315,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   /** Every operation hands on this very promise: one `await` more in one of them, and answers would overtake. */
   #ask<T>(options: RequestOptions, question: Question<T>): Promise<T> {
+    checkRequestOptions(options)
     return this.#session.ask(question, options)
   }
 

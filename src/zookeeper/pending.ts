@@ -18,6 +18,9 @@ export interface PendingOptions extends RequestOptions {
   readonly here?: true
 }
 
+/** Whether there may be another when this one is over. */
+export type Prospects = (over: 'connection' | 'session') => boolean
+
 export class Pending<T = unknown> {
   readonly request: Request<T>
   /** The session it must be sent on, if it matters. */
@@ -54,13 +57,14 @@ export class Pending<T = unknown> {
   }
 
   /**
+   * @param prospects what comes after an error
    * @returns how it was answered
    * @throws MalformedBytes when the answer cannot be read; the request is still waiting then
    */
-  answer(header: ReplyHeader, body: JuteReader): 'done' | 'refused' {
+  answer(header: ReplyHeader, body: JuteReader, prospects: Prospects): 'done' | 'refused' {
     if (this.#settled) return header.code === 0 ? 'done' : 'refused'
     try {
-      const value = this.#read(header, body)
+      const value = this.#read(header, body, prospects)
       this.#settle()
       this.#deferred.resolve(value)
       return 'done'
@@ -72,10 +76,13 @@ export class Pending<T = unknown> {
     }
   }
 
-  #read(header: ReplyHeader, body: JuteReader): T {
+  #read(header: ReplyHeader, body: JuteReader, goesOn: Prospects): T {
     const { operation, path, absent } = this.request
     if (header.code === NO_NODE && absent) return absent()
-    if (header.code !== 0) throw errorOfCode(header.code, { operation, path })
+    if (header.code !== 0) {
+      const anew = this.session === undefined && goesOn('session')
+      throw errorOfCode(header.code, { operation, path }, { again: goesOn('connection'), anew })
+    }
     return this.request.read(body, header.zxid)
   }
 
@@ -88,9 +95,13 @@ export class Pending<T = unknown> {
 
   fail(error: unknown): void {
     if (this.#settled) return
-    this.#settle()
-    // What a signal was aborted with is not ours to change, and may be told to many.
     if (this.#caller && error instanceof ZooKeeperError) error.stack = withCaller(error, this.#caller)
+    this.#reject(error)
+  }
+
+  #reject(error: unknown): void {
+    if (this.#settled) return
+    this.#settle()
     this.#deferred.reject(error)
   }
 
@@ -100,7 +111,8 @@ export class Pending<T = unknown> {
   }
 
   #follow(signal: AbortSignal): void {
-    const abort = () => this.fail(signal.reason)
+    // Told to many, and not ours to change: it does not say who asked.
+    const abort = () => this.#reject(signal.reason)
     if (signal.aborted) abort()
     else this.#unfollow = onAbort(signal, abort)
   }

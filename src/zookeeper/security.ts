@@ -1,12 +1,13 @@
 /** Who the client of a board or of logbooks says it is, how its connections are guarded, and who may do what: by URI and by options. */
 import { readFile } from 'node:fs/promises'
 import { InvalidArgument } from '../core/errors.ts'
+import { assertOptions } from '../core/options.ts'
 import type { ResourceUri } from '../core/uri.ts'
 import type { Tenant } from './access.ts'
 import { ACL, type Acl } from './acl.ts'
 import type { AuthInfo } from './identities.ts'
-import type { SaslCredentials } from './sasl.ts'
-import type { TlsOptions } from './socket.ts'
+import { checkSasl, type SaslCredentials } from './sasl.ts'
+import { TLS_OPTIONS, type TlsOptions } from './socket.ts'
 import type { WantedAcl } from './tree-acl.ts'
 
 /** What `openBoard` and `openPersistence` take beside the URI. */
@@ -63,7 +64,7 @@ export async function securityOf(uri: ResourceUri, tenant: Tenant, options: Secu
  *
  * @throws InvalidArgument, without secrets
  */
-function assertSecurity({ auth = [], acl }: SecurityOptions, opener: string): void {
+function assertSecurity({ auth = [], sasl, tls, acl }: SecurityOptions, opener: string): void {
   const example = "auth is a list of identities, such as [{ scheme: 'digest', auth: 'user:password' }]"
   if (!Array.isArray(auth)) throw new InvalidArgument(`${opener}: ${example}`)
   for (const identity of auth) {
@@ -73,6 +74,8 @@ function assertSecurity({ auth = [], acl }: SecurityOptions, opener: string): vo
     if (scheme === 'digest' && !/^[^:]+:./s.test(Buffer.from(secret).toString()))
       throw new InvalidArgument(`${opener}: auth of the scheme digest is 'user:password', with a colon`)
   }
+  if (sasl !== undefined) checkSasl(sasl)
+  if (tls !== undefined) assertOptions(tls, TLS_OPTIONS, `${opener}: tls`)
   if (acl === undefined || Array.isArray(acl)) return
   const lists =
     "such as ACL.creatorAll of jobboard/zookeeper; the word 'creator' or 'open' is for the URI, ?acl=creator"
@@ -93,7 +96,8 @@ function identities(
     )
   }
   const { user, password } = credentials
-  if (user === '' || password === undefined)
+  // An empty one is anybody's: a variable that was not set, most likely.
+  if (user === '' || !password)
     throw new InvalidArgument(`${printable}: what stands before the hosts has to be user:password@`)
   if (login !== 'sasl') return { auth: [{ scheme: 'digest', auth: `${user}:${password}` }, ...auth], sasl }
   if (sasl) throw new InvalidArgument(`${printable}: SASL takes one user; leave out the option sasl, or the URI's`)
@@ -119,7 +123,8 @@ async function tlsOf(uri: ResourceUri, options: SecurityOptions): Promise<TlsOpt
   }
   const texts = TEXTS.filter((name) => parameters.has(name)).map((name) => [name, parameters.get(name)])
   const files = FILES.filter((name) => parameters.has(name)).map(async (name) => [name, await pem(uri, name)])
-  return { ...Object.fromEntries([...texts, ...(await Promise.all(files))]), ...options.tls }
+  const given = Object.entries(options.tls ?? {}).filter(([, value]) => value !== undefined)
+  return Object.fromEntries([...texts, ...(await Promise.all(files)), ...given])
 }
 
 async function pem({ parameters, printable }: ResourceUri, name: (typeof FILES)[number]): Promise<string> {

@@ -16,12 +16,12 @@ import { type Clock, type Instant, systemClock } from '../core/clock.ts'
 import { InvalidState, NotConnected } from '../core/errors.ts'
 import { monotonic } from '../core/time.ts'
 import { Abandonment, type Credentials } from './abandoned.ts'
-import { Attempts, type FinalFault } from './attempts.ts'
+import { Attempts } from './attempts.ts'
 import { type Endpoint, formatEndpoint } from './connect-string.ts'
 import { Connection } from './connection.ts'
 import { type ClientCounters, Counters } from './counters.ts'
 import { AuthFailed, NotSent, SessionExpired } from './errors.ts'
-import { ConnectionFault } from './faults.ts'
+import { ConnectionFault, type FinalFault } from './faults.ts'
 import type { Server } from './hosts.ts'
 import type { AuthInfo } from './identities.ts'
 import { Introduction } from './introduction.ts'
@@ -223,7 +223,7 @@ export class Session {
         },
         leaderSaid: (what, sentAt) => this.#keeper.leaderSaid(what, sentAt),
         drained: () => this.#sender.flush(),
-        goesOn: () => this.#goesOn(),
+        goesOn: (over) => this.#goesOn(over),
         closed: (cause) => {
           this.#disconnected(connection, cause)
           over.resolve(cause)
@@ -312,10 +312,11 @@ export class Session {
     else this.#dropAll(reason)
   }
 
-  /** Whether there may be another connection. */
-  #goesOn(): boolean {
-    if (this.state === 'lost') return this.#options.newSession === 'automatic' && !this.#final
-    return this.state !== 'closed'
+  /** Whether there may be another connection, or another session. */
+  #goesOn(over: 'connection' | 'session' = 'connection'): boolean {
+    if (this.state === 'closed') return false
+    if (this.state !== 'lost' && over === 'connection') return true
+    return this.#options.newSession === 'automatic' && !this.#final
   }
 
   /** There will be no further session, nor anything that waits for one. */

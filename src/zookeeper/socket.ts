@@ -21,7 +21,7 @@ export interface TlsOptions {
   readonly rejectUnauthorized?: boolean
 }
 
-const TLS_OPTIONS: KnownOptions<TlsOptions> = {
+export const TLS_OPTIONS: KnownOptions<TlsOptions> = {
   ca: true,
   cert: true,
   key: true,

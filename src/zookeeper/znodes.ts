@@ -1,4 +1,5 @@
 /** Znodes: everything that can be asked about them, with the paths and the types of users. */
+import { InvalidArgument } from '../core/errors.ts'
 import { ACL, type Acl } from './acl.ts'
 import { assertList } from './arguments.ts'
 import type { Asker } from './asker.ts'
@@ -268,5 +269,7 @@ export class Znodes {
 
 function listed<T>(ops: readonly T[], what: string): readonly T[] {
   assertList(ops, what)
-  return ops
+  const wrong = ops.findIndex((each) => typeof each !== 'object' || each === null)
+  if (wrong < 0) return ops
+  throw new InvalidArgument(`${what}: operation ${wrong} is none; op.create, op.getData and their like make them`)
 }

@@ -26,3 +26,11 @@ test('an open object is handed back as it is', async () => {
   expect(await openPersistence(persistence)).toBe(persistence)
   await expect(persistence.open()).rejects.toThrow(InvalidState)
 })
+
+test('a URL names them as its text does, and nothing names none', async () => {
+  await using persistence = await openPersistence(new URL('memory:of-a-url'))
+  expect(persistence.uri).toBe('memory:of-a-url')
+  for (const nothing of [undefined, null, {}]) {
+    await expect(Reflect.apply(openPersistence, undefined, [nothing])).rejects.toThrow(/no logbooks were named/)
+  }
+})

@@ -1,6 +1,6 @@
 /** Who asked, in the stack of what went wrong. */
 import { describe, expect, test } from 'vitest'
-import { type ZooKeeper, ZooKeeperError } from '../../src/zookeeper/index.ts'
+import { SessionExpired, type ZooKeeper, ZooKeeperError } from '../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { connected, failureOf } from './clients.ts'
 
@@ -24,6 +24,17 @@ describe.skipIf(!zookeeperHosts)('an error', () => {
     const reason = new Error('enough')
     const { stack } = reason
     expect(await failureOf(client.getData('/', { signal: AbortSignal.abort(reason) }))).toBe(reason)
+    expect(reason.stack).toBe(stack)
+  })
+
+  test('of a signal is so for every request that it ends, also one of our own', async () => {
+    await using client = await connected({ traceCallers: true })
+    const enough = new AbortController()
+    const asked = Array.from({ length: 3 }, () => failureOf(client.getData('/', { signal: enough.signal })))
+    const reason = new SessionExpired('of another')
+    const { stack } = reason
+    enough.abort(reason)
+    expect(new Set(await Promise.all(asked))).toEqual(new Set([reason]))
     expect(reason.stack).toBe(stack)
   })
 

@@ -15,104 +15,9 @@ import {
   ZooKeeper,
 } from '../../src/zookeeper/index.ts'
 import { expireSession } from '../support/expire-session.ts'
-import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { startProxy, type TcpProxy } from '../support/proxy.ts'
-import { connected, failureOf, portOf, reaches, sessionOf, text } from './clients.ts'
-
-interface Lab extends AsyncDisposable {
-  readonly proxy: TcpProxy
-  readonly client: ZooKeeper
-  /** Connected past the proxy. */
-  readonly witness: ZooKeeper
-  /** A znode that is there. */
-  readonly path: string
-}
-
-async function startLab(options: { newSession?: 'never' } = {}): Promise<Lab> {
-  const proxy = await startProxy({ port: portOf(zookeeperHosts) })
-  const client = await connected({ hosts: proxy.hosts, ...options })
-  const witness = await connected()
-  const path = namespace()
-  await witness.create(path, Buffer.from('0'))
-  return {
-    proxy,
-    client,
-    witness,
-    path,
-    [Symbol.asyncDispose]: async () => {
-      await client.close()
-      await witness.close()
-      await proxy.close()
-    },
-  }
-}
-
-/** The next change of the znode or below it. */
-async function nextChange({ witness, path }: Lab): Promise<{ happened: Promise<void> }> {
-  let told: () => void = () => undefined
-  const happened = new Promise<void>((resolve) => {
-    told = resolve
-  })
-  const watch = await witness.watch(path, { mode: 'recursive' }, { events: () => told(), gap: () => undefined })
-  return { happened: happened.then(() => watch.remove()) }
-}
-
-/** The same client, but something happens right before it writes for the first time. */
-function beforeWriting(client: ZooKeeper, happen: () => void): CertainClient {
-  let done = false
-  const write = <A extends unknown[], R>(method: (...args: A) => R) => {
-    return (...args: A): R => {
-      if (!done) happen()
-      done = true
-      return method.apply(client, args)
-    }
-  }
-  return {
-    get state() {
-      return client.state
-    },
-    get session() {
-      return client.session
-    },
-    create: write(client.create),
-    delete: write(client.delete),
-    setData: write(client.setData),
-    exists: client.exists.bind(client),
-    getData: client.getData.bind(client),
-    getChildren: client.getChildren.bind(client),
-    sync: client.sync.bind(client),
-  }
-}
-
-/** Begins a write whose answer never comes, because the connection breaks: after it happened, or before it could. */
-async function losing<T>(
-  lab: Lab,
-  what: 'the answer' | 'the request',
-  write: (client: CertainClient) => Promise<T>,
-  meanwhile: () => Promise<unknown> = async () => undefined,
-): Promise<Promise<T>[]> {
-  const { client, proxy } = lab
-  const change = what === 'the answer' ? await nextChange(lab) : undefined
-  const asked = deferred()
-  const breaking = beforeWriting(client, () => {
-    proxy.mode = what === 'the answer' ? 'swallow-replies' : 'drop-requests'
-    proxy.nextRequest().then(asked.resolve, asked.reject)
-  })
-  const writing = write(breaking)
-  writing.catch(() => undefined)
-  await (change?.happened ?? asked.promise)
-  await meanwhile()
-  proxy.mode = 'pass'
-  proxy.resetAll()
-  // In a list, because what an async function returns is awaited.
-  return [writing]
-}
-
-async function lost<T>(...args: Parameters<typeof losing<T>>): Promise<T> {
-  const [writing] = await losing(...args)
-  if (!writing) throw new Error('there is always one')
-  return writing
-}
+import { zookeeperHosts } from '../support/namespace.ts'
+import { losing, lost, nextChange, startLab } from './certain-lab.ts'
+import { failureOf, reaches, sessionOf, text } from './clients.ts'
 
 describe.skipIf(!zookeeperHosts)('a protected create', () => {
   test('is a create, under a name that can be found again', async () => {
@@ -175,7 +80,11 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     const found = await lost(lab, 'the answer', (failing) => protectedCreate(failing, `${path}/kept`), end)
     expect(await witness.exists(found.path)).toEqual(found.stat)
     const refused = lost(lab, 'the request', (failing) => protectedCreate(failing, `${path}/not-done`), end)
-    expect(await failureOf(refused)).toMatchObject({ name: 'SessionExpired', outcome: 'not-sent' })
+    const over = { name: 'SessionExpired', outcome: 'not-sent' }
+    expect(await failureOf(refused)).toMatchObject({ ...over, retryable: true })
+    const session = sessionOf(client)
+    const write = (failing: CertainClient) => protectedCreate(failing, `${path}/bound`, null, { session })
+    expect(await failureOf(lost(lab, 'the request', write, end))).toMatchObject({ ...over, retryable: false })
     expect((await witness.getChildren(path)).names).toHaveLength(1)
   })
 

@@ -17,10 +17,9 @@ describe.skipIf(!zookeeperHosts)('the life of a client', () => {
     await again
     await client.close()
     await client.close()
-    // Whether it noticed that the connection was gone before it heard that the session is.
-    const told = states.filter((state) => state !== 'suspended')
-    expect(told).toEqual(['connecting', 'connected', 'lost', 'connecting', 'connected', 'closed'])
-    expect(states.filter((state) => state === 'suspended').length).toBeLessThanOrEqual(1)
+    // It may notice that the connection is gone before it hears that the session is, and attach once more in between.
+    const once = /^connecting connected( suspended connected)*( suspended)? lost connecting connected closed$/
+    expect(states.join(' ')).toMatch(once)
   })
 
   test('is not disturbed by a listener that throws', async () => {

@@ -5,7 +5,10 @@ import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
 import { connected, failureOf, portOf, reaches, sessionOf } from './clients.ts'
-import { startFakeServer } from './fake-server.ts'
+import { type Asked, AUTH, reply, startFakeServer } from './fake-server.ts'
+
+const EXISTS = 3
+const SET_DATA = 5
 
 const proxied = () => startProxy({ port: portOf(zookeeperHosts) })
 
@@ -151,5 +154,45 @@ describe.skipIf(!zookeeperHosts)('while there is to be another session', () => {
     const path = namespace()
     await witness.create(path, new Uint8Array(1_000))
     expect(await failureOf(client.getData(path))).toMatchObject({ name: 'ConnectionLoss', retryable: false })
+  })
+})
+
+describe('where the server says that the session is over', () => {
+  const EXPIRED = -112
+
+  test.each([
+    ['automatic', true],
+    ['never', false],
+  ] as const)('another one follows, or does not (%s)', async (newSession, retryable) => {
+    const answer = ({ opcode, xid, send }: Asked) => {
+      if (opcode === SET_DATA) send(reply(xid, { code: EXPIRED }))
+      return opcode === SET_DATA
+    }
+    await using server = await startFakeServer({ answer })
+    await using client = await connected({ hosts: server.hosts, newSession })
+    const over = { name: 'SessionExpired', outcome: 'refused' }
+    expect(await failureOf(client.setData('/', null))).toMatchObject({ ...over, retryable })
+    const bound = client.setData('/', null, { session: sessionOf(client) })
+    expect(await failureOf(bound)).toMatchObject({ ...over, retryable: false })
+  })
+})
+
+describe('where who we are is refused', () => {
+  test('what was under way is not to be asked again', async () => {
+    const identified: Asked[] = []
+    const hold = (asked: Asked) => {
+      if (asked.opcode === AUTH && asked.connection > 1) identified.push(asked)
+      if (asked.opcode !== EXISTS) return asked.opcode === AUTH && asked.connection > 1
+      if (asked.connection === 1) asked.hangUp()
+      for (const { send, xid } of identified) send(reply(xid, { code: -115 }))
+      return true
+    }
+    await using server = await startFakeServer({ answer: hold })
+    await using client = await connected({ hosts: server.hosts, auth: [{ scheme: 'digest', auth: 'ada:secret' }] })
+    const again = reaches(client, 'suspended').then(() => reaches(client, 'connected'))
+    expect(await failureOf(client.exists('/'))).toMatchObject({ name: 'ConnectionLoss', retryable: true })
+    await again
+    expect(await failureOf(client.exists('/'))).toMatchObject({ name: 'ConnectionLoss', retryable: false })
+    expect(await failureOf(client.exists('/'))).toMatchObject({ name: 'AuthFailed', retryable: false })
   })
 })

@@ -1,6 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { deferred, onAbort, unlessAborted } from '../../../src/core/abort.ts'
+import { deferred, followSignals, onAbort, unlessAborted } from '../../../src/core/abort.ts'
+import { InvalidArgument } from '../../../src/core/errors.ts'
 import { Pending } from '../../../src/zookeeper/pending.ts'
 import { exists } from '../../../src/zookeeper/requests.ts'
 
@@ -38,5 +39,15 @@ describe('a signal of many', () => {
     expect(told).toEqual(['stays'])
     expect(listeners(signal)).toBe(0)
     expect(await unlessAborted(Promise.resolve(1), undefined)).toBe(1)
+  })
+
+  test('has to be one: its controller is not, and leaves nothing behind', async () => {
+    const good = new AbortController()
+    const unseen = Promise.reject(new Error('unseen'))
+    const waiting = Reflect.apply(unlessAborted, undefined, [unseen, new AbortController()])
+    await expect(waiting).rejects.toBeInstanceOf(InvalidArgument)
+    const follow = () => Reflect.apply(followSignals, undefined, [[good.signal, new AbortController()]])
+    expect(follow).toThrow(InvalidArgument)
+    expect(listeners(good.signal)).toBe(0)
   })
 })

@@ -57,6 +57,11 @@ describe('redactUri', () => {
     ['zookeeper://h:2181/p?auth=u:secret&tick=2s', 'zookeeper://h:2181/p?auth=***&tick=2s'],
     ['zookeepers://h:2281/p?key=k.pem&passphrase=secret', 'zookeepers://h:2281/p?key=k.pem&passphrase=***'],
     ['zookeeper://h:2181/jobs', 'zookeeper://h:2181/jobs'],
+    ['zookeeper://u:secret\n@h:2181/jobs', 'zookeeper://u:***@h:2181/jobs'],
+    [' zookeeper://u:secret@h:2181/jobs', '***@h:2181/jobs'],
+    ['"zookeeper://u:secret@h:2181/jobs"', '***@h:2181/jobs"'],
+    ['//u:secret@h:2181/jobs', '***@h:2181/jobs'],
+    ['zookeeper://$1:$&secret@h/jobs', 'zookeeper://$1:***@h/jobs'],
   ])('%s', (text, shown) => {
     expect(redactUri(text)).toBe(shown)
   })

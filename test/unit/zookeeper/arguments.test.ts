@@ -1,6 +1,13 @@
 /** What callers without a compiler get wrong is refused at once, by name, and never sent as something else. */
 import { describe, expect, test } from 'vitest'
-import { InvalidArgument, op, ZooKeeper } from '../../../src/zookeeper/index.ts'
+import {
+  InvalidArgument,
+  idempotentDelete,
+  NotSent,
+  op,
+  versionedSetData,
+  ZooKeeper,
+} from '../../../src/zookeeper/index.ts'
 
 /** As from JavaScript. */
 type Loose = Record<string, (...args: unknown[]) => Promise<unknown>>
@@ -41,7 +48,14 @@ describe('a call is refused', () => {
     ['reconfig', [{ leaving: [1], version: 3 }], /bigint/],
     ['reconfig', [{ leaving: 1 }], /reconfig takes a list/],
     ['connect', [{ timout: '1s' }], /did you mean timeout/],
-  ])('%s of %j', async (method, args, message) => {
+    ['setData', ['/a', null, { version: 3n }], /version: .*not 3n/],
+    ['setData', ['/a', null, { session: 123 }], /^(?!.*123).*session: .*zookeeper\.session\.id: a bigint/],
+    ['setData', ['/a', null, { session: { id: 1n } }], /session: .*a bigint is needed, not a object/],
+    ['getData', ['/a', { signal: new AbortController() }], /signal: an AbortSignal is needed/],
+    ['multi', [[null]], /multi: operation 0 is none/],
+    ['addAuth', ['digest', new Uint8Array(1_048_576)], /auth: of scheme digest has 10486\d\d bytes/],
+    ['multiRead', [[op.getData('/a'), undefined]], /multiRead: operation 1 is none/],
+  ])('%s of %o', async (method, args, message) => {
     const refused = ask(method, ...args)
     await expect(refused).rejects.toBeInstanceOf(InvalidArgument)
     await expect(refused).rejects.toThrow(message)
@@ -54,6 +68,36 @@ describe('a call is refused', () => {
     for (const wrong of [op.check('/a', { version: 1.5 }), op.setData('/a', null, { version: -2 })]) {
       await expect(client.multi([wrong])).rejects.toBeInstanceOf(InvalidArgument)
     }
+  })
+
+  test.each<[object, RegExp]>([
+    [{ verison: 3 }, /did you mean version/],
+    [{ czxid: 3 }, /czxid: a bigint is needed/],
+    [{ version: 3, session: 5 }, /session/],
+  ])('a delete that is told %j would delete another znode', async (options, message) => {
+    const refused = idempotentDelete(client, '/a', options)
+    await expect(refused).rejects.toBeInstanceOf(InvalidArgument)
+    await expect(refused).rejects.toThrow(message)
+  })
+
+  test.each([[{}], [{ version: -1 }], [{ version: 3n }], [undefined]])(
+    'a compare and set that has seen %o would write whatever is there',
+    async (seen) => {
+      const refused = Reflect.apply(versionedSetData, undefined, [client, '/a', null, seen])
+      await expect(refused).rejects.toThrow(/the version that was seen: a whole number/)
+    },
+  )
+
+  test('a signal that is none, and the client is closed in an orderly way', async () => {
+    const other = new ZooKeeper({ hosts: '127.0.0.1:1' })
+    const options = { signal: new AbortController() }
+    await expect(Reflect.apply(other.connect, other, [options])).rejects.toBeInstanceOf(InvalidArgument)
+    expect(other.state).toBe('closed')
+  })
+
+  test('but a Stat may be given for its version', async () => {
+    const stat = { czxid: 1n, mzxid: 2n, pzxid: 3n, version: 4, cversion: 5, aversion: 6, numChildren: 7 }
+    await expect(client.setData('/a', null, stat)).rejects.toBeInstanceOf(NotSent)
   })
 
   test('but not for what an object has beside its options', async () => {

@@ -25,6 +25,22 @@ describe('a connect string', () => {
     },
   )
 
+  test.each([
+    'zookeeper://ada:secret@a:1/x',
+    'ada:secret@a:1/x',
+    'a:1,ada:secret@b:1',
+    'ada:sec/ret@b:1',
+    'ada:12/secret//@b:1',
+  ])('with a password is refused, and does not show it: %s', (text) => {
+    const parse = () => parseConnectString(text)
+    expect(parse).toThrow(/auth or sasl/)
+    expect(parse).not.toThrow(/sec|ret/)
+  })
+
+  test('may have an @ in its chroot', () => {
+    expect(parseConnectString('a:1/of@ada').chroot).toBe('/of@ada')
+  })
+
   test('is written as it is read', () => {
     for (const text of ['a:1', '[::1]:2181'])
       expect(parseConnectString(text).endpoints.map(formatEndpoint)).toEqual([text])

@@ -49,6 +49,23 @@ describe('an error of ZooKeeper', () => {
     expect(errorOfCode(-101, { operation, path, index: 1 }).message).toBe(`${message} (operation 1 of a multi)`)
   })
 
+  test.each([
+    ['getData', -122, { again: true }, true],
+    ['getData', -122, { again: false }, false],
+    ['getData', -1, { again: true }, true],
+    ['setData', -122, { again: true }, false],
+    ['setData', -112, { again: true, anew: true }, true],
+    ['getData', -112, { again: true, anew: false }, false],
+    ['getData', -101, { again: true, anew: true }, false],
+    ['setData', -127, {}, true],
+    ['setData', -119, {}, true],
+    ['reconfig', -14, {}, true],
+    ['reconfig', -13, {}, true],
+    ['reconfig', -123, {}, false],
+  ])('of a %s, code %i, says whether to ask again (%j)', (operation, code, prospects, retryable) => {
+    expect(errorOfCode(code, { operation }, prospects)).toMatchObject({ retryable })
+  })
+
   test('of each meaning has a code of its own', () => {
     const classes = Object.values(errors).filter(
       (value) => typeof value === 'function' && value.prototype instanceof Error,

@@ -32,6 +32,10 @@ async function warnings(during: () => void): Promise<NodeJS.ErrnoException[]> {
   return found
 }
 
+function fail(): never {
+  throw new Error('it throws again')
+}
+
 describe('what a handler threw', () => {
   const error = new TypeError('x is not a function')
 
@@ -78,6 +82,28 @@ describe('what a handler threw', () => {
     const { faults, told } = lab({ heard: true })
     expect(await warnings(() => faults.ofListener(error, 'error'))).toHaveLength(1)
     expect(told).toEqual([])
+  })
+
+  test.each<[string, () => unknown]>([
+    ['whose message throws', () => Object.defineProperty(new Error(), 'message', { get: fail })],
+    ['whose stack throws', () => Object.defineProperty(new Error(), 'stack', { get: fail })],
+    ['whose stack is no text', () => Object.assign(new Error('x'), { stack: Symbol('stack') })],
+    ['that cannot be looked at', () => new Proxy(new Error(), { get: fail, getPrototypeOf: fail })],
+  ])('may be an error %s: it is logged, told and warned of all the same', async (_, make) => {
+    const thrown = make()
+    const lines: string[] = []
+    const logged = lab({ log: pino({ level: 'error' }, { write: (line) => lines.push(line) }) })
+    logged.faults.ofWatch(thrown, '/inbox')
+    expect(lines).toHaveLength(1)
+    expect(logged.told).toHaveLength(1)
+    expect(await warnings(() => lab().faults.ofWatch(thrown, '/inbox'))).toHaveLength(1)
+  })
+
+  test('harms nobody where the logger throws, too', () => {
+    const log = pino({ level: 'error' }, { write: fail })
+    const { faults, told } = lab({ log })
+    faults.ofWatch(error, '/inbox')
+    expect(told).toHaveLength(1)
   })
 
   test('may be anything', async () => {
