@@ -60,7 +60,9 @@ async function oneStorm(ensemble: Ensemble, options: { seed: number; millisecond
     await writing
     await Promise.all(clients.map((client, at) => caughtUp(client, folders[at] ?? path)))
     const contradictions = await Promise.all(diaries.map((diary) => diary.contradictions(witness)))
-    expect(contradictions.flat()).toEqual([])
+    const wrong = contradictions.flat()
+    if (wrong.length > 0) wrong.push(...(await perServer(ensemble, wrong)))
+    expect(wrong).toEqual([])
     expect(await copy.differences(witness)).toEqual([])
     return diaries.map(({ tally }) => tally).reduce(sum)
   } catch (error) {
@@ -71,6 +73,21 @@ async function oneStorm(ensemble: Ensemble, options: { seed: number; millisecond
     await Promise.all(clients.map((client) => client.close()))
     await witness.deleteRecursive(path).catch(() => undefined)
   }
+}
+
+/** Whether it is the client that was wrong, or servers that do not agree with each other. */
+async function perServer(ensemble: Ensemble, wrong: readonly string[]): Promise<string[]> {
+  const paths = wrong.map((line) => line.slice(0, line.indexOf(':')))
+  return Promise.all(
+    ensemble.servers.map(async ({ id, hosts }) => {
+      await using client = new ZooKeeper({ hosts })
+      await client.connect({ timeout: '30s' })
+      await client.sync('/')
+      const stats = await Promise.all(paths.map((path) => client.exists(path)))
+      const zxids = stats.map((stat) => (stat ? `0x${stat.czxid.toString(16)}` : 'nothing'))
+      return `server ${id} has ${zxids.join(', ')}`
+    }),
+  )
 }
 
 function sum(one: Tally, other: Tally): Tally {
