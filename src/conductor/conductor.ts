@@ -168,7 +168,8 @@ export class Conductor implements AsyncDisposable {
     return this.#lifecycle.start(
       async () => {
         const { board, persistence, flows, concurrency, health, log } = this.#parts
-        if (health) this.#healthServer = await serveHealth(health, () => this.#health())
+        const failed = (error: unknown) => this.#failed(error)
+        if (health) this.#healthServer = await serveHealth(health, { health: () => this.#health(), failed })
         await this.#presence.show()
         this.#alive = keepAlive()
         this.#watch = this.#watchEventLoop()
@@ -199,6 +200,7 @@ export class Conductor implements AsyncDisposable {
     return this.#lifecycle.stop(async () => {
       using _alive = this.#alive
       using _watch = this.#watch
+      using _selection = this.#selection
       const { drainTimeout, abortTimeout, owned, log } = this.#parts
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
       this.#presence.changed()

@@ -36,6 +36,9 @@ export class Presence {
   #entity: RegisteredEntity | undefined
   #timer: NodeJS.Timeout | undefined
   #told = ''
+  /** What the last try failed with: said once, though it is tried again and again. */
+  #fault = ''
+  #unsubscribe: (() => void) | undefined
 
   constructor(options: PresenceOptions) {
     this.#options = options
@@ -47,6 +50,9 @@ export class Presence {
     const metadata = this.#metadata()
     this.#told = toldOf(metadata)
     this.#entity = await board.registerEntity({ kind: 'conductor', name, metadata })
+    this.#unsubscribe = board.on('state', ({ state }) => {
+      if (state === 'connected') this.#tellAgain()
+    })
     this.changed()
   }
 
@@ -56,17 +62,29 @@ export class Presence {
     this.#timer ??= setTimeout(() => this.#tell(), PERIOD).unref()
   }
 
-  /** Not without a connection: it would wait for one, and the end of the session takes the entity away anyway. */
+  /** Without a connection it is not waited for one: the next that this board has, or the end of the session, takes it away. */
   async hide(): Promise<void> {
     clearTimeout(this.#timer)
+    this.#unsubscribe?.()
     const entity = this.#entity
     this.#entity = undefined
-    if (!this.#options.board.connected) return
+    const hidden = this.#takeAway(entity)
+    if (this.#options.board.connected) await hidden
+  }
+
+  /** Never rejects. */
+  async #takeAway(entity: RegisteredEntity | undefined): Promise<void> {
     try {
       await entity?.[Symbol.asyncDispose]()
     } catch (error) {
-      this.#options.failed(error)
+      if (this.#options.board.connected) this.#options.failed(error)
     }
+  }
+
+  /** What was told is of a session that may be over, or it did not get through. */
+  #tellAgain(): void {
+    this.#told = ''
+    this.changed()
   }
 
   #tell(): void {
@@ -75,11 +93,22 @@ export class Presence {
     const told = toldOf(metadata)
     if (told === this.#told || !this.#entity || !this.#options.board.connected) return
     this.#told = told
-    this.#entity.update(metadata).catch((error: unknown) => {
-      // The next change tells it, or the next session.
-      this.#told = ''
-      if (this.#entity && this.#options.board.connected) this.#options.failed(error)
-    })
+    this.#entity.update(metadata).then(
+      () => {
+        this.#fault = ''
+      },
+      (error: unknown) => {
+        // Another may have taken the name while this one's session was over, and may go again.
+        this.#tellAgain()
+        if (this.#entity && this.#options.board.connected) this.#failed(error)
+      },
+    )
+  }
+
+  #failed(error: unknown): void {
+    const fault = String(error)
+    if (fault !== this.#fault) this.#options.failed(error)
+    this.#fault = fault
   }
 
   #metadata(): Record<string, unknown> {
