@@ -1,4 +1,6 @@
 /** Which jobs a conductor takes, when it ends by itself, how it says that it is well. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
 import { deferred } from '../../src/core/abort.ts'
@@ -207,6 +209,21 @@ describe('how it says that it is well', () => {
     const url = `${conductor.healthUrl}/healthz`
     await conductor.stop()
     await expect(fetch(url)).rejects.toThrow()
+  })
+
+  test('a client that never ends its request, or never reads, keeps no stop from ending', async () => {
+    const [board] = await boards('a')
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], health: { port: 0 } })
+    const clients = ['GET /healthz HTTP/1.1\r\nHost:', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n', ''].map((said) => {
+      const client = connect({ port: portOf(conductor), host: '127.0.0.1' })
+      client.on('error', () => undefined).write(said)
+      return client
+    })
+    await Promise.all(clients.map((client) => once(client, 'connect')))
+    expect((await ask(conductor, '/healthz'))[0]).toBe(200)
+    await conductor.stop()
+    expect(conductor.state).toBe('stopped')
+    for (const client of clients) client.destroy()
   })
 
   function portOf(conductor: Conductor): number {
