@@ -6,10 +6,17 @@
  */
 import { hostname } from 'node:os'
 import type { JobBoard, RegisteredEntity, Size } from '../board/index.ts'
+import { Duplicate } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
 import { packageVersion } from '../core/package-version.ts'
+import { monotonic, sleep } from '../core/time.ts'
+import type { KnownFlows } from './known-flows.ts'
+import { isPredecessor } from './predecessor.ts'
 
 /** Milliseconds. */
 const PERIOD = 2_000
+/** Between two looks whether a name is free, in milliseconds. */
+const LOOK_AGAIN = 250
 /** Of so many running jobs the uuids are shown. */
 const MOST_JOBS = 100
 
@@ -23,7 +30,8 @@ export interface Doing {
 export interface PresenceOptions {
   readonly board: JobBoard
   readonly name: string
-  readonly flows: readonly string[]
+  readonly flows: Pick<KnownFlows, 'names' | 'versions'>
+  readonly log: Logger
   readonly concurrency: number
   readonly sizes?: readonly Size[] | undefined
   readonly doing: () => Doing
@@ -44,16 +52,42 @@ export class Presence {
     this.#options = options
   }
 
-  /** @throws Duplicate when a living conductor bears the name */
-  async show(): Promise<void> {
-    const { board, name } = this.#options
-    const metadata = this.#metadata()
-    this.#told = toldOf(metadata)
-    this.#entity = await board.registerEntity({ kind: 'conductor', name, metadata })
+  /**
+   * Where the name is that of a process of this machine that has ended, it waits until the servers have noticed.
+   *
+   * @throws Duplicate when a living conductor bears the name; the signal's reason
+   */
+  async show(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    const { board } = this.#options
+    this.#entity = await this.#registered(options.signal)
     this.#unsubscribe = board.on('state', ({ state }) => {
       if (state === 'connected') this.#tellAgain()
     })
     this.changed()
+  }
+
+  async #registered(signal: AbortSignal | undefined): Promise<RegisteredEntity> {
+    const { board, name, log } = this.#options
+    // Servers end a session some time after its timeout.
+    const patience = monotonic() + 2 * (board.sessionTimeout ?? 0)
+    for (let tries = 1; ; tries += 1) {
+      const metadata = this.#metadata()
+      this.#told = toldOf(metadata)
+      try {
+        return await board.registerEntity({ kind: 'conductor', name, metadata })
+      } catch (error) {
+        if (!(error instanceof Duplicate) || monotonic() >= patience || !(await this.#isPredecessors())) throw error
+        if (tries === 1) log.warn({ conductor: name }, 'its predecessor died: waiting until the end of its session')
+      }
+      await sleep(LOOK_AGAIN, signal ? { signal } : {})
+    }
+  }
+
+  /** Whether the name is that of one that has ended; it may have gone just now. */
+  async #isPredecessors(): Promise<boolean> {
+    const { board, name } = this.#options
+    const there = (await board.entities('conductor')).find((entity) => entity.name === name)
+    return there === undefined || isPredecessor(there.metadata)
   }
 
   /** Something of it may be otherwise now. */
@@ -118,7 +152,8 @@ export class Presence {
       host: hostname(),
       pid: process.pid,
       version: packageVersion(),
-      flows,
+      flows: flows.names,
+      versions: flows.versions,
       ...(sizes ? { sizes } : {}),
       concurrency,
       startedAt: this.#startedAt,

@@ -135,11 +135,17 @@ export class Runs {
   #report({ job, run }: Claim, verdict: Verdict, settled: Settled): void {
     const { log } = this.#options
     const failure = 'failure' in verdict ? verdict.failure : undefined
-    const because = failure ? { because: describeFailure(failure) } : {}
-    const facts = { job: job.uuid, name: job.name, run, ...because }
+    const facts = { job: job.uuid, name: job.name, run, ...becauseOf(verdict) }
     if (settled === 'unknown') log.warn(facts, 'nobody can tell whether the job was settled; if not, it runs again')
-    else if (failure) log.warn(facts, `job ${settled}`)
+    else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will be tried again')
+    else if (failure || 'rests' in verdict) log.warn(facts, `job ${settled}`)
     else log.info(facts, `job ${settled}`)
     this.#options.settled({ job, run, settled, ...(failure ? { failure } : {}) })
   }
+}
+
+/** For the log. */
+function becauseOf(verdict: Verdict): { readonly because?: string } {
+  if ('failure' in verdict) return { because: describeFailure(verdict.failure) }
+  return 'reason' in verdict ? { because: verdict.reason } : {}
 }

@@ -36,7 +36,7 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
     const { services } = opened
     const conductor = new Conductor({ name, board, persistence, flows, services, ...settings, owned })
     signal?.throwIfAborted()
-    await conductor.start()
+    await conductor.start({ signal })
     return conductor
   } catch (error) {
     for (const opened of owned) await opened[Symbol.asyncDispose]()
