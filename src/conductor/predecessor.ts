@@ -8,9 +8,13 @@ import { hostname } from 'node:os'
 export function isPredecessor({ host, pid, startedAt }: Readonly<Record<string, unknown>>): boolean {
   if (host !== hostname() || typeof pid !== 'number') return false
   // In a container each start of the process has the same id.
-  if (pid === process.pid)
-    return startedAt instanceof Date && startedAt.getTime() < Date.now() - process.uptime() * 1_000
+  if (pid === process.pid) return timeOf(startedAt) < Date.now() - process.uptime() * 1_000
   return !lives(pid)
+}
+
+/** Boards that hold JSON have it as text. */
+function timeOf(instant: unknown): number {
+  return instant instanceof Date ? instant.getTime() : Date.parse(String(instant))
 }
 
 function lives(pid: number): boolean {

@@ -205,6 +205,7 @@ describe.each(places)('on $name', ({ place: makePlace }) => {
       const mine = await board.post(known, { n: 1 })
       await mine.wait()
       expect([strange.state, newer.state]).toEqual(['UNCLAIMED', 'UNCLAIMED'])
+      expect((await board.waitingFor(newer))?.text).toBe('no conductor here knows flow known in version 2.0')
       const next = linear({ name: 'known', version: '2.0' }, input<{ n: number }>(), ...known.atoms)
       await conduct({ board, persistence: 'memory:', flows: [next], name: 'newer' })
       expect(await newer.wait()).toBe('COMPLETE')
