@@ -137,7 +137,7 @@ export class ClaimLoop {
   /** Claims once. Why the loop is over, if it is. */
   async #round(signal: AbortSignal): Promise<string | undefined> {
     const { maxJobs = Number.POSITIVE_INFINITY, slots, dispatch } = this.#options
-    if (this.#claimed >= maxJobs) return `${maxJobs} jobs were claimed, as many as maxJobs says`
+    if (this.#spent) return `${maxJobs} jobs were claimed, as many as maxJobs says`
     const max = Math.min(slots - this.#taken, maxJobs - this.#claimed)
     const claims = await this.#claimNext(max, signal)
     if (claims === 'nothing') return this.#overWithNothing(signal)
@@ -180,6 +180,11 @@ export class ClaimLoop {
     }
   }
 
+  /** Whether it has claimed all that it may. */
+  get #spent(): boolean {
+    return this.#claimed >= (this.#options.maxJobs ?? Number.POSITIVE_INFINITY)
+  }
+
   /** How long, in milliseconds, it waits for a job; undefined for ever. */
   #patience(): number | undefined {
     const { burst, maxIdleTime } = this.#options
@@ -190,6 +195,7 @@ export class ClaimLoop {
 
   /** A slot is free, nobody has paused it, and the logbooks are not known to be away. */
   async #untilReady(signal: AbortSignal): Promise<void> {
+    if (this.#spent) return
     if (this.#storageFailures > 0) await this.#untilStorageIsBack(signal)
     while (this.#taken >= this.#options.slots || this.#paused) await this.#woken.wait({ signal })
   }

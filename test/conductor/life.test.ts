@@ -141,6 +141,15 @@ describe('it ends by itself', () => {
     expect([job.state, board.jobCount]).toEqual(['COMPLETE', 1])
   })
 
+  test('after maxJobs, also where it was paused meanwhile', async () => {
+    const [board] = await boards('a')
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], maxJobs: 1 })
+    conductor.on('started', () => conductor.pause())
+    const job = await board.post(fine, { n: 1 })
+    await conductor.stopped
+    expect(job.state).toBe('COMPLETE')
+  })
+
   test('when it has run nothing for maxIdleTime, counted from the end of the last', async () => {
     const [board] = await boards('a')
     expect(await ended(board, { maxIdleTime: 1 })).toBe(0)
