@@ -1,5 +1,5 @@
 /** Each row of the decision table made to happen, on a board in memory and on a real server. */
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { encodePosting, makePosting } from '../../src/board/posting.ts'
 import { deferred } from '../../src/core/abort.ts'
 import {
@@ -7,37 +7,15 @@ import {
   InvalidState,
   MissingDependencies,
   NonRetryable,
-  SealedLogbook,
   StorageFailure,
 } from '../../src/core/errors.ts'
-import { input, type Job, type JobBoard, linear, openPersistence, type Persistence, task } from '../../src/index.ts'
-import { memoryBoards, zookeeperBoards } from '../board/boards.ts'
+import { input, type Job, linear, openPersistence, type Persistence, task } from '../../src/index.ts'
 import { refresh } from '../board/jobs.ts'
-import type { BoardPlace } from '../contract/board.ts'
-import { zookeeperHosts } from '../support/namespace.ts'
 import { conduct, delegate, delegateLog, single, trashOf } from './conducting.ts'
+import { PLACES, placesOf } from './places.ts'
 
-const places = zookeeperHosts ? [memoryBoards, zookeeperBoards] : [memoryBoards]
-
-describe.each(places)('on $name', ({ place: makePlace }) => {
-  async function placed(): Promise<BoardPlace> {
-    const place = await makePlace()
-    onTestFinished(() => place[Symbol.asyncDispose]())
-    return place
-  }
-
-  async function openAt(place: BoardPlace, who: string): Promise<JobBoard> {
-    const board = await place.open({ who })
-    onTestFinished(() => board.close())
-    return board
-  }
-
-  async function boards(...who: string[]): Promise<[JobBoard, JobBoard]> {
-    const place = await placed()
-    const [first, second = first] = await Promise.all(who.map((name) => openAt(place, name)))
-    if (!first || !second) throw new Error('name whom the boards are for')
-    return [first, second]
-  }
+describe.each(PLACES)('on $name', (backend) => {
+  const { placed, openAt, boards } = placesOf(backend)
 
   describe('a job that is asked back', () => {
     test('is undone and trashed, whoever asked', async () => {
@@ -280,67 +258,6 @@ describe.each(places)('on $name', ({ place: makePlace }) => {
       expect(await job.wait()).toBe('COMPLETE')
       expect(job.runs).toBe(42)
       expect(job.attempts[0]).toMatchObject({ ended: 'returned', reason: expect.stringMatching(/fenced/) })
-    })
-
-    test.each([
-      ['of a newer release', new IncompatibleVersion('format 9')],
-      ['whose key is not here', new SealedLogbook('key 7')],
-    ])('a logbook %s: its job rests, and the others are done meanwhile', async (_, fault) => {
-      const [board] = await boards('a')
-      const inner = await openPersistence('memory:')
-      const fine = single('fine', () => 1)
-      const closed = await board.post(fine, { n: 0 }, { priority: 'VERY_HIGH', maxAttempts: 1 })
-      let asked = 0
-      const acquire: Persistence['acquire'] = async (request) => {
-        if (request.flow.uuid !== closed.uuid) return inner.acquire(request)
-        asked += 1
-        throw fault
-      }
-      const conductor = await conduct({
-        board,
-        persistence: delegate(inner, { acquire }),
-        flows: [fine],
-        concurrency: 1,
-      })
-      const given = new Promise((resolve) => conductor.on('settled', resolve))
-      expect(await given).toMatchObject({ settled: 'abandoned' })
-      expect(conductor.healthy).toBe(true)
-      const before = asked
-      const jobs = await Promise.all(Array.from({ length: 20 }, (_, n) => board.post(fine, { n })))
-      for (const job of jobs) expect(await job.wait()).toBe('COMPLETE')
-      expect(asked - before).toBeLessThan(jobs.length)
-      await conductor.stop()
-      await refresh(board)
-      const attempts = closed.attempts.map(({ ended, reason }) => [ended, reason])
-      expect(attempts[0]).toEqual(['returned', expect.stringContaining('its logbook cannot be read here')])
-    })
-
-    test('logbooks that refuse for good: a failed run', async () => {
-      const [board] = await boards('a')
-      const inner = await openPersistence('memory:')
-      const acquire: Persistence['acquire'] = async () => {
-        throw new StorageFailure('too large', { retryable: false })
-      }
-      const fine = single('fine', () => 1)
-      await conduct({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
-      const job = await board.post(fine, { n: 1 }, { maxAttempts: 2, backOff: { first: 1 } })
-      expect(await job.wait()).toBe('TRASHED')
-      const [trashed] = await trashOf(board)
-      expect(trashed?.attempts.map(({ ended }) => ended)).toEqual(['failed', 'failed'])
-      expect(trashed?.reason).toContain('too large')
-    })
-
-    test('a defect: a failed run', async () => {
-      const [board] = await boards('a')
-      const inner = await openPersistence('memory:')
-      const acquire: Persistence['acquire'] = async () => {
-        throw new TypeError('undefined is not a function')
-      }
-      const fine = single('fine', () => 1)
-      await conduct({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
-      const job = await board.post(fine, { n: 1 }, { maxAttempts: 1 })
-      expect(await job.wait()).toBe('TRASHED')
-      expect((await trashOf(board))[0]?.attempts.map(({ ended }) => ended)).toEqual(['failed'])
     })
 
     test('a posting that names no flow: trashed, saying so', async () => {
