@@ -1,6 +1,6 @@
 /** Waiting for something to claim, and claiming it. */
 import { abortAfter, type FollowingSignal, followSignals } from '../core/abort.ts'
-import { Timeout } from '../core/errors.ts'
+import { NotFound, Timeout } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import { type Duration, printableDuration } from '../core/time.ts'
@@ -68,17 +68,35 @@ export class Claiming {
   /**
    * Claims this very job as soon as its turn comes, whatever its delay says to others. Where it comes to nothing the job is
    * given up, and in the trash.
+   *
+   * @throws NotFound when somebody has cancelled it meanwhile
    */
   async own(job: Job, options: WaitOptions): Promise<Claim> {
     const { claims, view } = this.#options
-    const entry = Job.entryOf(job)
-    view.queue.hurry(entry)
+    using _reserved = view.queue.reserve(Job.entryOf(job))
     try {
-      const [claim] = await this.next({ ...options, accept: ({ uuid }) => uuid === job.uuid })
-      return claim
+      return await this.#this(job, options)
     } catch (error) {
       await claims.giveUp(job, describeError(error)).catch(() => undefined)
       throw error
+    }
+  }
+
+  async #this(job: Job, options: WaitOptions): Promise<Claim> {
+    const { claims, view } = this.#options
+    const entry = Job.entryOf(job)
+    using _alive = keepAlive()
+    using stop = followSignals([this.#options.signal, options.signal])
+    using late = followSignals([stop.signal])
+    using _timer = this.#timer(late, options.timeout)
+    while (true) {
+      stop.signal.throwIfAborted()
+      if (entry.ended)
+        throw new NotFound(`${job} has left the board while it waited to be claimed here: ${entry.ended}`)
+      const place = claims.chooseThis(entry)
+      const claim = place && (await claims.takeThis(place))
+      if (claim) return claim
+      if (!place) await view.changed.wait(late)
     }
   }
 

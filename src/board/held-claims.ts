@@ -77,6 +77,20 @@ export class HeldClaims {
     return places
   }
 
+  /** This very job, set aside for {@link take} as with {@link choose}, if its turn has come. */
+  chooseThis(entry: Entry): Place | undefined {
+    if (!this.#open) return undefined
+    this.#view.queue.advance(this.#backend.now())
+    return this.#view.queue.pickFree(entry)
+  }
+
+  /** Undefined where others were faster. @throws NotConnected where its posting had to be read, and could not be */
+  async takeThis(place: Place): Promise<Claim | undefined> {
+    const whole = await this.#whole(place)
+    const [claim] = whole ? await this.take([whole]) : []
+    return claim
+  }
+
   /** Whether there is anything to claim. */
   any(): boolean {
     return this.#open && this.#view.queue.has((posting) => this.#possible(posting))

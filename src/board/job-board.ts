@@ -181,7 +181,7 @@ export class JobBoard implements AsyncDisposable {
    * To others it is a job that rests for an hour. So if this process goes before it has the claim, the job is anybody's then.
    *
    * @throws as {@link post}; Timeout, or the signal's reason, and the job is in the trash; Duplicate when a job with the key
-   * is on the board
+   * is on the board; NotFound when somebody has cancelled the job before its turn came
    * @example await using claim = await board.postAndClaim('tidy', {}, { resources: { exclusive: ['disk'] } })
    */
   async postAndClaim<I extends object>(
@@ -191,6 +191,7 @@ export class JobBoard implements AsyncDisposable {
   ): Promise<Claim> {
     this.#lifecycle.assertRunning()
     const { post, wait } = postAndClaimSettings(options)
+    wait.signal?.throwIfAborted()
     const job = await this.#poster.post(flow, store, { ...post, delay: HEAD_START })
     if (!job.created) throw new Duplicate(`${job}: it has the key that was asked for, and is on the board already`)
     return this.#claiming.own(job, wait)

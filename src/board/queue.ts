@@ -4,7 +4,7 @@
  * A job can be taken when all of this holds:
  *
  * - it is on the board, unclaimed, its content is known as it is now, and nobody here is trying it;
- * - it is due: its delay is over, or somebody asked for it to be cancelled, or this process wants it at once;
+ * - it is due: its delay is over, or somebody asked for it to be cancelled, or it is reserved;
  * - no claimed job holds a resource in conflict with it, and no due job before it in claim order wants one;
  * - if it wants any resource: everything posted before it has been read, and so is known to want nothing of it.
  *
@@ -54,8 +54,8 @@ export class ClaimQueue {
   readonly #unread = new Sorted<Entry, Identified>(compareIds)
   /** Everything that waits for resources, by id: an unread job has no place in claim order yet. */
   readonly #behindUnread = new Threshold<Place, Identified>(compareIds)
-  /** Those whose delay is for others: see {@link hurry}. */
-  readonly #hurried = new WeakSet<Entry>()
+  /** Those that somebody here waits for: see {@link reserve}. */
+  readonly #reserved = new Set<Entry>()
   #now = 0
   #size = 0
   #bytes = 0
@@ -90,10 +90,19 @@ export class ClaimQueue {
     this.#behindUnread.move(this.#unread.first ?? 'all', (place, passes) => this.#told(place, passes))
   }
 
-  /** From now on the job is due here, whatever its delay says to others. */
-  hurry(entry: Entry): void {
-    this.#hurried.add(entry)
+  /**
+   * Until it is disposed the job is due, whatever its delay says to others, and is not taken but by {@link pickFree}: others
+   * in this process, who look at the same queue, leave it to whom it is reserved for.
+   */
+  reserve(entry: Entry): Disposable {
+    this.#reserved.add(entry)
     this.update(entry)
+    return {
+      [Symbol.dispose]: () => {
+        this.#reserved.delete(entry)
+        this.update(entry)
+      },
+    }
   }
 
   /**
@@ -131,6 +140,11 @@ export class ClaimQueue {
     if (!place || place.stance === 'holding' || entry.content !== 'fresh' || entry.chosen) return undefined
     this.#choose(place)
     return place
+  }
+
+  /** This very job, if nothing that is known here speaks against claiming it. It counts as being tried, as with {@link pick}. */
+  pickFree(entry: Entry): Place | undefined {
+    return entry.place?.stance === 'waiting' && entry.place.blocks === 0 ? this.pick(entry) : undefined
   }
 
   /** Whether there is anything to take, or to be read anew and taken unless it is refused then. */
@@ -216,7 +230,7 @@ export class ClaimQueue {
     // Whoever could read it has claimed it, with what it wanted when it was last readable here.
     if (entry.claimed) return 'holding'
     if (content === 'unread' || content === 'unreadable') return undefined
-    const due = entry.cancelRequested || dueAtOf(stored) <= this.#now || this.#hurried.has(entry)
+    const due = entry.cancelRequested || dueAtOf(stored) <= this.#now || this.#reserved.has(entry)
     return due ? 'waiting' : 'asleep'
   }
 
@@ -266,13 +280,17 @@ export class ClaimQueue {
 
   /** Puts it among those that can be taken, or would be missed, or away from them. */
   #show(place: Place): void {
-    const { content, chosen } = place.entry
-    const ready = place.stance === 'waiting' && place.blocks === 0 && content === 'fresh' && !chosen
+    const { content } = place.entry
+    const ready = place.stance === 'waiting' && place.blocks === 0 && content === 'fresh' && !this.#isTaken(place)
     if (ready === place.ready) return
     place.ready = ready
     if (!ready) this.#withdraw(place)
     else if (isWholePlace(place)) this.#ready.add(place)
     else this.#missing.add(place)
+  }
+
+  #isTaken({ entry }: Place): boolean {
+    return entry.chosen || this.#reserved.has(entry)
   }
 
   #withdraw(place: Place): void {

@@ -52,12 +52,13 @@ export async function waitingFor(
     const since = holder?.claimed ? await claimedAt(holder, backend) : undefined
     return since ? { ...held, since } : held
   }
-  const { flow } = entry.stored ? workOf(entry.stored.posting) : {}
+  const { flow, version } = entry.stored ? workOf(entry.stored.posting) : {}
   if (held || flow === undefined || entry.ended || entry.claimed) return held
   const conductors = await backend.entities('conductor')
   // Who works without conductors, in loops of their own, names no flows anywhere: nothing is known to be missing.
-  if (conductors.length === 0 || conductors.some((conductor) => knows(conductor, flow))) return undefined
-  return { kind: 'flow', flow, text: `no conductor here knows flow ${flow}` }
+  if (conductors.length === 0 || conductors.some((conductor) => knows(conductor, { flow, version }))) return undefined
+  const what = version === undefined ? flow : `${flow} in version ${version}`
+  return { kind: 'flow', flow, text: `no conductor here knows flow ${what}` }
 }
 
 function behind({ resource, entry }: { resource: string; entry: Entry }): WaitingFor {
@@ -74,8 +75,10 @@ async function claimedAt({ id, stored }: Entry, backend: Pick<Backend, 'read'>):
   return posting?.attempts.at(-1)?.at
 }
 
-/** One that does not say which flows it knows may know this one. */
-function knows({ metadata }: Entity, flow: string): boolean {
-  const { flows } = metadata
-  return !Array.isArray(flows) || flows.some((known) => known === flow || Object(known).name === flow)
+/** One that does not say which flows it knows, or which versions of them, may know this one. */
+function knows({ metadata }: Entity, { flow, version }: { flow: string; version: string | undefined }): boolean {
+  const { flows, versions } = metadata
+  if (Array.isArray(flows) && !flows.some((known) => known === flow || Object(known).name === flow)) return false
+  const known: unknown = Object.hasOwn(Object(versions), flow) ? Object(versions)[flow] : undefined
+  return version === undefined || !Array.isArray(known) || known.includes(version)
 }

@@ -7,7 +7,7 @@
  * nothing is left to claim. Before it ends by itself, what it has claimed may finish.
  */
 import type { Claim, JobBoard, Posting } from '../board/index.ts'
-import { type FollowingSignal, followSignals } from '../core/abort.ts'
+import { type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
 import { Condition } from '../core/condition.ts'
 import { ShuttingDown, Timeout } from '../core/errors.ts'
 import { backoff, monotonic, sleep } from '../core/time.ts'
@@ -137,10 +137,10 @@ export class ClaimLoop {
   /** Claims once. Why the loop is over, if it is. */
   async #round(signal: AbortSignal): Promise<string | undefined> {
     const { maxJobs = Number.POSITIVE_INFINITY, slots, dispatch } = this.#options
-    if (this.#claimed >= maxJobs) return `${maxJobs} jobs were claimed, as many as maxJobs says`
+    if (this.#spent) return `${maxJobs} jobs were claimed, as many as maxJobs says`
     const max = Math.min(slots - this.#taken, maxJobs - this.#claimed)
     const claims = await this.#claimNext(max, signal)
-    if (claims === 'nothing') return this.#overWithNothing()
+    if (claims === 'nothing') return this.#overWithNothing(signal)
     this.#sure = false
     for (const claim of claims) {
       this.#taken += 1
@@ -150,13 +150,13 @@ export class ClaimLoop {
     return undefined
   }
 
-  async #overWithNothing(): Promise<string | undefined> {
+  async #overWithNothing(signal: AbortSignal): Promise<string | undefined> {
     const { burst, maxIdleTime } = this.#options
     if (!burst) return `nothing was claimed for ${maxIdleTime} ms, as long as maxIdleTime says`
     if (this.#sure) return 'nothing is left to claim, and it runs in a burst'
     // What this process knows of the queue may be behind: as when the connection has just come back.
     const fresh = this.#options.board.jobs({ onlyUnclaimed: true, ensureFresh: true })
-    await fresh.next()
+    await unlessAborted(fresh.next(), signal)
     await fresh.return()
     this.#sure = true
     return undefined
@@ -180,6 +180,11 @@ export class ClaimLoop {
     }
   }
 
+  /** Whether it has claimed all that it may. */
+  get #spent(): boolean {
+    return this.#claimed >= (this.#options.maxJobs ?? Number.POSITIVE_INFINITY)
+  }
+
   /** How long, in milliseconds, it waits for a job; undefined for ever. */
   #patience(): number | undefined {
     const { burst, maxIdleTime } = this.#options
@@ -190,6 +195,7 @@ export class ClaimLoop {
 
   /** A slot is free, nobody has paused it, and the logbooks are not known to be away. */
   async #untilReady(signal: AbortSignal): Promise<void> {
+    if (this.#spent) return
     if (this.#storageFailures > 0) await this.#untilStorageIsBack(signal)
     while (this.#taken >= this.#options.slots || this.#paused) await this.#woken.wait({ signal })
   }
@@ -199,7 +205,7 @@ export class ClaimLoop {
     let tries = this.#storageFailures
     do {
       await sleep(backoff(tries, { first: 200, max: LONGEST_PAUSE }), { signal })
-      this.#storageAway = !(await this.#options.storageIsBack())
+      this.#storageAway = !(await unlessAborted(this.#options.storageIsBack(), signal))
       tries += 1
     } while (this.#storageAway)
   }

@@ -118,7 +118,7 @@ export class Conductor implements AsyncDisposable {
     })
     this.#presence = new Presence({
       ...parts,
-      flows: parts.flows.names,
+      flows: parts.flows,
       doing: () => ({ state: this.state, jobs: this.#runs.uuids }),
       failed: (error) => this.#failed(error),
     })
@@ -164,12 +164,13 @@ export class Conductor implements AsyncDisposable {
   }
 
   /** @internal Registers on the board and begins to claim. @throws Duplicate when a living conductor bears the name */
-  start(): Promise<void> {
+  start(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     return this.#lifecycle.start(
       async () => {
         const { board, persistence, flows, concurrency, health, log } = this.#parts
-        if (health) this.#healthServer = await serveHealth(health, () => this.#health())
-        await this.#presence.show()
+        const failed = (error: unknown) => this.#failed(error)
+        if (health) this.#healthServer = await serveHealth(health, { health: () => this.#health(), failed })
+        await this.#presence.show(options)
         this.#alive = keepAlive()
         this.#watch = this.#watchEventLoop()
         this.#loop = this.#claimAndRun()
@@ -199,6 +200,7 @@ export class Conductor implements AsyncDisposable {
     return this.#lifecycle.stop(async () => {
       using _alive = this.#alive
       using _watch = this.#watch
+      using _selection = this.#selection
       const { drainTimeout, abortTimeout, owned, log } = this.#parts
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
       this.#presence.changed()

@@ -5,7 +5,8 @@
  * |----------------------|--------------------------------------------------------------------------------------------|
  * | nothing              | the claim is lost                                                                          |
  * | consume              | the flow is a SUCCESS, also when the logbook said so already                               |
- * | abandon, uncharged   | shutdown; the logbooks are away; fenced while the claim is held                            |
+ * | abandon, uncharged   | shutdown; fenced while the claim is held; after a rest that grows: the logbooks are away,  |
+ * |                      | or this one cannot be read here                                                            |
  * | fail                 | the flow is REVERTED; the logbooks refuse for good; a defect. Tried again while attempts   |
  * |                      | are left, else trashed; a NonRetryable is trashed at once                                  |
  * | trash                | the flow is a FAILURE (a revert failed); it was cancelled and is REVERTED; the posting     |
@@ -27,6 +28,8 @@ export type RunEnding =
     }
   | { readonly kind: 'shutdown' }
   | { readonly kind: 'storage-away'; readonly error: Error }
+  /** Of this job alone: a newer release has written its logbook, or the key to it is not here. */
+  | { readonly kind: 'illegible'; readonly error: Error }
   | { readonly kind: 'fenced'; readonly newestRun: number | undefined }
   | { readonly kind: 'unworkable'; readonly error: Error }
   | { readonly kind: 'defect'; readonly error: unknown }
@@ -34,7 +37,14 @@ export type RunEnding =
 export type Verdict =
   | { readonly settle: 'nothing' }
   | { readonly settle: 'consume' }
-  | { readonly settle: 'abandon'; readonly reason: string; readonly failed?: true; readonly newestRun?: number }
+  | {
+      readonly settle: 'abandon'
+      readonly reason: string
+      readonly failed?: true
+      readonly newestRun?: number
+      /** Not to be claimed again at once: longer each time that it was given back. */
+      readonly rests?: true
+    }
   | { readonly settle: 'fail'; readonly failure: Failure }
   | { readonly settle: 'trash'; readonly reason: string; readonly failure: Failure }
 
@@ -50,7 +60,9 @@ export function decide(ending: RunEnding, options: { onFailure: OnFailure } = { 
     case 'shutdown':
       return { settle: 'abandon', reason: 'its conductor shut down' }
     case 'storage-away':
-      return { settle: 'abandon', reason: `the logbooks are away: ${ending.error.message}` }
+      return { settle: 'abandon', reason: `the logbooks are away: ${ending.error.message}`, rests: true }
+    case 'illegible':
+      return { settle: 'abandon', reason: `its logbook cannot be read here: ${ending.error.message}`, rests: true }
     case 'fenced': {
       const newestRun = ending.newestRun === undefined ? {} : { newestRun: ending.newestRun }
       return { settle: 'abandon', reason: 'fenced: the logbook knows of a run that the posting does not', ...newestRun }

@@ -35,14 +35,19 @@ export interface HealthServer extends AsyncDisposable {
 /** @throws InvalidArgument when it cannot listen there */
 export async function serveHealth(
   { port, host = '127.0.0.1' }: HealthAddress,
-  health: () => Health,
+  { health, failed }: { readonly health: () => Health; readonly failed: (error: unknown) => void },
 ): Promise<HealthServer> {
   const server = createServer((request, response) => answer(request, response, health()))
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause) => {
+    const refused = (cause: Error) => {
       reject(new InvalidArgument(`health: cannot listen on ${host} port ${port}: ${cause.message}`, { cause }))
+    }
+    server.once('error', refused)
+    server.listen(port, host, () => {
+      // Out of file descriptors, say: no reason for the process, and its jobs, to go down.
+      server.on('error', failed).off('error', refused)
+      resolve()
     })
-    server.listen(port, host, resolve)
   })
   const address = server.address()
   const listening = typeof address === 'object' && address ? address.port : port

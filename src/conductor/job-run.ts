@@ -4,7 +4,7 @@
  */
 
 import type { Claim } from '../board/index.ts'
-import { abortAfter, followSignals } from '../core/abort.ts'
+import { abortAfter, followSignals, openedUnless, unlessAborted } from '../core/abort.ts'
 import {
   ClaimLost,
   Fenced,
@@ -12,6 +12,7 @@ import {
   InvalidPosting,
   InvalidState,
   JobboardError,
+  SealedLogbook,
   ShuttingDown,
   StorageFailure,
   Timeout,
@@ -47,21 +48,25 @@ export interface JobRun {
 
 /** Never rejects. */
 export async function runJob(claim: Claim, context: RunContext): Promise<JobRun> {
+  // Nothing of the flow runs yet: what does not answer, logbooks or a schema, is not waited for when it has to stop.
+  using early = followSignals([claim.lost, context.suspend])
   let resolved: Awaited<ReturnType<KnownFlows['resolve']>>
   try {
-    resolved = await context.flows.resolve(claim.job.details)
+    resolved = await unlessAborted(context.flows.resolve(claim.job.details), early.signal)
   } catch (error) {
+    if (early.signal.aborted) return over(endingOf(early.signal.reason, claim))
     // A schema is somebody's code: what it throws, and does not say, is no fault of the posting.
     if (error instanceof JobboardError) return over({ kind: 'unworkable', error })
     return over({ kind: 'defect', error })
   }
   try {
-    await using log = await acquire(context.persistence, {
+    const request = {
       book: claim.job.book,
       flow: { uuid: claim.job.uuid, name: resolved.flow.name, version: resolved.flow.version },
       run: claim.run,
       claim: newUuid(),
-    })
+    }
+    await using log = await openedUnless(early.signal, acquire(context.persistence, request))
     assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })
     return await runFlowOf(claim, { ...resolved, log }, context)
   } catch (error) {
@@ -132,8 +137,8 @@ function endingOf(error: unknown, claim: Claim): RunEnding {
   if (error instanceof InvalidPosting) return { kind: 'unworkable', error }
   if (error instanceof Fenced) return { kind: 'fenced', newestRun: error.newestRun }
   if (error instanceof ClaimLost) return { kind: 'fenced', newestRun: undefined }
+  // Written by a newer release, or with a key that is not here. Whoever is able to read it can go on; others go on with others.
+  if (error instanceof IncompatibleVersion || error instanceof SealedLogbook) return { kind: 'illegible', error }
   if (error instanceof StorageFailure && error.retryable) return { kind: 'storage-away', error }
-  // Written by a newer release, which is able to read it: theirs to run.
-  if (error instanceof IncompatibleVersion) return { kind: 'storage-away', error }
   return { kind: 'defect', error }
 }

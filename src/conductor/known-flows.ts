@@ -26,6 +26,11 @@ export class KnownFlows {
     return [...this.#byName.keys()]
   }
 
+  /** By name. */
+  get versions(): Readonly<Record<string, readonly string[]>> {
+    return Object.fromEntries([...this.#byName].map(([name, flows]) => [name, flows.map(({ version }) => version)]))
+  }
+
   /**
    * A posting that names no flow is accepted, because nobody else could do more with it than say so; but on a board that
    * is shared it is for TaskFlow, which names flows in its logbooks.

@@ -6,10 +6,17 @@
  */
 import { hostname } from 'node:os'
 import type { JobBoard, RegisteredEntity, Size } from '../board/index.ts'
+import { Duplicate } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
 import { packageVersion } from '../core/package-version.ts'
+import { monotonic, sleep } from '../core/time.ts'
+import type { KnownFlows } from './known-flows.ts'
+import { isPredecessor } from './predecessor.ts'
 
 /** Milliseconds. */
 const PERIOD = 2_000
+/** Between two looks whether a name is free, in milliseconds. */
+const LOOK_AGAIN = 250
 /** Of so many running jobs the uuids are shown. */
 const MOST_JOBS = 100
 
@@ -23,7 +30,8 @@ export interface Doing {
 export interface PresenceOptions {
   readonly board: JobBoard
   readonly name: string
-  readonly flows: readonly string[]
+  readonly flows: Pick<KnownFlows, 'names' | 'versions'>
+  readonly log: Logger
   readonly concurrency: number
   readonly sizes?: readonly Size[] | undefined
   readonly doing: () => Doing
@@ -36,18 +44,50 @@ export class Presence {
   #entity: RegisteredEntity | undefined
   #timer: NodeJS.Timeout | undefined
   #told = ''
+  /** What the last try failed with: said once, though it is tried again and again. */
+  #fault = ''
+  #unsubscribe: (() => void) | undefined
 
   constructor(options: PresenceOptions) {
     this.#options = options
   }
 
-  /** @throws Duplicate when a living conductor bears the name */
-  async show(): Promise<void> {
-    const { board, name } = this.#options
-    const metadata = this.#metadata()
-    this.#told = toldOf(metadata)
-    this.#entity = await board.registerEntity({ kind: 'conductor', name, metadata })
+  /**
+   * Where the name is that of a process of this machine that has ended, it waits until the servers have noticed.
+   *
+   * @throws Duplicate when a living conductor bears the name; the signal's reason
+   */
+  async show(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+    const { board } = this.#options
+    this.#entity = await this.#registered(options.signal)
+    this.#unsubscribe = board.on('state', ({ state }) => {
+      if (state === 'connected') this.#tellAgain()
+    })
     this.changed()
+  }
+
+  async #registered(signal: AbortSignal | undefined): Promise<RegisteredEntity> {
+    const { board, name, log } = this.#options
+    // Servers end a session some time after its timeout.
+    const patience = monotonic() + 2 * (board.sessionTimeout ?? 0)
+    for (let tries = 1; ; tries += 1) {
+      const metadata = this.#metadata()
+      this.#told = toldOf(metadata)
+      try {
+        return await board.registerEntity({ kind: 'conductor', name, metadata })
+      } catch (error) {
+        if (!(error instanceof Duplicate) || monotonic() >= patience || !(await this.#isPredecessors())) throw error
+        if (tries === 1) log.warn({ conductor: name }, 'its predecessor died: waiting until the end of its session')
+      }
+      await sleep(LOOK_AGAIN, signal ? { signal } : {})
+    }
+  }
+
+  /** Whether the name is that of one that has ended; it may have gone just now. */
+  async #isPredecessors(): Promise<boolean> {
+    const { board, name } = this.#options
+    const there = (await board.entities('conductor')).find((entity) => entity.name === name)
+    return there === undefined || isPredecessor(there.metadata)
   }
 
   /** Something of it may be otherwise now. */
@@ -56,17 +96,29 @@ export class Presence {
     this.#timer ??= setTimeout(() => this.#tell(), PERIOD).unref()
   }
 
-  /** Not without a connection: it would wait for one, and the end of the session takes the entity away anyway. */
+  /** Without a connection it is not waited for one: the next that this board has, or the end of the session, takes it away. */
   async hide(): Promise<void> {
     clearTimeout(this.#timer)
+    this.#unsubscribe?.()
     const entity = this.#entity
     this.#entity = undefined
-    if (!this.#options.board.connected) return
+    const hidden = this.#takeAway(entity)
+    if (this.#options.board.connected) await hidden
+  }
+
+  /** Never rejects. */
+  async #takeAway(entity: RegisteredEntity | undefined): Promise<void> {
     try {
       await entity?.[Symbol.asyncDispose]()
     } catch (error) {
-      this.#options.failed(error)
+      if (this.#options.board.connected) this.#options.failed(error)
     }
+  }
+
+  /** What was told is of a session that may be over, or it did not get through. */
+  #tellAgain(): void {
+    this.#told = ''
+    this.changed()
   }
 
   #tell(): void {
@@ -75,11 +127,22 @@ export class Presence {
     const told = toldOf(metadata)
     if (told === this.#told || !this.#entity || !this.#options.board.connected) return
     this.#told = told
-    this.#entity.update(metadata).catch((error: unknown) => {
-      // The next change tells it, or the next session.
-      this.#told = ''
-      if (this.#entity && this.#options.board.connected) this.#options.failed(error)
-    })
+    this.#entity.update(metadata).then(
+      () => {
+        this.#fault = ''
+      },
+      (error: unknown) => {
+        // Another may have taken the name while this one's session was over, and may go again.
+        this.#tellAgain()
+        if (this.#entity && this.#options.board.connected) this.#failed(error)
+      },
+    )
+  }
+
+  #failed(error: unknown): void {
+    const fault = String(error)
+    if (fault !== this.#fault) this.#options.failed(error)
+    this.#fault = fault
   }
 
   #metadata(): Record<string, unknown> {
@@ -89,7 +152,8 @@ export class Presence {
       host: hostname(),
       pid: process.pid,
       version: packageVersion(),
-      flows,
+      flows: flows.names,
+      versions: flows.versions,
       ...(sizes ? { sizes } : {}),
       concurrency,
       startedAt: this.#startedAt,

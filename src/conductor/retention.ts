@@ -1,5 +1,6 @@
 /** Removes logbooks that are over and old. Any number of conductors may be at it: what one has removed the next does not find. */
 import type { JobBoard } from '../board/index.ts'
+import { unlessAborted } from '../core/abort.ts'
 import { NotFound, SealedLogbook } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { sleep } from '../core/time.ts'
@@ -21,9 +22,10 @@ export async function retain(retention: Retention, signal: AbortSignal): Promise
   const period = Math.max(1_000, Math.min(retention.age, LONGEST_PERIOD))
   while (!signal.aborted) {
     try {
-      const removed = await removeFinished(retention, signal)
+      const removed = await unlessAborted(removeFinished(retention, signal), signal)
       if (removed > 0) retention.log.info({ removed }, 'old logbooks removed')
     } catch (error) {
+      if (signal.aborted) return
       retention.log.warn({ err: error }, 'old logbooks could not be removed; it is tried again')
     }
     await sleep(period * (0.5 + Math.random() / 2), { signal }).catch(() => undefined)

@@ -47,20 +47,19 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     if (!conductor) return early.abort(new ShuttingDown(`${signal} came before the conductor had started`))
     if (count === 1) conductor.stop().catch(() => undefined)
     else conductor.abort()
-    try {
-      stopping?.(conductor)
-    } catch (error) {
-      log.error({ err: error }, 'stopping threw')
-    }
+    // It may be synchronous, or not.
+    const told = async (stopped: Conductor) => stopping?.(stopped)
+    told(conductor).catch((error: unknown) => log.error({ err: error }, 'stopping threw'))
   })
   try {
     const signal = rest.signal ? AbortSignal.any([early.signal, rest.signal]) : early.signal
-    conductor = await startConductor({ ...rest, log, signal })
-    started?.(conductor)
-    if (early.signal.aborted) conductor.stop().catch(() => undefined)
-    await conductor.stopped
+    const running = await startConductor({ ...rest, log, signal })
+    conductor = running
+    const told = (async () => started?.(running))()
+    if (early.signal.aborted) running.stop().catch(() => undefined)
+    await Promise.race([running.stopped, told.then(() => running.stopped)])
   } finally {
-    // Also when `started` threw; and where the stop failed, this is where it is told.
+    // Also when `started` threw, or rejected; and where the stop failed, this is where it is told.
     await conductor?.stop()
   }
 }

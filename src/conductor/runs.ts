@@ -42,8 +42,9 @@ const LONGEST_PAUSE = 30_000
 
 export class Runs {
   readonly #options: RunsOptions
-  /** By job: every run of this process whose code may still be executing. */
-  readonly #running = new Map<string, Promise<void>>()
+  /** By job: every run of this process whose code may still be executing. Two of a uuid that was posted twice. */
+  readonly #running = new Map<string, Set<Promise<void>>>()
+  #size = 0
   /** What is being settled: short, unlike the code of a task that does not heed its signal. */
   readonly #settling = new Set<Promise<unknown>>()
 
@@ -52,7 +53,7 @@ export class Runs {
   }
 
   get size(): number {
-    return this.#running.size
+    return this.#size
   }
 
   get uuids(): string[] {
@@ -65,8 +66,10 @@ export class Runs {
 
   begin(claim: Claim): void {
     const { uuid } = claim.job
-    const settled = this.#runAndSettle(claim).catch((error: unknown) => {
+    const settled = this.#runAndSettle(claim).catch(async (error: unknown) => {
       this.#options.failed(error)
+      // A claim that nobody settles would keep its job from everybody for as long as this process lives.
+      await claim[Symbol.asyncDispose]().catch(this.#options.failed)
       return { idle: Promise.resolve() }
     })
     this.#settling.add(settled)
@@ -76,20 +79,28 @@ export class Runs {
         return idle
       })
       .finally(() => {
-        this.#running.delete(uuid)
+        this.#forget(uuid, over)
         this.#options.over(uuid)
       })
-    this.#running.set(uuid, over)
+    this.#size += 1
+    this.#running.set(uuid, (this.#running.get(uuid) ?? new Set()).add(over))
   }
 
   /** Resolves when no code of those that run now executes any more. */
   async allOver(): Promise<void> {
-    await Promise.all(this.#running.values())
+    await Promise.all([...this.#running.values()].flatMap((runs) => [...runs]))
   }
 
   /** Resolves when those whose code has ended, or has been left behind, are settled. */
   async allSettled(): Promise<void> {
     await Promise.all(this.#settling)
+  }
+
+  #forget(uuid: string, over: Promise<void>): void {
+    const runs = this.#running.get(uuid)
+    runs?.delete(over)
+    if (runs?.size === 0) this.#running.delete(uuid)
+    this.#size -= 1
   }
 
   /** `idle` resolves when the code of the run has ended, too. */
@@ -124,11 +135,17 @@ export class Runs {
   #report({ job, run }: Claim, verdict: Verdict, settled: Settled): void {
     const { log } = this.#options
     const failure = 'failure' in verdict ? verdict.failure : undefined
-    const because = failure ? { because: describeFailure(failure) } : {}
-    const facts = { job: job.uuid, name: job.name, run, ...because }
+    const facts = { job: job.uuid, name: job.name, run, ...becauseOf(verdict) }
     if (settled === 'unknown') log.warn(facts, 'nobody can tell whether the job was settled; if not, it runs again')
-    else if (failure) log.warn(facts, `job ${settled}`)
+    else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will be tried again')
+    else if (failure || 'rests' in verdict) log.warn(facts, `job ${settled}`)
     else log.info(facts, `job ${settled}`)
     this.#options.settled({ job, run, settled, ...(failure ? { failure } : {}) })
   }
+}
+
+/** For the log. */
+function becauseOf(verdict: Verdict): { readonly because?: string } {
+  if ('failure' in verdict) return { because: describeFailure(verdict.failure) }
+  return 'reason' in verdict ? { because: verdict.reason } : {}
 }

@@ -8,12 +8,9 @@
  */
 import type { JobBoard, Posting, Size } from '../board/index.ts'
 import type { Logger } from '../core/log.ts'
-import { monotonic } from '../core/time.ts'
 import type { KnownFlows } from './known-flows.ts'
+import { Takeovers } from './takeovers.ts'
 import { UnknownFlows } from './unknown-flows.ts'
-
-/** Of how many is remembered since when they wait to be taken over; of one that is forgotten it begins anew. */
-const MOST_TAKEOVERS = 10_000
 
 export interface SelectionOptions {
   readonly board: JobBoard
@@ -29,17 +26,17 @@ export interface SelectionOptions {
   readonly lookAgain: () => void
 }
 
-export class Selection {
+export class Selection implements Disposable {
   readonly #options: SelectionOptions
   readonly #unknownFlows: UnknownFlows
   /** Jobs on the board that were left alone because a former run of theirs still executes here. */
   readonly #leftAlone = new Set<string>()
-  /** Half-done jobs of dead owners: by job, which run it was, and when it may be taken over. */
-  readonly #takeovers = new Map<string, { readonly run: number; readonly from: number }>()
+  readonly #takeovers: Takeovers
 
   constructor(options: SelectionOptions) {
     this.#options = options
     this.#unknownFlows = new UnknownFlows(options)
+    this.#takeovers = new Takeovers(options)
   }
 
   accepts(posting: Posting): boolean {
@@ -54,7 +51,7 @@ export class Selection {
       this.#leftAlone.add(posting.uuid)
       return false
     }
-    return this.#mayTakeOver(posting)
+    return this.#takeovers.may(posting)
   }
 
   /** The code of a run of this job has ended. */
@@ -62,17 +59,8 @@ export class Selection {
     if (this.#leftAlone.delete(uuid)) this.#options.lookAgain()
   }
 
-  #mayTakeOver({ uuid, runs: run, attempts }: Posting): boolean {
-    const { takeoverDelay, lookAgain } = this.#options
-    const last = attempts.at(-1)
-    if (takeoverDelay === 0 || !last || last.ended !== undefined) return true
-    const known = this.#takeovers.get(uuid)
-    if (known?.run === run) return known.from <= monotonic()
-    this.#takeovers.set(uuid, { run, from: monotonic() + takeoverDelay })
-    const [oldest] = this.#takeovers.keys()
-    if (this.#takeovers.size > MOST_TAKEOVERS && oldest !== undefined) this.#takeovers.delete(oldest)
-    // A millisecond more: timers fire a little early by the clock that is compared with.
-    setTimeout(lookAgain, takeoverDelay + 1).unref()
-    return false
+  /** Nothing is selected any more. */
+  [Symbol.dispose](): void {
+    this.#takeovers[Symbol.dispose]()
   }
 }

@@ -3,9 +3,13 @@ import type { Claim, Performed } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 import { untilSettled } from '../core/settling.ts'
+import { backoff } from '../core/time.ts'
 import type { Verdict } from './decide.ts'
 
 const LAST_TRIES = 3
+
+/** Of a job that is given back because of its logbook: long enough for others to come first, and short after an outage. */
+const REST = { first: 500, max: 60_000 } as const
 
 /** What became of a job here, as of one's own {@link Claim.perform}. */
 export type Settled = Performed
@@ -41,7 +45,8 @@ async function carryOut(claim: Claim, verdict: Verdict): Promise<Settled> {
       return 'consumed'
     case 'abandon': {
       const newestRun = verdict.newestRun === undefined ? {} : { newestRun: verdict.newestRun }
-      await claim.abandon({ reason: verdict.reason, failed: verdict.failed ?? false, ...newestRun })
+      const delay = verdict.rests ? { delay: restOf(claim) } : {}
+      await claim.abandon({ reason: verdict.reason, failed: verdict.failed ?? false, ...newestRun, ...delay })
       return 'abandoned'
     }
     case 'fail':
@@ -50,4 +55,12 @@ async function carryOut(claim: Claim, verdict: Verdict): Promise<Settled> {
       await claim.trash({ reason: verdict.reason, failure: verdict.failure })
       return 'trashed'
   }
+}
+
+/** Longer each time that it was given back in a row. */
+function restOf({ job }: Claim): number {
+  // The newest attempt is the one under way.
+  const before = job.attempts.slice(0, -1)
+  const other = before.findLastIndex(({ ended }) => ended !== 'returned')
+  return backoff(before.length - other, REST)
 }

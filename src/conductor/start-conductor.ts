@@ -1,8 +1,9 @@
 /** Conductors inside a process of one's own. */
 import { type JobBoard, openBoard } from '../board/index.ts'
+import { openedUnless, unlessAborted } from '../core/abort.ts'
 import type { Logger } from '../core/log.ts'
 import type { AnyFlow } from '../flow/index.ts'
-import { openPersistence } from '../persistence/index.ts'
+import { openPersistence, type Persistence } from '../persistence/index.ts'
 import { Conductor } from './conductor.ts'
 import { KnownFlows } from './known-flows.ts'
 import { type ConductorOptions, conductorSettings } from './options.ts'
@@ -21,24 +22,32 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
   const settings = conductorSettings(options)
   const flows = new KnownFlows(options.flows)
   const owned: AsyncDisposable[] = []
+  const { signal } = options
   try {
-    const codec = options.codec === undefined ? {} : { codec: options.codec }
-    const persistence = await openPersistence(options.persistence, codec)
+    signal?.throwIfAborted()
+    const persistence = await openedLogbooks(options)
     if (persistence !== options.persistence) owned.unshift(persistence)
     const board = await openedBoard(options, settings.log)
     if (board !== options.board) owned.unshift(board)
     const failed = (error: unknown) => settings.log.warn({ err: error }, 'a service could not be disposed of')
-    const opened = await openServices(options.services, { failed })
+    const opened = await openedUnless(signal, openServices(options.services, { failed }))
     owned.unshift(opened)
     const name = options.name ?? nextName(board)
     const { services } = opened
     const conductor = new Conductor({ name, board, persistence, flows, services, ...settings, owned })
-    await conductor.start()
+    signal?.throwIfAborted()
+    await conductor.start({ signal })
     return conductor
   } catch (error) {
     for (const opened of owned) await opened[Symbol.asyncDispose]()
     throw error
   }
+}
+
+async function openedLogbooks({ persistence: given, codec, signal }: ConductorOptions): Promise<Persistence> {
+  const opening = openPersistence(given, codec === undefined ? {} : { codec })
+  // What was given open stays open.
+  return typeof given === 'string' ? openedUnless(signal, opening) : unlessAborted(opening, signal)
 }
 
 async function openedBoard(options: ConductorOptions, log: Logger): Promise<JobBoard> {

@@ -122,6 +122,19 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal 
   }
 }
 
+/** What was opened, or the signal's reason if that fires first; what is there only then is closed. */
+export async function openedUnless<T extends AsyncDisposable>(
+  signal: AbortSignal | undefined,
+  opening: Promise<T>,
+): Promise<T> {
+  try {
+    return await unlessAborted(opening, signal)
+  } catch (error) {
+    if (signal?.aborted) opening.then((opened) => opened[Symbol.asyncDispose]()).catch(() => undefined)
+    throw error
+  }
+}
+
 export interface Deferred<T> {
   readonly promise: Promise<T>
   resolve(value: T): void

@@ -69,7 +69,7 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     expect(waiting.said).toEqual({ uuid: done, status: 'waiting', tasks: {}, since: INSTANT, runs: 0 })
     await using board = await openBoard(place.board)
     await board.pause()
-    expect((await track(done)).stdout).toContain('waits for the board is paused')
+    expect((await track(done)).stdout).toMatch(/^ {2}because +the board is paused$/m)
     await board.resume()
     expect(await conduct()).toMatchObject({ exitCode: 0 })
 

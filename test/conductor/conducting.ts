@@ -12,6 +12,7 @@ import {
   type TrashedJob,
   task,
 } from '../../src/index.ts'
+import type { FlowLog } from '../../src/persistence/index.ts'
 
 /** A conductor that is stopped when the test ends. */
 export async function conduct(options: ConductorOptions): Promise<Conductor> {
@@ -68,6 +69,17 @@ export function delegate(inner: Persistence, replaced: Partial<Persistence>): Pe
     getBook: (uuid) => inner.getBook(uuid),
     listBooks: (query) => inner.listBooks(query),
     destroyBook: (uuid, options) => inner.destroyBook(uuid, options),
+    [Symbol.asyncDispose]: () => inner.close(),
+    ...replaced,
+  }
+}
+
+/** The log with some of its methods replaced. */
+export function delegateLog(inner: FlowLog, replaced: Partial<FlowLog>): FlowLog {
+  return {
+    flow: inner.flow,
+    write: (change) => inner.write(change),
+    close: () => inner.close(),
     [Symbol.asyncDispose]: () => inner.close(),
     ...replaced,
   }

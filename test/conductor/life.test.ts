@@ -1,4 +1,6 @@
 /** Which jobs a conductor takes, when it ends by itself, how it says that it is well. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
 import { deferred } from '../../src/core/abort.ts'
@@ -139,6 +141,15 @@ describe('it ends by itself', () => {
     expect([job.state, board.jobCount]).toEqual(['COMPLETE', 1])
   })
 
+  test('after maxJobs, also where it was paused meanwhile', async () => {
+    const [board] = await boards('a')
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], maxJobs: 1 })
+    conductor.on('started', () => conductor.pause())
+    const job = await board.post(fine, { n: 1 })
+    await conductor.stopped
+    expect(job.state).toBe('COMPLETE')
+  })
+
   test('when it has run nothing for maxIdleTime, counted from the end of the last', async () => {
     const [board] = await boards('a')
     expect(await ended(board, { maxIdleTime: 1 })).toBe(0)
@@ -207,6 +218,21 @@ describe('how it says that it is well', () => {
     const url = `${conductor.healthUrl}/healthz`
     await conductor.stop()
     await expect(fetch(url)).rejects.toThrow()
+  })
+
+  test('a client that never ends its request, or never reads, keeps no stop from ending', async () => {
+    const [board] = await boards('a')
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], health: { port: 0 } })
+    const clients = ['GET /healthz HTTP/1.1\r\nHost:', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n', ''].map((said) => {
+      const client = connect({ port: portOf(conductor), host: '127.0.0.1' })
+      client.on('error', () => undefined).write(said)
+      return client
+    })
+    await Promise.all(clients.map((client) => once(client, 'connect')))
+    expect((await ask(conductor, '/healthz'))[0]).toBe(200)
+    await conductor.stop()
+    expect(conductor.state).toBe('stopped')
+    for (const client of clients) client.destroy()
   })
 
   function portOf(conductor: Conductor): number {

@@ -1,8 +1,10 @@
 /** A flow in the foreground that holds what a job would hold. */
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
+import type { Job } from '../../src/board/index.ts'
 import { deferred } from '../../src/core/abort.ts'
 import { ClaimLost, Duplicate, InvalidArgument, Timeout } from '../../src/core/errors.ts'
 import { input, linear, openPersistence, type RunFlowOptions, runFlow, task } from '../../src/index.ts'
+import { zookeeperBoards } from '../board/boards.ts'
 import { all, refresh } from '../board/jobs.ts'
 import { boards, conduct, single, trashOf } from './conducting.ts'
 
@@ -98,4 +100,68 @@ test('what cannot begin is told, and leaves nothing on the board', async () => {
   await expect(runFlow(fine, { n: 1 }, odd)).rejects.toBeInstanceOf(InvalidArgument)
   await refresh(board)
   expect(board.jobCount).toBe(1)
+})
+
+test('a conductor on the same board leaves its job to it', async () => {
+  const [board] = await boards('a')
+  const [reached, release] = [deferred(), deferred()]
+  const flow = single('flow', ({ n }) => n)
+  const slow = single('slow', async () => {
+    reached.resolve()
+    await release.promise
+  })
+  const conductor = await conduct({ board, persistence: 'memory:', flows: [flow, slow], concurrency: 4 })
+  const settled: string[] = []
+  conductor.on('settled', ({ job }) => settled.push(job.name))
+  await board.post(slow, { n: 1 }, disk)
+  await reached.promise
+  const running = runFlow(flow, { n: 7 }, { board, job: disk })
+  await refresh(board)
+  release.resolve()
+  expect(await running).toEqual({ results: { out: 7 } })
+  expect(settled).toEqual(['slow'])
+})
+
+test('a job that is cancelled while it waits for its turn is told to its caller', async () => {
+  const [board, other] = await boards('a', 'b')
+  await other.post('else', {}, disk)
+  await other.claimNext()
+  const posted = new Promise<Job>((resolve) => board.on('posted', ({ job }) => job.name === 'mine' && resolve(job)))
+  const flow = single('flow', ({ n }) => n)
+  const running = runFlow(flow, { n: 7 }, { board, job: { ...disk, name: 'mine' } })
+  const told = expect(running).rejects.toThrow(/has left the board while it waited/)
+  await board.cancel(await posted)
+  await told
+})
+
+test('its session may end while it waits: the job is claimed in the next', async () => {
+  const place = await zookeeperBoards.place()
+  onTestFinished(() => place[Symbol.asyncDispose]())
+  const [board, other] = [await place.open({ who: 'a' }), await place.open({ who: 'b' })]
+  onTestFinished(async () => void (await Promise.all([board.close(), other.close()])))
+  await other.post('else', {}, disk)
+  const [claim] = await other.claimNext()
+  await refresh(board)
+  const posted = new Promise<Job>((resolve) => board.on('posted', ({ job }) => job.name === 'mine' && resolve(job)))
+  const running = runFlow(
+    single('flow', ({ n }) => n),
+    { n: 7 },
+    { board, job: { ...disk, name: 'mine' } },
+  )
+  await posted
+  await place.expire(board)
+  await claim.consume()
+  expect(await running).toEqual({ results: { out: 7 } })
+})
+
+test('told to stop before it began: nothing is posted', async () => {
+  const [board] = await boards('a')
+  const reason = new Error('enough')
+  const running = runFlow(
+    single('flow', ({ n }) => n),
+    { n: 7 },
+    { board, signal: AbortSignal.abort(reason) },
+  )
+  await expect(running).rejects.toBe(reason)
+  expect([board.jobCount, await trashOf(board)]).toEqual([0, []])
 })

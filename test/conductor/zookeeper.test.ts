@@ -80,6 +80,24 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     expect(new Set(entry?.attempts.map(({ who }) => who)).size).toBe(10)
   })
 
+  test('one that was killed is started again under its name as soon as its session is over', async () => {
+    await using server = await startZooKeeper({ tickTime: 250 })
+    const uri = `zookeeper://${server.hosts}/again?tick=250ms&sessionTimeout=2s`
+    const child = new URL('../chaos/conductor/conductor-child.ts', import.meta.url)
+    const killed = await startNode(child, [uri, 'memory:', 'http://127.0.0.1:9', 'one'])
+    await killed.says('ready')
+    killed.signal('SIGKILL')
+    await killed.ended
+    await using board = await openBoard(uri)
+    expect(await board.entities('conductor')).toHaveLength(1)
+    const flow = single('flow', () => 1)
+    await conduct({ board, persistence: 'memory:', flows: [flow], name: 'one' })
+    expect((await board.entities('conductor'))[0]?.metadata['pid']).toBe(process.pid)
+    await using other = await openBoard(uri)
+    const twin = conduct({ board: other, persistence: 'memory:', flows: [flow], name: 'one' })
+    await expect(twin).rejects.toThrow('a living conductor bears the name one')
+  })
+
   test('a task that blocks for longer than the session: warned of, lost, and done by the next run', async () => {
     await using server = await startZooKeeper({ tickTime: 250 })
     await using board = await openBoard(`zookeeper://${server.hosts}/blocked?tick=250ms&sessionTimeout=1s`)

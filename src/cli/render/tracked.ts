@@ -9,7 +9,8 @@ import { printable } from './text.ts'
 export function trackedLines(tracked: TrackedView, { width }: Pick<Screen, 'width'>): string[] {
   const { uuid, status, owner, run, runs, since, at, by, reason, waitingFor, failures = [] } = tracked
   const facts = lined([
-    ['waits for', waitingFor?.text ?? (status === 'waiting' ? 'its turn' : undefined)],
+    ['waits for', status === 'waiting' && !waitingFor ? 'its turn' : undefined],
+    ['because', waitingFor?.text],
     ['owner', owner],
     ['since', since?.toISOString()],
     ['run', run?.toString()],

@@ -29,6 +29,24 @@ describe('the queue', () => {
     expect(claimable(queue)).toEqual(['urgent', 'a'])
   })
 
+  test('gives what is reserved to nobody but who asks for it, when its turn has come', () => {
+    const holder = entryOf({ name: 'holder', resources: { exclusive: ['disk'] } })
+    const entry = entryOf({ name: 'mine', resources: { exclusive: ['disk'] } })
+    const queue = queueOf(holder, entry)
+    change(queue, holder, { claimed: true })
+    const reserved = queue.reserve(entry)
+    expect([queue.pickFree(entry), claimable(queue)]).toEqual([undefined, []])
+    change(queue, holder, { ended: 'COMPLETE' })
+    expect(claimable(queue)).toEqual([])
+    const place = queue.pickFree(entry)
+    expect([place?.entry, queue.pickFree(entry)]).toEqual([entry, undefined])
+    if (place) queue.release([place])
+    expect(queue.pickFree(entry)).toBe(place)
+    if (place) queue.release([place])
+    reserved[Symbol.dispose]()
+    expect(claimable(queue)).toEqual(['mine'])
+  })
+
   test('gives what is on the board, unclaimed, and known as it is now', () => {
     const entry = entryOf({ name: 'job' })
     const queue = queueOf(entry)

@@ -1,0 +1,109 @@
+/** A stop in the middle of everything: whoever asks for it, and whatever is on its way. */
+import { describe, expect, test } from 'vitest'
+import { deferred } from '../../src/core/abort.ts'
+import type { Conductor } from '../../src/index.ts'
+import { Scene } from '../board/broken-scene.ts'
+import { refresh } from '../board/jobs.ts'
+import { zookeeperHosts } from '../support/namespace.ts'
+import { boards, conduct, single } from './conducting.ts'
+
+const fine = single('fine', () => 1)
+
+describe('who asks for it', () => {
+  test('a listener', async () => {
+    const [board] = await boards('a')
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], concurrency: 1 })
+    conductor.on('settled', () => conductor.stop())
+    const [first, second] = [await board.post(fine, { n: 1 }), await board.post(fine, { n: 2 })]
+    await conductor.stopped
+    expect([first.state, second.state, conductor.running]).toEqual(['COMPLETE', 'UNCLAIMED', 0])
+  })
+
+  test('a task, which does not have to wait for it', async () => {
+    const [board] = await boards('a')
+    let conductor: Conductor | undefined
+    const last = single('last', () => void conductor?.stop())
+    conductor = await conduct({ board, persistence: 'memory:', flows: [last] })
+    const job = await board.post(last, { n: 1 })
+    await conductor.stopped
+    expect(job.state).toBe('COMPLETE')
+  })
+
+  test('a task that waits for it waits for itself: it is told to stop, and its job goes back', async () => {
+    const [board] = await boards('a')
+    const limits = { drainTimeout: 1, abortTimeout: 1 }
+    const ended = deferred()
+    let conductor: Conductor | undefined
+    const waiting = single('waiting', async () => {
+      await conductor?.stop()
+      ended.resolve()
+    })
+    conductor = await conduct({ board, persistence: 'memory:', flows: [waiting], ...limits })
+    const job = await board.post(waiting, { n: 1 })
+    await ended.promise
+    expect([conductor.state, job.state]).toEqual(['stopped', 'UNCLAIMED'])
+  })
+
+  test('somebody, while a burst ends by itself', async () => {
+    const [board] = await boards('a')
+    const [reached, release] = [deferred(), deferred()]
+    const slow = single('slow', async () => {
+      reached.resolve()
+      await release.promise
+    })
+    const job = await board.post(slow, { n: 1 })
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [slow], maxJobs: 1, burst: true })
+    await reached.promise
+    const stops = [conductor.stop(), conductor.stop(), conductor.stopped]
+    expect(conductor.state).toBe('draining')
+    release.resolve()
+    await Promise.all(stops)
+    expect([conductor.state, job.state]).toEqual(['stopped', 'COMPLETE'])
+  })
+
+  test('somebody, while it is paused', async () => {
+    const [board] = await boards('a')
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine] })
+    conductor.pause()
+    await conductor.stop()
+    expect(conductor.state).toBe('stopped')
+    conductor.resume()
+    expect(conductor.state).toBe('stopped')
+  })
+})
+
+describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
+  test('while the answer to a claim is on its way: the job goes back, uncharged and never begun', async () => {
+    await using scene = await Scene.set()
+    const { board, other, proxy } = scene
+    let ran = 0
+    const counted = single('counted', () => {
+      ran += 1
+    })
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [counted] })
+    await refresh(board)
+    const asked = proxy.nextRequest()
+    const job = await other.post(counted, { n: 1 })
+    await asked
+    // The posting is read, then claimed.
+    await proxy.nextRequest()
+    proxy.mode = 'swallow-replies'
+    const stopped = conductor.stop()
+    proxy.resetAll()
+    proxy.mode = 'pass'
+    await stopped
+    await refresh(other)
+    expect([job.state, ran]).toEqual(['UNCLAIMED', 0])
+    expect(job.attempts.filter(({ ended }) => ended !== 'returned')).toEqual([])
+  })
+
+  test('while there is no connection', async () => {
+    await using scene = await Scene.set()
+    const { board, proxy } = scene
+    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], removeLogbooksAfter: '1d' })
+    proxy.mode = 'blackhole'
+    proxy.resetClients()
+    await conductor.stop()
+    expect(conductor.state).toBe('stopped')
+  })
+})
