@@ -97,15 +97,14 @@ describe('logbooks that do not answer', () => {
     const [board] = await boards('a')
     const asked = deferred()
     const persistence = await hanging(() => ({
-      listBooks: () =>
-        ({
-          [Symbol.asyncIterator]: () => ({
-            next: () => {
-              asked.resolve()
-              return never()
-            },
-          }),
-        }) as unknown as ReturnType<Persistence['listBooks']>,
+      listBooks: () => ({
+        [Symbol.asyncIterator]: () => ({
+          next: () => {
+            asked.resolve()
+            return never()
+          },
+        }),
+      }),
     }))
     const conductor = await conduct({ board, persistence, flows: [fine], removeLogbooksAfter: '1d', ...limits })
     await asked.promise

@@ -28,9 +28,10 @@ import type {
   Unreadable,
 } from '../backend.ts'
 import type { Posting, SqlClient } from '../posting.ts'
+import { resultOf, resultOfEach } from '../results.ts'
 import { ServerClock } from '../server-clock.ts'
 import { openBoardRow } from './board-row.ts'
-import { BoardChanger, each, resultOf } from './changing.ts'
+import { BoardChanger } from './changing.ts'
 import { CleanUp } from './clean-up.ts'
 import { Feed } from './feed.ts'
 import { BoardReader } from './reading.ts'
@@ -122,7 +123,7 @@ export class PostgresBackend implements Backend {
 
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
     const { changer } = this.#opened
-    return each(requests, (request) => changer.post(request))
+    return resultOfEach(requests, (request) => changer.post(request))
   }
 
   postWithin(client: SqlClient, request: PostRequest): Promise<Posted> {
@@ -131,12 +132,12 @@ export class PostgresBackend implements Backend {
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
     const { changer } = this.#opened
-    return each(choices, (choice) => changer.claim(choice))
+    return resultOfEach(choices, (choice) => changer.claim(choice))
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
     const { changer } = this.#opened
-    return each(settlements, (settlement) => changer.settle(settlement))
+    return resultOfEach(settlements, (settlement) => changer.settle(settlement))
   }
 
   async discard(discarded: Discard): Promise<Result<void>> {

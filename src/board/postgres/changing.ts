@@ -15,7 +15,6 @@ import type {
   Granted,
   Posted,
   PostRequest,
-  Result,
   Settlement,
   TrashedEntry,
 } from '../backend.ts'
@@ -358,18 +357,6 @@ async function eachOnItsOwn<T, R>(
   const outcomes: Outcome<R>[] = []
   for (const item of batch) outcomes.push(...(await work([item]).catch((error) => [{ error }])))
   return outcomes
-}
-
-/** One result per element, whatever becomes of its neighbours. */
-export function each<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
-  return Promise.all(elements.map((element) => resultOf(step(element))))
-}
-
-export function resultOf<T>(step: Promise<T>): Promise<Result<T>> {
-  return step.then(
-    (value) => ({ value }),
-    (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
-  )
 }
 
 /** For errors. */

@@ -25,6 +25,7 @@ import type {
   Unreadable,
 } from '../backend.ts'
 import type { Posting } from '../posting.ts'
+import { resultOfEach } from '../results.ts'
 import { type Answer, Committer } from './committer.ts'
 import { Layout, orderOf } from './layout.ts'
 import type { RedisPlace } from './place.ts'
@@ -106,7 +107,7 @@ export class RedisBackend implements Backend {
   }
 
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    return each(requests, async (request) => {
+    return resultOfEach(requests, async (request) => {
       const bytes = writePosting(request.posting, { limit: LARGEST_POST })
       const { done, told, again } = await this.#do(postStep(request, { bytes }))
       if (!done) return { created: false, uuid: String(told[0]), revision: 0 }
@@ -119,7 +120,7 @@ export class RedisBackend implements Backend {
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
-    return each(choices, async (choice) => {
+    return resultOfEach(choices, async (choice) => {
       const step = claimStep(choice)
       let { done, told, freed } = await this.#do(step)
       if (freed && told[0] === 'resource') ({ done, told } = await this.#do(step))
@@ -130,7 +131,7 @@ export class RedisBackend implements Backend {
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    return each(settlements, async (settlement) => {
+    return resultOfEach(settlements, async (settlement) => {
       const { kind, posting, session } = settlement
       const held = this.alive(session) && (await this.#do(settleStep(settlement))).done
       if (!held) throw new ClaimLost(`${kind} of ${nameOf(posting)}: the claim is gone; stop and write nothing`)
@@ -138,7 +139,7 @@ export class RedisBackend implements Backend {
   }
 
   async discard(discarded: Discard): Promise<Result<void>> {
-    const [result] = await each([discarded], async () => {
+    const [result] = await resultOfEach([discarded], async () => {
       const { done, told } = await this.#do(discardStep(discarded))
       if (!done) throw refusal(discarded, { why: told[0] })
     })
@@ -262,16 +263,4 @@ function refusal({ id, posting }: Pick<Choice, 'id' | 'posting'>, asked: { why: 
 
 function notInTrash({ posting }: TrashedEntry): NotFound {
   return new NotFound(`${nameOf(posting)} is not in the trash any more`)
-}
-
-/** One result per element, whatever becomes of its neighbours. */
-function each<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
-  return Promise.all(
-    elements.map((element) =>
-      step(element).then(
-        (value) => ({ value }),
-        (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
-      ),
-    ),
-  )
 }
