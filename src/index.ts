@@ -37,6 +37,7 @@ export {
   linear,
   link,
   mapTask,
+  type PostingDefaults,
   parameterizedForEach,
   type Retry,
   type RetryAttempt,

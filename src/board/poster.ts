@@ -51,7 +51,8 @@ export class Poster {
   async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
     assertFlow(flow)
     if (typeof flow !== 'string' && flow.schema) await assertPayload(flow, store)
-    const posting = makePosting({ ...options, ...requestOf(flow, store, options) })
+    const usual = typeof flow === 'string' ? undefined : flow.posting
+    const posting = makePosting({ ...usual, ...options, ...requestOf(flow, store, options) })
     this.#assertPossible(posting)
     if (options.client !== undefined) return this.#postWithin(options.client, posting)
     let before: TakenKey | undefined

@@ -2,7 +2,7 @@
 import { InvalidArgument } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { backoff, type Duration, milliseconds } from '../core/time.ts'
 import type { Provides } from './atom.ts'
 import type { Nothing } from './atom-options.ts'
 import { type GivingUp, givingUp, type RetryNaming } from './retries.ts'
@@ -53,18 +53,14 @@ export function backOff<const P extends Provides = never>(options: BackOffOption
     throw new InvalidArgument(`backOff: attempts has to be a whole number from 1, not ${attempts}`)
   if (!Number.isFinite(factor) || factor < 1)
     throw new InvalidArgument(`backOff: factor has to be a number from 1, not ${factor}`)
-  const [shortest, longest] = [milliseconds(first, 'first'), milliseconds(max, 'max')]
-  const waitAfter = (attempt: number) => {
-    const time = Math.min(longest, shortest * factor ** (attempt - 1))
-    return jitter === 'full' ? time * random() : time
-  }
+  const waits = { first: milliseconds(first, 'first'), max: milliseconds(max, 'max'), factor, jitter, random }
   return retry(options.name ?? '', {
     provides: options.provides,
     execute: (_args, { history }) => history.length + 1,
     onFailure: (_args, { history, failure }) => {
       const again = when ? when(failure) : !failure.nonRetryable
       if (!again || history.length >= attempts) return givingUp(options)
-      return { decision: 'RETRY', after: failure.retryAfter ?? waitAfter(history.length) }
+      return { decision: 'RETRY', after: failure.retryAfter ?? backoff(history.length, waits) }
     },
   })
 }

@@ -2,6 +2,7 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { brand, hasBrand } from './brand.ts'
 import type { FlowLink } from './edges.ts'
+import type { PostingDefaults } from './posting-defaults.ts'
 import type { AnyRetry } from './retry.ts'
 import { isSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from './schema.ts'
 import type { AnyTask } from './task.ts'
@@ -24,6 +25,8 @@ export interface AnyFlow {
   readonly atoms: readonly AnyPart[]
   /** Executed first; decides what becomes of the flow when something in it fails. */
   readonly retry: AnyRetry | undefined
+  /** How jobs of it are posted where `post` does not say otherwise. */
+  readonly posting: PostingDefaults | undefined
   /** The edges of a graph: those that were given, and those that its parts' needs make. */
   readonly links: readonly FlowLink[] | undefined
   /** The inputs: what atoms require and no atom before them provides. */

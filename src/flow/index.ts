@@ -23,6 +23,7 @@ export { History, type RetryAttempt } from './history.ts'
 export { linear } from './linear.ts'
 export { type Link, link } from './link.ts'
 export type { FlowOptions } from './parts.ts'
+export type { PostingDefaults } from './posting-defaults.ts'
 export { alwaysRevert, alwaysRevertAll, forEach, parameterizedForEach, times } from './retries.ts'
 export {
   type Answer,

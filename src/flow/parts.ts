@@ -3,6 +3,7 @@ import { Duplicate, InvalidArgument } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { isName, namesProvided, needsOf } from './atom.ts'
 import { type AnyFlow, type AnyPart, type Input, isFlow, isInput } from './flow.ts'
+import { checkedDefaults, type PostingDefaults } from './posting-defaults.ts'
 import { type AnyRetry, isRetry, namedAfter } from './retry.ts'
 import { isTask } from './task.ts'
 
@@ -13,11 +14,13 @@ export interface FlowOptions<Rt = AnyRetry> {
   readonly version?: string
   /** Decides what becomes of the flow when something in it fails; without one, the flow around it decides. */
   readonly retry?: Rt | undefined
+  /** How its jobs are posted where `post` does not say otherwise: `{ maxAttempts: 5, backOff: { first: '1m' } }`. */
+  readonly posting?: PostingDefaults | undefined
 }
 
-export const FLOW_OPTIONS: KnownOptions<FlowOptions> = { name: true, version: true, retry: true }
+export const FLOW_OPTIONS: KnownOptions<FlowOptions> = { name: true, version: true, retry: true, posting: true }
 
-type Head = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'schema'>
+type Head = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'schema'>
 
 /** @throws InvalidArgument naming what makes no sense */
 export function checkedHead(
@@ -26,7 +29,7 @@ export function checkedHead(
   { pattern, known }: { pattern: AnyFlow['pattern']; known: KnownOptions<FlowOptions> },
 ): Head {
   const head = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : (nameOrOptions ?? {})
-  const { name, version = '1.0', retry }: Partial<FlowOptions<unknown>> = head
+  const { name, version = '1.0', retry, posting }: Partial<FlowOptions<unknown>> = head
   if (!isName(name)) throw new InvalidArgument(`a flow needs a name: ${pattern}('hello', input<…>(), firstTask, …)`)
   if (typeof nameOrOptions === 'object') assertOptions(nameOrOptions, known, `flow ${name}`)
   if (!isName(version)) throw new InvalidArgument(`flow ${name}: version has to be a text such as '1.0'`)
@@ -34,7 +37,13 @@ export function checkedHead(
     throw new InvalidArgument(`flow ${name}: retry has to be what times(…), retry(…) and their like make`)
   if (!isInput(store))
     throw new InvalidArgument(`flow ${name}: its second argument has to be input<…>(), then come its tasks`)
-  return { name, version, retry: retry && namedAfter(name, retry), schema: store.schema }
+  return {
+    name,
+    version,
+    retry: retry && namedAfter(name, retry),
+    posting: checkedDefaults(name, posting),
+    schema: store.schema,
+  }
 }
 
 /** @throws InvalidArgument for what is no part, Duplicate where the logbook could not tell two atoms apart */

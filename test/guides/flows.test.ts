@@ -14,7 +14,7 @@ describe('the guide to flows', () => {
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
   test('has examples', () => {
-    expect(SNIPPETS).toHaveLength(5)
+    expect(SNIPPETS).toHaveLength(6)
   })
 
   test.each(SNIPPETS.map(({ title, code }, index) => ({ title, code, number: index + 1 })))(
