@@ -15,6 +15,7 @@ import { abortAfter, followSignals } from '../core/abort.ts'
 import { type Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../core/failure.ts'
 import { untilSettled } from '../core/settling.ts'
+import { Stop } from '../core/stop.ts'
 import { milliseconds, monotonic } from '../core/time.ts'
 import { endAttempt, mayTryAgain, pauseAfterFailure } from './attempts.ts'
 import type { Leftovers, Settlement } from './backend.ts'
@@ -60,11 +61,8 @@ export class Claim implements AsyncDisposable {
   readonly fence: bigint
   readonly #granting: Granting
   readonly #claimedAt = monotonic()
-  /** Made when they are first asked for: most claims are settled without. */
-  #lost: AbortController | undefined
-  #cancelled: AbortController | undefined
-  #lostBecause: ClaimLost | undefined
-  #cancelledBecause: Cancelled | undefined
+  /** @internal What fires, for who works inside this library. */
+  readonly stops: { readonly lost: Stop; readonly cancelled: Stop } = { lost: new Stop(), cancelled: new Stop() }
   #phase: 'held' | 'settling' | 'settled' | 'lost' = 'held'
 
   /** @internal Boards grant claims. */
@@ -78,14 +76,12 @@ export class Claim implements AsyncDisposable {
 
   /** Fires, with a ClaimLost as reason, when the job may go to somebody else. */
   get lost(): AbortSignal {
-    this.#lost ??= fired(this.#lostBecause)
-    return this.#lost.signal
+    return this.stops.lost.signal
   }
 
   /** Fires, with a Cancelled as reason, when the job is asked back. */
   get cancelled(): AbortSignal {
-    this.#cancelled ??= fired(this.#cancelledBecause)
-    return this.#cancelled.signal
+    return this.stops.cancelled.signal
   }
 
   /**
@@ -96,7 +92,7 @@ export class Claim implements AsyncDisposable {
    */
   assertHeld(): void {
     this.checkLease()
-    if (this.#lostBecause) throw this.#lostBecause
+    this.stops.lost.throwIfAborted()
   }
 
   /** @internal Fires `lost` unless the session is certain to be alive. */
@@ -167,7 +163,7 @@ export class Claim implements AsyncDisposable {
     const failure = await this.#attempt(work)
     if (this.#phase === 'lost') return 'lost'
     return untilSettled<Performed>(
-      this,
+      this.stops,
       () => this.#ended(failure),
       (error) => {
         throw error
@@ -187,14 +183,12 @@ export class Claim implements AsyncDisposable {
   lose(reason: ClaimLost): void {
     if (this.#phase === 'settled' || this.#phase === 'lost') return
     if (this.#phase === 'held') this.#phase = 'lost'
-    this.#lostBecause ??= reason
-    this.#lost?.abort(reason)
+    this.stops.lost.abort(reason)
   }
 
   /** @internal */
   cancel(reason: Cancelled): void {
-    this.#cancelledBecause ??= reason
-    this.#cancelled?.abort(reason)
+    this.stops.cancelled.abort(reason)
   }
 
   /** @internal What may be left of it once it is taken away. */
@@ -210,13 +204,13 @@ export class Claim implements AsyncDisposable {
 
   async #attempt(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
     const { deadline } = this.#granting.posting
-    using stop = followSignals([this.lost, this.cancelled])
+    using stop = followSignals([this.stops.lost, this.stops.cancelled])
     const late = () => new Timeout(`${this.job}: not done within ${deadline} ms`)
     const left = deadline === undefined ? undefined : this.#claimedAt + deadline - monotonic()
     if (left !== undefined && left <= 0) stop.abort(late())
     using _timer = abortAfter(stop, left === undefined ? undefined : Math.max(left, 0), late)
     try {
-      stop.signal.throwIfAborted()
+      stop.throwIfAborted()
       await work(this.job, { signal: stop.signal, run: this.run, fence: this.fence })
       return undefined
     } catch (error) {
@@ -229,8 +223,9 @@ export class Claim implements AsyncDisposable {
       await this.consume()
       return 'consumed'
     }
-    if (!this.#cancelledBecause) return this.fail(failure)
-    await this.trash({ reason: describeError(this.#cancelledBecause), failure })
+    const { cancelled } = this.stops
+    if (!cancelled.aborted) return this.fail(failure)
+    await this.trash({ reason: describeError(cancelled.reason), failure })
     return 'trashed'
   }
 
@@ -238,7 +233,7 @@ export class Claim implements AsyncDisposable {
     how: DistributiveOmit<Settlement, 'id' | 'who' | 'session' | 'revision' | 'cancelRequested'>,
   ): Promise<void> {
     this.checkLease()
-    if (this.#phase === 'lost') throw this.#lostBecause
+    if (this.#phase === 'lost') throw this.stops.lost.reason
     if (this.#phase !== 'held') throw this.#settledBefore()
     this.#phase = 'settling'
     const { id, who, session, revision } = this.#granting
@@ -246,7 +241,7 @@ export class Claim implements AsyncDisposable {
       await this.#granting.settle(this, { id, who, session, revision, ...how })
       this.#phase = 'settled'
     } catch (error) {
-      this.#phase = this.#lostBecause ? 'lost' : 'held'
+      this.#phase = this.stops.lost.aborted ? 'lost' : 'held'
       if (error instanceof ClaimLost) this.lose(error)
       throw error
     }
@@ -262,9 +257,3 @@ export class Claim implements AsyncDisposable {
 }
 
 type DistributiveOmit<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never
-
-function fired(reason: Error | undefined): AbortController {
-  const controller = new AbortController()
-  if (reason) controller.abort(reason)
-  return controller
-}

@@ -49,12 +49,12 @@ export interface JobRun {
 /** Never rejects. */
 export async function runJob(claim: Claim, context: RunContext): Promise<JobRun> {
   // Nothing of the flow runs yet: what does not answer, logbooks or a schema, is not waited for when it has to stop.
-  using early = followSignals([claim.lost, context.suspend])
+  using early = followSignals([claim.stops.lost, context.suspend])
   let resolved: Awaited<ReturnType<KnownFlows['resolve']>>
   try {
-    resolved = await unlessAborted(context.flows.resolve(claim.job.details), early.signal)
+    resolved = await unlessAborted(context.flows.resolve(claim.job.details), early)
   } catch (error) {
-    if (early.signal.aborted) return over(endingOf(early.signal.reason, claim))
+    if (early.aborted) return over(endingOf(early.reason, claim))
     // A schema is somebody's code: what it throws, and does not say, is no fault of the posting.
     if (error instanceof JobboardError) return over({ kind: 'unworkable', error })
     return over({ kind: 'defect', error })
@@ -66,7 +66,7 @@ export async function runJob(claim: Claim, context: RunContext): Promise<JobRun>
       run: claim.run,
       claim: newUuid(),
     }
-    await using log = await openedUnless(early.signal, acquire(context.persistence, request))
+    await using log = await openedUnless(early, acquire(context.persistence, request))
     assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })
     return await runFlowOf(claim, { ...resolved, log }, context)
   } catch (error) {
@@ -79,13 +79,13 @@ async function runFlowOf(
   what: { flow: AnyFlow; store: Readonly<Record<string, unknown>>; log: FlowLog },
   context: RunContext,
 ): Promise<JobRun> {
-  using stop = followSignals([claim.lost, context.leave])
-  using cancel = followSignals([claim.cancelled])
+  using stop = followSignals([claim.stops.lost, context.leave])
+  using cancel = followSignals([claim.stops.cancelled])
   const { job } = claim
   using _deadline = abortAfter(cancel, job.deadline, (time) => new Timeout(`${job}: not done within ${time}`))
   const engine = new Engine({
     ...what,
-    signals: { stop: stop.signal, suspend: context.suspend, cancel: cancel.signal },
+    signals: { stop, suspend: context.suspend, cancel },
     assertOwner: () => claim.assertHeld(),
     context: { fence: claim.fence, job: { uuid: job.uuid, name: job.name } },
     services: context.services,
@@ -94,9 +94,9 @@ async function runFlowOf(
   })
   try {
     const { state, failures, revertFailures } = await engine.run()
-    if (claim.lost.aborted) return over({ kind: 'lost' })
-    const cancelled = claim.cancelled.aborted ? { cancelled: claim.cancelled.reason as Error } : {}
-    const late = cancel.signal.aborted ? [failureOf(cancel.signal.reason)] : []
+    if (claim.stops.lost.aborted) return over({ kind: 'lost' })
+    const cancelled = claim.stops.cancelled.aborted ? { cancelled: claim.stops.cancelled.reason as Error } : {}
+    const late = cancel.aborted ? [failureOf(cancel.reason)] : []
     const why = failures.length > 0 ? failures : late
     return over({ kind: 'flow', state, failures: why, revertFailures, ...cancelled })
   } catch (error) {
@@ -132,7 +132,7 @@ function over(ending: RunEnding): JobRun {
 }
 
 function endingOf(error: unknown, claim: Claim): RunEnding {
-  if (claim.lost.aborted) return { kind: 'lost' }
+  if (claim.stops.lost.aborted) return { kind: 'lost' }
   if (error instanceof ShuttingDown) return { kind: 'shutdown' }
   if (error instanceof InvalidPosting) return { kind: 'unworkable', error }
   if (error instanceof Fenced) return { kind: 'fenced', newestRun: error.newestRun }

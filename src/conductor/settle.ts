@@ -33,7 +33,7 @@ export async function settle(
     next = { settle: 'abandon', failed: true, reason: `it could not be settled: ${describeError(error)}` }
     return options.leave.aborted && attempt >= LAST_TRIES ? 'lost' : undefined
   }
-  return untilSettled(claim, () => carryOut(claim, next), refused)
+  return untilSettled(claim.stops, () => carryOut(claim, next), refused)
 }
 
 async function carryOut(claim: Claim, verdict: Verdict): Promise<Settled> {

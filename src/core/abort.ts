@@ -1,6 +1,7 @@
 /** Small tools around AbortSignal that leave no listener behind on a signal that outlives them. */
 import { setMaxListeners } from 'node:events'
 import { InvalidArgument } from './errors.ts'
+import { Stop, type Stoppable } from './stop.ts'
 import { type Duration, milliseconds, printableDuration } from './time.ts'
 
 /** An AbortController whose signal any number may listen to: Node warns of a leak at the eleventh. */
@@ -24,7 +25,8 @@ const heard = new WeakMap<AbortSignal, Heard>()
  *
  * @throws InvalidArgument for what is no AbortSignal
  */
-export function onAbort(signal: AbortSignal, told: () => void): () => void {
+export function onAbort(signal: Stoppable, told: () => void): () => void {
+  if (signal instanceof Stop) return signal.onAbort(told)
   if (signal.aborted) return () => undefined
   const { listeners, tell } = heard.get(signal) ?? hear(signal)
   listeners.add(told)
@@ -48,37 +50,34 @@ function hear(signal: AbortSignal): Heard {
   return made
 }
 
-/** A signal that follows several others until it is disposed. `AbortSignal.any` would hold on to long-lived sources. */
-export interface FollowingSignal extends Disposable {
-  readonly signal: AbortSignal
-  abort(reason: unknown): void
+/** Follows several signals until it is disposed. `AbortSignal.any` would hold on to long-lived sources. */
+export class FollowingSignal extends Stop implements Disposable {
+  readonly #unfollow: (() => void)[] = []
+
+  /** @internal Made by {@link followSignals}. */
+  follow(source: Stoppable): void {
+    if (source.aborted) this.abort(source.reason)
+    else this.#unfollow.push(onAbort(source, () => this.abort(source.reason)))
+  }
+
+  [Symbol.dispose](): void {
+    for (const leave of this.#unfollow.splice(0)) leave()
+  }
 }
 
 /** Aborts with the reason of whichever source aborts first; dispose it when the work is over. */
-export function followSignals(sources: Iterable<AbortSignal | undefined>): FollowingSignal {
-  const controller = new AbortController()
-  const unfollow: (() => void)[] = []
+export function followSignals(sources: Iterable<Stoppable | undefined>): FollowingSignal {
+  const following = new FollowingSignal()
   const followed = [...sources].filter((source) => source !== undefined && source !== null)
   // Before any is followed, or the listener would stay.
   for (const source of followed) assertSignal(source)
-  for (const source of followed) {
-    if (source.aborted) {
-      controller.abort(source.reason)
-      break
-    }
-    unfollow.push(onAbort(source, () => controller.abort(source.reason)))
-  }
-  return {
-    signal: controller.signal,
-    abort: (reason) => controller.abort(reason),
-    [Symbol.dispose]: () => {
-      for (const leave of unfollow) leave()
-    },
-  }
+  for (const source of followed) if (!following.aborted) following.follow(source)
+  return following
 }
 
 /** @throws InvalidArgument for what is no AbortSignal; its controller, say */
 function assertSignal(source: unknown): void {
+  if (source instanceof Stop) return
   const { aborted, addEventListener }: Partial<AbortSignal> = Object(source)
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
     throw new InvalidArgument('signal: an AbortSignal is needed, as in { signal: AbortSignal.timeout(1_000) }')
@@ -93,7 +92,7 @@ const LONGEST_TIMER = 2 ** 31 - 1
  * @param reason makes the reason; it is given the time as people read it
  */
 export function abortAfter(
-  target: Pick<FollowingSignal, 'abort'>,
+  target: Pick<Stop, 'abort'>,
   after: Duration | undefined,
   reason: (time: string) => unknown,
 ): Disposable {
@@ -108,7 +107,7 @@ export function abortAfter(
  *
  * @throws InvalidArgument for what is no AbortSignal
  */
-export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+export async function unlessAborted<T>(promise: Promise<T>, signal: Stoppable | undefined): Promise<T> {
   if (!signal) return promise
   // Also of a promise that is not raced: nobody else may be looking at it.
   promise.catch(() => undefined)
@@ -124,7 +123,7 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal 
 
 /** What was opened, or the signal's reason if that fires first; what is there only then is closed. */
 export async function openedUnless<T extends AsyncDisposable>(
-  signal: AbortSignal | undefined,
+  signal: Stoppable | undefined,
   opening: Promise<T>,
 ): Promise<T> {
   try {

@@ -1,5 +1,6 @@
 /** Settling is tried until it is done or the claim is lost: an owner that nobody hears for a moment still owns its job. */
 import { ClaimLost, JobboardError, NotConnected, OutcomeUnknown } from './errors.ts'
+import { type Stoppable, signalOf } from './stop.ts'
 import { backoff, sleep } from './time.ts'
 
 /**
@@ -9,7 +10,7 @@ import { backoff, sleep } from './time.ts'
  * @returns `lost` when it is for others to settle; `unknown` when one of the tries may have been the end of the job
  */
 export async function untilSettled<T>(
-  claim: { readonly lost: AbortSignal },
+  claim: { readonly lost: Stoppable },
   settle: () => Promise<T>,
   refused: (error: unknown, attempt: number) => T | undefined,
 ): Promise<T | 'lost' | 'unknown'> {
@@ -25,7 +26,7 @@ export async function untilSettled<T>(
         if (end !== undefined) return end
       }
     }
-    await sleep(backoff(attempt, { first: 50, max: 2_000 }), { signal: claim.lost }).catch(() => undefined)
+    await sleep(backoff(attempt, { first: 50, max: 2_000 }), { signal: signalOf(claim.lost) }).catch(() => undefined)
   }
   return unknown ? 'unknown' : 'lost'
 }

@@ -24,6 +24,7 @@ import { failureOf } from '../core/failure.ts'
 import { type Logger, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EndState, type EngineState } from '../core/states.ts'
+import type { Stoppable } from '../core/stop.ts'
 import { type Duration, milliseconds, monotonic } from '../core/time.ts'
 import { type AnyFlow, type AtomNode, compile, type ExecutionGraph } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
@@ -45,7 +46,7 @@ export interface EngineOptions {
   readonly store?: Store
   /** The flow's record, acquired by this run. The engine does not close it. */
   readonly log: FlowLog
-  readonly signals?: { readonly stop?: AbortSignal; readonly suspend?: AbortSignal; readonly cancel?: AbortSignal }
+  readonly signals?: { readonly stop?: Stoppable; readonly suspend?: Stoppable; readonly cancel?: Stoppable }
   /**
    * Throws when this run has no right to go on. Asked before and after each write, and so before each task: signals fire on
    * timers, which are late in a process that was stopped.
@@ -184,7 +185,7 @@ export class Engine {
     using halt = followSignals([this.#options.signals?.stop])
     const driving = this.#drive(halt)
     this.#driving = driving
-    return await unlessAborted(driving, halt.signal)
+    return await unlessAborted(driving, halt)
   }
 
   /**
@@ -305,11 +306,11 @@ export class Engine {
     const tooLate = (time: string) => new Timeout(`flow ${this.#flow.name}: not done within ${time}`)
     const assertMayGoOn = () => {
       assertOwner?.()
-      halt.signal.throwIfAborted()
+      halt.throwIfAborted()
     }
     const writer = new Writer({ ledger: standing.ledger, log, assertMayGoOn, recorded: () => this.#tell(standing) })
     this.#writer = writer
-    const run = this.#runOf(standing, { writer, assertMayGoOn, halt, suspend: suspend.signal, cancel: cancel.signal })
+    const run = this.#runOf(standing, { writer, assertMayGoOn, halt, suspend, cancel })
     this.#session = { run, halt, suspend, cancel, deadline: abortAfter(cancel, deadline, tooLate) }
     return this.#session
   }
@@ -334,8 +335,8 @@ export class Engine {
       writer: Writer
       assertMayGoOn: () => void
       halt: FollowingSignal
-      suspend: AbortSignal
-      cancel: AbortSignal
+      suspend: Stoppable
+      cancel: Stoppable
     },
   ): Run {
     const { context, services, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
@@ -349,7 +350,7 @@ export class Engine {
       logger: this.#logger,
       progress: (node, done) => this.#progress(node, done, { standing, ...parts }),
     }
-    const follows = { always: [halt.signal, suspend], executing: cancel }
+    const follows = { always: [halt, suspend], executing: cancel }
     const performer = new Performer({ standing, store: this.#store, known, follows })
     const ask: ConstructorParameters<typeof Resolver>[0]['ask'] = (retry, about) => performer.decide(retry, about)
     return new Run({
@@ -381,7 +382,7 @@ export class Engine {
     done: number,
     { standing, writer, halt }: { standing: Standing; writer: Writer; halt: FollowingSignal },
   ): void {
-    if (!Number.isFinite(done) || halt.signal.aborted) return
+    if (!Number.isFinite(done) || halt.aborted) return
     const progress = Math.min(1, Math.max(0, done))
     standing.ledger.note(atom.name, { meta: { progress } })
     this.#emitter.emit('progress', { flow: this.#flow.name, atom: atom.name, progress })

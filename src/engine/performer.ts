@@ -1,5 +1,6 @@
 /** Runs the user's code: what atoms execute and revert, and what retries decide. What it throws is an outcome. */
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
+import type { Stoppable } from '../core/stop.ts'
 import { type Answer, type AtomNode, type ExecutableAtom, History } from '../flow/index.ts'
 import { plain } from './plain.ts'
 import { argumentsOf, type Store } from './scope.ts'
@@ -18,7 +19,7 @@ export interface PerformerOptions {
   readonly store: Store
   readonly known: Known
   /** What an atom hears of whatever it does, and beside that only while it executes. */
-  readonly follows: { readonly always: readonly AbortSignal[]; readonly executing: AbortSignal }
+  readonly follows: { readonly always: readonly Stoppable[]; readonly executing: Stoppable }
 }
 
 export class Performer {

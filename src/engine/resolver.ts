@@ -11,6 +11,7 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
+import type { Stoppable } from '../core/stop.ts'
 import { milliseconds } from '../core/time.ts'
 import type { Answer, AtomNode, Decision } from '../flow/index.ts'
 import type { Standing } from './standing.ts'
@@ -26,7 +27,7 @@ export interface ResolverOptions {
   readonly ask: (retry: AtomNode, about: { failure: Failure; atom: string }) => Promise<Answer>
   readonly logger: Logger
   /** Whoever decides hears of it, and may throw for no other reason. */
-  readonly suspend: AbortSignal
+  readonly suspend: Stoppable
 }
 
 interface Decided {

@@ -10,6 +10,7 @@
 import { onAbort } from '../core/abort.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import type { EndState, EngineState } from '../core/states.ts'
+import type { Stoppable } from '../core/stop.ts'
 import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
 import { Consequences } from './consequences.ts'
 import { type Ending, WAY_TO_ENDING } from './ending.ts'
@@ -30,8 +31,8 @@ export interface RunParts {
   readonly resolver: Resolver
   readonly concurrency: number
   readonly neverResolve: boolean
-  readonly suspend: AbortSignal
-  readonly cancel: AbortSignal
+  readonly suspend: Stoppable
+  readonly cancel: Stoppable
   readonly assertMayGoOn: () => void
   /** Takes up what an earlier engine left. */
   readonly resume: (resolve: (node: AtomNode, failure: Failure) => Promise<void>) => Promise<void>

@@ -6,6 +6,7 @@
 import { abortAfter, type FollowingSignal, followSignals } from '../core/abort.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
+import type { Stoppable } from '../core/stop.ts'
 import type { AtomNode, Context } from '../flow/index.ts'
 
 /** What is the same for every atom of a run. */
@@ -17,7 +18,7 @@ export interface Known extends Pick<Context, 'fence' | 'run' | 'job' | 'services
 
 /** What depends on whether it executes or reverts. */
 export interface Telling {
-  readonly follows: readonly AbortSignal[]
+  readonly follows: readonly Stoppable[]
   /** Whether anybody wants to know how far it is. */
   readonly progress: boolean
 }

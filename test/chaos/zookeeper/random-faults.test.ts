@@ -15,6 +15,8 @@ const LEAST = count({ test: 100, long: 100_000 })
 const ONE_STORM = 15_000
 const CLIENTS = 3
 const WIDTH = 8
+/** Milliseconds in which servers that are all well have found a leader and answered whoever asks. */
+const RECOVERY = 30_000
 
 describe.skipIf(!zookeeperHosts)('whatever happens', () => {
   let ensemble: Ensemble
@@ -27,18 +29,31 @@ describe.skipIf(!zookeeperHosts)('whatever happens', () => {
     const until = performance.now() + WHOLE_TIME
     const random = randomly()
     const total: Tally = { done: 0, refused: 0, 'not-sent': 0, unknown: 0 }
+    let stuck = 0
     // A storm may begin with a server that is stopped for all of its time: then there is another one.
     for (let seed = random.seed; performance.now() < until || total.done < LEAST; seed = random.between(1, 2 ** 31)) {
       const left = Math.max(1_000, until - performance.now())
-      const tally = await oneStorm(ensemble, { seed, milliseconds: Math.min(ONE_STORM, left) })
-      for (const outcome of Object.keys(total) as (keyof Tally)[]) total[outcome] += tally[outcome]
+      const storm = await oneStorm(ensemble, { seed, milliseconds: Math.min(ONE_STORM, left) })
+      for (const outcome of Object.keys(total) as (keyof Tally)[]) total[outcome] += storm.tally[outcome]
+      if (storm.stuck) stuck += 1
+      // A server that has lost its leader keeps a thread that writes its log, beside that of its next life in the same
+      // process (ZOOKEEPER-4712, mended in 3.9.3): every storm begins with new processes.
+      if (performance.now() < until) await ensemble.restart()
     }
-    console.log(`random faults: ${JSON.stringify(total)}`)
+    console.log(
+      `random faults: ${JSON.stringify(total)}; ${stuck} times the servers were stuck until they were started anew`,
+    )
     expect(total.done).toBeGreaterThanOrEqual(LEAST)
   })
 })
 
-async function oneStorm(ensemble: Ensemble, options: { seed: number; milliseconds: number }): Promise<Tally> {
+interface Storm {
+  readonly tally: Tally
+  /** Whether the servers, all of them well, had to be started anew before they answered. */
+  readonly stuck: boolean
+}
+
+async function oneStorm(ensemble: Ensemble, options: { seed: number; milliseconds: number }): Promise<Storm> {
   const random = randomly(options.seed)
   const path = namespace('storm')
   await using witness = new ZooKeeper({ hosts: ensemble.servers.map(({ hosts }) => hosts).join() })
@@ -60,14 +75,19 @@ async function oneStorm(ensemble: Ensemble, options: { seed: number; millisecond
     const writing = Promise.all(diaries.map((diary) => diary.write(WIDTH, stop.signal)))
     happened = await storm({ ensemble, clients, random }, options)
     stop.abort()
-    await writing
-    await Promise.all(clients.map((client, at) => caughtUp(client, folders[at] ?? path)))
+    const stuck = !(await answeredInTime(writing.then(() => allCaughtUp(clients, folders))))
+    if (stuck) {
+      happened.push('the servers, all of them well, answered nobody, and were started anew')
+      await ensemble.restart()
+      await writing
+      await allCaughtUp(clients, folders)
+    }
     const contradictions = await Promise.all(diaries.map((diary) => diary.contradictions(witness)))
     const wrong = contradictions.flat()
     if (wrong.length > 0) wrong.push(...(await perServer(ensemble, wrong)))
     expect(wrong).toEqual([])
     expect(await copy.differences(witness)).toEqual([])
-    return diaries.map(({ tally }) => tally).reduce(sum)
+    return { tally: diaries.map(({ tally }) => tally).reduce(sum), stuck }
   } catch (error) {
     const again = `JOBBOARD_SEED=${options.seed} repeats it`
     throw new Error(`random faults, ${again}. What happened:\n${happened.join('\n')}`, { cause: error })
@@ -75,6 +95,22 @@ async function oneStorm(ensemble: Ensemble, options: { seed: number; millisecond
     stop.abort()
     await Promise.all(clients.map((client) => client.close()))
     await witness.deleteRecursive(path).catch(() => undefined)
+  }
+}
+
+async function allCaughtUp(clients: readonly ZooKeeper[], folders: readonly string[]): Promise<void> {
+  await Promise.all(clients.map((client, at) => caughtUp(client, folders[at] ?? '/')))
+}
+
+async function answeredInTime(answered: Promise<void>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), RECOVERY)
+  })
+  try {
+    return await Promise.race([answered.then(() => true as const), late])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

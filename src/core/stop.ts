@@ -1,0 +1,60 @@
+/**
+ * What an AbortController is, for code that runs for every job: an AbortSignal is an event target, and making a handful for
+ * each job that passes costs more than a small job does. A Stop makes its signal when somebody outside asks for one.
+ */
+
+export class Stop {
+  #aborted = false
+  #reason: unknown
+  #controller: AbortController | undefined
+  #told: Set<() => void> | undefined
+
+  get aborted(): boolean {
+    return this.#aborted
+  }
+
+  get reason(): unknown {
+    return this.#reason
+  }
+
+  /** For those who know nothing of Stops; the same one each time. */
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController()
+      if (this.#aborted) this.#controller.abort(this.#reason)
+    }
+    return this.#controller.signal
+  }
+
+  throwIfAborted(): void {
+    if (this.#aborted) throw this.#reason
+  }
+
+  /** Only the first one counts. */
+  abort(reason: unknown): void {
+    if (this.#aborted) return
+    this.#aborted = true
+    this.#reason = reason
+    const told = this.#told
+    this.#told = undefined
+    this.#controller?.abort(reason)
+    for (const tell of told ?? []) tell()
+  }
+
+  /** Calls `told`, which nobody else listens with, when it aborts, until the function returned is called. */
+  onAbort(told: () => void): () => void {
+    if (this.#aborted) return () => undefined
+    this.#told ??= new Set()
+    this.#told.add(told)
+    return () => {
+      this.#told?.delete(told)
+    }
+  }
+}
+
+/** Whatever can be asked whether to stop. */
+export type Stoppable = AbortSignal | Stop
+
+export function signalOf(stoppable: Stoppable): AbortSignal {
+  return stoppable instanceof Stop ? stoppable.signal : stoppable
+}

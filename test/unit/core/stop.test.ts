@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest'
+import { followSignals, onAbort, unlessAborted } from '../../../src/core/abort.ts'
+import { Stop, signalOf } from '../../../src/core/stop.ts'
+
+const REASON = new Error('enough')
+
+describe('a stop', () => {
+  test('is asked like a signal', () => {
+    const stop = new Stop()
+    expect(stop.aborted).toBe(false)
+    stop.throwIfAborted()
+    stop.abort(REASON)
+    expect(stop).toMatchObject({ aborted: true, reason: REASON })
+    expect(() => stop.throwIfAborted()).toThrow(REASON)
+  })
+
+  test('fires once, with its first reason', () => {
+    const stop = new Stop()
+    let told = 0
+    stop.onAbort(() => {
+      told += 1
+    })
+    stop.abort(REASON)
+    stop.abort(new Error('later'))
+    expect(stop.reason).toBe(REASON)
+    expect(told).toBe(1)
+  })
+
+  test('has a signal for those who ask before it fires, and the same for those who ask after it', () => {
+    const early = new Stop()
+    const { signal } = early
+    expect(signal.aborted).toBe(false)
+    early.abort(REASON)
+    expect(signal).toMatchObject({ aborted: true, reason: REASON })
+    expect(early.signal).toBe(signal)
+
+    const late = new Stop()
+    late.abort(REASON)
+    expect(late.signal).toMatchObject({ aborted: true, reason: REASON })
+  })
+
+  test('tells nobody who has left, nor who comes when it has fired', () => {
+    const stop = new Stop()
+    const told: string[] = []
+    stop.onAbort(() => told.push('stayed'))
+    const leave = stop.onAbort(() => told.push('left'))
+    leave()
+    stop.abort(REASON)
+    stop.onAbort(() => told.push('late'))()
+    leave()
+    expect(told).toEqual(['stayed'])
+  })
+
+  test('has told its signal by the time it tells anybody else', () => {
+    const stop = new Stop()
+    const { signal } = stop
+    const seen: boolean[] = []
+    stop.onAbort(() => seen.push(signal.aborted, stop.aborted))
+    stop.abort(REASON)
+    expect(seen).toEqual([true, true])
+  })
+})
+
+describe('what follows signals follows stops as well', () => {
+  test('in a chain of both', () => {
+    const source = new Stop()
+    using first = followSignals([source])
+    using second = followSignals([first.signal, undefined])
+    source.abort(REASON)
+    expect(second).toMatchObject({ aborted: true, reason: REASON })
+  })
+
+  test('until it is disposed', () => {
+    const source = new Stop()
+    const following = followSignals([source])
+    following[Symbol.dispose]()
+    source.abort(REASON)
+    expect(following.aborted).toBe(false)
+  })
+
+  test('and is over before it begins where one has fired', () => {
+    const source = new Stop()
+    source.abort(REASON)
+    const other = new Stop()
+    using following = followSignals([source, other])
+    other.abort(new Error('too late'))
+    expect(following.reason).toBe(REASON)
+  })
+
+  test('onAbort and unlessAborted take both', async () => {
+    const stop = new Stop()
+    const told: string[] = []
+    onAbort(stop, () => told.push('stop'))
+    onAbort(signalOf(stop), () => told.push('signal'))
+    const never = unlessAborted(new Promise(() => undefined), stop)
+    stop.abort(REASON)
+    await expect(never).rejects.toBe(REASON)
+    expect(told.sort()).toEqual(['signal', 'stop'])
+    expect(signalOf(stop.signal)).toBe(stop.signal)
+  })
+})
