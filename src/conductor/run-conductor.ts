@@ -19,6 +19,8 @@ export interface RunConductorOptions extends ConductorOptions {
 
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const
 type Signal = (typeof SIGNALS)[number]
+/** Node keeps SIGUSR1 for its inspector. */
+const PAUSE = 'SIGUSR2'
 
 /**
  * Ctrl-C in a terminal reaches every process there, and what started us (npm, a loader) may pass it on to us once more:
@@ -28,8 +30,8 @@ const ONE_PRESS = 500
 
 /**
  * Runs a conductor until the process is told to end, and resolves when it has stopped. The first SIGINT or SIGTERM
- * drains it, the second aborts what still runs, the third ends the process at once. It logs JSON lines to standard error
- * unless it is given another log.
+ * drains it, the second aborts what still runs, the third ends the process at once. SIGUSR2 pauses it, and resumes one
+ * that is paused. It logs JSON lines to standard error unless it is given another log.
  *
  * @throws as `startConductor`; ShuttingDown when a signal came before it had started
  * @example await runConductor({ board: uri, persistence: uri, flows: [hello], concurrency: 8 })
@@ -55,6 +57,11 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     const signal = rest.signal ? AbortSignal.any([early.signal, rest.signal]) : early.signal
     const running = await startConductor({ ...rest, log, signal })
     conductor = running
+    using _pauses = onPause(() => {
+      if (running.state === 'paused') running.resume()
+      else running.pause()
+      log.info({ state: running.state }, `${PAUSE}: the conductor is ${running.state}`)
+    })
     const told = (async () => started?.(running))()
     if (early.signal.aborted) running.stop().catch(() => undefined)
     await Promise.race([running.stopped, told.then(() => running.stopped)])
@@ -82,4 +89,9 @@ function onPress(told: (signal: Signal, count: number) => void): Disposable {
       for (const signal of SIGNALS) process.off(signal, listener)
     },
   }
+}
+
+function onPause(told: () => void): Disposable {
+  process.on(PAUSE, told)
+  return { [Symbol.dispose]: () => process.off(PAUSE, told) }
 }

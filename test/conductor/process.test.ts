@@ -79,6 +79,33 @@ test('runConductor logs by itself, and its signals drain and then abort', async 
   ])
 })
 
+test('SIGUSR2 pauses runConductor, and has it go on', async () => {
+  const { stdout, stderr, exitCode } = await run(`
+    const board = await openBoard('memory:')
+    const quick = linear('quick', input(), task('quick', { execute: () => console.log('ran') }))
+    const seen = (conductor, state) => new Promise((resolve) => {
+      const look = () => conductor.state === state ? resolve() : setImmediate(look)
+      process.kill(process.pid, 'SIGUSR2')
+      look()
+    })
+    await runConductor({
+      ...places,
+      flows: [quick],
+      board,
+      started: async (conductor) => {
+        await seen(conductor, 'paused')
+        const job = await board.post(quick, {})
+        const early = await job.wait({ timeout: 50 }).catch(() => job.state)
+        console.log(early, conductor.state)
+        await seen(conductor, 'idle')
+        console.log(await job.wait())
+        conductor.stop()
+      },
+    })`)
+  expect({ stdout, exitCode }).toEqual({ stdout: 'UNCLAIMED paused\nran\nCOMPLETE\n', exitCode: 0 })
+  expect(stderr).toContain('"SIGUSR2: the conductor is paused"')
+})
+
 test('a misspelt option of runConductor is refused', async () => {
   const { stdout } = await run(`
     await runConductor({ ...places, board: 'memory:', drainTimout: '1s' }).catch((error) => console.log(error.message))`)
