@@ -8,13 +8,15 @@ import type { Duration } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import { checkedStore, type Flow, isFlow } from '../flow/index.ts'
-import { openPersistence, type Persistence } from '../persistence/index.ts'
+import { type LogbookCodec, openPersistence, type Persistence } from '../persistence/index.ts'
 import { alone, onBoard } from './turn.ts'
 
 /** @typeParam S what the flow's tasks need of `ctx.services` */
 export interface RunFlowOptions<S = unknown> {
   /** Where its logbook is kept; in memory, and forgotten, by default. */
   readonly persistence?: string | Persistence
+  /** What is done to results before they are kept, where `persistence` is a URI; several are done in this order. */
+  readonly codec?: LogbookCodec | readonly LogbookCodec[]
   /**
    * A URI, or an open board, which is left open: there it is a job that this process has claimed, and holds the resources
    * that `job` asks for. Without one nothing is held.
@@ -40,6 +42,7 @@ type RunFlowArguments<S> = unknown extends S
 
 const OPTIONS: KnownOptions<RunFlowOptions> = {
   persistence: true,
+  codec: true,
   board: true,
   job: true,
   signal: true,
@@ -69,8 +72,8 @@ export async function runFlow<I extends object, R, S = unknown>(
   if (!isFlow(flow)) throw new InvalidArgument('runFlow takes a flow, as linear(…) makes it, and its store')
   assertOptions(options, OPTIONS, 'runFlow')
   const checked = await checkedStore(flow, store)
-  const { persistence: given = 'memory:', signal, services, log: logger, concurrency, deadline } = options
-  const persistence = await openPersistence(given)
+  const { persistence: given = 'memory:', codec, signal, services, log: logger, concurrency, deadline } = options
+  const persistence = await openPersistence(given, codec === undefined ? {} : { codec })
   try {
     await using turn =
       options.board === undefined ? alone(flow) : await onBoard(options.board, { flow, store, options })

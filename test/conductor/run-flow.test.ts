@@ -1,9 +1,10 @@
 /** A flow in the foreground that holds what a job would hold. */
+import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Job } from '../../src/board/index.ts'
 import { deferred } from '../../src/core/abort.ts'
-import { ClaimLost, Duplicate, InvalidArgument, Timeout } from '../../src/core/errors.ts'
-import { input, linear, openPersistence, type RunFlowOptions, runFlow, task } from '../../src/index.ts'
+import { ClaimLost, Duplicate, InvalidArgument, SealedLogbook, Timeout } from '../../src/core/errors.ts'
+import { encrypted, input, linear, openPersistence, type RunFlowOptions, runFlow, task } from '../../src/index.ts'
 import { zookeeperBoards } from '../board/boards.ts'
 import { all, refresh } from '../board/jobs.ts'
 import { boards, conduct, single, trashOf } from './conducting.ts'
@@ -164,4 +165,22 @@ test('told to stop before it began: nothing is posted', async () => {
   )
   await expect(running).rejects.toBe(reason)
   expect([board.jobCount, await trashOf(board)]).toEqual([0, []])
+})
+
+test('what it keeps goes through its codec', async () => {
+  const uri = `memory:run-flow-${process.pid}`
+  const codec = encrypted({ key: randomBytes(32) })
+  await using keyless = await openPersistence(uri)
+  await using owner = await openPersistence(uri, { codec })
+  await runFlow(
+    single('secret', () => 'the combination'),
+    { n: 1 },
+    { persistence: uri, codec },
+  )
+  for await (const { uuid } of owner.listBooks()) {
+    const { flows } = await owner.getBook(uuid)
+    expect(flows.map(({ atoms }) => atoms.map(({ result }) => result))).toEqual([['the combination']])
+    await expect(keyless.getBook(uuid)).rejects.toThrow(SealedLogbook)
+  }
+  expect.assertions(2)
 })
