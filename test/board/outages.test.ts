@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import type { Claim, JobBoard } from '../../src/board/index.ts'
 import { sleep } from '../../src/core/time.ts'
+import { compiled } from '../support/compiled.ts'
 import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -18,7 +19,7 @@ const CHILD = fileURLToPath(new URL('./board-child.ts', import.meta.url))
 
 /** What a process of its own said that opened the board, posted a job and claimed one. */
 async function inProcess(uri: string, name: string): Promise<string> {
-  const child = spawn(process.execPath, ['--import', 'tsx', CHILD, uri, name], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [await compiled(CHILD), uri, name], { stdio: ['ignore', 'pipe', 'inherit'] })
   return text(child.stdout)
 }
 

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { compiled } from '../support/compiled.ts'
 import type { Order, Report } from './directory-child.ts'
 
 export async function temporaryDirectory(): Promise<string> {
@@ -43,7 +44,7 @@ export class Writer implements AsyncIterable<Report> {
   }
 
   static async start(uri: string): Promise<Writer> {
-    const child = spawn(process.execPath, ['--import', 'tsx', CHILD, uri], { stdio: ['pipe', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [await compiled(CHILD), uri], { stdio: ['pipe', 'pipe', 'inherit'] })
     const writer = new Writer(child, createInterface({ input: child.stdout })[Symbol.asyncIterator]())
     onTestFinished(() => writer.kill())
     await writer.until('ready')

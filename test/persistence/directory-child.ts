@@ -24,7 +24,22 @@ export type Report =
 
 /** Straight to the pipe: what is acknowledged must be told even if the process is killed the moment after. */
 function tell(report: Report): void {
-  writeSync(1, `${JSON.stringify(report)}\n`)
+  const line = `${JSON.stringify(report)}\n`
+  // A pipe that its reader has no time for is full, and does not block.
+  while (!written(line)) Atomics.wait(NEVER_CHANGES, 0, 0, 1)
+}
+
+const NEVER_CHANGES = new Int32Array(new SharedArrayBuffer(4))
+
+/** A line is short enough for a pipe to take all of it or nothing. */
+function written(line: string): boolean {
+  try {
+    writeSync(1, line)
+    return true
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return false
+    throw error
+  }
 }
 
 /** As many as a small parallel engine has on the way. */

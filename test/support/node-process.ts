@@ -1,4 +1,5 @@
 /** A Node process that belongs to a test: it says lines, takes signals, and is gone when the test is. */
+import { compiled } from './compiled.ts'
 import { type GuardedProcess, startGuarded } from './guarded-process.ts'
 
 export interface NodeProcess extends AsyncDisposable {
@@ -22,7 +23,8 @@ export async function startNode(
   args: readonly string[],
   options: { readonly flags?: readonly string[] } = {},
 ): Promise<NodeProcess> {
-  const command = [process.execPath, ...(options.flags ?? []), '--import', 'tsx', script.pathname, ...args]
+  const program = await compiled(script.pathname)
+  const command = [process.execPath, ...(options.flags ?? []), '--enable-source-maps', program, ...args]
   const child = await startGuarded(command)
   const lines: string[] = []
   const waiting = new Set<(line: string) => void>()

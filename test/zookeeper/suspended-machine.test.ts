@@ -9,6 +9,7 @@ import { Hosts } from '../../src/zookeeper/hosts.ts'
 import { Pending } from '../../src/zookeeper/pending.ts'
 import { setWatches, sync } from '../../src/zookeeper/requests.ts'
 import { Session } from '../../src/zookeeper/session.ts'
+import { compiled } from '../support/compiled.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { connected, failureOf } from './clients.ts'
 
@@ -81,7 +82,7 @@ describe.skipIf(!zookeeperHosts)('an owner that did not notice how time went by'
       void witness.watch(path, { mode: 'persistent' }, { events, gap: () => undefined })
     })
     const script = new URL('./stopped-owner.ts', import.meta.url).pathname
-    const owner = spawn(process.execPath, ['--import', 'tsx', script, zookeeperHosts, path], {
+    const owner = spawn(process.execPath, [await compiled(script), zookeeperHosts, path], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     try {

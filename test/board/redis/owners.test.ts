@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { OutcomeUnknown } from '../../../src/core/errors.ts'
+import { compiled } from '../../support/compiled.ts'
 import { startNode } from '../../support/node-process.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
@@ -153,12 +154,10 @@ describe('an owner on Redis', () => {
   test('races with others of its kind, in processes of their own, and each job is one owner’s', async () => {
     await using place = await redisPlace(server)
     const names = ['one', 'two', 'three']
+    const child = await compiled(CHILD)
     const said = await Promise.all(
       names.map((name) =>
-        text(
-          spawn(process.execPath, ['--import', 'tsx', CHILD, place.uri, name], { stdio: ['ignore', 'pipe', 'inherit'] })
-            .stdout,
-        ),
+        text(spawn(process.execPath, [child, place.uri, name], { stdio: ['ignore', 'pipe', 'inherit'] }).stdout),
       ),
     )
     expect(said.map((line) => line.trim()).sort()).toEqual([...names].sort())

@@ -1,0 +1,46 @@
+/**
+ * A script of the tests as one file of JavaScript, packages left out. What lets a process run TypeScript as it is costs it
+ * most of a second of processor time, and tests start many.
+ */
+import { createHash } from 'node:crypto'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { build } from 'esbuild'
+import { ROOT } from './build.ts'
+
+/** Two folders below the package, as the sources are: they look for its `package.json` there. */
+const FOLDER = join(ROOT, '.test/children')
+
+const made = new Map<string, Promise<string>>()
+
+/** @param script its path; it must not ask where it is itself */
+export function compiled(script: string): Promise<string> {
+  const known = made.get(script)
+  if (known) return known
+  const making = compile(script)
+  made.set(script, making)
+  return making
+}
+
+async function compile(script: string): Promise<string> {
+  const name = `${basename(script, '.ts')}-${createHash('sha256').update(script).digest('hex').slice(0, 8)}`
+  const { outputFiles } = await build({
+    entryPoints: [script],
+    write: false,
+    bundle: true,
+    packages: 'external',
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    sourcemap: 'inline',
+    keepNames: true,
+    logLevel: 'silent',
+  })
+  // Test files run side by side: what one of them is about to start is never half written by another.
+  const file = join(FOLDER, `${name}.mjs`)
+  const draft = `${file}-${process.pid}`
+  await mkdir(FOLDER, { recursive: true })
+  await writeFile(draft, outputFiles[0]?.contents ?? '')
+  await rename(draft, file)
+  return file
+}
