@@ -25,6 +25,6 @@ export default {
   parametersFormat: 'table',
   interfacePropertiesFormat: 'list',
   sanitizeComments: true,
-  treatWarningsAsErrors: false,
+  treatWarningsAsErrors: true,
   validation: { notExported: false, invalidLink: true, notDocumented: false },
 }

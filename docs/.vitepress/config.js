@@ -28,6 +28,25 @@ function withoutOutwardLinks(md) {
   })
 }
 
+function asOnGitHub(md) {
+  withoutOutwardLinks(md)
+  withoutDiagrams(md)
+}
+
+/** GitHub draws state diagrams; here their steps are listed, which takes no library of some megabytes. */
+function withoutDiagrams(md) {
+  const fence = md.renderer.rules.fence
+  md.renderer.rules.fence = (tokens, index, ...rest) => {
+    const { info, content } = tokens[index]
+    if (info.trim() !== 'mermaid') return fence(tokens, index, ...rest)
+    const steps = [...content.matchAll(/^ *(\S+) --> (\S+)(?: : (.*))?$/gm)].map(([, from, to, why = '']) => {
+      const cells = [from, '→', to, why].map((cell) => `<td>${md.utils.escapeHtml(cell.replace('[*]', '●'))}</td>`)
+      return `<tr>${cells.join('')}</tr>`
+    })
+    return `<table><tbody>${steps.join('')}</tbody></table>`
+  }
+}
+
 function leadsOut(href, page) {
   if (/^[a-z]+:|^#|^\//i.test(href)) return false
   const file = normalize(join(dirname(page), href.split('#')[0] ?? ''))
@@ -36,7 +55,10 @@ function leadsOut(href, page) {
 
 const titleOf = (file) => /^# (.*)$/m.exec(readFileSync(join(DOCS, file), 'utf8'))?.[1] ?? file
 const page = (file) => ({ text: titleOf(file).replaceAll('`', ''), link: `/${file}` })
-const pages = (folder, names) => names.map((name) => page(`${folder}/${name}.md`))
+const pages = (folder, names) => {
+  const files = names.map((name) => `${folder}/${name}.md`)
+  return files.filter((file) => existsSync(join(DOCS, file))).map(page)
+}
 
 const SIDEBAR = [
   { text: 'Getting started', items: pages('start', ['embed', 'conductors', 'operate']) },
@@ -45,7 +67,7 @@ const SIDEBAR = [
     text: 'Boards',
     items: pages('guides', ['boards', 'own-loop', 'resources', 'retries', 'idempotency', 'stopping', 'watching']),
   },
-  { text: 'Work', items: pages('guides', ['flows', 'conductors', 'logbooks']) },
+  { text: 'Work', items: pages('guides', ['flows', 'conductors', 'logbooks', 'testing']) },
   { text: 'Running it', items: pages('guides', ['deploying', 'security', 'upgrades', 'postgres', 'redis', 'c-client']) },
   { text: 'TaskFlow', items: pages('guides', ['taskflow', 'taskflow-shared']) },
   { text: 'ZooKeeper', items: pages('guides', ['zookeeper-client']) },
@@ -75,7 +97,7 @@ export default defineConfig({
   lang: 'en',
   // A link that leads nowhere fails the build.
   ignoreDeadLinks: false,
-  markdown: { anchor: { slugify }, config: withoutOutwardLinks },
+  markdown: { anchor: { slugify }, config: asOnGitHub },
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],
