@@ -3,6 +3,8 @@
  *
  * Boards (`openBoard`), flows (`task`, `retry`, `linear`, `unordered`, `graph`, `input`), engines (`Engine`), conductors (`startConductor`, `runConductor`, `runFlow`),
  * logbooks (`openPersistence`), and the errors they throw. The ZooKeeper client alone is at `jobboard/zookeeper`.
+ *
+ * @module jobboard
  */
 export * from './board/index.ts'
 export * from './conductor/index.ts'

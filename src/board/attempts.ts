@@ -15,6 +15,7 @@ import { InvalidPosting } from '../core/errors.ts'
 import { type Backoff, backoff } from '../core/time.ts'
 import type { BackOff } from './back-off.ts'
 
+/** Who tried a job, when, and how it ended. Without `ended` it is under way, or its owner died in it. */
 export interface Attempt {
   readonly who: string
   readonly at: Date

@@ -52,6 +52,12 @@ export interface Granting {
   readonly alive: () => boolean
 }
 
+/**
+ * The right to one job, until it is settled or lost. Boards grant claims (`claimNext`, `claims`, `claim`), each in one
+ * transaction; left unsettled at the end of an `await using`, the job goes back uncharged.
+ *
+ * @example await claim.perform(async (job, { signal }) => resize(job.details.store, signal))
+ */
 export class Claim implements AsyncDisposable {
   readonly job: Job
   readonly who: string

@@ -5,11 +5,13 @@
 import type { SessionState } from './backend.ts'
 import type { Job } from './job.ts'
 
+/** Something happened to a job, on whatever board. */
 export interface JobEvent {
   /** Its details may be flow and version only: see `viewBytes`. */
   readonly job: Job
 }
 
+/** What `board.on` can listen to. */
 export interface BoardEvents {
   posted: JobEvent
   claimed: JobEvent

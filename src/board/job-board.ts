@@ -44,6 +44,7 @@ import type { WaitingFor } from './waiting-for.ts'
 /** How long others leave a job alone that its poster wants to claim. */
 const HEAD_START = '1h'
 
+/** A board that is open: posts, lists, claims, settles and tells. Opened by `openBoard`, closed by `close()` or `await using`. */
 export class JobBoard implements AsyncDisposable {
   /** The owner that this board's claims name. */
   readonly who: string

@@ -11,6 +11,12 @@ import { type Outline, workOf } from './outline.ts'
 import type { Details, Posting, Size } from './posting.ts'
 import type { Priority } from './priority.ts'
 
+/**
+ * A job as this board sees it: what was posted, its state, and a way to wait for its end. Reading it asks nobody; it is as
+ * new as the board's live view.
+ *
+ * @example if ((await job.wait({ timeout: '1m' })) === 'TRASHED') console.log(job.attempts.at(-1)?.reason)
+ */
 export class Job {
   readonly #entry: Entry
   readonly #posting: Posting | Outline

@@ -6,6 +6,7 @@ import type { Outlined } from './outline.ts'
 import type { Size } from './posting.ts'
 import type { Priority } from './priority.ts'
 
+/** Which jobs to list. Without any: all that are on the board, in claim order. */
 export interface JobsOptions {
   readonly onlyUnclaimed?: boolean
   /** Everything committed before the call is seen; one round trip. */

@@ -8,6 +8,7 @@ import { MemoryBackend, memorySpace } from './memory/index.ts'
 import { assertYesOrNo, type BoardOptions, boardSettings } from './options.ts'
 import type { SecurityOptions } from './zookeeper/index.ts'
 
+/** How a board is opened: who asks, and who may do what with a board that is made. */
 export interface OpenBoardOptions extends BoardOptions, SecurityOptions {
   /** Gives up opening. */
   readonly signal?: AbortSignal

@@ -9,6 +9,7 @@ import type { JobsOptions } from './listed.ts'
 import { POST_OPTIONS, type Posting, type PostOptions, toSize } from './posting.ts'
 import { toPriority } from './priority.ts'
 
+/** What every kind of board can be told. */
 export interface BoardOptions {
   /** Who claims: `host:pid` by default. Must not be empty. */
   readonly who?: string
@@ -20,17 +21,20 @@ export interface BoardOptions {
   readonly viewBytes?: number
 }
 
+/** How long to wait, and what ends it sooner: the signal's reason is thrown then. */
 export interface WaitOptions {
   /** For ever by default. */
   readonly timeout?: Duration
   readonly signal?: AbortSignal
 }
 
+/** Why a job is asked back. */
 export interface CancelOptions {
   /** For people; told to whoever runs the job, and kept in the trash. */
   readonly reason?: string
 }
 
+/** Which jobs to claim, how many, and how long to wait for the first. */
 export interface ClaimNextOptions {
   /** Up to so many at once; 1 by default. */
   readonly max?: number
@@ -41,6 +45,7 @@ export interface ClaimNextOptions {
   readonly signal?: AbortSignal
 }
 
+/** Which jobs to claim, one after the other, until the signal fires. */
 export type ClaimsOptions = Omit<ClaimNextOptions, 'max' | 'timeout'>
 
 /** @throws TypeError when `who` is no text or empty; InvalidArgument for a logger that is none */

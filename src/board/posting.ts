@@ -17,9 +17,12 @@ import { type Resources, readResources } from './resources.ts'
 /** Of the layout of a posting; a larger one was written by a newer release and is left to those who can read it. */
 export const POSTING_FORMAT = 1
 
+/** All sizes, smallest first. */
 export const SIZES = ['small', 'medium', 'large'] as const
+/** How much of a machine a job takes: for conductors to choose by. */
 export type Size = (typeof SIZES)[number]
 
+/** What `post` wrote, with what claims have added: the job as it lies on the board. Times are in milliseconds. */
 export interface Posting {
   readonly uuid: string
   readonly name: string
@@ -50,6 +53,7 @@ export interface Posting {
   readonly attempts: readonly Attempt[]
 }
 
+/** What a job is about: `flow`, `version` and `store` are for conductors, the rest is yours. */
 export interface Details {
   /** The name of the flow to run, and its version where that matters. */
   readonly flow?: string
@@ -59,6 +63,7 @@ export interface Details {
   readonly [key: string]: unknown
 }
 
+/** What a posting can ask for. */
 export interface PostOptions {
   /** Names the job for people; need not be unique. The flow's name by default. */
   readonly name?: string

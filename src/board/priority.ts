@@ -1,8 +1,10 @@
 /** TaskFlow's five priorities. */
 import { InvalidPosting } from '../core/errors.ts'
 
+/** All priorities, the first to be claimed first. */
 export const PRIORITIES = ['VERY_HIGH', 'HIGH', 'NORMAL', 'LOW', 'VERY_LOW'] as const
 
+/** Whose turn it is: higher goes first; among equals, what was posted first. */
 export type Priority = (typeof PRIORITIES)[number]
 
 /** Smaller is claimed sooner. */

@@ -1,6 +1,7 @@
 /** What a job must own beside itself while it runs: Pulp's model of exclusive and shared names. */
 import { InvalidPosting } from '../core/errors.ts'
 
+/** Names of what a job owns while it runs, alone (`exclusive`) or together with others who share it. */
 export interface Resources {
   /** Owned by this job alone. */
   readonly exclusive?: readonly string[]

@@ -5,6 +5,7 @@ import { assertOptions } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
 import { assertText, assertYesOrNo } from './options.ts'
 
+/** How a job is given back. */
 export interface AbandonOptions {
   /** How long it rests before anybody claims it again, counted from now by the board's clock. */
   readonly delay?: Duration
@@ -15,6 +16,7 @@ export interface AbandonOptions {
   readonly newestRun?: number
 }
 
+/** Why a job is trashed, for people. */
 export interface TrashOptions {
   readonly reason?: string
   readonly failure?: Failure

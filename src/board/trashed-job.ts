@@ -5,6 +5,7 @@ import type { Attempt } from './attempts.ts'
 import type { TrashedEntry } from './backend.ts'
 import type { Details } from './posting.ts'
 
+/** A job in the trash: who put it there, when, and why. `board.restore` puts it back, `board.purge` removes it. */
 export class TrashedJob {
   readonly #entry: TrashedEntry
 

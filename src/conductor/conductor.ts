@@ -41,6 +41,7 @@ export interface ConductorParts extends ConductorSettings {
   readonly owned: readonly AsyncDisposable[]
 }
 
+/** What `conductor.on` can listen to. */
 export interface ConductorEvents {
   started: RunStarted
   settled: RunSettled
@@ -57,11 +58,19 @@ const EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
   error: true,
 }
 
+/**
+ * What a conductor does at the moment. `busy` and `idle` claim; `draining` and `aborting` are the two stages of a
+ * stop.
+ */
 export type ConductorState = 'starting' | 'busy' | 'idle' | 'paused' | 'draining' | 'aborting' | 'stopped'
 
 /** Of no logbook: to ask whether anybody answers. */
 const NO_BOOK = '00000000-0000-0000-0000-000000000000'
 
+/**
+ * Claims jobs, up to its number of slots, runs their flows, and settles them. Made by `startConductor`; ended by `stop()`,
+ * `abort()`, or the end of an `await using`. One that has stopped does not start again.
+ */
 export class Conductor implements AsyncDisposable {
   readonly name: string
   readonly #parts: ConductorParts

@@ -12,6 +12,7 @@ import type { LogbookCodec, Persistence } from '../persistence/index.ts'
 import type { OnFailure } from './decide.ts'
 import type { HealthAddress } from './health-server.ts'
 
+/** What a conductor runs, where, and how it ends. Durations are milliseconds, or texts such as `'25s'`. */
 export interface ConductorOptions {
   /** A URI, opened here and closed at the stop; or an open board, left open. */
   readonly board: string | JobBoard

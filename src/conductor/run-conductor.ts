@@ -10,6 +10,7 @@ import { CONDUCTOR_OPTIONS, type ConductorOptions } from './options.ts'
 import type { ServicesFor } from './services.ts'
 import { startConductor } from './start-conductor.ts'
 
+/** Of a conductor that is a process' whole purpose. */
 export interface RunConductorOptions extends ConductorOptions {
   /** Called with the conductor once it claims. */
   readonly started?: (conductor: Conductor) => unknown

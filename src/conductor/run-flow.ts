@@ -11,7 +11,11 @@ import { checkedStore, type Flow, isFlow } from '../flow/index.ts'
 import { type LogbookCodec, openPersistence, type Persistence } from '../persistence/index.ts'
 import { alone, onBoard } from './turn.ts'
 
-/** @typeParam S what the flow's tasks need of `ctx.services` */
+/**
+ * Where a flow is run, what its tasks find, and what may stop it.
+ *
+ * @typeParam S what the flow's tasks need of `ctx.services`
+ */
 export interface RunFlowOptions<S = unknown> {
   /** Where its logbook is kept; in memory, and forgotten, by default. */
   readonly persistence?: string | Persistence

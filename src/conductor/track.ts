@@ -6,6 +6,7 @@ import { assertOptions } from '../core/options.ts'
 import type { AtomState } from '../core/states.ts'
 import type { FlowDetail, Persistence } from '../persistence/index.ts'
 
+/** Where to look for a job. */
 export interface TrackOptions {
   readonly board: JobBoard
   /** Where the conductors of this board keep their logbooks. */
@@ -20,6 +21,7 @@ interface Known {
   readonly tasks: Readonly<Record<string, AtomState>>
 }
 
+/** Where a job stands, by `status`: `waiting`, `running`, `done`, `failed`, `trashed`, or `unknown`. */
 export type Tracked =
   | (Known & {
       readonly status: 'waiting'

@@ -15,6 +15,11 @@ export interface JobboardErrorOptions extends ErrorOptions {
   readonly retryable?: boolean | undefined
 }
 
+/**
+ * Base of every error that jobboard throws on purpose. Tell them apart by class, or by `code`, which stays; messages do not.
+ *
+ * @example if (error instanceof JobboardError && error.retryable) await later()
+ */
 export class JobboardError extends Error {
   static readonly code: string = 'JOBBOARD_ERROR'
   static readonly retryable: boolean = false

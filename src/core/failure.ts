@@ -6,6 +6,10 @@
 import { JobboardError, NonRetryable } from './errors.ts'
 import { type Duration, milliseconds } from './time.ts'
 
+/**
+ * What is kept of an error: plain data that survives JSON and msgpack. Its `name`, `message` and `code` are the
+ * error's.
+ */
 export interface Failure {
   /** The error's class, `TypeError` say. */
   readonly name: string

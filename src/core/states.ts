@@ -20,7 +20,9 @@
  */
 import { InvalidState } from './errors.ts'
 
+/** What a job is to the board. COMPLETE: consumed, and gone. TRASHED: given up for good, and kept for people. */
 export type JobState = 'UNCLAIMED' | 'CLAIMED' | 'COMPLETE' | 'TRASHED'
+/** What a flow is in its logbook. */
 export type FlowState =
   | 'PENDING'
   | 'RUNNING'
@@ -30,6 +32,7 @@ export type FlowState =
   | 'SUSPENDING'
   | 'SUSPENDED'
   | 'RESUMING'
+/** What a task or a retry is in its logbook. */
 export type AtomState =
   | 'PENDING'
   | 'RUNNING'
@@ -41,6 +44,7 @@ export type AtomState =
   | 'IGNORE'
   | 'RETRYING'
 
+/** What an engine does at the moment, or how it ended. */
 export type EngineState = 'RESUMING' | 'SCHEDULING' | 'WAITING' | 'ANALYZING' | EndState
 
 /** How the work of one engine on a flow comes to its end. */

@@ -10,6 +10,7 @@ export const WAY_TO_ENDING: Readonly<Record<EndState, readonly FlowState[]>> = {
   SUSPENDED: ['SUSPENDING', 'SUSPENDED'],
 }
 
+/** How a run of an engine ended, and what came of it. */
 export interface Ending {
   /**
    * SUCCESS: every task was executed, or left out by a decider. REVERTED: one failed, and what was done was undone.

@@ -40,6 +40,7 @@ import { Standing } from './standing.ts'
 import { type Statistics, Stopwatch } from './statistics.ts'
 import { Writer } from './writer.ts'
 
+/** What an engine runs, where it records it, and what may stop it. */
 export interface EngineOptions {
   readonly flow: AnyFlow
   /** The inputs of the flow. */
@@ -99,7 +100,8 @@ interface Session {
   readonly deadline: Disposable
 }
 
-/**
+/** Runs one flow, once: executes what is ready, records each transition before the next step, reverts, retries, resumes.
+ *
  * @example
  * const log = await persistence.acquire({ book, flow: { uuid, name: hello.name, version: hello.version }, run, claim })
  * const ending = await new Engine({ flow: hello, store: { name: 'Ada' }, log }).run()

@@ -28,6 +28,7 @@ export interface ProgressTold {
   readonly progress: number
 }
 
+/** What `engine.on` can listen to. Flows and atoms are told of after the transition is on record. */
 export interface EngineEvents {
   flow: FlowMove
   atom: AtomMove

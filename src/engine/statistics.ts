@@ -2,6 +2,7 @@
 import type { EngineState } from '../core/states.ts'
 import { monotonic } from '../core/time.ts'
 
+/** What an engine has done so far, in this process. */
 export interface Statistics {
   /** How often an atom was executed with success, was reverted, failed at either, and was given another attempt. */
   readonly executed: number

@@ -8,6 +8,7 @@ import type { Nothing } from './atom-options.ts'
 import { type GivingUp, givingUp, type RetryNaming } from './retries.ts'
 import { type Retry, retry } from './retry.ts'
 
+/** How often a flow is tried again, and how long it waits in between. */
 export interface BackOffOptions<P extends Provides = never> extends RetryNaming<P>, GivingUp {
   /** In all; 5 by default. */
   readonly attempts?: number

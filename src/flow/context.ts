@@ -3,6 +3,8 @@ import type { Failure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 
 /**
+ * What a task is told beside its arguments.
+ *
  * @typeParam S what the task needs of `services`, say `{ db: Database }`. Whoever runs its flow has to give it: the compiler
  * asks for it where the flow is run.
  */
@@ -35,6 +37,7 @@ export interface Context<S = unknown> {
   progress(done: number): void
 }
 
+/** What a task is told while it is reverted: what `execute` made of it, and why it is undone. */
 export interface RevertContext<R, S = unknown> extends Context<S> {
   /** What `execute` returned; undefined where it failed, or where its process died before anybody knew. */
   readonly result: R | undefined

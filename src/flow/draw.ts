@@ -40,6 +40,8 @@ interface Arrow {
 }
 
 /**
+ * The flow as a picture for Mermaid, coloured by the states of its atoms where they are given.
+ *
  * @example console.log(toMermaid(hello, { states: { greet: 'SUCCESS', print: 'RUNNING' } }))
  */
 export function toMermaid(flow: AnyFlow, options: DrawOptions = {}): string {
@@ -54,7 +56,7 @@ export function toMermaid(flow: AnyFlow, options: DrawOptions = {}): string {
   ].join('\n')
 }
 
-/** @example `dot -Tsvg` draws what this returns. */
+/** The flow as a picture for Graphviz. @example `dot -Tsvg` draws what this returns. */
 export function toDot(flow: AnyFlow, options: DrawOptions = {}): string {
   const { shapes, arrows } = picture(flow, options)
   return [

@@ -19,6 +19,7 @@ import type { AnyRetry } from './retry.ts'
 import type { ServicesOf } from './services.ts'
 import { ancestorsOf, ordered } from './topology.ts'
 
+/** Of `graph`: the flow's name, its edges, and what is wanted of it. */
 export interface GraphOptions<Rt = AnyRetry> extends FlowOptions<Rt> {
   /** Edges beside those that follow from what parts require of each other; deciders sit on these. */
   readonly links?: readonly Link[]

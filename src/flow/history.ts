@@ -9,6 +9,7 @@ export interface RetryAttempt<R = unknown> {
   readonly failures: readonly { readonly atom: string; readonly failure: Failure }[]
 }
 
+/** What a retry has tried so far: a value for each attempt, and what failed in it. */
 export class History<R = unknown> {
   /** Oldest first; the last is the one under way, or the one that failed just now. */
   readonly attempts: readonly RetryAttempt<R>[]

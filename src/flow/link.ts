@@ -5,6 +5,7 @@ import { brand, hasBrand } from './brand.ts'
 import { DEPTHS, type Decider, type DeciderHistory, type Depth } from './edges.ts'
 import type { AnyPart } from './flow.ts'
 
+/** An edge of a graph: one part after another, perhaps only if a decider says yes. Made by `link`. */
 export interface Link {
   readonly kind: 'link'
   readonly from: AnyPart

@@ -7,6 +7,7 @@ import { checkedDefaults, type PostingDefaults } from './posting-defaults.ts'
 import { type AnyRetry, isRetry, namedAfter } from './retry.ts'
 import { isTask } from './task.ts'
 
+/** What a flow is called, and what it does when something in it fails. */
 export interface FlowOptions<Rt = AnyRetry> {
   /** The name under which it is posted. */
   readonly name: string

@@ -29,6 +29,7 @@ export type Decision = 'RETRY' | 'REVERT' | 'REVERT_ALL'
 /** A decision; a retry may also say how long to wait before the next attempt. */
 export type Answer = Decision | { readonly decision: 'RETRY'; readonly after: Duration }
 
+/** What a retry is told beside its arguments: what was tried before. */
 export interface RetryContext<R, S = unknown> extends Context<S> {
   readonly history: History<R>
 }

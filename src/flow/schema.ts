@@ -4,6 +4,7 @@
  */
 import { InvalidArgument, MissingDependencies } from '../core/errors.ts'
 
+/** What zod, valibot and arktype have in common (https://standardschema.dev); no dependency on any of them. */
 export interface StandardSchema<I = unknown, O = I> {
   readonly '~standard': {
     readonly version: 1

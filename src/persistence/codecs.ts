@@ -34,6 +34,7 @@ export function compressed(): LogbookCodec {
   }
 }
 
+/** The key of encrypted logbooks, and those of before. */
 export interface EncryptionOptions {
   /** 32 bytes, or their base64: `openssl rand -base64 32`. */
   readonly key: string | Uint8Array

@@ -9,6 +9,7 @@ import type { RetryAttempt } from '../flow/index.ts'
 
 export type Meta = Readonly<Record<string, unknown>>
 
+/** A book with the records of all its flows. */
 export interface LogBook {
   readonly uuid: string
   readonly name: string
@@ -29,6 +30,7 @@ export interface StateChange<S extends FlowState | AtomState> {
   readonly run: number
 }
 
+/** The record of a flow: how it stands, who may write, and a record for each of its atoms. */
 export interface FlowDetail {
   readonly uuid: string
   readonly name: string

@@ -10,6 +10,7 @@ import { SealedPersistence } from './sealed-persistence.ts'
 import { Sealing } from './sealing.ts'
 import type { SecurityOptions } from './zookeeper/index.ts'
 
+/** How logbooks are opened: who asks, and what is done to results before they are kept. */
 export interface OpenPersistenceOptions extends SecurityOptions {
   /** False: logbooks that are not there are not made, but NotFound. A look must not leave tables or folders behind. */
   readonly create?: boolean

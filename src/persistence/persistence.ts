@@ -16,6 +16,9 @@ import type { FlowState } from '../core/states.ts'
 import type { BookQuery } from './book-query.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from './models.ts'
 
+/**
+ * Where logbooks are. Opened by `openPersistence`; every backend obeys the newest run, and does nothing twice.
+ */
 export interface Persistence extends AsyncDisposable {
   /** For people: the URI it was opened with, without a password. */
   readonly uri: string

@@ -23,7 +23,11 @@ export function atOpening(
   return new AccessDenied(`${error.message} (${given})`, { cause: error.cause })
 }
 
-/** @param options.instead what to do, where that is not to give credentials */
+/**
+ * The error for those who may not, which says what to do about it.
+ *
+ * @param options.instead what to do, where that is not to give credentials
+ */
 export function accessDenied(what: string, options: ErrorOptions & { tenant: Tenant; instead?: string }): AccessDenied {
   const { tenant, instead = CREDENTIALS[tenant], ...rest } = options
   return new AccessDenied(`${what}; ${instead}`, rest)

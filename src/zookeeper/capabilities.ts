@@ -4,6 +4,7 @@
  */
 import { UnsupportedCapability } from '../core/errors.ts'
 
+/** What a driver can do. Boards refuse by name what theirs cannot. */
 export interface Capabilities {
   /** Several operations as one transaction. */
   readonly multi: boolean
@@ -25,6 +26,7 @@ export interface Capabilities {
   readonly sasl: boolean
 }
 
+/** The name of one of them. */
 export type Capability = keyof Capabilities
 
 /** What the client of this folder has. */

@@ -242,6 +242,7 @@ function sameBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
 // --- How it is found out ------------------------------------------------------------------------------------------
 
 type Signal = { readonly signal?: AbortSignal }
+/** What became of a write whose answer was lost, as far as looking tells. */
 export type Found<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
 
 /** A write of one's own that leaves a trace. */

@@ -2,6 +2,7 @@
 import type { HandlerFault } from './handler-faults.ts'
 import type { ClientState } from './states.ts'
 
+/** The state of a client has changed. */
 export interface StateEvent {
   readonly state: ClientState
   readonly previous: ClientState
@@ -11,12 +12,14 @@ export interface StateEvent {
   readonly reason?: Error
 }
 
+/** There is another session than before, or a first one. */
 export interface SessionEvent {
   readonly session: bigint
   /** The one before, if there was one. Its ephemeral znodes are gone, or about to go. */
   readonly previous?: bigint
 }
 
+/** What `on` of a client can listen to. */
 export interface DriverEvents {
   state: StateEvent
   session: SessionEvent

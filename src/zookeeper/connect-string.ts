@@ -2,11 +2,13 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { checkPath } from './path.ts'
 
+/** Where a server listens. */
 export interface Endpoint {
   readonly host: string
   readonly port: number
 }
 
+/** What `host:2181,host2:2181/chroot` says. */
 export interface ConnectString {
   readonly endpoints: readonly Endpoint[]
   /** `''` where there is none. */
@@ -16,7 +18,11 @@ export interface ConnectString {
 const DEFAULT_PORT = 2181
 const ENDPOINT = /^(?:\[(?<ipv6>[0-9a-fA-F:.%]+)\]|(?<host>[^\s:[\]@/]+))(?::(?<port>\d{1,5}))?$/
 
-/** @throws InvalidArgument naming the part that cannot be read */
+/**
+ * Reads `host:2181,host2:2181/chroot`; the port is 2181 where there is none.
+ *
+ * @throws InvalidArgument naming the part that cannot be read
+ */
 export function parseConnectString(text: string): ConnectString {
   if (typeof text !== 'string')
     throw new InvalidArgument(`hosts: a text such as host:2181,host:2181/chroot is needed, not ${typeof text}`)

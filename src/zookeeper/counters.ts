@@ -1,6 +1,7 @@
 /** What a client has done so far, in numbers that only grow. */
 import type { FaultKind } from './faults.ts'
 
+/** What became of the requests of one kind. */
 export interface OperationCounts {
   /** Handed to a socket. */
   readonly sent: number

@@ -18,6 +18,7 @@ export interface OrdinaryMode {
   readonly ttl?: never
 }
 
+/** A znode that goes with its last child. */
 export interface ContainerMode {
   /** Deleted by the server some time (a minute) after its last child; never before it had one. */
   readonly container: true
@@ -26,6 +27,7 @@ export interface ContainerMode {
   readonly ttl?: never
 }
 
+/** A znode that goes by itself when nobody writes it. */
 export interface ExpiringMode {
   /**
    * Deleted by the server some time (a minute) after it has not been written for so long and has no children: at least
@@ -37,6 +39,7 @@ export interface ExpiringMode {
   readonly container?: false
 }
 
+/** What kind of znode is made, and who may do what with it. Without any: one that stays. */
 export type CreateMode = (OrdinaryMode | ContainerMode | ExpiringMode) & {
   /** Who may do what; the client's `acl` by default, and that is everybody everything. */
   readonly acl?: readonly Acl[]

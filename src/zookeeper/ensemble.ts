@@ -9,6 +9,7 @@ import { type ReadData, type Request, request } from './requests.ts'
 /** Where an ensemble keeps its configuration: outside of every chroot. */
 export const CONFIG_PATH = '/zookeeper/config'
 
+/** Who the members of an ensemble are. */
 export interface EnsembleConfig {
   /** `server.1=host:2888:3888:participant;2181`, one per server; none where the server runs alone. */
   readonly servers: readonly string[]

@@ -13,8 +13,10 @@
 import { JobboardError, type JobboardErrorOptions } from '../core/errors.ts'
 import { parentOf } from './path.ts'
 
+/** What became of a request: `not-sent`, `refused` (nothing was changed), or `unknown`. */
 export type Outcome = 'not-sent' | 'refused' | 'unknown'
 
+/** What an error of the client carries beside its message. */
 export interface ZooKeeperErrorOptions extends JobboardErrorOptions {
   readonly outcome?: Outcome
   readonly path?: string | undefined
@@ -45,10 +47,12 @@ export class ZooKeeperError extends JobboardError {
 
 // --- The server said no -------------------------------------------------------------------------------------------
 
+/** There is no such znode. */
 export class NoNode extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_NODE'
 }
 
+/** There is such a znode already. */
 export class NodeExists extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NODE_EXISTS'
 }
@@ -63,6 +67,7 @@ export class NotEmpty extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NOT_EMPTY'
 }
 
+/** An ephemeral znode cannot have children. */
 export class NoChildrenForEphemerals extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_CHILDREN_FOR_EPHEMERALS'
 }
@@ -72,6 +77,7 @@ export class NoAuth extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_AUTH'
 }
 
+/** The server does not accept this ACL: it is empty, or names a scheme that it does not know. */
 export class InvalidAcl extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_INVALID_ACL'
 }
@@ -92,10 +98,12 @@ export class ReadOnlyServer extends ZooKeeperError {
   static override readonly retryable = true
 }
 
+/** There is no such watch to remove. */
 export class NoWatcher extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_WATCHER'
 }
 
+/** The path's quota, enforced by the servers, leaves no room for this. */
 export class QuotaExceeded extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_QUOTA_EXCEEDED'
 }
@@ -111,6 +119,7 @@ export class Unimplemented extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_UNIMPLEMENTED'
 }
 
+/** The server takes the arguments for wrong. */
 export class BadArguments extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_BAD_ARGUMENTS'
 }

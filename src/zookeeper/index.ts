@@ -1,4 +1,8 @@
-/** A client for Apache ZooKeeper that needs nothing but Node: `import { ZooKeeper } from 'jobboard/zookeeper'`. */
+/**
+ * A client for Apache ZooKeeper that needs nothing but Node: `import { ZooKeeper } from 'jobboard/zookeeper'`.
+ *
+ * @module jobboard/zookeeper
+ */
 export {
   IncompatibleVersion,
   InvalidArgument,

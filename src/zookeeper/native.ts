@@ -41,6 +41,7 @@ import type { ReadData } from './requests.ts'
 import type { ClientState } from './states.ts'
 import type { ReadOptions } from './watching.ts'
 
+/** Of a client over the official C client. */
 export interface NativeOptions {
   /** `host:port,host:port/chroot` */
   readonly hosts: string
@@ -78,6 +79,8 @@ const EMPTY = Buffer.alloc(0)
 const OVERHEAD = 64
 
 /**
+ * The official C client, of the package `zookeeper`, behind the same interface as ours. What it lacks, `NATIVE_CAPABILITIES` says.
+ *
  * @example
  * await using zookeeper = new NativeZooKeeper({ hosts: '127.0.0.1:2181' })
  * await zookeeper.connect()

@@ -5,18 +5,21 @@ import type { ZooKeeperError } from './errors.ts'
 import type { Stat } from './records.ts'
 import type { ReadData } from './requests.ts'
 
+/** Of a multi: makes a znode. Made by `op.create`. */
 export type CreateOp = CreateMode & {
   readonly type: 'create'
   readonly path: string
   readonly data: Uint8Array | null
 }
 
+/** Of a multi: deletes a znode. Made by `op.delete`. */
 export interface DeleteOp {
   readonly type: 'delete'
   readonly path: string
   readonly version: number
 }
 
+/** Of a multi: writes data. Made by `op.setData`. */
 export interface SetDataOp {
   readonly type: 'setData'
   readonly path: string
@@ -24,17 +27,20 @@ export interface SetDataOp {
   readonly version: number
 }
 
+/** Of a multi: refuses all of it unless the znode is there, at that version if one is named. Made by `op.check`. */
 export interface CheckOp {
   readonly type: 'check'
   readonly path: string
   readonly version: number
 }
 
+/** Of a multi of reads: the data. Made by `op.getData`. */
 export interface GetDataOp {
   readonly type: 'getData'
   readonly path: string
 }
 
+/** Of a multi of reads: the names of the children. Made by `op.getChildren`. */
 export interface GetChildrenOp {
   readonly type: 'getChildren'
   readonly path: string
@@ -88,6 +94,7 @@ export const op = {
   getChildren: (path: string): GetChildrenOp => ({ type: 'getChildren', path }),
 } as const
 
+/** What was made by a create of a multi. */
 export interface CreatedInMulti {
   /** With its digits, if it is sequential. */
   readonly path: string
@@ -100,6 +107,7 @@ export interface CreatedInMulti {
 
 /** What an operation of a multi answers: the path created, the Stat after a setData. */
 export type ResultOf<O> = O extends CreateOp ? CreatedInMulti : O extends SetDataOp ? Stat : undefined
+/** What a multi answers, operation by operation. */
 export type ResultsOf<Ops extends readonly Op[]> = { -readonly [K in keyof Ops]: ResultOf<Ops[K]> }
 
 /** What a read answers, or why it was refused: the others are not refused with it. */
@@ -107,9 +115,11 @@ export type Reading<T> =
   | (T & { readonly error?: undefined })
   | ({ readonly [K in keyof T]?: undefined } & { readonly error: ZooKeeperError })
 
+/** What one read of a multi of reads answers. */
 export type ReadingOf<O> = O extends GetDataOp
   ? Reading<ReadData>
   : O extends GetChildrenOp
     ? Reading<{ readonly names: string[] }>
     : never
+/** What a multi of reads answers, read by read. */
 export type ReadingsOf<Ops extends readonly ReadOp[]> = { -readonly [K in keyof Ops]: ReadingOf<Ops[K]> }

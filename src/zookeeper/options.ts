@@ -12,6 +12,7 @@ import { checkSasl, type SaslCredentials } from './sasl.ts'
 import type { SessionOptions } from './session-options.ts'
 import { checkTls, type TlsOptions } from './socket.ts'
 
+/** How a client connects, who it is, and how patient it is. Durations are milliseconds, or texts such as `'10s'`. */
 export interface ZooKeeperOptions {
   /** `host:port,host:port/chroot`. Every address of a name is tried; names are resolved at each attempt. */
   readonly hosts: string

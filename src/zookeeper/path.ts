@@ -13,6 +13,8 @@ interface PathMeaning {
 }
 
 /**
+ * Checks a path before it is sent: servers answer a bad one with a number, or close the connection.
+ *
  * @param what what is being checked, for the error
  * @throws InvalidArgument unless the path is absolute, has no empty, `.` or `..` part and no forbidden character
  */

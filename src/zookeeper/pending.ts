@@ -6,6 +6,7 @@ import type { JuteReader } from './jute.ts'
 import type { ReplyHeader } from './records.ts'
 import type { Request } from './requests.ts'
 
+/** What every request can be told. */
 export interface RequestOptions {
   /** Gives the request up: the promise rejects with the signal's reason. What was sent before may still happen. */
   readonly signal?: AbortSignal

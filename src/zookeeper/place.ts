@@ -10,6 +10,7 @@ import { durationIn, type ResourceUri } from '../core/uri.ts'
 import type { Tenant } from './access.ts'
 import { SECURITY_PARAMETERS, type Security, type SecurityOptions, securityOf } from './security.ts'
 
+/** What a `zookeeper:` URI says: which servers, which path, as whom. */
 export interface Place {
   /** With the chroot behind them. */
   readonly hosts: string

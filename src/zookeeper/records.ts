@@ -99,6 +99,7 @@ export function readReplyHeader(reader: JuteReader): ReplyHeader {
   return { xid: reader.int(), zxid: reader.long(), code: reader.int() }
 }
 
+/** What happened to a znode. `childrenChanged`: a child came or went. */
 export type WatchEventType = 'created' | 'deleted' | 'dataChanged' | 'childrenChanged'
 
 const WATCH_EVENT_TYPES: Readonly<Record<number, WatchEventType>> = {

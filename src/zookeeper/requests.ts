@@ -118,6 +118,7 @@ export function exists(path: string, { watch = false }: Reading = {}): Request<S
   })
 }
 
+/** The data of a znode, and its Stat. */
 export interface ReadData {
   /** Null where the znode has none, which is not the same as empty data. */
   readonly data: Uint8Array | null
@@ -232,6 +233,7 @@ export function sync(path: string): Request<undefined> {
 
 // --- Watches ------------------------------------------------------------------------------------------------------
 
+/** How a persistent watch sees: one znode and its children, or all below it as well (`recursive`). */
 export type WatchMode = keyof typeof WATCH_MODE
 
 export function addWatch(path: string, mode: WatchMode): Request<undefined> {

@@ -14,6 +14,7 @@ import { assertOptions } from '../core/options.ts'
 import { AuthFailed } from './errors.ts'
 import { ConnectionFault } from './faults.ts'
 
+/** Who this is, for SASL DIGEST-MD5: the password does not travel. */
 export interface SaslCredentials {
   readonly username: string
   readonly password: string

@@ -29,6 +29,7 @@ export interface SecurityOptions {
   readonly acl?: readonly Acl[]
 }
 
+/** Who this is, what is made for whom, and TLS: as it was found in a URI and options. */
 export interface Security extends WantedAcl {
   readonly auth?: readonly AuthInfo[]
   readonly sasl?: SaslCredentials

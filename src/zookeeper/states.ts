@@ -17,6 +17,7 @@ import { InvalidState } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 
+/** What a client is. `suspended`: without a connection, its session may be alive. `lost`: the session is over. */
 export type ClientState = 'new' | 'connecting' | 'connected' | 'suspended' | 'lost' | 'closed'
 
 const NEXT: Readonly<Record<ClientState, readonly ClientState[]>> = {

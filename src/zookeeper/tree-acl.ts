@@ -7,6 +7,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import { accessDenied, type Tenant } from './access.ts'
 import { ACL, type Acl } from './acl.ts'
 
+/** Which ACL a tree is to have. */
 export interface WantedAcl {
   /** What the path has to have. */
   readonly acl?: readonly Acl[]

@@ -19,6 +19,7 @@ import { type Chroot, parentOf } from './path.ts'
 import type { WatchEvent } from './records.ts'
 import type { ArmedKind, ArmedPaths, WatchMode } from './requests.ts'
 
+/** Told of what a persistent watch sees. */
 export interface WatchHandler {
   /** What happened, in the order in which it happened. Called synchronously, and not waited for if it is async. */
   events(batch: readonly WatchEvent[]): unknown

@@ -10,12 +10,14 @@ import type { RequestOptions } from './pending.ts'
 import { addWatch, mapped, type Request, removeWatches, type WatchKind, type WatchMode } from './requests.ts'
 import type { Registration, Watches, WatchHandler } from './watches.ts'
 
+/** A persistent watch, until it is removed. */
 export interface Watch {
   readonly path: string
   /** Stops telling the handler, at once. */
   remove(): Promise<void>
 }
 
+/** Of a read that may leave a watch behind. */
 export interface ReadOptions extends RequestOptions {
   /**
    * Called once at the most: at the next change of what was read, or with `lost` when the session ends before. It stays

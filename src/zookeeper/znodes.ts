@@ -43,11 +43,9 @@ export class Znodes {
   /**
    * Creates a znode. Without data it has none (null), which is not the same as empty data.
    *
-   * @param options.ephemeral it lives as long as this session
-   * @param options.sequential the server appends ten digits, counted per parent, to the name
-   * @param options.container it goes some time after its last child
-   * @param options.ttl it goes when it has not been written for so long and has no children
-   * @param options.acl who may do what with it; the client's `acl` by default
+   * @param options `ephemeral`: it lives as long as this session. `sequential`: the server appends ten digits, counted per
+   * parent, to the name. `container`: it goes some time after its last child. `ttl`: it goes when it has not been written
+   * for so long and has no children. `acl`: who may do what with it; the client's by default
    * @throws NodeExists, NoNode (no parent), NoChildrenForEphemerals, NoAuth, InvalidAcl, QuotaExceeded; Unimplemented for
    * a `ttl` where servers were not set up for it
    */

@@ -1,15 +1,16 @@
-/** The examples of the guide to the ZooKeeper client: they compile, they run against real servers, and they print what their comments say. */
+/** The examples of the guide to the ZooKeeper client: they run against real servers, and print what their comments say. */
 import { rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { NATIVE_CAPABILITIES, ZooKeeper } from '../../src/zookeeper/index.ts'
+import { readPage } from '../docs/pages.ts'
+import { expectPrints, snippetsOf, strangersPackage, transpile } from '../docs/snippets.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { NATIVE_FOLDER, nativeLeftOut, nativePackage } from '../support/native-package.ts'
 import { type SecureZooKeeper, startSecureZooKeeper } from '../support/zookeeper-secure.ts'
-import { compile, expectPrints, guideOf, snippetsOf, strangersPackage } from './snippets.ts'
 
-const GUIDE = await guideOf('zookeeper-client')
+const GUIDE = await readPage('docs/guides/zookeeper-client.md')
 const SNIPPETS = snippetsOf(GUIDE)
 
 describe.skipIf(!zookeeperHosts)('the guide to the ZooKeeper client', () => {
@@ -28,7 +29,7 @@ describe.skipIf(!zookeeperHosts)('the guide to the ZooKeeper client', () => {
       writeFile(join(folder, 'client.pem'), cert),
       writeFile(join(folder, 'client.key'), key),
     ])
-    await compile(folder, SNIPPETS)
+    await transpile(folder, SNIPPETS)
   })
 
   afterAll(async () => {
@@ -37,20 +38,21 @@ describe.skipIf(!zookeeperHosts)('the guide to the ZooKeeper client', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  for (const [index, { title, code, native }] of SNIPPETS.entries()) {
+  for (const snippet of SNIPPETS) {
+    const { title, native } = snippet
     test.skipIf(native && nativeLeftOut)(`example ${title}, prints what it says`, async () => {
       if (native) await nativePackage()
       const hosts = await emptyPlace()
       const here = (text: string) =>
         text.replaceAll('127.0.0.1:2181', hosts).replace('zookeeper.example.com:2281', secure.secureHosts)
-      await expectPrints(folder, { number: index + 1, code, here })
+      await expectPrints(folder, snippet, here)
     })
   }
 
   test('it names every capability that the native driver lacks', () => {
     const lacking = Object.entries(NATIVE_CAPABILITIES).filter(([, has]) => !has)
     expect(lacking.length).toBeGreaterThan(5)
-    for (const [capability] of lacking) expect(GUIDE).toContain(`\`${capability}\``)
+    for (const [capability] of lacking) expect(GUIDE.text).toContain(`\`${capability}\``)
   })
 })
 

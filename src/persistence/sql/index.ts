@@ -23,6 +23,7 @@ export function sqlPersistence(uri: ResourceUri, options: { readonly create?: bo
   return new SqlPersistence({ uri: uri.printable, driver, schema, retryFor, closeDriver, ...options })
 }
 
+/** Of logbooks over a connection or pool of one's own. */
 export interface DriverPersistenceOptions {
   /** Where the tables are; made when they are missing. `jobboard` by default. */
   readonly schema?: string
