@@ -17,6 +17,7 @@
  * 5. A claim grants everything that its posting asks for (the job, its resources) or nothing; its end frees everything.
  *    While the board is paused nothing is granted.
  */
+import type { AlarmClock } from '../core/alarm-clock.ts'
 import type { Failure } from '../core/failure.ts'
 import type { Posting, SqlClient } from './posting.ts'
 
@@ -29,6 +30,9 @@ export interface Backend {
 
   /** After how many milliseconds without a sign of life a session is over; absent where it lasts as long as its process. */
   readonly sessionTimeout?: number | undefined
+
+  /** What delays and deadlines of its jobs go by; the process' own where it has none. */
+  readonly clock?: AlarmClock
 
   /** Connects, makes the board where it is missing, and reports to the sink from now on, beginning with a gap. */
   open(sink: Sink, options: { signal: AbortSignal }): Promise<void>

@@ -11,12 +11,14 @@
  * When the job is asked back its `cancelled` signal fires: undo what was done, then settle, into the trash as a rule. Work
  * that is done all the same may be consumed.
  */
+
 import { abortAfter, followSignals } from '../core/abort.ts'
+import type { AlarmClock } from '../core/alarm-clock.ts'
 import { type Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../core/failure.ts'
 import { untilSettled } from '../core/settling.ts'
 import { Stop } from '../core/stop.ts'
-import { milliseconds, monotonic } from '../core/time.ts'
+import { milliseconds } from '../core/time.ts'
 import { endAttempt, mayTryAgain, pauseAfterFailure } from './attempts.ts'
 import type { Leftovers, Settlement } from './backend.ts'
 import type { Job } from './job.ts'
@@ -48,6 +50,8 @@ export interface Granting {
   readonly fence: bigint
   readonly posting: Posting
   readonly settle: (claim: Claim, settlement: DistributiveOmit<Settlement, 'cancelRequested'>) => Promise<void>
+  /** What the deadline goes by. */
+  readonly clock: AlarmClock
   /** Whether the session is certain to be alive at this instant. */
   readonly alive: () => boolean
 }
@@ -66,7 +70,7 @@ export class Claim implements AsyncDisposable {
   /** For systems outside: grows over the whole board with every claim. */
   readonly fence: bigint
   readonly #granting: Granting
-  readonly #claimedAt = monotonic()
+  readonly #claimedAt: number
   /** @internal What fires, for who works inside this library. */
   readonly stops: { readonly lost: Stop; readonly cancelled: Stop } = { lost: new Stop(), cancelled: new Stop() }
   #phase: 'held' | 'settling' | 'settled' | 'lost' = 'held'
@@ -78,6 +82,7 @@ export class Claim implements AsyncDisposable {
     this.run = granting.posting.runs
     this.fence = granting.fence
     this.#granting = granting
+    this.#claimedAt = granting.clock.monotonic()
   }
 
   /** Fires, with a ClaimLost as reason, when the job may go to somebody else. */
@@ -209,12 +214,13 @@ export class Claim implements AsyncDisposable {
   }
 
   async #attempt(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
-    const { deadline } = this.#granting.posting
+    const { posting, clock } = this.#granting
+    const { deadline } = posting
     using stop = followSignals([this.stops.lost, this.stops.cancelled])
     const late = () => new Timeout(`${this.job}: not done within ${deadline} ms`)
-    const left = deadline === undefined ? undefined : this.#claimedAt + deadline - monotonic()
+    const left = deadline === undefined ? undefined : this.#claimedAt + deadline - clock.monotonic()
     if (left !== undefined && left <= 0) stop.abort(late())
-    using _timer = abortAfter(stop, left === undefined ? undefined : Math.max(left, 0), late)
+    using _timer = abortAfter(stop, left === undefined ? undefined : Math.max(left, 0), late, clock)
     try {
       stop.throwIfAborted()
       await work(this.job, { signal: stop.signal, run: this.run, fence: this.fence })

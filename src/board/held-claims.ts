@@ -1,6 +1,7 @@
 /**
  * The claims that one board object holds: taken from the queue through the backend's transaction, settled, or lost.
  */
+import { systemAlarmClock } from '../core/alarm-clock.ts'
 import {
   Cancelled,
   ClaimLost,
@@ -250,7 +251,7 @@ export class HeldClaims {
   /** One transaction each, asked for together. */
   async #claimEach(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
     if (places.length === 0) return []
-    const at = new Date()
+    const at = new Date((this.#backend.clock ?? systemAlarmClock).now())
     const choices = places.map(({ stored: { id, revision, posting } }): Choice => {
       return { id, revision, who: this.#who, posting: beginAttempt(posting, { who: this.#who, at }) }
     })
@@ -282,6 +283,7 @@ export class HeldClaims {
       settle: (settled, settlement) => {
         return this.#settle(entry, settled, { ...settlement, cancelRequested: entry.cancelRequested })
       },
+      clock: this.#backend.clock ?? systemAlarmClock,
       alive: () => this.#backend.alive(session),
     })
     this.#claims.set(entry, claim)

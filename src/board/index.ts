@@ -8,6 +8,8 @@ export type { BoardEvents, JobEvent } from './events.ts'
 export type { Job } from './job.ts'
 export type { JobBoard } from './job-board.ts'
 export type { JobsOptions } from './listed.ts'
+/** @internal For `jobboard/testing`. */
+export { memoryPlace } from './memory-place.ts'
 export { type OpenBoardOptions, openBoard } from './open.ts'
 export type {
   BoardOptions,

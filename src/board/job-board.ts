@@ -6,7 +6,9 @@
  * `wait`, `jobCount` and `job.state` nothing (`ensureFresh`, and a `find` of what is not in the view, one round trip).
  * Where the postings exceed `viewBytes`, what was given up is read anew: one round trip for up to a megabyte.
  */
+
 import { followSignals } from '../core/abort.ts'
+import { type AlarmClock, systemAlarmClock } from '../core/alarm-clock.ts'
 import { Duplicate, InvalidState, NotConnected, Unclaimable } from '../core/errors.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { assertOptions } from '../core/options.ts'
@@ -112,6 +114,11 @@ export class JobBoard implements AsyncDisposable {
    */
   get sessionTimeout(): number | undefined {
     return this.#backend.sessionTimeout
+  }
+
+  /** @internal What whoever works for this board goes by: a memory board can have a clock of its own. */
+  get clock(): AlarmClock {
+    return this.#backend.clock ?? systemAlarmClock
   }
 
   /** How many jobs are on the board, claimed or not. */

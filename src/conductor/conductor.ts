@@ -100,6 +100,7 @@ export class Conductor implements AsyncDisposable {
     this.#events = new Emitter(listenerThrew, { events: EVENTS })
     this.#runs = new Runs({
       ...parts,
+      clock: parts.board.clock,
       draining: this.#draining.signal,
       suspend: this.#suspend.signal,
       leave: this.#leave.signal,

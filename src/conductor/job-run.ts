@@ -5,6 +5,7 @@
 
 import type { Claim } from '../board/index.ts'
 import { abortAfter, followSignals, openedUnless, unlessAborted } from '../core/abort.ts'
+import type { AlarmClock } from '../core/alarm-clock.ts'
 import {
   ClaimLost,
   Fenced,
@@ -31,6 +32,8 @@ export interface RunContext {
   readonly persistence: Persistence
   /** What tasks find as `ctx.services`. */
   readonly services: unknown
+  /** What deadlines and pauses go by. */
+  readonly clock: AlarmClock
   readonly log: Logger
   /** How many tasks of one flow run at once. */
   readonly flowConcurrency: number
@@ -82,7 +85,8 @@ async function runFlowOf(
   using stop = followSignals([claim.stops.lost, context.leave])
   using cancel = followSignals([claim.stops.cancelled])
   const { job } = claim
-  using _deadline = abortAfter(cancel, job.deadline, (time) => new Timeout(`${job}: not done within ${time}`))
+  const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
+  using _deadline = abortAfter(cancel, job.deadline, late, context.clock)
   const engine = new Engine({
     ...what,
     signals: { stop, suspend: context.suspend, cancel },
@@ -91,6 +95,7 @@ async function runFlowOf(
     services: context.services,
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
+    clock: context.clock,
   })
   try {
     const { state, failures, revertFailures } = await engine.run()

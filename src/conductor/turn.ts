@@ -13,7 +13,7 @@ export interface Turn extends AsyncDisposable {
   readonly uuid: string
   readonly book: { readonly uuid: string; readonly name: string }
   readonly run: number
-  readonly engine: Pick<EngineOptions, 'signals' | 'assertOwner' | 'context'>
+  readonly engine: Pick<EngineOptions, 'signals' | 'assertOwner' | 'context' | 'clock'>
   settle(ending: Ending): Promise<void>
 }
 
@@ -60,6 +60,7 @@ export async function onBoard(
       signals: { stop: claim.lost, cancel: claim.cancelled },
       assertOwner: () => claim.assertHeld(),
       context: { fence, job: { uuid: job.uuid, name: job.name } },
+      clock: board.clock,
     },
     settle: async (ending) => {
       const settled = await settle(claim, verdictOf(ending), { failed: () => undefined, leave: AbortSignal.abort() })

@@ -1,5 +1,6 @@
 /** Small tools around AbortSignal that leave no listener behind on a signal that outlives them. */
 import { setMaxListeners } from 'node:events'
+import { type AlarmClock, systemAlarmClock } from './alarm-clock.ts'
 import { InvalidArgument } from './errors.ts'
 import { Stop, type Stoppable } from './stop.ts'
 import { type Duration, milliseconds, printableDuration } from './time.ts'
@@ -83,23 +84,21 @@ function assertSignal(source: unknown): void {
     throw new InvalidArgument('signal: an AbortSignal is needed, as in { signal: AbortSignal.timeout(1_000) }')
 }
 
-/** What a timer of Node can wait (about 24 days); beyond it fires at once. */
-const LONGEST_TIMER = 2 ** 31 - 1
-
 /**
  * Aborts `target` when the time is over, unless disposed before; without a time, never.
  *
  * @param reason makes the reason; it is given the time as people read it
+ * @param clock the process' own by default
  */
 export function abortAfter(
   target: Pick<Stop, 'abort'>,
   after: Duration | undefined,
   reason: (time: string) => unknown,
+  clock: AlarmClock = systemAlarmClock,
 ): Disposable {
   if (after === undefined) return { [Symbol.dispose]: () => undefined }
   const abort = () => target.abort(reason(printableDuration(after)))
-  const timer = setTimeout(abort, Math.min(milliseconds(after, 'timeout'), LONGEST_TIMER))
-  return { [Symbol.dispose]: () => clearTimeout(timer) }
+  return clock.alarm(milliseconds(after, 'timeout'), { kind: 'deadline', ring: abort })
 }
 
 /**

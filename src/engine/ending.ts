@@ -1,6 +1,6 @@
 /** How the work of one engine on a flow came to its end. */
 import type { Failure } from '../core/failure.ts'
-import type { EndState, FlowState } from '../core/states.ts'
+import type { EndState, EngineState, FlowState } from '../core/states.ts'
 
 /** Where a flow goes from RUNNING when it ends. */
 export const WAY_TO_ENDING: Readonly<Record<EndState, readonly FlowState[]>> = {
@@ -8,6 +8,12 @@ export const WAY_TO_ENDING: Readonly<Record<EndState, readonly FlowState[]>> = {
   REVERTED: ['REVERTED'],
   FAILURE: ['FAILURE'],
   SUSPENDED: ['SUSPENDING', 'SUSPENDED'],
+}
+
+const ENDS: ReadonlySet<EngineState> = new Set(['SUCCESS', 'REVERTED', 'FAILURE', 'SUSPENDED'])
+
+export function isEnd(state: EngineState): state is EndState {
+  return ENDS.has(state)
 }
 
 /** How a run of an engine ended, and what came of it. */

@@ -17,18 +17,20 @@
  * recorded if they succeeded, and what threw counts as not done and will run again. `cancel` asks for what was done to be
  * undone: no further task starts, and the way back begins. Once the last task has succeeded it comes too late.
  */
+
 import { abortAfter, deferred, type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
+import { type AlarmClock, systemAlarmClock } from '../core/alarm-clock.ts'
 import { InvalidArgument, InvalidState, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { failureOf } from '../core/failure.ts'
 import { type Logger, silent } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { checkTransition, ENGINE_TRANSITIONS, type EndState, type EngineState } from '../core/states.ts'
+import { checkTransition, ENGINE_TRANSITIONS, type EngineState } from '../core/states.ts'
 import type { Stoppable } from '../core/stop.ts'
 import { type Duration, milliseconds, monotonic } from '../core/time.ts'
 import { type AnyFlow, type AtomNode, compile, type ExecutionGraph } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
-import type { Ending } from './ending.ts'
+import { type Ending, isEnd } from './ending.ts'
 import { type EngineEvents, EVENTS } from './events.ts'
 import { Ledger } from './ledger.ts'
 import { type Known, Performer } from './performer.ts'
@@ -69,6 +71,8 @@ export interface EngineOptions {
   readonly neverResolve?: boolean
   /** How long the run may take; then it is cancelled, with a Timeout as the reason. */
   readonly deadline?: Duration
+  /** @internal What deadlines and the pauses of retries go by. */
+  readonly clock?: AlarmClock | undefined
 }
 
 const OPTIONS: KnownOptions<EngineOptions> = {
@@ -84,6 +88,7 @@ const OPTIONS: KnownOptions<EngineOptions> = {
   deferReverts: true,
   neverResolve: true,
   deadline: true,
+  clock: true,
 }
 
 export const DEFAULT_CONCURRENCY = 16
@@ -300,7 +305,7 @@ export class Engine {
 
   /** Checks everything that can be checked, and gathers what the first write will say. Writes nothing itself. */
   #open(start: Start, halt: FollowingSignal): Session {
-    const { signals, deadline, log, assertOwner } = this.#options
+    const { signals, deadline, log, assertOwner, clock } = this.#options
     const standing = this.#prepare(start)
     const suspend = followSignals([signals?.suspend])
     if (this.#suspended) suspend.abort(this.#suspended)
@@ -313,7 +318,7 @@ export class Engine {
     const writer = new Writer({ ledger: standing.ledger, log, assertMayGoOn, recorded: () => this.#tell(standing) })
     this.#writer = writer
     const run = this.#runOf(standing, { writer, assertMayGoOn, halt, suspend, cancel })
-    this.#session = { run, halt, suspend, cancel, deadline: abortAfter(cancel, deadline, tooLate) }
+    this.#session = { run, halt, suspend, cancel, deadline: abortAfter(cancel, deadline, tooLate, clock) }
     return this.#session
   }
 
@@ -343,12 +348,14 @@ export class Engine {
   ): Run {
     const { context, services, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
     const { halt, suspend, cancel } = parts
+    const { clock = systemAlarmClock } = this.#options
     const known: Known = {
       fence: context?.fence ?? 0n,
       run: log.flow.run,
       job: context?.job,
       services,
       flow: this.#flow.name,
+      clock,
       logger: this.#logger,
       progress: (node, done) => this.#progress(node, done, { standing, ...parts }),
     }
@@ -361,6 +368,7 @@ export class Engine {
       performer,
       resolver: new Resolver({ standing, deferReverts, ask, logger: this.#logger, suspend }),
       concurrency: concurrency ?? DEFAULT_CONCURRENCY,
+      clock,
       neverResolve,
       resume: (resolve) => takeUp({ standing, detail: log.flow, deferReverts, neverResolve, resolve }),
       broken: (error) => halt.abort(error),
@@ -393,10 +401,4 @@ export class Engine {
     this.#lastProgress = now
     writer.record().catch((error: unknown) => halt.abort(error))
   }
-}
-
-const ENDS: ReadonlySet<EngineState> = new Set(['SUCCESS', 'REVERTED', 'FAILURE', 'SUSPENDED'])
-
-function isEnd(state: EngineState): state is EndState {
-  return ENDS.has(state)
 }

@@ -15,7 +15,7 @@ import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
 import { Consequences } from './consequences.ts'
 import { type Ending, WAY_TO_ENDING } from './ending.ts'
 import { passesGates } from './gates.ts'
-import { type Attempt, hasRevert, type Performer } from './performer.ts'
+import { type Attempt, hasRevert, type Known, type Performer } from './performer.ts'
 import type { Resolver } from './resolver.ts'
 import { resultsOf } from './scope.ts'
 import { isAtom, type Standing } from './standing.ts'
@@ -24,7 +24,7 @@ import { Thrown } from './thrown.ts'
 import { Waits } from './waits.ts'
 import type { Writer } from './writer.ts'
 
-export interface RunParts {
+export interface RunParts extends Pick<Known, 'clock'> {
   readonly standing: Standing
   readonly writer: Writer
   readonly performer: Performer
@@ -68,11 +68,12 @@ export class Run {
   constructor(parts: RunParts) {
     this.#parts = parts
     this.#standing = parts.standing
-    this.#waits = new Waits((node) => {
+    const over = (node: AtomNode) => {
       this.#standing.frontier.consider(node)
       this.#wake?.()
-    })
-    this.#consequences = new Consequences({ standing: parts.standing, waits: this.#waits })
+    }
+    this.#waits = new Waits({ clock: parts.clock, over })
+    this.#consequences = new Consequences({ ...parts, waits: this.#waits })
   }
 
   /** How many atoms run now. */
@@ -232,14 +233,13 @@ export class Run {
   }
 
   #beginRetry(node: AtomNode): Did | undefined {
-    const { state, meta } = this.#standing.record(node)
-    const wait = meta['notBefore'] instanceof Date ? meta['notBefore'].getTime() - Date.now() : 0
+    const wait = this.#consequences.waitLeft(node)
     if (wait > 0) {
       this.#waitFor(node, wait)
       return undefined
     }
     this.counts.retried += 1
-    if (state !== 'RETRYING') this.#standing.move(node, 'RETRYING')
+    if (this.#standing.record(node).state !== 'RETRYING') this.#standing.move(node, 'RETRYING')
     this.#standing.renewAfter(node)
     this.#standing.intend(node, 'EXECUTE')
     this.#thrown.forgetUnless((atom) => this.#standing.ledger.atom(atom).failure !== undefined)

@@ -3,7 +3,9 @@
  * neither: both are made when they are first asked for. When the atom is over it lets go of the signals it followed,
  * which live as long as the claim or the process.
  */
+
 import { abortAfter, type FollowingSignal, followSignals } from '../core/abort.ts'
+import type { AlarmClock } from '../core/alarm-clock.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { Stoppable } from '../core/stop.ts'
@@ -12,6 +14,7 @@ import type { AtomNode, Context } from '../flow/index.ts'
 /** What is the same for every atom of a run. */
 export interface Known extends Pick<Context, 'fence' | 'run' | 'job' | 'services'> {
   readonly flow: string
+  readonly clock: AlarmClock
   readonly logger: Logger
   readonly progress: (node: AtomNode, done: number) => void
 }
@@ -69,7 +72,7 @@ export class Told implements Context {
     const { kind, name, deadline } = this.#node.atom
     if (deadline === undefined) return
     const late = (time: string) => new Timeout(`${kind} ${name}: not done within ${time}`)
-    this.#timer = abortAfter(this.#follow(), deadline, late)
+    this.#timer = abortAfter(this.#follow(), deadline, late, this.#known.clock)
   }
 
   end(): void {

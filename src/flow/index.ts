@@ -1,5 +1,5 @@
 /** Descriptions of work: tasks, retries, and flows of them. Pure values; an engine runs them. */
-export { type AnyAtom, namesProvided, type Provides, partOf } from './atom.ts'
+export { type AnyAtom, namesProvided, type Provides, partOf, type Rebind } from './atom.ts'
 export { type BackOffOptions, backOff } from './back-off.ts'
 export { compile } from './compile.ts'
 export type { Context, RevertContext } from './context.ts'

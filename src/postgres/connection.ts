@@ -106,7 +106,10 @@ export class PostgresConnection implements SqlDriver {
 /** How long a server may take to end a connection, in milliseconds. */
 const PATIENCE = 2_000
 
-/** @throws InvalidArgument saying what to install */
+/**
+ * @internal Its type is the driver's, which is not there for everybody who has this package.
+ * @throws InvalidArgument saying what to install
+ */
 export async function loadPg({ uri }: PostgresPlace): Promise<typeof import('pg')> {
   try {
     return await import('pg')

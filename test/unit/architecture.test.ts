@@ -13,7 +13,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ['board', 'persistence'],
   ['engine', 'schedule'],
   ['conductor'],
-  ['cli', 'dashboard'],
+  ['cli', 'dashboard', 'testing'],
 ]
 
 /** Who may import which package of a driver. */

@@ -1,4 +1,5 @@
 /** The memory backend: a board inside one process, for tests, for trying things, and for work that may die with it. */
+import type { AlarmClock } from '../../core/alarm-clock.ts'
 import { ClaimLost, InvalidPosting, InvalidState } from '../../core/errors.ts'
 import type {
   Backend,
@@ -55,6 +56,10 @@ export class MemoryBackend implements Backend {
   constructor(options: { uri: string; space: MemorySpace }) {
     this.uri = options.uri
     this.#space = options.space
+  }
+
+  get clock(): AlarmClock {
+    return this.#space.clock
   }
 
   async open(sink: Sink): Promise<void> {
@@ -185,7 +190,7 @@ export class MemoryBackend implements Backend {
   }
 
   now(): number {
-    return Date.now()
+    return this.#space.clock.now()
   }
 
   /** A session here lasts as long as the board object. */

@@ -1,1 +1,2 @@
 export { MemoryBackend, memorySpace } from './backend.ts'
+export { MemorySpace } from './space.ts'

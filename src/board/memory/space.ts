@@ -4,6 +4,7 @@
  * Every step is one synchronous function, so nothing can come between its check and its change. It is the reference model
  * of the contract: the other backends are tested against it.
  */
+import { type AlarmClock, systemAlarmClock } from '../../core/alarm-clock.ts'
 import { decode, encode } from '../../core/codec.ts'
 import { Duplicate, NotFound, Unclaimable } from '../../core/errors.ts'
 import type {
@@ -56,10 +57,20 @@ export class MemorySpace {
   readonly #cancellations = new Map<string, Cancellation>()
   readonly #entities = new Map<string, { entity: Entity; session: string }>()
   readonly #listeners = new Set<Listener>()
+  readonly #ownClock: AlarmClock | undefined
   #paused = false
   #sequence = 0
   #sessions = 0
   #fence = 0n
+
+  /** @param options.clock what its jobs' delays go by; the process' own by default */
+  constructor(options: { readonly clock?: AlarmClock } = {}) {
+    this.#ownClock = options.clock
+  }
+
+  get clock(): AlarmClock {
+    return this.#ownClock ?? systemAlarmClock
+  }
 
   get paused(): boolean {
     return this.#paused
@@ -128,6 +139,7 @@ export class MemorySpace {
       this.#write(row, bytes)
       this.#release(id, row)
       this.#tell({ kind: 'updated', id }, { kind: 'released', id })
+      this.#wakeAfter(settlement.posting.delay)
     } else {
       this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined)
     }
@@ -214,25 +226,26 @@ export class MemorySpace {
   }
 
   #add(
-    posting: Pick<Posting, 'uuid' | 'key' | 'resources'>,
+    posting: Pick<Posting, 'uuid' | 'key' | 'resources' | 'delay'>,
     bytes: Uint8Array,
   ): { id: string; revision: number; order: bigint; bytes: number } {
-    const { uuid, key, resources } = posting
+    const { uuid, key, resources, delay } = posting
     const id = `job${String(this.#sequence).padStart(10, '0')}`
     const kept = { uuid, ...(key === undefined ? {} : { key }), ...(resources ? { resources } : {}) }
-    const now = Date.now()
+    const now = this.clock.now()
     const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: now, writtenAt: now }
     this.#sequence += 1
     this.#rows.set(id, { ...row, posting: kept, held: undefined })
     if (key !== undefined) this.#keys.set(key, id)
     this.#tell({ kind: 'posted', id })
+    this.#wakeAfter(delay)
     return { id, revision: row.revision, order: row.order, bytes: bytes.length }
   }
 
   #write(row: Row, bytes: Uint8Array): void {
     row.bytes = bytes
     row.revision += 1
-    row.writtenAt = Date.now()
+    row.writtenAt = this.clock.now()
   }
 
   #release(id: string, row: Row): void {
@@ -259,10 +272,15 @@ export class MemorySpace {
     if (row?.posting.key !== undefined) this.#keys.delete(row.posting.key)
     if (trash) {
       const { bytes, who, reason, failure } = trash
-      this.#trash.set(id, { bytes, who, reason, at: new Date(), ...(failure ? { failure } : {}) })
+      this.#trash.set(id, { bytes, who, reason, at: new Date(this.clock.now()), ...(failure ? { failure } : {}) })
       changes.unshift({ kind: 'trashed', id })
     }
     this.#tell(...changes)
+  }
+
+  /** Boards set timers of the process for what rests; of another clock they know nothing but what time it is. */
+  #wakeAfter(delay: number | undefined): void {
+    if (delay !== undefined) this.#ownClock?.alarm(delay, { kind: 'delay', ring: () => this.#tell() })
   }
 
   #tell(...batch: Change[]): void {

@@ -1,0 +1,14 @@
+/** At most one job of a key is on the board: whoever posts it again gets the one that is there. */
+import { openBoard } from 'jobboard'
+
+await using board = await openBoard('memory:')
+
+// As three processes that notice the same change at the same time.
+const posts = await Promise.all(['a', 'b', 'c'].map((who) => board.post('index', { who }, { key: 'index:shop' })))
+console.log(posts.map(({ created }) => created))
+console.log(`${board.jobCount} job, ${new Set(posts.map(({ uuid }) => uuid)).size} uuid`)
+
+const [claim] = await board.claimNext()
+console.log(`while it runs, too: ${(await board.post('index', {}, { key: 'index:shop' })).created}`)
+await claim.consume()
+console.log(`and not any more when it is done: ${(await board.post('index', {}, { key: 'index:shop' })).created}`)

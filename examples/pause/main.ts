@@ -1,0 +1,18 @@
+/** A board that rests: nobody claims anything, wherever they are, until it is resumed. What runs goes on. */
+import { openBoard, type Unclaimable } from 'jobboard'
+
+await using board = await openBoard('memory:shop')
+await using elsewhere = await openBoard('memory:shop')
+
+await board.post('work', {}, { name: 'before' })
+const [running] = await elsewhere.claimNext()
+
+await board.pause()
+const job = await board.post('work', {}, { name: 'meanwhile' })
+console.log((await board.waitingFor(job))?.text)
+await elsewhere.claim(await elsewhere.find(job.uuid)).catch((error: Unclaimable) => console.log(error.code))
+console.log(await running.perform(() => console.log('what runs goes on')))
+
+await board.resume()
+const [claim] = await elsewhere.claimNext()
+console.log(claim.job.name)

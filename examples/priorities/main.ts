@@ -1,0 +1,17 @@
+/** Which job comes next: the one of the highest priority, and of those the one that was posted first. */
+import { openBoard, type Priority } from 'jobboard'
+
+await using board = await openBoard('memory:')
+
+const posted: [name: string, priority?: Priority][] = [
+  ['report', 'LOW'],
+  ['mail to Ada'],
+  ['mail to Grace'],
+  ['alarm', 'VERY_HIGH'],
+]
+for (const [name, priority = 'NORMAL'] of posted) await board.post('send', {}, { name, priority })
+
+for await (const claim of board.claims()) {
+  await claim.perform((job) => console.log(`${job.priority}: ${job.name}`))
+  if (board.jobCount === 0) break
+}

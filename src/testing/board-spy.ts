@@ -1,0 +1,134 @@
+/** A spy on a board, of any backend: what happened to which job, and waiting for it. */
+import type { Job, JobBoard } from '../board/index.ts'
+import { Condition } from '../core/condition.ts'
+import { InvalidArgument, InvalidState } from '../core/errors.ts'
+import type { JobState } from '../core/states.ts'
+import { type Patience, within } from './patience.ts'
+
+/** What brings a job into which state. */
+const STATES = {
+  posted: 'UNCLAIMED',
+  claimed: 'CLAIMED',
+  abandoned: 'UNCLAIMED',
+  consumed: 'COMPLETE',
+  trashed: 'TRASHED',
+} as const satisfies Record<string, JobState>
+
+export type JobEventName = keyof typeof STATES
+
+export interface Seen {
+  readonly event: JobEventName
+  readonly job: Job
+}
+
+export interface SpyOptions extends Patience {
+  /** Of this job only. */
+  readonly of?: Pick<Job, 'uuid'>
+}
+
+/** Made by {@link spyOn}. */
+export class BoardSpy implements Disposable {
+  readonly #board: JobBoard
+  readonly #seen: Seen[] = []
+  readonly #untold: Seen[] = []
+  readonly #changed = new Condition()
+  readonly #unsubscribe: readonly (() => void)[]
+
+  /** @internal */
+  constructor(board: JobBoard) {
+    this.#board = board
+    this.#unsubscribe = (Object.keys(STATES) as JobEventName[]).map((event) =>
+      board.on(event, ({ job }) => {
+        const seen = { event, job }
+        this.#seen.push(seen)
+        this.#untold.push(seen)
+        this.#changed.notify()
+      }),
+    )
+  }
+
+  /** Everything since it began to spy, in order. */
+  get seen(): readonly Seen[] {
+    return [...this.#seen]
+  }
+
+  /**
+   * The job of the next such event: one since it began to spy that it has not told of before, or the next to come.
+   *
+   * @throws Timeout saying what happened instead
+   * @example const job = await spy.next('trashed')
+   */
+  async next(event: JobEventName, options: SpyOptions = {}): Promise<Job> {
+    if (!Object.hasOwn(STATES, event))
+      throw new InvalidArgument(
+        `a spy: there is no event ${event} of jobs; name one of ${Object.keys(STATES).join(', ')}`,
+      )
+    const { of } = options
+    const isIt = (seen: Seen) => seen.event === event && (of === undefined || seen.job.uuid === of.uuid)
+    const look = async (stop: { signal: AbortSignal }) => {
+      let index = this.#untold.findIndex(isIt)
+      for (; index < 0; index = this.#untold.findIndex(isIt)) await this.#changed.wait(stop)
+      return this.#untold.splice(index, 1)
+    }
+    const [seen] = await within(options, look, () => `no job was ${event}; seen: ${this.#said()}`)
+    if (!seen) throw new InvalidState('a spy has lost what it found')
+    return seen.job
+  }
+
+  /**
+   * Resolves when the job is in that state, or has been since it began to spy.
+   *
+   * @throws InvalidState when it has ended otherwise, with the reason from the trash
+   * @throws Timeout saying what happened instead
+   * @example await spy.reached(job, 'COMPLETE')
+   */
+  async reached(job: Job, state: JobState, patience: Patience = {}): Promise<void> {
+    const its = () => this.#seen.filter((seen) => seen.job.uuid === job.uuid)
+    const reached = () => job.state === state || its().some(({ event }) => STATES[event] === state)
+    const look = async (stop: { signal: AbortSignal }) => {
+      while (!reached()) {
+        const last = its().at(-1)?.event
+        const end = isEnd(job.state) ? job.state : last && STATES[last]
+        if (isEnd(end)) throw new InvalidState(`${job} is ${end}, and never was ${state}${await this.#because(job)}`)
+        await this.#changed.wait(stop)
+      }
+    }
+    await within(patience, look, () => `${job} is ${job.state}, not ${state}; seen of it: ${said(its())}`)
+  }
+
+  [Symbol.dispose](): void {
+    for (const leave of this.#unsubscribe) leave()
+  }
+
+  #said(): string {
+    return this.#seen.map(({ event, job }) => `${job.name} ${event}`).join(', ') || 'nothing'
+  }
+
+  /** What the trash says about it. */
+  async #because(job: Job): Promise<string> {
+    for await (const trashed of this.#board.trashed()) if (trashed.uuid === job.uuid) return `: ${trashed.reason}`
+    return ''
+  }
+}
+
+/**
+ * Begins to spy on a board; dispose of the spy at the end.
+ *
+ * @example
+ * using spy = spyOn(board)
+ * const job = await board.post('resize', { path: 'cat.png' })
+ * await spy.reached(job, 'CLAIMED')
+ */
+export function spyOn(board: JobBoard): BoardSpy {
+  if (typeof Object(board).on !== 'function')
+    throw new InvalidArgument("spyOn takes an open board, as in spyOn(await openBoard('memory:'))")
+  return new BoardSpy(board)
+}
+
+function isEnd(state: JobState | undefined): state is 'COMPLETE' | 'TRASHED' {
+  return state === 'COMPLETE' || state === 'TRASHED'
+}
+
+function said(seen: readonly Seen[]): string {
+  return seen.map(({ event }) => event).join(', ') || 'nothing'
+}

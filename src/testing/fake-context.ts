@@ -1,0 +1,73 @@
+/** A context for a task that runs by itself, with what it told. */
+import { InvalidArgument } from '../core/errors.ts'
+import { type Failure, failureOf } from '../core/failure.ts'
+import { type Logger, silent } from '../core/log.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
+import type { RevertContext } from '../flow/index.ts'
+
+/** What a task can be told beside its arguments. All of it may be left out; `result` and what follows is for reverting. */
+export interface FakeContextOptions<R = undefined> {
+  readonly log?: Logger
+  /** `0n` by default, as without a board. */
+  readonly fence?: bigint
+  /** 1 by default. */
+  readonly run?: number
+  readonly job?: { readonly uuid: string; readonly name: string }
+  /** What `execute` returned. */
+  readonly result?: R
+  /** Why `execute` failed. */
+  readonly failure?: Error
+  /** Why the flow is reverted; the task's own failure by default. */
+  readonly failures?: readonly Error[]
+}
+
+/** @typeParam R what the task returns, as its `revert` sees it */
+export interface FakeContext<S = unknown, R = undefined> extends RevertContext<R, S> {
+  /** What the task told of its progress, in order. */
+  readonly progressed: readonly number[]
+  /** Fires the task's signal, as a lost claim does, a deadline, or a shutdown. */
+  abort(reason?: unknown): void
+}
+
+const OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> = {
+  services: true,
+  log: true,
+  fence: true,
+  run: true,
+  job: true,
+  result: true,
+  failure: true,
+  failures: true,
+}
+
+/**
+ * What `execute` and `revert` take beside the arguments.
+ *
+ * @example
+ * const ctx = fakeContext({ services: { bank }, fence: 7n })
+ * await charge.execute({ amount: 3 }, ctx)
+ */
+export function fakeContext<S = undefined, R = undefined>(
+  options: FakeContextOptions<R> & { readonly services?: S } = {},
+): FakeContext<S, R> {
+  assertOptions(options, OPTIONS, 'fakeContext')
+  const { services, log = silent, fence = 0n, run = 1, job, result } = options
+  if (typeof fence !== 'bigint') throw new InvalidArgument('fakeContext: fence has to be a bigint, such as 7n')
+  const failure = options.failure && failureOf(options.failure)
+  const controller = new AbortController()
+  const progressed: number[] = []
+  return {
+    signal: controller.signal,
+    // Where the type says that there are services, they were given.
+    services: services as S,
+    ...{ log, fence, run, job, result, failure, failures: failuresOf(options.failures, failure), progressed },
+    progress: (done) => {
+      progressed.push(Math.min(1, Math.max(0, done)))
+    },
+    abort: (reason) => controller.abort(reason),
+  }
+}
+
+function failuresOf(errors: readonly Error[] | undefined, own: Failure | undefined): readonly Failure[] {
+  return errors?.map((error) => failureOf(error)) ?? (own ? [own] : [])
+}

@@ -1,0 +1,17 @@
+/**
+ * What tests of flows need, and no server: `jobboard/testing`. A workbench (board, logbooks, a clock to turn by hand, owners
+ * that die), a spy on any board, and a task by itself. Knows no test runner, and works with each.
+ */
+export type { AlarmKind } from '../core/alarm-clock.ts'
+export { BoardSpy, type JobEventName, type Seen, type SpyOptions, spyOn } from './board-spy.ts'
+export { type FakeContext, type FakeContextOptions, fakeContext } from './fake-context.ts'
+export { HandClock, type SetAlarm } from './hand-clock.ts'
+export { revertTask, runTask } from './run-task.ts'
+export {
+  type CrashPoint,
+  type Drained,
+  type DrainOptions,
+  Workbench,
+  type WorkbenchOptions,
+  workbench,
+} from './workbench.ts'

@@ -1,0 +1,104 @@
+/**
+ * Logbooks through which an owner dies at a certain task: as far as anybody can read afterwards, its process ended there.
+ * What the task has done by then, it has done: only the record of it is missing, as after a real death.
+ */
+import { setImmediate as turn } from 'node:timers/promises'
+import { ClaimLost } from '../core/errors.ts'
+import type { AcquireRequest, BookQuery, FlowLog, Persistence, Transition } from '../persistence/index.ts'
+
+export interface Death {
+  readonly task: string
+  /** `during`: the task has begun. `after`: it is done, and nobody has recorded that. */
+  readonly when: 'during' | 'after'
+  /** Ends the owner. */
+  readonly die: () => Promise<void>
+}
+
+export class MortalLogbooks implements Persistence {
+  readonly #inner: Persistence
+  readonly #death: Death
+  #dying: Promise<void> | undefined
+  #job: string | undefined
+
+  constructor(inner: Persistence, death: Death) {
+    this.#inner = inner
+    this.#death = death
+  }
+
+  /** The uuid of the job at which the owner died. */
+  get job(): string | undefined {
+    return this.#job
+  }
+
+  get uri(): string {
+    return this.#inner.uri
+  }
+
+  open(): Promise<void> {
+    return this.#inner.open()
+  }
+
+  /** They belong to somebody who goes on living. */
+  async close(): Promise<void> {}
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+
+  createBook(book: Parameters<Persistence['createBook']>[0]): Promise<boolean> {
+    return this.#inner.createBook(book)
+  }
+
+  updateBook(uuid: string, change: Parameters<Persistence['updateBook']>[1]): Promise<void> {
+    return this.#inner.updateBook(uuid, change)
+  }
+
+  createFlow(request: Parameters<Persistence['createFlow']>[0]): Promise<boolean> {
+    return this.#inner.createFlow(request)
+  }
+
+  getBook(uuid: string): ReturnType<Persistence['getBook']> {
+    return this.#inner.getBook(uuid)
+  }
+
+  listBooks(query?: BookQuery): ReturnType<Persistence['listBooks']> {
+    return this.#inner.listBooks(query)
+  }
+
+  destroyBook(uuid: string, options?: { readonly unchangedSince?: Date }): Promise<boolean> {
+    return this.#inner.destroyBook(uuid, options)
+  }
+
+  async acquire(request: AcquireRequest): Promise<FlowLog> {
+    await this.#assertAlive()
+    const log = await this.#inner.acquire(request)
+    return {
+      flow: log.flow,
+      write: (transition) => this.#write(log, transition),
+      close: () => log.close(),
+      [Symbol.asyncDispose]: () => log.close(),
+    }
+  }
+
+  async #write(log: FlowLog, transition: Transition): Promise<void> {
+    await this.#assertAlive()
+    const { task, when } = this.#death
+    const state = when === 'during' ? 'RUNNING' : 'SUCCESS'
+    const isHere = transition.atoms?.some((atom) => atom.name === task && atom.state === state) === true
+    if (isHere && when === 'after') this.#dying = this.#dieAt(log)
+    await this.#assertAlive()
+    await log.write(transition)
+    // The task begins when this write is answered: by the next turn of the event loop its code was called.
+    if (isHere) this.#dying = turn().then(() => this.#dieAt(log))
+  }
+
+  #dieAt(log: FlowLog): Promise<void> {
+    this.#job = log.flow.uuid
+    return this.#death.die()
+  }
+
+  /** The dead write nothing. Not before they are dead: who is refused while it has the claim would settle the job. */
+  async #assertAlive(): Promise<void> {
+    if (!this.#dying) return
+    await this.#dying
+    throw new ClaimLost(`the owner has died at task ${this.#death.task}: stop and write nothing`)
+  }
+}

@@ -1,0 +1,211 @@
+/** A place to try flows on: a board, logbooks, and owners that work, or die, when they are told to. */
+import { type Job, type JobBoard, memoryPlace, openBoard } from '../board/index.ts'
+import { type ConductorEvents, type ServicesFor, startConductor, type Tracked, track } from '../conductor/index.ts'
+import { InvalidArgument, InvalidState, NotConnected } from '../core/errors.ts'
+import { assertOptions, type KnownOptions } from '../core/options.ts'
+import type { AnyFlow } from '../flow/index.ts'
+import { openPersistence, type Persistence } from '../persistence/index.ts'
+import { spyOn } from './board-spy.ts'
+import { HandClock } from './hand-clock.ts'
+import { MortalLogbooks } from './mortal-logbooks.ts'
+import { type Patience, within } from './patience.ts'
+
+export interface WorkbenchOptions {
+  /** What can be run. */
+  readonly flows: readonly AnyFlow[]
+  /** As a conductor's: what tasks find as `ctx.services`; what a function makes is made for each drain, and disposed of. */
+  readonly services?: unknown
+  /** The URI of a board with a server, for tests that need one; it has no clock to turn then. In memory by default. */
+  readonly board?: string
+  /** A URI, or open logbooks, which are left open; in memory by default. */
+  readonly persistence?: string | Persistence
+  /** How many tasks of one flow run at once; 16 by default, 1 for one after the other. */
+  readonly flowConcurrency?: number
+  /** A failed job: `retry` (the default) tries it again while attempts are left, `consume` is TaskFlow's way. */
+  readonly onFailure?: 'retry' | 'consume'
+}
+
+const OPTIONS: KnownOptions<WorkbenchOptions> = {
+  flows: true,
+  services: true,
+  board: true,
+  persistence: true,
+  flowConcurrency: true,
+  onFailure: true,
+}
+
+export interface DrainOptions extends Patience {
+  /** Also does what rests: whenever nothing is left to do, the clock turns on to the end of the next delay. */
+  readonly skipDelays?: boolean
+}
+
+/** One run of one job: what became of the job, and why, where it failed. */
+export type Drained = ConductorEvents['settled']
+
+/** Where an owner dies: while that task runs, or when it is done, and nobody has recorded that yet. */
+export type CrashPoint = { readonly during: string } | { readonly after: string }
+
+/** Made by {@link workbench}. */
+export class Workbench implements AsyncDisposable {
+  readonly board: JobBoard
+  readonly persistence: Persistence
+  readonly #clock: HandClock | undefined
+  readonly #options: WorkbenchOptions
+  readonly #another: (who: string) => Promise<JobBoard>
+
+  /** @internal */
+  constructor(parts: {
+    board: JobBoard
+    persistence: Persistence
+    clock: HandClock | undefined
+    options: WorkbenchOptions
+    another: (who: string) => Promise<JobBoard>
+  }) {
+    this.board = parts.board
+    this.persistence = parts.persistence
+    this.#clock = parts.clock
+    this.#options = parts.options
+    this.#another = parts.another
+  }
+
+  /** What delays, pauses and deadlines go by: it stands still until it is turned. @throws InvalidState where there is a server */
+  get clock(): HandClock {
+    if (this.#clock) return this.#clock
+    throw new InvalidState(`the time of ${this.board.uri} is its server's; leave board out for a clock to turn`)
+  }
+
+  /**
+   * Works off what is on the board, one job at a time in claim order, until nothing is left that is due; what was due while
+   * it worked is done, too. Pauses of retries take no time: the clock is turned to their end. Rests of jobs stay rests,
+   * unless `skipDelays` says otherwise.
+   *
+   * @returns what became of the jobs, run by run
+   * @throws Timeout naming the jobs that still run; they are aborted, and back on the board
+   * @throws what went wrong beside the jobs
+   * @example const [run] = await bench.drain()     // run.settled is 'consumed'
+   */
+  async drain(options: DrainOptions = {}): Promise<Drained[]> {
+    assertOptions(options, { skipDelays: true, within: true }, 'drain')
+    const { skipDelays = false } = options
+    const { clock } = skipDelays ? this : { clock: undefined }
+    const drained: Drained[] = []
+    do drained.push(...(await this.#work({ ...options, board: this.board, persistence: this.persistence })))
+    while (clock?.advanceToNext('delay'))
+    return drained
+  }
+
+  /**
+   * Lets another owner work until it dies, at that task: its claims are lost, what it does from then on is recorded by
+   * nobody, and its tasks' signals fire. The next {@link drain} takes over.
+   *
+   * @returns the job that it has left half done
+   * @throws InvalidState when no run came to that task
+   * @example
+   * const job = await bench.crash({ after: 'charge' })    // charged, and nobody knows
+   * await bench.drain()                                   // charges again: did that do any harm?
+   */
+  async crash(point: CrashPoint, patience: Patience = {}): Promise<Job> {
+    const { task, when } = deathAt(point)
+    using spy = spyOn(this.board)
+    const board = await this.#another('doomed')
+    const persistence = new MortalLogbooks(this.persistence, { task, when, die: () => board.close() })
+    try {
+      await this.#work({ ...patience, board, persistence })
+    } finally {
+      await board.close()
+    }
+    if (persistence.job === undefined)
+      throw new InvalidState(`no run came to task ${task}; post a job of a flow that has it, and that is due`)
+    return spy.next('abandoned', { ...patience, of: { uuid: persistence.job } })
+  }
+
+  /** Where the job stands, with what its tasks have returned, or why they failed. */
+  track(job: Pick<Job, 'uuid'>): Promise<Tracked> {
+    return track(job.uuid, this)
+  }
+
+  /** Closes what it has opened. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.board.close()
+    if (this.persistence !== this.#options.persistence) await this.persistence.close()
+  }
+
+  /** Until nothing is left to do, or the board is closed. */
+  async #work(how: { board: JobBoard; persistence: Persistence } & Patience): Promise<Drained[]> {
+    const { board, persistence } = how
+    const { flows, services, flowConcurrency, onFailure } = this.#options
+    const drained: Drained[] = []
+    const running = new Map<string, Job>()
+    const wrong: Error[] = []
+    using _skipping = this.#clock?.skip('pause')
+    const conductor = await startConductor({
+      ...{ board, persistence, flows, services, burst: true, concurrency: 1, abortTimeout: '1s' },
+      ...(flowConcurrency === undefined ? {} : { flowConcurrency }),
+      ...(onFailure === undefined ? {} : { onFailure }),
+    })
+    conductor.on('started', ({ job }) => running.set(job.uuid, job))
+    conductor.on('settled', (run) => {
+      running.delete(run.job.uuid)
+      drained.push(run)
+    })
+    conductor.on('error', ({ error }) => wrong.push(error))
+    const stopped = Promise.race([conductor.stopped, closed(board)])
+    try {
+      await within(
+        how,
+        () => stopped,
+        () => `still running: ${[...running.values()].join(', ') || 'no job'}`,
+      )
+    } finally {
+      conductor.abort()
+      await conductor.stop()
+    }
+    const [first] = wrong.filter((error) => board.connected || !(error instanceof NotConnected))
+    if (first) throw first
+    return drained
+  }
+}
+
+/**
+ * A board in memory with a clock to turn by hand, logbooks in memory, and owners for what is posted there.
+ *
+ * @example
+ * await using bench = await workbench({ flows: [hello] })
+ * const job = await bench.board.post(hello, { name: 'Ada' })
+ * await bench.drain()
+ * assert.equal(job.state, 'COMPLETE')
+ */
+export async function workbench<const F extends readonly AnyFlow[]>(
+  options: WorkbenchOptions & { readonly flows: F } & ServicesFor<F>,
+): Promise<Workbench> {
+  assertOptions<WorkbenchOptions>(options, OPTIONS, 'a workbench')
+  const { board: uri, persistence: given = 'memory:' } = options
+  if (!Array.isArray(options.flows)) throw new InvalidArgument('a workbench: flows has to be a list, as in [hello]')
+  const clock = uri === undefined ? new HandClock() : undefined
+  const place = clock && memoryPlace({ clock })
+  const another = (who: string) => (place ? place.open({ who }) : openBoard(uri ?? '', { who }))
+  const persistence = await openPersistence(given)
+  try {
+    return new Workbench({ board: await another('test'), persistence, clock, options, another })
+  } catch (error) {
+    if (persistence !== given) await persistence.close()
+    throw error
+  }
+}
+
+function deathAt(point: CrashPoint): { task: string; when: 'during' | 'after' } {
+  const { during, after }: { during?: unknown; after?: unknown } = Object(point)
+  const task = during ?? after
+  if (typeof task !== 'string' || (during !== undefined && after !== undefined))
+    throw new InvalidArgument("crash takes the name of a task, as in { during: 'charge' } or { after: 'charge' }")
+  return { task, when: during === undefined ? 'after' : 'during' }
+}
+
+/** Resolves when the board's session is over for good. */
+function closed(board: JobBoard): Promise<void> {
+  return new Promise((resolve) => {
+    board.on('state', ({ state }) => {
+      if (state === 'closed') resolve()
+    })
+  })
+}

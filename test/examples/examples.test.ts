@@ -1,0 +1,44 @@
+/** Each example prints what is in its `output.txt`, and stands in the list of examples. */
+import { execFile } from 'node:child_process'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { beforeAll, expect, test } from 'vitest'
+import { ensureBuilt, ROOT } from '../support/build.ts'
+import { outputOf, printedBy } from './printed.ts'
+
+const EXAMPLES = join(ROOT, 'examples')
+/** Tested apart: the demo, which takes options; what takes a server; what is a test itself; and what has processes. */
+const ELSEWHERE = ['archive', 'saga', 'testing-a-flow', 'resume-after-crash']
+
+const names = (await readdir(EXAMPLES, { withFileTypes: true }))
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name)
+
+beforeAll(ensureBuilt)
+
+test.each(names.filter((name) => !ELSEWHERE.includes(name)))('examples/%s prints what it says', async (name) => {
+  expect(await printedBy(name)).toBe(await outputOf(name))
+})
+
+test('examples/resume-after-crash prints what it says', async () => {
+  const args = ['--import', 'tsx', join(EXAMPLES, 'resume-after-crash/main.ts')]
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { cwd: ROOT })
+  expect({ stdout, stderr }).toEqual({ stdout: await outputOf('resume-after-crash'), stderr: '' })
+})
+
+test("the tests of examples/testing-a-flow pass, with Node's own runner", async () => {
+  const file = join(EXAMPLES, 'testing-a-flow/newsletter.test.ts')
+  // Inside of one of its tests the runner would only tell the other about it.
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  const args = ['--import', 'tsx', '--test', '--test-reporter=tap', file]
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT, env })
+  const results = stdout.split('\n').filter((line) => /^(not )?ok /.test(line))
+  expect(`${results.join('\n')}\n`).toBe(await outputOf('testing-a-flow'))
+})
+
+test('the list of examples has every one of them, and no other', async () => {
+  const list = await readFile(join(EXAMPLES, 'README.md'), 'utf8')
+  const listed = [...list.matchAll(/^\| \[`([\w-]+)`\]\(\1\/[\w.-]+\) \|/gm)].map(([, name]) => name)
+  expect(listed.sort()).toEqual(names.sort())
+})

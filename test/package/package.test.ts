@@ -1,0 +1,221 @@
+/** The package: what is in it, how it is entered, and the first ten minutes of a stranger who has installed it. */
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { jsonLines } from '../cli/workplace.ts'
+import { ROOT } from '../support/build.ts'
+import { count } from '../support/counts.ts'
+import { namespace, zookeeperHosts } from '../support/namespace.ts'
+import { type NodeVersion, nodeFolder } from '../support/nodes.ts'
+import { type Packed, pack, type Stranger, stranger } from './packed.ts'
+
+let packed: Packed
+let user: Stranger
+
+beforeAll(async () => {
+  packed = await pack()
+  user = await stranger(packed.tarball)
+})
+
+afterAll(async () => {
+  await user?.[Symbol.asyncDispose]()
+  await packed?.[Symbol.asyncDispose]()
+})
+
+/** What may be in it, and what that is good for. */
+const KINDS: readonly RegExp[] = [
+  /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
+  /^dist\/[\w/-]+\.(js|d\.ts)$/,
+  // So that stack traces and debuggers show what was written.
+  /^(dist\/[\w/-]+\.js\.map|src\/[\w/-]+(\.d)?\.ts)$/,
+  // What the README and the docstrings lead to.
+  /^docs\/[\w/-]+\.(md|svg)$/,
+  /^examples\/[\w/-]+(\.test)?\.(ts|txt|md)$/,
+  /^docker\/(README\.md|Dockerfile|compose\.yaml|[\w-]+\.js|flows\/[\w-]+\.js)$/,
+]
+
+describe('the tarball', () => {
+  test('holds nothing but what is of use to whoever installs it', () => {
+    expect(packed.files.filter((file) => !KINDS.some((kind) => kind.test(file)))).toEqual([])
+    expect(packed.files.length).toBeGreaterThan(1_000)
+  })
+
+  test('holds all of it', async () => {
+    const sources = await readdir(join(ROOT, 'src'), { recursive: true })
+    const modules = sources.filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts'))
+    const made = modules.flatMap((name) => {
+      const stem = name.slice(0, -'.ts'.length)
+      return [`src/${name}`, `dist/${stem}.js`, `dist/${stem}.d.ts`, `dist/${stem}.js.map`]
+    })
+    const files = new Set(packed.files)
+    const must = ['LICENSE', 'README.md', 'CHANGELOG.md', 'package.json', 'examples/README.md', ...made]
+    expect(must.filter((file) => !files.has(file))).toEqual([])
+  })
+
+  test('says nothing of the machine on which it was made', async () => {
+    const told = await Promise.all(
+      packed.files
+        .filter((file) => file.startsWith('dist/'))
+        .map(async (file) => ((await readFile(join(ROOT, file), 'utf8')).includes(ROOT) ? [file] : [])),
+    )
+    expect(told.flat()).toEqual([])
+  })
+
+  test('is made anew when it is published', async () => {
+    const { scripts } = await manifest()
+    expect(scripts['prepack']).toContain("fs.rmSync('dist'")
+    expect(scripts['prepack']).toContain('npm run build')
+  })
+})
+
+describe('the ways in', () => {
+  test('are there, each with its types, and all are modules', async () => {
+    const { type, exports, bin } = await manifest()
+    expect(type).toBe('module')
+    expect(Object.keys(exports).sort()).toEqual(['.', './package.json', './testing', './zookeeper'])
+    const targets = Object.entries(exports).flatMap(([door, target]) => {
+      if (typeof target === 'string') return [target]
+      expect(Object.keys(target), door).toEqual(['types', 'default'])
+      return Object.values(target)
+    })
+    const files = new Set(packed.files.map((file) => `./${file}`))
+    expect([...targets, `./${bin['jobboard']}`].filter((target) => !files.has(target))).toEqual([])
+    expect(packed.files.filter((file) => /\.(cjs|cts|mjs|mts)$/.test(file))).toEqual([])
+  })
+
+  test('open for import alone, and nowhere else', async () => {
+    const program = `
+      import { openBoard } from 'jobboard'
+      import { workbench } from 'jobboard/testing'
+      import { ZooKeeper } from 'jobboard/zookeeper'
+      import manifest from 'jobboard/package.json' with { type: 'json' }
+      console.log(typeof openBoard, typeof workbench, typeof ZooKeeper, manifest.name)
+      await import('jobboard/dist/board/index.js').catch((error) => console.log(error.code))`
+    await user.write('ways.mjs', program)
+    expect(await user.run('node --no-warnings ways.mjs')).toBe(
+      'function function function jobboard\nERR_PACKAGE_PATH_NOT_EXPORTED\n',
+    )
+  })
+
+  test.each([
+    ['NodeNext', { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext }],
+    ['a bundler', { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler }],
+  ])('have types, as %s finds them, and take no others', async (_, resolution) => {
+    await user.write('typed.ts', TYPED)
+    expect(complaints(join(user.folder, 'typed.ts'), resolution)).toEqual([])
+  })
+})
+
+/** What the compiler says of the file and of our declarations; Node's and the language's are not looked at. */
+function complaints(file: string, resolution: ts.CompilerOptions): string[] {
+  const program = ts.createProgram([file], {
+    target: ts.ScriptTarget.ES2022,
+    lib: ['lib.es2022.d.ts', 'lib.esnext.disposable.d.ts'],
+    types: ['node'],
+    strict: true,
+    noEmit: true,
+    ...resolution,
+  })
+  const ours = program
+    .getSourceFiles()
+    .filter(({ fileName }) => fileName === file || fileName.includes('/jobboard/dist/'))
+  const found = [...program.getOptionsDiagnostics(), ...program.getGlobalDiagnostics()].concat(
+    ours.flatMap((source) => [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)]),
+  )
+  expect(ours.length).toBeGreaterThan(50)
+  return found.map(({ file: where, messageText }) => {
+    return `${where?.fileName}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`
+  })
+}
+
+/** Every error that is expected is one: nothing is `any`. */
+const TYPED = `
+import { input, linear, openBoard, runFlow, task, type Job } from 'jobboard'
+import { workbench } from 'jobboard/testing'
+import { ZooKeeper } from 'jobboard/zookeeper'
+
+const greet = task('greet', { requires: ['name'], provides: 'text', execute: ({ name }: { name: string }) => name.length })
+const hello = linear('hello', input<{ name: string }>(), greet)
+const length: number = (await runFlow(hello, { name: 'Ada' })).results.text
+// @ts-expect-error: the name is a text
+await runFlow(hello, { name: 7 })
+// @ts-expect-error: no such option
+await openBoard('memory:', { wo: 'me' })
+await using bench = await workbench({ flows: [hello] })
+const job: Job = await bench.board.post(hello, { name: 'Ada' })
+// @ts-expect-error: a clock is turned by a time
+bench.clock.advance('soon')
+const client: ZooKeeper = new ZooKeeper({ hosts: '127.0.0.1:2181' })
+export { client, job, length }
+`
+
+const VERSIONS: readonly NodeVersion[] = ['own', '22', '24']
+
+// Where there is no ZooKeeper the run says so: see JOBBOARD_SKIP.
+describe.skipIf(!zookeeperHosts)('the first ten minutes', () => {
+  test.each(VERSIONS.slice(0, count({ test: 1, long: VERSIONS.length })))('on Node %s', async (version) => {
+    const path = await nodeFolder(version)
+    const env = {
+      JOBBOARD_BOARD: `zookeeper://${zookeeperHosts}${namespace('stranger')}`,
+      JOBBOARD_PERSISTENCE: `directory:${join(user.folder, `logbooks-${version}`)}`,
+    }
+    const run = (line: string) => user.run(line, { env, path })
+    if (version !== 'own') expect(await run('node --version')).toMatch(`v${version}.`)
+
+    // The ten lines of the README.
+    const [quickStart = ''] = await readme('ts')
+    await user.write('quick-start.ts', quickStart)
+    expect(await run('npx --no-install tsx quick-start.ts')).toBe('Hello, Ada!\nCOMPLETE\n')
+
+    // Posting.
+    const [flows = ''] = await readme('js')
+    await user.write('flows.mjs', flows)
+    const jobboard = 'node_modules/.bin/jobboard'
+    const post = async (rest: string) => (await run(`${jobboard} post ${rest}`)).trim()
+    const done = await post(`hello --flows ./flows.mjs --store '{"name":"Ada"}'`)
+    const refused = await post('refused --flows ./flows.mjs')
+    const unwanted = await post(`hello --flows ./flows.mjs --store '{"name":"Bob"}'`)
+
+    // Giving up, and thinking better of it.
+    await run(`${jobboard} cancel ${unwanted}`)
+    expect(await inTrash(run)).toEqual([unwanted])
+    await run(`${jobboard} trash restore ${unwanted}`)
+    expect(await inTrash(run)).toEqual([])
+
+    // A conductor, until all are over.
+    const waits = [done, refused, unwanted].map((uuid) => `${jobboard} wait ${uuid} >>ends.txt`).join('; ')
+    const conductor = `${jobboard} conductor --flows ./flows.mjs >said.txt 2>log.txt`
+    await run(`${conductor} & conductor=$!; ${waits}; kill -INT $conductor; wait $conductor`)
+    expect(await run('grep Hello said.txt | sort')).toBe('Hello, Ada!\nHello, Bob!\n')
+
+    // Looking.
+    expect(await run(`${jobboard} show ${done}`)).toMatch(/^greet +SUCCESS/m)
+    expect(await run(`${jobboard} track ${unwanted}`)).toContain('"Hello, Bob!"')
+    expect(await inTrash(run)).toEqual([refused])
+    expect(await run(`${jobboard} jobs --json`)).toBe('')
+  })
+})
+
+type Run = (line: string) => Promise<string>
+
+async function inTrash(run: Run): Promise<string[]> {
+  const listed = await run('node_modules/.bin/jobboard trash list --json')
+  return jsonLines(listed).map((trashed) => (trashed as { uuid: string }).uuid)
+}
+
+async function readme(language: string): Promise<string[]> {
+  const text = await readFile(join(ROOT, 'README.md'), 'utf8')
+  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, code]) => code ?? '')
+}
+
+interface Manifest {
+  readonly type: string
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
+  readonly bin: Readonly<Record<string, string>>
+  readonly scripts: Readonly<Record<string, string>>
+}
+
+async function manifest(): Promise<Manifest> {
+  return JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Manifest
+}
