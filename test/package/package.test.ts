@@ -25,7 +25,7 @@ afterAll(async () => {
 
 /** What may be in it, and what that is good for. */
 const KINDS: readonly RegExp[] = [
-  /^(package\.json|README\.md|LICENSE|CHANGELOG\.md)$/,
+  /^(package\.json|README\.md|LICENSE|CHANGELOG\.md|SECURITY\.md)$/,
   /^dist\/[\w/-]+\.(js|d\.ts)$/,
   // So that stack traces and debuggers show what was written.
   /^(dist\/[\w/-]+\.js\.map|src\/[\w/-]+(\.d)?\.ts)$/,
@@ -164,12 +164,12 @@ describe.skipIf(!zookeeperHosts)('the first ten minutes', () => {
     if (version !== 'own') expect(await run('node --version')).toMatch(`v${version}.`)
 
     // The ten lines of the README.
-    const [quickStart = ''] = await readme('ts')
+    const quickStart = await firstOf('README.md', 'ts')
     await user.write('quick-start.ts', quickStart)
     expect(await run('npx --no-install tsx quick-start.ts')).toBe('Hello, Ada!\nCOMPLETE\n')
 
     // Posting.
-    const [flows = ''] = await readme('js')
+    const flows = await firstOf('docs/start/conductors.md', 'js')
     await user.write('flows.mjs', flows)
     const jobboard = 'node_modules/.bin/jobboard'
     const post = async (rest: string) => (await run(`${jobboard} post ${rest}`)).trim()
@@ -204,9 +204,12 @@ async function inTrash(run: Run): Promise<string[]> {
   return jsonLines(listed).map((trashed) => (trashed as { uuid: string }).uuid)
 }
 
-async function readme(language: string): Promise<string[]> {
-  const text = await readFile(join(ROOT, 'README.md'), 'utf8')
-  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\``, 'gm'))].map(([, code]) => code ?? '')
+/** The first example in a language on a page. */
+async function firstOf(page: string, language: string): Promise<string> {
+  const text = await readFile(join(ROOT, page), 'utf8')
+  const code = new RegExp(`^\`\`\`${language}\n([\\s\\S]*?)^\`\`\``, 'm').exec(text)?.[1]
+  if (code === undefined) throw new Error(`${page} has no example in ${language}`)
+  return code
 }
 
 interface Manifest {

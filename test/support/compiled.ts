@@ -15,9 +15,7 @@ const made = new Map<string, Promise<string>>()
 
 /** @param script its path; it must not ask where it is itself */
 export function compiled(script: string): Promise<string> {
-  const known = made.get(script)
-  if (known) return known
-  const making = compile(script)
+  const making = made.get(script) ?? compile(script)
   made.set(script, making)
   return making
 }
