@@ -6,6 +6,9 @@ import { defineCancel } from './commands/cancel.ts'
 import { defineConductor } from './commands/conductor.ts'
 import { defineConductors } from './commands/conductors.ts'
 import { defineJobs } from './commands/jobs.ts'
+import { defineLogbookDestroy } from './commands/logbook-destroy.ts'
+import { defineLogbookList } from './commands/logbook-list.ts'
+import { defineLogbookShow } from './commands/logbook-show.ts'
 import { definePause } from './commands/pause.ts'
 import { definePost } from './commands/post.ts'
 import { defineResume } from './commands/resume.ts'
@@ -101,6 +104,13 @@ function programOf(context: CliContext, run: Run): Command {
   defineTrashShow(trash, run)
   defineTrashRestore(trash, run)
   defineTrashPurge(trash, run)
+  const logbook = program
+    .command('logbook')
+    .summary('look into logbooks, and remove them')
+    .description('Looks into logbooks, and removes what is over.')
+  defineLogbookList(logbook.helpCommand(false), run)
+  defineLogbookShow(logbook, run)
+  defineLogbookDestroy(logbook, run)
   return program
 }
 

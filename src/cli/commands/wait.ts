@@ -1,17 +1,6 @@
 /** `jobboard wait`: until a job has left the board. */
 import type { Command } from 'commander'
 import type { Run } from '../action.ts'
-import type { CliContext } from '../context.ts'
-import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
-import { findJob } from '../finding.ts'
-import { openTheBoard } from '../opening.ts'
-import { duration, type SharedOptions } from '../options.ts'
-import { printJson, printLines } from '../output.ts'
-
-export interface WaitCommandOptions extends SharedOptions {
-  readonly within?: string
-  readonly json?: boolean
-}
 
 export function defineWait(program: Command, run: Run): void {
   program
@@ -25,16 +14,9 @@ export function defineWait(program: Command, run: Run): void {
     .option('--within <duration>', 'how long to wait (default: for ever)')
     .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard wait 0199c0de --within 10m')
-    .action(run((context, command: Command) => wait(command.args[0] ?? '', command.optsWithGlobals(), context)))
-}
-
-/** @throws NotFound when it has left the board before, Timeout when it has not */
-export async function wait(uuid: string, options: WaitCommandOptions, context: CliContext): Promise<ExitCode> {
-  const limits = options.within === undefined ? {} : { timeout: duration(options.within, '--within') }
-  await using opened = await openTheBoard(options, context, { create: false })
-  const job = await findJob(opened.board, uuid)
-  const state = await job.wait(limits)
-  if (options.json) await printJson(context, [{ uuid: job.uuid, name: job.name, state }])
-  else await printLines(context, [state])
-  return state === 'COMPLETE' ? DONE : FAILED
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../actions/wait.ts')).wait(command.args[0] ?? '', command.optsWithGlobals(), context),
+      ),
+    )
 }
