@@ -25,6 +25,19 @@ export async function loadFlows(module: string, options: { cwd: string }): Promi
   )
 }
 
+/** The flow of that name in the module. @throws as {@link loadFlows} and {@link chooseFlow} */
+export async function flowNamed(name: string, module: string, options: { cwd: string }): Promise<AnyFlow> {
+  return chooseFlow(name, await loadFlows(module, options), module)
+}
+
+/** @throws InvalidArgument where no module is named, here or in the config file */
+export function flowsOption({ flows }: { readonly flows?: string }, command: string): string {
+  if (flows) return flows
+  throw new InvalidArgument(
+    `${command} needs the code of its flows: add --flows MODULE, or flows: MODULE to jobboard.yaml`,
+  )
+}
+
 /**
  * What a module exports.
  *

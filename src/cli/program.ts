@@ -5,6 +5,8 @@ import type { Run } from './action.ts'
 import { defineCancel } from './commands/cancel.ts'
 import { defineConductor } from './commands/conductor.ts'
 import { defineConductors } from './commands/conductors.ts'
+import { defineDoctor } from './commands/doctor.ts'
+import { defineInfo } from './commands/info.ts'
 import { defineJobs } from './commands/jobs.ts'
 import { defineLogbookDestroy } from './commands/logbook-destroy.ts'
 import { defineLogbookList } from './commands/logbook-list.ts'
@@ -12,6 +14,7 @@ import { defineLogbookShow } from './commands/logbook-show.ts'
 import { definePause } from './commands/pause.ts'
 import { definePost } from './commands/post.ts'
 import { defineResume } from './commands/resume.ts'
+import { defineRun } from './commands/run.ts'
 import { defineShow } from './commands/show.ts'
 import { defineTrack } from './commands/track.ts'
 import { defineTrashList } from './commands/trash-list.ts'
@@ -94,6 +97,9 @@ function programOf(context: CliContext, run: Run): Command {
   defineCancel(program, run)
   defineConductor(program, run)
   defineConductors(program, run)
+  defineInfo(program, run)
+  defineRun(program, run)
+  defineDoctor(program, run)
   definePause(program, run)
   defineResume(program, run)
   const trash = program

@@ -1,14 +1,16 @@
 /** What `jobboard post` does: one job onto the board. */
 import { validate } from 'uuid'
 import type { JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
-import { InvalidArgument, MissingDependencies } from '../../core/errors.ts'
-import { type AnyFlow, missingInputs } from '../../flow/index.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import type { AnyFlow } from '../../flow/index.ts'
 import type { CliContext } from '../context.ts'
-import { DONE, type ExitCode } from '../exit-codes.ts'
-import { chooseFlow, loadFlows } from '../flows-module.ts'
-import { openTheBoard } from '../opening.ts'
-import { jsonObject, type SharedOptions } from '../options.ts'
+import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
+import { flowNamed } from '../flows-module.ts'
+import { follow } from '../following.ts'
+import { openLogbooks, openTheBoard } from '../opening.ts'
+import { duration, jsonObject, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
+import { checkStore, storeText } from '../store-option.ts'
 import { postedView } from '../views.ts'
 
 export interface PostCommandOptions extends SharedOptions {
@@ -19,32 +21,31 @@ export interface PostCommandOptions extends SharedOptions {
   readonly size?: Size
   readonly maxAttempts?: number
   readonly uuid?: string
+  readonly wait?: boolean
+  readonly within?: string
   readonly json?: boolean
 }
 
 export async function post(name: string, options: PostCommandOptions, context: CliContext): Promise<ExitCode> {
-  const text = options.store === '-' ? await context.readStdin() : options.store
-  const store = jsonObject(text ?? '{}', '--store')
+  const store = jsonObject(await storeText(options, context), '--store')
   if (options.uuid !== undefined && !validate(options.uuid))
     throw new InvalidArgument(`--uuid: ${options.uuid} is no uuid`)
-  const flow = options.flows === undefined ? name : await flowOf(name, options.flows, context)
+  const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
   if (typeof flow !== 'string') checkStore(flow, store)
+  const limits = options.within === undefined ? {} : { timeout: duration(options.within, '--within') }
   await using opened = await openTheBoard(options, context)
+  await using logbooks = options.wait ? await openLogbooks(options, context) : undefined
   const job = await postOn(opened.board, { flow, store, options: postOptions(options) })
-  if (options.json) await printJson(context, [postedView(job)])
-  else await printLines(context, [job.uuid])
-  return DONE
-}
-
-async function flowOf(name: string, module: string, context: CliContext): Promise<AnyFlow> {
-  return chooseFlow(name, await loadFlows(module, context), module)
-}
-
-/** The board would say so too, but only once it can be reached. */
-function checkStore(flow: AnyFlow, store: object): void {
-  const missing = missingInputs(flow, store)
-  if (missing.length === 0) return
-  throw new MissingDependencies(`flow ${flow.name} requires ${missing.join(', ')}: add it to --store`)
+  if (!options.wait) {
+    if (options.json) await printJson(context, [postedView(job)])
+    else await printLines(context, [job.uuid])
+    return DONE
+  }
+  if (!options.json) await printLines(context, [job.uuid])
+  const state = await follow(job, { logbooks, ...limits }, context)
+  if (options.json) await printJson(context, [{ ...postedView(job), state }])
+  else await printLines(context, [state])
+  return state === 'COMPLETE' ? DONE : FAILED
 }
 
 function postOn(

@@ -2,10 +2,11 @@
 import type { Command } from 'commander'
 import type { Run } from '../action.ts'
 import { oneOf } from '../options.ts'
+import { addWatchFlags } from '../watch-flags.ts'
 import { PRIORITY_WORDS, SIZE_WORDS } from '../words.ts'
 
 export function defineJobs(program: Command, run: Run): void {
-  program
+  const command = program
     .command('jobs')
     .summary('list the jobs on the board')
     .description('Lists the jobs on the board: higher priority first, then in the order in which they were posted.')
@@ -17,8 +18,15 @@ export function defineJobs(program: Command, run: Run): void {
       oneOf('--priority', PRIORITY_WORDS),
     )
     .option('--size <size>', `only jobs of this size: ${SIZE_WORDS.join(', ')}`, oneOf('--size', SIZE_WORDS))
-    .option('--json', 'print each job as a JSON object on a line of its own')
-    .addHelpText('after', '\nExample:\n  $ jobboard jobs --unclaimed --board zookeeper://127.0.0.1:2181/demo')
+    .option(
+      '--json',
+      'print each job as a JSON object on a line of its own; with --watch, each whenever it has changed',
+    )
+  addWatchFlags(command)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard jobs --unclaimed --board zookeeper://127.0.0.1:2181/demo\n  $ jobboard jobs --watch --priority HIGH',
+    )
     .action(
       run(async (context, command: Command) =>
         (await import('../actions/jobs.ts')).jobs(command.optsWithGlobals(), context),

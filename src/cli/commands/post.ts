@@ -28,10 +28,12 @@ export function definePost(program: Command, run: Run): void {
       count('--max-attempts', { most: MOST_ATTEMPTS }),
     )
     .option('--uuid <uuid>', 'uuid of the job, to post again after an unknown outcome (default: a new one)')
-    .option('--json', 'print the job as a JSON object')
+    .option('--wait', 'wait until it is done, and tell how far it is where logbooks are named; exit code as of wait')
+    .option('--within <duration>', 'with --wait, how long (default: for ever)')
+    .option('--json', 'print the job as a JSON object; with --wait, once it is done')
     .addHelpText(
       'after',
-      `\nExample:\n  $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}' --priority HIGH`,
+      `\nExamples:\n  $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}' --priority HIGH\n  $ jobboard post hello --store - --wait --within 10m < store.json`,
     )
     .action(
       run(async (context, command: Command) =>
