@@ -4,12 +4,18 @@ import { NotFound } from '../core/errors.ts'
 import { type Duration, sleep } from '../core/time.ts'
 import type { FlowDetail } from '../persistence/index.ts'
 import type { CliContext } from './context.ts'
-import type { Logbooks } from './opening.ts'
+import { type Logbooks, openLogbooks } from './opening.ts'
+import type { SharedOptions } from './options.ts'
 import { printable } from './render/text.ts'
 
 export interface Follow {
   readonly logbooks: Logbooks | undefined
   readonly timeout?: Duration
+}
+
+/** Those that are named, if they can be looked into: progress is nice to have, and no reason to fail. */
+export async function logbooksToFollow(options: SharedOptions, context: CliContext): Promise<Logbooks | undefined> {
+  return openLogbooks(options, context, { missing: 'throw' }).catch(() => undefined)
 }
 
 /** Between two looks, in milliseconds. The end is told by the board at once. */

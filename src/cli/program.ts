@@ -27,7 +27,7 @@ import type { ExitCode } from './exit-codes.ts'
 import { DEFAULT_TIMEOUT } from './options.ts'
 
 const AFTER = `
-Exit codes: 0 done, 1 failed, 2 wrong usage.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with Ctrl-C.
 
 Logbooks are in directory:DIR, on one machine; postgres:// (or postgresql://)
 user:password@host:port/database?schema=jobboard&sslmode=verify-full, or
@@ -51,11 +51,33 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
     (work) =>
     async (...args) => {
       const command = args.at(-1)
-      if (command instanceof Command) exitCode = await work(context, command)
+      if (command instanceof Command) exitCode = await work(await settled(command, context), command)
     }
   await programOf(context, run).parseAsync([...argv], { from: 'user' })
   return exitCode
 }
+
+/** Commands that have nothing to do with any board. */
+const WITHOUT_CONFIG = ['dev', 'completion']
+
+/** Puts what the config file says where nothing was typed; what it says of the environment is in the context. */
+async function settled(command: Command, context: CliContext): Promise<CliContext> {
+  if (WITHOUT_CONFIG.includes(command.name())) return context
+  const { settle } = await import('./config/settings.ts')
+  const { options, own, env } = await settle(command.optsWithGlobals(), context)
+  for (let at: Command | null = command; at; at = at.parent) {
+    for (const option of at.options) {
+      const name = option.attributeName()
+      const value = own[command.name()]?.[name] ?? options[name]
+      const isNamed = NAMED.includes(name) || at.getOptionValue(name) === undefined
+      if (value !== undefined && isNamed) at.setOptionValueWithSource(name, value, 'config')
+    }
+  }
+  return { ...context, env }
+}
+
+/** What was typed may be a name, and the file says of what. */
+const NAMED: readonly string[] = ['board', 'persistence']
 
 function programOf(context: CliContext, run: Run): Command {
   const program = new Command('jobboard')
@@ -77,13 +99,14 @@ function programOf(context: CliContext, run: Run): Command {
     .helpCommand('help [command]', 'print help for a command')
     .option(
       '--board <uri>',
-      'where the jobs are: zookeeper://host:port,host:port/path, postgres://user@host/database?board=NAME or redis://host:port/0 (or JOBBOARD_BOARD)',
+      'where the jobs are, a name in jobboard.yaml or a URI: zookeeper://host:port,host:port/path, postgres://user@host/database?board=NAME or redis://host:port/0 (or JOBBOARD_BOARD)',
     )
     .option(
       '--persistence <uri>',
-      'where the logbooks are, for show, track and conductor: directory:DIR, postgres://user:password@host/database or ' +
+      'where the logbooks are, a name or a URI: directory:DIR, postgres://user:password@host/database or ' +
         'zookeeper://host:port/path (or JOBBOARD_PERSISTENCE)',
     )
+    .option('--config <file>', 'names boards and logbooks (or JOBBOARD_CONFIG; default: jobboard.yaml here or above)')
     .option('--codec <module>', "module that exports the logbooks' codec (or JOBBOARD_CODEC)")
     .option('--redact <keys>', 'hide what stands under these keys, as in password,token (or JOBBOARD_REDACT)')
     .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)

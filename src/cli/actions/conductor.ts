@@ -5,20 +5,20 @@ import { printableDuration } from '../../core/time.ts'
 import { type ConductorFlags, type ConductorSettings, conductorSettingsOf } from '../conductor-flags.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { loadFlows } from '../flows-module.ts'
+import { flowsOption, loadFlows } from '../flows-module.ts'
 import { openConductorsLogbooks, openTheBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printable } from '../render/text.ts'
 import type { LEVEL_WORDS } from '../words.ts'
 
 export interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
-  readonly flows: string
+  readonly flows?: string
   readonly logLevel?: (typeof LEVEL_WORDS)[number]
 }
 
 export async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
   const settings = conductorSettingsOf(options)
-  const flows = await loadFlows(options.flows, context)
+  const flows = await loadFlows(flowsOption(options, 'conductor'), context)
   const { daemonLog, redactedLog, runConductor } = await machinery()
   const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
   const log = redactedLog(plain, new Redaction(redactedKeys(options, context)))

@@ -6,8 +6,8 @@ import type { AnyFlow } from '../../flow/index.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
 import { flowNamed } from '../flows-module.ts'
-import { follow } from '../following.ts'
-import { openLogbooks, openTheBoard } from '../opening.ts'
+import { follow, logbooksToFollow } from '../following.ts'
+import { openTheBoard } from '../opening.ts'
 import { duration, jsonObject, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { checkStore, storeText } from '../store-option.ts'
@@ -34,7 +34,7 @@ export async function post(name: string, options: PostCommandOptions, context: C
   if (typeof flow !== 'string') checkStore(flow, store)
   const limits = options.within === undefined ? {} : { timeout: duration(options.within, '--within') }
   await using opened = await openTheBoard(options, context)
-  await using logbooks = options.wait ? await openLogbooks(options, context) : undefined
+  await using logbooks = options.wait ? await logbooksToFollow(options, context) : undefined
   const job = await postOn(opened.board, { flow, store, options: postOptions(options) })
   if (!options.wait) {
     if (options.json) await printJson(context, [postedView(job)])

@@ -2,8 +2,8 @@
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
 import { findJob } from '../finding.ts'
-import { follow } from '../following.ts'
-import { openLogbooks, openTheBoard } from '../opening.ts'
+import { follow, logbooksToFollow } from '../following.ts'
+import { openTheBoard } from '../opening.ts'
 import { duration, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 
@@ -16,7 +16,7 @@ export interface WaitCommandOptions extends SharedOptions {
 export async function wait(uuid: string, options: WaitCommandOptions, context: CliContext): Promise<ExitCode> {
   const limits = options.within === undefined ? {} : { timeout: duration(options.within, '--within') }
   await using opened = await openTheBoard(options, context, { create: false })
-  await using logbooks = await openLogbooks(options, context)
+  await using logbooks = await logbooksToFollow(options, context)
   const job = await findJob(opened.board, uuid)
   const state = await follow(job, { logbooks, ...limits }, context)
   if (options.json) await printJson(context, [{ uuid: job.uuid, name: job.name, state }])

@@ -14,7 +14,7 @@ export function defineConductor(program: Command, run: Run): void {
         'SIGTERM lets what runs finish, the second aborts it, the third ends the process; unfinished jobs go back to the ' +
         'board.',
     )
-    .requiredOption('--flows <module>', 'module that exports the flows: a path or a package')
+    .option('--flows <module>', 'module that exports the flows: a path or a package')
   addConductorFlags(command)
   command
     .option(
