@@ -3,8 +3,10 @@ import { Command } from 'commander'
 import { packageVersion } from '../core/package-version.ts'
 import type { Run } from './action.ts'
 import { defineCancel } from './commands/cancel.ts'
+import { defineCompletion } from './commands/completion.ts'
 import { defineConductor } from './commands/conductor.ts'
 import { defineConductors } from './commands/conductors.ts'
+import { defineDev } from './commands/dev.ts'
 import { defineDoctor } from './commands/doctor.ts'
 import { defineInfo } from './commands/info.ts'
 import { defineJobs } from './commands/jobs.ts'
@@ -123,6 +125,8 @@ function programOf(context: CliContext, run: Run): Command {
   defineInfo(program, run)
   defineRun(program, run)
   defineDoctor(program, run)
+  defineDev(program, run)
+  defineCompletion(program, run)
   definePause(program, run)
   defineResume(program, run)
   const trash = program

@@ -21,3 +21,7 @@ export const MOST_ATTEMPTS = 10
 export const GRAPH_FORMATS = ['mermaid', 'dot'] as const
 /** Of `logbook list`. */
 export const DEFAULT_PAGE = 50
+/** What `dev` can run ZooKeeper with. */
+export const SERVER_WORDS = ['package', 'docker'] as const
+export const LAST_PORT = 65_535
+export const SHELL_WORDS = ['bash', 'zsh', 'fish'] as const
