@@ -26,7 +26,7 @@ export function complain(thrown: unknown, context: CliContext, options: { verbos
 }
 
 /** Our own messages name the thing and say what to do; of others the class and the cause help. */
-function oneLine(thrown: unknown): string {
+export function oneLine(thrown: unknown): string {
   const text = thrown instanceof JobboardError ? thrown.message : describeError(thrown)
   return printable(`${text}${hintFor(thrown, text)}`.replaceAll(/\s*\n\s*/g, ' ').trim())
 }

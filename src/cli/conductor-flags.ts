@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { ConductorOptions } from '../conductor/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Duration } from '../core/time.ts'
-import { count, duration, oneOf } from './options.ts'
+import { count, duration, oneOf, someOf } from './options.ts'
 import { SIZE_WORDS } from './words.ts'
 
 /** As they are on the command line. */
@@ -43,7 +43,6 @@ export type ConductorSettings = Pick<ConductorOptions, Flagged> & { readonly dra
 const DRAIN_TIMEOUT = '25s'
 
 export function addConductorFlags(command: Command): void {
-  const size = oneOf('--size', SIZE_WORDS)
   command
     .option('--concurrency <n>', 'how many jobs run at once (default: one for each processor)', count('--concurrency'))
     .option(
@@ -55,7 +54,7 @@ export function addConductorFlags(command: Command): void {
     .option(
       '--size <size>',
       `takes jobs of this size only, one of ${SIZE_WORDS.join(', ')}; may be repeated`,
-      (text: string, before: readonly (typeof SIZE_WORDS)[number][] = []) => [...before, size(text)],
+      someOf('--size', SIZE_WORDS),
     )
     .option('--burst', 'stop when nothing is left to claim')
     .option('--max-jobs <n>', 'stop after so many jobs', count('--max-jobs'))

@@ -1,6 +1,7 @@
 /** What a command may touch of the process it runs in. Tests hand it something else. */
 import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { INTERRUPTED } from './exit-codes.ts'
 
 export interface CliContext {
   /** All of standard input, to its end. */
@@ -12,11 +13,19 @@ export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Absolute; what relative names are relative to. */
   readonly cwd: string
+  /** From now until it is disposed Ctrl-C and SIGTERM are told here, and end nothing by themselves. */
+  readonly interruption: () => Interruption
+}
+
+export interface Interruption extends Disposable {
+  readonly signal: AbortSignal
 }
 
 export interface Output {
   /** How wide the terminal is; undefined where it is none, and then nothing is cut to fit. */
   readonly columns: number | undefined
+  /** How high it is, likewise. */
+  readonly rows?: number | undefined
   /** Fires when nothing can be written any more, EPIPE say; its reason is the error. */
   readonly failed: AbortSignal
   write(text: string): void
@@ -31,16 +40,41 @@ export function processContext(): CliContext {
     stderr: streamOutput(process.stderr),
     env: process.env,
     cwd: process.cwd(),
+    interruption: processInterruption,
   }
 }
 
-export function streamOutput(stream: Writable & { readonly columns?: number }): Output {
+/** A second signal so soon, in milliseconds, is the same key, passed on by npm as well. */
+const SAME_KEY = 1_000
+
+/** Whoever presses the key again, because nothing seems to happen, gets their way. */
+function processInterruption(): Interruption {
+  const controller = new AbortController()
+  let since = Number.POSITIVE_INFINITY
+  const interrupt = () => {
+    if (performance.now() - since > SAME_KEY) process.exit(INTERRUPTED)
+    since = Math.min(since, performance.now())
+    controller.abort(new Error('interrupted'))
+  }
+  for (const name of SIGNALS) process.on(name, interrupt)
+  const leave = () => {
+    for (const name of SIGNALS) process.off(name, interrupt)
+  }
+  return { signal: controller.signal, [Symbol.dispose]: leave }
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+
+export function streamOutput(stream: Writable & { readonly columns?: number; readonly rows?: number }): Output {
   const failure = new AbortController()
   // Without a listener a closed pipe would end the process with a stack trace.
   stream.on('error', (error) => failure.abort(error))
   return {
     get columns() {
       return stream.columns
+    },
+    get rows() {
+      return stream.rows
     },
     failed: failure.signal,
     write: (text) => {

@@ -1,6 +1,8 @@
 /** Finding what somebody has named by a uuid, or by the beginning of one. */
 import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
+import type { BookDetail } from '../persistence/index.ts'
+import type { Logbooks } from './opening.ts'
 
 const UUID_LENGTH = 36
 /** Of a beginning: shorter ones are slips of the keyboard. */
@@ -18,6 +20,15 @@ export async function findJob(board: JobBoard, uuid: string): Promise<Job> {
 /** @throws as {@link findJob} */
 export async function findTrashed(board: JobBoard, uuid: string): Promise<TrashedJob> {
   return theOnly(among(await trashOf(board), uuid), { uuid, where: `in the trash of ${board.uri}` })
+}
+
+/** Reads the names of all logbooks, where only the beginning of a uuid is given. @throws as {@link findJob} */
+export async function findBook({ persistence, uri }: Logbooks, uuid: string): Promise<BookDetail> {
+  assertBeginning(uuid)
+  if (uuid.length === UUID_LENGTH) return persistence.getBook(uuid.toLowerCase())
+  const found: BookDetail[] = []
+  for await (const book of persistence.listBooks()) if (begins(book, uuid)) found.push(book)
+  return theOnly(found, { uuid, where: `in ${uri}`, what: 'logbook' })
 }
 
 export async function trashOf(board: JobBoard): Promise<TrashedJob[]> {
@@ -39,14 +50,14 @@ function begins(job: { readonly uuid: string }, uuid: string): boolean {
 /** @throws NotFound where there is none, InvalidArgument where there are several */
 export function theOnly<T extends { readonly uuid: string; readonly name: string }>(
   found: readonly T[],
-  { uuid, where }: { readonly uuid: string; readonly where: string },
+  { uuid, where, what = 'job' }: { readonly uuid: string; readonly where: string; readonly what?: string },
 ): T {
   const [only, other] = found
-  if (!only) throw new NotFound(`there is no job ${uuid} ${where}`)
+  if (!only) throw new NotFound(`there is no ${what} ${uuid} ${where}`)
   if (!other) return only
   const two = [only, other].map((job) => job.uuid).join(' and ')
   throw new InvalidArgument(
-    `${uuid} begins the uuids of ${found.length} jobs ${where}, such as ${two}; write more of it`,
+    `${uuid} begins the uuids of ${found.length} ${what}s ${where}, such as ${two}; write more of it`,
   )
 }
 

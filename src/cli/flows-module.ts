@@ -5,6 +5,7 @@ import { extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
+import { isMisspelt } from '../core/spelling.ts'
 import { type AnyFlow, isFlow } from '../flow/index.ts'
 
 const TYPESCRIPT = ['.ts', '.mts', '.cts', '.tsx']
@@ -24,6 +25,19 @@ export async function loadFlows(module: string, options: { cwd: string }): Promi
   )
 }
 
+/** The flow of that name in the module. @throws as {@link loadFlows} and {@link chooseFlow} */
+export async function flowNamed(name: string, module: string, options: { cwd: string }): Promise<AnyFlow> {
+  return chooseFlow(name, await loadFlows(module, options), module)
+}
+
+/** @throws InvalidArgument where no module is named, here or in the config file */
+export function flowsOption({ flows }: { readonly flows?: string }, command: string): string {
+  if (flows) return flows
+  throw new InvalidArgument(
+    `${command} needs the code of its flows: add --flows MODULE, or flows: MODULE to jobboard.yaml`,
+  )
+}
+
 /**
  * What a module exports.
  *
@@ -39,8 +53,10 @@ export async function loadModule(module: string, options: { cwd: string }): Prom
 export function chooseFlow(name: string, flows: readonly AnyFlow[], module: string): AnyFlow {
   const found = flows.findLast((flow) => flow.name === name)
   if (found) return found
-  const names = [...new Set(flows.map((flow) => flow.name))].join(', ')
-  throw new InvalidArgument(`module ${module} has no flow ${JSON.stringify(name)}; it has ${names}`)
+  const names = [...new Set(flows.map((flow) => flow.name))]
+  const similar = names.find((known) => isMisspelt(name, known))
+  const hint = similar === undefined ? `; it has ${names.join(', ')}` : `; did you mean ${similar}?`
+  throw new InvalidArgument(`module ${module} has no flow ${JSON.stringify(name)}${hint}`)
 }
 
 async function locate(module: string, { cwd }: { cwd: string }): Promise<string> {

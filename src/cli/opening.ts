@@ -52,8 +52,13 @@ export async function openTheBoard(
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
 }
 
+/** Whether {@link openTheBoard} would find one named. */
+export function boardIsNamed(options: SharedOptions, { env }: CliContext): boolean {
+  return Boolean(options.board || env['JOBBOARD_BOARD'])
+}
+
 /** For boards and logbooks whose URI is to be seen by everybody, as command lines are. */
-function credentials({ env }: CliContext): { auth?: readonly AuthInfo[] } {
+export function credentials({ env }: CliContext): { auth?: readonly AuthInfo[] } {
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
   if (!auth) return {}
   if (/^[^:]+:./s.test(auth)) return { auth: [{ scheme: 'digest', auth }] }
@@ -91,7 +96,11 @@ export interface Logbooks extends AsyncDisposable {
  * The logbooks that `--persistence` or JOBBOARD_PERSISTENCE names, for looking into them only; undefined where none are
  * named. A look must not make any: where there are none yet it is said on standard error, and nothing is found in them.
  */
-export async function openLogbooks(options: SharedOptions, context: CliContext): Promise<Logbooks | undefined> {
+export async function openLogbooks(
+  options: SharedOptions,
+  context: CliContext,
+  settings: { missing?: 'complain' | 'throw' } = {},
+): Promise<Logbooks | undefined> {
   const uri = persistenceUri(options, context)
   if (uri === undefined) return undefined
   const { scheme, printable } = parseUri(uri, 'persistence')
@@ -101,7 +110,7 @@ export async function openLogbooks(options: SharedOptions, context: CliContext):
     )
   }
   const persistence = await openAt(uri, { options, context, create: false }).catch(async (error: unknown) => {
-    if (!(error instanceof NotFound)) throw error
+    if (!(error instanceof NotFound) || settings.missing === 'throw') throw error
     complain(error, context)
     return (await import('../persistence/index.ts')).openPersistence('memory:')
   })

@@ -1,5 +1,6 @@
 /** Reading options: those of all commands, and the shapes they come in. */
 import { InvalidArgument } from '../core/errors.ts'
+import { isMisspelt } from '../core/spelling.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import type { CliContext } from './context.ts'
 
@@ -41,6 +42,11 @@ export function duration(text: string, what: string): Duration {
   return text as Duration
 }
 
+/** The instant that is so long ago. @throws InvalidArgument */
+export function ageLimit(text: string, what: string): Date {
+  return new Date(Date.now() - milliseconds(duration(text, what), what))
+}
+
 /**
  * A whole number from 1. What is no number is not repeated: it may have been meant for `--store`.
  *
@@ -57,13 +63,40 @@ export function count(option: string, limits: { most?: number } = {}): (text: st
   }
 }
 
-/** One of a few words, in any case. What is none of them is not repeated either. @throws InvalidArgument */
-export function oneOf<T extends string>(option: string, words: readonly T[]): (text: string) => T {
-  return (text) => {
+/** Makes a word of what was typed; knows which there are, so that shells can offer them. */
+export interface WordParser<T extends string> {
+  (text: string): T
+  readonly words: readonly T[]
+}
+
+/**
+ * One of a few words, in any case. What is none of them is not repeated either.
+ *
+ * @throws InvalidArgument
+ */
+export function oneOf<T extends string>(option: string, words: readonly T[]): WordParser<T> {
+  const parse = (text: string): T => {
     const found = words.find((word) => word.toLowerCase() === text.toLowerCase())
     if (found) return found
-    throw new InvalidArgument(`${option} has to be one of ${words.join(', ')}`)
+    const similar = words.find((word) => isMisspelt(text, word))
+    const hint = similar === undefined ? '' : `; did you mean ${similar}?`
+    throw new InvalidArgument(`${option} has to be one of ${words.join(', ')}${hint}`)
   }
+  return Object.assign(parse, { words })
+}
+
+/** The same, where the option may be repeated. @throws InvalidArgument */
+export function someOf<T extends string>(
+  option: string,
+  words: readonly T[],
+): ((text: string, before?: readonly T[]) => readonly T[]) & { readonly words: readonly T[] } {
+  const parse = oneOf(option, words)
+  return Object.assign((text: string, before: readonly T[] = []) => [...before, parse(text)], { words })
+}
+
+/** Any text, where the option may be repeated. */
+export function several(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text]
 }
 
 /**

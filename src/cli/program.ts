@@ -3,12 +3,20 @@ import { Command } from 'commander'
 import { packageVersion } from '../core/package-version.ts'
 import type { Run } from './action.ts'
 import { defineCancel } from './commands/cancel.ts'
+import { defineCompletion } from './commands/completion.ts'
 import { defineConductor } from './commands/conductor.ts'
 import { defineConductors } from './commands/conductors.ts'
+import { defineDev } from './commands/dev.ts'
+import { defineDoctor } from './commands/doctor.ts'
+import { defineInfo } from './commands/info.ts'
 import { defineJobs } from './commands/jobs.ts'
+import { defineLogbookDestroy } from './commands/logbook-destroy.ts'
+import { defineLogbookList } from './commands/logbook-list.ts'
+import { defineLogbookShow } from './commands/logbook-show.ts'
 import { definePause } from './commands/pause.ts'
 import { definePost } from './commands/post.ts'
 import { defineResume } from './commands/resume.ts'
+import { defineRun } from './commands/run.ts'
 import { defineShow } from './commands/show.ts'
 import { defineTrack } from './commands/track.ts'
 import { defineTrashList } from './commands/trash-list.ts'
@@ -21,7 +29,7 @@ import type { ExitCode } from './exit-codes.ts'
 import { DEFAULT_TIMEOUT } from './options.ts'
 
 const AFTER = `
-Exit codes: 0 done, 1 failed, 2 wrong usage.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with Ctrl-C.
 
 Logbooks are in directory:DIR, on one machine; postgres:// (or postgresql://)
 user:password@host:port/database?schema=jobboard&sslmode=verify-full, or
@@ -45,11 +53,33 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
     (work) =>
     async (...args) => {
       const command = args.at(-1)
-      if (command instanceof Command) exitCode = await work(context, command)
+      if (command instanceof Command) exitCode = await work(await settled(command, context), command)
     }
   await programOf(context, run).parseAsync([...argv], { from: 'user' })
   return exitCode
 }
+
+/** Commands that have nothing to do with any board. */
+const WITHOUT_CONFIG = ['dev', 'completion']
+
+/** Puts what the config file says where nothing was typed; what it says of the environment is in the context. */
+async function settled(command: Command, context: CliContext): Promise<CliContext> {
+  if (WITHOUT_CONFIG.includes(command.name())) return context
+  const { settle } = await import('./config/settings.ts')
+  const { options, own, env } = await settle(command.optsWithGlobals(), context)
+  for (let at: Command | null = command; at; at = at.parent) {
+    for (const option of at.options) {
+      const name = option.attributeName()
+      const value = own[command.name()]?.[name] ?? options[name]
+      const isNamed = NAMED.includes(name) || at.getOptionValue(name) === undefined
+      if (value !== undefined && isNamed) at.setOptionValueWithSource(name, value, 'config')
+    }
+  }
+  return { ...context, env }
+}
+
+/** What was typed may be a name, and the file says of what. */
+const NAMED: readonly string[] = ['board', 'persistence']
 
 function programOf(context: CliContext, run: Run): Command {
   const program = new Command('jobboard')
@@ -71,13 +101,14 @@ function programOf(context: CliContext, run: Run): Command {
     .helpCommand('help [command]', 'print help for a command')
     .option(
       '--board <uri>',
-      'where the jobs are: zookeeper://host:port,host:port/path, postgres://user@host/database?board=NAME or redis://host:port/0 (or JOBBOARD_BOARD)',
+      'where the jobs are, a name in jobboard.yaml or a URI: zookeeper://host:port,host:port/path, postgres://user@host/database?board=NAME or redis://host:port/0 (or JOBBOARD_BOARD)',
     )
     .option(
       '--persistence <uri>',
-      'where the logbooks are, for show, track and conductor: directory:DIR, postgres://user:password@host/database or ' +
+      'where the logbooks are, a name or a URI: directory:DIR, postgres://user:password@host/database or ' +
         'zookeeper://host:port/path (or JOBBOARD_PERSISTENCE)',
     )
+    .option('--config <file>', 'names boards and logbooks (or JOBBOARD_CONFIG; default: jobboard.yaml here or above)')
     .option('--codec <module>', "module that exports the logbooks' codec (or JOBBOARD_CODEC)")
     .option('--redact <keys>', 'hide what stands under these keys, as in password,token (or JOBBOARD_REDACT)')
     .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)
@@ -91,6 +122,11 @@ function programOf(context: CliContext, run: Run): Command {
   defineCancel(program, run)
   defineConductor(program, run)
   defineConductors(program, run)
+  defineInfo(program, run)
+  defineRun(program, run)
+  defineDoctor(program, run)
+  defineDev(program, run)
+  defineCompletion(program, run)
   definePause(program, run)
   defineResume(program, run)
   const trash = program
@@ -101,6 +137,13 @@ function programOf(context: CliContext, run: Run): Command {
   defineTrashShow(trash, run)
   defineTrashRestore(trash, run)
   defineTrashPurge(trash, run)
+  const logbook = program
+    .command('logbook')
+    .summary('look into logbooks, and remove them')
+    .description('Looks into logbooks, and removes what is over.')
+  defineLogbookList(logbook.helpCommand(false), run)
+  defineLogbookShow(logbook, run)
+  defineLogbookDestroy(logbook, run)
   return program
 }
 

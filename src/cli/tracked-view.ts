@@ -45,7 +45,7 @@ export function trackedView(tracked: Tracked, redaction: Redaction): TrackedView
 }
 
 /** What JSON has no way to say: large integers as text, bytes as base64. */
-function jsonable(value: unknown): unknown {
+export function jsonable(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value)
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64')
   if (typeof value !== 'object' || value === null || value instanceof Date) return value

@@ -2,9 +2,8 @@
 import type { Command } from 'commander'
 import type { JobBoard, TrashedJob } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import { milliseconds } from '../core/time.ts'
 import { among, theOnly, trashOf } from './finding.ts'
-import { duration } from './options.ts'
+import { ageLimit } from './options.ts'
 
 export interface TrashChoice {
   readonly name?: string
@@ -32,11 +31,9 @@ export async function chooseTrashed(
   const filtered = name !== undefined || olderThan !== undefined
   if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
     throw new InvalidArgument('say which jobs: uuids, or --name and --older-than, or --all')
-  const age = olderThan === undefined ? 0 : milliseconds(duration(olderThan, '--older-than'), '--older-than')
-  const before = Date.now() - age
+  const before = ageLimit(olderThan ?? '0', '--older-than')
   const trashed = await trashOf(board)
-  if (uuids.length === 0)
-    return trashed.filter((job) => (name === undefined || job.name === name) && job.at.getTime() <= before)
+  if (uuids.length === 0) return trashed.filter((job) => (name === undefined || job.name === name) && job.at <= before)
   const where = `in the trash of ${board.uri}`
   return uuids.map((uuid) => theOnly(among(trashed, uuid), { uuid, where }))
 }

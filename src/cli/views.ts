@@ -7,6 +7,7 @@ import type { Failure } from '../core/failure.ts'
 import type { Redaction } from '../core/redaction.ts'
 import type { AtomState, FlowState, JobState } from '../core/states.ts'
 import type { AtomDetail, FlowDetail, LogBook } from '../persistence/index.ts'
+import { lastRun, type Took, wholeRun } from './took.ts'
 
 export interface WorkView {
   /** The flow that runs it; a posting may name none. */
@@ -43,7 +44,7 @@ export interface TrashView extends WorkView {
   readonly failure?: FailureView
 }
 
-export interface AtomView {
+export interface AtomView extends Took {
   readonly name: string
   readonly kind: AtomDetail['kind']
   readonly state: AtomState
@@ -52,7 +53,7 @@ export interface AtomView {
   readonly revertFailure?: FailureView
 }
 
-export interface LogbookView {
+export interface LogbookView extends Took {
   readonly uuid: string
   readonly name: string
   readonly flow: string
@@ -124,11 +125,14 @@ export function particulars(job: Job | TrashedJob, redaction: Redaction): Partic
 export function logbookView(book: LogBook, flow: FlowDetail, redaction: Redaction): LogbookView {
   const { name, version, state, run, createdAt, updatedAt } = flow
   const atoms = flow.atoms.map((atom) => atomView(atom, redaction))
-  return { uuid: book.uuid, name: book.name, flow: name, version, state, run, createdAt, updatedAt, atoms }
+  const took = wholeRun(flow.states, { over: OVER.includes(state) })
+  return { uuid: book.uuid, name: book.name, flow: name, version, state, run, createdAt, updatedAt, ...took, atoms }
 }
 
+const OVER: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
+
 function atomView(
-  { name, kind, state, updatedAt, failure, revertFailure }: AtomDetail,
+  { name, kind, state, states, updatedAt, failure, revertFailure }: AtomDetail,
   redaction: Redaction,
 ): AtomView {
   return {
@@ -136,6 +140,7 @@ function atomView(
     kind,
     state,
     updatedAt,
+    ...lastRun(states),
     ...(failure ? { failure: failureView(failure, redaction) } : {}),
     ...(revertFailure ? { revertFailure: failureView(revertFailure, redaction) } : {}),
   }

@@ -88,7 +88,9 @@ describe('wrong usage: exit code 2', () => {
     [['post', 'hello', '--store', '["hunter2"]'], "--store has to be a JSON object with the flow's inputs"],
     [['post', 'hello', '--stoer={"password":"hunter2"}'], "unknown option '--stoer'"],
     [['post', 'hello', '--flows', 'flows.js'], 'flow hello requires name: add it to --store'],
-    [['post', 'hallo', '--flows', 'flows.js'], 'module flows.js has no flow "hallo"; it has refused, hello'],
+    [['post', 'hallo', '--flows', 'flows.js'], 'module flows.js has no flow "hallo"; did you mean hello?'],
+    [['post', 'dance', '--flows', 'flows.js'], 'module flows.js has no flow "dance"; it has refused, hello'],
+    [['jobs', '--priority', 'hihg'], '--priority has to be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW; did you mean HIGH?'],
     [['show'], "missing required argument 'uuid'"],
     [['show', '42'], '42 is no uuid; jobboard jobs prints the uuid of each job'],
     [['show', UUID, '--persistence', 'memory:'], 'logbooks in memory: are those of another process'],
@@ -180,7 +182,8 @@ describe('failed: exit code 1', () => {
     )
     expect(nowhere).toContain(`and ${place.persistence} has no logbook of it; check the uuid`)
     expect(missing.exitCode).toBe(1)
-    const file = await place.jobboard(['conductor', '--flows', 'flows.js', '--persistence', 'directory:flows.js'])
+    const persistence = `directory:${place.cwd}/flows.js`
+    const file = await place.jobboard(['conductor', '--flows', 'flows.js', '--persistence', persistence])
     expect(oneLine(file)).toContain('flows.js: it is a file, or a link to nothing; name a folder')
     expect(file.exitCode).toBe(1)
   })

@@ -159,7 +159,7 @@ test('a conductor that ends by itself, serves a size, and answers how it is', as
       .trim()
       .split('\n')
       .flatMap((line) => (JSON.parse(line) as { job?: string }).job ?? [])
-  const burst = await place.jobboard([
+  const burst = await place.spawned([
     'conductor',
     '--flows',
     'flows.js',
@@ -170,7 +170,7 @@ test('a conductor that ends by itself, serves a size, and answers how it is', as
     'large',
   ])
   expect([burst.exitCode, jobsOf(burst)]).toEqual([0, [small]])
-  const one = await place.jobboard(['conductor', '--flows', 'flows.js', '--max-jobs', '1', '--max-idle-time', '1h'])
+  const one = await place.spawned(['conductor', '--flows', 'flows.js', '--max-jobs', '1', '--max-idle-time', '1h'])
   expect([one.exitCode, jobsOf(one)]).toEqual([0, [medium]])
 
   const idle = place.start(['conductor', '--flows', 'flows.js', '--health', '0'])

@@ -95,7 +95,8 @@ test('trash list --json, and show --json of what is in the trash or done', async
   expect(jsonLines((await place.jobboard(['trash', 'list', '--json'])).stdout)).toEqual([trashed])
   expect(jsonLines((await place.jobboard(['jobs', '--json'])).stdout)).toEqual([])
 
-  const atom = { kind: 'task', updatedAt: INSTANT }
+  const took = { startedAt: INSTANT, milliseconds: expect.any(Number) }
+  const atom = { kind: 'task', updatedAt: INSTANT, ...took }
   const book = (uuid: string, name: string) => ({
     uuid,
     name,
@@ -103,6 +104,7 @@ test('trash list --json, and show --json of what is in the trash or done', async
     run: 1,
     createdAt: INSTANT,
     updatedAt: INSTANT,
+    ...took,
   })
   expect(jsonLines((await place.jobboard(['show', bad, '--json'])).stdout)).toEqual([
     {

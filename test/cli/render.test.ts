@@ -1,6 +1,7 @@
 /** Tables and text on terminals of every width. */
 import { describe, expect, test } from 'vitest'
 import { jobsTable } from '../../src/cli/render/jobs.ts'
+import { plain } from '../../src/cli/render/paint.ts'
 import { table } from '../../src/cli/render/table.ts'
 import { printable, printableJson, truncated, widthOf } from '../../src/cli/render/text.ts'
 import type { JobView } from '../../src/cli/views.ts'
@@ -47,33 +48,35 @@ describe('text', () => {
 
 describe('tables', () => {
   test('in a pipe everything is whole', () => {
-    expect(jobsTable([JOB], { width: undefined, now: NOW })).toEqual([
+    expect(jobsTable([JOB], { width: undefined, now: NOW, paint: plain })).toEqual([
       'UUID                                  NAME                                  STATE    PRIORITY  RUNS  AGE  OWNER',
       '0199c0de-0000-7000-8000-000000000001  archive of a folder with a long name  CLAIMED  NORMAL    2     3h   worker-17.example.org:4711',
     ])
   })
 
   test('80 columns', () => {
-    expect(jobsTable([JOB], { width: 80, now: NOW })).toEqual([
+    expect(jobsTable([JOB], { width: 80, now: NOW, paint: plain })).toEqual([
       'UUID                                  NAME              STATE    AGE  OWNER',
       '0199c0de-0000-7000-8000-000000000001  archive of a fo…  CLAIMED  3h   worker-17…',
     ])
   })
 
   test.each([78, 80, 100, 120, 200])('%i columns are not exceeded, and the uuid is whole', (width) => {
-    const lines = jobsTable([JOB, { ...JOB, name: '世'.repeat(60) }], { width, now: NOW })
+    const lines = jobsTable([JOB, { ...JOB, name: '世'.repeat(60) }], { width, now: NOW, paint: plain })
     expect(Math.max(...lines.map(widthOf))).toBeLessThanOrEqual(width)
     expect(lines[1]).toContain(JOB.uuid)
   })
 
   test('what cannot be cut any further is shown', () => {
-    const lines = jobsTable([JOB], { width: 20, now: NOW })
+    const lines = jobsTable([JOB], { width: 20, now: NOW, paint: plain })
     expect(lines[1]).toContain(JOB.uuid)
     expect(lines[0]).not.toContain('PRIORITY')
   })
 
   test('a name cannot forge a line', () => {
-    const [, ...rows] = table([{ title: 'NAME', of: (name: string) => name }], ['a\nroot  COMPLETE', ''], undefined)
+    const [, ...rows] = table([{ title: 'NAME', of: (name: string) => name }], ['a\nroot  COMPLETE', ''], {
+      width: undefined,
+    })
     expect(rows).toEqual([String.raw`a\nroot  COMPLETE`, '-'])
   })
 })

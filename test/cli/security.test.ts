@@ -71,8 +71,9 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     await place.write('ca.pem', authority.cert)
     await place.write('cert.pem', cert)
     await place.write('key.pem', key)
-    const board = `zookeepers://${server.secureHosts}/demo?ca=ca.pem`
-    const whole = `${board}&cert=cert.pem&key=key.pem`
+    const file = (name: string) => `${place.cwd}/${name}.pem`
+    const board = `zookeepers://${server.secureHosts}/demo?ca=${file('ca')}`
+    const whole = `${board}&cert=${file('cert')}&key=${file('key')}`
     expect(await place.jobboard(['post', 'hello', '--board', whole], { env: ADA })).toMatchObject({ exitCode: 0 })
     expect((await place.jobboard(['jobs', '--board', whole], { env: ADA })).stdout).toContain('hello')
     const { exitCode, stderr } = await place.jobboard(['jobs', '--board', board, '--timeout', '10m'], { env: ADA })

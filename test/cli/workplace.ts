@@ -1,7 +1,11 @@
-/** A folder of a user's own, with a board, logbooks, and the command line as it is shipped. */
+/**
+ * A folder of a user's own, with a board, logbooks, and the command line as it is shipped: called in this process, where
+ * it takes a few milliseconds, or started as one of its own, which takes a fifth of a second and more.
+ */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
@@ -19,6 +23,12 @@ export interface Outcome {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly stdin?: string
+  /** As wide as a terminal; in a pipe by default. Not of a process, which has none. */
+  readonly columns?: number
+  /** Presses Ctrl-C, in this process. */
+  readonly interrupt?: AbortSignal
+  /** Told whatever is written to standard output, in this process, as it comes. */
+  readonly heard?: (text: string) => void
 }
 
 export interface Workplace extends AsyncDisposable {
@@ -28,10 +38,12 @@ export interface Workplace extends AsyncDisposable {
   readonly board: string
   readonly persistence: string
   write(name: string, content: string): Promise<void>
-  /** With the board and the logbooks in the environment. */
+  /** In this process, with the board and the logbooks in the environment. */
   jobboard(args: readonly string[], options?: RunOptions): Promise<Outcome>
   /** Without them. */
   bare(args: readonly string[], options?: RunOptions): Promise<Outcome>
+  /** As `jobboard`, in a process of its own: where signals, file descriptors or the end of the process matter. */
+  spawned(args: readonly string[], options?: RunOptions): Promise<Outcome>
   start(args: readonly string[]): Running
 }
 
@@ -56,8 +68,9 @@ export async function workplace(options: { tsx?: boolean; board?: string } = {})
   const board = options.board ?? `zookeeper://${zookeeperHosts}${path}`
   const persistence = `directory:${join(cwd, 'logbooks')}`
   const named = { JOBBOARD_BOARD: board, JOBBOARD_PERSISTENCE: persistence }
-  const bare: Workplace['bare'] = (args, { env = {}, stdin = '' } = {}) => {
-    const running = launch(args, { cwd, env })
+  const bare: Workplace['bare'] = (args, options = {}) => called(args, { cwd, ...options })
+  const spawned: Workplace['spawned'] = (args, { env = {}, stdin = '' } = {}) => {
+    const running = launch(args, { cwd, env: { ...named, ...env } })
     running.process.stdin.end(stdin)
     return running.ended
   }
@@ -72,8 +85,45 @@ export async function workplace(options: { tsx?: boolean; board?: string } = {})
     },
     bare,
     jobboard: (args, given = {}) => bare(args, { ...given, env: { ...named, ...given.env } }),
+    spawned,
     start: (args) => launch(args, { cwd, env: named }),
     [Symbol.asyncDispose]: () => rm(cwd, { recursive: true, force: true }),
+  }
+}
+
+type Run = typeof import('../../src/cli/run.ts')['run']
+
+/** Node's own `require`, past whatever the tests' runner makes of modules: what is called is what is shipped. */
+function shippedRun(): Run {
+  const { run }: { run: Run } = createRequire(import.meta.url)(join(dirname(MAIN), 'run.js'))
+  return run
+}
+
+async function called(args: readonly string[], options: RunOptions & { cwd: string }): Promise<Outcome> {
+  const { cwd, env = {}, stdin = '', columns, interrupt = new AbortController().signal, heard } = options
+  const [stdout, stderr] = [collector(columns, heard), collector(columns)]
+  const exitCode = await shippedRun()(args, {
+    readStdin: async () => stdin,
+    stdout,
+    stderr,
+    env,
+    cwd,
+    interruption: () => ({ signal: interrupt, [Symbol.dispose]: () => undefined }),
+  })
+  return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
+}
+
+function collector(columns: number | undefined, heard: (text: string) => void = () => undefined) {
+  const written: string[] = []
+  return {
+    columns,
+    failed: new AbortController().signal,
+    write: (text: string) => {
+      written.push(text)
+      heard(text)
+    },
+    flush: async () => undefined,
+    text: () => written.join(''),
   }
 }
 

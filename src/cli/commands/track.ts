@@ -1,22 +1,6 @@
 /** `jobboard track`: where a job stands, for whoever holds its uuid. */
 import type { Command } from 'commander'
-import { validate } from 'uuid'
-import type { Tracked } from '../../conductor/index.ts'
-import { InvalidArgument, NotFound } from '../../core/errors.ts'
-import { Redaction } from '../../core/redaction.ts'
 import type { Run } from '../action.ts'
-import type { CliContext } from '../context.ts'
-import { DONE, type ExitCode } from '../exit-codes.ts'
-import { needLogbooks, openTheBoard } from '../opening.ts'
-import { redactedKeys, type SharedOptions } from '../options.ts'
-import { printJson, printLines } from '../output.ts'
-import { trackedLines } from '../render/tracked.ts'
-import { trackedView } from '../tracked-view.ts'
-
-export interface TrackCommandOptions extends SharedOptions {
-  readonly json?: boolean
-  readonly book?: string
-}
 
 export function defineTrack(program: Command, run: Run): void {
   program
@@ -34,32 +18,9 @@ export function defineTrack(program: Command, run: Run): void {
       'after',
       '\nExample:\n  $ jobboard track 0199c0de-0000-7000-8000-000000000001 --persistence directory:./logbooks --redact token',
     )
-    .action(run((context, command: Command) => track(command.args[0] ?? '', command.optsWithGlobals(), context)))
-}
-
-/** @throws NotFound when nothing is known of it */
-export async function track(uuid: string, options: TrackCommandOptions, context: CliContext): Promise<ExitCode> {
-  if (!validate(uuid)) throw new InvalidArgument(`${uuid} is no uuid; jobboard jobs prints the uuid of each job`)
-  const redaction = new Redaction(redactedKeys(options, context))
-  await using logbooks = await needLogbooks(options, context)
-  await using opened = await openTheBoard(options, context, { create: false })
-  const { board } = opened
-  const { persistence } = logbooks
-  const book = options.book === undefined ? {} : { book: options.book }
-  const tracked = trackedView(await standing(uuid, { board, persistence, ...book }), redaction)
-  if (options.json) await printJson(context, [tracked])
-  if (tracked.status === 'unknown') {
-    const looked = `job ${uuid} is not on ${board.uri} nor in its trash, and ${logbooks.uri} has no logbook of it`
-    throw new NotFound(`${looked}: it was never posted, or is over and its logbook was removed`)
-  }
-  if (!options.json) await printLines(context, trackedLines(tracked, { width: context.stdout.columns }))
-  return DONE
-}
-
-/** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
-async function standing(
-  uuid: string,
-  options: Parameters<typeof import('../../conductor/index.ts')['track']>[1],
-): Promise<Tracked> {
-  return (await import('../../conductor/index.ts')).track(uuid, options)
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../actions/track.ts')).track(command.args[0] ?? '', command.optsWithGlobals(), context),
+      ),
+    )
 }

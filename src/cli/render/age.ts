@@ -1,4 +1,4 @@
-/** How long ago something was, in the space of a table's cell. */
+/** How long ago something was, and how long it took, in the space of a table's cell. */
 
 const UNITS = [
   ['d', 86_400_000],
@@ -12,4 +12,15 @@ export function age(instant: Date, now: Date): string {
   const passed = Math.max(0, now.getTime() - instant.getTime())
   const [unit, size] = UNITS.find(([, size]) => passed >= size) ?? ['s', 1_000]
   return `${Math.floor(passed / size)}${unit}`
+}
+
+/** `12ms`, `3.4s`, `2m 5s`, `3h 7m`: two figures that matter, whatever the size. */
+export function span(milliseconds: number): string {
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)}ms`
+  if (milliseconds < 60_000) return `${Math.floor(milliseconds / 100) / 10}s`
+  const larger = UNITS.findIndex(([, size]) => milliseconds >= size)
+  const [unit, size] = UNITS[larger] ?? UNITS[2]
+  const [smaller, part] = UNITS[larger + 1] ?? UNITS[3]
+  const rest = Math.floor((milliseconds % size) / part)
+  return `${Math.floor(milliseconds / size)}${unit}${rest > 0 ? ` ${rest}${smaller}` : ''}`
 }

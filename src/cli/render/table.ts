@@ -1,4 +1,6 @@
 /** Tables that fit where they are shown. */
+import { plain, type Tone } from './paint.ts'
+import type { Screen } from './screen.ts'
 import { printable, truncated, widthOf } from './text.ts'
 
 export interface Column<Row> {
@@ -8,6 +10,7 @@ export interface Column<Row> {
   readonly min?: number
   /** Left out where there is no room for all; the last such column goes first. */
   readonly optional?: boolean
+  readonly tone?: (row: Row) => Tone | undefined
 }
 
 interface Fitted<Row> {
@@ -22,16 +25,25 @@ const NOTHING = '-'
 /**
  * The lines of a table with its titles on top.
  *
- * @param width in columns of a terminal; undefined shows everything whole
+ * @param screen.width in columns of a terminal; undefined shows everything whole
  */
-export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width: number | undefined): string[] {
+export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], screen: TableScreen): string[] {
+  const { width, paint = plain } = screen
   const fitted = columns.map((column): Fitted<Row> => {
     const cells = [column.title, ...rows.map((row) => printable(column.of(row) || NOTHING))]
     return { column, cells, width: cells.reduce((widest, cell) => Math.max(widest, widthOf(cell)), 0) }
   })
   const shown = width === undefined ? fitted : fitting(fitted, width)
-  return [undefined, ...rows].map((_, line) => joined(shown.map(({ cells, width }) => ({ cell: cells[line], width }))))
+  return [undefined, ...rows].map((row, line) => {
+    const cells = shown.map(({ column, cells, width }) => {
+      const tone = row === undefined ? 'loud' : column.tone?.(row)
+      return { cell: cells[line] ?? '', width, tone }
+    })
+    return joined(cells, paint)
+  })
 }
+
+type TableScreen = Pick<Screen, 'width'> & Partial<Pick<Screen, 'paint'>>
 
 function fitting<Row>(columns: readonly Fitted<Row>[], width: number): readonly Fitted<Row>[] {
   const shown = [...columns]
@@ -56,11 +68,18 @@ function total(widths: readonly number[]): number {
   return widths.reduce((sum, width) => sum + width, GAP.length * Math.max(0, widths.length - 1))
 }
 
+interface Cell {
+  readonly cell: string
+  readonly width: number
+  readonly tone: Tone | undefined
+}
+
 /** Without blanks at the end of a line. */
-function joined(cells: readonly { cell: string | undefined; width: number }[]): string {
-  const padded = cells.map(({ cell = '', width }) => {
+function joined(cells: readonly Cell[], paint: Screen['paint']): string {
+  const padded = cells.map(({ cell, width, tone }, index) => {
     const shown = truncated(cell, width)
-    return shown + ' '.repeat(width - widthOf(shown))
+    const blanks = index === cells.length - 1 ? '' : ' '.repeat(width - widthOf(shown))
+    return paint(shown, tone) + blanks
   })
-  return padded.join(GAP).trimEnd()
+  return padded.join(GAP)
 }

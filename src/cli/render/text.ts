@@ -45,6 +45,19 @@ export function truncated(text: string, columns: number): string {
   return `${kept}…`
 }
 
+/** Broken between words, where there is too little room; a word that is longer than all of it stays whole. */
+export function wrapped(text: string, columns: number | undefined): string[] {
+  if (columns === undefined) return [text]
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`
+    if (line !== '' && widthOf(longer) > columns) lines.push(line)
+    line = line !== '' && widthOf(longer) > columns ? word : longer
+  }
+  return [...lines, line]
+}
+
 function columnsOf(character: string): number {
   if (INVISIBLE.test(character)) return 0
   return WIDE.test(character) ? 2 : 1

@@ -2,11 +2,12 @@
 import { describeFailure } from '../../core/failure.ts'
 import type { TrackedView } from '../tracked-view.ts'
 import { lined } from './facts.ts'
-import type { Screen } from './jobs.ts'
+import { toneOf } from './paint.ts'
+import type { Screen } from './screen.ts'
 import { type Column, table } from './table.ts'
 import { printable } from './text.ts'
 
-export function trackedLines(tracked: TrackedView, { width }: Pick<Screen, 'width'>): string[] {
+export function trackedLines(tracked: TrackedView, screen: Screen): string[] {
   const { uuid, status, owner, run, runs, since, at, by, reason, waitingFor, failures = [] } = tracked
   const facts = lined([
     ['waits for', status === 'waiting' && !waitingFor ? 'its turn' : undefined],
@@ -20,7 +21,7 @@ export function trackedLines(tracked: TrackedView, { width }: Pick<Screen, 'widt
     ['reason', reason],
     ...failures.map((failure) => ['failure', describeFailure(failure)] as const),
   ])
-  return [printable(`job ${uuid}  ${status}`), ...facts, ...taskLines(tracked, width)]
+  return [printable(`job ${uuid}  ${status}`), ...facts, ...taskLines(tracked, screen)]
 }
 
 interface TaskRow {
@@ -29,7 +30,7 @@ interface TaskRow {
   readonly result: string | undefined
 }
 
-function taskLines({ tasks = {}, results }: TrackedView, width: number | undefined): string[] {
+function taskLines({ tasks = {}, results }: TrackedView, screen: Screen): string[] {
   const rows = Object.entries(tasks).map(([name, state]): TaskRow => {
     const result = results && Object.hasOwn(results, name) ? JSON.stringify(results[name]) : undefined
     return { name, state, result }
@@ -37,8 +38,8 @@ function taskLines({ tasks = {}, results }: TrackedView, width: number | undefin
   if (rows.length === 0) return []
   const columns: readonly Column<TaskRow>[] = [
     { title: 'TASK', of: ({ name }) => name, min: 8 },
-    { title: 'STATE', of: ({ state }) => state },
+    { title: 'STATE', of: ({ state }) => state, tone: ({ state }) => toneOf(state) },
     ...(results ? [{ title: 'RESULT', of: ({ result }: TaskRow) => result, min: 16 }] : []),
   ]
-  return ['', ...table(columns, rows, width)]
+  return ['', ...table(columns, rows, screen)]
 }

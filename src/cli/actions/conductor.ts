@@ -1,0 +1,68 @@
+/** What `jobboard conductor` does: a daemon that claims jobs and runs their flows. */
+import type { Conductor } from '../../conductor/index.ts'
+import { Redaction } from '../../core/redaction.ts'
+import { printableDuration } from '../../core/time.ts'
+import { type ConductorFlags, type ConductorSettings, conductorSettingsOf } from '../conductor-flags.ts'
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode } from '../exit-codes.ts'
+import { flowsOption, loadFlows } from '../flows-module.ts'
+import { openConductorsLogbooks, openTheBoard } from '../opening.ts'
+import { redactedKeys, type SharedOptions } from '../options.ts'
+import { printable } from '../render/text.ts'
+import type { LEVEL_WORDS } from '../words.ts'
+
+export interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
+  readonly flows?: string
+  readonly logLevel?: (typeof LEVEL_WORDS)[number]
+}
+
+export async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
+  const settings = conductorSettingsOf(options)
+  const flows = await loadFlows(flowsOption(options, 'conductor'), context)
+  const { daemonLog, redactedLog, runConductor } = await machinery()
+  const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
+  const log = redactedLog(plain, new Redaction(redactedKeys(options, context)))
+  await using persistence = await openConductorsLogbooks(options, context)
+  await using opened = await openTheBoard(options, context, { log, ...whoOf(options) })
+  const { board } = opened
+  const say = (line: string) => context.stdout.write(`${printable(line)}\n`)
+  const flowNames = [...new Set(flows.map((flow) => flow.name))].sort().join(', ')
+  await runConductor({
+    board,
+    persistence,
+    flows,
+    log,
+    ...settings,
+    started: ({ name, healthUrl }) => {
+      const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`
+      say(
+        `conductor ${name} runs ${flowNames} from ${board.uri}, logbooks in ${persistence.uri}${health}; Ctrl-C stops it`,
+      )
+    },
+    stopping: (stopped) => say(stopLine(stopped, settings)),
+  })
+  return DONE
+}
+
+/** What a signal has brought about, and what the next one would. */
+function stopLine({ name, running, state }: Conductor, { drainTimeout }: ConductorSettings): string {
+  const [jobs, them] = running === 1 ? ['1 job', 'it'] : [`${running} jobs`, 'them']
+  if (running === 0) return `conductor ${name} stops; nothing runs`
+  if (state === 'aborting') return `conductor ${name} gives ${jobs} back to the board; Ctrl-C once more just ends it`
+  const patience = printableDuration(drainTimeout)
+  return `conductor ${name} claims nothing more and waits up to ${patience} for ${jobs}; Ctrl-C again gives ${them} back`
+}
+
+/** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+async function machinery() {
+  const [{ daemonLog, redactedLog }, { runConductor }] = await Promise.all([
+    import('../../core/log.ts'),
+    import('../../conductor/index.ts'),
+  ])
+  return { daemonLog, redactedLog, runConductor }
+}
+
+/** The board's claims bear the conductor's name. */
+function whoOf({ name }: ConductorCommandOptions): { who?: string } {
+  return name === undefined ? {} : { who: name }
+}

@@ -1,0 +1,29 @@
+/** What `jobboard doctor` does: looks at everything, and tells each finding as it comes. */
+import { milliseconds } from '../../core/time.ts'
+import type { CliContext } from '../context.ts'
+import { examine } from '../doctor/examine.ts'
+import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
+import { duration, type SharedOptions } from '../options.ts'
+import { printJson, printLines } from '../output.ts'
+import { findingLines, verdictLine } from '../render/findings.ts'
+import { screenOf } from '../render/screen.ts'
+
+export interface DoctorCommandOptions extends SharedOptions {
+  readonly stuckAfter?: string
+  readonly json?: boolean
+}
+
+export const STUCK_AFTER = '1h'
+
+export async function doctor(options: DoctorCommandOptions, context: CliContext): Promise<ExitCode> {
+  const stuckAfter = milliseconds(duration(options.stuckAfter ?? STUCK_AFTER, '--stuck-after'), '--stuck-after')
+  const screen = screenOf(context)
+  const counts = { ok: 0, warning: 0, error: 0 }
+  for await (const finding of examine({ options, context, stuckAfter })) {
+    counts[finding.severity] += 1
+    if (options.json) await printJson(context, [finding])
+    else await printLines(context, findingLines(finding, screen))
+  }
+  if (!options.json) await printLines(context, ['', verdictLine(counts, screen)])
+  return counts.error > 0 ? FAILED : DONE
+}

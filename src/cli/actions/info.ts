@@ -1,0 +1,27 @@
+/** What `jobboard info` does: a look at everything, once or again and again. */
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode } from '../exit-codes.ts'
+import { InfoReader } from '../info-view.ts'
+import { openTheBoard } from '../opening.ts'
+import type { SharedOptions } from '../options.ts'
+import { infoLines } from '../render/info.ts'
+import { screenOf } from '../render/screen.ts'
+import { printableJson } from '../render/text.ts'
+import type { WatchFlags } from '../watch-flags.ts'
+import { type Frame, show } from '../watching.ts'
+
+export interface InfoCommandOptions extends SharedOptions, WatchFlags {
+  readonly json?: boolean
+}
+
+export async function info(options: InfoCommandOptions, context: CliContext): Promise<ExitCode> {
+  await using opened = await openTheBoard(options, context, { create: false })
+  using reader = new InfoReader(opened.board)
+  const frame = async (): Promise<Frame> => {
+    const view = await reader.read()
+    const content = printableJson(view)
+    return { content, lines: options.json ? [content] : infoLines(view, screenOf(context)) }
+  }
+  await show(frame, options, context)
+  return DONE
+}

@@ -1,0 +1,89 @@
+/** What `jobboard logbook destroy` does: removes logbooks that nobody needs any more. */
+import { InvalidArgument, InvalidState } from '../../core/errors.ts'
+import type { FlowState } from '../../core/states.ts'
+import type { CliContext } from '../context.ts'
+import { each } from '../each.ts'
+import type { ExitCode } from '../exit-codes.ts'
+import { findBook } from '../finding.ts'
+import { type Logbooks, needLogbooks, openTheBoard } from '../opening.ts'
+import { ageLimit, boardUri, type SharedOptions } from '../options.ts'
+
+export interface LogbookDestroyCommandOptions extends SharedOptions {
+  readonly name?: string
+  readonly olderThan?: string
+  readonly state?: readonly FlowState[]
+  readonly all?: boolean
+  readonly force?: boolean
+}
+
+interface Chosen {
+  readonly uuid: string
+  readonly name: string
+}
+
+/** @throws InvalidArgument where nothing says which, or no board can be asked what it needs */
+export async function logbookDestroy(
+  uuids: readonly string[],
+  options: LogbookDestroyCommandOptions,
+  context: CliContext,
+): Promise<ExitCode> {
+  const { name, olderThan, state, all = false, force = false } = options
+  const filtered = name !== undefined || olderThan !== undefined || state !== undefined
+  if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
+    throw new InvalidArgument('say which logbooks: uuids, or --name, --older-than and --state, or --all')
+  const before = ageLimit(olderThan ?? '0', '--older-than')
+  if (!force) assertBoardNamed(options, context)
+  await using logbooks = await needLogbooks(options, context)
+  const needed = force ? new Set<string>() : await booksOnBoard(options, context)
+  const named = uuids.length > 0
+  const chosen = named ? await byUuid(uuids, logbooks) : await matching(options, { logbooks, before })
+  // By age many are meant, and those that are needed are no mistake; whoever names one is told.
+  const meant = named ? chosen : chosen.filter(({ uuid }) => !needed.has(uuid))
+  if (meant.length < chosen.length)
+    context.stderr.write(`${chosen.length - meant.length} left alone: their jobs are on the board\n`)
+  const work = async ({ uuid, name }: Chosen) => {
+    if (needed.has(uuid)) throw stillNeeded(uuid, name)
+    return logbooks.persistence.destroyBook(uuid, named ? {} : { unchangedSince: before })
+  }
+  return await each(meant, { what: 'destroying', work }, context)
+}
+
+function stillNeeded(uuid: string, name: string): InvalidState {
+  return new InvalidState(
+    `logbook ${uuid} (${name}): its job is on the board and would do everything once more; cancel it first, or add --force`,
+  )
+}
+
+function assertBoardNamed(options: SharedOptions, context: CliContext): void {
+  try {
+    boardUri(options, context)
+  } catch (cause) {
+    const why = 'which logbooks are still needed the board knows: name it with --board URI, or add --force'
+    throw new InvalidArgument(why, { cause })
+  }
+}
+
+async function booksOnBoard(options: SharedOptions, context: CliContext): Promise<ReadonlySet<string>> {
+  await using opened = await openTheBoard(options, context, { create: false })
+  const books = new Set<string>()
+  for await (const job of opened.board.jobs({ ensureFresh: true })) books.add(job.book.uuid)
+  return books
+}
+
+async function byUuid(uuids: readonly string[], logbooks: Logbooks): Promise<Chosen[]> {
+  const found: Chosen[] = []
+  for (const uuid of uuids) found.push(await findBook(logbooks, uuid))
+  return found
+}
+
+/** Whole before the first is gone: a listing goes on from the last of a page. */
+async function matching(
+  { name, state }: LogbookDestroyCommandOptions,
+  { logbooks, before }: { logbooks: Logbooks; before: Date },
+): Promise<Chosen[]> {
+  const query = { ...(name === undefined ? {} : { name }), unchangedSince: before }
+  const found: Chosen[] = []
+  const which = state === undefined ? { finished: true } : { state }
+  for await (const { uuid, name } of logbooks.persistence.listBooks({ ...query, ...which })) found.push({ uuid, name })
+  return found
+}

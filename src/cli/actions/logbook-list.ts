@@ -1,0 +1,73 @@
+/** What `jobboard logbook list` does: a page of the logbooks there are. */
+import { NotFound } from '../../core/errors.ts'
+import type { FlowState } from '../../core/states.ts'
+import type { BookDetail, Persistence } from '../../persistence/index.ts'
+import { complain } from '../complaints.ts'
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
+import { type BookView, bookView } from '../logbook-view.ts'
+import { needLogbooks } from '../opening.ts'
+import { ageLimit, type SharedOptions } from '../options.ts'
+import { printJson, printLines } from '../output.ts'
+import { logbooksTable } from '../render/logbooks.ts'
+import { screenOf } from '../render/screen.ts'
+import { DEFAULT_PAGE } from '../words.ts'
+
+export interface LogbookListCommandOptions extends SharedOptions {
+  readonly name?: string
+  readonly state?: readonly FlowState[]
+  readonly olderThan?: string
+  readonly limit?: number
+  readonly after?: string
+  readonly json?: boolean
+}
+
+/** So many flows are read at once. */
+const AT_ONCE = 16
+
+/** Logbooks that cannot be read are complained of, one line each, and the rest is listed. */
+export async function logbookList(options: LogbookListCommandOptions, context: CliContext): Promise<ExitCode> {
+  const query = queryOf(options)
+  await using logbooks = await needLogbooks(options, context)
+  const { persistence } = logbooks
+  const { limit = DEFAULT_PAGE } = options
+  const books: BookDetail[] = []
+  // One more than is shown tells whether there is another page.
+  for await (const book of persistence.listBooks({ ...query, limit: limit + 1 })) books.push(book)
+  const page = books.slice(0, limit)
+  const { views, faults } = await viewsOf(page, persistence)
+  if (options.json) await printJson(context, views)
+  else if (page.length === 0) await printLines(context, [`no such logbooks in ${logbooks.uri}`])
+  else await printLines(context, logbooksTable(views, screenOf(context)))
+  if (books.length > limit) context.stderr.write(`there are more: add --after ${page.at(-1)?.uuid}\n`)
+  for (const fault of faults) complain(fault, context)
+  return faults.length > 0 ? FAILED : DONE
+}
+
+function queryOf({ name, state, olderThan, after }: LogbookListCommandOptions) {
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(state === undefined ? {} : { state }),
+    ...(olderThan === undefined ? {} : { unchangedSince: ageLimit(olderThan, '--older-than') }),
+    ...(after === undefined ? {} : { after: after.toLowerCase() }),
+  }
+}
+
+async function viewsOf(
+  books: readonly BookDetail[],
+  persistence: Persistence,
+): Promise<{ readonly views: BookView[]; readonly faults: unknown[] }> {
+  const views: BookView[] = []
+  const faults: unknown[] = []
+  for (let start = 0; start < books.length; start += AT_ONCE) {
+    const read = await Promise.allSettled(
+      books.slice(start, start + AT_ONCE).map(({ uuid }) => persistence.getBook(uuid)),
+    )
+    for (const result of read) {
+      if (result.status === 'fulfilled') views.push(bookView(result.value))
+      // Somebody has destroyed it since it was listed.
+      else if (!(result.reason instanceof NotFound)) faults.push(result.reason)
+    }
+  }
+  return { views, faults }
+}

@@ -1,0 +1,30 @@
+/** What `jobboard logbook show` does: one logbook, whether its job is anywhere or not. */
+import { Redaction } from '../../core/redaction.ts'
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode } from '../exit-codes.ts'
+import { findBook } from '../finding.ts'
+import { bookReport } from '../logbook-view.ts'
+import { needLogbooks } from '../opening.ts'
+import { redactedKeys, type SharedOptions } from '../options.ts'
+import { printJson, printLines } from '../output.ts'
+import { logbookReport } from '../render/logbooks.ts'
+import { screenOf } from '../render/screen.ts'
+
+export interface LogbookShowCommandOptions extends SharedOptions {
+  readonly json?: boolean
+}
+
+/** @throws NotFound when there is none */
+export async function logbookShow(
+  uuid: string,
+  options: LogbookShowCommandOptions,
+  context: CliContext,
+): Promise<ExitCode> {
+  const redaction = new Redaction(redactedKeys(options, context))
+  await using logbooks = await needLogbooks(options, context)
+  const { uuid: found } = await findBook(logbooks, uuid)
+  const report = bookReport(await logbooks.persistence.getBook(found), redaction)
+  if (options.json) await printJson(context, [report])
+  else await printLines(context, logbookReport(report, screenOf(context)))
+  return DONE
+}

@@ -1,0 +1,66 @@
+/** What `jobboard post` does: one job onto the board. */
+import { validate } from 'uuid'
+import type { JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import type { AnyFlow } from '../../flow/index.ts'
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
+import { flowNamed } from '../flows-module.ts'
+import { follow, logbooksToFollow } from '../following.ts'
+import { openTheBoard } from '../opening.ts'
+import { duration, jsonObject, type SharedOptions } from '../options.ts'
+import { printJson, printLines } from '../output.ts'
+import { checkStore, storeText } from '../store-option.ts'
+import { postedView } from '../views.ts'
+
+export interface PostCommandOptions extends SharedOptions {
+  readonly flows?: string
+  readonly store?: string
+  readonly name?: string
+  readonly priority?: Priority
+  readonly size?: Size
+  readonly maxAttempts?: number
+  readonly uuid?: string
+  readonly wait?: boolean
+  readonly within?: string
+  readonly json?: boolean
+}
+
+export async function post(name: string, options: PostCommandOptions, context: CliContext): Promise<ExitCode> {
+  const store = jsonObject(await storeText(options, context), '--store')
+  if (options.uuid !== undefined && !validate(options.uuid))
+    throw new InvalidArgument(`--uuid: ${options.uuid} is no uuid`)
+  const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
+  if (typeof flow !== 'string') checkStore(flow, store)
+  const limits = options.within === undefined ? {} : { timeout: duration(options.within, '--within') }
+  await using opened = await openTheBoard(options, context)
+  await using logbooks = options.wait ? await logbooksToFollow(options, context) : undefined
+  const job = await postOn(opened.board, { flow, store, options: postOptions(options) })
+  if (!options.wait) {
+    if (options.json) await printJson(context, [postedView(job)])
+    else await printLines(context, [job.uuid])
+    return DONE
+  }
+  if (!options.json) await printLines(context, [job.uuid])
+  const state = await follow(job, { logbooks, ...limits }, context)
+  if (options.json) await printJson(context, [{ ...postedView(job), state }])
+  else await printLines(context, [state])
+  return state === 'COMPLETE' ? DONE : FAILED
+}
+
+function postOn(
+  board: JobBoard,
+  { flow, store, options }: { flow: AnyFlow | string; store: object; options: PostOptions },
+): ReturnType<JobBoard['post']> {
+  return typeof flow === 'string' ? board.post(flow, store, options) : board.post(flow, store, options)
+}
+
+function postOptions({ name, priority, size, maxAttempts, uuid }: PostCommandOptions): PostOptions {
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(size === undefined ? {} : { size }),
+    ...(maxAttempts === undefined ? {} : { maxAttempts }),
+    ...(uuid === undefined ? {} : { uuid }),
+  }
+}

@@ -1,0 +1,142 @@
+/** What `jobboard run` does: runs a flow in this process, on a board's resources where a board is named. */
+import type { JobBoard, Priority } from '../../board/index.ts'
+import { InvalidArgument, JobboardError } from '../../core/errors.ts'
+import { describeFailure, failureOf } from '../../core/failure.ts'
+import { Redaction } from '../../core/redaction.ts'
+import type { AnyFlow, Flow } from '../../flow/index.ts'
+import type { Persistence } from '../../persistence/index.ts'
+import { AtomLines } from '../atom-lines.ts'
+import { complain } from '../complaints.ts'
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode, FAILED, INTERRUPTED } from '../exit-codes.ts'
+import { flowNamed, flowsOption } from '../flows-module.ts'
+import { boardIsNamed, openConductorsLogbooks, openTheBoard } from '../opening.ts'
+import { duration, jsonObject, persistenceUri, redactedKeys, type SharedOptions } from '../options.ts'
+import { printJson, printLines } from '../output.ts'
+import { resultLines } from '../render/results.ts'
+import { checkStore, storeText } from '../store-option.ts'
+import { jsonable } from '../tracked-view.ts'
+import { failureView } from '../views.ts'
+import { watched } from '../watched-logbooks.ts'
+
+export interface RunCommandOptions extends SharedOptions {
+  readonly flows?: string
+  readonly store?: string
+  readonly alone?: boolean
+  readonly exclusive?: readonly string[]
+  readonly shared?: readonly string[]
+  readonly name?: string
+  readonly priority?: Priority
+  readonly within?: string
+  readonly deadline?: string
+  readonly flowConcurrency?: number
+  readonly quiet?: boolean
+  readonly json?: boolean
+}
+
+/** @throws InvalidArgument, MissingDependencies, and what board and logbooks throw, before anything has run */
+export async function runNow(name: string, options: RunCommandOptions, context: CliContext): Promise<ExitCode> {
+  const redaction = new Redaction(redactedKeys(options, context))
+  const store = jsonObject(await storeText(options, context), '--store')
+  const settings = settingsOf(options)
+  const onBoard = !options.alone && boardIsNamed(options, context)
+  if (!onBoard) assertNothingOfBoard(options)
+  const flow = await flowNamed(name, flowsOption(options, 'run'), context)
+  checkStore(flow, store)
+  await using persistence = await logbooksOf(options, context)
+  await using opened = onBoard ? await openTheBoard(options, context) : undefined
+  using interruption = context.interruption()
+  const lines = new AtomLines({ context, flow, redaction, quiet: options.quiet === true })
+  const { signal } = interruption
+  const running = { flow, store, lines, persistence, signal, settings, ...(opened ? { board: opened.board } : {}) }
+  try {
+    const results = cleaned(await execute(running), redaction)
+    if (options.json) await printJson(context, [{ flow: flow.name, version: flow.version, state: 'SUCCESS', results }])
+    else await printLines(context, resultLines(results))
+    return DONE
+  } catch (error) {
+    return await explain(error, { ...running, options, redaction, context })
+  }
+}
+
+interface Running {
+  readonly flow: AnyFlow
+  readonly store: object
+  readonly lines: AtomLines
+  readonly persistence: Persistence
+  readonly board?: JobBoard
+  readonly signal: AbortSignal
+  readonly settings: ReturnType<typeof settingsOf>
+}
+
+/** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
+async function execute({ flow, store, lines, persistence, board, signal, settings }: Running): Promise<object> {
+  const { runFlow } = await import('../../conductor/index.ts')
+  const { job, ...rest } = settings
+  const { results } = await runFlow(flow as Flow<object, object, unknown>, store, {
+    persistence: watched(persistence, (transition) => lines.told(transition)),
+    signal,
+    ...rest,
+    ...(board ? { board, job } : {}),
+  })
+  return results
+}
+
+/** Of a flow that was undone, what failed; what never began is told as any command tells it. */
+async function explain(
+  error: unknown,
+  at: Running & { options: RunCommandOptions; redaction: Redaction; context: CliContext },
+): Promise<ExitCode> {
+  const { flow, lines, options, redaction, context, board, signal } = at
+  const { state } = lines
+  if (error === context.stdout.failed.reason && context.stdout.failed.aborted) throw error
+  if (signal.aborted && error === signal.reason) {
+    const where = board && state !== undefined ? '; its job is on the board, and conductors go on with it' : ''
+    context.stderr.write(`jobboard: interrupted: flow ${flow.name} was suspended${where}\n`)
+    return INTERRUPTED
+  }
+  if (state === undefined) throw error
+  if (options.json) {
+    const failure = failureView(failureOf(error), redaction)
+    await printJson(context, [{ flow: flow.name, version: flow.version, state, failure }])
+  }
+  const failed = new JobboardError(
+    `flow ${flow.name} failed: ${describeFailure(failureView(failureOf(error), redaction))}`,
+    { cause: error },
+  )
+  complain(failed, context, { verbose: options.verbose === true })
+  return FAILED
+}
+
+function settingsOf(options: RunCommandOptions) {
+  const { exclusive, shared, name, priority, within, deadline, flowConcurrency } = options
+  const resources = { ...(exclusive ? { exclusive: [...exclusive] } : {}), ...(shared ? { shared: [...shared] } : {}) }
+  return {
+    ...(deadline === undefined ? {} : { deadline: duration(deadline, '--deadline') }),
+    ...(flowConcurrency === undefined ? {} : { concurrency: flowConcurrency }),
+    job: {
+      ...(exclusive || shared ? { resources } : {}),
+      ...(name === undefined ? {} : { name }),
+      ...(priority === undefined ? {} : { priority }),
+      ...(within === undefined ? {} : { timeout: duration(within, '--within') }),
+    },
+  }
+}
+
+/** @throws InvalidArgument where something is asked for that only a board can give */
+function assertNothingOfBoard({ alone, exclusive, shared, within, priority }: RunCommandOptions): void {
+  const asked = Object.entries({ exclusive, shared, within, priority }).find(([, value]) => value !== undefined)
+  if (!asked) return
+  const how = alone ? 'leave --alone out' : 'name one with --board URI'
+  throw new InvalidArgument(`--${asked[0]} is for a job on a board: ${how}`)
+}
+
+/** Those that are named; else some that are forgotten at the end. */
+async function logbooksOf(options: SharedOptions, context: CliContext): Promise<Persistence> {
+  if (persistenceUri(options, context) !== undefined) return openConductorsLogbooks(options, context)
+  return (await import('../../persistence/index.ts')).openPersistence('memory:')
+}
+
+function cleaned(results: object, redaction: Redaction): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(results).map(([name, value]) => [name, jsonable(redaction.value(value))]))
+}

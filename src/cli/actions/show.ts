@@ -1,0 +1,125 @@
+/** What `jobboard show` does: one job, wherever it is. */
+import { validate } from 'uuid'
+import type { JobBoard, TrashedJob } from '../../board/index.ts'
+import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import { Redaction } from '../../core/redaction.ts'
+import { toDot, toMermaid } from '../../flow/index.ts'
+import type { Persistence } from '../../persistence/index.ts'
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode } from '../exit-codes.ts'
+import { chooseFlow, loadFlows } from '../flows-module.ts'
+import { type Logbooks, openLogbooks, openTheBoard } from '../opening.ts'
+import { redactedKeys, type SharedOptions } from '../options.ts'
+import { printJson, printLines } from '../output.ts'
+import { reportLines } from '../render/report.ts'
+import { screenOf } from '../render/screen.ts'
+import { type JobReport, jobView, type LogbookView, logbookView, particulars, trashView } from '../views.ts'
+import type { GRAPH_FORMATS } from '../words.ts'
+
+export interface ShowCommandOptions extends SharedOptions {
+  readonly json?: boolean
+  readonly graph?: boolean
+  readonly format: GraphFormat
+  readonly flows?: string
+}
+
+export async function show(uuid: string, options: ShowCommandOptions, context: CliContext): Promise<ExitCode> {
+  if (!validate(uuid)) throw new InvalidArgument(`${uuid} is no uuid; jobboard jobs prints the uuid of each job`)
+  const redaction = new Redaction(redactedKeys(options, context))
+  await using logbooks = await openLogbooks(options, context)
+  await using opened = await openTheBoard(options, context, { create: false })
+  const report = await reportOn(uuid, { board: opened.board, logbooks, redaction })
+  if (options.graph)
+    await printLines(context, (await drawing(uuid, report, { ...options, cwd: context.cwd })).split('\n'))
+  else if (options.json) await printJson(context, [{ uuid, ...report }])
+  else await printLines(context, reportLines(uuid, report, screenOf(context)))
+  return DONE
+}
+
+type GraphFormat = (typeof GRAPH_FORMATS)[number]
+
+/**
+ * The flow of a job, of the version that it was begun with where the module has it.
+ *
+ * @throws InvalidArgument where no module is named, or has no such flow
+ */
+async function drawing(
+  uuid: string,
+  { job, logbook }: JobReport,
+  { flows: module, format, cwd }: { flows?: string; format: GraphFormat; cwd: string },
+): Promise<string> {
+  if (module === undefined)
+    throw new InvalidArgument('--graph needs the code of the flow: add --flows MODULE, which exports it')
+  const name = logbook?.flow ?? job?.flow
+  if (name === undefined) throw new InvalidArgument(`job ${uuid} names no flow; there is nothing to draw`)
+  const flows = await loadFlows(module, { cwd })
+  const version = logbook?.version ?? job?.version
+  const exact = flows.find((flow) => flow.name === name && flow.version === version)
+  const states = Object.fromEntries((logbook?.atoms ?? []).map((atom) => [atom.name, atom.state]))
+  const draw = format === 'dot' ? toDot : toMermaid
+  return draw(exact ?? chooseFlow(name, flows, module), { states }).trimEnd()
+}
+
+interface Places {
+  readonly board: JobBoard
+  readonly logbooks: Logbooks | undefined
+  readonly redaction: Redaction
+}
+
+/** @throws NotFound when it is in none of the places */
+async function reportOn(uuid: string, places: Places): Promise<JobReport> {
+  const { logbooks, redaction } = places
+  const found = (await onBoard(uuid, places)) ?? (await inTrash(uuid, places))
+  const book = found?.book ?? uuid
+  const logbook = logbooks ? await logbookOf(uuid, { book, ...logbooks, redaction }) : undefined
+  if (!found && !logbook) throw nowhere(uuid, places)
+  return { ...(found ? { job: found.job } : {}), ...(logbook === undefined ? {} : { logbook }) }
+}
+
+interface Found {
+  readonly job: NonNullable<JobReport['job']>
+  /** The uuid of its logbook. */
+  readonly book: string
+}
+
+async function onBoard(uuid: string, { board, redaction }: Places): Promise<Found | undefined> {
+  try {
+    const job = await board.find(uuid)
+    const view = jobView(job)
+    return view && { job: { ...view, ...particulars(job, redaction) }, book: job.book.uuid }
+  } catch (error) {
+    if (error instanceof NotFound) return undefined
+    throw error
+  }
+}
+
+/** The newest of that uuid. Reads the whole trash. */
+async function inTrash(uuid: string, { board, redaction }: Places): Promise<Found | undefined> {
+  let found: TrashedJob | undefined
+  for await (const job of board.trashed()) if (job.uuid === uuid) found = job
+  return found && { job: { ...trashView(found, redaction), ...particulars(found, redaction) }, book: found.book.uuid }
+}
+
+/** Null where the job has no logbook, or none with its flow in it. */
+async function logbookOf(
+  uuid: string,
+  where: { book: string; persistence: Persistence; redaction: Redaction },
+): Promise<LogbookView | null> {
+  try {
+    const book = await where.persistence.getBook(where.book)
+    const flow = book.flows.find((candidate) => candidate.uuid === uuid)
+    return flow ? logbookView(book, flow, where.redaction) : null
+  } catch (error) {
+    if (error instanceof NotFound) return null
+    throw error
+  }
+}
+
+function nowhere(uuid: string, { board, logbooks }: Places): NotFound {
+  const looked = `job ${uuid} is not on ${board.uri} and not in its trash`
+  return new NotFound(
+    logbooks
+      ? `${looked}, and ${logbooks.uri} has no logbook of it; check the uuid, --board and --persistence`
+      : `${looked}; if it is done, --persistence URI shows its logbook`,
+  )
+}

@@ -1,0 +1,27 @@
+/** `jobboard completion`: what shells can offer while a command line is typed. */
+import type { Command } from 'commander'
+import type { Run } from '../action.ts'
+import { SHELL_WORDS } from '../words.ts'
+
+export function defineCompletion(program: Command, run: Run): void {
+  program
+    .command('completion')
+    .summary('print a script that completes command lines')
+    .description(
+      'Prints a script for the shell, which then completes commands, options, their words and names of files on Tab.',
+    )
+    .argument('<shell>', `one of ${SHELL_WORDS.join(', ')}`)
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ source <(jobboard completion bash)
+  $ jobboard completion zsh > "\${fpath[1]}/_jobboard"
+  $ jobboard completion fish > ~/.config/fish/completions/jobboard.fish`,
+    )
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../actions/completion.ts')).completion(command.args[0] ?? '', { program }, context),
+      ),
+    )
+}

@@ -1,0 +1,26 @@
+/** `jobboard doctor`: what is wrong, and what to do about it. */
+import type { Command } from 'commander'
+import type { Run } from '../action.ts'
+
+export function defineDoctor(program: Command, run: Run): void {
+  program
+    .command('doctor')
+    .summary('find out what is wrong, and what to do about it')
+    .description(
+      'Looks at board and logbooks: whether they can be reached, the versions, clocks and rights, claims that are stuck, ' +
+        'jobs that kill whoever runs them, postings that cannot be read, jobs of flows that no conductor knows, and ' +
+        'numbers that run out. Each finding says what to do. The exit code is 1 where there is an error. It changes ' +
+        'nothing.',
+    )
+    .option('--stuck-after <duration>', 'how old a claim may be before it is looked at (default: 1h)')
+    .option('--json', 'print each finding as a JSON object on a line of its own')
+    .addHelpText(
+      'after',
+      '\nExample:\n  $ jobboard doctor --board zookeeper://127.0.0.1:2181/demo --persistence directory:./logbooks',
+    )
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../actions/doctor.ts')).doctor(command.optsWithGlobals(), context),
+      ),
+    )
+}

@@ -1,0 +1,22 @@
+/** `jobboard info`: how the board is doing, at a glance. */
+import type { Command } from 'commander'
+import type { Run } from '../action.ts'
+import { addWatchFlags } from '../watch-flags.ts'
+
+export function defineInfo(program: Command, run: Run): void {
+  const command = program
+    .command('info')
+    .summary('show how the board is doing')
+    .description(
+      'Shows how many jobs wait and run, by priority, how many are in the trash, which conductors live and how many of ' +
+        'their slots are taken, and the jobs that have been running longest.',
+    )
+    .option('--json', 'print a JSON object')
+  addWatchFlags(command)
+    .addHelpText('after', '\nExamples:\n  $ jobboard info\n  $ jobboard info --watch --interval 5s')
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../actions/info.ts')).info(command.optsWithGlobals(), context),
+      ),
+    )
+}

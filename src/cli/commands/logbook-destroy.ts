@@ -1,0 +1,39 @@
+/** `jobboard logbook destroy`: remove logbooks for good. */
+import type { Command } from 'commander'
+import type { Run } from '../action.ts'
+import { someOf } from '../options.ts'
+import { FLOW_STATE_WORDS } from '../words.ts'
+
+export function defineLogbookDestroy(logbook: Command, run: Run): void {
+  logbook
+    .command('destroy')
+    .summary('remove logbooks for good')
+    .description(
+      'Removes logbooks for good. Each uuid that was destroyed is printed. By name, age or --all only those are meant ' +
+        'whose flows are over, unless --state says otherwise. A logbook whose job is on the board is needed there: it ' +
+        'is left alone, unless --force is given; so a board has to be named.',
+    )
+    .argument('[uuid...]', 'uuids of logbooks, or their beginnings')
+    .option('--name <name>', 'those of this name')
+    .option('--older-than <duration>', 'those in which nothing has changed for longer')
+    .option(
+      '--state <state>',
+      `those with a flow in this state, one of ${FLOW_STATE_WORDS.join(', ')}; may be repeated`,
+      someOf('--state', FLOW_STATE_WORDS),
+    )
+    .option('--all', 'all of them')
+    .option('--force', 'also those whose job is on the board, which is not asked then')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard logbook destroy --older-than 30d\n  $ jobboard logbook destroy 0199c0de --force',
+    )
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../actions/logbook-destroy.ts')).logbookDestroy(
+          command.args,
+          command.optsWithGlobals(),
+          context,
+        ),
+      ),
+    )
+}

@@ -1,0 +1,34 @@
+/** `jobboard logbook list`: what has been run. */
+import type { Command } from 'commander'
+import type { Run } from '../action.ts'
+import { count, someOf } from '../options.ts'
+import { DEFAULT_PAGE, FLOW_STATE_WORDS } from '../words.ts'
+
+export function defineLogbookList(logbook: Command, run: Run): void {
+  logbook
+    .command('list')
+    .summary('list logbooks')
+    .description(
+      'Lists logbooks, a page at a time, in the order in which they are kept, with the state of their flows. Where there ' +
+        'are more it is said on standard error how the next page is had.',
+    )
+    .option('--name <name>', 'only those of this name')
+    .option(
+      '--state <state>',
+      `only with a flow in this state, one of ${FLOW_STATE_WORDS.join(', ')}; may be repeated`,
+      someOf('--state', FLOW_STATE_WORDS),
+    )
+    .option('--older-than <duration>', 'only those in which nothing has changed for longer')
+    .option('--limit <n>', `how many on a page (default: ${DEFAULT_PAGE})`, count('--limit'))
+    .option('--after <uuid>', 'the page behind this one, the last of the page before')
+    .option('--json', 'print each logbook as a JSON object on a line of its own')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard logbook list --state FAILURE --state REVERTED\n  $ jobboard logbook list --older-than 30d --persistence directory:./logbooks',
+    )
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../actions/logbook-list.ts')).logbookList(command.optsWithGlobals(), context),
+      ),
+    )
+}

@@ -1,0 +1,43 @@
+/** `jobboard run`: one flow, now, in the foreground. */
+import type { Command } from 'commander'
+import type { Run } from '../action.ts'
+import { count, oneOf, several } from '../options.ts'
+import { PRIORITY_WORDS } from '../words.ts'
+
+export function defineRun(program: Command, run: Run): void {
+  program
+    .command('run')
+    .summary('run a flow now, in the foreground')
+    .description(
+      'Runs FLOW in this process and prints what its tasks provided; how far it is goes to standard error. Where a board ' +
+        'is named it is a job there that this process has claimed, which waits for its turn and holds its resources; ' +
+        'without one nothing is held. Ctrl-C suspends it. The exit code is 0 when it succeeded, 1 when it failed, and 130 ' +
+        'when it was suspended.',
+    )
+    .argument('<flow>', 'name of the flow')
+    .option('--flows <module>', 'module that exports the flow: a path or a package')
+    .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
+    .option('--alone', 'without a board, although one is named')
+    .option('--exclusive <resource>', 'holds it alone while it runs; needs a board; may be repeated', several)
+    .option('--shared <resource>', 'holds it together with others; needs a board; may be repeated', several)
+    .option('--name <name>', "name of the job, for people (default: the flow's name)")
+    .option(
+      '--priority <priority>',
+      `of the job, one of ${PRIORITY_WORDS.join(', ')} (default: NORMAL)`,
+      oneOf('--priority', PRIORITY_WORDS),
+    )
+    .option('--within <duration>', 'how long to wait for its turn (default: for ever)')
+    .option('--deadline <duration>', 'how long it may run; then it is reverted (default: for ever)')
+    .option('--flow-concurrency <n>', 'how many tasks run at once (default: 16)', count('--flow-concurrency'))
+    .option('--quiet', 'do not tell how far it is')
+    .option('--json', 'print a JSON object with state and results, or failure')
+    .addHelpText(
+      'after',
+      `\nExamples:\n  $ jobboard run hello --flows ./flows.js --store '{"name":"Ada"}'\n  $ jobboard run import --flows ./flows.js --exclusive account-42 --within 10m`,
+    )
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../actions/run.ts')).runNow(command.args[0] ?? '', command.optsWithGlobals(), context),
+      ),
+    )
+}

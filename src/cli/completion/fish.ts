@@ -1,0 +1,48 @@
+/** For fish: one line for each thing that can be offered, and when. */
+import type { Branch, Flag } from './tree.ts'
+
+export function fishScript(branches: readonly Branch[]): string {
+  const lines = branches.flatMap((branch) => [
+    ...branch.commands.map(({ name, summary }) => line(branch, ['-a', quoted(name), '-d', quoted(summary)])),
+    ...branch.words.map((word) => line(branch, ['-a', quoted(word)])),
+    ...branch.options.map((flag) => line(branch, flagWords(flag))),
+  ])
+  const paths = branches.flatMap(({ path }) => (path === '' ? [] : [path]))
+  const values = branches.flatMap(({ options }) =>
+    options.filter(({ takesValue }) => takesValue).flatMap(({ names }) => names),
+  )
+  return `# jobboard completion for fish: put it into ~/.config/fish/completions/jobboard.fish
+function __jobboard_at
+  set -l where
+  set -l before 0
+  for each in (commandline -opc)[2..-1]
+    if test $before = 1
+      set before 0
+    else if contains -- $each ${[...new Set(values)].join(' ')}
+      set before 1
+    else if contains -- (string join ' ' $where $each) ${paths.map(quoted).join(' ')}
+      set -a where $each
+    end
+  end
+  test "$where" = "$argv"
+end
+complete -c jobboard -f
+${lines.join('\n')}
+`
+}
+
+function line({ path }: Branch, words: readonly string[]): string {
+  const here = path === '' ? '__jobboard_at' : `__jobboard_at ${path}`
+  return `complete -c jobboard -n ${quoted(here)} ${words.join(' ')}`
+}
+
+function flagWords({ names, summary, takesValue, words, file }: Flag): string[] {
+  const named = names.flatMap((name) => (name.startsWith('--') ? ['-l', name.slice(2)] : ['-s', name.slice(1)]))
+  const value =
+    words.length > 0 ? ['-x', '-a', quoted(words.join(' '))] : file ? ['-r', '-F'] : takesValue ? ['-x'] : []
+  return [...named, ...value, '-d', quoted(summary)]
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", String.raw`\'`)}'`
+}

@@ -1,0 +1,72 @@
+/** For zsh: commands and options with what they are for. */
+import type { Branch, Flag } from './tree.ts'
+
+export function zshScript(branches: readonly Branch[]): string {
+  const values = branches.flatMap(({ options }) =>
+    options.filter(({ takesValue }) => takesValue).flatMap(({ names }) => names),
+  )
+  return `#compdef jobboard
+# jobboard completion for zsh: put it into a folder of $fpath as _jobboard
+_jobboard() {
+  local current="\${words[CURRENT]}" before="" where="" each i
+  local -a offered
+  for ((i = 2; i < CURRENT; i++)); do
+    each="\${words[i]}"
+    if [[ -n $before ]]; then before=""; continue; fi
+    case "$each" in
+      ${[...new Set(values)].join('|')}) before="$each" ;;
+      -*) ;;
+      *) case "$where $each" in
+${branches
+  .filter(({ path }) => path !== '')
+  .map(({ path }) => `        ${quoted(withParent(path))}) where=${quoted(path)} ;;`)
+  .join('\n')}
+        esac ;;
+    esac
+  done
+  if [[ -n $before ]]; then
+    case "$where $before" in
+${branches.flatMap((branch) => branch.options.flatMap((flag) => valueLines(branch, flag))).join('\n')}
+    esac
+    return
+  fi
+  case "$where" in
+${branches.map(branchLines).join('\n')}
+  esac
+}
+if [[ "$funcstack[1]" == _jobboard ]]; then _jobboard "$@"; else compdef _jobboard jobboard; fi
+`
+}
+
+/** \`trash\` and \`purge\`, seen from where the first was understood. */
+function withParent(path: string): string {
+  const words = path.split(' ')
+  return `${words.slice(0, -1).join(' ')} ${words.at(-1)}`
+}
+
+function valueLines({ path }: Branch, { names, words, file }: Flag): string[] {
+  if (!file && words.length === 0) return []
+  const offer = file ? '_files' : `compadd -- ${words.join(' ')}`
+  return names.map((name) => `      ${quoted(`${path} ${name}`)}) ${offer} ;;`)
+}
+
+function branchLines({ path, commands, options, words }: Branch): string {
+  const flags = options.flatMap(({ names, summary }) => names.map((name) => described(name, summary)))
+  const plain = [...commands.map(({ name, summary }) => described(name, summary)), ...words.map(quoted)]
+  return `    ${quoted(path)})
+      if [[ $current == -* ]]; then
+        offered=(${flags.join(' ')})
+        _describe option offered
+      else
+        offered=(${plain.join(' ')})
+        _describe command offered
+      fi ;;`
+}
+
+function described(name: string, summary: string): string {
+  return quoted(`${name.replaceAll(':', '\\\\:')}:${summary}`)
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`
+}

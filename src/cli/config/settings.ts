@@ -1,0 +1,173 @@
+/**
+ * What the config file makes of a command line. What is typed wins over the environment, and that over the file; a name
+ * that is typed, or in the environment, is looked up in the file.
+ */
+import { dirname, isAbsolute, resolve } from 'node:path'
+import { InvalidArgument } from '../../core/errors.ts'
+import { meant } from '../../core/spelling.ts'
+import type { CliContext } from '../context.ts'
+import type { SharedOptions } from '../options.ts'
+import type { ConfigFile } from './config-file.ts'
+import { FILE_NAME, nearest } from './nearest.ts'
+import { substituted } from './substitution.ts'
+
+export interface Settled {
+  /** Options of every command, as they might have been typed. */
+  readonly options: Readonly<Record<string, unknown>>
+  /** Those of some commands only, by the commands' names. */
+  readonly own: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** The same of the environment: secrets are not put on a command line. */
+  readonly env: CliContext['env']
+}
+
+/** Whatever is no URI is a name: URIs begin with a scheme and a colon. */
+const URI = /^[a-z][a-z0-9+.-]*:/i
+
+/** @throws InvalidArgument for a file that means nothing, and for a name that is not in it */
+export async function settle(
+  options: SharedOptions & { readonly config?: string },
+  context: CliContext,
+): Promise<Settled> {
+  const { cwd, env } = context
+  const asked = options.config || env['JOBBOARD_CONFIG']
+  const file = asked ? resolve(cwd, asked) : await nearest(cwd)
+  if (file === undefined) return withoutFile(options, env)
+  // Loaded for those who have a file: what reads and checks it takes longer than many a command.
+  const { readConfig } = await import('./config-file.ts')
+  return new Settling(await readConfig(file, { cwd }), env).settle(options)
+}
+
+/** @throws InvalidArgument where a name is given, and nothing that says what it means */
+function withoutFile(options: SharedOptions, env: CliContext['env']): Settled {
+  const board = options.board || env['JOBBOARD_BOARD']
+  const persistence = options.persistence || env['JOBBOARD_PERSISTENCE']
+  for (const [what, value] of Object.entries({ board, persistence })) {
+    // What looks like half a URI is told so by who opens it.
+    if (value === undefined || !/^[\w.-]+$/.test(value)) continue
+    throw new InvalidArgument(
+      `${what} ${value}: there is no ${FILE_NAME} here or above that says what it means; give a URI, or --config FILE`,
+    )
+  }
+  return { options: {}, own: {}, env }
+}
+
+type Kind = 'board' | 'persistence'
+
+/** What stands somewhere in the file. */
+interface Entry {
+  readonly uri: string
+  readonly path: readonly string[]
+}
+
+class Settling {
+  readonly #file: ConfigFile
+  readonly #env: CliContext['env']
+  readonly #folder: string
+
+  constructor(file: ConfigFile, env: CliContext['env']) {
+    this.#file = file
+    this.#env = env
+    this.#folder = dirname(file.file)
+  }
+
+  settle(options: SharedOptions): Settled {
+    const { config } = this.#file
+    const board = this.#named('board', options.board || this.#env['JOBBOARD_BOARD'] || undefined)
+    const entry = board === undefined ? undefined : this.#boardEntry(board)
+    const asked = options.persistence || this.#env['JOBBOARD_PERSISTENCE'] || undefined
+    const persistence = this.#named('persistence', asked ?? entry?.persistence)
+    const logbooks = persistence === undefined ? undefined : this.#persistenceEntry(persistence)
+    const flows = entry?.flows ?? (config.flows === undefined ? undefined : this.#module(config.flows, ['flows']))
+    const { timeout, redact, conductor = {} } = config
+    const found = {
+      board: entry?.uri ?? board?.uri,
+      persistence: logbooks?.uri ?? persistence?.uri,
+      codec: logbooks?.codec,
+      flows,
+      timeout: timeout === undefined ? undefined : String(timeout),
+      redact: this.#env['JOBBOARD_REDACT'] ? undefined : redact?.join(','),
+    }
+    const flags = Object.entries(conductor).map(([name, value]) => [name, this.#flag(name, value)] as const)
+    const own = { conductor: Object.fromEntries(flags) }
+    return { options: present(found), own, env: this.#environment(entry, logbooks) }
+  }
+
+  /** A URI, or the name of one in the file; what is the default there, where nothing is given. */
+  #named(kind: Kind, given: string | undefined): Entry | undefined {
+    const { config, problem } = this.#file
+    if (given !== undefined && URI.test(given)) return { uri: given, path: [] }
+    const name = given ?? (config[kind] === undefined ? undefined : this.#text(config[kind], [kind]))
+    if (name === undefined) return undefined
+    if (URI.test(name)) return { uri: this.#uri(name), path: [] }
+    const names = Object.keys(config[`${kind}s`] ?? {})
+    if (names.includes(name)) return { uri: '', path: [`${kind}s`, name] }
+    const message = `there is no ${kind} ${JSON.stringify(name)} in ${FILE_NAME}${meant(name, names)}`
+    throw given === undefined ? problem([kind], message) : new InvalidArgument(message)
+  }
+
+  #boardEntry({ path }: Entry) {
+    const [, name] = path
+    const found = name === undefined ? undefined : this.#file.config.boards?.[name]
+    if (found === undefined) return undefined
+    if (typeof found === 'string') return { uri: this.#uri(this.#text(found, path)) }
+    const { uri, auth, persistence, flows } = found
+    return present({
+      uri: this.#uri(this.#text(uri, [...path, 'uri'])),
+      auth: auth === undefined ? undefined : this.#text(auth, [...path, 'auth']),
+      persistence: persistence === undefined ? undefined : this.#text(persistence, [...path, 'persistence']),
+      flows: flows === undefined ? undefined : this.#module(flows, [...path, 'flows']),
+    })
+  }
+
+  #persistenceEntry({ path }: Entry) {
+    const [, name] = path
+    const found = name === undefined ? undefined : this.#file.config.persistences?.[name]
+    if (found === undefined) return undefined
+    if (typeof found === 'string') return { uri: this.#uri(this.#text(found, path)) }
+    const { uri, key, codec } = found
+    return present({
+      uri: this.#uri(this.#text(uri, [...path, 'uri'])),
+      key: key === undefined ? undefined : this.#text(key, [...path, 'key']),
+      codec: codec === undefined ? undefined : this.#module(codec, [...path, 'codec']),
+    })
+  }
+
+  #environment(board: { auth?: string } | undefined, logbooks: { key?: string } | undefined): CliContext['env'] {
+    const { auth } = board ?? {}
+    const { key } = logbooks ?? {}
+    return {
+      ...(auth === undefined ? {} : { JOBBOARD_ZOOKEEPER_AUTH: auth }),
+      ...(key === undefined ? {} : { JOBBOARD_LOGBOOK_KEY: key }),
+      ...present(this.#env),
+    }
+  }
+
+  /** Folders in a URI are seen from the file's. */
+  #uri(uri: string): string {
+    const [, folder] = /^directory:(.+)$/.exec(uri) ?? []
+    return folder === undefined || isAbsolute(folder) ? uri : `directory:${resolve(this.#folder, folder)}`
+  }
+
+  /** A path is seen from the file's folder; what has no dot in front, and is no file of JavaScript, is a package. */
+  #module(module: string, path: readonly string[]): string {
+    const name = this.#text(module, path)
+    return /^\.{1,2}\/|\.[cm]?[jt]sx?$/.test(name) ? resolve(this.#folder, name) : name
+  }
+
+  #text(text: string, path: readonly string[]): string {
+    return substituted(text, this.#env, (message) => this.#file.problem(path, message))
+  }
+
+  /** As it would be typed, where it is a text there. */
+  #flag(name: string, value: unknown): unknown {
+    if (typeof value === 'string') return this.#text(value, ['conductor', name])
+    const isNumber = name === 'concurrency' || name === 'flowConcurrency'
+    return typeof value === 'number' && !isNumber ? String(value) : value
+  }
+}
+
+type Present<T> = { readonly [K in keyof T]?: NonNullable<T[K]> }
+
+function present<T extends object>(values: T): Present<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<T>
+}

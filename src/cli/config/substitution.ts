@@ -1,0 +1,23 @@
+/** `${NAME}` in texts of the config file: secrets stay in the environment. `${NAME:-else}` says what there is without it. */
+
+const REFERENCE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{[^}]*\}?/g
+
+/**
+ * The text with what the environment says put in; `$${` is a `${` that is meant as it stands.
+ *
+ * @param problem makes the error to throw of a message
+ */
+export function substituted(
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+  problem: (message: string) => Error,
+): string {
+  return text.replaceAll(REFERENCE, (found: string, name: string | undefined, otherwise: string | undefined) => {
+    if (found === '$${') return '${'
+    if (name === undefined)
+      throw problem(`write \${NAME}, the name of a variable in braces, or $\${ for the characters`)
+    const value = env[name] || otherwise
+    if (value !== undefined) return value
+    throw problem(`the variable ${name} is not set; set it, or write \${${name}:-…} with what there is without it`)
+  })
+}

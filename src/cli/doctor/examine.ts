@@ -1,0 +1,100 @@
+/** Everything the doctor looks at, in the order in which one thing depends on the other. */
+import { resolve } from 'node:path'
+import { NotFound } from '../../core/errors.ts'
+import { milliseconds } from '../../core/time.ts'
+import { parseUri } from '../../core/uri.ts'
+import { oneLine } from '../complaints.ts'
+import type { CliContext } from '../context.ts'
+import { credentials, openLogbooks, openTheBoard } from '../opening.ts'
+import { boardUri, DEFAULT_TIMEOUT, duration, persistenceUri, type SharedOptions } from '../options.ts'
+import { error, type Finding, ok, warning } from './finding.ts'
+
+export interface Examination {
+  readonly options: SharedOptions
+  readonly context: CliContext
+  /** In milliseconds. */
+  readonly stuckAfter: number
+}
+
+/** Never throws for what is wrong with the servers: that is what it tells. @throws InvalidArgument for options and URIs */
+export async function* examine(examination: Examination): AsyncGenerator<Finding, void, undefined> {
+  yield* examineBoard(examination)
+  yield* examineLogbooks(examination)
+}
+
+async function* examineBoard({ options, context, stuckAfter }: Examination): AsyncGenerator<Finding> {
+  const uri = boardUri(options, context)
+  const { scheme, printable } = parseUri(uri, 'board')
+  yield* await servers(uri, { what: 'board', options, context })
+  try {
+    await using opened = await openTheBoard(options, context, { create: false })
+    yield ok('board', `${printable} is there`)
+    yield* await inside(uri, { what: 'board', options, context })
+    const { board, unreadable } = opened
+    yield* await jobs({ board, unreadable, stuckAfter })
+  } catch (problem) {
+    yield unreached('board', problem, scheme)
+  }
+}
+
+async function* examineLogbooks({ options, context }: Examination): AsyncGenerator<Finding> {
+  const uri = persistenceUri(options, context)
+  if (uri === undefined) {
+    const advice = 'name them with --persistence URI, as conductors are told, to have them looked at'
+    yield warning('logbooks', 'no logbooks were named', advice)
+    return
+  }
+  const { scheme, printable, path } = parseUri(uri, 'persistence')
+  if (uri !== options.board) yield* await servers(uri, { what: 'persistence', options, context })
+  try {
+    await using logbooks = await openLogbooks(options, context, { missing: 'throw' })
+    for await (const _ of logbooks?.persistence.listBooks({ limit: 1 }) ?? []) break
+    yield ok('logbooks', `${printable} can be read`)
+    yield* await inside(uri, { what: 'persistence', options, context })
+    if (scheme === 'directory') yield* await folder(resolve(path))
+  } catch (problem) {
+    yield problem instanceof NotFound
+      ? warning('logbooks', oneLine(problem), 'a conductor that keeps them there makes them')
+      : unreached('logbooks', problem, scheme)
+  }
+}
+
+function unreached(about: string, problem: unknown, scheme: string): Finding {
+  const advice = scheme.startsWith('directory') ? 'name a folder of this machine' : 'see the servers above, and the URI'
+  return error(about, oneLine(problem), advice)
+}
+
+interface Where {
+  readonly what: 'board' | 'persistence'
+  readonly options: SharedOptions
+  readonly context: CliContext
+}
+
+/** What can be told without being let in. */
+async function servers(uri: string, { what, options, context }: Where): Promise<Finding[]> {
+  if (!/^zookeepers?:/i.test(uri)) return []
+  const { examineServers } = await import('./zookeeper.ts')
+  return examineServers({ uri, what, security: credentials(context), timeout: timeoutOf(options) })
+}
+
+async function inside(uri: string, { what, options, context }: Where): Promise<Finding[]> {
+  const timeout = timeoutOf(options)
+  if (/^zookeepers?:/i.test(uri)) {
+    const { examineNode } = await import('./zookeeper.ts')
+    return examineNode({ uri, what, security: credentials(context), timeout })
+  }
+  if (!/^postgres(ql)?:/i.test(uri)) return []
+  return (await import('./postgres.ts')).examinePostgres(uri, { what, timeout })
+}
+
+async function jobs(examined: Parameters<typeof import('./jobs.ts')['examineJobs']>[0]): Promise<Finding[]> {
+  return (await import('./jobs.ts')).examineJobs(examined)
+}
+
+async function folder(path: string): Promise<Finding[]> {
+  return (await import('./directory.ts')).examineDirectory(path)
+}
+
+function timeoutOf({ timeout }: SharedOptions): number {
+  return milliseconds(duration(timeout ?? DEFAULT_TIMEOUT, '--timeout'), '--timeout')
+}

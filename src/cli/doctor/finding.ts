@@ -1,0 +1,54 @@
+/** What the doctor says. */
+
+export type Severity = 'ok' | 'warning' | 'error'
+
+export interface Finding {
+  readonly severity: Severity
+  /** What it is about, in a word. */
+  readonly about: string
+  readonly text: string
+  /** What to do. */
+  readonly advice?: string
+}
+
+export function ok(about: string, text: string): Finding {
+  return { severity: 'ok', about, text }
+}
+
+export function warning(about: string, text: string, advice: string): Finding {
+  return { severity: 'warning', about, text, advice }
+}
+
+export function error(about: string, text: string, advice: string): Finding {
+  return { severity: 'error', about, text, advice }
+}
+
+/** So many of a kind are named. */
+const MOST = 3
+
+/** `a, b, c and 4 more`. */
+export function some(names: readonly string[]): string {
+  const rest = names.length - MOST
+  return names.slice(0, MOST).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
+}
+
+/** `1 job`, `3 jobs`. */
+export function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
+/** In milliseconds: claims are safe whatever the clocks say, but delays and ages go by the servers'. */
+const TOLERATED = 2_000
+
+/** @param ahead how far the servers' clock is ahead of ours, in milliseconds: somewhere from the first to the second */
+export function clockFinding([least, most]: readonly [least: number, most: number]): Finding {
+  const off = least > 0 ? least : most < 0 ? most : 0
+  const seconds = Math.abs(Math.round(off / 100) / 10)
+  if (Math.abs(off) <= TOLERATED) return ok('clock', "the servers' clock agrees with this machine's")
+  const how = off > 0 ? 'ahead of' : 'behind'
+  return warning(
+    'clock',
+    `the servers' clock is ${seconds}s ${how} this machine's; delays go by theirs, ages shown by both`,
+    'keep all clocks right, with NTP say',
+  )
+}

@@ -1,0 +1,47 @@
+/** Asking each ZooKeeper server for itself, by the one four-letter word that all answer: `srvr`. */
+import { connect } from 'node:net'
+import type { Endpoint } from '../../zookeeper/index.ts'
+
+export interface ServerAnswer {
+  readonly address: string
+  readonly version?: string
+  /** `leader`, `follower`, `standalone`, … */
+  readonly mode?: string
+  /** Why there is none: `does not answer: …` */
+  readonly fault?: string
+}
+
+/** In milliseconds. */
+const PATIENCE = 3_000
+
+export function askServers(endpoints: readonly Endpoint[]): Promise<ServerAnswer[]> {
+  return Promise.all(endpoints.map(askServer))
+}
+
+async function askServer({ host, port }: Endpoint): Promise<ServerAnswer> {
+  const address = `${host}:${port}`
+  try {
+    const answer = await srvr({ host, port })
+    if (/not currently serving/.test(answer))
+      return { address, fault: 'runs, and serves nobody: its ensemble has no majority' }
+    const [, version] = /Zookeeper version: (\d+\.\d+\.\d+)/.exec(answer) ?? []
+    const [, mode] = /Mode: (\w+)/.exec(answer) ?? []
+    return { address, ...(version ? { version } : {}), ...(mode ? { mode } : {}) }
+  } catch (error) {
+    return { address, fault: `does not answer: ${error instanceof Error ? error.message : String(error)}` }
+  }
+}
+
+function srvr(at: { host: string; port: number }): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = ''
+    const socket = connect({ ...at, timeout: PATIENCE }, () => socket.end('srvr'))
+    socket.setEncoding('utf8')
+    socket.on('data', (text) => {
+      answer += text
+    })
+    socket.on('timeout', () => socket.destroy(new Error(`nothing within ${PATIENCE / 1_000}s`)))
+    socket.on('error', reject)
+    socket.on('close', () => resolve(answer))
+  })
+}

@@ -1,0 +1,129 @@
+/** What is wrong with jobs, and with whoever should run them. */
+import type { Attempt, Entity, Job, JobBoard } from '../../board/index.ts'
+import { milliseconds } from '../../core/time.ts'
+import { type ConductorView, conductorView } from '../conductor-view.ts'
+import { span } from '../render/age.ts'
+import { counted, error, type Finding, ok, some, warning } from './finding.ts'
+
+export interface JobsExamined {
+  readonly board: JobBoard
+  /** What could not be read. */
+  readonly unreadable: readonly Error[]
+  /** Claims older than this are looked at, in milliseconds. */
+  readonly stuckAfter: number
+}
+
+/** A job whose owner names no conductor may be one of a loop, or of a run in the foreground: after so long it is odd. */
+const UNKNOWN_OWNER_AFTER = milliseconds('5m', '')
+/** As many deaths in a row make a suspect, of which a process runs one at a time. */
+const SUSPECT = 2
+
+export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamined): Promise<Finding[]> {
+  const entities = await board.entities('conductor')
+  const jobs: Job[] = []
+  for await (const job of board.jobs({ ensureFresh: true })) jobs.push(job)
+  const claimed = jobs.filter(({ state }) => state === 'CLAIMED')
+  const waiting = jobs.filter(({ state }) => state === 'UNCLAIMED')
+  const found = [
+    ...pauseFindings(board),
+    ...conductorFindings(entities, waiting.length),
+    ...stuckFindings(claimed, { entities, stuckAfter }),
+    ...poisonFindings(jobs),
+    ...orphanFindings(waiting, entities),
+    ...unreadable.map((problem) => error('posting', problem.message, 'remove or repair it, where it was written')),
+  ]
+  if (found.every(({ severity }) => severity === 'ok'))
+    found.push(
+      ok('jobs', `${counted(waiting.length, 'job')} waiting, ${claimed.length} running, nothing odd about them`),
+    )
+  return found
+}
+
+function pauseFindings({ paused }: JobBoard): Finding[] {
+  return paused ? [warning('pause', 'the board is paused: nobody claims', 'jobboard resume lets them again')] : []
+}
+
+function conductorFindings(entities: readonly Entity[], waiting: number): Finding[] {
+  if (entities.length === 0 && waiting > 0) {
+    const what = `no conductor lives, and ${counted(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}`
+    return [warning('conductors', what, 'start one: jobboard conductor --flows MODULE')]
+  }
+  const views = entities.map(conductorView)
+  const unwell = views.filter(({ state }) => state === 'unhealthy').map(nameOf)
+  const releases = [...new Set(views.flatMap(({ version }) => version ?? []))]
+  return [
+    ok(
+      'conductors',
+      `${counted(views.length, 'conductor')}${releases.length > 0 ? ` of release ${releases.join(', ')}` : ''}`,
+    ),
+    ...(unwell.length > 0
+      ? [warning('conductors', `${some(unwell)} cannot claim`, 'look into their logs: logbooks or board may be away')]
+      : []),
+  ]
+}
+
+function nameOf({ name }: ConductorView): string {
+  return name
+}
+
+interface Clock {
+  readonly entities: readonly Entity[]
+  readonly stuckAfter: number
+}
+
+function stuckFindings(claimed: readonly Job[], { entities, stuckAfter }: Clock): Finding[] {
+  const living = new Set(entities.map(({ name }) => name))
+  const now = Date.now()
+  return claimed.flatMap((job) => {
+    const newest = job.attempts.at(-1)
+    if (!newest) return []
+    const held = now - newest.at.getTime()
+    const since = `${job}: claimed by ${newest.who} for ${span(held)}`
+    if (!living.has(newest.who) && held > UNKNOWN_OWNER_AFTER) {
+      const advice = `see whether ${newest.who} is a loop of your own, or hangs: when its process ends, the job is free`
+      return [warning('claim', `${since}, and no living conductor has that name`, advice)]
+    }
+    if (held <= stuckAfter) return []
+    const advice = `jobboard show ${job.uuid} says how far it is, jobboard cancel ${job.uuid} asks it back; a deadline bounds runs`
+    return [warning('claim', since, advice)]
+  })
+}
+
+function poisonFindings(jobs: readonly Job[]): Finding[] {
+  return jobs.flatMap((job) => {
+    const deaths = trailingDeaths(job.attempts, { running: job.state === 'CLAIMED' })
+    if (deaths < SUSPECT) return []
+    const text = `${job}: its last ${deaths} owners died over it`
+    return [error('poison', text, `jobboard show ${job.uuid} names them; jobboard cancel ${job.uuid} puts it aside`)]
+  })
+}
+
+/** An attempt without an end was a death, unless it is the one under way. */
+function trailingDeaths(attempts: readonly Attempt[], { running }: { running: boolean }): number {
+  const over = running ? attempts.slice(0, -1) : attempts
+  const survived = over.findLastIndex(({ ended }) => ended !== undefined)
+  return over.length - 1 - survived
+}
+
+/** Only where conductors say what they know: loops of one's own say nothing. */
+function orphanFindings(waiting: readonly Job[], entities: readonly Entity[]): Finding[] {
+  if (entities.length === 0) return []
+  const orphans = new Map<string, Job[]>()
+  for (const job of waiting) {
+    const { flow, version }: { flow?: unknown; version?: unknown } = job.details
+    if (typeof flow !== 'string' || entities.some((entity) => knows(entity, { flow, version }))) continue
+    const what = typeof version === 'string' ? `${flow} ${version}` : flow
+    orphans.set(what, [...(orphans.get(what) ?? []), job])
+  }
+  return [...orphans].map(([what, jobs]) => {
+    const text = `${counted(jobs.length, 'job')} of flow ${what}, which no living conductor knows: ${some(jobs.map(({ uuid }) => uuid))}`
+    return error('flow', text, 'start a conductor that has the flow, or cancel the jobs')
+  })
+}
+
+function knows({ metadata }: Entity, { flow, version }: { flow: string; version: unknown }): boolean {
+  const { flows, versions } = metadata
+  if (Array.isArray(flows) && !flows.includes(flow)) return false
+  const known: unknown = Object.hasOwn(Object(versions), flow) ? Object(versions)[flow] : undefined
+  return typeof version !== 'string' || !Array.isArray(known) || known.includes(version)
+}

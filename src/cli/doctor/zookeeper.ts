@@ -1,0 +1,147 @@
+/** What is wrong with ZooKeeper's servers, or with what this client may do there. */
+import { parseUri } from '../../core/uri.ts'
+import { newUuid } from '../../core/uuid.ts'
+import {
+  type Acl,
+  type Identity,
+  PERMISSION,
+  parseConnectString,
+  placeOf,
+  type SecurityOptions,
+  ZooKeeper,
+} from '../../zookeeper/index.ts'
+import { clockFinding, error, type Finding, ok, warning } from './finding.ts'
+import { askServers, type ServerAnswer } from './four-letter.ts'
+
+const DEFAULT_PATHS = { board: '/taskflow/jobs', persistence: '/taskflow/logbooks' } as const
+
+const TENANTS = { board: 'board', persistence: 'logbooks' } as const
+
+export interface Examined {
+  readonly uri: string
+  readonly what: keyof typeof DEFAULT_PATHS
+  readonly security: SecurityOptions
+  /** In milliseconds. */
+  readonly timeout: number
+}
+
+/** Each server by itself: a client is content with the first that answers, and an operator wants to know of the others. */
+export async function examineServers({ uri, what, security }: Examined): Promise<Finding[]> {
+  const parsed = parseUri(uri, what)
+  const { hosts } = await placeOf(parsed, { tenant: TENANTS[what], defaultPath: DEFAULT_PATHS[what] }, security)
+  // Over TLS the question would need this client's certificates: the session tells enough.
+  if (parsed.scheme === 'zookeepers') return []
+  return (await askServers(parseConnectString(hosts).endpoints)).map(serverFinding)
+}
+
+/** Older ones lack what a board is made of. */
+const OLDEST: readonly [number, number] = [3, 6]
+
+function serverFinding(server: ServerAnswer): Finding {
+  const { address, version, mode, fault } = server
+  if (fault !== undefined) return warning('server', `${address} ${fault}`, 'start it again, or take it out of the URI')
+  if (version === undefined)
+    return ok('server', `${address} answers, and does not tell its version (4lw.commands.whitelist)`)
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  const text = `${address} is ZooKeeper ${version}, ${mode ?? 'in a mode it does not tell'}`
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return ok('server', text)
+  return error('server', text, `boards need ${OLDEST.join('.')} or newer: upgrade it`)
+}
+
+/** With a session of its own: round trip, clock, what it may do, and how many numbers are left. */
+export async function examineNode({ uri, what, security, timeout }: Examined): Promise<Finding[]> {
+  const place = await placeOf(
+    parseUri(uri, what),
+    { tenant: TENANTS[what], defaultPath: DEFAULT_PATHS[what] },
+    security,
+  )
+  const { auth, sasl, tls } = place.security
+  await using zookeeper = new ZooKeeper({
+    hosts: place.hosts,
+    ...(auth ? { auth } : {}),
+    ...(sasl ? { sasl } : {}),
+    ...(tls ? { tls } : {}),
+  })
+  await zookeeper.connect({ timeout })
+  return [
+    await roundTrip(zookeeper, place.path),
+    ...(what === 'board' ? await clockFindings(zookeeper, place.path) : []),
+    ...(await permissionFindings(zookeeper, place.path)),
+    ...(what === 'board' ? await counterFindings(zookeeper, place.path) : []),
+  ]
+}
+
+/** In milliseconds; each claim takes one at least. */
+const SLOW = 250
+
+async function roundTrip(zookeeper: ZooKeeper, path: string): Promise<Finding> {
+  const before = performance.now()
+  await zookeeper.exists(path)
+  const took = Math.round((performance.now() - before) * 10) / 10
+  if (took < SLOW) return ok('session', `an answer takes ${took} ms`)
+  return warning(
+    'session',
+    `an answer takes ${took} ms`,
+    'see whether the servers, their disks or the network are overloaded',
+  )
+}
+
+/** What is written tells the servers' time: a marker as every client of a board has one, beside it and soon gone. */
+async function clockFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
+  const cut = path.lastIndexOf('/')
+  const marker = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions/${newUuid()}`
+  const before = Date.now()
+  try {
+    const { stat } = await zookeeper.create(marker, null, { ephemeral: true })
+    return [clockFinding([stat.ctime - Date.now(), stat.ctime - before])]
+  } catch {
+    // Whether it may write is found out below.
+    return []
+  }
+}
+
+const NEEDED = { READ: 'read', WRITE: 'write', CREATE: 'create', DELETE: 'delete' } as const
+
+async function permissionFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
+  const [{ acl }, identities] = await Promise.all([zookeeper.getACL(path), zookeeper.whoAmI().catch(() => undefined)])
+  if (!identities || identities.some(({ scheme }) => scheme === 'super')) return []
+  const may = permissionsOf(acl, identities)
+  const lacking = Object.entries(NEEDED).flatMap(([name, verb]) => {
+    return may & PERMISSION[name as keyof typeof NEEDED] ? [] : [verb]
+  })
+  if (lacking.length === 0) return [ok('rights', `all that is needed on ${path}`)]
+  const advice = 'give user:password of somebody who may, in the URI or in JOBBOARD_ZOOKEEPER_AUTH, or change the ACL'
+  return [error('rights', `${path} does not let this client ${lacking.join(', ')}`, advice)]
+}
+
+function permissionsOf(acl: readonly Acl[], identities: readonly Identity[]): number {
+  const mine = acl.filter(({ scheme, id }) => {
+    const isWorld = scheme === 'world' && id === 'anyone'
+    return isWorld || identities.some((identity) => identity.scheme === scheme && identity.id === id)
+  })
+  return mine.reduce((all, { permissions }) => all | permissions, 0)
+}
+
+/** ZooKeeper numbers by a signed 32-bit count of children made and taken away; at its end it makes no more. */
+const LARGEST = 2 ** 31 - 1
+const NEARLY = 0.8
+
+async function counterFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
+  const { data, stat } = await zookeeper.getData(path)
+  const used = stat.cversion < 0 ? 1 : stat.cversion / LARGEST
+  const percent = Math.floor(used * 1_000) / 10
+  if (used < NEARLY) return [ok('numbers', `${percent} % of ZooKeeper's sequence numbers are used up`)]
+  const text = `${percent} % of ZooKeeper's sequence numbers for ${path} are used up`
+  const shared = Buffer.from(data ?? [])
+    .toString('latin1')
+    .includes('json')
+  if (shared)
+    return [error('numbers', text, 'at the end TaskFlow posts no more here: move to a board on another path soon')]
+  return [
+    warning(
+      'numbers',
+      text,
+      'posters make longer numbers themselves from here on; a board on another path begins anew',
+    ),
+  ]
+}

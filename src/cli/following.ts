@@ -1,0 +1,79 @@
+/** Waiting for a job, and telling meanwhile how far its flow is. */
+import type { Job } from '../board/index.ts'
+import { NotFound } from '../core/errors.ts'
+import { type Duration, sleep } from '../core/time.ts'
+import type { FlowDetail } from '../persistence/index.ts'
+import type { CliContext } from './context.ts'
+import { type Logbooks, openLogbooks } from './opening.ts'
+import type { SharedOptions } from './options.ts'
+import { printable } from './render/text.ts'
+
+export interface Follow {
+  readonly logbooks: Logbooks | undefined
+  readonly timeout?: Duration
+}
+
+/** Those that are named, if they can be looked into: progress is nice to have, and no reason to fail. */
+export async function logbooksToFollow(options: SharedOptions, context: CliContext): Promise<Logbooks | undefined> {
+  return openLogbooks(options, context, { missing: 'throw' }).catch(() => undefined)
+}
+
+/** Between two looks, in milliseconds. The end is told by the board at once. */
+const LOOK = 1_000
+const CLEAR = '\r\x1b[K'
+
+/** How it left the board. @throws Timeout when the time is over first */
+export async function follow(
+  job: Job,
+  { logbooks, timeout }: Follow,
+  context: CliContext,
+): Promise<'COMPLETE' | 'TRASHED'> {
+  const over = new AbortController()
+  const telling = logbooks ? tellAgain(job, { logbooks, over: over.signal }, context) : undefined
+  try {
+    return await job.wait(timeout === undefined ? {} : { timeout })
+  } finally {
+    over.abort()
+    await telling
+  }
+}
+
+/** Never rejects: that a logbook cannot be read now is no reason not to wait. */
+async function tellAgain(
+  job: Job,
+  { logbooks, over }: { logbooks: Logbooks; over: AbortSignal },
+  { stderr }: CliContext,
+): Promise<void> {
+  const onTerminal = stderr.columns !== undefined
+  let said = ''
+  while (!over.aborted) {
+    await sleep(LOOK, { signal: over }).catch(() => undefined)
+    const line = over.aborted ? said : await progressOf(job, logbooks).catch(() => said)
+    if (line === said || over.aborted) continue
+    stderr.write(onTerminal ? `${CLEAR}${line}` : `${line}\n`)
+    said = line
+  }
+  if (onTerminal && said !== '') stderr.write(CLEAR)
+}
+
+async function progressOf(job: Job, { persistence }: Logbooks): Promise<string> {
+  if (job.state === 'UNCLAIMED') return job.runs === 0 ? 'waiting' : `waiting, after run ${job.runs}`
+  const book = await persistence.getBook(job.book.uuid).catch((error: unknown) => {
+    if (error instanceof NotFound) return undefined
+    throw error
+  })
+  const flow = book?.flows.find(({ uuid }) => uuid === job.uuid)
+  return flow ? printable(atomsOf(flow)) : 'running'
+}
+
+function atomsOf({ atoms, run }: FlowDetail): string {
+  const tasks = atoms.filter(({ kind }) => kind === 'task')
+  const done = tasks.filter(({ state }) => state === 'SUCCESS' || state === 'IGNORE').length
+  const busy = tasks.filter(({ state }) => state === 'RUNNING' || state === 'REVERTING')
+  const names = busy.map(({ name, state, meta }) => {
+    const progress = typeof meta['progress'] === 'number' ? ` ${Math.round(meta['progress'] * 100)}%` : ''
+    return `${state === 'REVERTING' ? 'reverting ' : ''}${name}${progress}`
+  })
+  const now = names.length > 0 ? `: ${names.join(', ')}` : ''
+  return `run ${run}, ${done} of ${tasks.length} tasks done${now}`
+}

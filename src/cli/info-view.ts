@@ -1,0 +1,109 @@
+/** How a board is doing, as plain data. */
+import type { Job, JobBoard, Priority, SessionState } from '../board/index.ts'
+import { type ConductorView, conductorView } from './conductor-view.ts'
+import { type JobView, jobView } from './views.ts'
+import { PRIORITY_WORDS } from './words.ts'
+
+export interface Count {
+  readonly unclaimed: number
+  readonly claimed: number
+}
+
+export interface InfoView {
+  readonly board: string
+  /** Of this look's own session. */
+  readonly state: SessionState
+  readonly paused: boolean
+  readonly jobs: Count & { readonly byPriority: Readonly<Record<Priority, Count>> }
+  readonly trashed: number
+  readonly conductors: readonly ConductorView[]
+  /** Of all conductors that say how many they have. */
+  readonly slots: { readonly busy: number; readonly all: number }
+  /** Those that have been running longest, the longest first. */
+  readonly running: readonly RunningView[]
+}
+
+export type RunningView = Pick<JobView, 'uuid' | 'name' | 'owner'> & { readonly since?: Date }
+
+/** So many running jobs are named. */
+const MOST_RUNNING = 10
+
+/** Looks at a board again and again, and reads the trash, which costs most, only when it may have changed. */
+export class InfoReader implements Disposable {
+  readonly #board: JobBoard
+  readonly #unsubscribe: (() => void)[]
+  #trashed: number | undefined
+  #looks = 0
+
+  constructor(board: JobBoard) {
+    this.#board = board
+    const forget = () => {
+      this.#trashed = undefined
+    }
+    this.#unsubscribe = [board.on('trashed', forget), board.on('posted', forget), board.on('state', forget)]
+  }
+
+  [Symbol.dispose](): void {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+  }
+
+  async read(): Promise<InfoView> {
+    const board = this.#board
+    const { jobs, running } = await jobsOf(board)
+    const conductors = (await board.entities('conductor')).map(conductorView)
+    conductors.sort((a, b) => (a.name < b.name ? -1 : 1))
+    return {
+      board: board.uri,
+      state: board.state,
+      paused: board.paused,
+      jobs,
+      trashed: await this.#trash(),
+      conductors,
+      slots: {
+        busy: sum(conductors.map(({ running = 0 }) => running)),
+        all: sum(conductors.map(({ concurrency = 0 }) => concurrency)),
+      },
+      running,
+    }
+  }
+
+  /** What others purge is told by no event. */
+  async #trash(): Promise<number> {
+    this.#looks += 1
+    if (this.#trashed !== undefined && this.#looks % 30 !== 0) return this.#trashed
+    let count = 0
+    for await (const _ of this.#board.trashed()) count += 1
+    this.#trashed = count
+    return count
+  }
+}
+
+async function jobsOf(board: JobBoard): Promise<Pick<InfoView, 'jobs' | 'running'>> {
+  const byPriority = Object.fromEntries(PRIORITY_WORDS.map((word) => [word, { unclaimed: 0, claimed: 0 }])) as Record<
+    Priority,
+    { unclaimed: number; claimed: number }
+  >
+  const running: RunningView[] = []
+  for await (const job of board.jobs()) {
+    const view = jobView(job)
+    if (!view) continue
+    const claimed = job.state === 'CLAIMED'
+    byPriority[view.priority][claimed ? 'claimed' : 'unclaimed'] += 1
+    if (claimed) running.push(runningView(job, view))
+  }
+  running.sort((a, b) => (a.since?.getTime() ?? Infinity) - (b.since?.getTime() ?? Infinity))
+  const counts = Object.values(byPriority)
+  const unclaimed = sum(counts.map((count) => count.unclaimed))
+  const claimed = sum(counts.map((count) => count.claimed))
+  return { jobs: { unclaimed, claimed, byPriority }, running: running.slice(0, MOST_RUNNING) }
+}
+
+function runningView({ attempts }: Job, { uuid, name, owner }: JobView): RunningView {
+  const newest = attempts.at(-1)
+  const since = newest?.ended === undefined ? newest?.at : undefined
+  return { uuid, name, ...(owner === undefined ? {} : { owner }), ...(since ? { since } : {}) }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
+}

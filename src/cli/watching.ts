@@ -1,0 +1,60 @@
+/** Looking again and again: one frame over the other on a terminal; in a pipe one after the other, where anything changed. */
+import { NotConnected } from '../core/errors.ts'
+import { milliseconds, sleep } from '../core/time.ts'
+import { complain } from './complaints.ts'
+import type { CliContext } from './context.ts'
+import { duration } from './options.ts'
+import { printLines } from './output.ts'
+import { truncated } from './render/text.ts'
+import { DEFAULT_INTERVAL, type WatchFlags } from './watch-flags.ts'
+
+export interface Frame {
+  /** What is shown. */
+  readonly lines: readonly string[]
+  /** Tells it from other frames; ages are not in it, or no two would be the same. */
+  readonly content: string
+}
+
+/** Draws one frame; or, to `watch`, one after the other until Ctrl-C. Without a connection it waits for one. */
+export async function show(
+  frame: () => Promise<Frame>,
+  flags: WatchFlags & { readonly json?: boolean },
+  context: CliContext,
+): Promise<void> {
+  if (!flags.watch) return printLines(context, (await frame()).lines)
+  const interval = milliseconds(duration(flags.interval ?? DEFAULT_INTERVAL, '--interval'), '--interval')
+  using interruption = context.interruption()
+  const { signal } = interruption
+  let before: string | undefined
+  for (let fault = ''; !signal.aborted; await sleep(interval, { signal }).catch(() => undefined)) {
+    try {
+      const next = await frame()
+      fault = ''
+      if (context.stdout.columns !== undefined && !flags.json) await redraw(next.lines, context)
+      else if (next.content !== before) await printLines(context, next.lines)
+      before = next.content
+    } catch (error) {
+      if (!(error instanceof NotConnected)) throw error
+      // Said once, however long it lasts.
+      if (fault !== error.message) complain(error, context)
+      fault = error.message
+    }
+  }
+}
+
+const HOME = '\x1b[H'
+const TO_END_OF_LINE = '\x1b[K'
+const TO_END_OF_SCREEN = '\x1b[J'
+/** Of a terminal that does not say how high it is. */
+const USUAL_ROWS = 24
+
+/** Over what was drawn before, so that nothing flickers; what is too much is left out, or the top would scroll away. */
+async function redraw(lines: readonly string[], context: CliContext): Promise<void> {
+  const { rows = USUAL_ROWS, columns = 0 } = context.stdout
+  const room = rows - 1
+  const shown =
+    lines.length <= room ? lines : [...lines.slice(0, room - 1), `… and ${lines.length - room + 1} lines more`]
+  const drawn = shown.map((line) => `${line.includes('\x1b') ? line : truncated(line, columns)}${TO_END_OF_LINE}\n`)
+  context.stdout.write(`${HOME}${drawn.join('')}${TO_END_OF_SCREEN}`)
+  await context.stdout.flush()
+}
