@@ -2,7 +2,8 @@
  * jobboard: post work and have it done by exactly one owner at a time.
  *
  * Boards (`openBoard`), flows (`task`, `retry`, `linear`, `unordered`, `graph`, `input`), engines (`Engine`), conductors (`startConductor`, `runConductor`, `runFlow`),
- * logbooks (`openPersistence`), and the errors they throw. The ZooKeeper client alone is at `jobboard/zookeeper`.
+ * logbooks (`openPersistence`), and the errors they throw. The ZooKeeper client alone is at `jobboard/zookeeper`, what tests of flows need at
+ * `jobboard/testing`.
  *
  * @module jobboard
  */

@@ -32,7 +32,7 @@ const KINDS: readonly RegExp[] = [
   // What the README and the docstrings lead to.
   /^docs\/[\w/-]+\.(md|svg)$/,
   /^examples\/[\w/-]+(\.test)?\.(ts|txt|md)$/,
-  /^docker\/(README\.md|Dockerfile|compose\.yaml|[\w-]+\.js|flows\/[\w-]+\.js)$/,
+  /^docker\/(README\.md|Dockerfile|compose\.yaml|healthcheck\.mjs|flows\/(package\.json|flows\.js))$/,
 ]
 
 describe('the tarball', () => {
@@ -49,7 +49,15 @@ describe('the tarball', () => {
       return [`src/${name}`, `dist/${stem}.js`, `dist/${stem}.d.ts`, `dist/${stem}.js.map`]
     })
     const files = new Set(packed.files)
-    const must = ['LICENSE', 'README.md', 'CHANGELOG.md', 'package.json', 'examples/README.md', ...made]
+    const must = [
+      'LICENSE',
+      'README.md',
+      'CHANGELOG.md',
+      'package.json',
+      'examples/README.md',
+      'docker/README.md',
+      ...made,
+    ]
     expect(must.filter((file) => !files.has(file))).toEqual([])
   })
 
@@ -81,7 +89,7 @@ describe('the ways in', () => {
     })
     const files = new Set(packed.files.map((file) => `./${file}`))
     expect([...targets, `./${bin['jobboard']}`].filter((target) => !files.has(target))).toEqual([])
-    expect(packed.files.filter((file) => /\.(cjs|cts|mjs|mts)$/.test(file))).toEqual([])
+    expect(packed.files.filter((file) => /^dist\/.*\.(cjs|cts|mjs|mts)$/.test(file))).toEqual([])
   })
 
   test('open for import alone, and nowhere else', async () => {

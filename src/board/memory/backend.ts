@@ -50,16 +50,14 @@ const EVERYTHING: BackendCapabilities = {
 export class MemoryBackend implements Backend {
   readonly capabilities = EVERYTHING
   readonly uri: string
+  readonly clock: AlarmClock
   readonly #space: MemorySpace
   #open: { readonly sink: Sink; readonly unsubscribe: () => void; session: string } | undefined
 
   constructor(options: { uri: string; space: MemorySpace }) {
     this.uri = options.uri
     this.#space = options.space
-  }
-
-  get clock(): AlarmClock {
-    return this.#space.clock
+    this.clock = options.space.clock
   }
 
   async open(sink: Sink): Promise<void> {
@@ -190,7 +188,7 @@ export class MemoryBackend implements Backend {
   }
 
   now(): number {
-    return this.#space.clock.now()
+    return this.clock.now()
   }
 
   /** A session here lasts as long as the board object. */

@@ -35,6 +35,8 @@ interface Row {
   readonly postedAt: number
   writtenAt: number
   held: Held | undefined
+  /** Wakes the boards when its delay is over. */
+  rest: Disposable | undefined
 }
 
 /** What one transaction leaves behind in the trash. */
@@ -139,7 +141,7 @@ export class MemorySpace {
       this.#write(row, bytes)
       this.#release(id, row)
       this.#tell({ kind: 'updated', id }, { kind: 'released', id })
-      this.#wakeAfter(settlement.posting.delay)
+      this.#wakeAfter(settlement.posting.delay, row)
     } else {
       this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined)
     }
@@ -190,7 +192,7 @@ export class MemorySpace {
     }
   }
 
-  read(id: string): Readonly<Omit<Row, 'held' | 'posting'>> | undefined {
+  read(id: string): Readonly<Omit<Row, 'held' | 'posting' | 'rest'>> | undefined {
     return this.#rows.get(id)
   }
 
@@ -235,10 +237,11 @@ export class MemorySpace {
     const now = this.clock.now()
     const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: now, writtenAt: now }
     this.#sequence += 1
-    this.#rows.set(id, { ...row, posting: kept, held: undefined })
+    const added: Row = { ...row, posting: kept, held: undefined, rest: undefined }
+    this.#rows.set(id, added)
     if (key !== undefined) this.#keys.set(key, id)
     this.#tell({ kind: 'posted', id })
-    this.#wakeAfter(delay)
+    this.#wakeAfter(delay, added)
     return { id, revision: row.revision, order: row.order, bytes: bytes.length }
   }
 
@@ -246,6 +249,7 @@ export class MemorySpace {
     row.bytes = bytes
     row.revision += 1
     row.writtenAt = this.clock.now()
+    row.rest?.[Symbol.dispose]()
   }
 
   #release(id: string, row: Row): void {
@@ -267,6 +271,7 @@ export class MemorySpace {
       this.#release(id, row)
       changes.push({ kind: 'released', id })
     }
+    row?.rest?.[Symbol.dispose]()
     this.#rows.delete(id)
     this.#cancellations.delete(id)
     if (row?.posting.key !== undefined) this.#keys.delete(row.posting.key)
@@ -279,8 +284,8 @@ export class MemorySpace {
   }
 
   /** Boards set timers of the process for what rests; of another clock they know nothing but what time it is. */
-  #wakeAfter(delay: number | undefined): void {
-    if (delay !== undefined) this.#ownClock?.alarm(delay, { kind: 'delay', ring: () => this.#tell() })
+  #wakeAfter(delay: number | undefined, row: Row): void {
+    if (delay !== undefined) row.rest = this.#ownClock?.alarm(delay, { kind: 'delay', ring: () => this.#tell() })
   }
 
   #tell(...batch: Change[]): void {

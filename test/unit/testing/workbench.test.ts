@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { backOff, input, linear, NonRetryable, openPersistence, task, unordered } from '../../../src/index.ts'
+import { backOff, input, linear, NonRetryable, openPersistence, runFlow, task, unordered } from '../../../src/index.ts'
 import { spyOn, workbench } from '../../../src/testing/index.ts'
 
 const noted = (did: string[]) =>
@@ -42,6 +42,13 @@ describe('drain', () => {
     expect(did).toEqual(['run 1: Hello, Grace!', 'run 1: Hello, Ada!'])
     expect(await bench.track(job)).toMatchObject({ status: 'done', results: { first: 'Hello, Grace!' } })
     expect(await bench.track(refused)).toMatchObject({ status: 'trashed' })
+  })
+
+  test('says what became of a job that could not even begin', async () => {
+    const flow = noted([])
+    await using bench = await workbench({ flows: [flow] })
+    await bench.board.post('noted', {})
+    expect(await bench.drain()).toMatchObject([{ settled: 'trashed', run: 1 }])
   })
 
   test('gives services, made for each drain where a function makes them', async () => {
@@ -97,6 +104,18 @@ describe('time stands still', () => {
     expect(await bench.drain()).toMatchObject([{ settled: 'consumed' }])
   })
 
+  test('nobody waits for the delay of a job that is not on the board any more', async () => {
+    const flow = noted([])
+    await using bench = await workbench({ flows: [flow] })
+    const job = await bench.board.post(flow, { name: 'Ada' }, { delay: '1d' })
+    expect(bench.clock.alarms).toMatchObject([{ kind: 'delay' }])
+    await bench.board.cancel(job)
+    expect(bench.clock.alarms).toEqual([])
+    // Its poster claims it at once, whatever its head start says to others.
+    await runFlow(flow, { name: 'Ada' }, { board: bench.board })
+    expect(bench.clock.alarms).toEqual([])
+  })
+
   test('a failed job rests until the clock is turned, or skips its rests', async () => {
     const failing = linear(
       'failing',
@@ -125,7 +144,7 @@ describe('time stands still', () => {
     const branch = (name: string, pause: '1h' | '2h') =>
       linear(
         { name, retry: backOff({ name: `again-${name}`, attempts: 3, first: pause, max: pause, jitter: 'none' }) },
-      input(),
+        input(),
         task(name, {
           execute: () => {
             did.push(name)
