@@ -106,6 +106,14 @@ test('scripts of npm that a page names are there', async () => {
   expect(named.filter((script) => !Object.hasOwn(scripts, script))).toEqual([])
 })
 
+test('packages are installed in the versions that are tested', async () => {
+  const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Readonly<Record<string, object>>
+  const known = Object.entries({ ...manifest['dependencies'], ...manifest['peerDependencies'] })
+  const named = TYPED.flatMap(({ line }) => [...line.matchAll(/npm install (\w+@\S+)/g)].map(([, spec = '']) => spec))
+  expect(named.length).toBeGreaterThan(2)
+  expect(named.filter((spec) => !known.some(([name, version]) => spec === `${name}@${version}`))).toEqual([])
+})
+
 test('benchmarks that a page names are there', async () => {
   const known = await readFile(join(ROOT, 'test/bench/main.ts'), 'utf8')
   const [{ text: readme } = { text: '' }] = PAGES
