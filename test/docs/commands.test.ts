@@ -72,7 +72,7 @@ test.each(COMMANDS)('$page: $line', async ({ line }) => {
  * needs is missing.
  */
 const TOLD: unknown = expect.stringMatching(
-  / nowhere:|missing required argument '(uuid|flow)'|required option '--flows/,
+  / nowhere:|missing required argument '(uuid|flow)'|--flows /,
 )
 
 const context = processContext()
