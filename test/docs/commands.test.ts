@@ -72,7 +72,7 @@ test.each(COMMANDS)('$page: $line', async ({ line }) => {
  * needs is missing.
  */
 const TOLD: unknown = expect.stringMatching(
-  / nowhere:|missing required argument '(uuid|flow)'|needs the code of its flows/,
+  / nowhere:|missing required argument '(uuid|flow)'|--flows /,
 )
 
 const context = processContext()
@@ -104,6 +104,14 @@ test('scripts of npm that a page names are there', async () => {
   const named = TYPED.flatMap(({ line }) => [...line.matchAll(/npm run ([\w:]+)/g)].map(([, script = '']) => script))
   expect(named).not.toHaveLength(0)
   expect(named.filter((script) => !Object.hasOwn(scripts, script))).toEqual([])
+})
+
+test('packages are installed in the versions that are tested', async () => {
+  const manifest = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as Readonly<Record<string, object>>
+  const known = Object.entries({ ...manifest['dependencies'], ...manifest['peerDependencies'] })
+  const named = TYPED.flatMap(({ line }) => [...line.matchAll(/npm install (\w+@\S+)/g)].map(([, spec = '']) => spec))
+  expect(named.length).toBeGreaterThan(2)
+  expect(named.filter((spec) => !known.some(([name, version]) => spec === `${name}@${version}`))).toEqual([])
 })
 
 test('benchmarks that a page names are there', async () => {
