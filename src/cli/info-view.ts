@@ -1,7 +1,8 @@
 /** How a board is doing, as plain data. */
-import type { Job, JobBoard, Priority, SessionState } from '../board/index.ts'
+import type { JobBoard, Priority, SessionState } from '../board/index.ts'
 import { type ConductorView, conductorView } from './conductor-view.ts'
-import { type JobView, jobView } from './views.ts'
+import { LiveJobs } from './live-jobs.ts'
+import type { JobView } from './views.ts'
 import { PRIORITY_WORDS } from './words.ts'
 
 export interface Count {
@@ -32,11 +33,13 @@ const MOST_RUNNING = 10
 export class InfoReader implements Disposable {
   readonly #board: JobBoard
   readonly #unsubscribe: (() => void)[]
+  readonly #live: LiveJobs
   #trashed: number | undefined
   #looks = 0
 
   constructor(board: JobBoard) {
     this.#board = board
+    this.#live = new LiveJobs(board)
     const forget = () => {
       this.#trashed = undefined
     }
@@ -49,7 +52,7 @@ export class InfoReader implements Disposable {
 
   async read(): Promise<InfoView> {
     const board = this.#board
-    const { jobs, running } = await jobsOf(board)
+    const { jobs, running } = await jobsOf(this.#live)
     const conductors = (await board.entities('conductor')).map(conductorView)
     conductors.sort((a, b) => (a.name < b.name ? -1 : 1))
     return {
@@ -78,18 +81,16 @@ export class InfoReader implements Disposable {
   }
 }
 
-async function jobsOf(board: JobBoard): Promise<Pick<InfoView, 'jobs' | 'running'>> {
+async function jobsOf(live: LiveJobs): Promise<Pick<InfoView, 'jobs' | 'running'>> {
   const byPriority = Object.fromEntries(PRIORITY_WORDS.map((word) => [word, { unclaimed: 0, claimed: 0 }])) as Record<
     Priority,
     { unclaimed: number; claimed: number }
   >
   const running: RunningView[] = []
-  for await (const job of board.jobs()) {
-    const view = jobView(job)
-    if (!view) continue
-    const claimed = job.state === 'CLAIMED'
+  for (const { view, since } of await live.read()) {
+    const claimed = view.state === 'CLAIMED'
     byPriority[view.priority][claimed ? 'claimed' : 'unclaimed'] += 1
-    if (claimed) running.push(runningView(job, view))
+    if (claimed) running.push(runningView(view, since))
   }
   running.sort((a, b) => (a.since?.getTime() ?? Infinity) - (b.since?.getTime() ?? Infinity))
   const counts = Object.values(byPriority)
@@ -98,9 +99,7 @@ async function jobsOf(board: JobBoard): Promise<Pick<InfoView, 'jobs' | 'running
   return { jobs: { unclaimed, claimed, byPriority }, running: running.slice(0, MOST_RUNNING) }
 }
 
-function runningView({ attempts }: Job, { uuid, name, owner }: JobView): RunningView {
-  const newest = attempts.at(-1)
-  const since = newest?.ended === undefined ? newest?.at : undefined
+function runningView({ uuid, name, owner }: JobView, since: Date | undefined): RunningView {
   return { uuid, name, ...(owner === undefined ? {} : { owner }), ...(since ? { since } : {}) }
 }
 

@@ -90,7 +90,10 @@ describe('wrong usage: exit code 2', () => {
     [['post', 'hello', '--flows', 'flows.js'], 'flow hello requires name: add it to --store'],
     [['post', 'hallo', '--flows', 'flows.js'], 'module flows.js has no flow "hallo"; did you mean hello?'],
     [['post', 'dance', '--flows', 'flows.js'], 'module flows.js has no flow "dance"; it has refused, hello'],
-    [['jobs', '--priority', 'hihg'], '--priority has to be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW; did you mean HIGH?'],
+    [
+      ['jobs', '--priority', 'hihg'],
+      '--priority has to be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW; did you mean HIGH?',
+    ],
     [['show'], "missing required argument 'uuid'"],
     [['show', '42'], '42 is no uuid; jobboard jobs prints the uuid of each job'],
     [['show', UUID, '--persistence', 'memory:'], 'logbooks in memory: are those of another process'],

@@ -27,8 +27,9 @@ export interface RunOptions {
   readonly columns?: number
   /** Presses Ctrl-C, in this process. */
   readonly interrupt?: AbortSignal
-  /** Told whatever is written to standard output, in this process, as it comes. */
-  readonly heard?: (text: string) => void
+  /** Told whatever is written to standard output, in this process, as it comes; and to standard error. */
+  readonly heard?: (text: string) => unknown
+  readonly complained?: (text: string) => unknown
 }
 
 export interface Workplace extends AsyncDisposable {
@@ -100,8 +101,8 @@ function shippedRun(): Run {
 }
 
 async function called(args: readonly string[], options: RunOptions & { cwd: string }): Promise<Outcome> {
-  const { cwd, env = {}, stdin = '', columns, interrupt = new AbortController().signal, heard } = options
-  const [stdout, stderr] = [collector(columns, heard), collector(columns)]
+  const { cwd, env = {}, stdin = '', columns, interrupt = new AbortController().signal, heard, complained } = options
+  const [stdout, stderr] = [collector(columns, heard), collector(columns, complained)]
   const exitCode = await shippedRun()(args, {
     readStdin: async () => stdin,
     stdout,
@@ -113,7 +114,7 @@ async function called(args: readonly string[], options: RunOptions & { cwd: stri
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
 }
 
-function collector(columns: number | undefined, heard: (text: string) => void = () => undefined) {
+function collector(columns: number | undefined, heard: (text: string) => unknown = () => undefined) {
   const written: string[] = []
   return {
     columns,

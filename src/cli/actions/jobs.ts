@@ -4,12 +4,13 @@ import type { JobState } from '../../core/states.ts'
 import { complain } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
+import { type LiveJob, LiveJobs } from '../live-jobs.ts'
 import { openTheBoard } from '../opening.ts'
 import type { SharedOptions } from '../options.ts'
 import { jobsTable } from '../render/jobs.ts'
 import { screenOf } from '../render/screen.ts'
 import { printableJson } from '../render/text.ts'
-import { type JobView, jobView } from '../views.ts'
+import type { JobView } from '../views.ts'
 import type { WatchFlags } from '../watch-flags.ts'
 import { type Frame, show } from '../watching.ts'
 
@@ -25,11 +26,10 @@ export interface JobsCommandOptions extends SharedOptions, WatchFlags {
 export async function jobs(options: JobsCommandOptions, context: CliContext): Promise<ExitCode> {
   await using opened = await openTheBoard(options, context, { create: false })
   const { board } = opened
-  const changes = new Changes()
+  const [live, changes] = [new LiveJobs(board), new Changes()]
   const frame = async (): Promise<Frame> => {
-    const jobs: Job[] = []
-    for await (const job of board.jobs(filterOf(options))) jobs.push(job)
-    const views = jobs.flatMap((job) => jobView(job) ?? [])
+    const jobs = await live.read(filterOf(options))
+    const views = jobs.map(({ view }) => view)
     const content = JSON.stringify(views)
     if (options.json) return { content, lines: changes.since(jobs).map(printableJson) }
     return { content, lines: views.length === 0 ? [`no jobs on ${board.uri}`] : jobsTable(views, screenOf(context)) }
@@ -58,12 +58,10 @@ interface Left {
 class Changes {
   #known = new Map<string, { readonly job: Job; readonly told: string }>()
 
-  since(jobs: readonly Job[]): (JobView | Left)[] {
+  since(jobs: readonly LiveJob[]): (JobView | Left)[] {
     const now = new Map<string, { readonly job: Job; readonly told: string }>()
     const changed: (JobView | Left)[] = []
-    for (const job of jobs) {
-      const view = jobView(job)
-      if (!view) continue
+    for (const { job, view } of jobs) {
       const told = JSON.stringify(view)
       if (this.#known.get(job.uuid)?.told !== told) changed.push(view)
       now.set(job.uuid, { job, told })

@@ -56,7 +56,7 @@ function branchLines({ path, commands, options, words }: Branch): string {
   return `    ${quoted(path)})
       if [[ $current == -* ]]; then
         offered=(${flags.join(' ')})
-        _describe option offered
+        _describe -o option offered
       else
         offered=(${plain.join(' ')})
         _describe command offered

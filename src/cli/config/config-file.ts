@@ -12,6 +12,8 @@ type Path = readonly PropertyKey[]
 export interface ConfigFile {
   /** Absolute; what relative names in it are relative to is its folder. */
   readonly file: string
+  /** For people. */
+  readonly shown: string
   readonly config: Config
   /** An error about what stands there: `jobboard.yaml:3:7: …` */
   problem(path: Path, message: string): InvalidArgument
@@ -34,7 +36,7 @@ export async function readConfig(file: string, { cwd }: { cwd: string }): Promis
   if (broken) throw new InvalidArgument(`${at(broken.pos[0])}: ${firstLine(broken.message)}`)
   const problem = (path: Path, message: string) => new InvalidArgument(`${at(offsetOf(document, path))}: ${message}`)
   const found = CONFIG.safeParse(document.toJS() ?? {})
-  if (found.success) return { file, config: found.data, problem }
+  if (found.success) return { file, shown, config: found.data, problem }
   const { path, message } = explained(deepest(found.error.issues))
   throw problem(path, message)
 }

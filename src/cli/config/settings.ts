@@ -101,7 +101,7 @@ class Settling {
     if (URI.test(name)) return { uri: this.#uri(name), path: [] }
     const names = Object.keys(config[`${kind}s`] ?? {})
     if (names.includes(name)) return { uri: '', path: [`${kind}s`, name] }
-    const message = `there is no ${kind} ${JSON.stringify(name)} in ${FILE_NAME}${meant(name, names)}`
+    const message = `there is no ${kind} ${JSON.stringify(name)} in ${this.#file.shown}${meant(name, names)}`
     throw given === undefined ? problem([kind], message) : new InvalidArgument(message)
   }
 

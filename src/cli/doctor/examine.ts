@@ -1,4 +1,5 @@
 /** Everything the doctor looks at, in the order in which one thing depends on the other. */
+import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { NotFound } from '../../core/errors.ts'
 import { milliseconds } from '../../core/time.ts'
@@ -53,9 +54,12 @@ async function* examineLogbooks({ options, context }: Examination): AsyncGenerat
     yield* await inside(uri, { what: 'persistence', options, context })
     if (scheme === 'directory') yield* await folder(resolve(path))
   } catch (problem) {
-    yield problem instanceof NotFound
-      ? warning('logbooks', oneLine(problem), 'a conductor that keeps them there makes them')
-      : unreached('logbooks', problem, scheme)
+    if (scheme === 'directory' && (await isFile(resolve(path))))
+      yield error('logbooks', `${path} is a file`, 'name a folder of this machine')
+    else
+      yield problem instanceof NotFound
+        ? warning('logbooks', oneLine(problem), 'a conductor that keeps them there makes them')
+        : unreached('logbooks', problem, scheme)
   }
 }
 
@@ -93,6 +97,11 @@ async function jobs(examined: Parameters<typeof import('./jobs.ts')['examineJobs
 
 async function folder(path: string): Promise<Finding[]> {
   return (await import('./directory.ts')).examineDirectory(path)
+}
+
+async function isFile(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined)
+  return found?.isFile() ?? false
 }
 
 function timeoutOf({ timeout }: SharedOptions): number {

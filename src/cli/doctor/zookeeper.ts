@@ -128,20 +128,23 @@ const NEARLY = 0.8
 
 async function counterFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
   const { data, stat } = await zookeeper.getData(path)
-  const used = stat.cversion < 0 ? 1 : stat.cversion / LARGEST
-  const percent = Math.floor(used * 1_000) / 10
-  if (used < NEARLY) return [ok('numbers', `${percent} % of ZooKeeper's sequence numbers are used up`)]
-  const text = `${percent} % of ZooKeeper's sequence numbers for ${path} are used up`
   const shared = Buffer.from(data ?? [])
     .toString('latin1')
     .includes('json')
+  return [numbersFinding(stat.cversion, { path, shared })]
+}
+
+/** @param count how many children were made and taken away so far; at its end it wraps around */
+export function numbersFinding(count: number, { path, shared }: { path: string; shared: boolean }): Finding {
+  const used = count < 0 ? 1 : count / LARGEST
+  const percent = Math.floor(used * 1_000) / 10
+  if (used < NEARLY) return ok('numbers', `${percent} % of ZooKeeper's sequence numbers are used up`)
+  const text = `${percent} % of ZooKeeper's sequence numbers for ${path} are used up`
   if (shared)
-    return [error('numbers', text, 'at the end TaskFlow posts no more here: move to a board on another path soon')]
-  return [
-    warning(
-      'numbers',
-      text,
-      'posters make longer numbers themselves from here on; a board on another path begins anew',
-    ),
-  ]
+    return error('numbers', text, 'at the end TaskFlow posts no more here: move to a board on another path soon')
+  return warning(
+    'numbers',
+    text,
+    'posters make longer numbers themselves from here on; a board on another path begins anew',
+  )
 }
