@@ -120,13 +120,11 @@ function programOf(context: CliContext, run: Run): Command {
   defineTrack(program, run)
   defineWait(program, run)
   defineCancel(program, run)
+  defineRun(program, run)
   defineConductor(program, run)
   defineConductors(program, run)
   defineInfo(program, run)
-  defineRun(program, run)
   defineDoctor(program, run)
-  defineDev(program, run)
-  defineCompletion(program, run)
   definePause(program, run)
   defineResume(program, run)
   const trash = program
@@ -144,6 +142,8 @@ function programOf(context: CliContext, run: Run): Command {
   defineLogbookList(logbook.helpCommand(false), run)
   defineLogbookShow(logbook, run)
   defineLogbookDestroy(logbook, run)
+  defineDev(program, run)
+  defineCompletion(program, run)
   return program
 }
 

@@ -36,7 +36,8 @@ describe('wrong usage: exit code 2', () => {
     [['jobs', '--priority', 'urgent'], '--priority has to be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW'],
     [['jobs', '--size', 'huge'], '--size has to be one of small, medium, large'],
     [['jobs', '--timeout', 'soon'], '--timeout: "soon" is no duration; write milliseconds or a number with ms, s'],
-    [['jobs', '--board', 'nonsense'], 'board: "nonsense" is no URI; write zookeeper://127.0.0.1:2181/demo'],
+    [['jobs', '--board', 'nonsense'], 'board nonsense: there is no jobboard.yaml here or above'],
+    [['jobs', '--board', 'non sense'], 'board: "non sense" is no URI; write zookeeper://127.0.0.1:2181/demo'],
     [
       ['jobs', '--board', 'ftp://ada:hunter2@files/x'],
       'board ftp://ada:***@files/x: unknown scheme ftp:; write zookeeper://127.0.0.1:2181/demo',
@@ -98,7 +99,7 @@ describe('wrong usage: exit code 2', () => {
     [['show', '42'], '42 is no uuid; jobboard jobs prints the uuid of each job'],
     [['show', UUID, '--persistence', 'memory:'], 'logbooks in memory: are those of another process'],
     [['show', UUID, '--persistence', 'sqlite:x'], 'no logbooks can be kept in sqlite:; write'],
-    [['conductor'], "required option '--flows <module>' not specified"],
+    [['conductor'], 'conductor needs the code of its flows: add --flows MODULE'],
     [['conductor', '--flows', 'flows.js', '--concurrency', 'all'], '--concurrency has to be a whole number from 1'],
     [['conductor', '--flows', 'flows.js', '--size', 'huge'], '--size has to be one of small, medium, large'],
     [['conductor', '--flows', 'flows.js', '--max-idle-time', 'soon'], '--max-idle-time: "soon" is no duration'],

@@ -13,14 +13,22 @@ const COMMANDS = [
   'track',
   'wait',
   'cancel',
+  'run',
   'conductor',
   'conductors',
+  'info',
+  'doctor',
   'pause',
   'resume',
   'trash list',
   'trash show',
   'trash restore',
   'trash purge',
+  'logbook list',
+  'logbook show',
+  'logbook destroy',
+  'dev',
+  'completion',
 ] as const
 
 let place: Workplace
@@ -43,6 +51,20 @@ describe('the reference has the help of', () => {
 test('the reference has no other commands', async () => {
   const headings = [...(await readFile(REFERENCE, 'utf8')).matchAll(/^## `jobboard (.*)`$/gm)].map(([, name]) => name)
   expect(headings).toEqual(COMMANDS)
+})
+
+test('every command there is has its place there', async () => {
+  const commandsOf = async (group: string) => {
+    const { stdout } = await place.bare([...words(group), '--help'])
+    const [, list = ''] = /\nCommands:\n(.*?)(?:\n\n|$)/s.exec(stdout) ?? []
+    return [...list.matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name)
+  }
+  const found: string[] = []
+  for (const name of await commandsOf('')) {
+    const below = ['trash', 'logbook'].includes(name) ? await commandsOf(name) : []
+    found.push(...(below.length > 0 ? below.map((each) => `${name} ${each}`) : [name]))
+  }
+  expect(found.filter((name) => name !== 'help')).toEqual(COMMANDS)
 })
 
 test('lines of help fit 80 columns, but for examples', async () => {

@@ -47,6 +47,10 @@ test('post, jobs, conductor, show, trash list', async () => {
   expect((await place.jobboard(['trash', 'list'])).stdout).toMatch(
     new RegExp(`${bad}  refused .* worker-1  NonRetryable`),
   )
+  expect(await place.jobboard(['doctor'])).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringMatching(/all is well\n$/),
+  })
 })
 
 test('who is not let in is told where the password goes', async () => {

@@ -53,6 +53,8 @@ export interface Running {
   readonly ended: Promise<Outcome>
   /** Resolves once standard output has it. @throws Error when the process ends first */
   says(words: string): Promise<void>
+  /** All of standard output so far. */
+  heard(): string
 }
 
 const started = new Set<Running['process']>()
@@ -148,8 +150,12 @@ function launch(
   started.add(child)
   // Whoever does not read its standard input closes it under our hands.
   child.stdin.on('error', () => undefined)
+  let said = ''
+  child.stdout.on('data', (chunk) => {
+    said += chunk
+  })
   const ended = outcomeOf(child).finally(() => started.delete(child))
-  return { process: child, ended, says: (words) => untilSaid(child, words, ended) }
+  return { process: child, ended, says: (words) => untilSaid(child, words, ended), heard: () => said }
 }
 
 async function outcomeOf(child: Running['process']): Promise<Outcome> {
