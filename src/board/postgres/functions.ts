@@ -21,9 +21,13 @@ export function channelOf(schema: string, board: number | string): string {
 }
 
 /**
- * What is cached of a plan was made for the table as it was then, perhaps empty. Rows are always found by their keys: a plan
- * that reads all of a board, which looks cheap on a small one, must not be there when it has grown. For the same reason jobs
- * are asked for by their ids alone, and `session + 0` keeps the index on sessions out of it.
+ * A plan is made for the table as it was when it was last looked at, perhaps empty: a board is, again and again. Rows are
+ * always found by their keys: a plan that reads all of a board, which looks cheap then, must not be there when it has grown.
+ * These settings keep away from the table. From reading a whole index keeps that nothing gains by its order:
+ *
+ * - What is joined is compared as `id = ANY(ARRAY[a.id])`, which finds a row by its key and sorts nothing, and is ordered by
+ *   the other side. By `id = a.id` all ids of the table may be read, in order, and each be looked for in the batch.
+ * - `coalesce(session, 0)` keeps the index on sessions out of it, which holds what is claimed on all boards.
  */
 const BY_KEYS =
   'SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off'
@@ -127,7 +131,7 @@ BEGIN
     UPDATE @.jobs SET session = NULL, who = NULL WHERE session = p_session RETURNING id
   )
   SELECT array_agg(id ORDER BY id) INTO v_freed FROM freed;
-  DELETE FROM @.permits p USING unnest(v_freed || v_trashed) AS d(job) WHERE p.board = v_session.board AND p.job = d.job;
+  DELETE FROM @.permits WHERE job = ANY(v_freed || v_trashed) AND board = v_session.board;
   DELETE FROM @.entities WHERE board = v_session.board AND session = p_session;
   IF v_trashed IS NOT NULL THEN PERFORM @.tell(v_session.board, 'trashed', v_trashed); END IF;
   IF v_freed IS NOT NULL THEN PERFORM @.tell(v_session.board, 'freed', v_freed); END IF;
@@ -173,7 +177,8 @@ BEGIN
   IF v_made IS NOT NULL THEN PERFORM @.tell(p_board, 'posted', v_made); END IF;
   IF v_made IS NULL OR cardinality(v_made) < cardinality(v_ids) THEN
     SELECT json_object_agg(a.at - 1, json_build_array(j.uuid, j.id)) INTO v_taken
-    FROM unnest(v_ids, p_keys) WITH ORDINALITY AS a(id, key, at) LEFT JOIN @.jobs j ON j.board = p_board AND j.key = a.key
+    FROM unnest(v_ids, p_keys) WITH ORDINALITY AS a(id, key, at)
+    LEFT JOIN @.jobs j ON j.board = p_board AND j.key = ANY(ARRAY[a.key])
     WHERE a.id <> ALL(coalesce(v_made, '{}'));
   END IF;
   RETURN @.answer(p_lane, p_number, json_build_object('ids', v_ids, 'taken', v_taken));
@@ -203,16 +208,16 @@ BEGIN
     PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(r) ELSE pg_advisory_xact_lock_shared(r) END
     FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
   END IF;
-  PERFORM FROM unnest(p_ids) AS a(id) JOIN @.jobs j ON j.id = a.id AND j.session IS NULL
-  ORDER BY j.id FOR NO KEY UPDATE OF j;
+  PERFORM FROM @.jobs WHERE id = ANY(p_ids) AND session IS NULL ORDER BY id FOR NO KEY UPDATE;
   FOR v_at IN SELECT DISTINCT asking FROM unnest(p_asking) AS asking
-    JOIN @.jobs j ON j.id = p_ids[asking] AND j.session IS NULL AND j.revision = p_revisions[asking]
+    JOIN @.jobs j ON j.id = ANY(ARRAY[p_ids[asking]]) AND j.session IS NULL AND j.revision = p_revisions[asking]
     ORDER BY asking
   LOOP
     SELECT a.name INTO v_name FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive)
     WHERE a.asking = v_at AND EXISTS (
       SELECT FROM @.permits p JOIN @.sessions s ON s.id = p.session
-      WHERE p.board = p_board AND p.resource = a.resource AND p.name = a.name AND (p.exclusive OR a.exclusive)) LIMIT 1;
+      WHERE p.resource = ANY(ARRAY[a.resource]) AND p.board = p_board AND p.name = a.name
+        AND (p.exclusive OR a.exclusive)) LIMIT 1;
     IF FOUND THEN
       v_blocked := v_blocked || v_at;
       v_busy := v_busy || json_build_array(v_at - 1, 'busy', v_name);
@@ -230,14 +235,14 @@ BEGIN
     UPDATE @.jobs j SET session = p_session, who = a.who, revision = j.revision + 1, written_at = clock_timestamp(),
       life = substring(p_lives FROM a.start::integer FOR a.length)
     FROM asked a
-    WHERE j.id = a.id AND j.session IS NULL AND j.revision = a.revision AND a.at <> ALL(v_blocked)
+    WHERE j.id = ANY(ARRAY[a.id]) AND j.session IS NULL AND j.revision = a.revision AND a.at <> ALL(v_blocked)
     RETURNING j.id, a.at - 1 AS at, nextval('@.fences') AS fence
   )
   SELECT array_agg(id), array_agg(at), array_agg(fence) INTO v_granted, v_places, v_fences FROM granted;
   IF v_granted IS NOT NULL THEN PERFORM @.tell(p_board, 'claimed', v_granted); END IF;
   IF v_granted IS NULL OR cardinality(v_granted) < cardinality(p_ids) THEN
     SELECT json_agg(json_build_array(a.at - 1, CASE WHEN j.id IS NULL THEN 'gone' ELSE 'changed' END)) INTO v_refused
-    FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) LEFT JOIN @.jobs j ON j.id = a.id
+    FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) LEFT JOIN @.jobs j ON j.id = ANY(ARRAY[a.id])
     WHERE (v_granted IS NULL OR a.id <> ALL(v_granted)) AND a.at <> ALL(v_blocked);
   END IF;
   RETURN @.answer(p_lane, p_number, json_build_object('granted', v_places, 'fences', v_fences, 'refused', v_refused,
@@ -258,12 +263,11 @@ DECLARE
   v_done bigint[];
 BEGIN
   IF NOT @.lives(p_session) THEN RETURN @.answer(p_lane, p_number, '{"over": true}'); END IF;
-  PERFORM FROM unnest(p_ids) AS a(id) JOIN @.jobs j ON j.id = a.id AND j.session + 0 = p_session
-  ORDER BY j.id FOR UPDATE OF j;
+  PERFORM FROM @.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
   IF 'consume' = ANY(p_kinds) THEN
     WITH consumed AS (
       DELETE FROM @.jobs j USING unnest(p_ids, p_revisions, p_kinds) AS a(id, revision, kind)
-      WHERE j.id = a.id AND j.session + 0 = p_session AND j.revision = a.revision AND a.kind = 'consume'
+      WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'consume'
       RETURNING j.id
     )
     SELECT array_agg(id) INTO v_consumed FROM consumed;
@@ -277,7 +281,7 @@ BEGIN
       UPDATE @.jobs j SET session = NULL, who = NULL, revision = j.revision + 1, written_at = clock_timestamp(),
         life = substring(p_lives FROM a.start::integer FOR a.length)
       FROM asked a
-      WHERE j.id = a.id AND j.session + 0 = p_session AND j.revision = a.revision AND a.kind = 'abandon'
+      WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'abandon'
       RETURNING j.id
     )
     SELECT array_agg(id) INTO v_abandoned FROM abandoned;
@@ -290,7 +294,7 @@ BEGIN
         WITH ORDINALITY AS a(id, revision, kind, length, who, reason, failure, at)
     ), gone AS (
       DELETE FROM @.jobs j USING asked a
-      WHERE j.id = a.id AND j.session + 0 = p_session AND j.revision = a.revision AND a.kind = 'trash'
+      WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'trash'
       RETURNING j.*, a.start, a.length, a.who AS by_whom, a.reason, a.failure
     ), trashed AS (
       INSERT INTO @.trash (id, board, uuid, name, body, life, who, reason, failure)
@@ -302,7 +306,7 @@ BEGIN
   END IF;
   v_done := v_consumed || v_abandoned || v_trashed;
   IF p_holding THEN
-    DELETE FROM @.permits p USING unnest(v_done) AS d(job) WHERE p.board = p_board AND p.job = d.job;
+    DELETE FROM @.permits WHERE job = ANY(v_done) AND board = p_board;
   END IF;
   IF cardinality(v_done) = cardinality(p_ids) THEN RETURN @.answer(p_lane, p_number, '{}'); END IF;
   RETURN @.answer(p_lane, p_number, json_build_object('lost', (
