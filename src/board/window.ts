@@ -131,16 +131,21 @@ export class ViewWindow {
     else if (standing !== entry.standing) this.#view.stand(entry, standing)
   }
 
-  /** Everything that a view needs to begin with. Four round trips, on Redis more of a long window. */
+  /** Everything that a view needs to begin with. Asked for side by side; on Redis a long window takes some round trips. */
   async list(known: readonly string[]): Promise<ViewListing> {
     const { window } = this.#sections
-    const first = this.#sections.stretch({ limit: window, due: true })
-    const [claimed, head] = await Promise.all([this.#sections.claimed(), first])
-    const resting = await this.#sections.resting({ after: head.at, limit: this.#ahead })
+    const before = this.#now()
+    const [claimed, head, soon, fates] = await Promise.all([
+      this.#sections.claimed(),
+      this.#sections.stretch({ limit: window, due: true }),
+      this.#sections.resting({ after: before, limit: this.#ahead }),
+      known.length > 0 ? this.#sections.fates(known) : [],
+    ])
+    // A clock that nobody has set by the server's yet may be ahead of it.
+    const after = Math.min(before, head.at)
+    const resting = after < before ? await this.#sections.resting({ after, limit: this.#ahead }) : soon
     const spots = new Map([...claimed, ...head.spots, ...resting].map((spot) => [spot.id, spot]))
-    const others = known.filter((id) => !spots.has(id))
-    const fates = others.length > 0 ? await this.#sections.fates(others) : []
-    const those = (fate: (typeof fates)[number]) => new Set(others.filter((_, index) => fates[index] === fate))
+    const those = (fate: (typeof fates)[number]) => new Set(known.filter((_, index) => fates[index] === fate))
     const ids = (which: (spot: Spot) => boolean) => [...spots.values()].filter(which).map(({ id }) => id)
     return {
       jobs: [...spots.keys()],
@@ -151,7 +156,7 @@ export class ViewWindow {
         spots,
         outside: those('there'),
         end: head.end ? undefined : head.spots.at(-1),
-        horizon: this.#horizonOf(resting, head.at),
+        horizon: this.#horizonOf(resting, after),
       },
     }
   }

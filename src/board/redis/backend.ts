@@ -85,7 +85,7 @@ export class RedisBackend implements Backend {
     this.sections = new BoardSections({
       window: options.place.window,
       session: () => this.#opened.session,
-      keys: { held: this.#layout.key('held'), uuids: this.#layout.key('uuids') },
+      uuids: this.#layout.key('uuids'),
     })
   }
 

@@ -8,13 +8,13 @@ import { PRIORITIES, rank } from '../priority.ts'
 import { script } from './connection.ts'
 import { textOf } from './records.ts'
 import { decoded, listOf } from './replies.ts'
-import { FATES, RESTERS, STRETCH, WHEREABOUTS } from './scripts/sections.ts'
+import { CLAIMED, FATES, RESTERS, STRETCH } from './scripts/sections.ts'
 import type { Session } from './session.ts'
 
 const SCRIPTS = {
   stretch: script(STRETCH),
   resters: script(RESTERS),
-  whereabouts: script(WHEREABOUTS),
+  claimed: script(CLAIMED),
   fates: script(FATES),
 }
 /** Of jobs that are looked at in one call. */
@@ -32,8 +32,8 @@ type Told = readonly [id: string, score: string, dueAt: string, claimed: 0 | 1, 
 export interface BoardSectionsOptions {
   readonly window: number
   readonly session: () => Session
-  /** The keys of ids that are claimed, and of uuids. */
-  readonly keys: { readonly held: string; readonly uuids: string }
+  /** The key of uuids. */
+  readonly uuids: string
 }
 
 export class BoardSections implements Sections {
@@ -63,15 +63,11 @@ export class BoardSections implements Sections {
   }
 
   async resting({ after, limit }: Parameters<Sections['resting']>[0]): Promise<readonly Spot[]> {
-    const most = Math.min(limit, PAGE)
-    return decoded<readonly Told[]>(await this.#run(SCRIPTS.resters, [`(${after}`, String(most)])).map(spotOf)
+    return decoded<readonly Told[]>(await this.#run(SCRIPTS.resters, [`(${after}`, String(limit)])).map(spotOf)
   }
 
   async claimed(): Promise<readonly Spot[]> {
-    const { session, keys } = this.#options
-    const ids = listOf(await session().ask('hkeys', keys.held)).map(text)
-    const pages = await Promise.all(parts(ids).map((part) => this.#run(SCRIPTS.whereabouts, part)))
-    return pages.flatMap((page) => decoded<readonly Told[]>(page).map(spotOf)).filter(({ claimed }) => claimed)
+    return decoded<readonly Told[]>(await this.#run(SCRIPTS.claimed, [])).map(spotOf)
   }
 
   async fates(ids: readonly string[]): ReturnType<Sections['fates']> {
@@ -80,9 +76,9 @@ export class BoardSections implements Sections {
   }
 
   async find(uuid: string): Promise<string | undefined> {
-    const { session, keys } = this.#options
+    const { session, uuids } = this.#options
     const range = [`[${uuid}:`, `(${uuid};`, 'LIMIT', '0', String(SAME_UUID)]
-    const found = listOf(await session().ask('zrangebylex', keys.uuids, ...range)).map(text)
+    const found = listOf(await session().ask('zrangebylex', uuids, ...range)).map(text)
     // A uuid may have colons of its own, and what was taken away by hand has left its name here.
     const ids = found.map((name) => name.slice(uuid.length + 1)).filter((id) => !id.includes(':'))
     const fates = ids.length > 0 ? await this.fates(ids) : []

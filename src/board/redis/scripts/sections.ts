@@ -23,7 +23,7 @@ local function spots(ids)
 end
 `
 
-/** ARGV: behind which score, and how many. Answers the clock, what is there, and the score of the last that was looked at. */
+/** ARGV: behind which score, and how many. Answers the clock, what is there, and the score of the last if there may be more. */
 export const STRETCH = `${SPOTS}
 local ids = {}
 local last
@@ -32,7 +32,8 @@ for at = 1, #found, 2 do
   ids[#ids + 1], last = found[at], found[at + 1]
 end
 local time = call('TIME')
-return cmsgpack.pack({ time[1] * 1000 + math.floor(time[2] / 1000), spots(ids), last or '' })
+local more = #ids == tonumber(ARGV[2])
+return cmsgpack.pack({ time[1] * 1000 + math.floor(time[2] / 1000), spots(ids), more and last or '' })
 `
 
 /** ARGV: after which instant, and how many. */
@@ -40,9 +41,12 @@ export const RESTERS = `${SPOTS}
 return cmsgpack.pack(spots(call('ZRANGEBYSCORE', RESTING, ARGV[1], '+inf', 'LIMIT', 0, ARGV[2])))
 `
 
-/** ARGV: ids. */
-export const WHEREABOUTS = `${SPOTS}
-return cmsgpack.pack(spots(ARGV))
+export const CLAIMED = `${SPOTS}
+local ids, told = call('HKEYS', HELD), {}
+for from = 1, #ids, 1000 do
+  for _, spot in ipairs(spots({ unpack(ids, from, math.min(from + 999, #ids)) })) do told[#told + 1] = spot end
+end
+return cmsgpack.pack(told)
 `
 
 /** ARGV: ids. What became of each: 1 is on the board, 2 in the trash, 0 gone. */
