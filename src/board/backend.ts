@@ -19,6 +19,7 @@
  */
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import type { Failure } from '../core/failure.ts'
+import type { Ordered } from './claim-order.ts'
 import type { Posting, SqlClient } from './posting.ts'
 
 export interface Backend {
@@ -61,8 +62,10 @@ export interface Backend {
   /** Out of the trash for ever. NotConnected, NotFound, OutcomeUnknown. One transaction. */
   purge(entry: TrashedEntry): Promise<void>
 
-  /** What is on the board now. */
-  list(): Promise<Listing>
+  /** What is on the board now. Absent where there are sections. */
+  list?(): Promise<Listing>
+  /** Where a board may be longer than what a process wants to keep in memory: see `window.ts`. Else a view shows all of it. */
+  readonly sections?: Sections
   /** One element per id; undefined where the posting is gone. */
   read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]>
   /** Who holds the claim. */
@@ -125,6 +128,8 @@ export interface Sink {
   /** Whether the board grants claims. Told once it is known, and whenever it changes. */
   paused(paused: boolean): void
   session(event: SessionEvent): void
+  /** How many jobs were on the board after what was told last; of a backend with sections, at each gap. */
+  counted(jobs: number): void
   /** Whether a job with this uuid may be on the board: no only where everything told so far speaks against it. */
   holds(uuid: string): boolean
   /** Something failed in the background. */
@@ -134,6 +139,45 @@ export interface Sink {
 export type Change = {
   readonly kind: 'posted' | 'updated' | 'gone' | 'claimed' | 'released' | 'trashed' | 'cancelled'
   readonly id: string
+  /** Of what was posted, where there are sections. */
+  readonly at?: Standpoint
+  /** It may have been told before: that is not counted twice. */
+  readonly again?: true
+}
+
+/** Where in claim order, and from when on: all that decides whether a view has to look at a job. */
+export interface Standpoint extends Ordered {
+  /** In milliseconds on the backend's clock; 0 is at once. Of one that is asked to be given up, too. */
+  readonly dueAt: number
+}
+
+/** A job without its posting. */
+export interface Spot extends Standpoint {
+  readonly claimed: boolean
+  readonly cancelled: boolean
+}
+
+/** Parts of a board, each as it is at some moment of the call. */
+export interface Sections {
+  /** How many jobs of the head of the board a view holds, about. */
+  readonly window: number
+  /**
+   * Up to so many jobs behind `after` in claim order. `due` leaves out those that are claimed, and those that rest; `end`
+   * tells that there are no more.
+   */
+  stretch(asked: { readonly after?: Ordered | undefined; readonly limit: number; readonly due: boolean }): Promise<{
+    readonly spots: readonly Spot[]
+    readonly end: boolean
+    /** The clock by which they were due. */
+    readonly at: number
+  }>
+  /** Up to so many of those that rest longer than until `after`, the first to wake first. */
+  resting(asked: { readonly after: number; readonly limit: number }): Promise<readonly Spot[]>
+  claimed(): Promise<readonly Spot[]>
+  /** One for each id. */
+  fates(ids: readonly string[]): Promise<readonly ('there' | 'trashed' | 'gone')[]>
+  /** The id of a job with this uuid. */
+  find(uuid: string): Promise<string | undefined>
 }
 
 /**

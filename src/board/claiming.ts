@@ -36,11 +36,11 @@ export class Claiming {
   /** Resolves when there is a job to claim. @throws Timeout */
   async wait(options: WaitOptions): Promise<void> {
     assertWaitOptions(options)
-    const { claims, view } = this.#options
+    const { claims } = this.#options
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
-    using _timer = this.#timer(stop, options.timeout)
-    while (!claims.any()) await view.changed.wait(stop)
+    using _timer = options.timeout === 0 ? undefined : this.#timer(stop, options.timeout)
+    while (!claims.any()) await this.#changed(stop, options.timeout)
   }
 
   /** @throws Timeout; the signal's reason; InvalidState when the board is closed */
@@ -51,18 +51,32 @@ export class Claiming {
     using stop = followSignals([this.#options.signal, options.signal])
     // Looked at while it waits only: what has been chosen may be this caller's by the time it fires.
     using late = options.timeout === undefined ? stop : followSignals([stop.signal])
-    using _timer = this.#timer(late, options.timeout)
+    using _timer = options.timeout === 0 ? undefined : this.#timer(late, options.timeout)
     while (true) {
       stop.signal.throwIfAborted()
+      while (view.beyond.isShortFor(settings.max) && (await view.beyond.readOn(stop))) stop.signal.throwIfAborted()
       const places = claims.choose(settings)
       if (places.length === 0) {
-        if (options.timeout === 0) throw this.#nothing(0)
-        await view.changed.wait(late)
+        await this.#changed(late, options.timeout)
         continue
       }
       const [first, ...rest] = await claims.take(places)
       if (first) return [first, ...rest]
     }
+  }
+
+  /**
+   * There is nothing in the view: there may be behind its end. Who has time is woken when that was read.
+   *
+   * @throws Timeout at once for one that does not wait, when there is nothing behind it
+   */
+  async #changed(stop: FollowingSignal, timeout: Duration | undefined): Promise<void> {
+    const { claims, view } = this.#options
+    const more = claims.open ? view.beyond.readOn(stop) : Promise.resolve(false)
+    if (timeout !== 0) {
+      more.catch(() => undefined)
+      await view.changed.wait(stop)
+    } else if (!(await more)) throw this.#nothing(0)
   }
 
   /**
@@ -75,6 +89,7 @@ export class Claiming {
     const { claims, view } = this.#options
     using _reserved = view.queue.reserve(Job.entryOf(job))
     try {
+      using _held = await view.beyond.hold(Job.entryOf(job))
       return await this.#this(job, options)
     } catch (error) {
       await claims.giveUp(job, describeError(error)).catch(() => undefined)

@@ -1,7 +1,7 @@
 /** One job as this process sees it, from the first sight of it until nobody holds on to it any more. */
 import { type Deferred, deferred } from '../core/abort.ts'
 import type { JobState } from '../core/states.ts'
-import type { Stored } from './backend.ts'
+import type { Standpoint, Stored } from './backend.ts'
 import type { Ordered } from './claim-order.ts'
 import type { Outlined } from './outline.ts'
 import type { Posting } from './posting.ts'
@@ -13,10 +13,19 @@ import type { Wants } from './resources.ts'
  */
 export type Content = 'unread' | 'fresh' | 'stale' | 'unreadable'
 
+/**
+ * How it stands to the view's window: `inside`; `beyond` its end, and in the view all the same, because somebody holds it or
+ * it is to wake soon: nobody is given it; `outside`: not in the view, and known to those who hold on to it.
+ */
+export type Standing = 'inside' | 'beyond' | 'outside'
+
 export interface Entry {
   /** Absent only for a job whose post was answered by its own end. */
   readonly id: string | undefined
   content: Content
+  standing: Standing
+  /** Where it stands, as long as its posting was not read. */
+  at: Standpoint | undefined
   /** The posting as it was last read; in outline where the whole was given up to save memory. */
   stored: Stored | Outlined | undefined
   claimed: boolean
@@ -69,10 +78,12 @@ export interface WholePlace extends Place {
  */
 export type Stance = 'asleep' | 'waiting' | 'holding'
 
-export function newEntry(id: string | undefined): Entry {
+export function newEntry(id: string | undefined, standing: Standing = 'inside'): Entry {
   return {
     id,
     content: 'unread',
+    standing,
+    at: undefined,
     stored: undefined,
     claimed: false,
     cancelRequested: false,

@@ -60,7 +60,7 @@ export class HeldClaims {
     this.#view = options.view
     this.#who = options.who
     this.#failed = options.failed
-    this.#refusals = new Refusals({ ...options, open: () => this.#open })
+    this.#refusals = new Refusals({ ...options, open: () => this.open })
   }
 
   /**
@@ -68,7 +68,7 @@ export class HeldClaims {
    * a change, no change can slip through.
    */
   choose(asked: { max: number; accept: (posting: Posting) => boolean }): WholePlace[] {
-    if (!this.#open) return []
+    if (!this.open) return []
     const { queue, kept } = this.#view
     queue.advance(this.#backend.now())
     const accept = (posting: Posting) => this.#possible(posting) && asked.accept(posting)
@@ -80,7 +80,7 @@ export class HeldClaims {
 
   /** This very job, set aside for {@link take} as with {@link choose}, if its turn has come. */
   chooseThis(entry: Entry): Place | undefined {
-    if (!this.#open) return undefined
+    if (!this.open) return undefined
     this.#view.queue.advance(this.#backend.now())
     return this.#view.queue.pickFree(entry)
   }
@@ -94,7 +94,7 @@ export class HeldClaims {
 
   /** Whether there is anything to claim. */
   any(): boolean {
-    return this.#open && this.#view.queue.has((posting) => this.#possible(posting))
+    return this.open && this.#view.queue.has((posting) => this.#possible(posting))
   }
 
   /** Tries to claim what was chosen; empty where others were faster. */
@@ -185,7 +185,7 @@ export class HeldClaims {
   }
 
   /** Whether anything may be claimed at all. */
-  get #open(): boolean {
+  get open(): boolean {
     return this.#session?.state === 'connected' && this.#view.current && this.#paused === false
   }
 

@@ -9,11 +9,11 @@
 
 import { followSignals } from '../core/abort.ts'
 import { type AlarmClock, systemAlarmClock } from '../core/alarm-clock.ts'
-import { Duplicate, InvalidState, NotConnected, Unclaimable } from '../core/errors.ts'
+import { Duplicate, InvalidState, Unclaimable } from '../core/errors.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { assertOptions } from '../core/options.ts'
 import type { Flow } from '../flow/index.ts'
-import type { Backend, Entity, SessionEvent, SessionState, Sink } from './backend.ts'
+import type { Backend, Entity, SessionState } from './backend.ts'
 import type { Claim } from './claim.ts'
 import { Claiming } from './claiming.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
@@ -25,6 +25,7 @@ import { Job } from './job.ts'
 import type { JobsOptions } from './listed.ts'
 import { type Happening, LiveView } from './live-view.ts'
 import { Lookup } from './lookup.ts'
+import { News } from './news.ts'
 import {
   assertCancelOptions,
   assertKind,
@@ -59,9 +60,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #poster: Poster
   readonly #claims: HeldClaims
   readonly #claiming: Claiming
-  #session: SessionEvent | undefined
-  /** Undefined until it is known. */
-  #paused: boolean | undefined
+  readonly #news: News
 
   /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty; InvalidArgument for `log` and `viewBytes` */
   constructor(backend: Backend, options: BoardOptions = {}) {
@@ -82,9 +81,11 @@ export class JobBoard implements AsyncDisposable {
       },
     })
     this.#lookup = new Lookup({ backend, view: this.#view, signal: this.#lifecycle.signal })
-    this.#poster = new Poster({ backend, view: this.#view, refresh: () => this.#lookup.refresh() })
+    this.#poster = new Poster({ backend, view: this.#view, lookup: this.#lookup })
     const claims = new HeldClaims({ backend, view: this.#view, who, failed: (error) => this.#failed(error) })
     this.#claims = claims
+    const [view, entities, faults] = [this.#view, this.#entities, this.#faults]
+    this.#news = new News({ view, claims, entities, faults, failed: (error) => this.#failed(error) })
     const { signal } = this.#lifecycle
     this.#claiming = new Claiming({ claims, view: this.#view, signal, uri: this.uri })
   }
@@ -101,11 +102,11 @@ export class JobBoard implements AsyncDisposable {
 
   /** Whether operations go through now. */
   get connected(): boolean {
-    return this.#session?.state === 'connected'
+    return this.#news.state === 'connected'
   }
 
   get state(): SessionState {
-    return this.#session?.state ?? 'closed'
+    return this.#news.state
   }
 
   /**
@@ -123,13 +124,14 @@ export class JobBoard implements AsyncDisposable {
 
   /** How many jobs are on the board, claimed or not. */
   get jobCount(): number {
-    return this.#view.size
+    return this.#view.jobCount
   }
 
   /** Calls `listener` at each event, until the function returned is called. A listener that throws harms nobody. */
   on<E extends keyof BoardEvents>(event: E, listener: (event: BoardEvents[E]) => unknown): () => void {
     const off = this.#faults.events.on(event, listener)
     if (event === 'error') this.#faults.listened()
+    if (event === 'posted') this.#view.announceAll()
     return off
   }
 
@@ -138,7 +140,7 @@ export class JobBoard implements AsyncDisposable {
     return this.#lifecycle.start(
       async (stopped) => {
         using either = followSignals([stopped, options.signal])
-        await this.#backend.open(this.#sink(), either)
+        await this.#backend.open(this.#news.sink, either)
         await this.#view.settled(either)
       },
       () => this.#backend.close(),
@@ -293,7 +295,7 @@ export class JobBoard implements AsyncDisposable {
 
   /** As this process knows it. */
   get paused(): boolean {
-    return this.#paused === true
+    return this.#news.paused
   }
 
   // --- Claiming ---------------------------------------------------------------------------------------------------
@@ -307,6 +309,7 @@ export class JobBoard implements AsyncDisposable {
   async claim(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
     const own = await this.#lookup.own(job)
+    using _held = await this.#view.beyond.hold(Job.entryOf(own))
     if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
     return this.#claims.claim(own).catch(async (error: unknown) => {
@@ -374,36 +377,6 @@ export class JobBoard implements AsyncDisposable {
   async #claimOf(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
     return this.#claims.find(await this.#lookup.own(job))
-  }
-
-  #sink(): Sink {
-    return {
-      changes: (batch) => this.#view.apply(batch),
-      gap: () => this.#view.gap(),
-      paused: (paused) => this.#pausedChanged(paused),
-      holds: (uuid) => this.#view.mayHold(uuid),
-      session: (event) => this.#sessionChanged(event),
-      error: (error) => this.#failed(error),
-    }
-  }
-
-  #sessionChanged(event: SessionEvent): void {
-    this.#session = event
-    this.#claims.sessionChanged(event)
-    if (event.state === 'connected') {
-      this.#entities.connected(event.session).catch((error: Error) => {
-        // Gone again: the next connection registers them.
-        if (!(error instanceof NotConnected)) this.#failed(error)
-      })
-    }
-    this.#faults.events.emit('state', { state: event.state, ...(event.reason ? { reason: event.reason } : {}) })
-    this.#view.changed.notify()
-  }
-
-  #pausedChanged(paused: boolean): void {
-    this.#paused = paused
-    this.#claims.pausedChanged(paused)
-    this.#view.changed.notify()
   }
 
   #happened(happening: Happening, entry: Entry): void {

@@ -22,13 +22,15 @@ interface Placed extends Ordered {
 
 export function listed(entries: Iterable<Entry>, options: JobsOptions): Entry[] {
   return [...entries]
-    .flatMap((entry) => (entry.stored && accepted(entry, entry.stored, options) ? [placed(entry, entry.stored)] : []))
+    .flatMap((entry) => (entry.stored && accepted(entry, options) ? [placed(entry, entry.stored)] : []))
     .sort(compareClaimOrder)
     .map(({ entry }) => entry)
 }
 
-function accepted(entry: Entry, { posting }: Stored | Outlined, options: JobsOptions): boolean {
+export function accepted(entry: Entry, options: JobsOptions): boolean {
   const { onlyUnclaimed = false, name, priority, size } = options
+  if (!entry.stored) return false
+  const { posting } = entry.stored
   if (entry.content === 'unreadable' || entry.ended || (onlyUnclaimed && entry.claimed)) return false
   if (name !== undefined && posting.name !== name) return false
   if (priority !== undefined && posting.priority !== priority) return false

@@ -5,23 +5,24 @@
  * listeners. The view only chooses; the backend's transaction decides, so being a little behind costs a refused claim and
  * never a wrong one.
  *
- * **After a gap** (first of all when the board opens) nothing is chosen until the board has been listed and diffed.
- * Changes that arrive meanwhile are kept and applied after the listing. The listing may contain some of them already; that
- * is harmless, because a change says what is now so, and for whatever it touches the last one wins.
+ * **After a gap** (first of all when the board opens) nothing is chosen until the board has been listed and diffed: `gap.ts`.
  *
- * **Content** is read in batches, after all changes at hand were applied. What changes while a job is claimed is read
- * when the claim is released; content that was overtaken by a change is read again, never believed. Where all of it would
- * take too much memory, some is given up and read again when its turn comes: `kept-contents.ts`.
+ * **Of a long board** it holds a part, where the backend can tell it of parts: `window.ts`. Jobs outside are known to those
+ * who hold on to them: `handles.ts`.
+ *
+ * **Content** is read in batches, after all changes at hand were applied: `postings.ts`.
  */
-import { deferred } from '../core/abort.ts'
 import { Condition } from '../core/condition.ts'
-import { NotConnected } from '../core/errors.ts'
-import { backoff, sleep } from '../core/time.ts'
-import type { Backend, Change, Listing, Stored, Unreadable } from './backend.ts'
-import { ContentReader } from './content-reader.ts'
-import { type Entry, newEntry } from './entry.ts'
-import { KeptContents } from './kept-contents.ts'
+import type { Backend, Change, Spot, Standpoint, Stored } from './backend.ts'
+import { Beyond } from './beyond.ts'
+import type { Entry, Standing } from './entry.ts'
+import { Gap } from './gap.ts'
+import type { KeptContents } from './kept-contents.ts'
+import { OwnPosts } from './own-posts.ts'
+import { Postings } from './postings.ts'
 import { ClaimQueue } from './queue.ts'
+import { ViewJobs } from './view-jobs.ts'
+import { type ViewListing, ViewWindow, type Windowed } from './window.ts'
 
 export type Happening = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'trashed'
 
@@ -32,34 +33,28 @@ export interface ViewListener {
   failed(error: Error): void
 }
 
+const NOTHING: ViewListing = { jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }
 /** What a timer of Node can wait. */
 const LONGEST_TIMER = 2 ** 31 - 1
-/** Of how many jobs that ended is remembered how, for an own post whose answer is on its way. */
-const ENDS_KEPT = 1_000
 
-export class LiveView {
+export class LiveView implements Windowed {
   readonly queue = new ClaimQueue()
-  readonly kept: KeptContents
+  readonly beyond: Beyond
   /** Notified whenever something may have become claimable, or current. */
   readonly changed = new Condition()
   readonly #backend: Backend
   readonly #listener: ViewListener
   readonly #signal: AbortSignal
-  readonly #entries = new Map<string, Entry>()
-  readonly #byUuid = new Map<string, Entry>()
-  readonly #postedTwice = new Set<string>()
-  /** Nobody here has ever been able to read these: a newer release's, say. */
-  readonly #illegible = new Set<Entry>()
-  readonly #contents: ContentReader
-  /** Reads what was given up. Nobody who wants the view to be current waits for that. */
-  readonly #givenUp: ContentReader
-  readonly #ends = new Map<string, 'COMPLETE' | 'TRASHED'>()
-  /** Posted in transactions that are not committed yet, and may never be: as long as somebody asks for them. */
-  readonly #expected = new Map<string, WeakRef<Entry>>()
+  readonly #jobs: ViewJobs
+  readonly #postings: Postings
+  readonly #posts: OwnPosts
+  readonly #gap: Gap<ViewListing>
+  readonly #window: ViewWindow | undefined
+  /** Not posted just now, but met because of something else: nobody is told that they were posted. */
+  readonly #met = new WeakSet<Entry>()
+  /** Somebody wants to hear of every post. */
+  #announcing = false
   #dueTimer: NodeJS.Timeout | undefined
-  /** Changes that came since the last gap, while it is not closed yet. */
-  #sinceGap: Change[] | undefined = []
-  #gaps = 0
 
   /**
    * @param options.bytes how much of the postings stays in memory; 64 MiB by default
@@ -74,134 +69,140 @@ export class LiveView {
     this.#backend = options.backend
     this.#listener = options.listener
     this.#signal = options.signal
-    const reading = {
-      backend: options.backend,
-      signal: options.signal,
-      progressed: () => this.#changed(),
-      failed: (error: unknown) => options.listener.failed(asError(error)),
-    }
-    this.#contents = new ContentReader({
-      ...reading,
-      found: (entry, content) => {
-        this.#found(entry, content)
-        this.kept.arrived(entry)
-      },
+    const failed = (error: unknown) => this.failed(error)
+    this.#postings = new Postings({
+      ...{ backend: options.backend, queue: this.queue, bytes: options.bytes, signal: options.signal, failed },
+      entries: () => this.#jobs.all(),
+      read: (entry, known) => this.#read(entry, known),
+      // While a gap is open, how it ended is what the listing says.
+      gone: (entry) => this.current && !entry.ended && entry.id !== undefined && this.#end(entry, entry.id),
+      progressed: () => this.evaluate(),
     })
-    this.#givenUp = new ContentReader({ ...reading, found: (entry, content) => this.#found(entry, content) })
-    this.kept = new KeptContents({
-      limit: options.bytes,
-      queue: this.queue,
-      entries: () => this.#entries.values(),
-      reader: this.#givenUp,
+    this.#jobs = new ViewJobs({ queue: this.queue, forget: (entry) => this.#postings.forget(entry) })
+    this.#gap = new Gap({
+      ...{ signal: options.signal, failed },
+      list: () => this.#list(),
+      close: (listing, missed) => this.#closeGap(listing, missed),
+    })
+    const { sections } = options.backend
+    this.#posts = new OwnPosts({
+      ...{ jobs: this.#jobs, postings: this.#postings, queue: this.queue, sections },
+      current: () => this.current,
+      posted: (entry) => options.listener.happened('posted', entry),
+      ended: (entry, id) => this.#end(entry, id),
+      evaluate: () => this.evaluate(),
+    })
+    const now = () => options.backend.now()
+    const { signal } = options
+    this.#window = sections && new ViewWindow({ sections, view: this, now, signal })
+    this.beyond = new Beyond({
+      ...{ window: this.#window, signal, current: () => this.current, reading: () => this.reading },
+      meet: (id) => this.#postings.want(this.#meet(id)),
+      settled: (waiting) => this.settled(waiting),
     })
   }
 
   /** Whether what the view shows is complete, and may be chosen from. */
   get current(): boolean {
-    return this.#sinceGap === undefined
+    return this.#gap.closed
+  }
+
+  get kept(): KeptContents {
+    return this.#postings.kept
+  }
+
+  /** Whether everything that is on the board is in the view. */
+  get complete(): boolean {
+    return this.#window?.complete ?? true
   }
 
   /** How many jobs are on the board, readable or not. */
+  get jobCount(): number {
+    return this.#jobs.onBoard
+  }
+
+  /** How many are in the view. */
   get size(): number {
-    return this.#entries.size
+    return this.#jobs.size
+  }
+
+  /** Whether postings are being read. */
+  get reading(): boolean {
+    return this.#postings.busy
   }
 
   entries(): Iterable<Entry> {
-    return this.#entries.values()
+    return this.#jobs.all()
   }
 
   byUuid(uuid: string): Entry | undefined {
-    return this.#byUuid.get(uuid)
+    return this.#jobs.byUuid(uuid)
+  }
+
+  /** The job with this id, in the view or not. One that is not has to be read by whoever asks. */
+  byId(id: string): Entry {
+    return this.#jobs.byId(id)
   }
 
   /** Whether the entry is this view's, or that of another board object. */
   owns(entry: Entry): boolean {
-    return entry.id !== undefined && this.#entries.get(entry.id) === entry
+    return this.#jobs.owns(entry)
+  }
+
+  /** From now on every post is told of, also where the job is not in the view: each is read for that. */
+  announceAll(): void {
+    this.#announcing = true
+  }
+
+  /** How many jobs were on the board after what was told last. */
+  counted(jobs: number): void {
+    if (this.#window) this.#jobs.counted(jobs)
   }
 
   /** No end will be heard of any more: whoever waits for one is told, and so are those who come later. */
   giveUp(reason: Error): void {
     clearTimeout(this.#dueTimer)
-    for (const entry of this.#entries.values()) {
-      entry.end ??= deferred()
-      entry.end.promise.catch(() => undefined)
-      entry.end.reject(reason)
-    }
-    this.#changed()
+    this.#window?.stop()
+    this.#jobs.giveUp(reason)
+    this.evaluate()
   }
 
   /** Resolves when the view is current and all content was read of what it had heard of by then. */
   async settled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     while (!this.current) await this.changed.wait(options)
-    const { requests } = this.#contents
-    while (!(this.current && this.#contents.hasRead(requests))) await this.changed.wait(options)
+    const { requests } = this.#postings
+    while (!(this.current && this.#postings.hasRead(requests))) await this.changed.wait(options)
   }
 
   /** Whether a job with this uuid may be on the board: no only where everything told so far speaks against it. */
   mayHold(uuid: string): boolean {
-    return !this.current || this.#contents.busy || this.hidesSome || this.#byUuid.has(uuid)
+    return !this.current || this.#postings.busy || this.hidesSome || this.#jobs.byUuid(uuid) !== undefined
   }
 
-  /** Whether there are postings of which nobody here can tell what job they are. */
+  /** Whether there may be postings of which nobody here can tell what job they are. */
   get hidesSome(): boolean {
-    return this.#illegible.size > 0
+    return this.#postings.hidesSome || !this.complete
   }
 
   gap(): void {
-    this.#gaps += 1
-    this.#sinceGap = []
-    void this.#resync(this.#gaps)
+    this.#gap.open()
   }
 
   apply(batch: readonly Change[]): void {
-    if (this.#sinceGap) {
-      this.#sinceGap.push(...batch)
-      return
-    }
+    this.#jobs.count(batch)
+    if (this.#gap.keeps(batch)) return
     for (const change of batch) this.#apply(change)
-    this.#changed()
+    this.evaluate()
   }
 
-  /**
-   * A job that this process posted. The change comes before the answer, so the view knows the job by now, unless it has
-   * ended already or a gap is open; then the listing may be older than the post, and the entry is marked as newer.
-   */
+  /** A job that this process posted, as the answer says. */
   learn(stored: Stored): Entry {
-    const known = this.#entries.get(stored.id)
-    const entry = known ?? (this.current ? this.#endedBeforeAnswer(stored.id) : this.#add(stored.id))
-    if (!known && !entry.ended) entry.newerThanGap = true
-    if (entry.ended) entry.stored = stored
-    else if (entry.changes === 0 && entry.content === 'unread') this.#adoptContent(entry, stored)
-    else this.#adoptOld(entry, stored)
-    this.kept.arrived(entry)
-    this.#changed()
-    return entry
+    return this.#posts.learn(stored)
   }
 
   /** A job that may come: it is this entry then. */
   expect(id: string): Entry {
-    const known = this.#entries.get(id)
-    if (known) return known
-    for (const [other, entry] of this.#expected) if (!entry.deref()) this.#expected.delete(other)
-    const entry = newEntry(id)
-    this.#expected.set(id, new WeakRef(entry))
-    return entry
-  }
-
-  /** The answer to a post took so long that the posting has changed since: it says what the job is, not how it stands. */
-  #adoptOld(entry: Entry, stored: Stored): void {
-    if (entry.stored) return
-    entry.stored = stored
-    entry.content = 'stale'
-    this.queue.update(entry)
-    this.#index(stored.posting.uuid, entry)
-    this.#listener.happened('posted', entry)
-  }
-
-  #endedBeforeAnswer(id: string): Entry {
-    const entry = newEntry(id)
-    entry.ended = this.#ends.get(id) ?? 'COMPLETE'
-    return entry
+    return this.byId(id)
   }
 
   /** Content as a claim or settle of this process wrote it; the claim itself is told by the backend's change. */
@@ -211,88 +212,145 @@ export class LiveView {
     this.queue.update(entry)
   }
 
-  async #resync(gap: number): Promise<void> {
-    for (let attempt = 1; gap === this.#gaps && !this.#signal.aborted; attempt += 1) {
-      try {
-        const listing = await this.#backend.list()
-        if (gap === this.#gaps) this.#closeGap(listing)
-        return
-      } catch (error) {
-        // Without a connection there is nothing to try: its return is another gap.
-        if (error instanceof NotConnected) return
-        this.#listener.failed(asError(error))
-        await sleep(backoff(attempt, { first: 100, max: 10_000 }), { signal: this.#signal }).catch(() => undefined)
-      }
+  async #list(): Promise<ViewListing> {
+    if (this.#window) {
+      // Nobody knows of what is still expected whether it was committed: it may come yet.
+      const handles = this.#jobs.handles.all().filter(({ stored }) => stored)
+      return this.#window.list([
+        ...[...this.#jobs.all()].map(({ id }) => id ?? ''),
+        ...handles.map(({ id }) => id ?? ''),
+      ])
     }
+    return (await this.#backend.list?.()) ?? NOTHING
   }
 
-  #closeGap(listing: Listing): void {
-    const missed = this.#sinceGap ?? []
-    this.#sinceGap = undefined
+  #closeGap(listing: ViewListing, missed: readonly Change[]): void {
     const listed = new Set(listing.jobs)
-    for (const [id, entry] of this.#entries) {
-      const newer = entry.newerThanGap
+    if (listing.window) this.#window?.begin(listing.window)
+    for (const entry of [...this.#jobs.all()]) {
+      const { id = '', newerThanGap: newer } = entry
       entry.newerThanGap = false
       if (listed.has(id)) continue
-      if (newer) {
-        this.#contents.want(entry)
-        continue
-      }
-      entry.trashing = listing.trashed.has(id)
-      this.#end(entry, id)
+      if (newer) this.#postings.want(entry)
+      else if (listing.window?.outside.has(id)) this.leave(entry)
+      else this.#endListed(entry, id, listing)
+    }
+    for (const entry of this.#jobs.handles.all()) {
+      if (!entry.stored || entry.id === undefined || listed.has(entry.id)) continue
+      if (listing.window?.outside.has(entry.id)) entry.content = 'stale'
+      else this.#endListed(entry, entry.id, listing)
     }
     for (const id of listing.jobs) {
-      const entry = this.#entries.get(id) ?? this.#add(id)
+      const spot = listing.window?.spots.get(id)
+      const entry = this.#jobs.get(id) ?? this.#add(id, 'beyond')
+      if (spot) entry.at = spot
+      this.#postings.outdate(entry)
+      this.#stand(entry, spot)
       this.#claimed(entry, listing.claimed.has(id))
       if (listing.cancelled.has(id)) this.#cancelRequested(entry)
-      this.#outdate(entry)
     }
     for (const change of missed) this.#apply(change)
-    this.#changed()
+    this.evaluate()
   }
+
+  /** It was known, and is not on the board any more. */
+  #endListed(entry: Entry, id: string, { trashed }: ViewListing): void {
+    entry.trashing = trashed.has(id)
+    this.#end(entry, id)
+  }
+
+  #stand(entry: Entry, spot: Spot | undefined): void {
+    const standing = this.#window && spot ? this.#window.judge(spot) : 'inside'
+    entry.standing = standing === 'outside' ? 'beyond' : standing
+    this.queue.update(entry)
+  }
+
+  // --- What the window does -------------------------------------------------------------------------------------------
+
+  show(spot: Standpoint & { readonly cancelled?: boolean }): void {
+    const entry = this.#jobs.get(spot.id) ?? this.#meet(spot.id)
+    entry.at = spot
+    if (spot.cancelled) this.#cancelRequested(entry)
+    if (entry.content !== 'fresh') this.#postings.want(entry)
+    this.#window?.settle(entry)
+  }
+
+  stand(entry: Entry, standing: Standing): void {
+    this.#jobs.stand(entry, standing)
+  }
+
+  failed(error: unknown): void {
+    this.#listener.failed(error instanceof Error ? error : new Error(String(error)))
+  }
+
+  leave(entry: Entry): void {
+    this.#jobs.leave(entry)
+  }
+
+  // --- Changes --------------------------------------------------------------------------------------------------------
 
   #apply(change: Change): void {
-    const { id } = change
-    const entry = this.#entries.get(id)
-    switch (change.kind) {
-      case 'posted':
-        if (!entry) this.#contents.want(this.#add(id))
-        return
-      case 'updated':
-        if (entry) this.#outdate(entry)
-        return
-      case 'claimed':
-        if (entry) this.#claimed(entry, true)
-        return
-      case 'released':
-        if (entry) this.#claimed(entry, false)
-        return
-      case 'trashed':
-        if (entry) entry.trashing = true
-        return
-      case 'cancelled':
-        if (entry) this.#cancelRequested(entry)
-        return
-      case 'gone':
-        if (entry) this.#end(entry, id)
-    }
+    const { id, kind } = change
+    const entry = this.#jobs.get(id)
+    if (!entry) this.#applyOutside(change)
+    else if (kind === 'updated') this.#postings.outdate(entry)
+    else if (kind === 'claimed' || kind === 'released') this.#claimed(entry, kind === 'claimed')
+    else if (kind === 'trashed') entry.trashing = true
+    else if (kind === 'cancelled') this.#cancelRequested(entry)
+    else if (kind === 'gone') this.#end(entry, id)
   }
 
-  #add(id: string): Entry {
-    const entry = this.#expected.get(id)?.deref() ?? newEntry(id)
-    this.#expected.delete(id)
-    this.#entries.set(id, entry)
-    this.queue.update(entry)
+  /** Of a job that is not in the view. Without a window it is one that is posted, or it has left the board. */
+  #applyOutside({ kind, id, at }: Change): void {
+    const handle = this.#jobs.handles.get(id)
+    if (kind === 'posted') this.#posted(id, at)
+    if (!this.#window) return
+    if (kind === 'claimed' || kind === 'cancelled') {
+      const entry = this.#meet(id)
+      if (kind === 'claimed') this.#claimed(entry, true)
+      else this.#cancelRequested(entry)
+      this.#postings.want(entry)
+    }
+    if (kind === 'updated' && handle?.stored) handle.content = 'stale'
+    if (kind === 'trashed') this.#jobs.handles.trashing(id)
+    if (kind !== 'gone') return
+    const end = this.#jobs.handles.left(id)
+    if (!handle) return
+    handle.trashing = end === 'TRASHED'
+    this.#end(handle, id)
+  }
+
+  #posted(id: string, at: Standpoint | undefined): void {
+    const standing = at && this.#window ? this.#window.judgePosted(at) : 'inside'
+    if (standing === 'outside') {
+      if (this.#announcing) this.#postings.want(this.#jobs.handles.of(id))
+      return
+    }
+    const entry = this.#add(id, standing)
+    entry.at = at
+    this.#postings.want(entry)
+  }
+
+  /** It comes into the view, and was posted before. */
+  #meet(id: string): Entry {
+    const entry = this.#add(id, 'beyond')
+    this.#met.add(entry)
+    return entry
+  }
+
+  #add(id: string, standing: Standing): Entry {
+    const entry = this.#jobs.add(id, standing)
+    this.kept.arrived(entry)
     return entry
   }
 
   #claimed(entry: Entry, claimed: boolean): void {
     if (entry.claimed === claimed) return
     entry.claimed = claimed
-    this.kept.left(entry)
-    if (entry.content === 'stale' && !claimed) this.#contents.want(entry)
+    this.#postings.claimed(entry)
     this.queue.update(entry)
     this.#listener.happened(claimed ? 'claimed' : 'abandoned', entry)
+    if (!claimed) this.#window?.settle(entry)
   }
 
   #cancelRequested(entry: Entry): void {
@@ -303,77 +361,24 @@ export class LiveView {
   }
 
   #end(entry: Entry, id: string): void {
-    this.#entries.delete(id)
-    const uuid = entry.stored?.posting.uuid
-    if (uuid !== undefined && this.#byUuid.get(uuid) === entry) this.#unindex(uuid)
-    this.#contents.forget(entry)
-    this.#givenUp.forget(entry)
-    this.kept.left(entry)
-    this.#illegible.delete(entry)
-    entry.ended = entry.trashing ? 'TRASHED' : 'COMPLETE'
-    this.#rememberEnd(id, entry.ended)
-    this.queue.update(entry)
-    entry.end?.resolve(entry.ended)
-    this.#listener.happened(entry.trashing ? 'trashed' : 'consumed', entry)
+    this.#listener.happened(this.#jobs.end(entry, id) === 'TRASHED' ? 'trashed' : 'consumed', entry)
   }
 
-  #index(uuid: string, entry: Entry): void {
-    const other = this.#byUuid.get(uuid)
-    if (other && other !== entry) this.#postedTwice.add(uuid)
-    else this.#byUuid.set(uuid, entry)
+  #read(entry: Entry, { first }: { readonly first: boolean }): void {
+    this.#jobs.index(entry)
+    if (first) this.#firstRead(entry)
+    this.#window?.settle(entry)
   }
 
-  /** Of a uuid that was posted twice the other job is found from now on. */
-  #unindex(uuid: string): void {
-    this.#byUuid.delete(uuid)
-    if (!this.#postedTwice.delete(uuid)) return
-    for (const entry of this.#entries.values()) {
-      if (entry.stored?.posting.uuid === uuid) this.#index(uuid, entry)
-    }
-  }
-
-  #rememberEnd(id: string, end: 'COMPLETE' | 'TRASHED'): void {
-    this.#ends.set(id, end)
-    const [oldest] = this.#ends.keys()
-    if (this.#ends.size > ENDS_KEPT && oldest !== undefined) this.#ends.delete(oldest)
-  }
-
-  /** What was read is not so any more. While the job is claimed nobody needs it; the release asks for it. */
-  #outdate(entry: Entry): void {
-    entry.changes += 1
-    if (entry.content !== 'unread') entry.content = 'stale'
-    if (!entry.claimed || entry.content === 'unread') this.#contents.want(entry)
-    this.queue.update(entry)
-  }
-
-  #found(entry: Entry, content: Stored | Unreadable | undefined): void {
-    if (content) this.#adoptContent(entry, content)
-    // While a gap is open, how it ended is what the listing says.
-    else if (this.current && !entry.ended && entry.id !== undefined) this.#end(entry, entry.id)
-  }
-
-  #adoptContent(entry: Entry, content: Stored | Unreadable): void {
-    this.#contents.forget(entry)
-    this.#givenUp.forget(entry)
-    if ('error' in content) {
-      if (entry.fault !== content.error.message) this.#listener.failed(content.error)
-      entry.fault = content.error.message
-      entry.content = 'unreadable'
-      if (!entry.stored) this.#illegible.add(entry)
-    } else {
-      const first = entry.stored === undefined
-      entry.stored = content
-      entry.content = 'fresh'
-      entry.fault = undefined
-      this.#illegible.delete(entry)
-      this.#index(content.posting.uuid, entry)
-      if (first) this.#listener.happened('posted', entry)
-    }
-    this.queue.update(entry)
+  /** Of one that was met because somebody has claimed it, that was not told before. */
+  #firstRead(entry: Entry): void {
+    if (!this.#met.has(entry)) this.#listener.happened('posted', entry)
+    else if (entry.claimed) this.#listener.happened('claimed', entry)
   }
 
   /** Wakes whoever waits for something to claim, now and when the next delay is over. */
-  #changed(): void {
+  evaluate(): void {
+    this.#window?.tend()
     this.kept.trim()
     this.queue.advance(this.#backend.now())
     this.changed.notify()
@@ -381,11 +386,7 @@ export class LiveView {
     const { nextDue } = this.queue
     if (nextDue === undefined || this.#signal.aborted) return
     const left = Math.max(1, nextDue - this.#backend.now())
-    this.#dueTimer = setTimeout(() => this.#changed(), Math.min(left, LONGEST_TIMER))
+    this.#dueTimer = setTimeout(() => this.evaluate(), Math.min(left, LONGEST_TIMER))
     this.#dueTimer.unref()
   }
-}
-
-function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(String(thrown))
 }

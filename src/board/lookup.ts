@@ -1,13 +1,19 @@
-/** Finds jobs on the board: in the live view, which costs nothing, and behind it, once the view has caught up. */
+/**
+ * Finds jobs on the board: in the live view, which costs nothing, and behind it, once the view has caught up. Of a board of
+ * which the view holds a part, the backend is asked for the rest.
+ */
 import { NotFound } from '../core/errors.ts'
-import type { Backend } from './backend.ts'
+import type { Backend, Sections, Spot } from './backend.ts'
 import type { Entry } from './entry.ts'
 import { Job } from './job.ts'
-import { type JobsOptions, listed } from './listed.ts'
+import { accepted, type JobsOptions, listed } from './listed.ts'
 import type { LiveView } from './live-view.ts'
 import { assertUuid, jobsFilter } from './options.ts'
 import { type WaitingFor, waitingFor } from './waiting-for.ts'
 import { wholeJobs, wholeOf } from './whole-jobs.ts'
+
+/** How many jobs are asked for at once of a board that is not in the view. */
+const PAGE = 500
 
 export interface LookupOptions {
   readonly backend: Backend
@@ -37,7 +43,27 @@ export class Lookup {
   async *jobs(options: JobsOptions): AsyncGenerator<Job, void, undefined> {
     const filter = jobsFilter(options)
     if (filter.ensureFresh) await this.refresh()
-    yield* wholeJobs(listed(this.#view.entries(), filter), this.#backend)
+    const { sections } = this.#backend
+    if (sections && !this.#view.complete) yield* this.#paged(filter, sections)
+    else yield* wholeJobs(listed(this.#view.entries(), filter), this.#backend)
+  }
+
+  /** One round trip for a page's places, and what it takes to read its postings. */
+  async *#paged(filter: JobsOptions, sections: Sections): AsyncGenerator<Job, void, undefined> {
+    let after: Spot | undefined
+    for (let end = false; !end; ) {
+      const page = await sections.stretch({ after, limit: PAGE, due: false })
+      const there = page.spots.filter(({ priority, claimed }) => {
+        return !(filter.onlyUnclaimed && claimed) && (filter.priority === undefined || filter.priority === priority)
+      })
+      const jobs = wholeJobs(
+        there.map(({ id }) => this.#view.byId(id)),
+        this.#backend,
+      )
+      for await (const job of jobs) if (accepted(Job.entryOf(job), filter)) yield job
+      after = page.spots.at(-1)
+      end = page.end
+    }
   }
 
   /** With its posting. @throws NotFound */
@@ -47,6 +73,11 @@ export class Lookup {
     const whole = entry && (await wholeOf(entry, this.#backend))
     if (whole) return new Job(entry, whole.posting)
     throw this.#notFound(uuid)
+  }
+
+  /** Its entry, which need not have been read, or ended. */
+  async locate(uuid: string): Promise<Entry | undefined> {
+    return this.#entryOf(uuid)
   }
 
   /** The same job in this view: it may have been seen through another board object. @throws NotFound */
@@ -61,7 +92,7 @@ export class Lookup {
   /** Whether the view knows the job as it is now, as far as it has heard. */
   isCurrent(own: Job): boolean {
     const { ended, content } = Job.entryOf(own)
-    return ended !== undefined || content === 'fresh'
+    return ended !== undefined || (this.#view.current && content === 'fresh')
   }
 
   async owner(job: Job): Promise<string | undefined> {
@@ -72,13 +103,19 @@ export class Lookup {
   /** @param options.paused whether the board is, asked when the view has caught up */
   async waitingFor(job: Job, options: { readonly paused: () => boolean }): Promise<WaitingFor | undefined> {
     const own = await this.own(job)
+    using _held = await this.#view.beyond.hold(Job.entryOf(own))
     if (!this.isCurrent(own)) await this.refresh()
     return waitingFor(Job.entryOf(own), { queue: this.#view.queue, paused: options.paused(), backend: this.#backend })
   }
 
   async #entryOf(uuid: string): Promise<Entry | undefined> {
     if (!this.#view.byUuid(uuid)) await this.refresh()
-    return this.#view.byUuid(uuid)
+    const known = this.#view.byUuid(uuid)
+    if (known || this.#view.complete) return known
+    const id = await this.#backend.sections?.find(uuid)
+    if (id === undefined) return undefined
+    const entry = this.#view.byId(id)
+    return (await wholeOf(entry, this.#backend)) && !entry.ended ? entry : undefined
   }
 
   #notFound(uuid: string): NotFound {

@@ -12,6 +12,7 @@ import type { Backend, Posted, Result } from './backend.ts'
 import { type Entry, newEntry } from './entry.ts'
 import { Job } from './job.ts'
 import type { LiveView } from './live-view.ts'
+import type { Lookup } from './lookup.ts'
 import { makePosting, type Posting, type PostOptions, type SqlClient } from './posting.ts'
 import { wholeOf } from './whole-jobs.ts'
 
@@ -32,13 +33,12 @@ type TakenKey = Extract<Posted, { readonly created: false }>
 export class Poster {
   readonly #backend: Backend
   readonly #view: LiveView
-  /** Resolves when the view shows everything that was on the board at the call. */
-  readonly #refresh: () => Promise<void>
+  readonly #lookup: Pick<Lookup, 'refresh' | 'locate'>
 
-  constructor(options: { backend: Backend; view: LiveView; refresh: () => Promise<void> }) {
+  constructor(options: { backend: Backend; view: LiveView; lookup: Pick<Lookup, 'refresh' | 'locate'> }) {
     this.#backend = options.backend
     this.#view = options.view
-    this.#refresh = options.refresh
+    this.#lookup = options.lookup
   }
 
   /**
@@ -58,8 +58,8 @@ export class Poster {
     let before: TakenKey | undefined
     let posted = await this.#post(posting)
     while (!posted.created) {
-      await this.#refresh()
-      const there = posted.uuid === undefined ? undefined : this.#view.byUuid(posted.uuid)
+      await this.#lookup.refresh()
+      const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
       const whole = there && (await wholeOf(there, this.#backend))
       if (there && whole) return new PostedJob(there, { posting: whole.posting, created: false })
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
@@ -82,8 +82,8 @@ export class Poster {
       throw new InvalidArgument('post: client is a client of the pg package, as in await pool.connect()')
     const posted = await this.#backend.postWithin(client, { posting })
     if (posted.created) return new PostedJob(this.#view.expect(posted.id ?? ''), { posting, created: true })
-    await this.#refresh()
-    const there = posted.uuid === undefined ? undefined : this.#view.byUuid(posted.uuid)
+    await this.#lookup.refresh()
+    const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
     const whole = there && (await wholeOf(there, this.#backend))
     if (there && whole) return new PostedJob(there, { posting: whole.posting, created: false })
     throw new Duplicate(`job ${posting.uuid} (${posting.name}): its key is taken, by a job that is not seen yet`)

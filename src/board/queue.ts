@@ -3,7 +3,7 @@
  *
  * A job can be taken when all of this holds:
  *
- * - it is on the board, unclaimed, its content is known as it is now, and nobody here is trying it;
+ * - it is on the board, in the view's window, unclaimed, its content is known as it is now, and nobody here is trying it;
  * - it is due: its delay is over, or somebody asked for it to be cancelled, or it is reserved;
  * - no claimed job holds a resource in conflict with it, and no due job before it in claim order wants one;
  * - if it wants any resource: everything posted before it has been read, and so is known to want nothing of it.
@@ -70,6 +70,11 @@ export class ClaimQueue {
     return this.#bytes
   }
 
+  /** How many rest, and are known here. */
+  get resting(): number {
+    return this.#asleep.size
+  }
+
   get firstMissing(): Place | undefined {
     return this.#missing.first
   }
@@ -81,7 +86,7 @@ export class ClaimQueue {
 
   /** To be called after anything about the entry has changed. Costs nothing where that makes no difference. */
   update(entry: Entry): void {
-    if (entry.content === 'unread' && !entry.ended) this.#unread.add(entry)
+    if (entry.content === 'unread' && !entry.ended && entry.standing !== 'outside') this.#unread.add(entry)
     // Whatever has a place was read before.
     else if (!entry.place && this.#unread.size > 0) this.#unread.delete(entry)
     const stance = this.#stanceOf(entry)
@@ -226,7 +231,7 @@ export class ClaimQueue {
 
   #stanceOf(entry: Entry): Stance | undefined {
     const { stored, content } = entry
-    if (!stored || entry.ended) return undefined
+    if (!stored || entry.ended || entry.standing === 'outside') return undefined
     // Whoever could read it has claimed it, with what it wanted when it was last readable here.
     if (entry.claimed) return 'holding'
     if (content === 'unread' || content === 'unreadable') return undefined
@@ -290,7 +295,7 @@ export class ClaimQueue {
   }
 
   #isTaken({ entry }: Place): boolean {
-    return entry.chosen || this.#reserved.has(entry)
+    return entry.chosen || entry.standing === 'beyond' || this.#reserved.has(entry)
   }
 
   #withdraw(place: Place): void {
@@ -311,7 +316,7 @@ function newPlace(entry: Entry, stored: Stored | Outlined, stance: Stance): Plac
 }
 
 /** A delay counts from the write that carries it. */
-function dueAtOf({ posting, writtenAt }: Stored | Outlined): number {
+export function dueAtOf({ posting, writtenAt }: Stored | Outlined): number {
   return posting.delay === undefined ? 0 : writtenAt + posting.delay
 }
 

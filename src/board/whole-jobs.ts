@@ -25,8 +25,9 @@ export async function* wholeJobs(entries: readonly Entry[], backend: Reader): As
   }
 }
 
-function inMemory({ stored }: Entry): Stored | undefined {
-  return stored && isWhole(stored) ? stored : undefined
+/** What is outside the view may have changed since. */
+function inMemory({ stored, standing }: Entry): Stored | undefined {
+  return stored && isWhole(stored) && standing !== 'outside' ? stored : undefined
 }
 
 function nextMissing(entries: readonly Entry[], from: number): Entry[] {
@@ -47,7 +48,12 @@ async function readAnew(entries: readonly Entry[], backend: Reader): Promise<Rea
   const found = new Map<Entry, Stored>()
   for (const [index, entry] of entries.entries()) {
     const content = contents[index]
-    if (content && 'posting' in content) found.set(entry, content)
+    if (!content || !('posting' in content)) continue
+    found.set(entry, content)
+    if (entry.standing === 'outside' && !entry.ended) {
+      entry.stored = content
+      entry.content = 'fresh'
+    }
   }
   return found
 }

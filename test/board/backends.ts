@@ -64,6 +64,7 @@ export class BareBackend implements AsyncDisposable {
         for (const tell of this.#pauses) tell(paused)
       },
       session: () => undefined,
+      counted: () => undefined,
       holds: () => true,
       error: (error) => {
         throw error

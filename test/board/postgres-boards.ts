@@ -18,10 +18,22 @@ export interface PostgresPlace extends BoardPlace {
   sessionOf(board: JobBoard): Promise<number>
 }
 
-/** Many boards in one schema: making one takes longer than most tests do. */
-export function postgresBoards(server: () => { readonly uri: string }): BoardBackend {
+/**
+ * Many boards in one schema: making one takes longer than most tests do.
+ *
+ * @param options.window how many jobs a view holds
+ */
+export function postgresBoards(
+  server: () => { readonly uri: string },
+  { window }: { readonly window?: number } = {},
+): BoardBackend {
   const schema = newSchema()
-  return { name: 'postgres:', capabilities: EVERYTHING, place: () => postgresPlaceOn(server().uri, { schema }) }
+  const parameters = window === undefined ? '' : `&window=${window}`
+  return {
+    name: `postgres:${parameters}`,
+    capabilities: EVERYTHING,
+    place: () => postgresPlaceOn(server().uri, { schema, parameters }),
+  }
 }
 
 function newSchema(): string {
@@ -31,10 +43,10 @@ function newSchema(): string {
 /** @param server its URI, as `startPostgres` tells it */
 export async function postgresPlaceOn(
   server: string,
-  { schema = newSchema() }: { readonly schema?: string } = {},
+  { schema = newSchema(), parameters: usual = '' }: { readonly schema?: string; readonly parameters?: string } = {},
 ): Promise<PostgresPlace> {
   const name = randomUUID()
-  const uri = `${server}?schema=${schema}&board=${name}`
+  const uri = `${server}?schema=${schema}&board=${name}${usual}`
   const witness = new PostgresPool(postgresPlace(parseUri(`${server}?poolSize=2`, 'board')))
   const query: PostgresPlace['query'] = async (text, values = []) => {
     return (await witness.query(text.replaceAll('@', schema), [...values])).rows

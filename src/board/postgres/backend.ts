@@ -16,10 +16,10 @@ import type {
   Entity,
   GateRequest,
   Granted,
-  Listing,
   Posted,
   PostRequest,
   Result,
+  Sections,
   SessionHold,
   Settlement,
   Sink,
@@ -36,6 +36,7 @@ import { CleanUp } from './clean-up.ts'
 import { Feed } from './feed.ts'
 import { BoardReader } from './reading.ts'
 import { Requests } from './requests.ts'
+import { BoardSections } from './sections.ts'
 import { type Session, SessionKeeper } from './session.ts'
 import { asking } from './words.ts'
 
@@ -49,6 +50,8 @@ export interface PostgresBackendOptions {
   /** In milliseconds, like the next. */
   readonly sessionTimeout: number
   readonly scanPeriod: number
+  /** How many jobs a view holds of the head of the board, about. */
+  readonly window: number
   /** False: notifications are not listened to; for tests. */
   readonly listen?: boolean
 }
@@ -57,6 +60,7 @@ export interface PostgresBackendOptions {
 interface Opened {
   readonly sink: Sink
   readonly reader: BoardReader
+  readonly sections: BoardSections
   readonly changer: BoardChanger
   readonly feed: Feed
   readonly keeper: SessionKeeper
@@ -78,6 +82,7 @@ const FAREWELL = 5_000
 export class PostgresBackend implements Backend {
   readonly uri: string
   readonly capabilities = EVERYTHING
+  readonly sections: Sections
   readonly #options: PostgresBackendOptions
   readonly #pool: PostgresPool
   readonly #clock = new ServerClock()
@@ -89,6 +94,14 @@ export class PostgresBackend implements Backend {
     this.uri = options.uri
     this.#options = options
     this.#pool = new PostgresPool(options.place)
+    this.sections = {
+      window: options.window,
+      stretch: (asked) => this.#sections.stretch(asked),
+      resting: (asked) => this.#sections.resting(asked),
+      claimed: () => this.#sections.claimed(),
+      fates: (ids) => this.#sections.fates(ids),
+      find: (uuid) => this.#sections.find(uuid),
+    }
   }
 
   async open(sink: Sink, { signal }: { signal: AbortSignal }): Promise<void> {
@@ -154,12 +167,6 @@ export class PostgresBackend implements Backend {
 
   async purge(entry: TrashedEntry): Promise<void> {
     await this.#opened.changer.purge(entry)
-  }
-
-  async list(): Promise<Listing> {
-    // A view that is told nothing must not take itself for current: the next session brings another gap.
-    this.#session('listing')
-    return asking(`listing ${this.uri}`, () => this.#opened.reader.list())
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
@@ -228,6 +235,12 @@ export class PostgresBackend implements Backend {
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
+  /** A view that is told nothing must not take itself for current: the next session brings another gap. */
+  get #sections(): BoardSections {
+    this.#session('listing')
+    return this.#opened.sections
+  }
+
   #session(what: string): Session {
     const session = this.#opened.keeper.current
     if (session) return session
@@ -282,10 +295,11 @@ export class PostgresBackend implements Backend {
       session: () => keeper.current,
       over: (session) => keeper.lose(session, new NotConnected(`${uri}: the session was ended by another`)),
       heard: () => feed.caughtUp(),
-      gone: (id) => sink.changes([{ kind: 'gone', id }]),
+      gone: (id) => sink.changes([{ kind: 'gone', id, again: true }]),
       fates: (jobs) => reader.fates(jobs),
     })
-    return { sink, reader, changer, feed, keeper, requests }
+    const sections = new BoardSections({ driver: this.#pool, schema, board, uri })
+    return { sink, reader, sections, changer, feed, keeper, requests }
   }
 }
 

@@ -96,7 +96,7 @@ export class BoardChanger {
     const { schema, board } = this.#options
     const bytes = encodePosting(posting, { encoding: 'msgpack', limit: LARGEST_POST })
     const values = [board, ...postValues([{ request: { posting }, bytes }])]
-    const text = `SELECT ${schema}.post(NULL, NULL, $1, $2, $3, $4, $5, $6, $7, $8)::text AS answer`
+    const text = `SELECT ${schema}.post(NULL, NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9)::text AS answer`
     const { rows } = await asking(`post of ${named(posting)}`, () => client.query(text, values))
     const { ids, taken } = JSON.parse(String(rows[0]?.['answer'])) as PostAnswer
     const holder = taken?.[0]
@@ -253,6 +253,7 @@ export class BoardChanger {
         settlements.map(({ revision }) => revision),
         settlements.map(({ kind }) => kind),
         ...joined(items),
+        settlements.map(({ posting: { delay = null } }) => delay),
         settlements.map(({ who }) => storable(who)),
         settlements.map((settlement) => (settlement.kind === 'trash' ? storable(settlement.reason) : null)),
         settlements.map((settlement) =>
@@ -323,6 +324,7 @@ function postValues(items: readonly Encoded<PostRequest>[]): unknown[] {
     postings.map(({ priority }) => priority),
     postings.map(keyOf),
     postings.map(({ onOwnerLost = null }) => onOwnerLost),
+    postings.map(({ delay = null }) => delay),
   ]
 }
 

@@ -10,12 +10,13 @@
  */
 import type { PostgresConnection } from '../../postgres/index.ts'
 import type { Change, Sink } from '../backend.ts'
+import { PRIORITIES } from '../priority.ts'
 import { jobId } from './records.ts'
 
 /** Of a participant that has not looked for so long, in milliseconds, changes may be gone: they are kept twice as long. */
 const FORGOTTEN = 60_000
 
-type Told = Pick<Sink, 'changes' | 'paused' | 'gap'>
+type Told = Pick<Sink, 'changes' | 'paused' | 'gap' | 'counted'>
 
 export interface FeedOptions {
   readonly schema: string
@@ -47,10 +48,8 @@ export class Feed {
 
   /** From now on, as seen in a snapshot that is older than the listing which is to follow. */
   async attach(source: Source): Promise<void> {
-    const text = 'SELECT pg_current_snapshot()::text AS snapshot, extract(epoch FROM clock_timestamp()) * 1000 AS at'
-    const { rows } = await source.connection.query(text, [])
+    await this.#begin(source)
     this.#source = source
-    this.#see(rows[0])
     this.#again()
   }
 
@@ -67,6 +66,16 @@ export class Feed {
     if (!this.#source) return Promise.resolve()
     this.#next ??= this.#lookAfter(this.#looking)
     return this.#next
+  }
+
+  /** Counted in the snapshot itself: whatever is told from here on is not counted yet. */
+  async #begin({ connection }: Source): Promise<void> {
+    const { schema, board, sink } = this.#options
+    const text = `SELECT pg_current_snapshot()::text AS snapshot, extract(epoch FROM clock_timestamp()) * 1000 AS at,
+  (SELECT count(*) FROM ${schema}.jobs WHERE board = $1) AS jobs`
+    const { rows } = await connection.query(text, [board])
+    this.#see(rows[0])
+    sink.counted(Number(rows[0]?.['jobs']))
   }
 
   async #lookAfter(before: Promise<void>): Promise<void> {
@@ -86,12 +95,17 @@ export class Feed {
       if (this.#source !== source) return
       const before = this.#seenAt
       this.#see(rows[0])
-      if (this.#seenAt - before > FORGOTTEN) this.#options.sink.gap()
       this.#tell(rows[0]?.['told'])
+      if (this.#seenAt - before > FORGOTTEN) await this.#missed(source)
     } catch (error) {
       if (this.#source === source) source.failed(error)
     }
     if (this.#source === source) this.#again()
+  }
+
+  async #missed(source: Source): Promise<void> {
+    await this.#begin(source)
+    if (this.#source === source) this.#options.sink.gap()
   }
 
   #again(): void {
@@ -108,17 +122,27 @@ export class Feed {
   #tell(told: unknown): void {
     if (!Array.isArray(told)) return
     const batch: Change[] = []
-    for (const [kind, jobs] of told as [string, number[]][]) {
+    for (const [kind, jobs, ranks, dues] of told as TransactionPart[]) {
       if (kind === 'paused' || kind === 'resumed') this.#options.sink.paused(kind === 'paused')
-      for (const job of jobs) for (const change of CHANGES[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
+      if (kind === 'posted') batch.push(...jobs.map((job, index) => posted(job, ranks?.[index], dues?.[index])))
+      else
+        for (const job of jobs) for (const change of CHANGES[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
     }
     if (batch.length > 0) this.#options.sink.changes(batch)
   }
 }
 
+/** What a transaction did of one kind. Of what was posted the places, where they are not the usual, and delays. */
+type TransactionPart = readonly [kind: string, jobs: readonly number[], ranks: number[] | null, dues: number[] | null]
+
+function posted(job: number, rank: number | undefined, dueAt = 0): Change {
+  const id = jobId(job)
+  const priority = (rank === undefined ? undefined : PRIORITIES[rank]) ?? 'NORMAL'
+  return { kind: 'posted', id, at: { id, priority, order: BigInt(job), dueAt } }
+}
+
 /** What each kind of transaction changes. */
 const CHANGES: Readonly<Record<string, readonly Change['kind'][]>> = {
-  posted: ['posted'],
   claimed: ['updated', 'claimed'],
   abandoned: ['updated', 'released'],
   freed: ['released'],

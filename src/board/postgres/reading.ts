@@ -2,7 +2,7 @@
 import { encode } from '../../core/codec.ts'
 import { Duplicate, NotConnected } from '../../core/errors.ts'
 import { fromStorable, type SqlDriver, storable } from '../../postgres/index.ts'
-import type { Cancellation, Entity, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
+import type { Cancellation, Entity, Stored, TrashedEntry, Unreadable } from '../backend.ts'
 import { digestOf, entityOf, jobId, jobNumber, STORED, storedOf, trashedOf } from './records.ts'
 import type { Session } from './session.ts'
 
@@ -26,21 +26,6 @@ export class BoardReader {
   async paused(): Promise<boolean> {
     const { rows } = await this.#query('SELECT paused FROM @.boards WHERE id = $1')
     return rows[0]?.['paused'] === true
-  }
-
-  async list(): Promise<Listing> {
-    const { rows } = await this.#query(`
-SELECT (SELECT coalesce(json_agg(id ORDER BY id), '[]') FROM @.jobs WHERE board = $1) AS jobs,
-  (SELECT coalesce(json_agg(id), '[]') FROM @.jobs WHERE board = $1 AND session IS NOT NULL) AS claimed,
-  (SELECT coalesce(json_agg(id), '[]') FROM @.jobs WHERE board = $1 AND cancelled_by IS NOT NULL) AS cancelled,
-  (SELECT coalesce(json_agg(id), '[]') FROM @.trash WHERE board = $1) AS trashed`)
-    const ids = (column: string) => ((rows[0]?.[column] ?? []) as number[]).map(jobId)
-    return {
-      jobs: ids('jobs'),
-      claimed: new Set(ids('claimed')),
-      cancelled: new Set(ids('cancelled')),
-      trashed: new Set(ids('trashed')),
-    }
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {

@@ -1,3 +1,5 @@
+import { PRIORITIES, rank } from '../priority.ts'
+
 /**
  * The tables of boards. What programs and people look for has a column of its own; the posting is in `body` as everywhere
  * else (msgpack), because JSON would not give back what was put in.
@@ -12,9 +14,13 @@
  * Where rows are found by one of two keys, the key that tells them apart comes first: a plan that was made for a small table
  * may take the other, and read all of a board for each row.
  *
+ * - `rank` and `id` are the claim order; `due_at` is when a delay ends, of a job that rests: so the head of a long board, and
+ *   those that wake next, are found without the rest. Of what is posted the changes tell as much, where it is not the usual.
+ *
  * Ids, and the numbers that order changes, come from sequences without a cache: in the order of their drawing.
  */
 export function tables(schema: string): string {
+  const ranks = PRIORITIES.map((priority) => `WHEN '${priority}' THEN ${rank(priority)}`).join(' ')
   return `
 CREATE TABLE ${schema}.boards (
   id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -45,6 +51,7 @@ CREATE TABLE ${schema}.jobs (
   uuid text COLLATE "C" NOT NULL,
   name text NOT NULL,
   priority text NOT NULL,
+  rank smallint NOT NULL GENERATED ALWAYS AS (CASE priority ${ranks} END) STORED,
   key bytea,
   on_owner_lost text,
   body bytea NOT NULL,
@@ -56,9 +63,12 @@ CREATE TABLE ${schema}.jobs (
   cancel_reason text,
   posted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   written_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  due_at timestamptz NOT NULL DEFAULT '-infinity',
   PRIMARY KEY (id)
 );
-CREATE INDEX jobs_by_board ON ${schema}.jobs (board);
+CREATE INDEX jobs_in_order ON ${schema}.jobs (board, rank, id, due_at);
+CREATE INDEX jobs_that_rest ON ${schema}.jobs (board, due_at) WHERE due_at > '-infinity';
+CREATE INDEX jobs_by_uuid ON ${schema}.jobs (uuid);
 CREATE UNIQUE INDEX jobs_by_key ON ${schema}.jobs (board, key) WHERE key IS NOT NULL;
 CREATE INDEX jobs_by_session ON ${schema}.jobs (session) WHERE session IS NOT NULL;
 CREATE TABLE ${schema}.permits (
@@ -99,7 +109,9 @@ CREATE TABLE ${schema}.changes (
   board integer NOT NULL,
   transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
   kind text NOT NULL,
-  jobs bigint[] NOT NULL
+  jobs bigint[] NOT NULL,
+  ranks smallint[],
+  dues float8[]
 );
 CREATE INDEX changes_by_transaction ON ${schema}.changes (transaction, board);
 CREATE TABLE ${schema}.receipts (

@@ -13,10 +13,10 @@ import type {
   Entity,
   GateRequest,
   Granted,
-  Listing,
   Posted,
   PostRequest,
   Result,
+  Sections,
   SessionHold,
   Settlement,
   Sink,
@@ -31,6 +31,7 @@ import { Layout, orderOf } from './layout.ts'
 import type { RedisPlace } from './place.ts'
 import { BoardReader } from './reading.ts'
 import { encodeCancellation, LARGEST_POST, writePosting } from './records.ts'
+import { BoardSections } from './sections.ts'
 import { Session } from './session.ts'
 import {
   claimStep,
@@ -71,6 +72,7 @@ interface Opened {
 export class RedisBackend implements Backend {
   readonly capabilities = EVERYTHING
   readonly uri: string
+  readonly sections: Sections
   readonly #options: RedisBackendOptions
   readonly #layout: Layout
   #board: Opened | undefined
@@ -80,6 +82,11 @@ export class RedisBackend implements Backend {
     this.uri = options.place.uri
     this.#options = options
     this.#layout = new Layout(options.place.prefix)
+    this.sections = new BoardSections({
+      window: options.place.window,
+      session: () => this.#opened.session,
+      uuids: this.#layout.key('uuids'),
+    })
   }
 
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
@@ -167,10 +174,6 @@ export class RedisBackend implements Backend {
 
   async purge(entry: TrashedEntry): Promise<void> {
     if (!(await this.#do(purgeStep(entry))).done) throw notInTrash(entry)
-  }
-
-  async list(): Promise<Listing> {
-    return this.#opened.reader.list()
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {

@@ -3,10 +3,11 @@
  * missing, in order; what is published may come before them, late, or never.
  */
 import type { Change, Sink } from '../backend.ts'
+import { PRIORITIES } from '../priority.ts'
+import { orderOf } from './layout.ts'
 
 /** A letter of the log, and what it says of the job. */
 const MEANINGS: Readonly<Record<string, readonly Change['kind'][]>> = {
-  P: ['posted'],
   C: ['updated', 'claimed'],
   A: ['updated', 'released'],
   L: ['released'],
@@ -16,6 +17,8 @@ const MEANINGS: Readonly<Record<string, readonly Change['kind'][]>> = {
 }
 
 const GATE = 'G'
+/** With rank, where it is not the usual, and when it is due: `Pjob42:1:1790000000000`. */
+const POSTED = 'P'
 
 /** So many messages that are ahead of what was seen are kept; more than that, and something was missed for good. */
 const MOST_AHEAD = 100
@@ -97,8 +100,15 @@ export class Feed {
         this.#sink.paused(id === '1')
         continue
       }
+      if (letter === POSTED) batch.push(posted(id))
       for (const kind of MEANINGS[letter] ?? []) batch.push({ kind, id })
     }
     if (batch.length > 0) this.#sink.changes(batch)
   }
+}
+
+function posted(told: string): Change {
+  const [id = '', rank, dueAt = 0] = told.split(':')
+  const priority = (rank === undefined ? undefined : PRIORITIES[Number(rank)]) ?? 'NORMAL'
+  return { kind: 'posted', id, at: { id, priority, order: orderOf(id), dueAt: Number(dueAt) } }
 }

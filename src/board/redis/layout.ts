@@ -7,6 +7,8 @@
  * {prefix}:jobs       hash      id → posting
  * {prefix}:rows       hash      id → revision:posted:written:owner, and a + where resources are granted
  * {prefix}:order      zset      ids in claim order
+ * {prefix}:resting    zset      ids of those that rest, by when they wake
+ * {prefix}:uuids      zset      uuid:id, in the order of letters
  * {prefix}:held       hash      id → owner:who
  * {prefix}:granted    hash      id → names of resources
  * {prefix}:exclusive  hash      resource → id
@@ -28,7 +30,7 @@ import { InvalidArgument } from '../../core/errors.ts'
 /** In the order in which scripts know them. */
 const NAMES = [
   ...['board', 'jobs', 'rows', 'order', 'held', 'granted', 'exclusive', 'shared'],
-  ...['keys', 'cancels', 'trash', 'trashed', 'log', 'owners', 'entities'],
+  ...['keys', 'cancels', 'trash', 'trashed', 'log', 'owners', 'entities', 'resting', 'uuids'],
 ] as const
 
 /** Longer names are hashed. */

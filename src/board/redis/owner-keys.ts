@@ -28,6 +28,7 @@ export type Outlook = readonly [
   late: readonly string[],
   earliest: string,
   uneven: boolean,
+  jobs: number,
 ]
 
 export class OwnerKeys {

@@ -5,13 +5,14 @@
  * - `redis+sentinel://[user:password@]host:26379,host2:26379/NAME/DB`: the master that the sentinels call NAME
  * - `redis+cluster://[user:password@]host:6379,host2:6379`
  *
- * each with `?prefix=taskflow&ttl=10s`, and of TLS (`rediss:`, `rediss+sentinel:`, `rediss+cluster:`) `ca`, `cert`, `key`,
+ * each with `?prefix=taskflow&ttl=10s&window=10000`, and of TLS (`rediss:`, `rediss+sentinel:`, `rediss+cluster:`) `ca`, `cert`, `key`,
  * `passphrase` and `servername`.
  */
 import { readFile } from 'node:fs/promises'
 import { InvalidArgument } from '../../core/errors.ts'
 import { milliseconds } from '../../core/time.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
+import { windowOf } from '../window-size.ts'
 
 export interface Host {
   readonly host: string
@@ -41,6 +42,8 @@ export interface RedisPlace {
   readonly prefix: string
   /** How long an owner lives that is not heard of, in milliseconds. */
   readonly ttl: number
+  /** How many jobs a view holds of the head of the board, about. */
+  readonly window: number
 }
 
 const DEFAULT_PREFIX = 'taskflow'
@@ -53,7 +56,7 @@ const TEXTS = ['passphrase', 'servername'] as const
 
 /** @throws InvalidArgument */
 export async function redisPlace(uri: ResourceUri, options: { readonly tls?: RedisTls } = {}): Promise<RedisPlace> {
-  assertParameters(uri, ['prefix', 'ttl', ...FILES, ...TEXTS])
+  assertParameters(uri, ['prefix', 'ttl', 'window', ...FILES, ...TEXTS])
   const kind = kindOf(uri)
   const { printable, parameters, credentials } = uri
   const { master, db } = inPath(uri, kind)
@@ -67,6 +70,7 @@ export async function redisPlace(uri: ResourceUri, options: { readonly tls?: Red
     tls: await tlsOf(uri, options),
     prefix: parameters.get('prefix') ?? DEFAULT_PREFIX,
     ttl: ttlOf(uri),
+    window: windowOf(uri),
   }
 }
 

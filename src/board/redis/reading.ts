@@ -1,5 +1,5 @@
 /** Reads what is on a board. Long lists are read page by page: nobody waits for Redis while it makes one long answer. */
-import type { Cancellation, Entity, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
+import type { Cancellation, Entity, Stored, TrashedEntry, Unreadable } from '../backend.ts'
 import { script } from './connection.ts'
 import type { Layout } from './layout.ts'
 import { readCancellation, readEntity, readHolder, readStored, readTrash, textOf } from './records.ts'
@@ -20,17 +20,6 @@ export class BoardReader {
     this.#session = options.session
     this.#layout = options.layout
     this.#failed = options.failed
-  }
-
-  /** Pages are read one after the other: what changes meanwhile is told, and counts then. */
-  async list(): Promise<Listing> {
-    const [jobs, claimed, trashed, cancelled] = await Promise.all([
-      this.#ordered('order'),
-      this.#fields('held'),
-      this.#ordered('trashed'),
-      this.#fields('cancels'),
-    ])
-    return { jobs, claimed: new Set(claimed), trashed: new Set(trashed), cancelled: new Set(cancelled) }
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {

@@ -275,6 +275,7 @@ export class Session {
     this.#numbers = there
     this.#lease.extend(sentAt)
     this.#attached = there
+    sink.counted(outlook[7])
     this.feed.begin(Number(outlook[1]))
     sink.paused(outlook[3])
     sink.session({ state: 'connected', session: id })
@@ -303,9 +304,11 @@ export class Session {
     return undefined
   }
 
-  async #heed(there: Attached, [now, version, changes, , late, , uneven]: Outlook): Promise<void> {
+  async #heed(there: Attached, [now, version, changes, , late, , uneven, jobs]: Outlook): Promise<void> {
     this.clock.observe(Number(now))
     if (this.#attached === there) this.feed.answered(changes, Number(version))
+    // Of what came after it nothing may have been told yet, or it would be counted twice.
+    if (this.feed.seen === Number(version)) this.#options.sink.counted(jobs)
     const dead = late.filter((id) => id !== there.id)
     await Promise.all(dead.map((id) => this.#owners.bury(there.connection, id)))
     if (uneven && this.#attached === there) await this.#options.uneven()

@@ -28,8 +28,8 @@ export interface Step {
 const SMALL = 100
 
 export function postStep({ posting }: PostRequest, { bytes }: StoredPosting): Step {
-  const { uuid, key, priority } = posting
-  const words = ['post', rank(priority), bytes, uuid, key === undefined ? null : fieldName(key)] as const
+  const { uuid, key, priority, delay = null } = posting
+  const words = ['post', rank(priority), bytes, uuid, key === undefined ? null : fieldName(key), delay] as const
   return { words, what: `post of ${nameOf(posting)}`, bytes: bytes.length + SMALL, grows: true }
 }
 
@@ -49,9 +49,10 @@ export function settleStep(settlement: Settlement): Step {
   const { id, revision, posting, session, kind } = settlement
   const what = `${kind} of ${nameOf(posting)}`
   const key = posting.key === undefined ? null : fieldName(posting.key)
-  if (kind === 'consume') return { words: ['consume', id, revision, key], what, bytes: SMALL, session }
+  const { uuid, delay = null } = posting
+  if (kind === 'consume') return { words: ['consume', id, revision, key, uuid], what, bytes: SMALL, session }
   const bytes = kind === 'trash' ? encodeTrash(settlement) : writePosting(posting)
-  const more = kind === 'trash' ? [key] : []
+  const more = kind === 'trash' ? [key, uuid] : [delay]
   return { words: [kind, id, revision, bytes, ...more], what, bytes: bytes.length + SMALL, session }
 }
 
@@ -60,7 +61,7 @@ export function discardStep(discarded: Discard): Step {
   const entry = encodeTrash(discarded)
   const key = posting.key === undefined ? null : fieldName(posting.key)
   return {
-    words: ['discard', id, revision, entry, key],
+    words: ['discard', id, revision, entry, key, posting.uuid],
     what: `trash of ${nameOf(posting)}`,
     bytes: entry.length + SMALL,
   }

@@ -19,25 +19,37 @@ export interface RedisPlace extends BoardPlace {
   trashIds(): Promise<string[]>
 }
 
-export function redisBoards(server: () => { readonly uri: string }): BoardBackend {
-  return { name: 'redis:', capabilities: EVERYTHING, place: () => redisPlace(server()) }
+/** @param options.window how many jobs a view holds */
+export function redisBoards(
+  server: () => { readonly uri: string },
+  { window }: { readonly window?: number } = {},
+): BoardBackend {
+  const parameters = window === undefined ? '' : `&window=${window}`
+  return {
+    name: `redis:${parameters}`,
+    capabilities: EVERYTHING,
+    place: () => redisPlace(server(), { parameters }),
+  }
 }
 
 /** @param server.uri `redis://127.0.0.1:PORT` */
-export async function redisPlace(server: { readonly uri: string }): Promise<RedisPlace> {
+export async function redisPlace(
+  server: { readonly uri: string },
+  { parameters: usual = '' }: { readonly parameters?: string } = {},
+): Promise<RedisPlace> {
   const prefix = `test-${randomUUID().slice(0, 13)}`
   const hosts = server.uri.slice('redis://'.length)
   const witness = new Redis(server.uri)
   witness.on('error', () => undefined)
   const key = (name: string) => `{${prefix}}:${name}`
   const openAt: RedisPlace['openAt'] = (at, { parameters = '', ...options } = {}) =>
-    openBoard(`redis://${at}/0?prefix=${prefix}${parameters}`, options)
+    openBoard(`redis://${at}/0?prefix=${prefix}${usual}${parameters}`, options)
   /** So that boards look now, and not only when it is time to. */
   const nudge = () => witness.publish(key('changes'), '')
   const ownerOf = (board: JobBoard) => ownerIn(board, { witness, key })
   return {
     prefix,
-    uri: `${server.uri}/0?prefix=${prefix}`,
+    uri: `${server.uri}/0?prefix=${prefix}${usual}`,
     witness,
     key,
     openAt,

@@ -27,7 +27,7 @@ async function commit(place: RedisPlace, owner: string, number: number): Promise
     packed([['post', 2, 5, 'uuid', null]]),
     posting,
   ]
-  const answer = await place.witness.callBuffer('eval', COMMIT, '16', ...layout.keys(owner), ...args)
+  const answer = await place.witness.callBuffer('eval', COMMIT, '18', ...layout.keys(owner), ...args)
   const [head, answers] = answer as [Buffer, Buffer | undefined]
   const [accepted] = decode(head, 'msgpack') as [boolean]
   const [first] = answers ? (decode(answers, 'msgpack') as [[boolean, unknown]]) : []

@@ -2,10 +2,11 @@
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
 import { openBoard } from '../../../src/board/index.ts'
-import { startRedis } from '../../support/redis.ts'
+import { startRedisCluster } from '../../support/redis-cluster.ts'
 import { startWatchedRedis } from '../../support/redis-sentinel.ts'
 import { next } from '../events.ts'
 import { claimed, namesOn } from '../jobs.ts'
+import { lifeOn } from './life.ts'
 
 test('a board on a master that sentinels name goes on, on the new master, after a fail-over', async () => {
   await using watched = await startWatchedRedis()
@@ -30,25 +31,12 @@ test('a board on a master that sentinels name goes on, on the new master, after 
   former.disconnect()
 })
 
-test('a board on a cluster lies in one slot, and is what it is elsewhere', async () => {
-  await using server = await startRedis({ config: { 'cluster-enabled': 'yes', 'cluster-announce-ip': '127.0.0.1' } })
-  const node = new Redis(server.uri)
-  await node.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
-  while (!(await node.cluster('INFO')).includes('cluster_state:ok')) await node.ping()
-  const uri = `redis+cluster://127.0.0.1:${server.port}?prefix=board`
-  await using board = await openBoard(uri, { who: 'board' })
-  await using other = await openBoard(uri, { who: 'other' })
-  await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
-  const resources = { exclusive: ['disk'] }
-  for (const name of ['a', 'b']) await board.post('flow', {}, { name, key: name, resources })
-  const [claim] = await other.claimNext()
-  await claim.trash({ reason: 'why' })
-  await (await claimed(board, 'b')).consume()
-  expect(await namesOn(other)).toEqual([])
-  expect(await other.entities('conductor')).toHaveLength(1)
-  const keys = await node.keys('*')
-  const slots = await Promise.all(keys.map((key) => node.cluster('KEYSLOT', key)))
-  expect(keys.length).toBeGreaterThan(5)
-  expect(new Set(slots).size).toBe(1)
-  node.disconnect()
+test('a board on a cluster lies in one slot, and goes on where that is moved to', async () => {
+  await using cluster = await startRedisCluster()
+  const key = '{board}:board'
+  const before = await cluster.masterOf(key)
+  await lifeOn(`redis+cluster://${cluster.hosts}?prefix=board&ttl=60s`, async () => {
+    await cluster.moveSlotOf(key)
+  })
+  expect(await cluster.masterOf(key)).not.toBe(before)
 })

@@ -53,6 +53,7 @@ afterAll(() => redis.stop())
 const boards: [string, boolean, BoardBackend][] = [
   ['ZooKeeper', zookeeperHosts !== '', zookeeperBoards],
   ['Redis', true, redisBoards(() => redis)],
+  ['Redis, of which views hold three jobs', true, redisBoards(() => redis, { window: 3 })],
 ]
 
 describe.each(boards.filter(([, there]) => there))('the board on %s', (_name, _there, backend) => {

@@ -190,7 +190,7 @@ async function seen(board: JobBoard, job: Job): Promise<unknown> {
 
 /** At this moment, as far as it has heard. */
 async function claimable(board: JobBoard): Promise<boolean> {
-  return board.wait({ signal: AbortSignal.abort() }).then(
+  return board.wait({ timeout: 0 }).then(
     () => true,
     () => false,
   )

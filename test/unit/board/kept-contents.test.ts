@@ -37,6 +37,7 @@ describe('a view with room for ten postings', () => {
     await backend.open({
       changes: (batch) => view.apply(batch),
       gap: () => view.gap(),
+      counted: () => undefined,
       holds: () => true,
       paused: () => undefined,
       session: () => undefined,

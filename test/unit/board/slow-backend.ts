@@ -1,5 +1,5 @@
 /** The memory backend with its answers, its requests and its news under a test's control: races made to happen. */
-import type { Backend, Change, Entity, Sink } from '../../../src/board/backend.ts'
+import type { Backend, Change, Entity, Listing, Sink } from '../../../src/board/backend.ts'
 import { JobBoard } from '../../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/memory/index.ts'
 import { type Deferred, deferred } from '../../../src/core/abort.ts'
@@ -131,7 +131,7 @@ export class SlowBackend implements Backend {
     return this.#memory.discard(...args)
   }
 
-  list(): ReturnType<Backend['list']> {
+  list(): Promise<Listing> {
     return this.#through('list', () => this.#memory.list())
   }
 

@@ -21,14 +21,34 @@ local function place(id, rank, number)
   placed[#placed + 1] = id
 end
 
-local function add(rank, bytes, uuid, key)
+-- Whether anything rests: looked at once, when it is needed.
+local resting
+
+local function wake(id)
+  if resting == nil then resting = call('EXISTS', RESTING) == 1 end
+  if resting then call('ZREM', RESTING, id) end
+end
+
+local function rest(id, delay)
+  resting = true
+  call('ZADD', RESTING, whole(now + delay), id)
+end
+
+local function add(rank, bytes, uuid, key, delay)
   local number = nextSequence()
   local id = 'job' .. whole(number)
   pending[JOBS][id] = ARGV[bytes]
   putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
   place(id, rank, number)
+  named[#named + 1] = 0
+  named[#named + 1] = uuid .. ':' .. id
   if key then call('HSET', TAKEN, key, id .. ':' .. uuid) end
-  tell('P' .. id)
+  if delay then
+    rest(id, delay)
+    tell('P' .. id .. ':' .. rank .. ':' .. whole(now + delay))
+  else
+    tell(rank == 2 and 'P' .. id or 'P' .. id .. ':' .. rank)
+  end
   return { true, id }
 end
 
@@ -43,8 +63,10 @@ end
 -- Whether anybody has asked for any job to be given up: looked at once, when it is needed.
 local cancels
 
-local function remove(id, row, key)
+local function remove(id, row, key, uuid)
   giveBack(id, row)
+  if row.owner == '' then wake(id) end
+  if uuid then unnamed[#unnamed + 1] = uuid .. ':' .. id end
   pending[JOBS][id], pending[ROWS][id] = false, false
   displaced[#displaced + 1] = id
   if cancels == nil then cancels = call('EXISTS', CANCELS) == 1 end
@@ -60,10 +82,10 @@ local function toTrash(id, entry)
   tell('T' .. id)
 end
 
-function steps.post(rank, bytes, uuid, key)
+function steps.post(rank, bytes, uuid, key, delay)
   local holder = holderOf(key)
   if holder then return { false, holder } end
-  return add(rank, bytes, uuid, key)
+  return add(rank, bytes, uuid, key, delay)
 end
 
 local function blocked(exclusive, shared)
@@ -88,6 +110,7 @@ function steps.claim(id, revision, who, bytes, exclusive, shared)
     call('HSET', GRANTED, id, pack({ exclusive, shared }))
     row.more = '+'
   end
+  wake(id)
   pending[JOBS][id] = ARGV[bytes]
   pending[HELD][id] = owner .. ':' .. who
   row.revision, row.written, row.owner = revision + 1, now, owner
@@ -103,38 +126,40 @@ local function ownRow(id, revision)
   if row and row.owner == owner and row.revision == revision then return row end
 end
 
-function steps.consume(id, revision, key)
+function steps.consume(id, revision, key, uuid)
   local row = ownRow(id, revision)
   if not row then return { false } end
-  remove(id, row, key)
+  remove(id, row, key, uuid)
   tell('D' .. id)
   return { true }
 end
 
-function steps.abandon(id, revision, bytes)
+function steps.abandon(id, revision, bytes, delay)
   local row = ownRow(id, revision)
   if not row then return { false } end
   released(id, row)
   pending[JOBS][id] = ARGV[bytes]
   row.revision, row.written = revision + 1, now
   putRow(id, row)
+  -- One that is asked to be given up is due at once.
+  if delay and call('HEXISTS', CANCELS, id) == 0 then rest(id, delay) end
   tell('A' .. id)
   return { true }
 end
 
-function steps.trash(id, revision, entry, key)
+function steps.trash(id, revision, entry, key, uuid)
   local row = ownRow(id, revision)
   if not row then return { false } end
-  remove(id, row, key)
+  remove(id, row, key, uuid)
   toTrash(id, entry)
   return { true }
 end
 
-function steps.discard(id, revision, entry, key)
+function steps.discard(id, revision, entry, key, uuid)
   local row = rowOf(id)
   if not row then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
-  remove(id, row, key)
+  remove(id, row, key, uuid)
   toTrash(id, entry)
   return { true }
 end
@@ -142,7 +167,10 @@ end
 function steps.cancel(id, request)
   if not has(ROWS, id) then return { false } end
   cancels = true
-  if call('HSETNX', CANCELS, id, ARGV[request]) == 1 then tell('X' .. id) end
+  if call('HSETNX', CANCELS, id, ARGV[request]) == 1 then
+    wake(id)
+    tell('X' .. id)
+  end
   return { true }
 end
 
@@ -194,7 +222,8 @@ function steps.mend(id)
     tell('D' .. id)
   elseif posting and not row then
     putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
-    place(id, 2, nextSequence())
+    -- As if it had been posted when its id says.
+    place(id, 2, tonumber(string.match(id, '^job(%d+)$') or nextSequence()))
     tell('P' .. id)
   end
   return { true }

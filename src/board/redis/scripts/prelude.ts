@@ -14,7 +14,8 @@ export const PRELUDE = `
 local BOARD, JOBS, ROWS, ORDER = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local HELD, GRANTED, EXCLUSIVE, SHARED = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local TAKEN, CANCELS, TRASH, TRASHED = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local LOG, OWNERS, ENTITIES, OWNER = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local LOG, OWNERS, ENTITIES, RESTING = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local UUIDS, OWNER = KEYS[17], KEYS[18]
 local call = redis.call
 local pack, unpacked = cmsgpack.pack, cmsgpack.unpack
 
@@ -65,7 +66,7 @@ end
 -- What a script puts into these, and takes out, is kept here and written at the end: one call for many fields costs a
 -- fraction of one for each. Until then it is read here first. False is what was taken out.
 local pending = { [JOBS] = {}, [ROWS] = {}, [HELD] = {} }
-local placed, displaced = {}, {}
+local placed, displaced, named, unnamed = {}, {}, {}, {}
 
 local function has(key, field)
   local value = pending[key][field]
@@ -93,6 +94,8 @@ local function written()
   end
   inParts('ZADD', ORDER, placed)
   inParts('ZREM', ORDER, displaced)
+  inParts('ZADD', UUIDS, named)
+  inParts('ZREM', UUIDS, unnamed)
 end
 
 -- A row: revision, when posted, when written, the owner's id if there is one, and a + if it was granted resources.

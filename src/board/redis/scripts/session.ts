@@ -1,7 +1,7 @@
 /** The scripts of a session: an owner's key that lives as long as its owner is heard of. */
 import { PRELUDE } from './prelude.ts'
 
-/** What a look tells: the clock, the version, the changes since the one that was seen, the pause, and who is late. */
+/** What a look tells: the clock, the version, the changes since the one that was seen, the pause, who is late, and how many jobs there are. */
 const OUTLOOK = `
 local function outlook(seen)
   local earliest = call('ZRANGE', OWNERS, 0, 0, 'WITHSCORES')
@@ -9,7 +9,7 @@ local function outlook(seen)
   if seen then missed = since(seen) end
   return pack({
     whole(now), whole(version), missed, paused, late(), whole(earliest[2] or 0),
-    call('HLEN', JOBS) ~= call('HLEN', ROWS),
+    call('HLEN', JOBS) ~= call('HLEN', ROWS), call('HLEN', ROWS),
   })
 end
 `

@@ -10,6 +10,7 @@ function listening(): { feed: Feed; told: string[] } {
     gap: () => told.push('gap'),
     paused: (paused) => told.push(paused ? 'paused' : 'resumed'),
     session: () => undefined,
+    counted: () => undefined,
     holds: () => true,
     error: (error) => {
       throw error

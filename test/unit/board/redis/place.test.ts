@@ -25,6 +25,7 @@ describe('where a Redis is', () => {
       tls: undefined,
       prefix: 'mine',
       ttl: 4_000,
+      window: 10_000,
     })
     const usual = {
       hosts: [{ host: '::1', port: 6379 }],

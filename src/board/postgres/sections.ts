@@ -1,0 +1,72 @@
+/** Parts of a board, for views that hold no more of it. One round trip each, and what is asked for is all that is read. */
+import type { SqlDriver } from '../../postgres/index.ts'
+import type { Sections, Spot } from '../backend.ts'
+import { PRIORITIES, rank } from '../priority.ts'
+import { jobId, jobNumber } from './records.ts'
+import { asking } from './words.ts'
+
+export interface BoardSectionsOptions {
+  readonly driver: SqlDriver
+  readonly schema: string
+  readonly board: number
+  /** For errors. */
+  readonly uri: string
+}
+
+/** As the functions tell a job. */
+type Told = readonly [id: number, rank: number, dueAt: number, claimed: boolean, cancelled: boolean]
+
+export class BoardSections implements Omit<Sections, 'window'> {
+  readonly #options: BoardSectionsOptions
+
+  constructor(options: BoardSectionsOptions) {
+    this.#options = options
+  }
+
+  async stretch({ after, limit, due }: Parameters<Sections['stretch']>[0]): ReturnType<Sections['stretch']> {
+    const from = after ? [rank(after.priority), jobNumber(after.id)] : [-1, 0]
+    const answer = await this.#ask('SELECT @.stretch($1, $2::smallint, $3, $4, $5) AS answer', [...from, limit, due])
+    const { at, spots } = answer as { at: number; spots: readonly Told[] }
+    return { at, spots: spots.map(spotOf), end: spots.length < limit }
+  }
+
+  async resting({ after, limit }: Parameters<Sections['resting']>[0]): Promise<readonly Spot[]> {
+    const told = await this.#ask('SELECT @.resting($1, $2, $3) AS answer', [after, limit])
+    return (told as readonly Told[]).map(spotOf)
+  }
+
+  async claimed(): Promise<readonly Spot[]> {
+    return ((await this.#ask('SELECT @.claimed($1) AS answer', [])) as readonly Told[]).map(spotOf)
+  }
+
+  async fates(ids: readonly string[]): ReturnType<Sections['fates']> {
+    const found = await this.#ask(
+      `SELECT json_build_array(
+  (SELECT coalesce(json_agg(id), '[]') FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])),
+  (SELECT coalesce(json_agg(id), '[]') FROM @.trash WHERE board = $1 AND id = ANY($2::bigint[]))) AS answer`,
+      [ids.map(jobNumber)],
+    )
+    const [there, trashed] = (found as readonly (readonly number[])[]).map((numbers) => new Set(numbers.map(jobId)))
+    return ids.map((id) => (there?.has(id) ? 'there' : trashed?.has(id) ? 'trashed' : 'gone'))
+  }
+
+  async find(uuid: string): Promise<string | undefined> {
+    // A text that Postgres does not take is nobody's.
+    if (uuid.includes('\0')) return undefined
+    const text = 'SELECT min(id) AS answer FROM @.jobs WHERE board + 0 = $1 AND uuid = $2'
+    const found = await this.#ask(text, [uuid])
+    return found === null ? undefined : jobId(String(found))
+  }
+
+  async #ask(text: string, values: readonly unknown[]): Promise<unknown> {
+    const { driver, schema, board, uri } = this.#options
+    const query = () => driver.query(text.replaceAll('@', schema), [board, ...values])
+    const { rows } = await asking(`listing ${uri}`, query)
+    return rows[0]?.['answer']
+  }
+}
+
+function spotOf([id, place, dueAt, claimed, cancelled]: Told): Spot {
+  const priority = PRIORITIES[place] ?? 'NORMAL'
+  return { id: jobId(id), order: BigInt(id), priority, dueAt, claimed, cancelled }
+}
