@@ -78,7 +78,8 @@ class Witness implements AsyncDisposable {
   settle(ids: readonly number[], session: number): Promise<number> {
     return this.#counted(
       `SELECT @.settle(NULL, NULL, (SELECT max(id) FROM @.boards), $1, $2::bigint[], array_fill(1, ARRAY[$3::integer]),
-        array_fill('consume'::text, ARRAY[$3]), '', array_fill(0, ARRAY[$3]), array_fill('w'::text, ARRAY[$3]),
+        array_fill('consume'::text, ARRAY[$3]), '', array_fill(0, ARRAY[$3]), array_fill(NULL::float8, ARRAY[$3]),
+        array_fill('w'::text, ARRAY[$3]),
         array_fill(NULL::text, ARRAY[$3]), array_fill(NULL::bytea, ARRAY[$3]), false)`,
       [session, ids, ids.length],
     )

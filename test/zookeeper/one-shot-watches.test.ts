@@ -160,14 +160,15 @@ describe.skipIf(!zookeeperHosts)('a one-shot watch', () => {
 
   test('is lost with the session, and says so once', async () => {
     await using client = await connected()
-    const path = namespace()
+    const [path, folder] = [namespace(), namespace('folder')]
+    await client.create(folder)
     const { told, named } = recorder()
     await client.exists(path, { watch: named('a') })
-    await client.getChildren('/', { watch: named('b') })
+    await client.getChildren(folder, { watch: named('b') })
     const again = reaches(client, 'connecting').then(() => reaches(client, 'connected'))
     await expireSession(zookeeperHosts, sessionOf(client))
     await again
-    expect(told.splice(0).sort()).toEqual([`a: lost ${path}`, 'b: lost /'])
+    expect(told.splice(0).sort()).toEqual([`a: lost ${path}`, `b: lost ${folder}`])
     await client.create(path)
     expect(told).toEqual([])
     await client.exists(path, { watch: named('closed') })
