@@ -8,7 +8,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // Most of a test's time is waiting for servers, so two fit on two cores, which by default would run one.
-    maxWorkers: 2,
+    // Most of a test's time is waiting for servers, so three fit on two cores, which by default would run one.
+    maxWorkers: 3,
   },
 })

@@ -5,9 +5,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openBoard, startConductor } from 'jobboard'
 import { expect, test } from 'vitest'
+import { compiled } from '../../support/compiled.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { crashFlow, type Execution } from './crash-flow.ts'
-import { TYPESCRIPT, temporaryFolder } from './demo.ts'
+import { temporaryFolder } from './demo.ts'
 
 const PROGRAM = join(import.meta.dirname, 'crash-conductor.ts')
 
@@ -41,7 +42,7 @@ async function tell(kill: string): Promise<string[]> {
   const job = await board.post(crashFlow, { journal, start: 'nothing' })
 
   const [when = '', , number = ''] = kill.split(' ')
-  const doomed = spawn(process.execPath, [...TYPESCRIPT, PROGRAM, uri, logbooks, when, number], { stdio: 'inherit' })
+  const doomed = spawn(process.execPath, [await compiled(PROGRAM), uri, logbooks, when, number], { stdio: 'inherit' })
   expect(await once(doomed, 'exit'), kill).toEqual([null, 'SIGKILL'])
 
   await using _heir = await startConductor({ board, persistence: logbooks, flows: [crashFlow] })

@@ -12,12 +12,17 @@ import { gunzipSync } from 'node:zlib'
 import { openPersistence } from 'jobboard'
 import { onTestFinished } from 'vitest'
 import type { ManifestEntry } from '../../../examples/archive/flow.ts'
+import { compiled } from '../../support/compiled.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
-const MAIN = join(ROOT, 'examples/archive/main.ts')
+const FOLDER = join(ROOT, 'examples/archive')
+const MAIN = join(FOLDER, 'main.ts')
 
-/** `node --import tsx`, also from a working directory that knows nothing of tsx. */
-export const TYPESCRIPT = ['--import', createRequire(import.meta.url).resolve('tsx')]
+/** How `npm run demo` starts it, also from a working directory that knows nothing of tsx; and how it starts sooner. */
+const WAYS = {
+  tsx: ['--import', createRequire(import.meta.url).resolve('tsx'), MAIN],
+  compiled: [await compiled(MAIN, { starts: [join(FOLDER, 'conductor-process.ts')] })],
+} as const
 
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'jobboard-archive-'))
@@ -33,9 +38,9 @@ export class Demo {
   output = ''
   errors = ''
 
-  constructor(args: readonly string[], options: { cwd?: string } = {}) {
-    const { cwd = ROOT } = options
-    this.#process = spawn(process.execPath, [...TYPESCRIPT, MAIN, ...args], { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
+  constructor(args: readonly string[], options: { cwd?: string; way?: keyof typeof WAYS } = {}) {
+    const { cwd = ROOT, way = 'compiled' } = options
+    this.#process = spawn(process.execPath, [...WAYS[way], ...args], { cwd, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#exited = once(this.#process, 'close') as Promise<[number | null, NodeJS.Signals | null]>
     const { stdout, stderr } = this.#process
     if (!stdout || !stderr) throw new Error('the demo has no output')

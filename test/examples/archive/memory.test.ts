@@ -82,7 +82,7 @@ test('without options archives a folder that npm ci brings, into a new one', asy
   const cwd = await temporaryFolder()
   await mkdir(join(cwd, 'node_modules/pino/lib'), { recursive: true })
   await writeFile(join(cwd, 'node_modules/pino/lib/one.js'), 'one')
-  const runs = [new Demo([], { cwd }), new Demo([], { cwd })]
+  const runs = [new Demo([], { cwd, way: 'tsx' }), new Demo([], { cwd })]
   for (const demo of runs) expect(await demo.exitCode()).toBe(0)
   const outs = await readdir(join(cwd, 'archives'))
   expect(outs).toHaveLength(2)

@@ -101,7 +101,7 @@ test('Ctrl-C before the conductors have started ends everything at once', async 
 test('when the last conductor is gone it says so and ends', async () => {
   const { folder, out } = await folderWithEndlessFile()
   const uri = `zookeeper://${zookeeperHosts}${namespace('demo')}`
-  const demo = new Demo([folder, '--out', out, '--board', uri, '--conductors', '2'])
+  const demo = new Demo([folder, '--out', out, '--board', uri, '--conductors', '2'], { way: 'tsx' })
   const pids = await demo.conductorPids()
   await untilRecorded(out, 1)
   for (const pid of pids) process.kill(pid, 'SIGKILL')
