@@ -100,7 +100,8 @@ export class Job {
    */
   async wait(options: WaitOptions = {}): Promise<'COMPLETE' | 'TRASHED'> {
     assertWaitOptions(options)
-    using _alive = keepAlive()
+    // Of a job outside the window nobody else knows, and who waits for its own promise alone is collected with it.
+    using _alive = keepAlive(this.#entry)
     using stop = followSignals([options.signal])
     using _timer = abortAfter(
       stop,

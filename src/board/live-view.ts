@@ -13,6 +13,7 @@
  * **Content** is read in batches, after all changes at hand were applied: `postings.ts`.
  */
 import { Condition } from '../core/condition.ts'
+import { NotConnected } from '../core/errors.ts'
 import type { Backend, Change, Spot, Standpoint, Stored } from './backend.ts'
 import { Beyond } from './beyond.ts'
 import type { Entry, Standing } from './entry.ts'
@@ -75,7 +76,7 @@ export class LiveView implements Windowed {
       entries: () => this.#jobs.all(),
       read: (entry, known) => this.#read(entry, known),
       // While a gap is open, how it ended is what the listing says.
-      gone: (entry) => this.current && !entry.ended && entry.id !== undefined && this.#end(entry, entry.id),
+      gone: (entry) => this.current && !entry.ended && entry.id !== undefined && this.#goneOf(entry, entry.id),
       progressed: () => this.evaluate(),
     })
     this.#jobs = new ViewJobs({ queue: this.queue, forget: (entry) => this.#postings.forget(entry) })
@@ -231,12 +232,16 @@ export class LiveView implements Windowed {
       const { id = '', newerThanGap: newer } = entry
       entry.newerThanGap = false
       if (listed.has(id)) continue
-      if (newer) this.#postings.want(entry)
-      else if (listing.window?.outside.has(id)) this.leave(entry)
-      else this.#endListed(entry, id, listing)
+      // What came into the view after the listing began was not asked about.
+      if (newer || (listing.window && !listing.window.asked.has(id))) this.#postings.want(entry)
+      else if (!listing.window?.outside.has(id)) this.#endListed(entry, id, listing)
+      else if (this.#window?.holds(entry)) this.#keepBeyond(entry)
+      else this.leave(entry)
     }
     for (const entry of this.#jobs.handles.all()) {
       if (!entry.stored || entry.id === undefined || listed.has(entry.id)) continue
+      // Read since the listing began: it was there by then, and what has become of it since is told.
+      if (listing.window && !listing.window.asked.has(entry.id)) continue
       if (listing.window?.outside.has(entry.id)) entry.content = 'stale'
       else this.#endListed(entry, entry.id, listing)
     }
@@ -250,7 +255,35 @@ export class LiveView implements Windowed {
       if (listing.cancelled.has(id)) this.#cancelRequested(entry)
     }
     for (const change of missed) this.#apply(change)
+    this.#window?.reachHeld()
     this.evaluate()
+  }
+
+  /** It is outside, and somebody here holds on to it. */
+  #keepBeyond(entry: Entry): void {
+    this.#jobs.stand(entry, 'beyond')
+    this.#claimed(entry, false)
+    this.#postings.outdate(entry)
+  }
+
+  /**
+   * Its posting is not there any more. Where answers and news come over different connections, the answer may be the first to
+   * say so, and does not say how it ended.
+   */
+  #goneOf(entry: Entry, id: string): void {
+    const { sections } = this.#backend
+    if (!sections || entry.trashing) return this.#end(entry, id)
+    sections.fates([id]).then(
+      ([fate]) => {
+        if (entry.ended || !this.current) return
+        if (fate === 'there') return this.#postings.want(entry)
+        entry.trashing ||= fate === 'trashed'
+        this.#end(entry, id)
+        this.evaluate()
+      },
+      // Without a connection its return is a gap, which is closed by a listing.
+      (error: unknown) => error instanceof NotConnected || this.failed(error),
+    )
   }
 
   /** It was known, and is not on the board any more. */

@@ -65,7 +65,9 @@ export interface ViewListing extends Listing {
 
 export interface WindowListing {
   readonly spots: ReadonlyMap<string, Spot>
-  /** Of what was known before: it is on the board, and not in the window. */
+  /** What was known before, and asked about. */
+  readonly asked: ReadonlySet<string>
+  /** Of that: it is on the board, and not in the window. */
   readonly outside: ReadonlySet<string>
   readonly end: Ordered | undefined
   readonly horizon: number
@@ -131,12 +133,16 @@ export class ViewWindow {
     else if (standing !== entry.standing) this.#view.stand(entry, standing)
   }
 
-  /** Everything that a view needs to begin with. Asked for side by side; on Redis a long window takes some round trips. */
+  /**
+   * Everything that a view needs to begin with: two round trips, and on Redis some more for a long window. What is claimed is
+   * asked for first: a job that is released between two answers would be in neither if its claim were looked for last, and
+   * one that is claimed between them is told of.
+   */
   async list(known: readonly string[]): Promise<ViewListing> {
     const { window } = this.#sections
     const before = this.#now()
-    const [claimed, head, soon, fates] = await Promise.all([
-      this.#sections.claimed(),
+    const claimed = await this.#sections.claimed()
+    const [head, soon, fates] = await Promise.all([
       this.#sections.stretch({ limit: window, due: true }),
       this.#sections.resting({ after: before, limit: this.#ahead }),
       known.length > 0 ? this.#sections.fates(known) : [],
@@ -154,6 +160,7 @@ export class ViewWindow {
       trashed: those('trashed'),
       window: {
         spots,
+        asked: new Set(known),
         outside: those('there'),
         end: head.end ? undefined : head.spots.at(-1),
         horizon: this.#horizonOf(resting, after),
@@ -199,6 +206,15 @@ export class ViewWindow {
         this.settle(entry)
       },
     }
+  }
+
+  holds(entry: Entry): boolean {
+    return this.#held.has(entry)
+  }
+
+  /** After a gap the window has its usual length: what stands before those that are held is read again. */
+  reachHeld(): void {
+    for (const entry of this.#held) if (wantsAny(entry)) void this.reach(entry)
   }
 
   /** Everything before the job is in the view, as long as it is held. */

@@ -8,8 +8,10 @@ const LONGEST_TIMER = 2 ** 31 - 1
  *
  * A board in memory holds nothing open. Whoever awaited it in vain would not hang but be gone: Node ends a process whose
  * `await` nothing can end, with exit code 13 and not a word from us.
+ *
+ * @param held what is awaited, where others hold it weakly: it must not be collected while somebody waits for it
  */
-export function keepAlive(): Disposable {
-  const timer = setInterval(() => undefined, LONGEST_TIMER)
+export function keepAlive(held?: object): Disposable {
+  const timer = setInterval(() => held, LONGEST_TIMER)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

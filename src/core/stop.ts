@@ -2,6 +2,7 @@
  * What an AbortController is, for code that runs for every job: an AbortSignal is an event target, and making a handful for
  * each job that passes costs more than a small job does. A Stop makes its signal when somebody outside asks for one.
  */
+import { setMaxListeners } from 'node:events'
 
 export class Stop {
   #aborted = false
@@ -21,6 +22,8 @@ export class Stop {
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
+      // Whoever works in parallel listens more than ten times, which Node takes for a leak.
+      setMaxListeners(0, this.#controller.signal)
       if (this.#aborted) this.#controller.abort(this.#reason)
     }
     return this.#controller.signal
@@ -35,10 +38,10 @@ export class Stop {
     if (this.#aborted) return
     this.#aborted = true
     this.#reason = reason
-    const told = this.#told
-    this.#told = undefined
     this.#controller?.abort(reason)
-    for (const tell of told ?? []) tell()
+    // Who leaves meanwhile, because another was told, is not told any more.
+    for (const tell of this.#told ?? []) tell()
+    this.#told = undefined
   }
 
   /** Calls `told`, which nobody else listens with, when it aborts, until the function returned is called. */

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { followSignals, onAbort, unlessAborted } from '../../../src/core/abort.ts'
 import { Stop, signalOf } from '../../../src/core/stop.ts'
@@ -49,6 +50,26 @@ describe('a stop', () => {
     stop.onAbort(() => told.push('late'))()
     leave()
     expect(told).toEqual(['stayed'])
+  })
+
+  test('tells nobody who leaves because another was told', () => {
+    const stop = new Stop()
+    const told: string[] = []
+    stop.onAbort(() => leave())
+    const leave = stop.onAbort(() => told.push('left'))
+    stop.abort(REASON)
+    expect(told).toEqual([])
+  })
+
+  test('has a signal that any number may listen to', async () => {
+    const warnings: Error[] = []
+    const note = (warning: Error) => warnings.push(warning)
+    process.on('warning', note)
+    const { signal } = new Stop()
+    for (let n = 0; n < 20; n += 1) signal.addEventListener('abort', () => undefined)
+    await turn()
+    process.off('warning', note)
+    expect(warnings).toEqual([])
   })
 
   test('has told its signal by the time it tells anybody else', () => {

@@ -1,0 +1,128 @@
+/** What changes on a long board while it is listed: a backend that answers when it is told to. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import type { Backend, Stored } from '../../../src/board/backend.ts'
+import { LiveView } from '../../../src/board/live-view.ts'
+import { deferred } from '../../../src/core/abort.ts'
+
+type Sections = NonNullable<Backend['sections']>
+type Spot = Awaited<ReturnType<Sections['claimed']>>[number]
+
+const spot = (n: number, more: Partial<Spot> = {}): Spot => ({
+  id: `job${n}`,
+  order: BigInt(n),
+  priority: 'NORMAL',
+  dueAt: 0,
+  claimed: false,
+  cancelled: false,
+  ...more,
+})
+
+function stored(n: number, more: Partial<Stored['posting']> = {}): Stored {
+  const uuid = `0199c0de-0000-7000-8000-00000000000${n}`
+  const posting = {
+    uuid,
+    name: `job${n}`,
+    priority: 'NORMAL',
+    size: 'medium',
+    maxAttempts: 3,
+    format: 1,
+    ...more,
+  } as const
+  const at = { revision: 1, postedAt: 0, writtenAt: 0, bytes: 10 }
+  return { id: `job${n}`, order: BigInt(n), ...at, posting: { runs: 0, attempts: [], details: {}, ...posting } }
+}
+
+/** A view of three jobs, whose backend has whatever `answers` say. */
+function viewOf(answers: Partial<Sections>) {
+  const happened: string[] = []
+  const sections: Partial<Sections> = {
+    window: 3,
+    claimed: async () => [],
+    fates: async (ids) => ids.map(() => 'there'),
+    stretch: async () => ({ spots: [spot(1), spot(2), spot(3)], end: false, at: Date.now() }),
+    resting: async () => [],
+    ...answers,
+  }
+  const backend: Partial<Backend> = {
+    now: () => Date.now(),
+    read: async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)))),
+    sections: sections as Sections,
+  }
+  const listener = {
+    happened: (what: string, { id }: { id?: string | undefined }) => happened.push(`${what} ${id}`),
+    cancelled: () => undefined,
+    failed: (error: Error) => happened.push(`failed ${error.message}`),
+  }
+  const view = new LiveView({ backend: backend as Backend, listener, signal: new AbortController().signal })
+  return { view, happened, sections, backend }
+}
+
+const idsIn = (view: LiveView) => [...view.entries()].map(({ id }) => id).sort()
+
+describe('while a long board is listed', () => {
+  test('a job that is released between two answers is in the view', async () => {
+    let released = false
+    const { view } = viewOf({
+      claimed: async () => {
+        await turn()
+        return released ? [] : [spot(2, { claimed: true })]
+      },
+      stretch: async () => {
+        const head = { spots: [spot(1), spot(3)], end: true, at: Date.now() }
+        // As soon as somebody has looked at what is free, its owner gives it back.
+        released = true
+        view.apply([{ kind: 'released', id: 'job2' }])
+        await turn()
+        return head
+      },
+    })
+    view.gap()
+    await view.settled()
+    expect(idsIn(view)).toEqual(['job1', 'job2', 'job3'])
+    expect(view.queue.take({ max: 3, accept: () => true, suspectHeld: false, spread: 1 })).toHaveLength(3)
+  })
+
+  test('a job outside that somebody reads meanwhile is not told to be done', async () => {
+    const { view, happened, sections } = viewOf({})
+    view.gap()
+    await view.settled()
+    const answer = deferred()
+    Object.assign(sections, { claimed: () => answer.promise.then(() => []) })
+    view.gap()
+    const entry = view.byId('job9')
+    entry.stored = stored(9)
+    entry.content = 'fresh'
+    answer.resolve()
+    await view.settled()
+    expect(entry.ended).toBeUndefined()
+    expect(happened).not.toContain('consumed job9')
+  })
+
+  test('a job outside that somebody holds on to stays in the view', async () => {
+    const { view } = viewOf({})
+    view.gap()
+    await view.settled()
+    const entry = view.learn({ ...stored(9, { delay: 3_600_000 }), writtenAt: Date.now() })
+    using _reserved = view.queue.reserve(entry)
+    using _held = await view.beyond.hold(entry)
+    await view.settled()
+    view.gap()
+    await view.settled()
+    expect(entry.standing).toBe('beyond')
+    expect(view.queue.pickFree(entry)?.entry).toBe(entry)
+  })
+
+  test('a job whose posting is gone before anything was told of its end ends as the board says', async () => {
+    const { view, happened, sections, backend } = viewOf({})
+    view.gap()
+    await view.settled()
+    Object.assign(sections, { fates: async () => ['trashed'] })
+    Object.assign(backend, { read: async () => [undefined] })
+    const ended = view.byUuid(stored(2).posting.uuid)
+    if (!ended) throw new Error('job2 is not in the view')
+    view.apply([{ kind: 'updated', id: 'job2' }])
+    while (!ended.ended) await view.changed.wait()
+    expect(happened.filter((what) => what.endsWith('job2'))).toEqual(['posted job2', 'trashed job2'])
+  })
+})
