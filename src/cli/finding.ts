@@ -31,6 +31,27 @@ export async function findBook({ persistence, uri }: Logbooks, uuid: string): Pr
   return theOnly(found, { uuid, where: `in ${uri}`, what: 'logbook' })
 }
 
+/**
+ * The uuid of a job that somebody means, wherever the job is or was. Of a whole one nothing is asked; with the beginning of
+ * one the board, its trash and the logbooks are read.
+ *
+ * @throws as {@link findJob}
+ */
+export async function wholeUuid(
+  uuid: string,
+  { board, logbooks }: { readonly board: JobBoard; readonly logbooks: Logbooks | undefined },
+): Promise<string> {
+  assertBeginning(uuid)
+  if (uuid.length === UUID_LENGTH) return uuid.toLowerCase()
+  const found = new Map<string, { readonly uuid: string; readonly name: string }>()
+  const note = (one: { readonly uuid: string; readonly name: string }) => begins(one, uuid) && found.set(one.uuid, one)
+  for await (const job of board.jobs({ ensureFresh: true })) note(job)
+  for (const job of await trashOf(board)) note(job)
+  if (logbooks) for await (const book of logbooks.persistence.listBooks()) note(book)
+  const where = `on ${board.uri}, in its trash${logbooks ? `, or in ${logbooks.uri}` : ''}`
+  return theOnly([...found.values()], { uuid, where }).uuid
+}
+
 export async function trashOf(board: JobBoard): Promise<TrashedJob[]> {
   const trashed: TrashedJob[] = []
   for await (const job of board.trashed()) trashed.push(job)
@@ -61,7 +82,8 @@ export function theOnly<T extends { readonly uuid: string; readonly name: string
   )
 }
 
-function assertBeginning(uuid: string): void {
+/** @throws InvalidArgument */
+export function assertBeginning(uuid: string): void {
   const looksLikeOne = /^[0-9a-f]+(-[0-9a-f]*)*$/i.test(uuid) && uuid.length <= UUID_LENGTH
   if (looksLikeOne && uuid.length >= SHORTEST) return
   const how = 'give a uuid, or its first four characters and more; jobboard jobs prints the uuid of each job'

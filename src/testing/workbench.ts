@@ -1,6 +1,7 @@
 /** A place to try flows on: a board, logbooks, and owners that work, or die, when they are told to. */
 import { type Job, type JobBoard, memoryPlace, openBoard } from '../board/index.ts'
 import { type ConductorEvents, type ServicesFor, startConductor, type Tracked, track } from '../conductor/index.ts'
+import { deferred } from '../core/abort.ts'
 import { InvalidArgument, InvalidState, NotConnected } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { AnyFlow } from '../flow/index.ts'
@@ -149,7 +150,8 @@ export class Workbench implements AsyncDisposable {
       drained.push(run)
     })
     conductor.on('error', ({ error }) => wrong.push(error))
-    const stopped = Promise.race([conductor.stopped, closed(board)])
+    const end = closed(board)
+    const stopped = Promise.race([conductor.stopped, end.promise])
     try {
       await within(
         how,
@@ -157,6 +159,7 @@ export class Workbench implements AsyncDisposable {
         () => `still running: ${[...running.values()].join(', ') || 'no job'}`,
       )
     } finally {
+      end.forget()
       conductor.abort()
       await conductor.stop()
     }
@@ -202,10 +205,10 @@ function deathAt(point: CrashPoint): { task: string; when: 'during' | 'after' } 
 }
 
 /** Resolves when the board's session is over for good. */
-function closed(board: JobBoard): Promise<void> {
-  return new Promise((resolve) => {
-    board.on('state', ({ state }) => {
-      if (state === 'closed') resolve()
-    })
+function closed(board: JobBoard): { readonly promise: Promise<void>; readonly forget: () => void } {
+  const { promise, resolve } = deferred()
+  const forget = board.on('state', ({ state }) => {
+    if (state === 'closed') resolve()
   })
+  return { promise, forget }
 }

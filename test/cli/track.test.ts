@@ -102,6 +102,23 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     })
   })
 
+  test('by the beginning of its uuid, and in capitals, wherever it is', async () => {
+    const [done, trashed] = [await post('hello'), await post('refused')]
+    const looks = async (uuid: string) => {
+      const beginning = uuid.slice(0, 30).toUpperCase()
+      expect((await track(beginning)).said).toMatchObject({ uuid })
+      expect((await track(uuid.toUpperCase())).said).toMatchObject({ uuid })
+      const shown = await place.jobboard(['show', beginning, '--json'])
+      expect(jsonLines(shown.stdout)[0]).toMatchObject({ uuid })
+    }
+    await looks(done)
+    await conduct()
+    await looks(done)
+    await looks(trashed)
+    const both = await track(done.slice(0, 4))
+    expect(both).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('begins the uuids of 2 jobs') })
+  })
+
   test('and of one that never was it is said, exit code 1', async () => {
     await post('hello')
     const unknown = await track(NEVER)

@@ -1,5 +1,5 @@
 /** What `jobboard logbook destroy` does: removes logbooks that nobody needs any more. */
-import { InvalidArgument, InvalidState } from '../../core/errors.ts'
+import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
 import type { CliContext } from '../context.ts'
 import { each } from '../each.ts'
@@ -67,6 +67,11 @@ async function booksOnBoard(options: SharedOptions, context: CliContext): Promis
   await using opened = await openTheBoard(options, context, { create: false })
   const books = new Set<string>()
   for await (const job of opened.board.jobs({ ensureFresh: true })) books.add(job.book.uuid)
+  const [hidden] = opened.unreadable
+  if (hidden) {
+    const why = `a job on ${opened.board.uri} cannot be read here, and its logbook is not known: upgrade, or add --force`
+    throw new IncompatibleVersion(why, { cause: hidden })
+  }
   return books
 }
 

@@ -1,5 +1,4 @@
 /** What `jobboard show` does: one job, wherever it is. */
-import { validate } from 'uuid'
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import { Redaction } from '../../core/redaction.ts'
@@ -7,6 +6,7 @@ import { toDot, toMermaid } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
+import { assertBeginning, wholeUuid } from '../finding.ts'
 import { chooseFlow, loadFlows } from '../flows-module.ts'
 import { type Logbooks, openLogbooks, openTheBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
@@ -23,11 +23,12 @@ export interface ShowCommandOptions extends SharedOptions {
   readonly flows?: string
 }
 
-export async function show(uuid: string, options: ShowCommandOptions, context: CliContext): Promise<ExitCode> {
-  if (!validate(uuid)) throw new InvalidArgument(`${uuid} is no uuid; jobboard jobs prints the uuid of each job`)
+export async function show(named: string, options: ShowCommandOptions, context: CliContext): Promise<ExitCode> {
+  assertBeginning(named)
   const redaction = new Redaction(redactedKeys(options, context))
   await using logbooks = await openLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { create: false })
+  const uuid = await wholeUuid(named, { board: opened.board, logbooks })
   const report = await reportOn(uuid, { board: opened.board, logbooks, redaction })
   if (options.graph)
     await printLines(context, (await drawing(uuid, report, { ...options, cwd: context.cwd })).split('\n'))

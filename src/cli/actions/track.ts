@@ -1,10 +1,10 @@
 /** What `jobboard track` does: where a job stands, for whoever holds its uuid. */
-import { validate } from 'uuid'
 import type { Tracked } from '../../conductor/index.ts'
-import { InvalidArgument, NotFound } from '../../core/errors.ts'
+import { NotFound } from '../../core/errors.ts'
 import { Redaction } from '../../core/redaction.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
+import { assertBeginning, wholeUuid } from '../finding.ts'
 import { needLogbooks, openTheBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
@@ -18,13 +18,14 @@ export interface TrackCommandOptions extends SharedOptions {
 }
 
 /** @throws NotFound when nothing is known of it */
-export async function track(uuid: string, options: TrackCommandOptions, context: CliContext): Promise<ExitCode> {
-  if (!validate(uuid)) throw new InvalidArgument(`${uuid} is no uuid; jobboard jobs prints the uuid of each job`)
+export async function track(named: string, options: TrackCommandOptions, context: CliContext): Promise<ExitCode> {
+  assertBeginning(named)
   const redaction = new Redaction(redactedKeys(options, context))
   await using logbooks = await needLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { create: false })
   const { board } = opened
   const { persistence } = logbooks
+  const uuid = await wholeUuid(named, { board, logbooks })
   const book = options.book === undefined ? {} : { book: options.book }
   const tracked = trackedView(await standing(uuid, { board, persistence, ...book }), redaction)
   if (options.json) await printJson(context, [tracked])

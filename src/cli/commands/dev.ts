@@ -12,7 +12,7 @@ export function defineDev(program: Command, run: Run): void {
       "Runs a ZooKeeper on this machine until Ctrl-C, for this machine only, from Debian's package or in Docker, whichever " +
         'is there, and prints what to put into the environment. What it holds is gone at the end.',
     )
-    .option('--port <port>', 'where it listens (default: a free one)', count('--port', { most: LAST_PORT }))
+    .option('--port <port>', 'where it listens (default: 2181, or a free one)', count('--port', { most: LAST_PORT }))
     .option(
       '--with <server>',
       `one of ${SERVER_WORDS.join(', ')} (default: what is there)`,

@@ -3,8 +3,15 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { InvalidArgument } from '../../core/errors.ts'
 
-/** @param wanted any, by default. @throws InvalidArgument when somebody listens there */
-export async function freePort(wanted = 0): Promise<number> {
+/** ZooKeeper's own: what examples name. */
+const USUAL = 2181
+
+/** @param wanted by default the usual one, or any where that is taken. @throws InvalidArgument when somebody listens there */
+export async function freePort(wanted?: number): Promise<number> {
+  return wanted === undefined ? tried(USUAL).catch(() => tried(0)) : tried(wanted)
+}
+
+async function tried(wanted: number): Promise<number> {
   const server = createServer().listen(wanted, '127.0.0.1')
   try {
     await once(server, 'listening')

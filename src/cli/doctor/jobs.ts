@@ -117,7 +117,11 @@ function orphanFindings(waiting: readonly Job[], entities: readonly Entity[]): F
   }
   return [...orphans].map(([what, jobs]) => {
     const text = `${counted(jobs.length, 'job')} of flow ${what}, which no living conductor knows: ${some(jobs.map(({ uuid }) => uuid))}`
-    return error('flow', text, 'start a conductor that has the flow, or cancel the jobs')
+    return error(
+      'flow',
+      text,
+      'start a conductor that has the flow; cancelling ends at once only jobs that were never run: others are undone first, by a conductor that has the flow',
+    )
   })
 }
 
