@@ -272,18 +272,24 @@ export class LiveView implements Windowed {
    */
   #goneOf(entry: Entry, id: string): void {
     const { sections } = this.#backend
-    if (!sections || entry.trashing) return this.#end(entry, id)
-    sections.fates([id]).then(
-      ([fate]) => {
-        if (entry.ended || !this.current) return
-        if (fate === 'there') return this.#postings.want(entry)
-        entry.trashing ||= fate === 'trashed'
-        this.#end(entry, id)
-        this.evaluate()
-      },
+    if (!sections || entry.trashing) {
+      this.#end(entry, id)
+      return
+    }
+    const told = ([fate]: readonly string[]) => {
+      if (entry.ended || !this.current) return
+      if (fate === 'there') {
+        this.#postings.want(entry)
+        return
+      }
+      entry.trashing ||= fate === 'trashed'
+      this.#end(entry, id)
+      this.evaluate()
+    }
+    sections.fates([id]).then(told, (error: unknown) => {
       // Without a connection its return is a gap, which is closed by a listing.
-      (error: unknown) => error instanceof NotConnected || this.failed(error),
-    )
+      if (!(error instanceof NotConnected)) this.failed(error)
+    })
   }
 
   /** It was known, and is not on the board any more. */
