@@ -12,7 +12,7 @@ export interface WatchedRedis extends AsyncDisposable {
   readonly sentinel: string
   /** What the sentinel calls the master. */
   readonly name: string
-  /** Makes the replica master, as a sentinel does that has lost sight of the master. */
+  /** Makes the replica master, as a sentinel does that has lost sight of the master, once it has all that was written. */
   failOver(): Promise<void>
   readonly master: RedisServer
 }
@@ -33,7 +33,9 @@ export async function startWatchedRedis(): Promise<WatchedRedis> {
     `dir ${folder}`,
     `sentinel monitor ${name} 127.0.0.1 ${master.port} 1`,
   ]
-  await writeFile(config, [...lines, `sentinel down-after-milliseconds ${name} 1000`, ''].join('\n'))
+  // Far more than a busy machine stalls: a second fail-over, on the sentinel's own account, may make master who is still
+  // being sent the data, and then the data are gone.
+  await writeFile(config, [...lines, `sentinel down-after-milliseconds ${name} 60000`, ''].join('\n'))
   const redis = new Redis({ port, lazyConnect: true, retryStrategy: () => null })
   redis.on('error', () => undefined)
   // Until it knows of the replica there is nobody to make master.
@@ -54,6 +56,10 @@ export async function startWatchedRedis(): Promise<WatchedRedis> {
     name,
     master,
     failOver: async () => {
+      const writer = new Redis(master.uri)
+      await writer.set('test:written-before-the-fail-over', 1)
+      await writer.wait(1, 0)
+      writer.disconnect()
       await redis.call('SENTINEL', 'FAILOVER', name)
     },
     [Symbol.asyncDispose]: async () => {
