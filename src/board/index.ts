@@ -1,7 +1,7 @@
 /** Boards: posting work, seeing it, and owning it one at a time. */
 export type { Attempt } from './attempts.ts'
 export type { PostBackOff } from './back-off.ts'
-export type { Entity, SessionState } from './backend.ts'
+export type { Cancellation, Entity, SessionState } from './backend.ts'
 export type { Claim, PerformContext, Performed } from './claim.ts'
 export type { RegisteredEntity } from './entity-registry.ts'
 export type { BoardEvents, JobEvent } from './events.ts'

@@ -13,7 +13,7 @@ import { Duplicate, InvalidState, Unclaimable } from '../core/errors.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
 import { assertOptions } from '../core/options.ts'
 import type { Flow } from '../flow/index.ts'
-import type { Backend, Entity, SessionState } from './backend.ts'
+import type { Backend, Cancellation, Entity, SessionState } from './backend.ts'
 import type { Claim } from './claim.ts'
 import { Claiming } from './claiming.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
@@ -277,6 +277,12 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     assertCancelOptions(options)
     await this.#claims.giveUp(await this.#lookup.own(job), options.reason ?? 'cancelled')
+  }
+
+  /** Who has asked for the job to be given up, and why, if anybody has; one round trip. */
+  async cancellation(job: Job): Promise<Cancellation | undefined> {
+    this.#lifecycle.assertRunning()
+    return this.#lookup.cancellation(job)
   }
 
   /**

@@ -91,6 +91,11 @@ export class Job {
     return stateOf(this.#entry)
   }
 
+  /** Whether somebody has asked for it to be given up, as this process knows; `board.cancellation` tells who, and why. */
+  get cancelRequested(): boolean {
+    return this.#entry.cancelRequested
+  }
+
   /**
    * Resolves with how the job left the board: COMPLETE or TRASHED. Woken by the board's events, it asks nothing. It keeps
    * the process alive; where nobody works on the board it waits for ever, unless there is a `timeout`.

@@ -3,7 +3,7 @@
  * which the view holds a part, the backend is asked for the rest.
  */
 import { NotFound } from '../core/errors.ts'
-import type { Backend, Sections, Spot } from './backend.ts'
+import type { Backend, Cancellation, Sections, Spot } from './backend.ts'
 import type { Entry } from './entry.ts'
 import { Job } from './job.ts'
 import { accepted, type JobsOptions, listed } from './listed.ts'
@@ -98,6 +98,11 @@ export class Lookup {
   async owner(job: Job): Promise<string | undefined> {
     const { id, ended } = Job.entryOf(job)
     return id === undefined || ended ? undefined : this.#backend.owner(id)
+  }
+
+  async cancellation(job: Job): Promise<Cancellation | undefined> {
+    const { id, ended } = Job.entryOf(job)
+    return id === undefined || ended ? undefined : this.#backend.cancellation(id)
   }
 
   /** @param options.paused whether the board is, asked when the view has caught up */

@@ -1,7 +1,7 @@
 /** Where a job stands, as plain data that JSON can say, without what is to be hidden. */
 import type { Tracked } from '../conductor/index.ts'
 import type { Redaction } from '../core/redaction.ts'
-import { type FailureView, failureView } from './views.ts'
+import { type CancellationView, cancellationView, type FailureView, failureView } from './views.ts'
 
 /** What follows is there where the status has it, see `track`. */
 export interface TrackedView {
@@ -15,6 +15,8 @@ export interface TrackedView {
   readonly at?: Date
   readonly by?: string
   readonly reason?: string
+  /** Who has asked for it to be given up, and why. */
+  readonly cancellation?: CancellationView
   /** Says what it waits for. */
   readonly waitingFor?: { readonly kind: string; readonly text: string }
   /** By the tasks' names. */
@@ -25,9 +27,11 @@ export interface TrackedView {
 export function trackedView(tracked: Tracked, redaction: Redaction): TrackedView {
   switch (tracked.status) {
     case 'waiting': {
-      const { waitingFor, ...rest } = tracked
+      const { waitingFor, ...rest } = pendingView(tracked, redaction)
       return waitingFor ? { ...rest, waitingFor: { kind: waitingFor.kind, text: waitingFor.text } } : rest
     }
+    case 'running':
+      return pendingView(tracked, redaction)
     case 'done': {
       const { results, ...rest } = tracked
       const shown = Object.entries(results).map(([task, result]) => [task, jsonable(redaction.value(result))])
@@ -42,6 +46,11 @@ export function trackedView(tracked: Tracked, redaction: Redaction): TrackedView
     default:
       return tracked
   }
+}
+
+function pendingView<T extends { readonly cancellation?: CancellationView }>(pending: T, redaction: Redaction): T {
+  const { cancellation } = pending
+  return cancellation ? { ...pending, cancellation: cancellationView(cancellation, redaction) } : pending
 }
 
 /** What JSON has no way to say: large integers as text, bytes as base64. */

@@ -9,6 +9,12 @@ import type { AtomState, FlowState, JobState } from '../core/states.ts'
 import type { AtomDetail, FlowDetail, LogBook } from '../persistence/index.ts'
 import { lastRun, type Took, wholeRun } from './took.ts'
 
+/** Who has asked for a job to be given up, and why. */
+export interface CancellationView {
+  readonly who: string
+  readonly reason: string
+}
+
 export interface WorkView {
   /** The flow that runs it; a posting may name none. */
   readonly flow?: string
@@ -19,6 +25,8 @@ export interface JobView extends WorkView {
   readonly uuid: string
   readonly name: string
   readonly state: JobState
+  /** Somebody has asked for it to be given up. */
+  readonly cancelRequested?: true
   readonly owner?: string
   readonly priority: Priority
   readonly size: Size
@@ -67,6 +75,7 @@ export interface LogbookView extends Took {
 
 /** What only the report of one job shows, not a list. */
 export interface Particulars {
+  readonly cancellation?: CancellationView
   readonly storeKeys: readonly string[]
   readonly attempts: readonly Attempt[]
 }
@@ -98,7 +107,8 @@ export function postedView(job: Job): JobView {
 function viewAs(job: Job, standing: Pick<JobView, 'state' | 'owner'>): JobView {
   const { uuid, name, priority, size, runs, maxAttempts, postedAt } = job
   const facts = { priority, size, runs, maxAttempts, ...(postedAt ? { postedAt } : {}) }
-  return { uuid, name, ...standing, ...workView(job), ...facts }
+  const asked = job.cancelRequested ? { cancelRequested: true as const } : {}
+  return { uuid, name, ...standing, ...asked, ...workView(job), ...facts }
 }
 
 export function trashView(job: TrashedJob, redaction: Redaction): TrashView {
@@ -113,6 +123,10 @@ export function trashView(job: TrashedJob, redaction: Redaction): TrashView {
     reason: redaction.text(reason),
     ...(failure ? { failure: failureView(failure, redaction) } : {}),
   }
+}
+
+export function cancellationView({ who, reason }: CancellationView, redaction: Redaction): CancellationView {
+  return { who, reason: redaction.text(reason) }
 }
 
 export function particulars(job: Job | TrashedJob, redaction: Redaction): Particulars {

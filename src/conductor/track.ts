@@ -1,5 +1,5 @@
 /** Where a job stands, from board and logbook together: what a service tells whoever holds the job's uuid. */
-import type { JobBoard, TrashedJob, WaitingFor } from '../board/index.ts'
+import type { Cancellation, JobBoard, TrashedJob, WaitingFor } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
 import { assertOptions } from '../core/options.ts'
@@ -21,9 +21,15 @@ interface Known {
   readonly tasks: Readonly<Record<string, AtomState>>
 }
 
+/** Of a job on the board. */
+interface Pending extends Known {
+  /** Who has asked for it to be given up, if anybody has. */
+  readonly cancellation?: Cancellation
+}
+
 /** Where a job stands, by `status`: `waiting`, `running`, `done`, `failed`, `trashed`, or `unknown`. */
 export type Tracked =
-  | (Known & {
+  | (Pending & {
       readonly status: 'waiting'
       readonly since?: Date
       /** What it waits for, if anything is known to hold it back; else only for its turn. */
@@ -31,7 +37,7 @@ export type Tracked =
       /** How often it was run before. */
       readonly runs: number
     })
-  | (Known & { readonly status: 'running'; readonly owner: string; readonly since?: Date; readonly run: number })
+  | (Pending & { readonly status: 'running'; readonly owner: string; readonly since?: Date; readonly run: number })
   | (Known & {
       readonly status: 'done'
       readonly at: Date
@@ -93,15 +99,17 @@ async function trackOnBoard(uuid: string, { board, persistence, book }: TrackOpt
   const owner = await board.findOwner(job)
   const waitingFor = owner === undefined ? await board.waitingFor(job) : undefined
   const flow = await flowOf(uuid, book ?? job.book.uuid, persistence)
+  const cancellation = job.cancelRequested ? await board.cancellation(job) : undefined
   // It may have gone while it was looked at.
   if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
+  const pending = { ...known(uuid, flow), ...(cancellation ? { cancellation } : {}) }
   if (owner !== undefined) {
     const since = job.attempts.at(-1)?.at
-    return { ...known(uuid, flow), status: 'running', owner, run: job.runs, ...(since ? { since } : {}) }
+    return { ...pending, status: 'running', owner, run: job.runs, ...(since ? { since } : {}) }
   }
   const since = job.postedAt
   const waits = { ...(since ? { since } : {}), ...(waitingFor ? { waitingFor } : {}) }
-  return { ...known(uuid, flow), status: 'waiting', runs: job.runs, ...waits }
+  return { ...pending, status: 'waiting', runs: job.runs, ...waits }
 }
 
 async function flowOf(uuid: string, book: string, persistence: Persistence): Promise<FlowDetail | undefined> {

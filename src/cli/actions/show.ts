@@ -13,7 +13,15 @@ import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { reportLines } from '../render/report.ts'
 import { screenOf } from '../render/screen.ts'
-import { type JobReport, jobView, type LogbookView, logbookView, particulars, trashView } from '../views.ts'
+import {
+  cancellationView,
+  type JobReport,
+  jobView,
+  type LogbookView,
+  logbookView,
+  particulars,
+  trashView,
+} from '../views.ts'
 import type { GRAPH_FORMATS } from '../words.ts'
 
 export interface ShowCommandOptions extends SharedOptions {
@@ -86,8 +94,10 @@ interface Found {
 async function onBoard(uuid: string, { board, redaction }: Places): Promise<Found | undefined> {
   try {
     const job = await board.find(uuid)
+    const asked = job.cancelRequested ? await board.cancellation(job) : undefined
     const view = jobView(job)
-    return view && { job: { ...view, ...particulars(job, redaction) }, book: job.book.uuid }
+    const cancellation = asked ? { cancellation: cancellationView(asked, redaction) } : {}
+    return view && { job: { ...view, ...particulars(job, redaction), ...cancellation }, book: job.book.uuid }
   } catch (error) {
     if (error instanceof NotFound) return undefined
     throw error

@@ -1,4 +1,5 @@
 /** Facts under a headline, one a line; those without a value are left out. */
+import type { CancellationView } from '../views.ts'
 import { printable } from './text.ts'
 
 export type Facts = readonly (readonly [label: string, value: string | undefined])[]
@@ -7,4 +8,8 @@ const LABEL = 10
 
 export function lined(facts: Facts): string[] {
   return facts.flatMap(([label, value]) => (value === undefined ? [] : [printable(`  ${label.padEnd(LABEL)}${value}`)]))
+}
+
+export function cancelledBy(cancellation: CancellationView | undefined): string | undefined {
+  return cancellation && `by ${cancellation.who}: ${cancellation.reason}`
 }

@@ -9,7 +9,7 @@ export function jobsTable(jobs: readonly JobView[], screen: Screen): string[] {
   const columns: readonly Column<JobView>[] = [
     { title: 'UUID', of: (job) => job.uuid },
     { title: 'NAME', of: (job) => job.name, min: 16 },
-    { title: 'STATE', of: (job) => job.state, tone: (job) => toneOf(job.state) },
+    { title: 'STATE', of: standing, tone: (job) => toneOf(job.state) },
     { title: 'PRIORITY', of: (job) => job.priority, optional: true },
     { title: 'RUNS', of: (job) => String(job.runs), optional: true },
     { title: 'AGE', of: (job) => job.postedAt && age(job.postedAt, screen.now) },
@@ -27,4 +27,8 @@ export function trashTable(jobs: readonly TrashView[], screen: Screen): string[]
     { title: 'REASON', of: (job) => job.reason, min: 16 },
   ]
   return table(columns, jobs, screen)
+}
+
+function standing({ state, cancelRequested }: JobView): string {
+  return cancelRequested ? `${state}, cancelling` : state
 }

@@ -1,7 +1,7 @@
 /** One job with all that is known about it, for people. */
 import { describeFailure } from '../../core/failure.ts'
 import type { JobReport, JobView, TrashView } from '../views.ts'
-import { type Facts, lined } from './facts.ts'
+import { cancelledBy, type Facts, lined } from './facts.ts'
 import { logbookLines } from './logbook.ts'
 import { toneOf } from './paint.ts'
 import type { Screen } from './screen.ts'
@@ -23,6 +23,7 @@ function jobLines(job: Reported, screen: Screen): string[] {
     ['flow', flowOf(job)],
     ['store', job.storeKeys.length > 0 ? job.storeKeys.join(', ') : 'empty'],
     ...('reason' in job ? trashFacts(job) : boardFacts(job)),
+    ['cancelled', cancelledBy(job.cancellation)],
   ]
   const head = `${printable(`job ${job.uuid}  ${job.name}`)}  ${screen.paint(job.state, toneOf(job.state))}`
   return [head, ...lined(facts), ...attemptLines(job, screen)]

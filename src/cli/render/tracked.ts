@@ -1,14 +1,14 @@
 /** Where a job stands, for people. */
 import { describeFailure } from '../../core/failure.ts'
 import type { TrackedView } from '../tracked-view.ts'
-import { lined } from './facts.ts'
+import { cancelledBy, lined } from './facts.ts'
 import { toneOf } from './paint.ts'
 import type { Screen } from './screen.ts'
 import { type Column, table } from './table.ts'
 import { printable } from './text.ts'
 
 export function trackedLines(tracked: TrackedView, screen: Screen): string[] {
-  const { uuid, status, owner, run, runs, since, at, by, reason, waitingFor, failures = [] } = tracked
+  const { uuid, status, owner, run, runs, since, at, by, reason, waitingFor, cancellation, failures = [] } = tracked
   const facts = lined([
     ['waits for', status === 'waiting' && !waitingFor ? 'its turn' : undefined],
     ['because', waitingFor?.text],
@@ -16,6 +16,7 @@ export function trackedLines(tracked: TrackedView, screen: Screen): string[] {
     ['since', since?.toISOString()],
     ['run', run?.toString()],
     ['runs', runs?.toString()],
+    ['cancelled', cancelledBy(cancellation)],
     ['at', at?.toISOString()],
     ['by', by],
     ['reason', reason],
