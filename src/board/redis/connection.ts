@@ -102,14 +102,23 @@ export class Connection {
     return this.#broken.promise
   }
 
-  /** Runs a script; sends it whole where the server does not know it yet. Answers are bytes, numbers, null and lists. */
-  async run({ lua, sha }: Script, keys: readonly string[], args: readonly Argument[]): Promise<unknown> {
+  /**
+   * Runs a script; sends it whole where the server does not know it yet, behind all that was sent meanwhile: so what is only
+   * true at the moment it is sent is a function here. Answers are bytes, numbers, null and lists.
+   */
+  async run(
+    { lua, sha }: Script,
+    keys: readonly string[],
+    args: readonly Argument[] | (() => readonly Argument[]),
+  ): Promise<unknown> {
+    const send = (command: string, what: string) =>
+      this.ask(command, what, String(keys.length), ...keys, ...(typeof args === 'function' ? args() : args))
     try {
-      return await this.ask('evalsha', sha, String(keys.length), ...keys, ...args)
+      return await send('evalsha', sha)
     } catch (error) {
       // What is not known was not run.
       if (complaintOf(error) !== 'forgotten') throw error
-      return this.ask('eval', lua, String(keys.length), ...keys, ...args)
+      return send('eval', lua)
     }
   }
 

@@ -59,10 +59,12 @@ export class OwnerKeys {
 
   /** Renews the key, if it is there and knows all that its owner was told was done. */
   async look(
-    { id, connection, acked, sent }: Attached,
+    there: Attached,
     seen: number | undefined,
   ): Promise<{ readonly alive: true; readonly outlook: Outlook } | { readonly alive: false; readonly reason: Error }> {
-    const args = [id, this.#place.ttl, seen ?? '', acked, sent].map(String)
+    const { id, connection } = there
+    // A batch that was sent before the look is counted, or its owner would be taken for one that Redis does not know.
+    const args = () => [id, this.#place.ttl, seen ?? '', there.acked, there.sent].map(String)
     const [answer, outlook] = listOf(await connection.run(SCRIPTS.look, this.#layout.keys(id), args))
     const [alive, last] = decoded<[boolean, number]>(answer)
     if (alive) return { alive, outlook: decoded<Outlook>(outlook) }

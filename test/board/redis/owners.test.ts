@@ -71,6 +71,21 @@ describe('an owner on Redis', () => {
     expect(await place.witness.exists(place.key('exclusive'), place.key('shared'), place.key('granted'))).toBe(0)
   })
 
+  test('of which a look is sent again, whole, behind a batch lives on', async () => {
+    await using place = await redisPlace(server)
+    await using board = await place.open({ who: 'owner' })
+    await board.post('flow', {}, { name: 'job' })
+    const claim = await claimed(board, 'job')
+    // As on a server that was started just now: it knows the script of batches, and that of looks it does not know yet.
+    await place.witness.script('FLUSH')
+    await board.post('flow', {})
+    const looking = refresh(board)
+    await board.post('flow', {})
+    await looking
+    expect(claim.lost.reason).toBeUndefined()
+    await claim.consume()
+  })
+
   test('that nothing gets through to has lost its claim before another gets it', async () => {
     await using scene = await Scene.set(server, { ttl: '2s' })
     const { board, other, place, proxy } = scene
