@@ -11,3 +11,12 @@ export function resultOf<T>(step: Promise<T>): Promise<Result<T>> {
     (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
   )
 }
+
+/** What a step returned, or threw. */
+export function attempted<T>(step: () => T): Result<T> {
+  try {
+    return { value: step() }
+  } catch (error) {
+    return { error: error instanceof Error ? error : new Error(String(error)) }
+  }
+}

@@ -97,9 +97,10 @@ export class Sorted<T extends K, K = T> implements Iterable<T> {
   }
 
   #firstNotBefore(chunk: readonly T[], item: K): number {
-    const last = chunk.at(-1)
-    // What comes in order goes to the end, and so it mostly comes.
+    const [first, last] = [chunk[0], chunk.at(-1)]
+    // Mostly what comes goes to the end, and what goes is the first.
     if (last !== undefined && this.#compare(last, item) < 0) return chunk.length
+    if (first !== undefined && this.#compare(first, item) >= 0) return 0
     let low = 0
     let high = chunk.length
     while (low < high) {

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { ROOT } from '../support/build.ts'
+import { compiled } from '../support/compiled.ts'
 
 export interface Done {
   /** What came of it. */
@@ -20,7 +21,7 @@ export interface Part extends AsyncDisposable {
 
 /** One that is connected and waits to be told to begin. Its script runs in `whenTold`. */
 export async function startPart(script: string, args: readonly string[]): Promise<Part> {
-  const command = ['--expose-gc', '--import', 'tsx', script, ...args]
+  const command = ['--expose-gc', await compiled(script, { bare: true }), ...args]
   const child = spawn(process.execPath, command, { cwd: ROOT, stdio: ['pipe', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })

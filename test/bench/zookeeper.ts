@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { ROOT } from '../support/build.ts'
+import { compiled } from '../support/compiled.ts'
 import { nativePackage } from '../support/native-package.ts'
 import { ensureInstalled } from '../support/npm-folder.ts'
 import { startZooKeeper } from '../support/zookeeper.ts'
@@ -44,7 +45,7 @@ async function measure(name: ClientName, hosts: string): Promise<Rates> {
   await using keeper = new ZooKeeper({ hosts })
   await keeper.connect()
   const { path } = await keeper.create('/bench-', Buffer.alloc(0), { sequential: true })
-  const args = ['--import', 'tsx', CHILD, name, hosts, path]
+  const args = [await compiled(CHILD, { bare: true }), name, hosts, path]
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT })
   await keeper.deleteRecursive(path)
   return JSON.parse(stdout) as Rates

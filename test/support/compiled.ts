@@ -16,15 +16,23 @@ const made = new Map<string, Promise<string>>()
 /**
  * @param script its path; it must not ask where it is itself
  * @param options.starts paths of scripts that it starts, by names beside its own
+ * @param options.bare as the package is built: without what keeps each function its name, which takes time at every call
+ * that makes one. The names of classes, and so of errors, may be others
  */
-export function compiled(script: string, options: { readonly starts?: readonly string[] } = {}): Promise<string> {
+export function compiled(script: string, options: CompileOptions = {}): Promise<string> {
   const making = made.get(script) ?? compile(script, options)
   made.set(script, making)
   return making
 }
 
-async function compile(script: string, { starts = [] }: { readonly starts?: readonly string[] }): Promise<string> {
-  const name = `${basename(script, '.ts')}-${createHash('sha256').update(script).digest('hex').slice(0, 8)}`
+interface CompileOptions {
+  readonly starts?: readonly string[]
+  readonly bare?: boolean
+}
+
+async function compile(script: string, { starts = [], bare = false }: CompileOptions): Promise<string> {
+  const digest = createHash('sha256').update(`${script} ${bare}`).digest('hex').slice(0, 8)
+  const name = `${basename(script, '.ts')}-${digest}`
   const { outputFiles } = await build({
     entryPoints: [script],
     write: false,
@@ -34,7 +42,7 @@ async function compile(script: string, { starts = [] }: { readonly starts?: read
     target: 'node20',
     format: 'esm',
     sourcemap: 'inline',
-    keepNames: true,
+    keepNames: !bare,
     logLevel: 'silent',
   })
   let text = outputFiles[0]?.text ?? ''

@@ -25,8 +25,8 @@ import type {
   Unreadable,
 } from '../backend.ts'
 import type { Posting } from '../posting.ts'
-import { resultOfEach } from '../results.ts'
-import { type Answer, Committer } from './committer.ts'
+import { attempted, resultOf } from '../results.ts'
+import { type Answer, Committer, MISSING } from './committer.ts'
 import { Layout, orderOf } from './layout.ts'
 import type { RedisPlace } from './place.ts'
 import { BoardReader } from './reading.ts'
@@ -114,43 +114,54 @@ export class RedisBackend implements Backend {
   }
 
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    return resultOfEach(requests, async (request) => {
-      const bytes = writePosting(request.posting, { limit: LARGEST_POST })
-      const { done, told, again } = await this.#do(postStep(request, { bytes }))
-      if (!done) return { created: false, uuid: String(told[0]), revision: 0 }
-      const id = String(told[0])
-      const posted = { created: true, revision: 0, order: orderOf(id), bytes: bytes.length } as const
-      if (!again) return { ...posted, id }
-      // Without a connection to ask by, the listing on the next one tells.
-      return { ...posted, ...(await this.#opened.reader.whereabouts(id).catch(() => ({ id }))) }
-    })
+    const sizes: number[] = []
+    const steps = requests.map((request, index) =>
+      attempted(() => {
+        const bytes = writePosting(request.posting, { limit: LARGEST_POST })
+        sizes[index] = bytes.length
+        return postStep(request, { bytes })
+      }),
+    )
+    const answers = await this.#opened.committer.submitAll(steps)
+    const posted = answers.map((answer, index) =>
+      attempted(() => postedOf(answerOf(answer), { bytes: sizes[index] ?? 0 })),
+    )
+    const again = answers.some((answer) => 'value' in answer && answer.value.again)
+    return again ? Promise.all(posted.map((result) => this.#whereabouts(result))) : posted
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
-    return resultOfEach(choices, async (choice) => {
-      const step = claimStep(choice)
-      let { done, told, freed } = await this.#do(step)
-      if (freed && told[0] === 'resource') ({ done, told } = await this.#do(step))
-      if (!done) throw refusal(choice, { why: told[0], resource: told[1] })
-      const [revision, fence, session] = told
-      return { session: String(session), revision: Number(revision), fence: BigInt(fence as number | bigint) }
-    })
+    const { committer } = this.#opened
+    const steps = choices.map((choice) => attempted(() => claimStep(choice)))
+    const answers = await committer.submitAll(steps)
+    // What held a resource was a dead owner's, and is free by now.
+    const freed = answers.flatMap((answer, index) => (lacksFreed(answer) ? [index] : []))
+    const second = await committer.submitAll(freed.flatMap((index) => steps[index] ?? []))
+    for (const [at, index] of freed.entries()) answers[index] = second[at] ?? MISSING
+    return choices.map((choice, index) => attempted(() => grantedOf(choice, answerOf(answers[index]))))
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    return resultOfEach(settlements, async (settlement) => {
-      const { kind, posting, session } = settlement
-      const held = this.alive(session) && (await this.#do(settleStep(settlement))).done
-      if (!held) throw new ClaimLost(`${kind} of ${nameOf(posting)}: the claim is gone; stop and write nothing`)
-    })
+    const steps = settlements.map((settlement) =>
+      attempted(() => {
+        if (this.alive(settlement.session)) return settleStep(settlement)
+        throw goneClaim(settlement)
+      }),
+    )
+    const answers = await this.#opened.committer.submitAll(steps)
+    return settlements.map((settlement, index) =>
+      attempted(() => {
+        if (!answerOf(answers[index]).done) throw goneClaim(settlement)
+      }),
+    )
   }
 
   async discard(discarded: Discard): Promise<Result<void>> {
-    const [result] = await resultOfEach([discarded], async () => {
-      const { done, told } = await this.#do(discardStep(discarded))
-      if (!done) throw refusal(discarded, { why: told[0] })
-    })
-    return result ?? { value: undefined }
+    return resultOf(
+      this.#do(discardStep(discarded)).then(({ done, told }) => {
+        if (!done) throw refusal(discarded, { why: told[0] })
+      }),
+    )
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -239,6 +250,13 @@ export class RedisBackend implements Backend {
     return this.#opened.committer.submit(step)
   }
 
+  /** Of a job that was posted before its answer was lost. Without a connection to ask by, the listing on the next one tells. */
+  async #whereabouts(result: Result<Posted>): Promise<Result<Posted>> {
+    if ('error' in result || !result.value.created || result.value.id === undefined) return result
+    const { id, ...posted } = result.value
+    return { value: { ...posted, ...(await this.#opened.reader.whereabouts(id).catch(() => ({ id }))) } }
+  }
+
   /** The view hears of what somebody did by hand. */
   async #mend(): Promise<void> {
     const { reader } = this.#opened
@@ -248,6 +266,32 @@ export class RedisBackend implements Backend {
       await Promise.all(part.map((id) => this.#do({ words: ['mend', id], what: `mending of ${id}`, bytes: 50 })))
     }
   }
+}
+
+function postedOf({ done, told }: Answer, { bytes }: { readonly bytes: number }): Posted {
+  const id = String(told[0])
+  return done
+    ? { created: true, id, revision: 0, order: orderOf(id), bytes }
+    : { created: false, uuid: id, revision: 0 }
+}
+
+function grantedOf(choice: Choice, { done, told }: Answer): Granted {
+  if (!done) throw refusal(choice, { why: told[0], resource: told[1] })
+  const [revision, fence, session] = told
+  return { session: String(session), revision: Number(revision), fence: BigInt(fence as number | bigint) }
+}
+
+function lacksFreed(answer: Result<Answer>): boolean {
+  return 'value' in answer && answer.value.freed && answer.value.told[0] === 'resource'
+}
+
+function goneClaim({ kind, posting }: Settlement): ClaimLost {
+  return new ClaimLost(`${kind} of ${nameOf(posting)}: the claim is gone; stop and write nothing`)
+}
+
+function answerOf(result: Result<Answer> = MISSING): Answer {
+  if ('value' in result) return result.value
+  throw result.error
 }
 
 function refusal({ id, posting }: Pick<Choice, 'id' | 'posting'>, asked: { why: unknown; resource?: unknown }): Error {

@@ -10,6 +10,7 @@ import { deferred } from '../../core/abort.ts'
 import { encodePlain } from '../../core/codec.ts'
 import { ClaimLost, OutcomeUnknown } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
+import type { Result } from '../backend.ts'
 import { script } from './connection.ts'
 import { complaintOf, notConnected, writesRefused } from './errors.ts'
 import type { Layout } from './layout.ts'
@@ -34,6 +35,9 @@ export interface Answer {
   /** It was done before: its first answer was lost, and what it tells may not be so any more. */
   readonly again: boolean
 }
+
+/** Until there is an answer. */
+export const MISSING: Result<Answer> = { error: new Error('no answer yet') }
 
 type Head = readonly [
   accepted: boolean,
@@ -86,11 +90,30 @@ export class Committer {
    * @throws NotConnected, OutcomeUnknown, WritesRefused; ClaimLost for a step of a session that is over
    */
   submit(step: Step): Promise<Answer> {
-    const wasIdle = this.#queue.length === 0 && !this.#batch
-    if (wasIdle) this.#idle = deferred()
-    return new Promise<Answer>((resolve, reject) => {
-      this.#queue.push({ step, since: monotonic(), resolve, reject })
-      this.#schedule()
+    return new Promise<Answer>((resolve, reject) => this.#gather({ step, since: monotonic(), resolve, reject }))
+  }
+
+  /**
+   * One promise for them all: a promise for each is what hundreds of claims cost most. Each has its own result, and what
+   * could not be made a step is its own.
+   */
+  submitAll(steps: readonly Result<Step>[]): Promise<Result<Answer>[]> {
+    const results = steps.map((step): Result<Answer> => ('error' in step ? step : MISSING))
+    let left = 0
+    const since = monotonic()
+    return new Promise((resolveAll) => {
+      for (const [index, step] of steps.entries()) {
+        if ('error' in step) continue
+        left += 1
+        const settle = (result: Result<Answer>) => {
+          results[index] = result
+          left -= 1
+          if (left === 0) resolveAll(results)
+        }
+        const resolve = (value: Answer) => settle({ value })
+        this.#gather({ step: step.value, since, resolve, reject: (error) => settle({ error }) })
+      }
+      if (left === 0) resolveAll(results)
     })
   }
 
@@ -121,6 +144,13 @@ export class Committer {
 
   get #session(): Session {
     return this.#options.session()
+  }
+
+  #gather(waiting: Waiting): void {
+    const wasIdle = this.#queue.length === 0 && !this.#batch
+    if (wasIdle) this.#idle = deferred()
+    this.#queue.push(waiting)
+    this.#schedule()
   }
 
   /** A turn later: what is asked for at the same time makes one batch. */
