@@ -275,10 +275,10 @@ function postedOf({ done, told }: Answer, { bytes }: { readonly bytes: number })
     : { created: false, uuid: id, revision: 0 }
 }
 
-function grantedOf(choice: Choice, { done, told }: Answer): Granted {
+function grantedOf(choice: Choice, { done, told, session }: Answer): Granted {
   if (!done) throw refusal(choice, { why: told[0], resource: told[1] })
-  const [revision, fence, session] = told
-  return { session: String(session), revision: Number(revision), fence: BigInt(fence as number | bigint) }
+  const [revision, fence] = told
+  return { session, revision: Number(revision), fence: BigInt(fence as number | bigint) }
 }
 
 function lacksFreed(answer: Result<Answer>): boolean {

@@ -30,6 +30,8 @@ export interface Answer {
   readonly done: boolean
   /** What the script has to tell of it. */
   readonly told: readonly unknown[]
+  /** In which it was done. */
+  readonly session: string
   /** What dead owners held is free since it was refused. */
   readonly freed: boolean
   /** It was done before: its first answer was lost, and what it tells may not be so any more. */
@@ -237,11 +239,12 @@ export class Committer {
     const freeing =
       dead.length > 0 && session.attached === there ? session.bury(dead).catch(() => undefined) : undefined
     const told = decoded<readonly (readonly [boolean, ...unknown[]])[]>(answers)
+    const { session: id } = batch
     batch.waiting.forEach(({ resolve, step, reject }, index) => {
       const [done, ...rest] = told[index] ?? []
       if (done === undefined) reject(unknown(step))
-      else if (done || !freeing) resolve({ done, told: rest, freed: false, again })
-      else void freeing.then(() => resolve({ done, told: rest, freed: true, again }))
+      else if (done || !freeing) resolve({ done, told: rest, session: id, freed: false, again })
+      else void freeing.then(() => resolve({ done, told: rest, session: id, freed: true, again }))
     })
     this.#settled()
   }

@@ -3,7 +3,7 @@
  * missing, in order; what is published may come before them, late, or never.
  */
 import type { Change, Sink } from '../backend.ts'
-import { PRIORITIES } from '../priority.ts'
+import { PRIORITIES, type Priority } from '../priority.ts'
 import { orderOf } from './layout.ts'
 
 /** A letter of the log, and what it says of the job. */
@@ -93,7 +93,8 @@ export class Feed {
   #tell(entries: readonly string[]): void {
     let batch: Change[] = []
     for (const entry of entries) {
-      const [letter = '', id] = [entry[0], entry.slice(1)]
+      const letter = entry.charAt(0)
+      const id = entry.slice(1)
       if (letter === GATE) {
         if (batch.length > 0) this.#sink.changes(batch)
         batch = []
@@ -108,7 +109,13 @@ export class Feed {
 }
 
 function posted(told: string): Change {
+  // The usual: at once, with the usual priority.
+  if (!told.includes(':')) return postedAt(told, { priority: 'NORMAL', dueAt: 0 })
   const [id = '', rank, dueAt = 0] = told.split(':')
   const priority = (rank === undefined ? undefined : PRIORITIES[Number(rank)]) ?? 'NORMAL'
-  return { kind: 'posted', id, at: { id, priority, order: orderOf(id), dueAt: Number(dueAt) } }
+  return postedAt(id, { priority, dueAt: Number(dueAt) })
+}
+
+function postedAt(id: string, standing: { readonly priority: Priority; readonly dueAt: number }): Change {
+  return { kind: 'posted', id, at: { id, order: orderOf(id), ...standing } }
 }

@@ -26,17 +26,28 @@ export function writePosting(posting: Posting, { limit = Number.POSITIVE_INFINIT
 /** Undefined where either is missing: a posting without a row is somebody's who has just put it there by hand. */
 export function readStored(id: string, row: unknown, bytes: unknown): Stored | Unreadable | undefined {
   if (!(row instanceof Uint8Array) || !(bytes instanceof Uint8Array)) return undefined
-  const [revision, postedAt, writtenAt] = textOf(row).split(':').map(Number)
+  const { revision, postedAt, writtenAt } = readRow(textOf(row))
   try {
     const posting = decodePosting(bytes, ENCODING)
-    const known = { revision: revision ?? 0, postedAt: postedAt ?? 0, writtenAt: writtenAt ?? 0 }
-    return { id, posting, ...known, order: orderOf(id), bytes: bytes.length }
+    return { id, posting, revision, postedAt, writtenAt, order: orderOf(id), bytes: bytes.length }
   } catch (error) {
     const cause = error instanceof Error ? error : new Error(String(error))
     return {
       id,
       error: new InvalidPosting(`${id} ${cause.message}; it is not claimed here, remove it`, { cause }),
     }
+  }
+}
+
+/** `revision:posted:written:…`; read for every job, so without a list of its parts. */
+function readRow(row: string): Pick<Stored, 'revision' | 'postedAt' | 'writtenAt'> {
+  const first = row.indexOf(':')
+  const second = row.indexOf(':', first + 1)
+  const third = row.indexOf(':', second + 1)
+  return {
+    revision: Number(row.slice(0, first)),
+    postedAt: Number(row.slice(first + 1, second)),
+    writtenAt: Number(row.slice(second + 1, third)),
   }
 }
 

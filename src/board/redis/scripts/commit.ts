@@ -117,7 +117,7 @@ function steps.claim(id, revision, who, bytes, exclusive, shared)
   putRow(id, row)
   fence = math.max(fence + 1, micros)
   tell('C' .. id)
-  return { true, row.revision, fence, owner }
+  return { true, row.revision, fence }
 end
 
 -- The row, if this owner's claim at this revision stands.
