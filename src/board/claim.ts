@@ -14,7 +14,7 @@
 
 import { abortAfter, followSignals } from '../core/abort.ts'
 import type { AlarmClock } from '../core/alarm-clock.ts'
-import { type Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../core/errors.ts'
+import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../core/failure.ts'
 import { untilSettled } from '../core/settling.ts'
 import { Stop } from '../core/stop.ts'
@@ -235,9 +235,9 @@ export class Claim implements AsyncDisposable {
       await this.consume()
       return 'consumed'
     }
-    const { cancelled } = this.stops
-    if (!cancelled.aborted) return this.fail(failure)
-    await this.trash({ reason: describeError(cancelled.reason), failure })
+    const { aborted, reason } = this.stops.cancelled
+    if (!aborted) return this.fail(failure)
+    await this.trash({ reason: reason instanceof Cancelled ? reason.said : describeError(reason), failure })
     return 'trashed'
   }
 

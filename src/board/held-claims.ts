@@ -15,6 +15,7 @@ import { beginAttempt, isSuspect, limitReached } from './attempts.ts'
 import type {
   Backend,
   BackendCapabilities,
+  Cancellation,
   Choice,
   Granted,
   Result,
@@ -158,7 +159,7 @@ export class HeldClaims {
   async #trashUnrun(entry: Entry, stored: Stored, reason: string): Promise<boolean> {
     const { id, revision, posting } = stored
     const { cancelRequested } = entry
-    const said = `cancelled by ${this.#who}: ${reason}`
+    const said = cancelledBy({ who: this.#who, reason })
     const discarded = { id, revision, posting, cancelRequested, who: this.#who, reason: said }
     const result = await this.#backend.discard(discarded)
     if (!('error' in result)) return true
@@ -341,8 +342,8 @@ export class HeldClaims {
   /** Who asked, and why, is for people: the claim is told in any case. */
   async #cancel(id: string, claim: Claim): Promise<void> {
     const request = await this.#backend.cancellation(id).catch(() => undefined)
-    const said = request ? ` by ${request.who}: ${request.reason}` : ''
-    claim.cancel(new Cancelled(`${claim.job}: cancelled${said}`))
+    const said = request ? cancelledBy(request) : 'cancelled'
+    claim.cancel(new Cancelled(`${claim.job}: ${said}`, { said }))
   }
 
   /** The lease is watched a little longer than there are claims: the next may come at once. */
@@ -384,4 +385,9 @@ function cannotClaim(job: Job, { lacking, uri }: { lacking: keyof BackendCapabil
 /** So that what becomes of one job takes no claim of another along. */
 function failed(thrown: unknown): { readonly error: Error } {
   return { error: thrown instanceof Error ? thrown : new Error(String(thrown)) }
+}
+
+/** As the trash tells it, whoever puts the job there. */
+function cancelledBy({ who, reason }: Cancellation): string {
+  return `cancelled by ${who}: ${reason}`
 }

@@ -22,6 +22,8 @@ export type {
 export type { PostedJob } from './poster.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './posting.ts'
 export { PRIORITIES, type Priority } from './priority.ts'
+/** @internal For `jobboard doctor`. */
+export { type RedisFacts, redisFacts } from './redis/facts.ts'
 export type { Resources } from './resources.ts'
 export type { AbandonOptions, TrashOptions } from './settle-options.ts'
 export type { TrashedJob } from './trashed-job.ts'

@@ -12,7 +12,7 @@
  * | trash                | the flow is a FAILURE (a revert failed); it was cancelled and is REVERTED; the posting     |
  * |                      | cannot work                                                                                |
  */
-import { NonRetryable } from '../core/errors.ts'
+import { type Cancelled, NonRetryable } from '../core/errors.ts'
 import { describeFailure, type Failure, failureOf, WrappedFailure } from '../core/failure.ts'
 
 /** How one run of a job ended. */
@@ -24,7 +24,7 @@ export type RunEnding =
       readonly failures: readonly Failure[]
       readonly revertFailures: readonly Failure[]
       /** Why the job was asked back, if it was. */
-      readonly cancelled?: Error
+      readonly cancelled?: Cancelled
     }
   | { readonly kind: 'shutdown' }
   | { readonly kind: 'storage-away'; readonly error: Error }
@@ -85,7 +85,7 @@ function decideFlow(ending: RunEnding & { kind: 'flow' }, options: { onFailure: 
       return { settle: 'abandon', reason: 'its conductor shut down; the flow is suspended' }
     case 'REVERTED': {
       const { cancelled } = ending
-      if (cancelled) return { settle: 'trash', reason: cancelled.message, failure: failureOf(cancelled) }
+      if (cancelled) return { settle: 'trash', reason: cancelled.said, failure: failureOf(cancelled) }
       return options.onFailure === 'consume' ? { settle: 'consume' } : { settle: 'fail', failure: together(failures) }
     }
     case 'FAILURE': {

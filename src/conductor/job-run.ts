@@ -7,6 +7,7 @@ import type { Claim } from '../board/index.ts'
 import { abortAfter, followSignals, openedUnless, unlessAborted } from '../core/abort.ts'
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import {
+  type Cancelled,
   ClaimLost,
   Fenced,
   IncompatibleVersion,
@@ -100,7 +101,7 @@ async function runFlowOf(
   try {
     const { state, failures, revertFailures } = await engine.run()
     if (claim.stops.lost.aborted) return over({ kind: 'lost' })
-    const cancelled = claim.stops.cancelled.aborted ? { cancelled: claim.stops.cancelled.reason as Error } : {}
+    const cancelled = claim.stops.cancelled.aborted ? { cancelled: claim.stops.cancelled.reason as Cancelled } : {}
     const late = cancel.aborted ? [failureOf(cancel.reason)] : []
     const why = failures.length > 0 ? failures : late
     return over({ kind: 'flow', state, failures: why, revertFailures, ...cancelled })

@@ -54,15 +54,18 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     const told = async (stopped: Conductor) => stopping?.(stopped)
     told(conductor).catch((error: unknown) => log.error({ err: error }, 'stopping threw'))
   })
+  let pausedEarly = false
+  using _pauses = onPause(() => {
+    if (!conductor) pausedEarly = !pausedEarly
+    else if (conductor.state === 'paused') conductor.resume()
+    else conductor.pause()
+    if (conductor) log.info({ state: conductor.state }, `${PAUSE}: the conductor is ${conductor.state}`)
+  })
   try {
     const signal = rest.signal ? AbortSignal.any([early.signal, rest.signal]) : early.signal
     const running = await startConductor({ ...rest, log, signal })
     conductor = running
-    using _pauses = onPause(() => {
-      if (running.state === 'paused') running.resume()
-      else running.pause()
-      log.info({ state: running.state }, `${PAUSE}: the conductor is ${running.state}`)
-    })
+    if (pausedEarly) running.pause()
     const told = (async () => started?.(running))()
     if (early.signal.aborted) running.stop().catch(() => undefined)
     await Promise.race([running.stopped, told.then(() => running.stopped)])

@@ -144,6 +144,13 @@ export class NotOwner extends JobFailure {
 /** Somebody asked for the job to be given up: undo what was done, then settle. */
 export class Cancelled extends JobFailure {
   static override readonly code = 'JOBBOARD_CANCELLED'
+  /** Who asked, and why, as the trash tells it: `cancelled by ada: not needed any more`. */
+  readonly said: string
+
+  constructor(message: string, options: ErrorOptions & { said?: string } = {}) {
+    super(message, options)
+    this.said = options.said ?? message
+  }
 }
 
 /** The claim is gone and another may own the job: stop, write nothing. */

@@ -1,4 +1,5 @@
 /** `jobboard.yaml`: what it says, what wins over it, and what is said of mistakes in it. */
+import { randomBytes } from 'node:crypto'
 import { mkdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -53,6 +54,21 @@ redact: [text]
     expect(await board(['--board', 'typed'], { JOBBOARD_BOARD: 'set' })).toBe('typed')
     const { stderr } = await place.bare(['jobs', '--timeout', '2ms'])
     expect(stderr).toContain('within 2ms')
+  })
+
+  test('how logbooks are sealed: who says it in either way overrides both ways of the file', async () => {
+    await config('persistences: { near: { uri: "directory:./logbooks", key: nonsense } }\npersistence: near\n')
+    await place.write('codec.mjs', 'export const codec = { name: "as-it-is", encode: (b) => b, decode: (b) => b }')
+    const exitCode = async (args: readonly string[], env: Record<string, string>) =>
+      (
+        await place.bare(['run', 'hello', '--flows', 'flows.mjs', '--store', '{"name":"Ada"}', '--quiet', ...args], {
+          env,
+        })
+      ).exitCode
+    expect(await exitCode([], {})).toBe(2)
+    expect(await exitCode(['--codec', 'codec.mjs'], {})).toBe(0)
+    expect(await exitCode([], { JOBBOARD_CODEC: './codec.mjs' })).toBe(0)
+    expect(await exitCode([], { JOBBOARD_LOGBOOK_KEY: randomBytes(32).toString('base64') })).toBe(0)
   })
 
   test('flags of conductors, where they are not typed', async () => {

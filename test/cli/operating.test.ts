@@ -34,21 +34,41 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       1,
       expect.stringContaining('still UNCLAIMED after 1ms'),
     ])
-    expect(await waitedFor('hello', ['--store', '{"name":"Ada"}'])).toMatchObject({ exitCode: 0, stdout: 'COMPLETE\n' })
-    const { exitCode, stdout } = await waitedFor('refused', [], '--json')
-    expect([exitCode, jsonLines(stdout)]).toMatchObject([1, [{ name: 'refused', state: 'TRASHED' }]])
+    const [good, bad] = [await post('hello', '--store', '{"name":"Ada"}'), await post('refused')]
+    const waiting = [place.jobboard(['wait', good.toUpperCase()]), place.jobboard(['wait', bad, '--json'])] as const
+    await conduct()
+    expect(await waiting[0]).toMatchObject({ exitCode: 0, stdout: 'COMPLETE\n' })
+    const { exitCode, stdout } = await waiting[1]
+    expect([exitCode, jsonLines(stdout)]).toMatchObject([1, [{ uuid: bad, name: 'refused', state: 'TRASHED' }]])
   })
 
-  /** With another job where the one before was done before anybody could wait for it. */
-  async function waitedFor(flow: string, args: readonly string[], ...how: string[]): Promise<Outcome> {
-    while (true) {
-      const uuid = await post(flow, ...args)
-      const waiting = place.jobboard(['wait', uuid.toUpperCase(), ...how])
-      await conduct()
-      const outcome = await waiting
-      if (!outcome.stderr.includes(`job ${uuid} is not on`)) return outcome
-    }
-  }
+  test('wait: a job that has left before ended as trash and logbook say', async () => {
+    const [good, bad] = [await post('hello', '--store', '{"name":"Ada"}'), await post('refused')]
+    await conduct()
+    expect(await place.jobboard(['wait', beginning(good)])).toEqual({ exitCode: 0, stdout: 'COMPLETE\n', stderr: '' })
+    expect(await place.jobboard(['wait', bad])).toEqual({ exitCode: 1, stdout: 'TRASHED\n', stderr: '' })
+    await place.jobboard(['trash', 'purge', bad])
+    expect(complaint(await place.jobboard(['wait', bad]))).toEqual([
+      1,
+      expect.stringMatching(/nor in its trash; its logbook says REVERTED: jobboard track [0-9a-f-]+ tells more\n$/),
+    ])
+    const blind = await place.bare(['wait', good, '--board', place.board])
+    expect(complaint(blind)).toEqual([1, expect.stringContaining('add --persistence URI')])
+  })
+
+  test('post: a flow that no living conductor knows is posted, and it is said', async () => {
+    await using board = await openBoard(place.board)
+    await using _conductor = await board.registerEntity({
+      kind: 'conductor',
+      name: 'one',
+      metadata: { flows: ['hello'] },
+    })
+    expect(await place.jobboard(['post', 'hullo'])).toMatchObject({
+      exitCode: 0,
+      stderr: 'no conductor here knows flow hullo; it waits for one that does\n',
+    })
+    expect(await place.jobboard(['post', 'hello'])).toMatchObject({ exitCode: 0, stderr: '' })
+  })
 
   test('cancel: one that was never run is in the trash, one that runs is asked', async () => {
     const [waiting, running] = [
@@ -62,11 +82,32 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     const asked = await place.jobboard(['cancel', running, '--json'])
     expect(jsonLines(asked.stdout)).toEqual([{ uuid: running, name: 'hello', state: 'CLAIMED' }])
     if (!claim.cancelled.aborted) await new Promise((resolve) => claim.cancelled.addEventListener('abort', resolve))
+    expect((await place.jobboard(['jobs'])).stdout).toContain('CLAIMED, cancelling')
+    const by = /\n {2}cancelled by .+: cancelled\n/
+    expect((await place.jobboard(['show', running])).stdout).toMatch(by)
+    expect((await place.jobboard(['track', running])).stdout).toMatch(by)
+    const [shown] = jsonLines((await place.jobboard(['show', running, '--json'])).stdout)
+    expect(shown).toMatchObject({
+      job: { cancelRequested: true, cancellation: { reason: 'cancelled' }, owner: board.who },
+    })
     await claim.consume()
     expect(complaint(await place.jobboard(['cancel', running]))[0]).toBe(1)
     expect((await place.jobboard(['trash', 'show', beginning(waiting)])).stdout).toMatch(
       /reason +cancelled by .*: by mistake\n/,
     )
+  })
+
+  test('a job that was asked back says in the trash by whom, and why, whoever put it there', async () => {
+    const uuid = await post('hello', '--store', '{"name":"Ada"}')
+    await using board = await openBoard(place.board)
+    const claim = await board.claim(await board.find(uuid))
+    const work = claim.perform(async (_, { signal }) => {
+      await place.jobboard(['cancel', uuid, '--reason', 'by mistake'])
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      throw signal.reason
+    })
+    expect(await work).toBe('trashed')
+    expect((await place.jobboard(['trash', 'show', uuid])).stdout).toMatch(/reason +cancelled by .*: by mistake\n/)
   })
 
   test('pause and resume: nobody claims in between', async () => {
@@ -137,7 +178,11 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       ['', first, second].sort(),
     )
     expect(jsonLines((await place.jobboard(['jobs', '--json'])).stdout)).toHaveLength(3)
-    expect((await place.jobboard(['trash', 'purge', '--older-than', '1d'])).stdout).toBe('')
+    expect(await place.jobboard(['trash', 'purge', '--older-than', '1d'])).toEqual({
+      exitCode: 0,
+      stdout: '',
+      stderr: `there are no such jobs in the trash of ${place.board}\n`,
+    })
     expect((await place.jobboard(['trash', 'purge', '--all'])).stdout).toBe(`${fourth}\n`)
     expect((await place.jobboard(['trash', 'list'])).stdout).toContain('nothing in the trash')
   })
@@ -145,7 +190,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   test.each([
     [['cancel', 'nonsense'], 2, 'nonsense is no uuid'],
     [['wait', 'ab'], 2, 'ab is no uuid'],
-    [['wait', '00000000-0000-7000-8000-000000000000'], 1, 'job 00000000-0000-7000-8000-000000000000 is not on'],
+    [['wait', '00000000-0000-7000-8000-000000000000'], 1, 'no job 00000000-0000-7000-8000-000000000000 on'],
     [['cancel', 'abcdef'], 1, 'there is no job abcdef'],
     [['wait', '00000000', '--within', 'soon'], 2, '--within: "soon" is no duration'],
     [['trash', 'show', 'abcdef'], 1, 'there is no job abcdef in the trash'],

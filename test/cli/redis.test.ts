@@ -6,7 +6,7 @@ import { FLOWS, killLeftOvers, workplace } from './workplace.ts'
 
 let server: RedisServer
 beforeAll(async () => {
-  server = await startRedis()
+  server = await startRedis({ config: { appendonly: 'yes' } })
 })
 afterAll(async () => {
   killLeftOvers()
@@ -61,4 +61,16 @@ test('who is not let in is told where the password goes', async () => {
   expect(stderr).toContain('does not accept the credentials')
   expect(stderr).toContain('user:password in the URI in JOBBOARD_BOARD')
   expect(stderr).not.toContain('wrong')
+})
+
+test('the doctor says what a Redis would lose', async () => {
+  await using forgetful = await startRedis({ config: { maxmemory: '64mb', 'maxmemory-policy': 'allkeys-lru' } })
+  await using place = await workplace({ board: `${forgetful.uri}/0` })
+  await using _board = await openBoard(place.board)
+  const { exitCode, stdout } = await place.jobboard(['doctor'])
+  expect(exitCode).toBe(1)
+  expect(stdout).toMatch(/ok +server +Redis \d+\.\d+\.\d+\n/)
+  expect(stdout).toMatch(/error +memory .* of 64, and when it is full keys are dropped \(allkeys-lru\)/)
+  expect(stdout).toContain('set maxmemory-policy noeviction')
+  expect(stdout).toMatch(/warning +disk .*\n.*set appendonly yes/)
 })

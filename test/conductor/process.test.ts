@@ -106,6 +106,21 @@ test('SIGUSR2 pauses runConductor, and has it go on', async () => {
   expect(stderr).toContain('"SIGUSR2: the conductor is paused"')
 })
 
+test('SIGUSR2 that comes before the conductor has started pauses it then', async () => {
+  const { stdout, exitCode } = await run(`
+    const running = runConductor({
+      ...places,
+      board: 'memory:',
+      started: (conductor) => {
+        console.log(conductor.state)
+        conductor.stop()
+      },
+    })
+    process.emit('SIGUSR2')
+    await running`)
+  expect({ stdout, exitCode }).toEqual({ stdout: 'paused\n', exitCode: 0 })
+})
+
 test('a misspelt option of runConductor is refused', async () => {
   const { stdout } = await run(`
     await runConductor({ ...places, board: 'memory:', drainTimout: '1s' }).catch((error) => console.log(error.message))`)

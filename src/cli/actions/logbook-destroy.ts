@@ -41,6 +41,7 @@ export async function logbookDestroy(
   const meant = named ? chosen : chosen.filter(({ uuid }) => !needed.has(uuid))
   if (meant.length < chosen.length)
     context.stderr.write(`${chosen.length - meant.length} left alone: their jobs are on the board\n`)
+  else if (meant.length === 0) context.stderr.write(`there are no such logbooks in ${logbooks.uri}\n`)
   const work = async ({ uuid, name }: Chosen) => {
     if (needed.has(uuid)) throw stillNeeded(uuid, name)
     return logbooks.persistence.destroyBook(uuid, named ? {} : { unchangedSince: before })

@@ -1,6 +1,6 @@
 /** What `jobboard post` does: one job onto the board. */
 import { validate } from 'uuid'
-import type { JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
+import type { Job, JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { AnyFlow } from '../../flow/index.ts'
 import type { CliContext } from '../context.ts'
@@ -10,6 +10,7 @@ import { follow, logbooksToFollow } from '../following.ts'
 import { openTheBoard } from '../opening.ts'
 import { duration, jsonObject, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
+import { printable } from '../render/text.ts'
 import { checkStore, storeText } from '../store-option.ts'
 import { postedView } from '../views.ts'
 
@@ -36,16 +37,20 @@ export async function post(name: string, options: PostCommandOptions, context: C
   await using opened = await openTheBoard(options, context)
   await using logbooks = options.wait ? await logbooksToFollow(options, context) : undefined
   const job = await postOn(opened.board, { flow, store, options: postOptions(options) })
-  if (!options.wait) {
-    if (options.json) await printJson(context, [postedView(job)])
-    else await printLines(context, [job.uuid])
-    return DONE
-  }
   if (!options.json) await printLines(context, [job.uuid])
+  else if (!options.wait) await printJson(context, [postedView(job)])
+  await warnOfUnknownFlow(job, opened.board, context)
+  if (!options.wait) return DONE
   const state = await follow(job, { logbooks, ...limits }, context)
   if (options.json) await printJson(context, [{ ...postedView(job), state }])
   else await printLines(context, [state])
   return state === 'COMPLETE' ? DONE : FAILED
+}
+
+/** A misspelt name is posted as any other, and nobody would ever run it. */
+async function warnOfUnknownFlow(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
+  const held = await board.waitingFor(job).catch(() => undefined)
+  if (held?.kind === 'flow') stderr.write(`${printable(`${held.text}; it waits for one that does`)}\n`)
 }
 
 function postOn(

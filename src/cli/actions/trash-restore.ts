@@ -1,11 +1,9 @@
 /** What `jobboard trash restore` does: put jobs back on the board. */
-import type { TrashedJob } from '../../board/index.ts'
 import type { CliContext } from '../context.ts'
-import { each } from '../each.ts'
+import { eachTrashed } from '../each-trashed.ts'
 import type { ExitCode } from '../exit-codes.ts'
-import { openTheBoard } from '../opening.ts'
 import type { SharedOptions } from '../options.ts'
-import { chooseTrashed, type TrashChoice } from '../trash-choice.ts'
+import type { TrashChoice } from '../trash-choice.ts'
 
 export interface TrashRestoreCommandOptions extends SharedOptions, TrashChoice {}
 
@@ -14,12 +12,5 @@ export async function trashRestore(
   options: TrashRestoreCommandOptions,
   context: CliContext,
 ): Promise<ExitCode> {
-  await using opened = await openTheBoard(options, context, { create: false })
-  const { board } = opened
-  const chosen = await chooseTrashed(board, uuids, options)
-  const work = async (job: TrashedJob) => {
-    await board.restore(job)
-    return true
-  }
-  return await each(chosen, { what: 'restoring', work }, context)
+  return eachTrashed({ uuids, options, what: 'restoring', work: (board, job) => board.restore(job) }, context)
 }

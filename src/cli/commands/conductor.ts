@@ -12,7 +12,7 @@ export function defineConductor(program: Command, run: Run): void {
     .description(
       'Claims jobs whose flow the module exports, and runs them. It logs JSON lines to standard error. The first SIGINT or ' +
         'SIGTERM lets what runs finish, the second aborts it, the third ends the process; unfinished jobs go back to the ' +
-        'board.',
+        'board. SIGUSR2 pauses it, and resumes it when it is paused: what runs goes on, and nothing more is claimed.',
     )
     .option('--flows <module>', 'module that exports the flows: a path or a package')
   addConductorFlags(command)

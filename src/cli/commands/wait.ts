@@ -8,8 +8,8 @@ export function defineWait(program: Command, run: Run): void {
     .summary('wait until a job is done, or in the trash')
     .description(
       'Waits until a job has left the board and prints how: COMPLETE, or TRASHED. The exit code is 0 for COMPLETE and 1 ' +
-        'for TRASHED, and for a job that is on the board still when --within is over. Where logbooks are named it tells ' +
-        'on standard error how far the job is.',
+        'for TRASHED, and for a job that is on the board still when --within is over. Of a job that has left before, the ' +
+        'trash and the logbook tell how. Where logbooks are named it tells on standard error how far the job is.',
     )
     .argument('<uuid>', 'uuid of the job, or its beginning')
     .option('--within <duration>', 'how long to wait (default: for ever)')

@@ -76,7 +76,7 @@ class Settling {
     const entry = board === undefined ? undefined : this.#boardEntry(board)
     const asked = options.persistence || this.#env['JOBBOARD_PERSISTENCE'] || undefined
     const persistence = this.#named('persistence', asked ?? entry?.persistence)
-    const logbooks = persistence === undefined ? undefined : this.#persistenceEntry(persistence)
+    const logbooks = persistence === undefined ? undefined : this.#logbooks(persistence, options)
     const flows = entry?.flows ?? (config.flows === undefined ? undefined : this.#module(config.flows, ['flows']))
     const { timeout, redact, conductor = {} } = config
     const found = {
@@ -130,6 +130,14 @@ class Settling {
       key: key === undefined ? undefined : this.#text(key, [...path, 'key']),
       codec: codec === undefined ? undefined : this.#module(codec, [...path, 'codec']),
     })
+  }
+
+  /** How they are sealed is one thing that is said in two ways: who says it in either overrides both of the file. */
+  #logbooks(persistence: Entry, { codec }: SharedOptions) {
+    const { uri, ...sealed } = this.#persistenceEntry(persistence) ?? {}
+    if (uri === undefined) return undefined
+    const overridden = codec || this.#env['JOBBOARD_CODEC'] || this.#env['JOBBOARD_LOGBOOK_KEY']
+    return overridden ? { uri } : { uri, ...sealed }
   }
 
   #environment(board: { auth?: string } | undefined, logbooks: { key?: string } | undefined): CliContext['env'] {

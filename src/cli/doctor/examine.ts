@@ -87,6 +87,7 @@ async function inside(uri: string, { what, options, context }: Where): Promise<F
     const { examineNode } = await import('./zookeeper.ts')
     return examineNode({ uri, what, security: credentials(context), timeout })
   }
+  if (/^rediss?(\+\w+)?:/i.test(uri)) return (await import('./redis.ts')).examineRedis(uri, { timeout })
   if (!/^postgres(ql)?:/i.test(uri)) return []
   return (await import('./postgres.ts')).examinePostgres(uri, { what, timeout })
 }
