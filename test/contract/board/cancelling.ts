@@ -68,6 +68,24 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
       expect(await other.post('flow', {}, keys ? { key: 'one' } : {})).toMatchObject({ created: true })
     })
 
+    test('says to everybody that it was asked back, by whom, and why, until it has left', async () => {
+      const [owner, other] = await Promise.all([open({ who: 'owner' }), open({ who: 'other' })])
+      const { uuid } = await owner.post('flow', {})
+      const [claim] = await owner.claimNext()
+      const before = await other.find(uuid)
+      expect([before.cancelRequested, await other.cancellation(before)]).toEqual([false, undefined])
+      await other.cancel(before, { reason: 'too expensive' })
+      await firing(claim.cancelled)
+      const late = await open({ who: 'late' })
+      for (const board of [owner, other, late]) {
+        const [job] = await all(board.jobs({ ensureFresh: true }))
+        expect(job?.cancelRequested).toBe(true)
+        expect(job && (await board.cancellation(job))).toMatchObject({ who: 'other', reason: 'too expensive' })
+      }
+      await claim.consume()
+      expect(await owner.cancellation(claim.job)).toBeUndefined()
+    })
+
     test('and is done all the same is done', async () => {
       const board = await open()
       const job = await board.post('flow', {})
