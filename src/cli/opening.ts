@@ -118,8 +118,12 @@ export async function openLogbooks(
 }
 
 /** As {@link openLogbooks}. @throws InvalidArgument where none are named */
-export async function needLogbooks(options: SharedOptions, context: CliContext): Promise<Logbooks> {
-  const logbooks = await openLogbooks(options, context)
+export async function needLogbooks(
+  options: SharedOptions,
+  context: CliContext,
+  settings: { missing?: 'complain' | 'throw' } = {},
+): Promise<Logbooks> {
+  const logbooks = await openLogbooks(options, context, settings)
   if (logbooks) return logbooks
   throw noneNamed()
 }

@@ -31,7 +31,10 @@ const list = async (...args: string[]) => {
 describe('list', () => {
   test('by name, by state, by age', async () => {
     const uuids = await logbooks(2)
-    expect((await list()).books.map(({ uuid }) => uuid)).toEqual(uuids)
+    const { books } = await list()
+    expect(books.map(({ uuid }) => uuid).sort()).toEqual([...uuids].sort())
+    // What changed last comes first.
+    expect(books.map(({ name }) => name)).toEqual(['refused', 'hello', 'hello'])
     expect((await list('--state', 'reverted')).books).toMatchObject([
       { name: 'refused', flows: [{ name: 'refused', state: 'REVERTED', run: 1 }] },
     ])
@@ -48,11 +51,22 @@ describe('list', () => {
   test('page by page', async () => {
     const uuids = await logbooks(2)
     const first = await list('--limit', '2')
-    expect(first.books.map(({ uuid }) => uuid)).toEqual(uuids.slice(0, 2))
+    expect(first.books.map(({ uuid }) => uuid).sort()).toEqual(uuids.slice(0, 2).sort())
     expect(first.stderr).toBe(`there are more: add --after ${uuids[1]}\n`)
     const second = await list('--limit', '2', '--after', uuids[1] ?? '')
     expect([second.books.map(({ uuid }) => uuid), second.stderr]).toEqual([uuids.slice(2), ''])
   })
+})
+
+test('where there are none, and where a file is, is said in one line', async () => {
+  for (const args of [['list'], ['show', '0199c0de'], ['destroy', '--all', '--force']]) {
+    const none = await place.jobboard(['logbook', ...args])
+    expect([none.exitCode, none.stdout]).toEqual([1, ''])
+    expect(none.stderr).toMatch(/^jobboard: there are no logbooks in .*: no such folder; [^\n]+\n$/)
+  }
+  await place.write('file', '')
+  const file = await place.jobboard(['logbook', 'list', '--persistence', `directory:${place.cwd}/file`])
+  expect(file).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('it is a file, or a link to nothing') })
 })
 
 test('show: what each atom took, and what failed because of what', async () => {
@@ -70,7 +84,8 @@ test('show: what each atom took, and what failed because of what', async () => {
 
 describe('destroy', () => {
   test('one, those of a state, and what is over', async () => {
-    const [first = ''] = await logbooks(2)
+    await logbooks(2)
+    const { uuid: first = '' } = (await list('--name', 'hello')).books[0] ?? {}
     await using _board = await openBoard(place.board)
     expect((await place.jobboard(['logbook', 'destroy', first])).stdout).toBe(`${first}\n`)
     expect((await place.jobboard(['logbook', 'destroy', '--older-than', '1h'])).stdout).toBe('')

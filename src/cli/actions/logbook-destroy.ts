@@ -33,7 +33,7 @@ export async function logbookDestroy(
     throw new InvalidArgument('say which logbooks: uuids, or --name, --older-than and --state, or --all')
   const before = ageLimit(olderThan ?? '0', '--older-than')
   if (!force) assertBoardNamed(options, context)
-  await using logbooks = await needLogbooks(options, context)
+  await using logbooks = await needLogbooks(options, context, { missing: 'throw' })
   const needed = force ? new Set<string>() : await booksOnBoard(options, context)
   const named = uuids.length > 0
   const chosen = named ? await byUuid(uuids, logbooks) : await matching(options, { logbooks, before })

@@ -28,7 +28,7 @@ const AT_ONCE = 16
 /** Logbooks that cannot be read are complained of, one line each, and the rest is listed. */
 export async function logbookList(options: LogbookListCommandOptions, context: CliContext): Promise<ExitCode> {
   const query = queryOf(options)
-  await using logbooks = await needLogbooks(options, context)
+  await using logbooks = await needLogbooks(options, context, { missing: 'throw' })
   const { persistence } = logbooks
   const { limit = DEFAULT_PAGE } = options
   const books: BookDetail[] = []
@@ -36,6 +36,7 @@ export async function logbookList(options: LogbookListCommandOptions, context: C
   for await (const book of persistence.listBooks({ ...query, limit: limit + 1 })) books.push(book)
   const page = books.slice(0, limit)
   const { views, faults } = await viewsOf(page, persistence)
+  views.sort((a, b) => b.updatedAt.getTime() - a.updatedAt.getTime())
   if (options.json) await printJson(context, views)
   else if (page.length === 0) await printLines(context, [`no such logbooks in ${logbooks.uri}`])
   else await printLines(context, logbooksTable(views, screenOf(context)))

@@ -21,7 +21,7 @@ export async function logbookShow(
   context: CliContext,
 ): Promise<ExitCode> {
   const redaction = new Redaction(redactedKeys(options, context))
-  await using logbooks = await needLogbooks(options, context)
+  await using logbooks = await needLogbooks(options, context, { missing: 'throw' })
   const { uuid: found } = await findBook(logbooks, uuid)
   const report = bookReport(await logbooks.persistence.getBook(found), redaction)
   if (options.json) await printJson(context, [report])

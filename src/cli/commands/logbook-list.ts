@@ -9,8 +9,8 @@ export function defineLogbookList(logbook: Command, run: Run): void {
     .command('list')
     .summary('list logbooks')
     .description(
-      'Lists logbooks, a page at a time, in the order in which they are kept, with the state of their flows. Where there ' +
-        'are more it is said on standard error how the next page is had.',
+      'Lists logbooks with the state of their flows. Where there are more than a page, it is said on standard error how ' +
+        'the next one is had. Pages come in the order in which logbooks are kept; on each, what changed last comes first.',
     )
     .option('--name <name>', 'only those of this name')
     .option(

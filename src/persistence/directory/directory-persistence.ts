@@ -66,7 +66,8 @@ export class DirectoryPersistence implements Persistence {
   async #prepare(): Promise<void> {
     if (this.#create) return prepareRoot(this.#root, { mayWrite: true })
     const there = await unlessMissing(stat(this.#root))
-    if (!there?.isDirectory()) throw noLogbooks(this.uri, 'no such folder')
+    if (!there) throw noLogbooks(this.uri, 'no such folder')
+    if (!there.isDirectory()) throw cannotKeep(this.#root, NO_FOLDER)
     await prepareRoot(this.#root, { mayWrite: false })
   }
 
@@ -169,12 +170,18 @@ async function prepareRoot(root: string, { mayWrite }: { mayWrite: boolean }): P
     if (mayWrite) await assertLinks(root)
   } catch (error) {
     const why = WHY_NOT[errnoOf(error) ?? '']
-    throw why ? new StorageFailure(`cannot keep logbooks in ${root}: ${why}`, { cause: error }) : error
+    throw why ? cannotKeep(root, why, { cause: error }) : error
   }
 }
 
+function cannotKeep(root: string, why: string, options?: ErrorOptions): StorageFailure {
+  return new StorageFailure(`cannot keep logbooks in ${root}: ${why}`, options)
+}
+
+const NO_FOLDER = 'it is a file, or a link to nothing; name a folder'
+
 const WHY_NOT: Readonly<Record<string, string>> = {
-  EEXIST: 'it is a file, or a link to nothing; name a folder',
+  EEXIST: NO_FOLDER,
   ENOENT: 'it cannot be made there; name a folder elsewhere',
   ENOTDIR: 'a part of the path is a file; name a folder',
   EACCES: 'permission denied; name a folder that this user may read and write',
