@@ -1,4 +1,6 @@
 /** Views that hold three jobs: what rests, what wakes all at once, and who holds on to jobs further back. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { JobBoard, PostOptions } from '../../../src/board/index.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
@@ -80,4 +82,25 @@ test('who has a job further back in hand hears of its end, whoever brings it abo
   while (other.jobCount > 12)
     for (const each of await other.claimNext({ accept: ({ name }) => name === 'far' })) await each.trash()
   expect(await ended).toEqual(['TRASHED', 'TRASHED'])
+})
+
+test('who waits for the end of a job further back, and holds on to nothing else of it, hears of it', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect: () => void = runInNewContext('gc')
+  await using there = await place()
+  await using board = await there.open()
+  await using other = await there.open()
+  await post(board, numbered('waiting', 12))
+  const waitFor = async () => {
+    const job = await board.post('flow', {}, { name: 'far' })
+    return { uuid: job.uuid, ended: job.wait() }
+  }
+  const { uuid, ended } = await waitFor()
+  for (let turn = 0; turn < 5; turn += 1) {
+    // What was looked up weakly lives until the turn is over.
+    await new Promise((resolve) => setImmediate(resolve))
+    collect()
+  }
+  await (await other.claim(await other.find(uuid))).consume()
+  expect(await ended).toBe('COMPLETE')
 })
