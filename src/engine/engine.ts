@@ -17,22 +17,20 @@
  * recorded if they succeeded, and what threw counts as not done and will run again. `cancel` asks for what was done to be
  * undone: no further task starts, and the way back begins. Once the last task has succeeded it comes too late.
  */
-
 import { abortAfter, deferred, type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
-import { type AlarmClock, systemAlarmClock } from '../core/alarm-clock.ts'
-import { InvalidArgument, InvalidState, Timeout } from '../core/errors.ts'
+import { systemAlarmClock } from '../core/alarm-clock.ts'
+import { InvalidState, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { failureOf } from '../core/failure.ts'
 import { type Logger, silent } from '../core/log.ts'
-import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EngineState } from '../core/states.ts'
 import type { Stoppable } from '../core/stop.ts'
-import { type Duration, milliseconds, monotonic } from '../core/time.ts'
+import { monotonic } from '../core/time.ts'
 import { type AnyFlow, type AtomNode, compile, type ExecutionGraph } from '../flow/index.ts'
-import type { FlowLog } from '../persistence/index.ts'
 import { type Ending, isEnd } from './ending.ts'
 import { type EngineEvents, EVENTS } from './events.ts'
 import { Ledger } from './ledger.ts'
+import { assertEngineOptions, DEFAULT_CONCURRENCY, type EngineOptions } from './options.ts'
 import { type Known, Performer } from './performer.ts'
 import { Resolver } from './resolver.ts'
 import { assertResumable, differences, type Start, startOf, takeUp, wayToRunning } from './resume.ts'
@@ -41,57 +39,6 @@ import { assertSatisfied, resultsOf, type Store } from './scope.ts'
 import { Standing } from './standing.ts'
 import { type Statistics, Stopwatch } from './statistics.ts'
 import { Writer } from './writer.ts'
-
-/** What an engine runs, where it records it, and what may stop it. */
-export interface EngineOptions {
-  readonly flow: AnyFlow
-  /** The inputs of the flow. */
-  readonly store?: Store
-  /** The flow's record, acquired by this run. The engine does not close it. */
-  readonly log: FlowLog
-  readonly signals?: { readonly stop?: Stoppable; readonly suspend?: Stoppable; readonly cancel?: Stoppable }
-  /**
-   * Throws when this run has no right to go on. Asked before and after each write, and so before each task: signals fire on
-   * timers, which are late in a process that was stopped.
-   */
-  readonly assertOwner?: () => void
-  /** What tasks are told beside their arguments; the run is the log's. */
-  readonly context?: { readonly fence?: bigint; readonly job?: { readonly uuid: string; readonly name: string } }
-  /** What tasks find as `ctx.services`; the engine does not dispose of it. */
-  readonly services?: unknown
-  readonly logger?: Logger
-  /** How many atoms run at once; 1 is TaskFlow's serial engine. 16 by default. */
-  readonly concurrency?: number
-  /**
-   * Whether a retry that gives up leaves the decision to whoever is further out, in the end to nobody: then everything is
-   * reverted. True by default; false, TaskFlow's default, reverts no more than the retry's own flow.
-   */
-  readonly deferReverts?: boolean
-  /** Reverts and retries nothing: a flow with a failure ends as FAILURE, as it is; the next engine runs what failed again. */
-  readonly neverResolve?: boolean
-  /** How long the run may take; then it is cancelled, with a Timeout as the reason. */
-  readonly deadline?: Duration
-  /** @internal What deadlines and the pauses of retries go by. */
-  readonly clock?: AlarmClock | undefined
-}
-
-const OPTIONS: KnownOptions<EngineOptions> = {
-  flow: true,
-  store: true,
-  log: true,
-  signals: true,
-  assertOwner: true,
-  context: true,
-  services: true,
-  logger: true,
-  concurrency: true,
-  deferReverts: true,
-  neverResolve: true,
-  deadline: true,
-  clock: true,
-}
-
-export const DEFAULT_CONCURRENCY = 16
 
 /** Between two writes that are for progress alone. */
 const PROGRESS_PERIOD = 1_000
@@ -132,13 +79,8 @@ export class Engine {
    * know
    */
   constructor(options: EngineOptions) {
-    assertOptions(options, OPTIONS, 'an engine')
-    const { flow, store = {}, logger = silent, concurrency = DEFAULT_CONCURRENCY, deadline } = options
-    if (typeof store !== 'object' || store === null || Array.isArray(store))
-      throw new InvalidArgument("an engine: store has to be an object of the flow's inputs, as in { name: 'Ada' }")
-    if (!Number.isSafeInteger(concurrency) || concurrency < 1)
-      throw new InvalidArgument(`an engine: concurrency has to be a whole number from 1, not ${concurrency}`)
-    if (deadline !== undefined) milliseconds(deadline, 'deadline')
+    assertEngineOptions(options)
+    const { flow, store = {}, logger = silent } = options
     this.#options = options
     this.#flow = flow
     this.#graph = compile(flow)
