@@ -14,13 +14,16 @@ const STATES = {
   trashed: 'TRASHED',
 } as const satisfies Record<string, JobState>
 
+/** What happens to a job, as the board's events name it. */
 export type JobEventName = keyof typeof STATES
 
+/** One thing that has happened to a job. */
 export interface Seen {
   readonly event: JobEventName
   readonly job: Job
 }
 
+/** What a spy looks at, and how long it waits for what is asked of it. */
 export interface SpyOptions extends Patience {
   /** Of this job only. */
   readonly of?: Pick<Job, 'uuid'>

@@ -3,6 +3,7 @@ import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Duration } from '../core/time.ts'
 
+/** How long a test waits before it is told for what in vain. */
 export interface Patience {
   /** How long to wait, in real time; 5 s by default. */
   readonly within?: Duration

@@ -11,6 +11,7 @@ import { HandClock } from './hand-clock.ts'
 import { MortalLogbooks } from './mortal-logbooks.ts'
 import { type Patience, within } from './patience.ts'
 
+/** What a workbench is made of, where it is not made of its own. */
 export interface WorkbenchOptions {
   /** What can be run. */
   readonly flows: readonly AnyFlow[]
@@ -35,6 +36,7 @@ const OPTIONS: KnownOptions<WorkbenchOptions> = {
   onFailure: true,
 }
 
+/** How far a board is worked off. */
 export interface DrainOptions extends Patience {
   /** Also does what rests: whenever nothing is left to do, the clock turns on to the end of the next delay. */
   readonly skipDelays?: boolean
