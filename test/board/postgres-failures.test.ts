@@ -11,6 +11,7 @@ import { startProxy, type TcpProxy } from '../support/proxy.ts'
 import { failureOf, firing, lossOf, next, rebirthOf } from './events.ts'
 import { all, namesOn, refresh } from './jobs.ts'
 import { type PostgresPlace, postgresPlaceOn } from './postgres-boards.ts'
+import { ownerCutOff, stoppedOwner } from './takeovers.ts'
 
 const CLAIMER = new URL('./stopped-claimer.ts', import.meta.url)
 
@@ -253,32 +254,12 @@ describe('an owner', () => {
   test('whose process was stopped is ended by force, finds out before it does anything, and goes on by itself', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
-    await heir.post('flow', {}, { name: 'first' })
-    await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=2s`])
-    await owner.says('claimed')
-    await owner.says('held')
-    const [row] = await place.query("SELECT backend FROM @.sessions WHERE who = 'stopped'")
-    const inherited = heir.claimNext()
-    owner.signal('SIGSTOP')
-    const [claim] = await inherited
-    expect(claim).toMatchObject({ who: 'heir', run: 2 })
-    expect(claim.job.attempts).toMatchObject([{ who: 'stopped' }, { who: 'heir' }])
-    expect(await heir.entities('conductor')).toEqual([])
-    expect(await place.query('SELECT FROM pg_stat_activity WHERE pid = $1', [row?.['backend']])).toEqual([])
-
-    const before = owner.lines.length
-    owner.signal('SIGCONT')
-    await owner.says(/^consume: /)
-    const after = owner.lines.slice(before)
-    expect(after.slice(0, 3)).not.toContain('held')
-    expect(after).toContain('lost')
-    expect(after).toContain('consume: JOBBOARD_CLAIM_LOST')
-    expect(claim.lost.aborted).toBe(false)
-    await claim.consume()
-    await heir.post('flow', {}, { name: 'second' })
-    await owner.says('claimed second, run 1')
-    await owner.says('consumed')
-    while ((await heir.entities('conductor')).length === 0) await refresh(heir)
+    const witness = async () => {
+      const [row] = await place.query("SELECT backend FROM @.sessions WHERE who = 'stopped'")
+      return async () =>
+        expect(await place.query('SELECT FROM pg_stat_activity WHERE pid = $1', [row?.['backend']])).toEqual([])
+    }
+    await stoppedOwner({ heir, uri: `${place.uri}&sessionTimeout=2s`, witness })
   })
 
   test('that was killed is taken over when its time has passed, by everybody at once and once', async () => {
@@ -304,30 +285,7 @@ describe('an owner', () => {
     await using scene = await setScene('&sessionTimeout=2s')
     const { proxy, board: owner, place } = scene
     await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
-    await owner.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
-    await owner.post('flow', {}, { name: 'job', resources: { exclusive: ['disk'] } })
-    const [claim] = await owner.claimNext()
-    await refresh(heir)
-    const order: string[] = []
-    const back = rebirthOf(owner)
-    const lost = lossOf(claim).then(() => order.push('lost'))
-    const abandoned = next(heir, 'abandoned').then(() => order.push('abandoned'))
-    const inherited = heir.claimNext().then(([taken]) => {
-      order.push('inherited')
-      return taken
-    })
-    proxy.mode = 'blackhole'
-    await Promise.all([lost, abandoned])
-    const taken = await inherited
-    expect(order).toEqual(['lost', 'abandoned', 'inherited'])
-    expect(taken.fence).toBeGreaterThan(claim.fence)
-    proxy.mode = 'pass'
-    proxy.resetAll()
-    await back
-    expect(await failureOf(claim.consume())).toBeInstanceOf(ClaimLost)
-    expect(taken.lost.aborted).toBe(false)
-    await taken.consume()
-    expect(await namesOn(owner)).toEqual([])
+    await ownerCutOff({ owner, heir, proxy })
     expect(await owner.entities('conductor')).toHaveLength(1)
   })
 

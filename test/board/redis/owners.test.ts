@@ -9,7 +9,8 @@ import { startNode } from '../../support/node-process.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { failureOf, lossOf, next, rebirthOf } from '../events.ts'
-import { all, claimed, namesOn, refresh } from '../jobs.ts'
+import { claimed, namesOn, refresh } from '../jobs.ts'
+import { ownerCutOff, stoppedOwner } from '../takeovers.ts'
 import { redisPlace } from './places.ts'
 import { Scene } from './scene.ts'
 
@@ -26,33 +27,7 @@ describe('an owner on Redis', () => {
   test('whose process was stopped for longer than its TTL finds out before it does anything', async () => {
     await using place = await redisPlace(server)
     await using heir = await place.open({ who: 'heir' })
-    await heir.post('flow', {}, { name: 'first' })
-    await using owner = await startNode(CLAIMER, [`${place.uri}&ttl=2s`])
-    await owner.says('claimed')
-    await owner.says('held')
-    const inherited = heir.claimNext()
-    owner.signal('SIGSTOP')
-    const [claim] = await inherited
-    expect(claim).toMatchObject({ who: 'heir', run: 2 })
-    expect(claim.job.attempts).toMatchObject([{ who: 'stopped' }, { who: 'heir' }])
-    expect(await heir.entities('conductor')).toEqual([])
-
-    const before = owner.lines.length
-    owner.signal('SIGCONT')
-    await owner.says(/^consume: /)
-    const after = owner.lines.slice(before)
-    expect(after.slice(0, 3)).not.toContain('held')
-    expect(after).toContain('lost')
-    expect(after).toContain('consume: JOBBOARD_CLAIM_LOST')
-    expect(claim.lost.aborted).toBe(false)
-    await claim.consume()
-
-    await heir.post('flow', {}, { name: 'second' })
-    await owner.says('claimed second, run 1')
-    await owner.says('consumed')
-    await refresh(heir)
-    expect(heir.jobCount).toBe(0)
-    while ((await heir.entities('conductor')).length === 0) await refresh(heir)
+    await stoppedOwner({ heir, uri: `${place.uri}&ttl=2s` })
   })
 
   test('that is killed loses its job to another, with a larger fence', async () => {
@@ -88,29 +63,8 @@ describe('an owner on Redis', () => {
 
   test('that nothing gets through to has lost its claim before another gets it', async () => {
     await using scene = await Scene.set(server, { ttl: '2s' })
-    const { board, other, place, proxy } = scene
-    await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
-    await board.post('flow', {}, { name: 'job', resources: { exclusive: ['disk'] } })
-    const [claim] = await board.claimNext()
-    await refresh(other)
-    const order: string[] = []
-    const [lost, back] = [lossOf(claim).then(() => order.push('lost')), rebirthOf(board)]
-    const abandoned = next(other, 'abandoned').then(() => order.push('abandoned'))
-    const inherited = other.claimNext().then(([taken]) => {
-      order.push('inherited')
-      return taken
-    })
-    proxy.mode = 'blackhole'
-    await Promise.all([lost, abandoned])
-    const taken = await inherited
-    expect(order).toEqual(['lost', 'abandoned', 'inherited'])
-    expect(taken.fence).toBeGreaterThan(claim.fence)
-    proxy.mode = 'pass'
-    await back
-    while ((await board.entities('conductor')).length === 0) await refresh(other)
-    expect(taken.lost.aborted).toBe(false)
-    await taken.consume()
-    expect(await all(board.jobs({ ensureFresh: true }))).toEqual([])
+    const { board: owner, other: heir, place, proxy } = scene
+    await ownerCutOff({ owner, heir, proxy })
     expect(await place.jobIds()).toEqual([])
   })
 
