@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
-import type { Claim, JobBoard } from '../../src/board/index.ts'
+import type { JobBoard } from '../../src/board/index.ts'
 import { sleep } from '../../src/core/time.ts'
 import { compiled } from '../support/compiled.ts'
 import { expireSession } from '../support/expire-session.ts'
@@ -14,6 +14,7 @@ import { portOf } from '../zookeeper/clients.ts'
 import { zookeeperPlace } from './boards.ts'
 import { historyOf, lossOf, next, rebirthOf } from './events.ts'
 import { claimed, namesOn, refresh } from './jobs.ts'
+import { loopOver, restartedUnderLoad } from './restarts.ts'
 
 const CHILD = fileURLToPath(new URL('./board-child.ts', import.meta.url))
 
@@ -34,36 +35,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
   test('goes on by itself when its server is killed and comes back, whatever was under way', async () => {
     await using server = await startZooKeeper()
     await using place = await zookeeperPlace(server.hosts)
-    const open = () => place.openAt(server.hosts, { parameters: '?sessionTimeout=30s' })
-    await using poster = await open()
-    await using one = await open()
-    await using two = await open()
-    const JOBS = 300
-    const done: string[] = []
-    const restartAt = new Set([60, 180])
-    let restarts = 0
-    // One after the other: a server that is killed while it starts has not failed to.
-    let restarting = Promise.resolve()
-    const restart = async () => {
-      await server.restart()
-      restarts += 1
-    }
-    const finished = new AbortController()
-    const work = async (board: JobBoard) => {
-      for await (const claim of board.claims({ signal: finished.signal })) {
-        expect(await claim.perform(() => undefined)).toBe('consumed')
-        done.push(claim.job.name)
-        if (restartAt.has(done.length)) restarting = restarting.then(restart)
-        if (done.length === JOBS) finished.abort()
-      }
-    }
-    const post = async () => {
-      for (let number = 0; number < JOBS; number++) await poster.post('flow', {}, { name: `job ${number}` })
-    }
-    await Promise.all([post(), work(one), work(two), work(one)])
-    await restarting
-    expect(restarts).toBe(2)
-    expect(done.sort()).toEqual(Array.from({ length: JOBS }, (_, number) => `job ${number}`).sort())
+    await restartedUnderLoad(server, () => place.openAt(server.hosts, { parameters: '?sessionTimeout=30s' }))
     expect(await place.jobNodes()).toEqual([])
   })
 
@@ -74,23 +46,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using server = await startZooKeeper()
     await using place = await zookeeperPlace(server.hosts)
     await using board = await place.openAt(server.hosts, { parameters: `?sessionTimeout=${timeout}` })
-    for (const name of ['first', 'second']) await board.post('flow', {}, { name })
-    const ends: string[] = []
-    let restarted: Promise<void> | undefined
-    const work = async (claim: Claim) => {
-      if (restarted !== undefined) return
-      const disconnected = next(board, 'state', ({ state }) => state === 'disconnected')
-      const lost = lossOf(claim)
-      await server.kill()
-      await disconnected
-      restarted = (away === 'less' ? Promise.resolve() : lost).then(() => server.restart())
-    }
-    for await (const claim of board.claims()) {
-      ends.push(await claim.perform(() => work(claim)))
-      if (ends.filter((end) => end === 'consumed').length === 2) break
-    }
-    await restarted
-    expect(ends).toEqual(endings)
+    expect(await loopOver(board, { server, away })).toEqual(endings)
   })
 
   test('keeps its claims while it cannot reach its server for five seconds of a session of ten', async () => {

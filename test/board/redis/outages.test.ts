@@ -1,11 +1,12 @@
 /** Servers that are killed and come back, with their data or without, and servers that take no writes. */
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Claim, type JobBoard, openBoard } from '../../../src/board/index.ts'
+import { openBoard } from '../../../src/board/index.ts'
 import { ClaimLost, OutcomeUnknown, WritesRefused } from '../../../src/core/errors.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { failureOf, lossOf, next, rebirthOf } from '../events.ts'
 import { namesOn, refresh } from '../jobs.ts'
+import { loopOver, restartedUnderLoad } from '../restarts.ts'
 import { redisPlace } from './places.ts'
 
 const DURABLE = { appendonly: 'yes', appendfsync: 'always' }
@@ -14,37 +15,7 @@ describe('a Redis that keeps its data', () => {
   test('is killed and comes back twice under load: every job is done, once', async () => {
     await using server = await startRedis({ config: DURABLE })
     await using place = await redisPlace(server)
-    const open = () => place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=30s' })
-    await using poster = await open()
-    await using one = await open()
-    await using two = await open()
-    const JOBS = 300
-    const done: string[] = []
-    const restartAt = new Set([60, 180])
-    let restarts = 0
-    let restarting = Promise.resolve()
-    const restart = async () => {
-      await server.restart()
-      restarts += 1
-    }
-    const finished = new AbortController()
-    const work = async (board: JobBoard) => {
-      for await (const claim of board.claims({ signal: finished.signal })) {
-        expect(await claim.perform(() => undefined)).toBe('consumed')
-        done.push(claim.job.name)
-        if (restartAt.has(done.length)) restarting = restarting.then(restart)
-        if (done.length === JOBS) finished.abort()
-      }
-    }
-    const post = async () => {
-      for (let number = 0; number < JOBS; number++) await poster.post('flow', {}, { name: `job ${number}` })
-    }
-    await Promise.all([post(), work(one), work(two), work(one)])
-    await restarting
-    expect(restarts).toBe(2)
-    expect(done.sort()).toEqual(Array.from({ length: JOBS }, (_, number) => `job ${number}`).sort())
-    await refresh(one)
-    expect(one.jobCount).toBe(0)
+    await restartedUnderLoad(server, () => place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=30s' }))
   })
 
   test.each([
@@ -54,23 +25,7 @@ describe('a Redis that keeps its data', () => {
     await using server = await startRedis({ config: DURABLE })
     await using place = await redisPlace(server)
     await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: `&ttl=${ttl}` })
-    for (const name of ['first', 'second']) await board.post('flow', {}, { name })
-    const ends: string[] = []
-    let restarted: Promise<void> | undefined
-    const work = async (claim: Claim) => {
-      if (restarted !== undefined) return
-      const disconnected = next(board, 'state', ({ state }) => state === 'disconnected')
-      const lost = lossOf(claim)
-      await server.kill()
-      await disconnected
-      restarted = (away === 'less' ? Promise.resolve() : lost).then(() => server.restart())
-    }
-    for await (const claim of board.claims()) {
-      ends.push(await claim.perform(() => work(claim)))
-      if (ends.filter((end) => end === 'consumed').length === 2) break
-    }
-    await restarted
-    expect(ends).toEqual(endings)
+    expect(await loopOver(board, { server, away })).toEqual(endings)
   })
 })
 
