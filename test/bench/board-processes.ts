@@ -1,9 +1,11 @@
 /** Processes that work on one board, started together and awaited. */
+
 import { join } from 'node:path'
+import { ROOT } from '../support/build.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../support/zookeeper.ts'
 import { startPart } from './part.ts'
 
-const CHILD = join(import.meta.dirname, 'board-child.ts')
+const CHILD = join(ROOT, 'test/bench/board-child.ts')
 
 /** As in production: with its compiler, its heap, and fsync. */
 const JAVA = ['-Xmx1g', '-XX:TieredStopAtLevel=4', '-XX:-UseSerialGC', '-XX:+UseParallelGC']

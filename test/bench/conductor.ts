@@ -3,12 +3,14 @@
  * each kind of logbook, and beside them TaskFlow's conductor with the same flow on the same server; how soon an idle
  * conductor begins a job; and what more conductors bring where jobs wait for something.
  */
+
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { openBoard } from 'jobboard'
+import { ROOT } from '../support/build.ts'
 import { exists } from '../support/install.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { PYTHON } from '../support/taskflow.ts'
@@ -19,8 +21,8 @@ import { startPart } from './part.ts'
 import { apart, now } from './part-child.ts'
 import { printRates, type Rate } from './rates.ts'
 
-const CHILD = join(import.meta.dirname, 'conductor-child.ts')
-const THEIR_SCRIPT = join(import.meta.dirname, 'conductor-taskflow.py')
+const CHILD = join(ROOT, 'test/bench/conductor-child.ts')
+const THEIR_SCRIPT = join(ROOT, 'test/bench/conductor-taskflow.py')
 const JOBS = 10_000
 /** Jobs side by side in one conductor. */
 const SLOTS = 128

@@ -1,13 +1,15 @@
 /** What is compared in `bench -- peers` and `bench -- boards`: how each is called, and how the processes that work on it are started. */
+
 import { join } from 'node:path'
+import { ROOT } from '../support/build.ts'
 import type { PostgresServer } from '../support/postgres.ts'
 import type { RedisServer } from '../support/redis.ts'
 import type { ZooKeeperServer } from '../support/zookeeper.ts'
 import { type Part, startPart } from './part.ts'
 import { type PeerName, peerVersion } from './peer-queues.ts'
 
-const BOARD_CHILD = join(import.meta.dirname, 'board-child.ts')
-const PEERS_CHILD = join(import.meta.dirname, 'peers-child.ts')
+const BOARD_CHILD = join(ROOT, 'test/bench/board-child.ts')
+const PEERS_CHILD = join(ROOT, 'test/bench/peers-child.ts')
 
 /** Played in the same way on the board and on its peers. */
 export type Role = 'produce' | 'consume' | 'postApart' | 'consumeOneByOne'

@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 // As it is published: what makes TypeScript run as it is costs more than a small task does.
 import {
@@ -19,6 +20,7 @@ import {
   task,
   unordered,
 } from 'jobboard'
+import { ROOT } from '../support/build.ts'
 import { exists } from '../support/install.ts'
 import { PYTHON } from '../support/taskflow.ts'
 import { printRates, type Rate } from './rates.ts'
@@ -101,7 +103,7 @@ async function ours(
 }
 
 async function theirs({ name, atoms, theirRuns }: Shape): Promise<Rate> {
-  const script = new URL('engine-taskflow.py', import.meta.url).pathname
+  const script = join(ROOT, 'test/bench/engine-taskflow.py')
   const edges = JSON.stringify(name === 'graph' ? edgesOf(atoms) : [])
   const child = spawn(PYTHON, [script, name, String(atoms), String(theirRuns)], { stdio: ['pipe', 'pipe', 'inherit'] })
   const timer = setTimeout(() => child.kill('SIGKILL'), THEIR_TIME)

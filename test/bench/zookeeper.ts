@@ -16,7 +16,7 @@ import { printRates } from './rates.ts'
 import { CLIENTS, type ClientName, MULTI, type Rates, WIDTH } from './zookeeper-clients.ts'
 
 const ROUNDS = 6
-const CHILD = join(import.meta.dirname, 'zookeeper-child.ts')
+const CHILD = join(ROOT, 'test/bench/zookeeper-child.ts')
 const NAMES = Object.keys(CLIENTS) as ClientName[]
 
 const KINDS = {

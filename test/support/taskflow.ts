@@ -1,14 +1,16 @@
 /** TaskFlow itself, from Debian's packages: a Python process with a board of its own, told by a test what to do. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { ROOT } from './build.ts'
 import { startGuarded } from './guarded-process.ts'
 import { exists, type Provision, provide } from './install.ts'
 
 /** Debian's packages are for Debian's Python, whichever one PATH finds first. */
 export const PYTHON = '/usr/bin/python3'
 const PACKAGES = '/usr/lib/python3/dist-packages'
-const SERVICE = new URL('taskflow/service.py', import.meta.url).pathname
+const SERVICE = join(ROOT, 'test/support/taskflow/service.py')
 
 const TASKFLOW: Provision = {
   name: 'taskflow',
