@@ -231,7 +231,8 @@ export class Committer {
     }
     there.acked = batch.number
     session.clock.observe(Number(now))
-    session.answered(there.id, sentAt)
+    // One that was done before has renewed nothing now.
+    if (!again) session.answered(there.id, sentAt)
     // Heard before anybody goes on who waits for an answer.
     if (session.attached === there) session.feed.answered(changes, Number(version))
     this.#batch = undefined
