@@ -7,6 +7,7 @@
  * or goes with the next session where that does no harm.
  */
 import { deferred } from '../../core/abort.ts'
+import { type Instant, systemClock } from '../../core/clock.ts'
 import { encodePlain } from '../../core/codec.ts'
 import { ClaimLost, OutcomeUnknown } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
@@ -203,7 +204,7 @@ export class Committer {
   async #send(there: Attached, batch: Batch): Promise<void> {
     const { layout, ttl } = this.#options
     const { feed } = this.#session
-    const sentAt = monotonic()
+    const sentAt = systemClock()
     const head = buffer([batch.number, feed.seen ?? 0, ttl, batch.grows])
     there.sent = batch.number
     this.#sending = true
@@ -219,7 +220,7 @@ export class Committer {
     this.#resume()
   }
 
-  #answered(there: Attached, batch: Batch, { answer, sentAt }: { answer: readonly unknown[]; sentAt: number }): void {
+  #answered(there: Attached, batch: Batch, { answer, sentAt }: { answer: readonly unknown[]; sentAt: Instant }): void {
     if (this.#batch !== batch) return
     const session = this.#session
     const [head, answers] = answer

@@ -10,9 +10,10 @@
  * the next one it is asked whether the key is there, and knows all that this side was told was done.
  */
 import { deferred } from '../../core/abort.ts'
+import { type Instant, systemClock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
 import { AccessDenied, IncompatibleVersion, NotConnected, NotFound } from '../../core/errors.ts'
-import { backoff, monotonic, sleep } from '../../core/time.ts'
+import { backoff, sleep } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { Sink } from '../backend.ts'
 import { ServerClock } from '../server-clock.ts'
@@ -144,7 +145,7 @@ export class Session {
   }
 
   /** A request that was sent at that time, in this session, was answered. */
-  answered(id: string, sentAt: number): void {
+  answered(id: string, sentAt: Instant): void {
     if (this.#id === id) this.#lease.extend(sentAt)
   }
 
@@ -260,7 +261,7 @@ export class Session {
     if (isNew) this.#numbers = { acked: 0, sent: 0 }
     const { acked, sent } = this.#numbers
     const there: Attached = { id, connection, acked, sent }
-    const sentAt = monotonic()
+    const sentAt = systemClock()
     if (isNew && this.#former !== undefined) {
       await this.#owners.bury(connection, this.#former, { itself: true })
       this.#former = undefined
@@ -294,7 +295,7 @@ export class Session {
 
   /** Undefined where it told that the session is over. */
   async #look(there: Attached, seen: number | undefined): Promise<Outlook | undefined> {
-    const sentAt = monotonic()
+    const sentAt = systemClock()
     const told = await this.#owners.look(there, seen)
     if (told.alive) {
       this.answered(there.id, sentAt)
