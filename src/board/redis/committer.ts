@@ -47,6 +47,7 @@ type Head = readonly [
   now: string,
   version: string,
   changes: readonly string[] | false,
+  paused: boolean,
   late: readonly string[],
   again: boolean,
 ]
@@ -224,7 +225,7 @@ export class Committer {
     if (this.#batch !== batch) return
     const session = this.#session
     const [head, answers] = answer
-    const [accepted, now, version, changes, late, again] = decoded<Head>(head)
+    const [accepted, now, version, changes, paused, late, again] = decoded<Head>(head)
     if (!accepted) {
       // Also where the key is gone: what comes second is the number it knows.
       session.lose(forgotten(session.uri, Number(now)))
@@ -235,7 +236,7 @@ export class Committer {
     // One that was done before has renewed nothing now.
     if (!again) session.answered(there.id, sentAt)
     // Heard before anybody goes on who waits for an answer.
-    if (session.attached === there) session.feed.answered(changes, Number(version))
+    if (session.attached === there) session.feed.answered(changes, { version: Number(version), paused })
     this.#batch = undefined
     const dead = late.filter((id) => id !== there.id)
     const freeing =

@@ -19,7 +19,7 @@ import type { Sink } from '../backend.ts'
 import { ServerClock } from '../server-clock.ts'
 import { type Argument, Connection, loadDriver, type Script } from './connection.ts'
 import { accessDenied, complaintOf, notConnected } from './errors.ts'
-import { Feed } from './feed.ts'
+import { Feed, type Standing } from './feed.ts'
 import type { Layout } from './layout.ts'
 import { Lease } from './lease.ts'
 import { type Attached, emptied, type Outlook, OwnerKeys } from './owner-keys.ts'
@@ -277,8 +277,7 @@ export class Session {
     this.#lease.extend(sentAt)
     this.#attached = there
     sink.counted(outlook[7])
-    this.feed.begin(Number(outlook[1]))
-    sink.paused(outlook[3])
+    this.feed.begin(standingOf(outlook))
     sink.session({ state: 'connected', session: id })
     this.#options.attached(there)
     this.#proven.notify()
@@ -305,18 +304,20 @@ export class Session {
     return undefined
   }
 
-  async #heed(there: Attached, [now, version, changes, , late, , uneven, jobs]: Outlook): Promise<void> {
+  async #heed(there: Attached, outlook: Outlook): Promise<void> {
+    const [now, version, changes, , late, , uneven, jobs] = outlook
     this.clock.observe(Number(now))
-    if (this.#attached === there) this.feed.answered(changes, Number(version))
+    if (this.#attached === there) this.feed.answered(changes, standingOf(outlook))
     // Of what came after it nothing may have been told yet, or it would be counted twice.
     if (this.feed.seen === Number(version)) this.#options.sink.counted(jobs)
     const dead = late.filter((id) => id !== there.id)
     await Promise.all(dead.map((id) => this.#owners.bury(there.connection, id)))
-    if (uneven && this.#attached === there) await this.#options.uneven()
+    // What is mended waits for the next connection where this one breaks, and who makes that must not wait for it.
+    if (uneven && this.#attached === there) await Promise.race([this.#options.uneven(), there.connection.broken])
     // What was done just now is told by what was published, or by the next look: here it has to be known at once.
     if ((dead.length > 0 || uneven) && this.#attached === there) {
       const next = await this.#look(there, this.feed.seen)
-      if (next && this.#attached === there) this.feed.answered(next[2], Number(next[1]))
+      if (next && this.#attached === there) this.feed.answered(next[2], standingOf(next))
     }
   }
 
@@ -342,6 +343,10 @@ export class Session {
     const reason = this.#trouble instanceof Error ? { reason: this.#trouble } : {}
     this.#options.sink.session({ state: 'disconnected', session: id, ...reason })
   }
+}
+
+function standingOf([, version, , paused]: Outlook): Standing {
+  return { version: Number(version), paused }
 }
 
 /** What another connection would be told, too. */

@@ -247,7 +247,7 @@ local refused = false
 ${STEPS}
 -- Done before. It is answered without a write, for this may be a moment in which every write is refused.
 if last == number then
-  return { pack({ true, whole(now), whole(version), since(seen), {}, true }), call('HGET', OWNER, 'answers') }
+  return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true }), call('HGET', OWNER, 'answers') }
 end
 -- The first write of what needs memory is one that a full memory refuses: then nothing has been done.
 if grows then call('HSET', OWNER, 'answers', '') end
@@ -263,5 +263,5 @@ written()
 told(channel)
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'answers', answers)
-return { pack({ true, whole(now), whole(version), since(seen), refused and late() or {}, false }), answers }
+return { pack({ true, whole(now), whole(version), since(seen), paused, refused and late() or {}, false }), answers }
 `
