@@ -61,6 +61,7 @@ export class Session {
   #attached: Attached | undefined
   #joinedBefore = false
   #running: Promise<void> | undefined
+  #leaving: Promise<void> | undefined
   #holeTimer: NodeJS.Timeout | undefined
   readonly #proven = new Condition()
   /** Why there is no connection. */
@@ -102,8 +103,12 @@ export class Session {
   }
 
   /** Tells that it is over, gives back what is held, and leaves. */
-  async close(): Promise<void> {
-    if (this.#closing.signal.aborted) return
+  close(): Promise<void> {
+    this.#leaving ??= this.#leave()
+    return this.#leaving
+  }
+
+  async #leave(): Promise<void> {
     const { sink } = this.#options
     const there = this.#attached
     this.#attached = undefined
@@ -231,6 +236,11 @@ export class Session {
       this.#wake.notify()
     })
     while (!broken && !this.#closing.signal.aborted) {
+      if (this.#leaving) {
+        // The connection is needed yet, and whoever leaves does not come back as another.
+        await this.#rest(ttl)
+        continue
+      }
       let there = this.#attached
       let outlook: Outlook | undefined
       if (there) outlook = await this.#look(there, this.feed.seen)
@@ -267,10 +277,10 @@ export class Session {
       this.#former = undefined
     }
     const outlook = isNew ? await this.#join(there) : await this.#look(there, undefined)
-    if (isNew && this.#closing.signal.aborted) await this.#owners.bury(connection, id, { itself: true })
+    if (this.#leaving) await this.#owners.bury(connection, id, { itself: true })
     // While that was asked, its lease may have run out: what was told to be over does not come back.
     const over = !isNew && this.#id !== id
-    if (!outlook || over || this.#closing.signal.aborted) return [undefined, undefined]
+    if (!outlook || over || this.#leaving) return [undefined, undefined]
     this.#id = id
     this.#label = id
     this.#numbers = there
