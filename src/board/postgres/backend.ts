@@ -263,19 +263,16 @@ export class PostgresBackend implements Backend {
     const feed = new Feed({ schema, board, sink, period, observed: (at) => this.#clock.observe(at) })
     const failed = (error: Error) => sink.error(error)
     const cleanUp = new CleanUp({ driver: this.#pool, schema, board, signal, failed })
-    let paused = false
     const keeper: SessionKeeper = new SessionKeeper({
       ...{ place, uri, board, who, ttl, listen, failed },
       opened: async (session) => {
         const broken = (error: unknown) =>
           keeper.lose(session, error instanceof Error ? error : new Error(String(error)))
         await feed.attach({ connection: session.connection, failed: broken })
-        paused = await reader.paused()
       },
       became: ({ label }) => {
         sink.session({ state: 'connected', session: label })
         sink.gap()
-        sink.paused(paused)
       },
       lost: ({ label }, reason) => {
         feed.detach()
