@@ -4,7 +4,7 @@
  */
 import { unlessAborted } from '../../core/abort.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
-import { sleep } from '../../core/time.ts'
+import { backoff, sleep } from '../../core/time.ts'
 import { type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
 import type {
   Backend,
@@ -76,6 +76,8 @@ const EVERYTHING: BackendCapabilities = {
   everyChange: true,
 }
 
+/** How long after a look that came to nothing the board is listed anew, in milliseconds. */
+const LOOK_AGAIN = 250
 /** How long what is under way may take when the board is closed, in milliseconds. */
 const FAREWELL = 5_000
 
@@ -89,6 +91,7 @@ export class PostgresBackend implements Backend {
   readonly #closing = new AbortController()
   readonly #registering = new Set<Promise<void>>()
   #board: Opened | undefined
+  #lookAgain: NodeJS.Timeout | undefined
 
   constructor(options: PostgresBackendOptions) {
     this.uri = options.uri
@@ -96,10 +99,10 @@ export class PostgresBackend implements Backend {
     this.#pool = new PostgresPool(options.place)
     this.sections = {
       window: options.window,
-      stretch: (asked) => this.#sections.stretch(asked),
-      resting: (asked) => this.#sections.resting(asked),
-      claimed: () => this.#sections.claimed(),
-      fates: (ids) => this.#sections.fates(ids),
+      stretch: (asked) => this.#looking(() => this.#sections.stretch(asked)),
+      resting: (asked) => this.#looking(() => this.#sections.resting(asked)),
+      claimed: () => this.#looking(() => this.#sections.claimed()),
+      fates: (ids) => this.#looking(() => this.#sections.fates(ids)),
       find: (uuid) => this.#sections.find(uuid),
     }
   }
@@ -117,6 +120,7 @@ export class PostgresBackend implements Backend {
   async close(): Promise<void> {
     const board = this.#board
     this.#board = undefined
+    clearTimeout(this.#lookAgain)
     this.#closing.abort(new NotConnected(`${this.uri} is closed`))
     if (board) await this.#leave(board)
     await within(FAREWELL, this.#pool.close())
@@ -170,7 +174,7 @@ export class PostgresBackend implements Backend {
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    return asking(`reading ${this.uri}`, () => this.#opened.reader.read(ids))
+    return this.#looking(() => asking(`reading ${this.uri}`, () => this.#opened.reader.read(ids)))
   }
 
   async owner(id: string): Promise<string | undefined> {
@@ -198,8 +202,7 @@ export class PostgresBackend implements Backend {
   }
 
   async register(entity: Entity): Promise<void> {
-    const what = `registering ${entity.kind} ${entity.name}`
-    const registered = asking(what, () => this.#opened.reader.register(entity, this.#session(what)))
+    const registered = this.#register(entity)
     const done = registered.catch(() => undefined).finally(() => this.#registering.delete(done))
     this.#registering.add(done)
     await registered
@@ -239,6 +242,42 @@ export class PostgresBackend implements Backend {
   get #sections(): BoardSections {
     this.#session('listing')
     return this.#opened.sections
+  }
+
+  /**
+   * A view that cannot look waits for the gap that the connection's return is. It looks over other connections than the
+   * session's, though: where the session goes on there is no return, and the gap is ours to tell.
+   */
+  async #looking<T>(look: () => Promise<T>): Promise<T> {
+    try {
+      return await look()
+    } catch (error) {
+      const goesOn = error instanceof NotConnected && this.#board?.keeper.current
+      if (goesOn) this.#lookAgain ??= setTimeout(() => this.#missed(), LOOK_AGAIN).unref()
+      throw error
+    }
+  }
+
+  /** Nobody asks for it again before there is another session: in this one it is tried until it is done. */
+  async #register(entity: Entity): Promise<void> {
+    const what = `registering ${entity.kind} ${entity.name}`
+    const { reader, keeper } = this.#opened
+    const session = this.#session(what)
+    const { signal } = this.#closing
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await asking(what, () => reader.register(entity, session))
+        return
+      } catch (error) {
+        if (!(error instanceof NotConnected) || keeper.current !== session || signal.aborted) throw error
+        await sleep(backoff(attempt, { first: 50, max: 2_000 }), { signal })
+      }
+    }
+  }
+
+  #missed(): void {
+    this.#lookAgain = undefined
+    if (this.#board?.keeper.current) this.#board.sink.gap()
   }
 
   #session(what: string): Session {
