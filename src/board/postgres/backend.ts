@@ -4,7 +4,7 @@
  */
 import { unlessAborted } from '../../core/abort.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
-import { backoff, sleep } from '../../core/time.ts'
+import { sleep } from '../../core/time.ts'
 import { type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
 import type {
   Backend,
@@ -202,7 +202,8 @@ export class PostgresBackend implements Backend {
   }
 
   async register(entity: Entity): Promise<void> {
-    const registered = this.#register(entity)
+    const what = `registering ${entity.kind} ${entity.name}`
+    const registered = asking(what, () => this.#opened.reader.register(entity, this.#session(what)))
     const done = registered.catch(() => undefined).finally(() => this.#registering.delete(done))
     this.#registering.add(done)
     await registered
@@ -255,23 +256,6 @@ export class PostgresBackend implements Backend {
       const goesOn = error instanceof NotConnected && this.#board?.keeper.current
       if (goesOn) this.#lookAgain ??= setTimeout(() => this.#missed(), LOOK_AGAIN).unref()
       throw error
-    }
-  }
-
-  /** Nobody asks for it again before there is another session: in this one it is tried until it is done. */
-  async #register(entity: Entity): Promise<void> {
-    const what = `registering ${entity.kind} ${entity.name}`
-    const { reader, keeper } = this.#opened
-    const session = this.#session(what)
-    const { signal } = this.#closing
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        await asking(what, () => reader.register(entity, session))
-        return
-      } catch (error) {
-        if (!(error instanceof NotConnected) || keeper.current !== session || signal.aborted) throw error
-        await sleep(backoff(attempt, { first: 50, max: 2_000 }), { signal })
-      }
     }
   }
 
