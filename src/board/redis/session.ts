@@ -182,6 +182,10 @@ export class Session {
 
   // --- Inside -----------------------------------------------------------------------------------------------------
 
+  get #isLeaving(): boolean {
+    return this.#leaving !== undefined
+  }
+
   #there(): Attached {
     if (this.#attached) return this.#attached
     throw notConnected(this.uri, this.#trouble)
@@ -236,7 +240,7 @@ export class Session {
       this.#wake.notify()
     })
     while (!broken && !this.#closing.signal.aborted) {
-      if (this.#leaving) {
+      if (this.#isLeaving) {
         // The connection is needed yet, and whoever leaves does not come back as another.
         await this.#rest(ttl)
         continue
@@ -277,10 +281,10 @@ export class Session {
       this.#former = undefined
     }
     const outlook = isNew ? await this.#join(there) : await this.#look(there, undefined)
-    if (this.#leaving) await this.#owners.bury(connection, id, { itself: true })
+    if (this.#isLeaving) await this.#owners.bury(connection, id, { itself: true })
     // While that was asked, its lease may have run out: what was told to be over does not come back.
     const over = !isNew && this.#id !== id
-    if (!outlook || over || this.#leaving) return [undefined, undefined]
+    if (!outlook || over || this.#isLeaving) return [undefined, undefined]
     this.#id = id
     this.#label = id
     this.#numbers = there
