@@ -1,6 +1,7 @@
 /** The participants that this board object shows, kept up over a change of session. */
 
-import { Duplicate, NotFound } from '../core/errors.ts'
+import { Duplicate, JobboardError, NotConnected, NotFound } from '../core/errors.ts'
+import { backoff, sleep } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
 import type { Backend, Entity } from './backend.ts'
 import { assertEntity } from './options.ts'
@@ -18,16 +19,28 @@ interface Shown {
   session: string | undefined
 }
 
+export interface EntityRegistryOptions {
+  readonly backend: Backend
+  /** Fires when the board is closed. */
+  readonly signal: AbortSignal
+  /** Told of what is tried again. */
+  readonly failed: (error: Error) => void
+}
+
 export class EntityRegistry {
   readonly #backend: Backend
+  readonly #signal: AbortSignal
+  readonly #failed: (error: Error) => void
   /** Being in here is what wants it registered. */
   readonly #shown = new Set<Shown>()
   /** Of this object: tells its own leftovers, of a session that is over but not yet expired, from another's. */
   readonly #instance = newUuid()
   #session: string | undefined
 
-  constructor(backend: Backend) {
+  constructor({ backend, signal, failed }: EntityRegistryOptions) {
     this.#backend = backend
+    this.#signal = signal
+    this.#failed = failed
   }
 
   /** @throws Duplicate while another living participant of the kind bears the name */
@@ -57,7 +70,7 @@ export class EntityRegistry {
   async connected(session: string): Promise<void> {
     this.#session = session
     const missing = [...this.#shown].filter((shown) => shown.session !== session)
-    await Promise.all(missing.map((shown) => this.#register(shown)))
+    await Promise.all(missing.map((shown) => this.#registerAnew(shown, session)))
   }
 
   async #update(shown: Shown, metadata: Entity['metadata']): Promise<void> {
@@ -66,6 +79,20 @@ export class EntityRegistry {
     if (!this.#shown.has(shown)) throw new NotFound(`${entity.kind} ${entity.name} is not shown any more`)
     shown.entity = entity
     await this.#register(shown)
+  }
+
+  /** Nobody asks for it again before there is another session: what may pass is tried until it has. */
+  async #registerAnew(shown: Shown, session: string): Promise<void> {
+    for (let attempt = 1; this.#session === session && !this.#signal.aborted; attempt += 1) {
+      try {
+        await this.#register(shown)
+        return
+      } catch (error) {
+        if (!(error instanceof JobboardError && error.retryable)) throw error
+        if (attempt === 1 && !(error instanceof NotConnected)) this.#failed(error)
+        await sleep(backoff(attempt, { first: 50, max: 2_000 }), { signal: this.#signal }).catch(() => undefined)
+      }
+    }
   }
 
   /** Until it is in the session there is, as it is now: one that ended meanwhile took it along. */

@@ -68,25 +68,26 @@ export class JobBoard implements AsyncDisposable {
     this.who = who
     this.#backend = backend
     this.#lifecycle = new Lifecycle(`board ${backend.uri}`)
-    this.#entities = new EntityRegistry(backend)
+    const { signal } = this.#lifecycle
+    const failed = (error: Error) => this.#failed(error)
+    this.#entities = new EntityRegistry({ backend, signal, failed })
     this.#faults = new Faults(log)
     this.#view = new LiveView({
       backend,
       bytes: options.viewBytes,
-      signal: this.#lifecycle.signal,
+      signal,
       listener: {
         happened: (happening, entry) => this.#happened(happening, entry),
         cancelled: (entry) => this.#claims.cancelled(entry),
-        failed: (error) => this.#failed(error),
+        failed,
       },
     })
-    this.#lookup = new Lookup({ backend, view: this.#view, signal: this.#lifecycle.signal })
+    this.#lookup = new Lookup({ backend, view: this.#view, signal })
     this.#poster = new Poster({ backend, view: this.#view, lookup: this.#lookup })
-    const claims = new HeldClaims({ backend, view: this.#view, who, failed: (error) => this.#failed(error) })
+    const claims = new HeldClaims({ backend, view: this.#view, who, failed })
     this.#claims = claims
     const [view, entities, faults] = [this.#view, this.#entities, this.#faults]
-    this.#news = new News({ view, claims, entities, faults, failed: (error) => this.#failed(error) })
-    const { signal } = this.#lifecycle
+    this.#news = new News({ view, claims, entities, faults, failed })
     this.#claiming = new Claiming({ claims, view: this.#view, signal, uri: this.uri })
   }
 

@@ -1,5 +1,4 @@
 /** What the backend tells of the board and of the session: kept for who asks, and passed on to whom it concerns. */
-import { NotConnected } from '../core/errors.ts'
 import type { SessionEvent, SessionState, Sink } from './backend.ts'
 import type { EntityRegistry } from './entity-registry.ts'
 import type { Faults } from './faults.ts'
@@ -57,10 +56,7 @@ export class News {
     this.#session = event
     claims.sessionChanged(event)
     if (event.state === 'connected') {
-      entities.connected(event.session).catch((error: Error) => {
-        // Gone again: the next connection registers them.
-        if (!(error instanceof NotConnected)) failed(error)
-      })
+      entities.connected(event.session).catch(failed)
     }
     faults.events.emit('state', { state: event.state, ...(event.reason ? { reason: event.reason } : {}) })
     view.changed.notify()

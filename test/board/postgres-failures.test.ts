@@ -360,4 +360,54 @@ describe('a server', () => {
     await back
     expect(await namesOn(board)).toEqual([])
   })
+
+  test('has room for the session and none for those who list the board: they list it when there is room again', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await using other = await place.open()
+    await place.query('ALTER FUNCTION @.claimed(integer) RENAME TO claimed_there')
+    await place.query('CREATE SEQUENCE @.refused')
+    await place.query(`
+CREATE FUNCTION @.claimed(p_board integer) RETURNS json LANGUAGE plpgsql AS $function$
+BEGIN
+  PERFORM nextval('@.refused');
+  RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300';
+END $function$`)
+    const back = rebirthOf(board)
+    await place.expire(board)
+    await back
+    const refused = async () => (await place.query('SELECT is_called FROM @.refused'))[0]?.['is_called'] === true
+    while (!(await refused())) await refresh(other)
+    await place.query('DROP FUNCTION @.claimed(integer)')
+    await place.query('ALTER FUNCTION @.claimed_there(integer) RENAME TO claimed')
+    await other.post('flow', {}, { name: 'job' })
+    const [claim] = await board.claimNext()
+    expect(claim.job.name).toBe('job')
+    await claim.consume()
+  })
+
+  test('has no room for who shows a participant anew: it is shown when there is', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await using other = await place.open()
+    await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
+    await place.query('CREATE SEQUENCE @.refused')
+    await place.query(`
+CREATE FUNCTION @.refuse() RETURNS trigger LANGUAGE plpgsql AS $function$
+BEGIN
+  IF new.kind = 'probe' THEN RETURN new; END IF;
+  PERFORM nextval('@.refused');
+  RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300';
+END $function$`)
+    await place.query('CREATE TRIGGER refuse BEFORE INSERT ON @.entities FOR EACH ROW EXECUTE FUNCTION @.refuse()')
+    const back = rebirthOf(board)
+    await place.expire(board)
+    await back
+    const refused = async () => (await place.query('SELECT is_called FROM @.refused'))[0]?.['is_called'] === true
+    while (!(await refused())) await refresh(other)
+    expect(await other.entities('conductor')).toEqual([])
+    await place.query('DROP TRIGGER refuse ON @.entities')
+    while ((await other.entities('conductor')).length === 0) await refresh(other)
+    expect(await other.entities('conductor')).toMatchObject([{ name: 'one' }])
+  })
 })

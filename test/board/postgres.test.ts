@@ -157,6 +157,22 @@ describe('a board that is not notified of anything', () => {
     await (await other.claim(job)).trash()
     await gone
   })
+
+  test('hears of a pause, and of its end, also when it has not looked for so long that it was cleared away', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await place.query('ALTER FUNCTION @.changes_since(integer, pg_snapshot) RENAME TO changes_there')
+    await place.query(`
+CREATE FUNCTION @.changes_since(p_board integer, p_snapshot pg_snapshot)
+RETURNS TABLE (snapshot text, at float8, told json) LANGUAGE sql AS $function$
+  SELECT snapshot, at + 61000, NULL::json FROM @.changes_there(p_board, p_snapshot)
+$function$`)
+    for (const paused of [true, false]) {
+      await place.query('UPDATE @.boards SET paused = $1', [paused])
+      await refresh(board)
+      expect(board.paused).toBe(paused)
+    }
+  })
 })
 
 describe("a job that is posted in a transaction of one's own", () => {

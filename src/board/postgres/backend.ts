@@ -76,6 +76,8 @@ const EVERYTHING: BackendCapabilities = {
   everyChange: true,
 }
 
+/** How long after a look that came to nothing the board is listed anew, in milliseconds. */
+const LOOK_AGAIN = 250
 /** How long what is under way may take when the board is closed, in milliseconds. */
 const FAREWELL = 5_000
 
@@ -89,6 +91,7 @@ export class PostgresBackend implements Backend {
   readonly #closing = new AbortController()
   readonly #registering = new Set<Promise<void>>()
   #board: Opened | undefined
+  #lookAgain: NodeJS.Timeout | undefined
 
   constructor(options: PostgresBackendOptions) {
     this.uri = options.uri
@@ -96,10 +99,10 @@ export class PostgresBackend implements Backend {
     this.#pool = new PostgresPool(options.place)
     this.sections = {
       window: options.window,
-      stretch: (asked) => this.#sections.stretch(asked),
-      resting: (asked) => this.#sections.resting(asked),
-      claimed: () => this.#sections.claimed(),
-      fates: (ids) => this.#sections.fates(ids),
+      stretch: (asked) => this.#looking(() => this.#sections.stretch(asked)),
+      resting: (asked) => this.#looking(() => this.#sections.resting(asked)),
+      claimed: () => this.#looking(() => this.#sections.claimed()),
+      fates: (ids) => this.#looking(() => this.#sections.fates(ids)),
       find: (uuid) => this.#sections.find(uuid),
     }
   }
@@ -117,6 +120,7 @@ export class PostgresBackend implements Backend {
   async close(): Promise<void> {
     const board = this.#board
     this.#board = undefined
+    clearTimeout(this.#lookAgain)
     this.#closing.abort(new NotConnected(`${this.uri} is closed`))
     if (board) await this.#leave(board)
     await within(FAREWELL, this.#pool.close())
@@ -170,7 +174,7 @@ export class PostgresBackend implements Backend {
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    return asking(`reading ${this.uri}`, () => this.#opened.reader.read(ids))
+    return this.#looking(() => asking(`reading ${this.uri}`, () => this.#opened.reader.read(ids)))
   }
 
   async owner(id: string): Promise<string | undefined> {
@@ -241,6 +245,25 @@ export class PostgresBackend implements Backend {
     return this.#opened.sections
   }
 
+  /**
+   * A view that cannot look waits for the gap that the connection's return is. It looks over other connections than the
+   * session's, though: where the session goes on there is no return, and the gap is ours to tell.
+   */
+  async #looking<T>(look: () => Promise<T>): Promise<T> {
+    try {
+      return await look()
+    } catch (error) {
+      const goesOn = error instanceof NotConnected && this.#board?.keeper.current
+      if (goesOn) this.#lookAgain ??= setTimeout(() => this.#missed(), LOOK_AGAIN).unref()
+      throw error
+    }
+  }
+
+  #missed(): void {
+    this.#lookAgain = undefined
+    if (this.#board?.keeper.current) this.#board.sink.gap()
+  }
+
   #session(what: string): Session {
     const session = this.#opened.keeper.current
     if (session) return session
@@ -263,19 +286,16 @@ export class PostgresBackend implements Backend {
     const feed = new Feed({ schema, board, sink, period, observed: (at) => this.#clock.observe(at) })
     const failed = (error: Error) => sink.error(error)
     const cleanUp = new CleanUp({ driver: this.#pool, schema, board, signal, failed })
-    let paused = false
     const keeper: SessionKeeper = new SessionKeeper({
       ...{ place, uri, board, who, ttl, listen, failed },
       opened: async (session) => {
         const broken = (error: unknown) =>
           keeper.lose(session, error instanceof Error ? error : new Error(String(error)))
         await feed.attach({ connection: session.connection, failed: broken })
-        paused = await reader.paused()
       },
       became: ({ label }) => {
         sink.session({ state: 'connected', session: label })
         sink.gap()
-        sink.paused(paused)
       },
       lost: ({ label }, reason) => {
         feed.detach()

@@ -68,14 +68,16 @@ export class Feed {
     return this.#next
   }
 
-  /** Counted in the snapshot itself: whatever is told from here on is not counted yet. */
+  /** How the board stands in the snapshot itself: whatever is told from here on comes after it, and is not counted yet. */
   async #begin({ connection }: Source): Promise<void> {
     const { schema, board, sink } = this.#options
     const text = `SELECT pg_current_snapshot()::text AS snapshot, extract(epoch FROM clock_timestamp()) * 1000 AS at,
-  (SELECT count(*) FROM ${schema}.jobs WHERE board = $1) AS jobs`
+  (SELECT count(*) FROM ${schema}.jobs WHERE board = $1) AS jobs,
+  (SELECT paused FROM ${schema}.boards WHERE id = $1) AS paused`
     const { rows } = await connection.query(text, [board])
     this.#see(rows[0])
     sink.counted(Number(rows[0]?.['jobs']))
+    sink.paused(rows[0]?.['paused'] === true)
   }
 
   async #lookAfter(before: Promise<void>): Promise<void> {

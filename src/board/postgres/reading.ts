@@ -23,11 +23,6 @@ export class BoardReader {
     this.#board = board
   }
 
-  async paused(): Promise<boolean> {
-    const { rows } = await this.#query('SELECT paused FROM @.boards WHERE id = $1')
-    return rows[0]?.['paused'] === true
-  }
-
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
     const { rows } = await this.#query(`SELECT ${STORED} FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])`, [
       ids.map(jobNumber),

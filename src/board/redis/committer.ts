@@ -7,6 +7,7 @@
  * or goes with the next session where that does no harm.
  */
 import { deferred } from '../../core/abort.ts'
+import { type Instant, systemClock } from '../../core/clock.ts'
 import { encodePlain } from '../../core/codec.ts'
 import { ClaimLost, OutcomeUnknown } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
@@ -46,6 +47,7 @@ type Head = readonly [
   now: string,
   version: string,
   changes: readonly string[] | false,
+  paused: boolean,
   late: readonly string[],
   again: boolean,
 ]
@@ -203,7 +205,7 @@ export class Committer {
   async #send(there: Attached, batch: Batch): Promise<void> {
     const { layout, ttl } = this.#options
     const { feed } = this.#session
-    const sentAt = monotonic()
+    const sentAt = systemClock()
     const head = buffer([batch.number, feed.seen ?? 0, ttl, batch.grows])
     there.sent = batch.number
     this.#sending = true
@@ -219,11 +221,11 @@ export class Committer {
     this.#resume()
   }
 
-  #answered(there: Attached, batch: Batch, { answer, sentAt }: { answer: readonly unknown[]; sentAt: number }): void {
+  #answered(there: Attached, batch: Batch, { answer, sentAt }: { answer: readonly unknown[]; sentAt: Instant }): void {
     if (this.#batch !== batch) return
     const session = this.#session
     const [head, answers] = answer
-    const [accepted, now, version, changes, late, again] = decoded<Head>(head)
+    const [accepted, now, version, changes, paused, late, again] = decoded<Head>(head)
     if (!accepted) {
       // Also where the key is gone: what comes second is the number it knows.
       session.lose(forgotten(session.uri, Number(now)))
@@ -231,9 +233,10 @@ export class Committer {
     }
     there.acked = batch.number
     session.clock.observe(Number(now))
-    session.answered(there.id, sentAt)
+    // One that was done before has renewed nothing now.
+    if (!again) session.answered(there.id, sentAt)
     // Heard before anybody goes on who waits for an answer.
-    if (session.attached === there) session.feed.answered(changes, Number(version))
+    if (session.attached === there) session.feed.answered(changes, { version: Number(version), paused })
     this.#batch = undefined
     const dead = late.filter((id) => id !== there.id)
     const freeing =

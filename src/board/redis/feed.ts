@@ -6,6 +6,12 @@ import type { Change, Sink } from '../backend.ts'
 import { PRIORITIES, type Priority } from '../priority.ts'
 import { orderOf } from './layout.ts'
 
+/** How the board stands after all that was told. */
+export interface Standing {
+  readonly version: number
+  readonly paused: boolean
+}
+
 /** A letter of the log, and what it says of the job. */
 const MEANINGS: Readonly<Record<string, readonly Change['kind'][]>> = {
   C: ['updated', 'claimed'],
@@ -47,11 +53,12 @@ export class Feed {
     return this.#ahead.length > 0
   }
 
-  /** From here on everything is told; the sink lists what there was before. */
-  begin(version: number): void {
+  /** From here on everything is told; the sink lists what there was before, and a pause is on no list. */
+  begin({ version, paused }: Standing): void {
     this.#seen = version
     this.#ahead = []
     this.#sink.gap()
+    this.#sink.paused(paused)
   }
 
   /** Nothing is told any more until it begins again. */
@@ -61,10 +68,10 @@ export class Feed {
   }
 
   /** What a script answered: all there is between what was seen and the version; false where the log does not go back so far. */
-  answered(entries: readonly string[] | false, version: number): void {
+  answered(entries: readonly string[] | false, standing: Standing): void {
     if (this.#seen === undefined) return
-    if (entries === false) this.begin(version)
-    else this.heard({ entries, version })
+    if (entries === false) this.begin(standing)
+    else this.heard({ entries, version: standing.version })
   }
 
   /** What was published: the newest entries of that version. */

@@ -10,15 +10,16 @@
  * the next one it is asked whether the key is there, and knows all that this side was told was done.
  */
 import { deferred } from '../../core/abort.ts'
+import { type Instant, systemClock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
 import { AccessDenied, IncompatibleVersion, NotConnected, NotFound } from '../../core/errors.ts'
-import { backoff, monotonic, sleep } from '../../core/time.ts'
+import { backoff, sleep } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { Sink } from '../backend.ts'
 import { ServerClock } from '../server-clock.ts'
 import { type Argument, Connection, loadDriver, type Script } from './connection.ts'
 import { accessDenied, complaintOf, notConnected } from './errors.ts'
-import { Feed } from './feed.ts'
+import { Feed, type Standing } from './feed.ts'
 import type { Layout } from './layout.ts'
 import { Lease } from './lease.ts'
 import { type Attached, emptied, type Outlook, OwnerKeys } from './owner-keys.ts'
@@ -60,6 +61,7 @@ export class Session {
   #attached: Attached | undefined
   #joinedBefore = false
   #running: Promise<void> | undefined
+  #leaving: Promise<void> | undefined
   #holeTimer: NodeJS.Timeout | undefined
   readonly #proven = new Condition()
   /** Why there is no connection. */
@@ -101,8 +103,12 @@ export class Session {
   }
 
   /** Tells that it is over, gives back what is held, and leaves. */
-  async close(): Promise<void> {
-    if (this.#closing.signal.aborted) return
+  close(): Promise<void> {
+    this.#leaving ??= this.#leave()
+    return this.#leaving
+  }
+
+  async #leave(): Promise<void> {
     const { sink } = this.#options
     const there = this.#attached
     this.#attached = undefined
@@ -144,7 +150,7 @@ export class Session {
   }
 
   /** A request that was sent at that time, in this session, was answered. */
-  answered(id: string, sentAt: number): void {
+  answered(id: string, sentAt: Instant): void {
     if (this.#id === id) this.#lease.extend(sentAt)
   }
 
@@ -175,6 +181,10 @@ export class Session {
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
+
+  get #isLeaving(): boolean {
+    return this.#leaving !== undefined
+  }
 
   #there(): Attached {
     if (this.#attached) return this.#attached
@@ -230,6 +240,11 @@ export class Session {
       this.#wake.notify()
     })
     while (!broken && !this.#closing.signal.aborted) {
+      if (this.#isLeaving) {
+        // The connection is needed yet, and whoever leaves does not come back as another.
+        await this.#rest(ttl)
+        continue
+      }
       let there = this.#attached
       let outlook: Outlook | undefined
       if (there) outlook = await this.#look(there, this.feed.seen)
@@ -260,24 +275,23 @@ export class Session {
     if (isNew) this.#numbers = { acked: 0, sent: 0 }
     const { acked, sent } = this.#numbers
     const there: Attached = { id, connection, acked, sent }
-    const sentAt = monotonic()
+    const sentAt = systemClock()
     if (isNew && this.#former !== undefined) {
       await this.#owners.bury(connection, this.#former, { itself: true })
       this.#former = undefined
     }
     const outlook = isNew ? await this.#join(there) : await this.#look(there, undefined)
-    if (isNew && this.#closing.signal.aborted) await this.#owners.bury(connection, id, { itself: true })
+    if (this.#isLeaving) await this.#owners.bury(connection, id, { itself: true })
     // While that was asked, its lease may have run out: what was told to be over does not come back.
     const over = !isNew && this.#id !== id
-    if (!outlook || over || this.#closing.signal.aborted) return [undefined, undefined]
+    if (!outlook || over || this.#isLeaving) return [undefined, undefined]
     this.#id = id
     this.#label = id
     this.#numbers = there
     this.#lease.extend(sentAt)
     this.#attached = there
     sink.counted(outlook[7])
-    this.feed.begin(Number(outlook[1]))
-    sink.paused(outlook[3])
+    this.feed.begin(standingOf(outlook))
     sink.session({ state: 'connected', session: id })
     this.#options.attached(there)
     this.#proven.notify()
@@ -294,7 +308,7 @@ export class Session {
 
   /** Undefined where it told that the session is over. */
   async #look(there: Attached, seen: number | undefined): Promise<Outlook | undefined> {
-    const sentAt = monotonic()
+    const sentAt = systemClock()
     const told = await this.#owners.look(there, seen)
     if (told.alive) {
       this.answered(there.id, sentAt)
@@ -304,18 +318,20 @@ export class Session {
     return undefined
   }
 
-  async #heed(there: Attached, [now, version, changes, , late, , uneven, jobs]: Outlook): Promise<void> {
+  async #heed(there: Attached, outlook: Outlook): Promise<void> {
+    const [now, version, changes, , late, , uneven, jobs] = outlook
     this.clock.observe(Number(now))
-    if (this.#attached === there) this.feed.answered(changes, Number(version))
+    if (this.#attached === there) this.feed.answered(changes, standingOf(outlook))
     // Of what came after it nothing may have been told yet, or it would be counted twice.
     if (this.feed.seen === Number(version)) this.#options.sink.counted(jobs)
     const dead = late.filter((id) => id !== there.id)
     await Promise.all(dead.map((id) => this.#owners.bury(there.connection, id)))
-    if (uneven && this.#attached === there) await this.#options.uneven()
+    // What is mended waits for the next connection where this one breaks, and who makes that must not wait for it.
+    if (uneven && this.#attached === there) await Promise.race([this.#options.uneven(), there.connection.broken])
     // What was done just now is told by what was published, or by the next look: here it has to be known at once.
     if ((dead.length > 0 || uneven) && this.#attached === there) {
       const next = await this.#look(there, this.feed.seen)
-      if (next && this.#attached === there) this.feed.answered(next[2], Number(next[1]))
+      if (next && this.#attached === there) this.feed.answered(next[2], standingOf(next))
     }
   }
 
@@ -341,6 +357,10 @@ export class Session {
     const reason = this.#trouble instanceof Error ? { reason: this.#trouble } : {}
     this.#options.sink.session({ state: 'disconnected', session: id, ...reason })
   }
+}
+
+function standingOf([, version, , paused]: Outlook): Standing {
+  return { version: Number(version), paused }
 }
 
 /** What another connection would be told, too. */

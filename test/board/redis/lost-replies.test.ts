@@ -1,5 +1,6 @@
 /** What becomes of an operation when the connection breaks in the middle of it: found out, exactly. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { deferred } from '../../../src/core/abort.ts'
 import { ClaimLost, NotFound, OutcomeUnknown } from '../../../src/core/errors.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { failureOf, historyOf, lossOf, next, rebirthOf } from '../events.ts'
@@ -93,6 +94,37 @@ describe('a connection that breaks', () => {
       expect(await place.witness.exists(place.key('held'))).toBe(operation.name.includes('runs') ? 1 : 0)
       expect(await namesOn(scene.other)).toEqual(await namesOn(board))
     })
+  })
+
+  test('after it was done, and Redis takes no writes when it is asked again: it is known to be done, and asked no more', async () => {
+    await using scene = await Scene.set(server)
+    const { board, other, place, proxy } = scene
+    const { acting } = await scene.doneUnheard(() => board.post('flow', {}, { name: 'first' }))
+    const asked = deferred()
+    // The look has been answered by then: it is the batch that is refused.
+    const back = new Promise<void>((resolve) => {
+      const off = board.on('state', ({ state }) => {
+        if (state !== 'connected') return
+        off()
+        proxy.manner = { until: asked.promise }
+        resolve()
+      })
+    })
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    await back
+    try {
+      await place.witness.config('SET', 'min-replicas-to-write', '1')
+      proxy.manner = {}
+      asked.resolve()
+      expect(await acting).toMatchObject({ name: 'first' })
+    } finally {
+      await place.witness.config('SET', 'min-replicas-to-write', '0')
+    }
+    await steady(board)
+    const second = await board.post('flow', {}, { name: 'second' })
+    expect(await other.find(second.uuid)).toMatchObject({ name: 'second' })
+    expect(await place.jobIds()).toHaveLength(2)
   })
 
   test('a job that was done by others before the answer to its post was found out is known to be done', async () => {

@@ -106,6 +106,27 @@ describe('a Redis that takes no writes', () => {
   })
   afterAll(() => server.stop())
 
+  test('shows the participants of an owner that joined while it was full, when it is not any more', async () => {
+    await using server = await startRedis()
+    await using place = await redisPlace(server)
+    await using board = await place.open()
+    const errors: unknown[] = []
+    board.on('error', ({ error }) => errors.push(error))
+    await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
+    const owner = await place.ownerOf(board)
+    const [told, back] = [next(board, 'error'), rebirthOf(board)]
+    await place.witness.config('SET', 'maxmemory', '1')
+    await place.witness.del(place.key(`owner:${owner}`))
+    await refresh(board).catch(() => undefined)
+    await back
+    await told
+    expect(errors).toEqual([expect.any(WritesRefused)])
+    expect(await board.entities('conductor')).toEqual([])
+    await place.witness.config('SET', 'maxmemory', '0')
+    while ((await board.entities('conductor')).length === 0) await refresh(board)
+    expect(errors).toHaveLength(1)
+  })
+
   test('because its memory is full refuses posts by name, and lets jobs be done', async () => {
     await using place = await redisPlace(server)
     await using board = await place.open()

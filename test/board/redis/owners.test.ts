@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Deferred, deferred } from '../../../src/core/abort.ts'
 import { OutcomeUnknown } from '../../../src/core/errors.ts'
 import { compiled } from '../../support/compiled.ts'
 import { startNode } from '../../support/node-process.ts'
@@ -59,6 +60,30 @@ describe('an owner on Redis', () => {
     await looking
     expect(claim.lost.reason).toBeUndefined()
     await claim.consume()
+  })
+
+  test('that leaves while it looks does not come back as another', async () => {
+    await using place = await redisPlace(server)
+    await using other = await place.open({ who: 'other' })
+    await using proxy = await startProxy({ port: server.port })
+    const board = await place.openAt(proxy.hosts, { who: 'leaver', parameters: '&ttl=1500ms' })
+    await place.witness.script('FLUSH')
+    // Joining and looking are known again, leaving is not: it is sent twice, and others may come between.
+    await using _third = await place.open({ who: 'third' })
+    await refresh(other)
+    const [open, states]: [Deferred<void>, string[]] = [deferred(), []]
+    const closed = next(board, 'state', ({ state }) => state === 'closed')
+    board.on('state', ({ state }) => states.push(state))
+    proxy.manner = { until: open.promise }
+    await proxy.nextRequest()
+    const closing = board.close()
+    await closed
+    proxy.manner = {}
+    open.resolve()
+    await closing
+    expect(states).toEqual(['closed'])
+    await refresh(other)
+    expect(await place.witness.zcard(place.key('owners'))).toBe(2)
   })
 
   test('that nothing gets through to has lost its claim before another gets it', async () => {

@@ -1,9 +1,11 @@
 /** What nobody was told of is found all the same; what arrives late changes nothing. */
+import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Layout } from '../../../src/board/redis/layout.ts'
 import { writePosting } from '../../../src/board/redis/records.ts'
 import { COMMIT } from '../../../src/board/redis/scripts/commit.ts'
 import { decode, encode } from '../../../src/core/codec.ts'
+import { startProxy } from '../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { postingOf } from '../backends.ts'
 import { next } from '../events.ts'
@@ -70,6 +72,44 @@ describe('a board on Redis', () => {
     expect((await came).job.name).toBe('put')
     for (const key of ['held', 'granted', 'exclusive']) expect(await place.witness.exists(place.key(key)), key).toBe(0)
     await (await claimed(board, 'put')).consume()
+  })
+
+  test('keeps its claims when the connection breaks while it mends what was done by hand', async () => {
+    await using place = await redisPlace(server)
+    await using proxy = await startProxy({ port: server.port })
+    await using board = await place.openAt(proxy.hosts, { parameters: '&ttl=3s' })
+    await board.post('flow', {}, { name: 'held' })
+    const claim = await claimed(board, 'held')
+    const { witness, key } = place
+    proxy.manner = { delay: 40 }
+    await witness.hset(key('jobs'), 'job7', Buffer.from(writePosting(postingOf({ name: 'put' }))))
+    while ((await witness.hexists(key('rows'), 'job7')) === 0) await turn()
+    // Mended, and the answer is on its way.
+    const back = next(board, 'state', ({ state }) => state !== 'disconnected')
+    proxy.resetAll()
+    proxy.manner = {}
+    expect((await back).state).toBe('connected')
+    await claim.consume()
+    await (await claimed(board, 'put')).consume()
+  })
+
+  test('hears of a pause, and of its end, that the log does not hold any more', async () => {
+    await using place = await redisPlace(server)
+    await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=30s' })
+    const { witness, key } = place
+    for (const look of [() => refresh(board), () => board.post('flow', {}).catch(() => undefined)]) {
+      for (const paused of [true, false]) {
+        // As when so much has happened since, unheard, that it was cut off.
+        await witness
+          .multi()
+          .hset(key('board'), 'paused', paused ? '1' : '0')
+          .hincrby(key('board'), 'version', 100_000)
+          .del(key('log'))
+          .exec()
+        await look()
+        expect(board.paused).toBe(paused)
+      }
+    }
   })
 
   test('lists again when it has missed more than the log holds', async () => {

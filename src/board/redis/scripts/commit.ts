@@ -245,26 +245,23 @@ local numbers = call('HMGET', BOARD, 'sequence', 'fence')
 local sequence, fence = tonumber(numbers[1] or '0'), tonumber(numbers[2] or '0')
 local refused = false
 ${STEPS}
-local answers
+-- Done before. It is answered without a write, for this may be a moment in which every write is refused.
 if last == number then
-  answers = call('HGET', OWNER, 'answers')
-elseif grows then
-  -- The first write of what needs memory is one that a full memory refuses: then nothing has been done.
-  call('HSET', OWNER, 'answers', '')
+  return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true }), call('HGET', OWNER, 'answers') }
 end
+-- The first write of what needs memory is one that a full memory refuses: then nothing has been done.
+if grows then call('HSET', OWNER, 'answers', '') end
 renew(owner, ttl)
-if not answers then
-  answers = {}
-  for index, step in ipairs(unpacked(ARGV[4])) do
-    local answer = steps[step[1]](unpack(step, 2, 7))
-    refused = refused or not answer[1]
-    answers[index] = answer
-  end
-  call('HSET', BOARD, 'sequence', whole(sequence), 'fence', whole(fence))
-  written()
-  told(channel)
-  answers = pack(answers)
-  call('HSET', OWNER, 'number', whole(number), 'answers', answers)
+local answers = {}
+for index, step in ipairs(unpacked(ARGV[4])) do
+  local answer = steps[step[1]](unpack(step, 2, 7))
+  refused = refused or not answer[1]
+  answers[index] = answer
 end
-return { pack({ true, whole(now), whole(version), since(seen), refused and late() or {}, last == number }), answers }
+call('HSET', BOARD, 'sequence', whole(sequence), 'fence', whole(fence))
+written()
+told(channel)
+answers = pack(answers)
+call('HSET', OWNER, 'number', whole(number), 'answers', answers)
+return { pack({ true, whole(now), whole(version), since(seen), paused, refused and late() or {}, false }), answers }
 `

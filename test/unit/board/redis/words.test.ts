@@ -4,8 +4,8 @@ import { assertVersion } from '../../../../src/board/redis/connection.ts'
 import { complaintOf, writesRefused } from '../../../../src/board/redis/errors.ts'
 import { fieldName, Layout, orderOf } from '../../../../src/board/redis/layout.ts'
 import { Lease } from '../../../../src/board/redis/lease.ts'
+import { systemClock } from '../../../../src/core/clock.ts'
 import { IncompatibleVersion, InvalidArgument } from '../../../../src/core/errors.ts'
-import { monotonic } from '../../../../src/core/time.ts'
 
 test('all keys of a board have one hash tag, and those of two boards are not alike', () => {
   const [one, other] = [new Layout('a'), new Layout('a:jobs')]
@@ -94,12 +94,13 @@ describe('a lease', () => {
     const lease = new Lease({ ttl: 10_000, over })
     expect(lease.holds()).toBe(false)
     expect(over).not.toHaveBeenCalled()
-    const sentAt = monotonic()
+    const sentAt = systemClock()
+    const later = (ms: number) => ({ monotonic: sentAt.monotonic + ms, wall: sentAt.wall + ms })
     lease.extend(sentAt)
     vi.advanceTimersByTime(6_000)
-    lease.extend(sentAt + 3_000)
+    lease.extend(later(3_000))
     // A request that was sent before says nothing new.
-    lease.extend(sentAt + 1_000)
+    lease.extend(later(1_000))
     vi.advanceTimersByTime(4_999)
     expect(lease.holds()).toBe(true)
     vi.advanceTimersByTime(1)
@@ -112,8 +113,20 @@ describe('a lease', () => {
   test('is over where the machine was suspended, whatever the monotonic clock says', () => {
     const over = vi.fn()
     const lease = new Lease({ ttl: 10_000, over })
-    lease.extend(monotonic())
+    lease.extend(systemClock())
     vi.setSystemTime(Date.now() + 8_001)
+    expect(lease.holds()).toBe(false)
+    expect(over).toHaveBeenCalledTimes(1)
+  })
+
+  test('is not extended by an answer that was on its way while the machine was suspended', () => {
+    const over = vi.fn()
+    const lease = new Lease({ ttl: 10_000, over })
+    lease.extend(systemClock())
+    vi.advanceTimersByTime(3_000)
+    const sentAt = systemClock()
+    vi.setSystemTime(Date.now() + 60_000)
+    lease.extend(sentAt)
     expect(lease.holds()).toBe(false)
     expect(over).toHaveBeenCalledTimes(1)
   })
