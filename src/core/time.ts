@@ -75,3 +75,10 @@ export function backoff(attempt: number, options: Backoff): number {
   const longest = Math.min(max, first * factor ** Math.min(attempt - 1, 100))
   return jitter === 'full' ? random() * longest : longest
 }
+
+/** Waits for the work, and no longer than so many milliseconds: what becomes of it then is nobody's affair. */
+export async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  const done = new AbortController()
+  await Promise.race([work, sleep(ms, done).catch(() => undefined)])
+  done.abort()
+}

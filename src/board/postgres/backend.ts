@@ -4,7 +4,7 @@
  */
 import { unlessAborted } from '../../core/abort.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
-import { sleep } from '../../core/time.ts'
+import { atMost } from '../../core/time.ts'
 import { type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
 import type {
   Backend,
@@ -123,19 +123,19 @@ export class PostgresBackend implements Backend {
     clearTimeout(this.#lookAgain)
     this.#closing.abort(new NotConnected(`${this.uri} is closed`))
     if (board) await this.#leave(board)
-    await within(FAREWELL, this.#pool.close())
+    await atMost(FAREWELL, this.#pool.close())
   }
 
   async #leave({ sink, changer, feed, keeper, requests }: Opened): Promise<void> {
     const idle = Promise.all([changer.idle(), ...requests.map((request) => request.idle())])
-    await within(FAREWELL, idle)
+    await atMost(FAREWELL, idle)
     feed.detach()
     const session = keeper.current
     // The owner first: it has to know before anybody else can claim.
     sink.session({ state: 'closed', session: session?.label ?? 'none' })
     for (const request of requests) if (!session) request.cut(this.#closing.signal.reason)
     await keeper.close()
-    await within(FAREWELL, Promise.all(requests.map((request) => request.close())))
+    await atMost(FAREWELL, Promise.all(requests.map((request) => request.close())))
   }
 
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
@@ -321,11 +321,4 @@ export class PostgresBackend implements Backend {
     const sections = new BoardSections({ driver: this.#pool, schema, board, uri })
     return { sink, reader, sections, changer, feed, keeper, requests }
   }
-}
-
-/** Waits for it, and not for longer. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  const done = new AbortController()
-  await Promise.race([work, sleep(ms, done).catch(() => undefined)])
-  done.abort()
 }

@@ -3,6 +3,7 @@
  * `scripts/commit.ts`; how it is sent, and what became of it: `committer.ts`; whose it is, and for how long: `session.ts`.
  */
 import { ClaimLost, Duplicate, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
+import { atMost } from '../../core/time.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -32,7 +33,7 @@ import type { RedisPlace } from './place.ts'
 import { BoardReader } from './reading.ts'
 import { encodeCancellation, LARGEST_POST, writePosting } from './records.ts'
 import { BoardSections } from './sections.ts'
-import { Session } from './session.ts'
+import { FAREWELL, Session } from './session.ts'
 import {
   claimStep,
   discardStep,
@@ -107,9 +108,11 @@ export class RedisBackend implements Backend {
   async close(): Promise<void> {
     if (!this.#board) return
     const { session, committer } = this.#board
-    await committer.idle()
+    // Where no connection comes back, what was sent last is never answered.
+    await atMost(FAREWELL, committer.idle())
     await session.close()
-    // What was asked for meanwhile.
+    // What was asked for meanwhile, and what was not answered.
+    committer.closed()
     await committer.idle()
   }
 

@@ -61,6 +61,8 @@ interface Waiting {
 
 interface Batch {
   readonly number: number
+  /** A number that was refused is the next batch's: this tells whose answers are kept with it. */
+  readonly serial: number
   readonly session: string
   readonly waiting: readonly Waiting[]
   readonly steps: readonly Buffer[]
@@ -79,6 +81,7 @@ export class Committer {
   #queue: Waiting[] = []
   /** Sent, and not answered. */
   #batch: Batch | undefined
+  #serial = 0
   #sending = false
   #scheduled = false
   #impatience: NodeJS.Timeout | undefined
@@ -138,12 +141,16 @@ export class Committer {
 
   /** The session is over. */
   lost(session: string): void {
-    const batch = this.#batch
-    this.#batch = undefined
-    for (const { step, reject } of batch?.waiting ?? []) reject(unknown(step))
+    this.#leaveUnanswered()
     this.#drop(({ step }) => step.session === session, over)
     this.#schedule()
     this.#settled()
+  }
+
+  /** There will be no session any more. */
+  closed(): void {
+    this.#leaveUnanswered()
+    this.#giveUp(Number.POSITIVE_INFINITY)
   }
 
   get #session(): Session {
@@ -181,8 +188,10 @@ export class Committer {
       return
     }
     const steps = waiting.map(({ step }) => step)
+    this.#serial += 1
     this.#batch = {
       number: there.acked + 1,
+      serial: this.#serial,
       session: there.id,
       waiting,
       steps: written(steps),
@@ -206,7 +215,7 @@ export class Committer {
     const { layout, ttl } = this.#options
     const { feed } = this.#session
     const sentAt = systemClock()
-    const head = buffer([batch.number, feed.seen ?? 0, ttl, batch.grows])
+    const head = buffer([batch.number, feed.seen ?? 0, ttl, batch.grows, batch.serial])
     there.sent = batch.number
     this.#sending = true
     try {
@@ -237,6 +246,8 @@ export class Committer {
     if (!again) session.answered(there.id, sentAt)
     // Heard before anybody goes on who waits for an answer.
     if (session.attached === there) session.feed.answered(changes, { version: Number(version), paused })
+    // Whoever heard may have found out that the lease is over, and then all who waited were told.
+    if (this.#batch !== batch) return
     this.#batch = undefined
     const dead = late.filter((id) => id !== there.id)
     const freeing =
@@ -296,6 +307,12 @@ export class Committer {
       (step) => notConnected(step.what),
     )
     this.#settled()
+  }
+
+  #leaveUnanswered(): void {
+    const batch = this.#batch
+    this.#batch = undefined
+    for (const { step, reject } of batch?.waiting ?? []) reject(unknown(step))
   }
 
   #drop(which: (waiting: Waiting) => boolean, why: (step: Step) => Error): void {

@@ -13,7 +13,7 @@ import { deferred } from '../../core/abort.ts'
 import { type Instant, systemClock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
 import { AccessDenied, IncompatibleVersion, NotConnected, NotFound } from '../../core/errors.ts'
-import { backoff, sleep } from '../../core/time.ts'
+import { atMost, backoff, sleep } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { Sink } from '../backend.ts'
 import { ServerClock } from '../server-clock.ts'
@@ -28,6 +28,8 @@ import { published } from './replies.ts'
 
 /** How long opening is tried, in milliseconds. */
 const OPENING = 10_000
+/** How long a server may take to answer when the board is closed, in milliseconds. */
+export const FAREWELL = 5_000
 /** How long a change that was heard of waits for those before it, in milliseconds. */
 const HOLE_PATIENCE = 20
 
@@ -117,7 +119,8 @@ export class Session {
     clearTimeout(this.#holeTimer)
     this.feed.end()
     sink.session({ state: 'closed', session: this.#label })
-    if (there) await this.#owners.bury(there.connection, there.id, { itself: true }).catch(() => undefined)
+    const left = there && this.#owners.bury(there.connection, there.id, { itself: true }).catch(() => undefined)
+    if (left) await atMost(FAREWELL, left)
     this.#closing.abort(new NotConnected(`${this.uri} was closed`))
     there?.connection.break(new Error('the board was closed'))
     await this.#running

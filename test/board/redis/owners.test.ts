@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Deferred, deferred } from '../../../src/core/abort.ts'
+import { encode } from '../../../src/core/codec.ts'
 import { OutcomeUnknown } from '../../../src/core/errors.ts'
 import { compiled } from '../../support/compiled.ts'
 import { startNode } from '../../support/node-process.ts'
@@ -143,6 +144,31 @@ describe('an owner on Redis', () => {
     await refresh(other)
     const [taken] = await other.claimNext()
     expect(taken.job.name).toBe('a')
+  })
+
+  test('whose number another batch of its own has taken, which it was told was refused, is no owner any more', async () => {
+    await using scene = await Scene.set(server)
+    const { board, place } = scene
+    const key = place.key(`owner:${await place.ownerOf(board)}`)
+    const back = rebirthOf(board)
+    // As if the batch before had been refused on this connection, and its bytes had come over the one before that since.
+    const number = Number(await place.witness.hget(key, 'number')) + 1
+    const answers = Buffer.from(encode([[true, 'job1']], 'msgpack'))
+    await place.witness.hset(key, { number, serial: 1_000_000, answers })
+    expect(await failureOf(board.post('flow', {}, { name: 'job' }))).toBeInstanceOf(OutcomeUnknown)
+    await back
+    expect(await namesOn(board)).toEqual([])
+  })
+
+  test('that leaves while its server is away waits a moment for an answer, and no longer', async () => {
+    await using own = await startRedis()
+    await using place = await redisPlace(own)
+    const board = await place.openAt(`127.0.0.1:${own.port}`, { parameters: '&ttl=1h' })
+    own.pause()
+    const posting = failureOf(board.post('flow', {}))
+    await board.close()
+    expect(await posting).toBeInstanceOf(OutcomeUnknown)
+    own.resume()
   })
 
   test('races with others of its kind, in processes of their own, and each job is one owner’s', async () => {

@@ -19,13 +19,17 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 /** A batch as an owner would send it: one post, under that number. */
-async function commit(place: RedisPlace, owner: string, number: number): Promise<{ accepted: boolean; id: unknown }> {
+async function commit(
+  place: RedisPlace,
+  owner: string,
+  { number, serial = number }: { number: number; serial?: number },
+): Promise<{ accepted: boolean; id: unknown }> {
   const layout = new Layout(place.prefix)
   const posting = Buffer.from(writePosting(postingOf({ name: `of batch ${number}` })))
   const args = [
     owner,
     layout.channel,
-    packed([number, 0, 10_000, true]),
+    packed([number, 0, 10_000, true, serial]),
     packed([['post', 2, 5, 'uuid', null]]),
     posting,
   ]
@@ -140,9 +144,11 @@ describe('a batch', () => {
     await using board = await place.open()
     const owner = await place.ownerOf(board)
     const number = Number(await place.witness.hget(place.key(`owner:${owner}`), 'number')) + 1
-    const first = await commit(place, owner, number)
+    const first = await commit(place, owner, { number })
     expect(first).toEqual({ accepted: true, id: expect.stringMatching(/^job\d+$/) })
-    expect(await commit(place, owner, number)).toEqual(first)
+    expect(await commit(place, owner, { number })).toEqual(first)
+    // Another one with its number: whose answers these are it is not told.
+    expect((await commit(place, owner, { number, serial: number + 7 })).accepted).toBe(false)
     expect(await place.jobIds()).toEqual([first.id])
   })
 
@@ -151,8 +157,9 @@ describe('a batch', () => {
     await using board = await place.open()
     const owner = await place.ownerOf(board)
     const number = Number(await place.witness.hget(place.key(`owner:${owner}`), 'number'))
-    for (const other of [number - 1, number + 2]) expect((await commit(place, owner, other)).accepted).toBe(false)
-    expect((await commit(place, 'nobody', 1)).accepted).toBe(false)
+    for (const other of [number - 1, number + 2])
+      expect((await commit(place, owner, { number: other })).accepted).toBe(false)
+    expect((await commit(place, 'nobody', { number: 1 })).accepted).toBe(false)
     expect(await place.jobIds()).toEqual([])
     expect(await place.witness.exists(place.key('owner:nobody'))).toBe(0)
   })

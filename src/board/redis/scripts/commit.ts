@@ -231,15 +231,18 @@ end
 `
 
 /**
- * KEYS: all, with the owner's. ARGV: its id, the channel, the head `[number, seen, ttl, grows]`, the steps, and then all bytes
+ * KEYS: all, with the owner's. ARGV: its id, the channel, the head `[number, seen, ttl, grows, serial]`, the steps, and then all bytes
  * that steps are given, which name them by their place here: what Redis unpacks knows texts, and no bytes.
  */
 export const COMMIT = `${PRELUDE}
 local owner, channel = ARGV[1], ARGV[2]
 local head = unpacked(ARGV[3])
-local number, seen, ttl, grows = head[1], head[2], head[3], head[4]
-local last = tonumber(call('HGET', OWNER, 'number') or '-1')
+local number, seen, ttl, grows, serial = head[1], head[2], head[3], head[4], whole(head[5])
+local kept = call('HMGET', OWNER, 'number', 'serial')
+local last = tonumber(kept[1] or '-1')
 if last ~= number and last ~= number - 1 then return { pack({ false, last }) } end
+-- Another batch with this number, which its owner was told was refused, has come over a former connection since.
+if last == number and kept[2] ~= serial then return { pack({ false, last }) } end
 
 local numbers = call('HMGET', BOARD, 'sequence', 'fence')
 local sequence, fence = tonumber(numbers[1] or '0'), tonumber(numbers[2] or '0')
@@ -262,6 +265,6 @@ call('HSET', BOARD, 'sequence', whole(sequence), 'fence', whole(fence))
 written()
 told(channel)
 answers = pack(answers)
-call('HSET', OWNER, 'number', whole(number), 'answers', answers)
+call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
 return { pack({ true, whole(now), whole(version), since(seen), paused, refused and late() or {}, false }), answers }
 `
