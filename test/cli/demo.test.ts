@@ -66,7 +66,7 @@ test('one conductor is killed, the other goes on where it stopped', async () => 
 describe('nothing is left', () => {
   test.each([
     ['SIGINT', 'posted 6 jobs'],
-    ['SIGTERM', 'killed with SIGKILL'],
+    ['SIGTERM', 'killed by SIGKILL'],
     ['SIGINT', 'ZooKeeper runs'],
   ] as const)('by %s after %j', async (signal, words) => {
     const running = place.start(['demo'], { env })
@@ -121,7 +121,7 @@ describe('on a board that is named', () => {
     await place.write('jobboard.yaml', 'conductor:\n  size: [large]\n')
     const { exitCode, stdout, stderr } = await place.bare(['demo', '--board', board], { env: named, columns: 50 })
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-    expect(stdout).toMatch(/\d\.\d\ds {2}one +photo-\d +killed with SIGKILL .*…\n/)
+    expect(stdout).toMatch(/\d\.\d\ds {2}one +photo-\d +killed by SIGKILL in t.*…\n/)
     const [timeline = '', , commands = ''] = stdout.split('\n\n')
     expect(timeline.split('\n').filter((line) => line.length > 50)).toEqual([])
     const [, show = '', list = ''] = commands.split('\n  jobboard ')
@@ -136,7 +136,7 @@ describe('on a board that is named', () => {
   test('Ctrl-C takes its jobs away, also the one whose owner is dead', async () => {
     const board = `${server.uri}/0?prefix=interrupted`
     const running = place.start(['demo', '--board', board], { env })
-    await running.says('killed with SIGKILL')
+    await running.says('killed by SIGKILL')
     running.process.kill('SIGINT')
     expect((await running.ended).exitCode).toBe(130)
     expect((await place.bare(['jobs', '--board', board])).stdout).toBe(`no jobs on ${board}\n`)

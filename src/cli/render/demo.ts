@@ -8,8 +8,9 @@ import type { Screen } from './screen.ts'
 import { printable, truncated, wrapped } from './text.ts'
 
 const TIME = 6
-const WHO = 5
-const JOB = 9
+const WHO = 4
+const JOB = 8
+const GAP = '  '
 const INDENT = '  '
 
 interface Told {
@@ -25,7 +26,9 @@ export function eventLine(event: DemoEvent, { width, paint }: Screen): string | 
   if (!told) return undefined
   const { who = '', job = '', text, tone } = told
   const time = `${(event.at / 1_000).toFixed(2)}s`.padStart(TIME)
-  const head = `${time}  ${printable(who).padEnd(WHO)} ${printable(job).padEnd(JOB)} `
+  // Who and what it is about stand in columns; what is about nothing in particular needs none.
+  const about = [...(who || job ? [printable(who).padEnd(WHO)] : []), ...(job ? [printable(job).padEnd(JOB)] : [])]
+  const head = `${[time, ...about].join(GAP)}${GAP}`
   const room = width === undefined ? undefined : Math.max(1, width - head.length)
   const shown = printable(text)
   return head + paint(room === undefined ? shown : truncated(shown, room), tone)
@@ -48,7 +51,7 @@ function toldOf(event: DemoEvent): Told | undefined {
     case 'killed':
       return {
         ...{ who: event.conductor, job: event.job, tone: 'bad' },
-        text: `killed with SIGKILL in the middle of ${event.task} (process ${event.pid})`,
+        text: `killed by SIGKILL in the middle of ${event.task}`,
       }
     case 'takenOver':
       return {
