@@ -92,19 +92,14 @@ function takeoverLines({ job, from, by, after, kept, again }: Takeover, width: n
     `stopped in the middle, and begun again: ${again.join(', ') || 'nothing'}`,
   ]
   return [
-    ...wrapped(
-      `Conductor ${from} died over ${job}; ${by} took it over ${span(after)} later, and its logbook says:`,
-      width,
-    ),
+    ...wrapped(`Conductor ${from} died over ${job}; ${by} went on after ${span(after)}. Its logbook says:`, width),
     ...said.flatMap(indented),
   ]
 }
 
 function afterwardsLines(takenOver: Takeover | undefined, { kept, thrownAway }: Afterwards, width?: number): string[] {
-  if (thrownAway)
-    return wrapped('Its ZooKeeper is gone with all of it; one that stays, to look around: jobboard dev', width)
-  if (!kept)
-    return wrapped('Its logbooks are gone; to keep them, to look into: --persistence directory:./logbooks', width)
+  if (thrownAway) return wrapped('Its ZooKeeper is gone, and all in it. For one that stays: jobboard dev', width)
+  if (!kept) return wrapped('Its logbooks are gone. To keep them: --persistence directory:./logbooks', width)
   if (!takenOver) return []
   // To be pasted: never broken.
   const logbooks = `--persistence ${shellWord(kept.persistence)}`
