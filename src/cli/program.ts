@@ -6,6 +6,7 @@ import { defineCancel } from './commands/cancel.ts'
 import { defineCompletion } from './commands/completion.ts'
 import { defineConductor } from './commands/conductor.ts'
 import { defineConductors } from './commands/conductors.ts'
+import { defineDemo } from './commands/demo.ts'
 import { defineDev } from './commands/dev.ts'
 import { defineDoctor } from './commands/doctor.ts'
 import { defineInfo } from './commands/info.ts'
@@ -143,6 +144,7 @@ function programOf(context: CliContext, run: Run): Command {
   defineLogbookShow(logbook, run)
   defineLogbookDestroy(logbook, run)
   defineDev(program, run)
+  defineDemo(program, run)
   defineCompletion(program, run)
   return program
 }

@@ -30,8 +30,9 @@ const ON_BOARDS: readonly Words[] = [
   ['trash', 'restore', UUID],
   ['trash', 'purge', '--all'],
   ['logbook', 'destroy', '--all'],
+  ['demo'],
 ]
-const MAKING = ['post', 'run', 'conductor']
+const MAKING = ['post', 'run', 'conductor', 'demo']
 const ON_LOGBOOKS: readonly Words[] = [
   ['track', UUID],
   ['conductor', '--flows', 'flows.js', '--log-level', 'silent', '--burst'],

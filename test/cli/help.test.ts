@@ -28,6 +28,7 @@ const COMMANDS = [
   'logbook show',
   'logbook destroy',
   'dev',
+  'demo',
   'completion',
 ] as const
 

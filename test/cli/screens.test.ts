@@ -7,11 +7,13 @@ import { PassThrough } from 'node:stream'
 import { describe, expect, test } from 'vitest'
 import type { ConductorView } from '../../src/cli/conductor-view.ts'
 import { streamOutput } from '../../src/cli/context.ts'
+import type { DemoEvent } from '../../src/cli/demo/events.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
 import type { InfoView } from '../../src/cli/info-view.ts'
 import type { BookReport, BookView } from '../../src/cli/logbook-view.ts'
 import { bar } from '../../src/cli/render/bar.ts'
 import { conductorsTable } from '../../src/cli/render/conductors.ts'
+import { demoSummaryLines, eventLine } from '../../src/cli/render/demo.ts'
 import { findingLines, verdictLine } from '../../src/cli/render/findings.ts'
 import { infoLines } from '../../src/cli/render/info.ts'
 import { jobsTable, trashTable } from '../../src/cli/render/jobs.ts'
@@ -200,6 +202,28 @@ const WAITING: TrackedView = {
   waitingFor: { kind: 'pause', text: 'the board is paused' },
 }
 
+const OF_TASK = { conductor: 'one', job: 'photo-1', task: 'resize', run: 1 } as const
+const HAPPENED: readonly DemoEvent[] = [
+  {
+    at: 447,
+    event: 'board',
+    board: 'zookeeper://127.0.0.1:40123/demo',
+    persistence: 'memory:',
+    from: 'from somewhere',
+  },
+  { at: 500, event: 'ready', conductor: 'one' },
+  { at: 612, event: 'posted', jobs: [1, 2, 3, 4, 5, 6].map((last) => ({ uuid: uuid(last), job: `photo-${last}` })) },
+  { at: 913, event: 'finished', ...OF_TASK, task: 'fetch' },
+  { at: 914, event: 'begun', ...OF_TASK },
+  { at: 1_065, event: 'killed', ...OF_TASK, pid: 4_711 },
+  { at: 4_333, event: 'takenOver', ...OF_TASK, conductor: 'two', run: 2, from: 'one', after: 3_268 },
+  { at: 10_250, event: 'complete', job: 'photo-1' },
+  { at: 12_000, event: 'trashed', job: 'photo-2' },
+]
+const TAKEN_OVER = { uuid: uuid(1), job: 'photo-1', from: 'one', by: 'two', after: 3_268 }
+const SHOWN = { jobs: 6, complete: 6, took: 12_345, takenOver: { ...TAKEN_OVER, kept: ['fetch'], again: ['resize'] } }
+const KEPT = { board: 'redis://127.0.0.1:6379/0?prefix=demo', persistence: 'directory:/home/ada/logbooks' }
+
 const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
   jobs: (screen) => jobsTable(JOBS, screen),
   'trash-list': (screen) => trashTable([TRASHED], screen),
@@ -218,6 +242,13 @@ const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
   ],
   'logbook-list': (screen) => logbooksTable(BOOKS, screen),
   'logbook-show': (screen) => logbookReport(BOOK, screen),
+  demo: (screen) => [
+    ...HAPPENED.flatMap((event) => eventLine(event, screen) ?? []),
+    ...demoSummaryLines(SHOWN, { kept: undefined, thrownAway: true }, screen),
+  ],
+  'demo-kept': (screen) => demoSummaryLines(SHOWN, { kept: KEPT, thrownAway: false }, screen),
+  'demo-failed': (screen) =>
+    demoSummaryLines({ jobs: 6, complete: 5, took: 12_345 }, { kept: undefined, thrownAway: false }, screen),
   run: () => resultLines({ text: 'Hello, Ada', 'many words': [1, 2], nothing: undefined }),
 }
 
@@ -238,6 +269,10 @@ function screen(columns: number | undefined, env: Readonly<Record<string, string
 /** Escapes are written out, so that a diff shows them. */
 const visible = (line: string) => line.replaceAll('\x1b', '\\e')
 const bare = (line: string) => line.replaceAll(/\\e\[\d+m/g, '')
+
+test('a terminal that does not know how wide it is cuts nothing', () => {
+  expect(jobsTable(JOBS, screen(0, { NO_COLOR: '1' }))).toEqual(jobsTable(JOBS, screen(undefined, {})))
+})
 
 describe.each(Object.entries(SCREENS))('%s', (name, lines) => {
   test('is as it is kept', async () => {

@@ -45,7 +45,7 @@ export interface Workplace extends AsyncDisposable {
   bare(args: readonly string[], options?: RunOptions): Promise<Outcome>
   /** As `jobboard`, in a process of its own: where signals, file descriptors or the end of the process matter. */
   spawned(args: readonly string[], options?: RunOptions): Promise<Outcome>
-  start(args: readonly string[]): Running
+  start(args: readonly string[], options?: Pick<RunOptions, 'env'>): Running
 }
 
 export interface Running {
@@ -89,7 +89,7 @@ export async function workplace(options: { tsx?: boolean; board?: string } = {})
     bare,
     jobboard: (args, given = {}) => bare(args, { ...given, env: { ...named, ...given.env } }),
     spawned,
-    start: (args) => launch(args, { cwd, env: named }),
+    start: (args, { env = {} } = {}) => launch(args, { cwd, env: { ...named, ...env } }),
     [Symbol.asyncDispose]: () => rm(cwd, { recursive: true, force: true }),
   }
 }

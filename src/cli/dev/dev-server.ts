@@ -1,33 +1,13 @@
 /** A ZooKeeper in a folder of its own, both gone when this process is: also when that is killed. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { JobboardError } from '../../core/errors.ts'
 import { monotonic, sleep } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 import { askServers } from '../doctor/four-letter.ts'
+import { GuardedProgram } from './guarded-program.ts'
 import type { Place, Recipe } from './servers.ts'
-
-/**
- * A shell stands between: it hears of our end by its standard input, whatever ended us, ends the server, and deletes the
- * folder. Ctrl-C reaches all of a terminal's processes; the shell and the server leave it to us.
- */
-const GUARD = `
-trap '' INT TERM HUP
-exec 3<&0
-"$@" >"$FOLDER/log" 2>&1 </dev/null 3<&- &
-server=$!
-{ read -r _ <&3; trap '' USR1; kill -s KILL $server; exit 0; } >/dev/null 2>&1 &
-reader=$!
-wait $server
-code=$?
-[ -z "$FAREWELL" ] || $FAREWELL >/dev/null 2>&1
-kill -s USR1 $reader 2>/dev/null
-if wait $reader; then rm -rf -- "$FOLDER"; fi
-exit $code
-`
 
 /** In milliseconds: a container's image may have to be fetched first. */
 const READY_WITHIN = 120_000
@@ -41,9 +21,8 @@ export interface DevServerOptions {
 
 export class DevServer implements AsyncDisposable {
   readonly #options: DevServerOptions
-  #place: Place | undefined
-  #guard: ChildProcess | undefined
-  #ended: Promise<void> = Promise.resolve()
+  #folder: string | undefined
+  #program: GuardedProgram | undefined
 
   constructor(options: DevServerOptions) {
     this.#options = options
@@ -51,44 +30,40 @@ export class DevServer implements AsyncDisposable {
 
   /** Resolves when the server is gone. */
   get ended(): Promise<void> {
-    return this.#ended
+    return this.#program?.ended ?? Promise.resolve()
   }
 
   /** Resolves when it serves. @throws JobboardError with what it said, when it does not; the signal's reason */
   async start(signal: AbortSignal): Promise<void> {
     const { recipe, port, env } = this.#options
     const folder = await mkdtemp(join(tmpdir(), 'jobboard-dev-'))
+    this.#folder = folder
     const place = { folder, port }
-    this.#place = place
     await mkdir(join(folder, 'data'))
     await writeFile(join(folder, 'zoo.cfg'), configFor(recipe, place))
-    const farewell = recipe.farewell?.(place).join(' ') ?? ''
-    const guard = spawn('/bin/sh', ['-c', GUARD, 'guard', ...recipe.command(place)], {
-      stdio: ['pipe', 'ignore', 'ignore'],
-      env: { ...env, FOLDER: folder, FAREWELL: farewell },
-      detached: true,
+    const farewell = recipe.farewell?.(place) ?? []
+    const program = new GuardedProgram({
+      ...{ command: recipe.command(place), env, folder, farewell },
+      log: join(folder, 'log'),
     })
-    this.#guard = guard
-    guard.stdin?.on('error', () => undefined)
-    this.#ended = once(guard, 'close').then(() => undefined)
+    this.#program = program
+    await program.start()
     await this.#untilReady(signal)
   }
 
   /** The last line of what it said, which tells the most. */
   async said(): Promise<string> {
-    const log = await readFile(join(this.#place?.folder ?? '', 'log'), 'utf8').catch(() => '')
-    return log.trim().split('\n').at(-1) || 'it said nothing'
+    return (await this.#program?.said()) ?? 'it said nothing'
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#guard?.stdin?.destroy()
-    await this.#ended
-    if (this.#place) await rm(this.#place.folder, { recursive: true, force: true })
+    await this.#program?.[Symbol.asyncDispose]()
+    if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
   }
 
   async #untilReady(signal: AbortSignal): Promise<void> {
     let gone = false
-    const over = this.#ended.then(() => {
+    const over = this.ended.then(() => {
       gone = true
     })
     const until = monotonic() + READY_WITHIN

@@ -10,5 +10,6 @@ export interface Screen {
 }
 
 export function screenOf({ stdout, env }: Pick<CliContext, 'stdout' | 'env'>): Screen {
-  return { width: stdout.columns, now: new Date(), paint: paintFor(stdout, env) }
+  // A terminal that does not know how wide it is says 0.
+  return { width: stdout.columns || undefined, now: new Date(), paint: paintFor(stdout, env) }
 }

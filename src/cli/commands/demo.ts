@@ -1,0 +1,25 @@
+/** `jobboard demo`: what a board does, in ten seconds. */
+import type { Command } from 'commander'
+import type { Run } from '../action.ts'
+
+export function defineDemo(program: Command, run: Run): void {
+  program
+    .command('demo')
+    .summary('see in ten seconds what it does, a death included')
+    .description(
+      'Posts six jobs, runs them with two conductors in processes of their own, and kills one of them in the middle of a ' +
+        'task: the other goes on where it stopped. It plays on a ZooKeeper that is thrown away afterwards, as of `dev`; or, ' +
+        'where one is named, on a board of yours, which has none of its jobs left at the end. Ctrl-C ends it. The exit code ' +
+        'is 0 when all jobs are done.',
+    )
+    .option('--json', 'print a JSON object for each event, one a line, and one for the summary')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard demo\n  $ jobboard demo --board redis://127.0.0.1:6379/0 --persistence directory:./logbooks',
+    )
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../actions/demo.ts')).demo(command.optsWithGlobals(), context),
+      ),
+    )
+}

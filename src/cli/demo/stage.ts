@@ -1,0 +1,114 @@
+/** Where a demo plays: on the board that is named, or on one that is thrown away; and in a folder that always is. */
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { InvalidArgument } from '../../core/errors.ts'
+import { parseUri } from '../../core/uri.ts'
+import type { CliContext } from '../context.ts'
+import { DevServer } from '../dev/dev-server.ts'
+import { freePort } from '../dev/free-port.ts'
+import { serverHere } from '../dev/servers.ts'
+import { boardIsNamed } from '../opening.ts'
+import { boardUri, persistenceUri, type SharedOptions } from '../options.ts'
+
+export interface Stage extends AsyncDisposable {
+  /** Of the demo's own, deleted at the end. */
+  readonly folder: string
+  /** In it, where the tasks put their files. */
+  readonly work: string
+  /** In it: a config file that says nothing, so that the user's does not change what the conductors do. */
+  readonly config: string
+  /** With a session that is soon over when its owner dies. */
+  readonly board: string
+  readonly persistence: string
+  /** Behind the names of flow and conductors, where others may use the board. */
+  readonly tag: string
+  /** Where a throw-away server comes from, for people; undefined of a board that outlives the demo. */
+  readonly from: string | undefined
+  /** What to look at afterwards: undefined where it is gone then. */
+  readonly kept: { readonly board: string; readonly persistence: string } | undefined
+}
+
+/** @throws InvalidArgument for a URI that cannot be used here; saying what to install, where no server can be had */
+export async function openStage(options: SharedOptions, context: CliContext, signal: AbortSignal): Promise<Stage> {
+  if (boardIsNamed(options, context)) return namedStage(options, context)
+  const recipe = await serverHere(undefined, context)
+  const port = await freePort(0)
+  const server = new DevServer({ recipe, port, env: context.env })
+  try {
+    await server.start(signal)
+    const folder = await ownFolder()
+    return {
+      ...folder,
+      board: `zookeeper://127.0.0.1:${port}/demo?sessionTimeout=2s`,
+      persistence: `zookeeper://127.0.0.1:${port}/logbooks`,
+      tag: '',
+      from: recipe.from,
+      kept: undefined,
+      [Symbol.asyncDispose]: async () => {
+        await removed(folder)
+        await server[Symbol.asyncDispose]()
+      },
+    }
+  } catch (error) {
+    await server[Symbol.asyncDispose]()
+    throw error
+  }
+}
+
+async function namedStage(options: SharedOptions, context: CliContext): Promise<Stage> {
+  const named = boardUri(options, context)
+  const logbooks = persistenceUri(options, context)
+  const board = withShortSession(named)
+  if (logbooks !== undefined) assertShared(logbooks)
+  const folder = await ownFolder()
+  return {
+    ...folder,
+    board,
+    persistence: logbooks ?? `directory:${join(folder.folder, 'logbooks')}`,
+    tag: `-${randomBytes(3).toString('hex')}`,
+    from: undefined,
+    kept: logbooks === undefined ? undefined : { board: named, persistence: logbooks },
+    [Symbol.asyncDispose]: () => removed(folder),
+  }
+}
+
+/** What keeps the wait for a dead owner short, by the kind of board. Servers of ZooKeeper allow no less, as they come. */
+const SHORT_SESSION: readonly (readonly [scheme: RegExp, parameters: Readonly<Record<string, string>>])[] = [
+  [/^zookeepers?$/, { sessionTimeout: '4s' }],
+  [/^postgres(ql)?$/, { sessionTimeout: '4s', scanPeriod: '1s' }],
+  [/^rediss?(\+|$)/, { ttl: '2s' }],
+]
+
+/** What the URI says itself stays. @throws InvalidArgument for what is no URI */
+function withShortSession(uri: string): string {
+  const { scheme, parameters } = parseUri(uri, 'board')
+  const [, wanted = {}] = SHORT_SESSION.find(([kind]) => kind.test(scheme)) ?? []
+  const missing = Object.entries(wanted).filter(([name]) => !parameters.has(name))
+  if (missing.length === 0) return uri
+  return `${uri}${uri.includes('?') ? '&' : '?'}${missing.map((pair) => pair.join('=')).join('&')}`
+}
+
+function assertShared(persistence: string): void {
+  const { scheme, printable } = parseUri(persistence, 'persistence')
+  if (scheme !== 'memory') return
+  throw new InvalidArgument(
+    `logbooks in ${printable} are gone with their process, and nobody could go on from them; leave --persistence out, or name some that are shared`,
+  )
+}
+
+type Folder = Pick<Stage, 'folder' | 'work' | 'config'>
+
+async function ownFolder(): Promise<Folder> {
+  const folder = await mkdtemp(join(tmpdir(), 'jobboard-demo-'))
+  const work = join(folder, 'work')
+  const config = join(folder, 'jobboard.yaml')
+  await mkdir(work)
+  await writeFile(config, '{}\n')
+  return { folder, work, config }
+}
+
+function removed({ folder }: Folder): Promise<void> {
+  return rm(folder, { recursive: true, force: true })
+}
