@@ -274,6 +274,7 @@ export interface CancelRequest extends Cancellation {
   readonly job: string
 }
 
+/** Who has asked for a job to be given up, and why. */
 export interface Cancellation {
   readonly who: string
   readonly reason: string
