@@ -1,8 +1,10 @@
 /** Boards: posting work, seeing it, and owning it one at a time. */
+
 export type { Attempt } from './attempts.ts'
 export type { PostBackOff } from './back-off.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'
-export type { Claim, PerformContext, Performed } from './claim.ts'
+export type { Claim, PerformContext, Performed } from './claims/claim.ts'
+export type { AbandonOptions, TrashOptions } from './claims/settle-options.ts'
 export type { RegisteredEntity } from './entity-registry.ts'
 export type { BoardEvents, JobEvent } from './events.ts'
 export type { Job } from './job.ts'
@@ -25,6 +27,5 @@ export { PRIORITIES, type Priority } from './priority.ts'
 /** @internal For `jobboard doctor`. */
 export { type RedisFacts, redisFacts } from './redis/facts.ts'
 export type { Resources } from './resources.ts'
-export type { AbandonOptions, TrashOptions } from './settle-options.ts'
 export type { TrashedJob } from './trashed-job.ts'
 export type { WaitingFor } from './waiting-for.ts'

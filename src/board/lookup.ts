@@ -7,10 +7,10 @@ import type { Backend, Cancellation, Sections, Spot } from './backend.ts'
 import type { Entry } from './entry.ts'
 import { Job } from './job.ts'
 import { accepted, type JobsOptions, listed } from './listed.ts'
-import type { LiveView } from './live-view.ts'
 import { assertUuid, jobsFilter } from './options.ts'
+import type { LiveView } from './view/live-view.ts'
+import { wholeJobs, wholeOf } from './view/whole-jobs.ts'
 import { type WaitingFor, waitingFor } from './waiting-for.ts'
-import { wholeJobs, wholeOf } from './whole-jobs.ts'
 
 /** How many jobs are asked for at once of a board that is not in the view. */
 const PAGE = 500

@@ -1,9 +1,9 @@
 /** What the backend tells of the board and of the session: kept for who asks, and passed on to whom it concerns. */
 import type { SessionEvent, SessionState, Sink } from './backend.ts'
+import type { HeldClaims } from './claims/held-claims.ts'
 import type { EntityRegistry } from './entity-registry.ts'
 import type { Faults } from './faults.ts'
-import type { HeldClaims } from './held-claims.ts'
-import type { LiveView } from './live-view.ts'
+import type { LiveView } from './view/live-view.ts'
 
 export interface NewsOptions {
   readonly view: LiveView

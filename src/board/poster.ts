@@ -11,10 +11,10 @@ import { type AnyFlow, checkedStore, missingInputs } from '../flow/index.ts'
 import type { Backend, Posted, Result } from './backend.ts'
 import { type Entry, newEntry } from './entry.ts'
 import { Job } from './job.ts'
-import type { LiveView } from './live-view.ts'
 import type { Lookup } from './lookup.ts'
 import { makePosting, type Posting, type PostOptions, type SqlClient } from './posting.ts'
-import { wholeOf } from './whole-jobs.ts'
+import type { LiveView } from './view/live-view.ts'
+import { wholeOf } from './view/whole-jobs.ts'
 
 /** A job as `post` answers it. */
 export class PostedJob extends Job {

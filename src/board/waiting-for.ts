@@ -3,7 +3,7 @@ import type { Backend, Entity } from './backend.ts'
 import type { Entry } from './entry.ts'
 import { Job } from './job.ts'
 import { workOf } from './outline.ts'
-import type { ClaimQueue } from './queue.ts'
+import type { ClaimQueue } from './queue/queue.ts'
 
 /** What holds a job back; `text` says it to people. */
 export type WaitingFor = { readonly text: string } & (

@@ -3,7 +3,7 @@ import { type Entry, newEntry } from '../../src/board/entry.ts'
 import { isWhole, outlined } from '../../src/board/outline.ts'
 import { makePosting, type Posting } from '../../src/board/posting.ts'
 import type { Priority } from '../../src/board/priority.ts'
-import { ClaimQueue, type Wanted } from '../../src/board/queue.ts'
+import { ClaimQueue, type Wanted } from '../../src/board/queue/queue.ts'
 import { type Resources, readResources, resourcesOf, type Wants } from '../../src/board/resources.ts'
 
 export interface EntryOptions {

@@ -16,6 +16,9 @@ const FLOORS: readonly (readonly string[])[] = [
   ['cli', 'dashboard', 'testing'],
 ]
 
+/** Rooms of the board that are no backends, from the ground up. */
+const BOARD: readonly string[] = ['queue', 'view', 'claims']
+
 /** Who may import which package of a driver. */
 const DRIVERS: Readonly<Record<string, string>> = {
   pg: 'postgres/',
@@ -59,9 +62,18 @@ test('folders are entered by their door', () => {
   expect(wrong.map(arrow)).toEqual([])
 })
 
-test('backends do not know each other', () => {
-  const backend = (file: string) => /^(board|persistence)\/[^/]+(?=\/)/.exec(file)?.[0]
-  const wrong = own.filter(({ from, to }) => backend(from) && backend(to) && backend(from) !== backend(to))
+test('backends do not know each other, nor what boards make of them', () => {
+  const room = (file: string) => /^(board|persistence)\/[^/]+(?=\/)/.exec(file)?.[0]
+  const inBoard = (file: string) => BOARD.includes(room(file)?.replace('board/', '') ?? '')
+  const wrong = own.filter(({ from, to }) => {
+    return room(from) && room(to) && room(from) !== room(to) && !inBoard(from)
+  })
+  expect(wrong.map(arrow)).toEqual([])
+})
+
+test('within the board arrows point down, too', () => {
+  const floor = (file: string) => BOARD.findIndex((room) => file.startsWith(`board/${room}/`))
+  const wrong = own.filter(({ from, to }) => floor(to) >= 0 && floor(from) >= 0 && floor(from) < floor(to))
   expect(wrong.map(arrow)).toEqual([])
 })
 

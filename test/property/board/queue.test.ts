@@ -8,7 +8,7 @@ import { compareClaimOrder, compareIds } from '../../../src/board/claim-order.ts
 import type { Content, Entry } from '../../../src/board/entry.ts'
 import { newEntry } from '../../../src/board/entry.ts'
 import { PRIORITIES, type Priority } from '../../../src/board/priority.ts'
-import type { ClaimQueue } from '../../../src/board/queue.ts'
+import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
 import type { Resources } from '../../../src/board/resources.ts'
 import { BYTES, entryOf, everything, giveUp, idOf, normalised, queueOf, readNow } from '../../board/entries.ts'
 import { count } from '../../support/counts.ts'

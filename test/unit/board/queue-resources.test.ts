@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Entry, Place, Stance } from '../../../src/board/entry.ts'
-import { ResourceLines } from '../../../src/board/resource-lines.ts'
+import { ResourceLines } from '../../../src/board/queue/resource-lines.ts'
 import {
   change,
   claimable,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Entry } from '../../../src/board/entry.ts'
 import type { Posting } from '../../../src/board/posting.ts'
-import type { ClaimQueue } from '../../../src/board/queue.ts'
+import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
 import {
   BYTES,
   change,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Sorted } from '../../../src/board/sorted.ts'
-import { type Bound, Threshold } from '../../../src/board/threshold.ts'
+import { Sorted } from '../../../src/board/queue/sorted.ts'
+import { type Bound, Threshold } from '../../../src/board/queue/threshold.ts'
 
 interface Item {
   readonly key: number

@@ -2,7 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Backend, Stored } from '../../../src/board/backend.ts'
-import { LiveView } from '../../../src/board/live-view.ts'
+import { LiveView } from '../../../src/board/view/live-view.ts'
 import { deferred } from '../../../src/core/abort.ts'
 
 type Sections = NonNullable<Backend['sections']>

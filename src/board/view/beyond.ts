@@ -1,5 +1,5 @@
 /** For those who want jobs that the window does not show: it is made to show them. */
-import type { Entry } from './entry.ts'
+import type { Entry } from '../entry.ts'
 import { type ViewWindow, wantsAny } from './window.ts'
 
 export interface BeyondOptions {

@@ -17,16 +17,17 @@
  * **Costs.** Those that can be taken are kept apart and in order, so taking never meets the others, and a change costs what
  * it changes: its own place, and those that it blocks or frees.
  */
-import { isSuspect } from './attempts.ts'
-import type { Stored } from './backend.ts'
-import { compareClaimOrder, compareIds, type Identified, type Ordered } from './claim-order.ts'
-import type { Entry, Place, Stance, WholePlace } from './entry.ts'
-import { isRefused, isWhole, type Outlined } from './outline.ts'
-import type { Posting } from './posting.ts'
+
+import { isSuspect } from '../attempts.ts'
+import type { Stored } from '../backend.ts'
+import { compareClaimOrder, compareIds, type Identified, type Ordered } from '../claim-order.ts'
+import type { Entry, Place, Stance, WholePlace } from '../entry.ts'
+import { isRefused, isWhole, type Outlined } from '../outline.ts'
+import type { Posting } from '../posting.ts'
+import { resourcesOf } from '../resources.ts'
+import { pickAtRandom } from '../spread.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
-import { resourcesOf } from './resources.ts'
 import { Sorted } from './sorted.ts'
-import { pickAtRandom } from './spread.ts'
 import { Threshold } from './threshold.ts'
 
 export interface Wanted {

@@ -2,9 +2,9 @@
  * What becomes of places whose claim was refused. Most refusals are news that the view has heard already: another was
  * faster, and the place is not chosen again. What would be chosen again at once, for ever, rests or is hidden.
  */
-import { ClaimLost, JobboardError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../core/errors.ts'
-import type { Entry, Place, WholePlace } from './entry.ts'
-import type { LiveView } from './live-view.ts'
+import { ClaimLost, JobboardError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
+import type { Entry, Place, WholePlace } from '../entry.ts'
+import type { LiveView } from '../view/live-view.ts'
 
 /** How long a job rests, in milliseconds, whose claim a server refused because of its own troubles. */
 const PAUSE = 500

@@ -3,8 +3,8 @@
  * transactions which are not committed yet, and may never be. Who lets go of a job forgets it here, too. And how those jobs
  * ended that have left the board last, for a post whose answer is on its way.
  */
-import { compareIds } from './claim-order.ts'
-import { type Entry, newEntry } from './entry.ts'
+import { compareIds } from '../claim-order.ts'
+import { type Entry, newEntry } from '../entry.ts'
 
 export type End = 'COMPLETE' | 'TRASHED'
 

@@ -1,8 +1,8 @@
 /** What this process posts, as the view comes to know it: by the answer to the post, which may come before the news or after. */
-import type { Sections, Stored } from './backend.ts'
-import { type Entry, newEntry } from './entry.ts'
+import type { Sections, Stored } from '../backend.ts'
+import { type Entry, newEntry } from '../entry.ts'
+import type { ClaimQueue } from '../queue/queue.ts'
 import type { Postings } from './postings.ts'
-import type { ClaimQueue } from './queue.ts'
 import type { ViewJobs } from './view-jobs.ts'
 
 export interface OwnPostsOptions {

@@ -2,11 +2,11 @@
  * The jobs that a view knows: those that are in it, by id and by uuid, those outside that somebody holds on to, and how many
  * there are on the board. What they mean for whoever claims is the queue's affair.
  */
-import { deferred } from '../core/abort.ts'
-import type { Change } from './backend.ts'
-import { type Entry, newEntry, type Standing } from './entry.ts'
+import { deferred } from '../../core/abort.ts'
+import type { Change } from '../backend.ts'
+import { type Entry, newEntry, type Standing } from '../entry.ts'
+import type { ClaimQueue } from '../queue/queue.ts'
 import { type End, Handles } from './handles.ts'
-import type { ClaimQueue } from './queue.ts'
 import { UuidIndex } from './uuid-index.ts'
 
 export class ViewJobs {

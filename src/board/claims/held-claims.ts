@@ -1,7 +1,7 @@
 /**
  * The claims that one board object holds: taken from the queue through the backend's transaction, settled, or lost.
  */
-import { systemAlarmClock } from '../core/alarm-clock.ts'
+import { systemAlarmClock } from '../../core/alarm-clock.ts'
 import {
   Cancelled,
   ClaimLost,
@@ -10,8 +10,8 @@ import {
   NotOwner,
   Unclaimable,
   UnsupportedCapability,
-} from '../core/errors.ts'
-import { beginAttempt, isSuspect, limitReached } from './attempts.ts'
+} from '../../core/errors.ts'
+import { beginAttempt, isSuspect, limitReached } from '../attempts.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -23,17 +23,17 @@ import type {
   SessionHold,
   Settlement,
   Stored,
-} from './backend.ts'
+} from '../backend.ts'
+import { type Entry, type Place, stateOf, type WholePlace } from '../entry.ts'
+import { Job } from '../job.ts'
+import type { Posting } from '../posting.ts'
+import { isWholePlace } from '../queue/queue.ts'
+import type { Happening, LiveView } from '../view/live-view.ts'
+import { wholeOf } from '../view/whole-jobs.ts'
+import { heldBack } from '../waiting-for.ts'
 import { Claim } from './claim.ts'
 import { Crowd } from './crowd.ts'
-import { type Entry, type Place, stateOf, type WholePlace } from './entry.ts'
-import { Job } from './job.ts'
-import type { Happening, LiveView } from './live-view.ts'
-import type { Posting } from './posting.ts'
-import { isWholePlace } from './queue.ts'
 import { Refusals } from './refusals.ts'
-import { heldBack } from './waiting-for.ts'
-import { wholeOf } from './whole-jobs.ts'
 
 /** How long, in milliseconds, the lease is watched after the last claim has ended. */
 const LINGER = 2_000

@@ -12,17 +12,17 @@
  * that is done all the same may be consumed.
  */
 
-import { abortAfter, followSignals } from '../core/abort.ts'
-import type { AlarmClock } from '../core/alarm-clock.ts'
-import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../core/errors.ts'
-import { describeError, describeFailure, type Failure, failureOf } from '../core/failure.ts'
-import { untilSettled } from '../core/settling.ts'
-import { Stop } from '../core/stop.ts'
-import { milliseconds } from '../core/time.ts'
-import { endAttempt, mayTryAgain, pauseAfterFailure } from './attempts.ts'
-import type { Leftovers, Settlement } from './backend.ts'
-import type { Job } from './job.ts'
-import type { Posting } from './posting.ts'
+import { abortAfter, followSignals } from '../../core/abort.ts'
+import type { AlarmClock } from '../../core/alarm-clock.ts'
+import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
+import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
+import { untilSettled } from '../../core/settling.ts'
+import { Stop } from '../../core/stop.ts'
+import { milliseconds } from '../../core/time.ts'
+import { endAttempt, mayTryAgain, pauseAfterFailure } from '../attempts.ts'
+import type { Leftovers, Settlement } from '../backend.ts'
+import type { Job } from '../job.ts'
+import type { Posting } from '../posting.ts'
 import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
 
 /** What {@link Claim.perform} hands to the work. */

@@ -12,12 +12,12 @@
  * not counted, and not given up again, before it is claimed or gone; else it would be given up and read for ever.
  */
 
-import { InvalidArgument } from '../core/errors.ts'
-import { compareClaimOrder } from './claim-order.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import { compareClaimOrder } from '../claim-order.ts'
+import type { Entry, WholePlace } from '../entry.ts'
+import { isWhole, outlined } from '../outline.ts'
+import { type ClaimQueue, isWholePlace, type Wanted } from '../queue/queue.ts'
 import type { ContentReader } from './content-reader.ts'
-import type { Entry, WholePlace } from './entry.ts'
-import { isWhole, outlined } from './outline.ts'
-import { type ClaimQueue, isWholePlace, type Wanted } from './queue.ts'
 
 /** Parts of the limit. Down to this it is reduced when it is exceeded, and up to this it is filled when there is room. */
 const FULL = 7 / 8

@@ -20,13 +20,13 @@
  *
  * A short board is all in the view: there is neither end nor horizon.
  */
-import { NotConnected } from '../core/errors.ts'
-import { sleep } from '../core/time.ts'
-import type { Listing, Sections, Spot, Standpoint } from './backend.ts'
-import { compareClaimOrder, type Ordered } from './claim-order.ts'
-import type { Entry, Standing } from './entry.ts'
-import { type ClaimQueue, dueAtOf } from './queue.ts'
-import { resourcesOf } from './resources.ts'
+import { NotConnected } from '../../core/errors.ts'
+import { sleep } from '../../core/time.ts'
+import type { Listing, Sections, Spot, Standpoint } from '../backend.ts'
+import { compareClaimOrder, type Ordered } from '../claim-order.ts'
+import type { Entry, Standing } from '../entry.ts'
+import { type ClaimQueue, dueAtOf } from '../queue/queue.ts'
+import { resourcesOf } from '../resources.ts'
 
 /** How many are read of those that rest, at most. */
 const MOST_RESTING = 2_000

@@ -1,9 +1,9 @@
 /** How a claim is to be settled, and what is said to whoever asked for nonsense. */
-import { InvalidArgument } from '../core/errors.ts'
-import type { Failure } from '../core/failure.ts'
-import { assertOptions } from '../core/options.ts'
-import type { Duration } from '../core/time.ts'
-import { assertText, assertYesOrNo } from './options.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import type { Failure } from '../../core/failure.ts'
+import { assertOptions } from '../../core/options.ts'
+import type { Duration } from '../../core/time.ts'
+import { assertText, assertYesOrNo } from '../options.ts'
 
 /** How a job is given back. */
 export interface AbandonOptions {

@@ -3,10 +3,10 @@
  * read again, never believed.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { NotConnected } from '../core/errors.ts'
-import { backoff, sleep } from '../core/time.ts'
-import type { Backend, Stored, Unreadable } from './backend.ts'
-import type { Entry } from './entry.ts'
+import { NotConnected } from '../../core/errors.ts'
+import { backoff, sleep } from '../../core/time.ts'
+import type { Backend, Stored, Unreadable } from '../backend.ts'
+import type { Entry } from '../entry.ts'
 
 /** How many postings are asked for at once, and how large they are together, as far as anybody knows. */
 const BATCH = 512

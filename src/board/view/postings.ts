@@ -3,11 +3,11 @@
  * overtaken by a change. What changes while a job is claimed is read when the claim is released. Where all of it would take
  * too much memory, some is given up and read again when its turn comes: `kept-contents.ts`.
  */
-import type { Backend, Stored, Unreadable } from './backend.ts'
+import type { Backend, Stored, Unreadable } from '../backend.ts'
+import type { Entry } from '../entry.ts'
+import type { ClaimQueue } from '../queue/queue.ts'
 import { ContentReader } from './content-reader.ts'
-import type { Entry } from './entry.ts'
 import { KeptContents } from './kept-contents.ts'
-import type { ClaimQueue } from './queue.ts'
 
 export interface PostingsOptions {
   readonly backend: Pick<Backend, 'read'>

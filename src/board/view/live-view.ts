@@ -12,16 +12,17 @@
  *
  * **Content** is read in batches, after all changes at hand were applied: `postings.ts`.
  */
-import { Condition } from '../core/condition.ts'
-import { NotConnected } from '../core/errors.ts'
-import type { Backend, Change, Spot, Standpoint, Stored } from './backend.ts'
+import { Condition } from '../../core/condition.ts'
+import type { Backend, Change, Spot, Standpoint, Stored } from '../backend.ts'
+import type { Entry, Standing } from '../entry.ts'
+import { ClaimQueue } from '../queue/queue.ts'
 import { Beyond } from './beyond.ts'
-import type { Entry, Standing } from './entry.ts'
+import { DueTimer } from './due-timer.ts'
 import { Gap } from './gap.ts'
 import type { KeptContents } from './kept-contents.ts'
+import { LastWords } from './last-words.ts'
 import { OwnPosts } from './own-posts.ts'
 import { Postings } from './postings.ts'
-import { ClaimQueue } from './queue.ts'
 import { ViewJobs } from './view-jobs.ts'
 import { type ViewListing, ViewWindow, type Windowed } from './window.ts'
 
@@ -35,8 +36,6 @@ export interface ViewListener {
 }
 
 const NOTHING: ViewListing = { jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }
-/** What a timer of Node can wait. */
-const LONGEST_TIMER = 2 ** 31 - 1
 
 export class LiveView implements Windowed {
   readonly queue = new ClaimQueue()
@@ -55,7 +54,8 @@ export class LiveView implements Windowed {
   readonly #met = new WeakSet<Entry>()
   /** Somebody wants to hear of every post. */
   #announcing = false
-  #dueTimer: NodeJS.Timeout | undefined
+  readonly #dueTimer: DueTimer
+  readonly #lastWords: LastWords
 
   /**
    * @param options.bytes how much of the postings stays in memory; 64 MiB by default
@@ -76,7 +76,7 @@ export class LiveView implements Windowed {
       entries: () => this.#jobs.all(),
       read: (entry, known) => this.#read(entry, known),
       // While a gap is open, how it ended is what the listing says.
-      gone: (entry) => this.current && !entry.ended && entry.id !== undefined && this.#goneOf(entry, entry.id),
+      gone: (entry) => this.current && !entry.ended && entry.id !== undefined && this.#lastWords.of(entry, entry.id),
       progressed: () => this.evaluate(),
     })
     this.#jobs = new ViewJobs({ queue: this.queue, forget: (entry) => this.#postings.forget(entry) })
@@ -95,6 +95,15 @@ export class LiveView implements Windowed {
     })
     const now = () => options.backend.now()
     const { signal } = options
+    this.#dueTimer = new DueTimer({ now, due: () => this.evaluate() })
+    this.#lastWords = new LastWords({
+      ...{ sections, failed, current: () => this.current },
+      there: (entry) => this.#postings.want(entry),
+      ended: (entry, id) => {
+        this.#end(entry, id)
+        this.evaluate()
+      },
+    })
     this.#window = sections && new ViewWindow({ sections, view: this, now, signal })
     this.beyond = new Beyond({
       ...{ window: this.#window, signal, current: () => this.current, reading: () => this.reading },
@@ -162,7 +171,7 @@ export class LiveView implements Windowed {
 
   /** No end will be heard of any more: whoever waits for one is told, and so are those who come later. */
   giveUp(reason: Error): void {
-    clearTimeout(this.#dueTimer)
+    this.#dueTimer.stop()
     this.#window?.stop()
     this.#jobs.giveUp(reason)
     this.evaluate()
@@ -264,32 +273,6 @@ export class LiveView implements Windowed {
     this.#jobs.stand(entry, 'beyond')
     this.#claimed(entry, false)
     this.#postings.outdate(entry)
-  }
-
-  /**
-   * Its posting is not there any more. Where answers and news come over different connections, the answer may be the first to
-   * say so, and does not say how it ended.
-   */
-  #goneOf(entry: Entry, id: string): void {
-    const { sections } = this.#backend
-    if (!sections || entry.trashing) {
-      this.#end(entry, id)
-      return
-    }
-    const told = ([fate]: readonly string[]) => {
-      if (entry.ended || !this.current) return
-      if (fate === 'there') {
-        this.#postings.want(entry)
-        return
-      }
-      entry.trashing ||= fate === 'trashed'
-      this.#end(entry, id)
-      this.evaluate()
-    }
-    sections.fates([id]).then(told, (error: unknown) => {
-      // Without a connection its return is a gap, which is closed by a listing.
-      if (!(error instanceof NotConnected)) this.failed(error)
-    })
   }
 
   /** It was known, and is not on the board any more. */
@@ -421,11 +404,6 @@ export class LiveView implements Windowed {
     this.kept.trim()
     this.queue.advance(this.#backend.now())
     this.changed.notify()
-    clearTimeout(this.#dueTimer)
-    const { nextDue } = this.queue
-    if (nextDue === undefined || this.#signal.aborted) return
-    const left = Math.max(1, nextDue - this.#backend.now())
-    this.#dueTimer = setTimeout(() => this.evaluate(), Math.min(left, LONGEST_TIMER))
-    this.#dueTimer.unref()
+    if (!this.#signal.aborted) this.#dueTimer.set(this.queue.nextDue)
   }
 }

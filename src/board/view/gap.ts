@@ -2,9 +2,9 @@
  * After a gap the board is listed. What is told meanwhile is kept, and applied after the listing; that may contain some of it
  * already, which is harmless: a change says what is now so, and for whatever it touches the last one wins.
  */
-import { NotConnected } from '../core/errors.ts'
-import { backoff, sleep } from '../core/time.ts'
-import type { Change } from './backend.ts'
+import { NotConnected } from '../../core/errors.ts'
+import { backoff, sleep } from '../../core/time.ts'
+import type { Change } from '../backend.ts'
 
 export interface GapOptions<T> {
   readonly list: () => Promise<T>

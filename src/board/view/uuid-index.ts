@@ -1,5 +1,5 @@
 /** The jobs of a view by their uuids. Of one that was posted twice the first is found, and once that has gone the other. */
-import type { Entry } from './entry.ts'
+import type { Entry } from '../entry.ts'
 
 export class UuidIndex {
   readonly #entries: () => Iterable<Entry>

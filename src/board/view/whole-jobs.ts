@@ -1,8 +1,8 @@
 /** Jobs with all of their postings, for people who ask: what was given up to save memory is read for them, and not kept. */
-import type { Backend, Stored } from './backend.ts'
-import type { Entry } from './entry.ts'
-import { Job } from './job.ts'
-import { isWhole } from './outline.ts'
+import type { Backend, Stored } from '../backend.ts'
+import type { Entry } from '../entry.ts'
+import { Job } from '../job.ts'
+import { isWhole } from '../outline.ts'
 
 /** How many postings are asked for at once, and how large they are together. */
 const BATCH = 512

@@ -1,13 +1,10 @@
 /** Waiting for something to claim, and claiming it. */
-import { abortAfter, type FollowingSignal, followSignals } from '../core/abort.ts'
-import { NotFound, Timeout } from '../core/errors.ts'
-import { describeError } from '../core/failure.ts'
-import { keepAlive } from '../core/keep-alive.ts'
-import { type Duration, printableDuration } from '../core/time.ts'
-import type { Claim } from './claim.ts'
-import type { HeldClaims } from './held-claims.ts'
-import { Job } from './job.ts'
-import type { LiveView } from './live-view.ts'
+import { abortAfter, type FollowingSignal, followSignals } from '../../core/abort.ts'
+import { NotFound, Timeout } from '../../core/errors.ts'
+import { describeError } from '../../core/failure.ts'
+import { keepAlive } from '../../core/keep-alive.ts'
+import { type Duration, printableDuration } from '../../core/time.ts'
+import { Job } from '../job.ts'
 import {
   assertClaimsOptions,
   assertWaitOptions,
@@ -15,7 +12,10 @@ import {
   type ClaimsOptions,
   claimNextSettings,
   type WaitOptions,
-} from './options.ts'
+} from '../options.ts'
+import type { LiveView } from '../view/live-view.ts'
+import type { Claim } from './claim.ts'
+import type { HeldClaims } from './held-claims.ts'
 
 export interface ClaimingOptions {
   readonly claims: HeldClaims

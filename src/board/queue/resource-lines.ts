@@ -9,9 +9,9 @@
  * `settle` then tells those for whom something has changed. One step at a time, ten thousand readers behind the writer
  * would be let in and out again by its claim.
  */
-import { compareClaimOrder, type Ordered } from './claim-order.ts'
-import type { Entry, Place } from './entry.ts'
-import type { Wants } from './resources.ts'
+import { compareClaimOrder, type Ordered } from '../claim-order.ts'
+import type { Entry, Place } from '../entry.ts'
+import type { Wants } from '../resources.ts'
 import { Sorted } from './sorted.ts'
 import { Threshold } from './threshold.ts'
 
