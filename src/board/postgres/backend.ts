@@ -1,5 +1,5 @@
 /**
- * The Postgres backend: what `Backend` asks for, as functions of the database (`functions.ts`) over a few connections. Who
+ * The Postgres backend: what `Backend` asks for, as functions of the database (`functions/`) over a few connections. Who
  * lives: `session.ts`; what is done once: `requests.ts`; what others do: `feed.ts`; who is gone: `clean-up.ts`.
  */
 import { unlessAborted } from '../../core/abort.ts'

@@ -15,7 +15,7 @@ import { type Instant, systemClock } from '../../core/clock.ts'
 import { NotConnected, UnsupportedCapability } from '../../core/errors.ts'
 import { backoff, sleep } from '../../core/time.ts'
 import { type Notification, PostgresConnection, type PostgresPlace } from '../../postgres/index.ts'
-import { channelOf } from './functions.ts'
+import { channelOf } from './names.ts'
 import { inBoardsWords, READ_COMMITTED } from './words.ts'
 
 export interface Session {

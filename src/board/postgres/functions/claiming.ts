@@ -1,0 +1,69 @@
+/** Jobs, their resources and their attempts are taken in one go, for one session. */
+import { lockClasses } from '../names.ts'
+import { BY_KEYS } from './plans.ts'
+
+/** With `@` for the schema. */
+export function claiming(schema: string): string {
+  const { gate } = lockClasses(schema)
+  return `
+CREATE FUNCTION @.claim(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
+  p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
+  p_exclusive boolean[]) RETURNS json LANGUAGE plpgsql ${BY_KEYS} AS $function$
+DECLARE
+  v_refused json;
+  v_busy json[] := '{}';
+  v_blocked integer[] := '{}';
+  v_at integer;
+  v_name text;
+  v_granted bigint[];
+  v_places integer[];
+  v_fences bigint[];
+BEGIN
+  IF NOT @.lives(p_session) THEN RETURN @.answer(p_lane, p_number, '{"over": true}'); END IF;
+  PERFORM pg_advisory_xact_lock_shared(${gate}, p_board);
+  IF (SELECT paused FROM @.boards WHERE id = p_board) THEN RETURN @.answer(p_lane, p_number, '{"paused": true}'); END IF;
+  IF p_resources <> '{}' THEN
+    PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(r) ELSE pg_advisory_xact_lock_shared(r) END
+    FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
+  END IF;
+  PERFORM FROM @.jobs WHERE id = ANY(p_ids) AND session IS NULL ORDER BY id FOR NO KEY UPDATE;
+  FOR v_at IN SELECT DISTINCT asking FROM unnest(p_asking) AS asking
+    JOIN @.jobs j ON j.id = ANY(ARRAY[p_ids[asking]]) AND j.session IS NULL AND j.revision = p_revisions[asking]
+    ORDER BY asking
+  LOOP
+    SELECT a.name INTO v_name FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive)
+    WHERE a.asking = v_at AND EXISTS (
+      SELECT FROM @.permits p JOIN @.sessions s ON s.id = p.session
+      WHERE p.resource = ANY(ARRAY[a.resource]) AND p.board = p_board AND p.name = a.name
+        AND (p.exclusive OR a.exclusive)) LIMIT 1;
+    IF FOUND THEN
+      v_blocked := v_blocked || v_at;
+      v_busy := v_busy || json_build_array(v_at - 1, 'busy', v_name);
+    ELSE
+      INSERT INTO @.permits (board, resource, job, name, exclusive, session)
+      SELECT p_board, a.resource, p_ids[v_at], a.name, a.exclusive, p_session
+      FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive) WHERE a.asking = v_at
+      ON CONFLICT (board, resource, job, name) DO UPDATE SET exclusive = excluded.exclusive, session = excluded.session;
+    END IF;
+  END LOOP;
+  WITH asked AS (
+    SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start
+    FROM unnest(p_ids, p_revisions, p_whos, p_lengths) WITH ORDINALITY AS a(id, revision, who, length, at)
+  ), granted AS (
+    UPDATE @.jobs j SET session = p_session, who = a.who, revision = j.revision + 1, written_at = clock_timestamp(),
+      due_at = '-infinity', life = substring(p_lives FROM a.start::integer FOR a.length)
+    FROM asked a
+    WHERE j.id = ANY(ARRAY[a.id]) AND j.session IS NULL AND j.revision = a.revision AND a.at <> ALL(v_blocked)
+    RETURNING j.id, a.at - 1 AS at, nextval('@.fences') AS fence
+  )
+  SELECT array_agg(id), array_agg(at), array_agg(fence) INTO v_granted, v_places, v_fences FROM granted;
+  IF v_granted IS NOT NULL THEN PERFORM @.tell(p_board, 'claimed', v_granted); END IF;
+  IF v_granted IS NULL OR cardinality(v_granted) < cardinality(p_ids) THEN
+    SELECT json_agg(json_build_array(a.at - 1, CASE WHEN j.id IS NULL THEN 'gone' ELSE 'changed' END)) INTO v_refused
+    FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) LEFT JOIN @.jobs j ON j.id = ANY(ARRAY[a.id])
+    WHERE (v_granted IS NULL OR a.id <> ALL(v_granted)) AND a.at <> ALL(v_blocked);
+  END IF;
+  RETURN @.answer(p_lane, p_number, json_build_object('granted', v_places, 'fences', v_fences, 'refused', v_refused,
+    'busy', array_to_json(v_busy)));
+END $function$;`
+}

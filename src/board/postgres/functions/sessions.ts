@@ -1,0 +1,70 @@
+/** A session lives while its lock is held and its heart beats. */
+import { lockClasses } from '../names.ts'
+import { BY_KEYS } from './plans.ts'
+
+/** With `@` for the schema. */
+export function sessions(schema: string): string {
+  const { session } = lockClasses(schema)
+  return `
+CREATE FUNCTION @.open_session(p_board integer, p_who text, p_ttl float8) RETURNS integer LANGUAGE plpgsql AS $function$
+DECLARE v_id integer := nextval('@.session_ids');
+BEGIN
+  PERFORM pg_advisory_lock(${session}, v_id);
+  INSERT INTO @.sessions (id, board, who, backend, backend_start, server_start, ttl, heartbeat_at)
+  SELECT v_id, p_board, p_who, pid, backend_start, pg_postmaster_start_time(), p_ttl * interval '1 ms', clock_timestamp()
+  FROM pg_stat_activity WHERE pid = pg_backend_pid();
+  RETURN v_id;
+END $function$;
+
+CREATE FUNCTION @.heartbeat(p_session integer) RETURNS json LANGUAGE plpgsql AS $function$
+DECLARE v_board integer;
+BEGIN
+  UPDATE @.sessions SET heartbeat_at = clock_timestamp()
+  WHERE id = p_session AND backend = pg_backend_pid() AND server_start = pg_postmaster_start_time() RETURNING board INTO v_board;
+  IF NOT FOUND OR NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objsubid = 2
+    AND classid::bigint = ${session >>> 0} AND objid::bigint = p_session) THEN RETURN NULL; END IF;
+  RETURN (SELECT coalesce(json_agg(id), '[]'::json) FROM @.sessions
+    WHERE board = v_board AND id <> p_session AND heartbeat_at + ttl < clock_timestamp());
+END $function$;
+
+CREATE FUNCTION @.end_session(p_session integer) RETURNS void LANGUAGE plpgsql ${BY_KEYS} AS $function$
+DECLARE
+  v_session @.sessions;
+  v_trashed bigint[];
+  v_freed bigint[];
+BEGIN
+  DELETE FROM @.sessions WHERE id = p_session RETURNING * INTO v_session;
+  IF NOT FOUND THEN RETURN; END IF;
+  PERFORM FROM @.jobs WHERE session = p_session ORDER BY id FOR UPDATE;
+  WITH gone AS (
+    DELETE FROM @.jobs WHERE session = p_session AND on_owner_lost = 'fail' RETURNING *
+  ), kept AS (
+    INSERT INTO @.trash (id, board, uuid, name, body, life, who, reason)
+    SELECT id, board, uuid, name, body, life, who, 'its owner ' || who || ' was lost' FROM gone RETURNING id
+  )
+  SELECT array_agg(id ORDER BY id) INTO v_trashed FROM kept;
+  WITH freed AS (
+    UPDATE @.jobs SET session = NULL, who = NULL WHERE session = p_session RETURNING id
+  )
+  SELECT array_agg(id ORDER BY id) INTO v_freed FROM freed;
+  DELETE FROM @.permits WHERE job = ANY(v_freed || v_trashed) AND board = v_session.board;
+  DELETE FROM @.entities WHERE board = v_session.board AND session = p_session;
+  IF v_trashed IS NOT NULL THEN PERFORM @.tell(v_session.board, 'trashed', v_trashed); END IF;
+  IF v_freed IS NOT NULL THEN PERFORM @.tell(v_session.board, 'freed', v_freed); END IF;
+END $function$;
+
+CREATE FUNCTION @.take_over(p_session integer) RETURNS text LANGUAGE plpgsql AS $function$
+DECLARE v_session @.sessions;
+BEGIN
+  SELECT * INTO v_session FROM @.sessions WHERE id = p_session FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN RETURN 'gone'; END IF;
+  IF v_session.heartbeat_at + v_session.ttl >= clock_timestamp() THEN RETURN 'alive'; END IF;
+  IF NOT pg_try_advisory_xact_lock(${session}, p_session) THEN
+    PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid = v_session.backend AND backend_start = v_session.backend_start;
+    RETURN 'hung';
+  END IF;
+  PERFORM @.end_session(p_session);
+  RETURN 'ended';
+END $function$;`
+}

@@ -1,0 +1,70 @@
+/** The claims of one session end, each in the way that is asked for. */
+import { BY_KEYS } from './plans.ts'
+
+/** With `@` for the schema. */
+export function settling(): string {
+  return `
+CREATE FUNCTION @.settle(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
+  p_kinds text[], p_lives bytea, p_lengths integer[], p_delays float8[], p_whos text[], p_reasons text[], p_failures bytea[],
+  p_holding boolean)
+RETURNS json LANGUAGE plpgsql ${BY_KEYS} AS $function$
+DECLARE
+  v_consumed bigint[];
+  v_abandoned bigint[];
+  v_trashed bigint[];
+  v_done bigint[];
+BEGIN
+  IF NOT @.lives(p_session) THEN RETURN @.answer(p_lane, p_number, '{"over": true}'); END IF;
+  PERFORM FROM @.jobs WHERE id = ANY(p_ids) AND coalesce(session, 0) = p_session ORDER BY id FOR UPDATE;
+  IF 'consume' = ANY(p_kinds) THEN
+    WITH consumed AS (
+      DELETE FROM @.jobs j USING unnest(p_ids, p_revisions, p_kinds) AS a(id, revision, kind)
+      WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'consume'
+      RETURNING j.id
+    )
+    SELECT array_agg(id) INTO v_consumed FROM consumed;
+    IF v_consumed IS NOT NULL THEN PERFORM @.tell(p_board, 'consumed', v_consumed); END IF;
+  END IF;
+  IF 'abandon' = ANY(p_kinds) THEN
+    WITH asked AS (
+      SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start, clock_timestamp() AS now
+      FROM unnest(p_ids, p_revisions, p_kinds, p_lengths, p_delays)
+        WITH ORDINALITY AS a(id, revision, kind, length, delay, at)
+    ), abandoned AS (
+      UPDATE @.jobs j SET session = NULL, who = NULL, revision = j.revision + 1, written_at = a.now,
+        due_at = CASE WHEN a.delay IS NULL OR j.cancelled_by IS NOT NULL THEN '-infinity'
+          ELSE a.now + a.delay * interval '1 ms' END,
+        life = substring(p_lives FROM a.start::integer FOR a.length)
+      FROM asked a
+      WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'abandon'
+      RETURNING j.id
+    )
+    SELECT array_agg(id) INTO v_abandoned FROM abandoned;
+    IF v_abandoned IS NOT NULL THEN PERFORM @.tell(p_board, 'abandoned', v_abandoned); END IF;
+  END IF;
+  IF 'trash' = ANY(p_kinds) THEN
+    WITH asked AS (
+      SELECT *, sum(length) OVER (ORDER BY at) - length + 1 AS start
+      FROM unnest(p_ids, p_revisions, p_kinds, p_lengths, p_whos, p_reasons, p_failures)
+        WITH ORDINALITY AS a(id, revision, kind, length, who, reason, failure, at)
+    ), gone AS (
+      DELETE FROM @.jobs j USING asked a
+      WHERE j.id = ANY(ARRAY[a.id]) AND coalesce(j.session, 0) = p_session AND j.revision = a.revision AND a.kind = 'trash'
+      RETURNING j.*, a.start, a.length, a.who AS by_whom, a.reason, a.failure
+    ), trashed AS (
+      INSERT INTO @.trash (id, board, uuid, name, body, life, who, reason, failure)
+      SELECT id, board, uuid, name, body, substring(p_lives FROM start::integer FOR length), by_whom, reason, failure FROM gone
+      RETURNING id
+    )
+    SELECT array_agg(id) INTO v_trashed FROM trashed;
+    IF v_trashed IS NOT NULL THEN PERFORM @.tell(p_board, 'trashed', v_trashed); END IF;
+  END IF;
+  v_done := v_consumed || v_abandoned || v_trashed;
+  IF p_holding THEN
+    DELETE FROM @.permits WHERE job = ANY(v_done) AND board = p_board;
+  END IF;
+  IF cardinality(v_done) = cardinality(p_ids) THEN RETURN @.answer(p_lane, p_number, '{}'); END IF;
+  RETURN @.answer(p_lane, p_number, json_build_object('lost', (
+    SELECT json_agg(at - 1) FROM unnest(p_ids) WITH ORDINALITY AS a(id, at) WHERE v_done IS NULL OR id <> ALL(v_done))));
+END $function$;`
+}

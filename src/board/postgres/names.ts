@@ -1,0 +1,12 @@
+/** What a board's locks and notifications are called in the whole database. */
+import { advisoryClass } from '../../postgres/index.ts'
+
+/** First numbers of our advisory locks; a session's id, or a board's, is the second. */
+export function lockClasses(schema: string): { readonly session: number; readonly gate: number } {
+  return { session: advisoryClass(`session ${schema}`), gate: advisoryClass(`gate ${schema}`) }
+}
+
+/** Of the notifications of one board, by its number. */
+export function channelOf(schema: string, board: number | string): string {
+  return `jobboard_${(advisoryClass(schema) >>> 0).toString(36)}_${board}`
+}
