@@ -28,20 +28,33 @@ async function goneCounter(server: string, place: PostgresPlace): Promise<GoneCo
   await place.query(`CREATE TRIGGER went AFTER DELETE ON @.jobs REFERENCING OLD TABLE AS went
     FOR EACH STATEMENT EXECUTE FUNCTION @.went()`)
   const listener = await PostgresConnection.open(postgresPlace(parseUri(server, 'board')))
-  const enough = deferred()
+  const [enough, failed] = [deferred(), deferred<never>()]
+  failed.promise.catch(() => undefined)
   let wanted = Number.POSITIVE_INFINITY
   const look = async () => {
     const [row] = await place.query('SELECT count(DISTINCT job) AS gone FROM @.gone')
     if (Number(row?.['gone']) >= wanted) enough.resolve()
   }
-  listener.onNotification(() => void look())
+  // One look at a time: on a busy machine more is told than can be looked at.
+  let looking: Promise<void> | undefined
+  let again = false
+  const told = async () => {
+    again = true
+    looking ??= (async () => {
+      for (; again; await look()) again = false
+    })().finally(() => {
+      looking = undefined
+    })
+    await looking
+  }
+  listener.onNotification(() => void told().catch(failed.reject))
   await listener.query(`LISTEN ${place.schema}_gone`, [])
   let twice: string[] = []
   return {
     reached: async (jobs) => {
       wanted = jobs
-      await look()
-      await enough.promise
+      await told()
+      await Promise.race([enough.promise, failed.promise])
       const rows = await place.query('SELECT job FROM @.gone GROUP BY job HAVING count(*) > 1')
       twice = rows.map(({ job }) => String(job))
     },
