@@ -1,9 +1,10 @@
 /** The command line as it is shipped, built once where what is there is missing or older than its sources. */
 import { execFile } from 'node:child_process'
-import { chmod, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { chmod, readdir, stat, utimes } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { releaseLock, takeLock } from './process-lock.ts'
 
 export const ROOT = resolve(import.meta.dirname, '../..')
 /** What `npx jobboard` runs. */
@@ -23,7 +24,7 @@ export function ensureBuilt(): Promise<void> {
 
 async function builtOnce(): Promise<void> {
   while (await stale()) {
-    if (!(await locked())) {
+    if (!(await takeLock(LOCK))) {
       await sleep(POLL)
       continue
     }
@@ -31,7 +32,7 @@ async function builtOnce(): Promise<void> {
       if (await stale()) await build()
       return
     } finally {
-      await rm(LOCK, { force: true })
+      await releaseLock(LOCK)
     }
   }
 }
@@ -55,27 +56,6 @@ async function build(): Promise<void> {
   } catch (error) {
     const { stdout } = error as { stdout?: string }
     throw new Error(`the command line cannot be built: ${stdout?.trim()}`, { cause: error })
-  }
-}
-
-/** Whether the lock is ours now. One whose holder is gone is taken away. */
-async function locked(): Promise<boolean> {
-  try {
-    await writeFile(LOCK, String(process.pid), { flag: 'wx' })
-    return true
-  } catch {
-    const holder = Number(await readFile(LOCK, 'utf8').catch(() => ''))
-    if (holder > 0 && !alive(holder)) await rm(LOCK, { force: true })
-    return false
-  }
-}
-
-function alive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
   }
 }
 

@@ -4,13 +4,14 @@
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { ROOT } from './build.ts'
 import { exists } from './install.ts'
+import { releaseLock, takeLock } from './process-lock.ts'
 
 const POLL = 100
 const PREFIX = join(process.execPath, '../..')
@@ -19,14 +20,14 @@ const PREFIX = join(process.execPath, '../..')
 export async function ensureInstalled(folder: string, options: { readonly because: string }): Promise<void> {
   const lock = join(ROOT, 'node_modules', `.jobboard-${basename(folder)}.lock`)
   while (!(await installed(folder))) {
-    if (!(await locked(lock))) {
+    if (!(await takeLock(lock))) {
       await sleep(POLL)
       continue
     }
     try {
       if (!(await installed(folder))) await install(folder, options.because)
     } finally {
-      await rm(lock, { force: true })
+      await releaseLock(lock)
     }
   }
 }
@@ -67,25 +68,4 @@ async function fingerprint(folder: string): Promise<string> {
   const lock = await readFile(join(folder, 'package-lock.json'))
   const node = `${process.version} ${process.platform} ${process.arch}`
   return createHash('sha256').update(lock).update(node).digest('hex')
-}
-
-/** Whether the lock is ours now. One whose holder is gone is taken away. */
-async function locked(lock: string): Promise<boolean> {
-  try {
-    await writeFile(lock, String(process.pid), { flag: 'wx' })
-    return true
-  } catch {
-    const holder = Number(await readFile(lock, 'utf8').catch(() => ''))
-    if (holder > 0 && !alive(holder)) await rm(lock, { force: true })
-    return false
-  }
-}
-
-function alive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
 }
