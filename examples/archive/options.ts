@@ -13,7 +13,8 @@ Archives every file below DIR (node_modules/pino by default): one job per file o
 board, done by conductors: hashed, compressed, verified, recorded in a manifest.
 
   --out OUT          where to; must be absent or empty    (archives/<date and time>)
-  --board URI        memory:, zookeeper://HOST:PORT/PATH, postgres://HOST/DATABASE (memory:)
+  --board URI        memory:, zookeeper://HOST:PORT/PATH, postgres://HOST/DATABASE,
+                     redis://HOST:PORT/0                             (memory:)
   --persistence URI  where logbooks are kept                (directory:OUT/logbooks)
   --conductors N     N conductors, each in a process of its own, on a board that
                      processes can share               (one, inside this process)

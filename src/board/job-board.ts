@@ -34,6 +34,7 @@ import {
   type CancelOptions,
   type ClaimNextOptions,
   type ClaimsOptions,
+  NO_REASON,
   type PostAndClaimOptions,
   postAndClaimSettings,
   type WaitOptions,
@@ -277,7 +278,7 @@ export class JobBoard implements AsyncDisposable {
   async cancel(job: Job, options: CancelOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
     assertCancelOptions(options)
-    await this.#claims.giveUp(await this.#lookup.own(job), options.reason ?? 'cancelled')
+    await this.#claims.giveUp(await this.#lookup.own(job), options.reason ?? NO_REASON)
   }
 
   /** Who has asked for the job to be given up, and why, if anybody has; one round trip. */

@@ -100,7 +100,7 @@ export async function openBoard(uri: string | URL, options: OpenBoardOptions = {
   const factory = Object.hasOwn(BACKENDS, parsed.scheme) ? BACKENDS[parsed.scheme] : undefined
   if (!factory) {
     throw new InvalidArgument(
-      `board ${parsed.printable}: unknown scheme ${parsed.scheme}:; write zookeeper://127.0.0.1:2181/demo, postgres://127.0.0.1/database, or memory:`,
+      `board ${parsed.printable}: unknown scheme ${parsed.scheme}:; write zookeeper://127.0.0.1:2181/demo, postgres://127.0.0.1/database, redis://127.0.0.1:6379/0, or memory:`,
     )
   }
   const board = new JobBoard(await factory(parsed, options), options)

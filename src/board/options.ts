@@ -28,6 +28,9 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
 }
 
+/** What a cancel says whose reason nobody gave. */
+export const NO_REASON = 'cancelled'
+
 /** Why a job is asked back. */
 export interface CancelOptions {
   /** For people; told to whoever runs the job, and kept in the trash. */

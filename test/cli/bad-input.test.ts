@@ -205,7 +205,7 @@ describe('failed: exit code 1', () => {
     for (const args of [['jobs'], ['show', UUID], ['trash', 'list'], ['jobs', '--json']]) {
       const outcome = await place.bare([...args, '--board', board])
       expect(oneLine(outcome)).toBe(
-        `there is no board at ${place.path}-elsewhere; check the path, or post a job to make one`,
+        `there is no board at ${place.path}-elsewhere; check the URI, or post a job to make one`,
       )
       expect(outcome.exitCode).toBe(1)
     }

@@ -26,6 +26,7 @@ import type {
 } from '../backend.ts'
 import { type Entry, type Place, stateOf, type WholePlace } from '../entry.ts'
 import { Job } from '../job.ts'
+import { NO_REASON } from '../options.ts'
 import type { Posting } from '../posting.ts'
 import { isWholePlace } from '../queue/queue.ts'
 import type { Happening, LiveView } from '../view/live-view.ts'
@@ -389,5 +390,5 @@ function failed(thrown: unknown): { readonly error: Error } {
 
 /** As the trash tells it, whoever puts the job there. */
 function cancelledBy({ who, reason }: Cancellation): string {
-  return `cancelled by ${who}: ${reason}`
+  return reason === NO_REASON ? `cancelled by ${who}` : `cancelled by ${who}: ${reason}`
 }

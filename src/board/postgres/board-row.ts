@@ -44,5 +44,5 @@ export async function openBoardRow(driver: SqlDriver, { schema, name, create = t
 }
 
 function notThere(schema: string, name: string): NotFound {
-  return new NotFound(`there is no board ${name} in schema ${schema}; whoever opens it without create: false makes it`)
+  return new NotFound(`there is no board ${name} in schema ${schema}; check the URI, or post a job to make one`)
 }

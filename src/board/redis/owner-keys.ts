@@ -53,7 +53,10 @@ export class OwnerKeys {
     const [answer, outlook] = listOf(await connection.run(SCRIPTS.join, this.#layout.keys(id), args))
     const [joined, told] = decoded<[boolean, unknown]>(answer)
     if (joined) return { made: told === true, outlook: decoded<Outlook>(outlook) }
-    if (told === 0) throw new NotFound(`${uri}: there is no board with the prefix ${prefix}`)
+    if (told === 0)
+      throw new NotFound(
+        `${uri}: there is no board with the prefix ${prefix}; check the URI, or post a job to make one`,
+      )
     throw new IncompatibleVersion(`${uri}: its format is ${told}, this release knows ${FORMAT}; upgrade it`)
   }
 

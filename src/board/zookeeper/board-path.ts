@@ -91,7 +91,7 @@ async function unlessOvertaken(making: Promise<void>): Promise<void> {
 }
 
 function noBoard({ path }: Layout): NotFound {
-  return new NotFound(`there is no board at ${path}; check the path, or post a job to make one`)
+  return new NotFound(`there is no board at ${path}; check the URI, or post a job to make one`)
 }
 
 function asWanted(record: BoardRecord, layout: Layout, wanted: WantedBoard): BoardRecord {
