@@ -1,4 +1,4 @@
-/** Finding what somebody has named by a uuid, or by the beginning of one. */
+/** Finding what somebody has named by a uuid, or by a part of one: uuids made at one time begin alike, so its end will do. */
 import type { Job, JobBoard, TrashedJob } from '../board/index.ts'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
 import type { BookDetail } from '../persistence/index.ts'
@@ -8,12 +8,12 @@ const UUID_LENGTH = 36
 /** Of a beginning: shorter ones are slips of the keyboard. */
 const SHORTEST = 4
 
-/** @throws NotFound; InvalidArgument for what is no uuid, or the beginning of several */
+/** @throws NotFound; InvalidArgument for what is no uuid, or part of several */
 export async function findJob(board: JobBoard, uuid: string): Promise<Job> {
   assertBeginning(uuid)
   if (uuid.length === UUID_LENGTH) return board.find(uuid.toLowerCase())
   const found: Job[] = []
-  for await (const job of board.jobs({ ensureFresh: true })) if (begins(job, uuid)) found.push(job)
+  for await (const job of board.jobs({ ensureFresh: true })) if (fits(job, uuid)) found.push(job)
   return theOnly(found, { uuid, where: `on ${board.uri}` })
 }
 
@@ -27,7 +27,7 @@ export async function findBook({ persistence, uri }: Logbooks, uuid: string): Pr
   assertBeginning(uuid)
   if (uuid.length === UUID_LENGTH) return persistence.getBook(uuid.toLowerCase())
   const found: BookDetail[] = []
-  for await (const book of persistence.listBooks()) if (begins(book, uuid)) found.push(book)
+  for await (const book of persistence.listBooks()) if (fits(book, uuid)) found.push(book)
   return theOnly(found, { uuid, where: `in ${uri}`, what: 'logbook' })
 }
 
@@ -44,7 +44,7 @@ export async function wholeUuid(
   assertBeginning(uuid)
   if (uuid.length === UUID_LENGTH) return uuid.toLowerCase()
   const found = new Map<string, { readonly uuid: string; readonly name: string }>()
-  const note = (one: { readonly uuid: string; readonly name: string }) => begins(one, uuid) && found.set(one.uuid, one)
+  const note = (one: { readonly uuid: string; readonly name: string }) => fits(one, uuid) && found.set(one.uuid, one)
   for await (const job of board.jobs({ ensureFresh: true })) note(job)
   for (const job of await trashOf(board)) note(job)
   if (logbooks) for await (const book of logbooks.persistence.listBooks()) note(book)
@@ -61,11 +61,12 @@ export async function trashOf(board: JobBoard): Promise<TrashedJob[]> {
 /** @throws InvalidArgument for what is no uuid, nor the beginning of one */
 export function among<T extends { readonly uuid: string }>(jobs: readonly T[], uuid: string): T[] {
   assertBeginning(uuid)
-  return jobs.filter((job) => begins(job, uuid))
+  return jobs.filter((job) => fits(job, uuid))
 }
 
-function begins(job: { readonly uuid: string }, uuid: string): boolean {
-  return job.uuid.startsWith(uuid.toLowerCase())
+function fits(job: { readonly uuid: string }, uuid: string): boolean {
+  const part = uuid.toLowerCase()
+  return job.uuid.startsWith(part) || job.uuid.endsWith(part)
 }
 
 /** @throws NotFound where there is none, InvalidArgument where there are several */
@@ -78,7 +79,7 @@ export function theOnly<T extends { readonly uuid: string; readonly name: string
   if (!other) return only
   const two = [only, other].map((job) => job.uuid).join(' and ')
   throw new InvalidArgument(
-    `${uuid} begins the uuids of ${found.length} ${what}s ${where}, such as ${two}; write more of it`,
+    `${uuid} is part of the uuids of ${found.length} ${what}s ${where}, such as ${two}; write more of it, or the end of it`,
   )
 }
 
@@ -86,6 +87,7 @@ export function theOnly<T extends { readonly uuid: string; readonly name: string
 export function assertBeginning(uuid: string): void {
   const looksLikeOne = /^[0-9a-f]+(-[0-9a-f]*)*$/i.test(uuid) && uuid.length <= UUID_LENGTH
   if (looksLikeOne && uuid.length >= SHORTEST) return
-  const how = 'give a uuid, or its first four characters and more; jobboard jobs prints the uuid of each job'
+  const how =
+    'give a uuid, or four characters or more of its beginning or end; jobboard jobs prints the uuid of each job'
   throw new InvalidArgument(`${uuid} is no uuid; ${how}`)
 }

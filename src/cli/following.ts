@@ -4,11 +4,12 @@ import { NotFound } from '../core/errors.ts'
 import { type Duration, sleep } from '../core/time.ts'
 import type { FlowDetail } from '../persistence/index.ts'
 import type { CliContext } from './context.ts'
+import { ENDLESS, type EndlessFlag } from './endless.ts'
 import { type Logbooks, openLogbooks } from './opening.ts'
 import type { SharedOptions } from './options.ts'
 import { printable } from './render/text.ts'
 
-export interface Follow {
+export interface Follow extends EndlessFlag {
   readonly logbooks: Logbooks | undefined
   readonly timeout?: Duration
 }
@@ -25,9 +26,10 @@ const CLEAR = '\r\x1b[K'
 /** How it left the board. @throws Timeout when the time is over first */
 export async function follow(
   job: Job,
-  { logbooks, timeout }: Follow,
+  { logbooks, timeout, endless = false }: Follow,
   context: CliContext,
 ): Promise<'COMPLETE' | 'TRASHED'> {
+  if (endless) context.stderr.write(ENDLESS)
   const over = new AbortController()
   const telling = logbooks ? tellAgain(job, { logbooks, over: over.signal }, context) : undefined
   try {

@@ -13,7 +13,7 @@ export interface TrashChoice {
 
 export function addTrashChoice(command: Command): Command {
   return command
-    .argument('[uuid...]', 'uuids of jobs, or their beginnings')
+    .argument('[uuid...]', 'uuids of jobs, their beginnings or ends')
     .option('--name <name>', 'those of this name')
     .option('--older-than <duration>', 'those that have been there for longer')
     .option('--all', 'all of them')

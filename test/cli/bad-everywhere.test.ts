@@ -152,7 +152,7 @@ describe.each(BY_UUID)('%s %s', (...args) => {
     const { exitCode, line } = complaint(await place.jobboard([...command, 'nonsense']))
     expect([exitCode, line]).toEqual([
       2,
-      expect.stringContaining('nonsense is no uuid; give a uuid, or its first four'),
+      expect.stringContaining('nonsense is no uuid; give a uuid, or four characters'),
     ])
   })
 
@@ -163,24 +163,24 @@ describe.each(BY_UUID)('%s %s', (...args) => {
 })
 
 describe.each(BY_UUID.filter(([group]) => group !== 'trash'))('%s %s', (...args) => {
-  test('what begins the uuids of two', async () => {
+  test('what is part of the uuids of two', async () => {
     const command = args.filter((word) => word !== undefined)
     const { exitCode, line } = complaint(await place.jobboard([...command, '0199aaaa']))
     expect([exitCode, line]).toEqual([
       2,
-      expect.stringMatching(/^jobboard: 0199aaaa begins the uuids of 2 .*; write more of it\n/),
+      expect.stringMatching(/^jobboard: 0199aaaa is part of the uuids of 2 .*; write more of it, or the end of it\n/),
     ])
   })
 })
 
-test.each(['show', 'restore', 'purge'])('trash %s: what begins the uuids of two', async (name) => {
+test.each(['show', 'restore', 'purge'])('trash %s: what is part of the uuids of two', async (name) => {
   for (const last of ['3', '4']) {
     const uuid = `0199bbbb-0000-7000-8000-00000000000${last}`
     const job = await board.post('gone', {}, { uuid }).catch(() => undefined)
     if (job) await board.cancel(job)
   }
   const { exitCode, line } = complaint(await place.jobboard(['trash', name, '0199bbbb']))
-  expect([exitCode, line]).toEqual([2, expect.stringMatching(/begins the uuids of \d jobs in the trash/)])
+  expect([exitCode, line]).toEqual([2, expect.stringMatching(/is part of the uuids of \d jobs in the trash/)])
 })
 
 describe.each(WITH_FLOWS)('%s %s', (...args) => {

@@ -83,8 +83,9 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect(jsonLines(asked.stdout)).toEqual([{ uuid: running, name: 'hello', state: 'CLAIMED' }])
     if (!claim.cancelled.aborted) await new Promise((resolve) => claim.cancelled.addEventListener('abort', resolve))
     expect((await place.jobboard(['jobs'])).stdout).toContain('CLAIMED, cancelling')
-    const by = /\n {2}cancelled by .+: cancelled\n/
+    const by = /\n {2}cancel {4}asked by \S+\n/
     expect((await place.jobboard(['show', running])).stdout).toMatch(by)
+    expect((await place.jobboard(['show', running])).stdout).toMatch(/^job .* {2}CLAIMED, cancelling\n/)
     expect((await place.jobboard(['track', running])).stdout).toMatch(by)
     const [shown] = jsonLines((await place.jobboard(['show', running, '--json'])).stdout)
     expect(shown).toMatchObject({
@@ -95,6 +96,44 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect((await place.jobboard(['trash', 'show', beginning(waiting)])).stdout).toMatch(
       /reason +cancelled by .*: by mistake\n/,
     )
+  })
+
+  test('post: with a key, with resources, later: what the board then says of them', async () => {
+    const first = await post('hello', '--key', 'tidy', '--exclusive', 'disk', '--shared', 'net', '--delay', '1h')
+    const again = await place.jobboard(['post', 'hello', '--key', 'tidy'])
+    expect(again).toMatchObject({ exitCode: 0, stdout: `${first}\n` })
+    expect(again.stderr).toMatch(/^a job with this key is on the board already: job .+ \(hello\)\n$/)
+    expect((await place.jobboard(['track', first.slice(-12)])).stdout).toMatch(/because +it rests until /)
+    await using board = await openBoard(place.board)
+    await using holder = await board.claim(
+      await board.find(await post('hello', '--exclusive', 'tape', '--deadline', '5m')),
+    )
+    expect(holder.job.deadline).toBe(300_000)
+    const blocked = await post('hello', '--exclusive', 'tape')
+    expect((await place.jobboard(['track', blocked])).stdout).toContain('resource tape is held by job')
+    const nonsense = await place.jobboard(['post', 'hello', '--delay', 'soon'])
+    expect(complaint(nonsense)).toEqual([2, expect.stringContaining('--delay: "soon" is no duration')])
+  })
+
+  test('wait: --timeout does not limit it, and that is said', async () => {
+    const uuid = await post('hello', '--store', '{"name":"Ada"}')
+    const waiting = place.jobboard(['wait', uuid, '--timeout', '5s'])
+    await conduct()
+    expect(await waiting).toMatchObject({
+      exitCode: 0,
+      stdout: 'COMPLETE\n',
+      stderr: expect.stringContaining('--timeout is for opening the board, --within limits the wait'),
+    })
+  })
+
+  test('track: that nobody lives who could run it', async () => {
+    const uuid = await post('hello')
+    expect((await place.jobboard(['track', uuid])).stdout).toMatch(
+      /waits for +its turn; no conductor lives on this board/,
+    )
+    await using board = await openBoard(place.board)
+    await using _conductor = await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
+    expect((await place.jobboard(['track', uuid])).stdout).toMatch(/waits for +its turn\n/)
   })
 
   test('a job that was asked back says in the trash by whom, and why, whoever put it there', async () => {

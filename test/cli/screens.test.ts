@@ -230,8 +230,8 @@ const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
   ...Object.fromEntries(
     Object.entries(REPORTS).map(([name, report]) => [name, (screen: Screen) => reportLines(uuid(1), report, screen)]),
   ),
-  'track-done': (screen) => trackedLines(DONE, screen),
-  'track-waiting': (screen) => trackedLines(WAITING, screen),
+  'track-done': (screen) => trackedLines(DONE, { screen, deserted: false }),
+  'track-waiting': (screen) => trackedLines(WAITING, { screen, deserted: false }),
   conductors: (screen) => conductorsTable(CONDUCTORS, screen),
   info: (screen) => infoLines(INFO, screen),
   'info-idle': (screen) => infoLines(IDLE, screen),

@@ -64,7 +64,9 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     expect(waiting.exitCode).toBe(0)
     expect(waiting.stderr).toContain('there are no logbooks in')
     expect(waiting.stdout).toMatch(
-      new RegExp(`^job ${done}  waiting\n  waits for its turn\n  since     \\S+\n  runs      0\n$`),
+      new RegExp(
+        `^job ${done}  waiting\n  waits for its turn; no conductor lives on this board\n  since     \\S+\n  runs      0\n$`,
+      ),
     )
     expect(waiting.said).toEqual({ uuid: done, status: 'waiting', tasks: {}, since: INSTANT, runs: 0 })
     await using board = await openBoard(place.board)
@@ -116,7 +118,7 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     await looks(done)
     await looks(trashed)
     const both = await track(done.slice(0, 4))
-    expect(both).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('begins the uuids of 2 jobs') })
+    expect(both).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('is part of the uuids of 2 jobs') })
   })
 
   test('and of one that never was it is said, exit code 1', async () => {

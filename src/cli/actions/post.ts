@@ -3,7 +3,9 @@ import { validate } from 'uuid'
 import type { Job, JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { AnyFlow } from '../../flow/index.ts'
+import { askedResources, type ResourceFlags } from '../asked-resources.ts'
 import type { CliContext } from '../context.ts'
+import type { EndlessFlag } from '../endless.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
 import { flowNamed } from '../flows-module.ts'
 import { follow, logbooksToFollow } from '../following.ts'
@@ -14,13 +16,16 @@ import { printable } from '../render/text.ts'
 import { checkStore, storeText } from '../store-option.ts'
 import { postedView } from '../views.ts'
 
-export interface PostCommandOptions extends SharedOptions {
+export interface PostCommandOptions extends SharedOptions, ResourceFlags, EndlessFlag {
   readonly flows?: string
   readonly store?: string
   readonly name?: string
   readonly priority?: Priority
   readonly size?: Size
   readonly maxAttempts?: number
+  readonly key?: string
+  readonly delay?: string
+  readonly deadline?: string
   readonly uuid?: string
   readonly wait?: boolean
   readonly within?: string
@@ -34,14 +39,16 @@ export async function post(name: string, options: PostCommandOptions, context: C
   const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
   if (typeof flow !== 'string') checkStore(flow, store)
   const limits = options.within === undefined ? {} : { timeout: duration(options.within, '--within') }
+  const posting = postOptions(options)
   await using opened = await openTheBoard(options, context)
   await using logbooks = options.wait ? await logbooksToFollow(options, context) : undefined
-  const job = await postOn(opened.board, { flow, store, options: postOptions(options) })
+  const job = await postOn(opened.board, { flow, store, options: posting })
+  if (!job.created) context.stderr.write(`a job with this key is on the board already: ${printable(String(job))}\n`)
   if (!options.json) await printLines(context, [job.uuid])
   else if (!options.wait) await printJson(context, [postedView(job)])
   await warnOfUnknownFlow(job, opened.board, context)
   if (!options.wait) return DONE
-  const state = await follow(job, { logbooks, ...limits }, context)
+  const state = await follow(job, { logbooks, ...limits, endless: options.endless ?? false }, context)
   if (options.json) await printJson(context, [{ ...postedView(job), state }])
   else await printLines(context, [state])
   return state === 'COMPLETE' ? DONE : FAILED
@@ -60,12 +67,17 @@ function postOn(
   return typeof flow === 'string' ? board.post(flow, store, options) : board.post(flow, store, options)
 }
 
-function postOptions({ name, priority, size, maxAttempts, uuid }: PostCommandOptions): PostOptions {
+function postOptions(options: PostCommandOptions): PostOptions {
+  const { name, priority, size, maxAttempts, uuid, key, delay, deadline } = options
   return {
+    ...askedResources(options),
     ...(name === undefined ? {} : { name }),
     ...(priority === undefined ? {} : { priority }),
     ...(size === undefined ? {} : { size }),
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
     ...(uuid === undefined ? {} : { uuid }),
+    ...(key === undefined ? {} : { key }),
+    ...(delay === undefined ? {} : { delay: duration(delay, '--delay') }),
+    ...(deadline === undefined ? {} : { deadline: duration(deadline, '--deadline') }),
   }
 }

@@ -5,6 +5,7 @@ import { describeFailure, failureOf } from '../../core/failure.ts'
 import { Redaction } from '../../core/redaction.ts'
 import type { AnyFlow, Flow } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
+import { askedResources, type ResourceFlags } from '../asked-resources.ts'
 import { AtomLines } from '../atom-lines.ts'
 import { complain } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
@@ -19,12 +20,10 @@ import { jsonable } from '../tracked-view.ts'
 import { failureView } from '../views.ts'
 import { watched } from '../watched-logbooks.ts'
 
-export interface RunCommandOptions extends SharedOptions {
+export interface RunCommandOptions extends SharedOptions, ResourceFlags {
   readonly flows?: string
   readonly store?: string
   readonly alone?: boolean
-  readonly exclusive?: readonly string[]
-  readonly shared?: readonly string[]
   readonly name?: string
   readonly priority?: Priority
   readonly within?: string
@@ -109,13 +108,12 @@ async function explain(
 }
 
 function settingsOf(options: RunCommandOptions) {
-  const { exclusive, shared, name, priority, within, deadline, flowConcurrency } = options
-  const resources = { ...(exclusive ? { exclusive: [...exclusive] } : {}), ...(shared ? { shared: [...shared] } : {}) }
+  const { name, priority, within, deadline, flowConcurrency } = options
   return {
     ...(deadline === undefined ? {} : { deadline: duration(deadline, '--deadline') }),
     ...(flowConcurrency === undefined ? {} : { concurrency: flowConcurrency }),
     job: {
-      ...(exclusive || shared ? { resources } : {}),
+      ...askedResources(options),
       ...(name === undefined ? {} : { name }),
       ...(priority === undefined ? {} : { priority }),
       ...(within === undefined ? {} : { timeout: duration(within, '--within') }),

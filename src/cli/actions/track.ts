@@ -33,7 +33,10 @@ export async function track(named: string, options: TrackCommandOptions, context
     const looked = `job ${uuid} is not on ${board.uri} nor in its trash, and ${logbooks.uri} has no logbook of it`
     throw new NotFound(`${looked}: it was never posted, or is over and its logbook was removed`)
   }
-  if (!options.json) await printLines(context, trackedLines(tracked, screenOf(context)))
+  if (options.json) return DONE
+  const turn = tracked.status === 'waiting' && !tracked.waitingFor
+  const deserted = turn && (await board.entities('conductor')).length === 0
+  await printLines(context, trackedLines(tracked, { screen: screenOf(context), deserted }))
   return DONE
 }
 

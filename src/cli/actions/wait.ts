@@ -2,6 +2,7 @@
 import type { JobBoard } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
+import type { EndlessFlag } from '../endless.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
 import { among, findBook, findJob, trashOf } from '../finding.ts'
 import { follow, logbooksToFollow } from '../following.ts'
@@ -9,7 +10,7 @@ import { type Logbooks, openTheBoard } from '../opening.ts'
 import { duration, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 
-export interface WaitCommandOptions extends SharedOptions {
+export interface WaitCommandOptions extends SharedOptions, EndlessFlag {
   readonly within?: string
   readonly json?: boolean
 }
@@ -27,7 +28,7 @@ export async function wait(uuid: string, options: WaitCommandOptions, context: C
   await using logbooks = await logbooksToFollow(options, context)
   const { board } = opened
   const job = await findJob(board, uuid).catch(unlessMissing)
-  const state = job && (await follow(job, { logbooks, ...limits }, context))
+  const state = job && (await follow(job, { logbooks, ...limits, endless: options.endless ?? false }, context))
   const ended = job && state ? { uuid: job.uuid, name: job.name, state } : await endedBefore(uuid, { board, logbooks })
   if (options.json) await printJson(context, [ended])
   else await printLines(context, [ended.state])

@@ -13,7 +13,7 @@ export function defineLogbookDestroy(logbook: Command, run: Run): void {
         'whose flows are over, unless --state says otherwise. A logbook whose job is on the board is needed there: it ' +
         'is left alone, unless --force is given; so a board has to be named.',
     )
-    .argument('[uuid...]', 'uuids of logbooks, or their beginnings')
+    .argument('[uuid...]', 'uuids of logbooks, their beginnings or ends')
     .option('--name <name>', 'those of this name')
     .option('--older-than <duration>', 'those in which nothing has changed for longer')
     .option(

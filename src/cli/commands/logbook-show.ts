@@ -10,7 +10,7 @@ export function defineLogbookShow(logbook: Command, run: Run): void {
       "Shows a logbook: its flows, their atoms with state and duration, and what failed because of what. A job's logbook " +
         'has its uuid, unless it was posted with another.',
     )
-    .argument('<uuid>', 'uuid of the logbook, or its beginning')
+    .argument('<uuid>', 'uuid of the logbook, its beginning or its end')
     .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard logbook show 0199c0de --persistence directory:./logbooks')
     .action(

@@ -1,7 +1,9 @@
 /** `jobboard post`: one job onto the board. */
 import type { Command } from 'commander'
 import type { Run } from '../action.ts'
-import { count, oneOf } from '../options.ts'
+import type { PostCommandOptions } from '../actions/post.ts'
+import { endlessOf } from '../endless.ts'
+import { count, oneOf, several } from '../options.ts'
 import { MOST_ATTEMPTS, PRIORITY_WORDS, SIZE_WORDS } from '../words.ts'
 
 export function definePost(program: Command, run: Run): void {
@@ -27,17 +29,23 @@ export function definePost(program: Command, run: Run): void {
       `how many runs may fail before the job is trashed (default: 3, at most ${MOST_ATTEMPTS})`,
       count('--max-attempts', { most: MOST_ATTEMPTS }),
     )
+    .option('--exclusive <resource>', 'holds it alone while it runs; may be repeated', several)
+    .option('--shared <resource>', 'holds it together with others; may be repeated', several)
+    .option('--key <key>', 'at most one job with this key is on the board: where there is one, its uuid is printed')
+    .option('--delay <duration>', 'not before then (default: at once)')
+    .option('--deadline <duration>', 'how long one run may take; then it has failed (default: for ever)')
     .option('--uuid <uuid>', 'uuid of the job, to post again after an unknown outcome (default: a new one)')
     .option('--wait', 'wait until it is done, and tell how far it is where logbooks are named; exit code as of wait')
     .option('--within <duration>', 'with --wait, how long (default: for ever)')
     .option('--json', 'print the job as a JSON object; with --wait, once it is done')
     .addHelpText(
       'after',
-      `\nExamples:\n  $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}' --priority HIGH\n  $ jobboard post hello --store - --wait --within 10m < store.json`,
+      `\nExamples:\n  $ jobboard post hello --flows ./flows.js --store '{"name":"Ada"}' --priority HIGH\n  $ jobboard post hello --store - --wait --within 10m < store.json\n  $ jobboard post tidy --exclusive disk --key tidy --delay 1h`,
     )
     .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/post.ts')).post(command.args[0] ?? '', command.optsWithGlobals(), context),
-      ),
+      run(async (context, command: Command) => {
+        const options = { ...command.optsWithGlobals<PostCommandOptions>(), ...endlessOf(command) }
+        return (await import('../actions/post.ts')).post(command.args[0] ?? '', options, context)
+      }),
     )
 }

@@ -13,7 +13,7 @@ export function defineShow(program: Command, run: Run): void {
         'With --persistence also its logbook: the state of the flow and of each task. A job that is done has left the ' +
         'board; its logbook is what there is of it.',
     )
-    .argument('<uuid>', 'uuid of the job, or its beginning')
+    .argument('<uuid>', 'uuid of the job, its beginning or its end')
     .option('--json', 'print a JSON object')
     .option('--graph', 'draw the flow instead, its atoms coloured by their states; needs --flows')
     .option('--flows <module>', 'with --graph, module that exports the flow: a path or a package')

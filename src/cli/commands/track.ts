@@ -11,7 +11,7 @@ export function defineTrack(program: Command, run: Run): void {
         'done with what results, failed with what failure, or trashed. Results are printed: --redact hides what stands ' +
         'under the keys it names.',
     )
-    .argument('<uuid>', 'uuid of the job, or its beginning')
+    .argument('<uuid>', 'uuid of the job, its beginning or its end')
     .option('--book <uuid>', "uuid of its logbook, where it was posted with one (default: the job's)")
     .option('--json', 'print a JSON object')
     .addHelpText(

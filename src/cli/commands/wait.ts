@@ -1,6 +1,7 @@
 /** `jobboard wait`: until a job has left the board. */
 import type { Command } from 'commander'
 import type { Run } from '../action.ts'
+import { endlessOf } from '../endless.ts'
 
 export function defineWait(program: Command, run: Run): void {
   program
@@ -11,13 +12,14 @@ export function defineWait(program: Command, run: Run): void {
         'for TRASHED, and for a job that is on the board still when --within is over. Of a job that has left before, the ' +
         'trash and the logbook tell how. Where logbooks are named it tells on standard error how far the job is.',
     )
-    .argument('<uuid>', 'uuid of the job, or its beginning')
+    .argument('<uuid>', 'uuid of the job, its beginning or its end')
     .option('--within <duration>', 'how long to wait (default: for ever)')
     .option('--json', 'print a JSON object')
     .addHelpText('after', '\nExample:\n  $ jobboard wait 0199c0de --within 10m')
     .action(
-      run(async (context, command: Command) =>
-        (await import('../actions/wait.ts')).wait(command.args[0] ?? '', command.optsWithGlobals(), context),
-      ),
+      run(async (context, command: Command) => {
+        const options = { ...command.optsWithGlobals(), ...endlessOf(command) }
+        return (await import('../actions/wait.ts')).wait(command.args[0] ?? '', options, context)
+      }),
     )
 }

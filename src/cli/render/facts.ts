@@ -11,5 +11,8 @@ export function lined(facts: Facts): string[] {
 }
 
 export function cancelledBy(cancellation: CancellationView | undefined): string | undefined {
-  return cancellation && `by ${cancellation.who}: ${cancellation.reason}`
+  if (!cancellation) return undefined
+  const { who, reason } = cancellation
+  // What a cancel says whose reason nobody gave.
+  return reason === 'cancelled' ? `asked by ${who}` : `asked by ${who}: ${reason}`
 }

@@ -29,6 +29,7 @@ export function trashTable(jobs: readonly TrashView[], screen: Screen): string[]
   return table(columns, jobs, screen)
 }
 
-function standing({ state, cancelRequested }: JobView): string {
+/** Its state, and whether it is to be given up. */
+export function standing({ state, cancelRequested }: Pick<JobView, 'state' | 'cancelRequested'>): string {
   return cancelRequested ? `${state}, cancelling` : state
 }

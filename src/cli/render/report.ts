@@ -2,6 +2,7 @@
 import { describeFailure } from '../../core/failure.ts'
 import type { JobReport, JobView, TrashView } from '../views.ts'
 import { cancelledBy, type Facts, lined } from './facts.ts'
+import { standing } from './jobs.ts'
 import { logbookLines } from './logbook.ts'
 import { toneOf } from './paint.ts'
 import type { Screen } from './screen.ts'
@@ -23,9 +24,9 @@ function jobLines(job: Reported, screen: Screen): string[] {
     ['flow', flowOf(job)],
     ['store', job.storeKeys.length > 0 ? job.storeKeys.join(', ') : 'empty'],
     ...('reason' in job ? trashFacts(job) : boardFacts(job)),
-    ['cancelled', cancelledBy(job.cancellation)],
+    ['cancel', cancelledBy(job.cancellation)],
   ]
-  const head = `${printable(`job ${job.uuid}  ${job.name}`)}  ${screen.paint(job.state, toneOf(job.state))}`
+  const head = `${printable(`job ${job.uuid}  ${job.name}`)}  ${screen.paint(standing(job), toneOf(job.state))}`
   return [head, ...lined(facts), ...attemptLines(job, screen)]
 }
 

@@ -7,22 +7,39 @@ import type { Screen } from './screen.ts'
 import { type Column, table } from './table.ts'
 import { printable } from './text.ts'
 
-export function trackedLines(tracked: TrackedView, screen: Screen): string[] {
+export interface TrackedScene {
+  readonly screen: Screen
+  /** Nobody lives on the board who runs jobs by their flows. */
+  readonly deserted: boolean
+}
+
+export function trackedLines(tracked: TrackedView, { screen, deserted }: TrackedScene): string[] {
   const { uuid, status, owner, run, runs, since, at, by, reason, waitingFor, cancellation, failures = [] } = tracked
   const facts = lined([
-    ['waits for', status === 'waiting' && !waitingFor ? 'its turn' : undefined],
+    ['waits for', status === 'waiting' && !waitingFor ? turn({ deserted }) : undefined],
     ['because', waitingFor?.text],
     ['owner', owner],
     ['since', since?.toISOString()],
     ['run', run?.toString()],
     ['runs', runs?.toString()],
-    ['cancelled', cancelledBy(cancellation)],
+    ['cancel', cancelledBy(cancellation)],
     ['at', at?.toISOString()],
     ['by', by],
     ['reason', reason],
     ...failures.map((failure) => ['failure', describeFailure(failure)] as const),
   ])
-  return [printable(`job ${uuid}  ${status}`), ...facts, ...taskLines(tracked, screen)]
+  return [printable(`job ${uuid}  ${status}`), ...facts, ...taskLines(tracked, screen), ...restLines(tracked)]
+}
+
+function turn({ deserted }: { readonly deserted: boolean }): string {
+  return deserted ? 'its turn; no conductor lives on this board' : 'its turn'
+}
+
+/** What looks like work under way, and is none. */
+function restLines({ status, tasks = {} }: TrackedView): string[] {
+  if (status !== 'waiting') return []
+  const halfDone = Object.keys(tasks).filter((name) => tasks[name] === 'RUNNING' || tasks[name] === 'REVERTING')
+  return halfDone.map((name) => printable(`${name} was stopped in the middle, and begins again in the next run`))
 }
 
 interface TaskRow {
