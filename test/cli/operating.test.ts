@@ -56,6 +56,30 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect(complaint(blind)).toEqual([1, expect.stringContaining('add --persistence URI')])
   })
 
+  test('wait: a job that was in the trash, was posted again and is done, is done', async () => {
+    const uuid = '0199c0de-0000-7000-8000-000000000001'
+    for (const reason of ['mistaken', 'again']) {
+      await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
+      await place.jobboard(['cancel', uuid, '--reason', reason])
+    }
+    await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
+    await conduct()
+    expect(await place.jobboard(['wait', uuid])).toEqual({ exitCode: 0, stdout: 'COMPLETE\n', stderr: '' })
+    // Whoever has no logbooks to ask is told what is known without.
+    expect(await place.bare(['wait', uuid, '--board', place.board])).toMatchObject({ exitCode: 1, stdout: 'TRASHED\n' })
+  })
+
+  test('wait: the beginning of several uuids is refused, wherever the jobs are', async () => {
+    const uuids = ['0199c0de-0000-7000-8000-000000000001', '0199c0de-0000-7000-8000-000000000002']
+    for (const uuid of uuids) await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
+    await place.jobboard(['cancel', uuids[0] ?? ''])
+    const some = complaint(await place.bare(['wait', '0199c0de', '--board', place.board]))
+    expect(some).toEqual([2, expect.stringContaining('begins the uuids of 2 jobs')])
+    await place.jobboard(['cancel', uuids[1] ?? ''])
+    const all = complaint(await place.bare(['wait', '0199c0de', '--board', place.board]))
+    expect(all).toEqual([2, expect.stringContaining('begins the uuids of 2 jobs')])
+  })
+
   test('post: a flow that no living conductor knows is posted, and it is said', async () => {
     await using board = await openBoard(place.board)
     await using _conductor = await board.registerEntity({
@@ -184,6 +208,23 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       stderr: `there are no such jobs in the trash of ${place.board}\n`,
     })
     expect((await place.jobboard(['trash', 'purge', '--all'])).stdout).toBe(`${fourth}\n`)
+    expect((await place.jobboard(['trash', 'list'])).stdout).toContain('nothing in the trash')
+  })
+
+  test('the trash: of one uuid that is there several times the newest is meant, and what is named twice is done once', async () => {
+    const uuid = '0199c0de-0000-7000-8000-000000000001'
+    for (const reason of ['first', 'second']) {
+      await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
+      await place.jobboard(['cancel', uuid, '--reason', reason])
+    }
+    expect((await place.jobboard(['trash', 'show', uuid])).stdout).toContain(': second\n')
+    expect(await place.jobboard(['trash', 'restore', uuid, beginning(uuid)])).toEqual({
+      exitCode: 0,
+      stdout: `${uuid}\n`,
+      stderr: '',
+    })
+    expect((await place.jobboard(['trash', 'list'])).stdout).toContain(': first\n')
+    expect((await place.jobboard(['trash', 'purge', uuid])).stdout).toBe(`${uuid}\n`)
     expect((await place.jobboard(['trash', 'list'])).stdout).toContain('nothing in the trash')
   })
 
