@@ -90,6 +90,14 @@ describe('--watch', () => {
     for (const frame of frames.slice(1)) expect(frame.endsWith('\x1b[K\n\x1b[J')).toBe(true)
   })
 
+  test('on a terminal that does not know how wide it is: whole', async () => {
+    await using board = await openBoard(place.board)
+    const job = await board.post('hello', {})
+    const watch = watching(['jobs'], 0)
+    await watch.until(`${job.uuid}  hello`)
+    expect((await watch.end()).stdout).not.toContain('…')
+  })
+
   test('jobs --json: each job whenever it has changed, and how it left', async () => {
     await using board = await openBoard(place.board)
     const job = await board.post('hello', {})
