@@ -74,3 +74,12 @@ test('the doctor says what a Redis would lose', async () => {
   expect(stdout).toContain('set maxmemory-policy noeviction')
   expect(stdout).toMatch(/warning +disk .*\n.*set appendonly yes/)
 })
+
+test('a database that the server does not have is refused: nothing is posted into another', async () => {
+  await using place = await workplace({ board: `${server.uri}/99?prefix=none` })
+  const { exitCode, stdout, stderr } = await place.jobboard(['post', 'hello'])
+  expect([exitCode, stdout]).toEqual([2, ''])
+  expect(stderr).toBe(
+    `jobboard: ${server.uri}/99?prefix=none: there is no database 99 on this server (ERR DB index is out of range)\n`,
+  )
+})

@@ -12,7 +12,7 @@
 import { deferred } from '../../core/abort.ts'
 import { type Instant, systemClock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
-import { AccessDenied, IncompatibleVersion, NotConnected, NotFound } from '../../core/errors.ts'
+import { AccessDenied, IncompatibleVersion, InvalidArgument, NotConnected, NotFound } from '../../core/errors.ts'
 import { atMost, backoff, sleep } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { Sink } from '../backend.ts'
@@ -368,6 +368,6 @@ function standingOf([, version, , paused]: Outlook): Standing {
 
 /** What another connection would be told, too. */
 function isFinal(error: unknown): error is Error {
-  const known = [AccessDenied, NotFound, IncompatibleVersion, TypeError, RangeError]
+  const known = [AccessDenied, InvalidArgument, NotFound, IncompatibleVersion, TypeError, RangeError]
   return complaintOf(error) === 'odd' || known.some((final) => error instanceof final)
 }
