@@ -54,6 +54,9 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     ])
     const blind = await place.bare(['wait', good, '--board', place.board])
     expect(complaint(blind)).toEqual([1, expect.stringContaining('add --persistence URI')])
+    // Where logbooks are named, and would know, it is told why they cannot be asked.
+    const locked = await place.jobboard(['wait', good], { env: { JOBBOARD_LOGBOOK_KEY: 'no key' } })
+    expect(complaint(locked)).toEqual([2, expect.stringContaining('JOBBOARD_LOGBOOK_KEY has to be the base64')])
   })
 
   test('wait: a job that was in the trash, was posted again and is done, is done', async () => {

@@ -112,6 +112,14 @@ describe('--watch', () => {
     expect(states).toEqual(['UNCLAIMED', 'CLAIMED', 'COMPLETE'].map((state) => [job.uuid, state]))
   })
 
+  test('the end of the terminal ends it as Ctrl-C does', async () => {
+    await using _board = await openBoard(place.board)
+    const watch = place.start(['jobs', '--watch'])
+    await watch.says('no jobs on ')
+    watch.process.kill('SIGHUP')
+    expect(await watch.ended).toMatchObject({ exitCode: 0, stderr: '' })
+  })
+
   test('an interval that is none is refused', async () => {
     await using _board = await openBoard(place.board)
     const { exitCode, stderr } = await place.jobboard(['info', '--watch', '--interval', 'often'])

@@ -6,7 +6,7 @@ import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
 import { trashOf, wholeUuid } from '../finding.ts'
 import { follow, logbooksToFollow } from '../following.ts'
-import { type Logbooks, openTheBoard } from '../opening.ts'
+import { type Logbooks, openLogbooks, openTheBoard } from '../opening.ts'
 import { duration, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 
@@ -32,7 +32,9 @@ export async function wait(named: string, options: WaitCommandOptions, context: 
     const job = await board.find(uuid).catch(unlessMissing)
     return job && { uuid, name: job.name, state: await follow(job, { logbooks, ...limits }, context) }
   }
-  const ended = (await onBoard()) ?? (await endedBefore(uuid, { board, logbooks, onBoard }))
+  // Between the two looks it may have been restored.
+  const ended = (await onBoard()) ?? (await endedBefore(uuid, { board, logbooks })) ?? (await onBoard())
+  if (!ended) throw await nowhere(uuid, { board, logbooks, options, context })
   if (options.json) await printJson(context, [ended])
   else await printLines(context, [ended.state])
   return ended.state === 'COMPLETE' ? DONE : FAILED
@@ -41,34 +43,44 @@ export async function wait(named: string, options: WaitCommandOptions, context: 
 interface Places {
   readonly board: JobBoard
   readonly logbooks: Logbooks | undefined
-  /** Looks there once more. */
-  readonly onBoard: () => Promise<Ended | undefined>
 }
 
 /**
  * How a job ended that is not on the board any more, from where that is kept. What is done may have been in the trash before,
  * and still lie there when it was posted again; of what lies there a logbook that cannot be read is no reason to know nothing.
  */
-async function endedBefore(uuid: string, { board, logbooks, onBoard }: Places): Promise<Ended> {
+async function endedBefore(uuid: string, { board, logbooks }: Places): Promise<Ended | undefined> {
   const trashed = (await trashOf(board)).findLast((job) => job.uuid === uuid)
-  const book = await logbooks?.persistence.getBook(trashed?.book.uuid ?? uuid).catch((error: unknown) => {
-    if (!trashed) return unlessMissing(error)
+  const flow = await flowOf(uuid, trashed?.book.uuid ?? uuid, logbooks).catch((error: unknown) => {
+    if (!trashed) throw error
   })
-  const flow = book?.flows.find((flow) => flow.uuid === uuid)
-  if (book && flow?.state === 'SUCCESS') return { uuid, name: book.name, state: 'COMPLETE' }
-  if (trashed) return { uuid, name: trashed.name, state: 'TRASHED' }
-  // It may have been restored between the two looks.
-  return (await onBoard()) ?? unknown(uuid, flow, { board, logbooks })
+  if (flow?.state === 'SUCCESS') return { uuid, name: flow.name, state: 'COMPLETE' }
+  return trashed && { uuid, name: trashed.name, state: 'TRASHED' }
 }
 
-function unknown(
+async function flowOf(
   uuid: string,
-  flow: { readonly state: FlowState } | undefined,
-  { board, logbooks }: Pick<Places, 'board' | 'logbooks'>,
-): never {
+  book: string,
+  logbooks: Logbooks | undefined,
+): Promise<{ readonly name: string; readonly state: FlowState } | undefined> {
+  const found = await logbooks?.persistence.getBook(book).catch(unlessMissing)
+  const flow = found?.flows.find((flow) => flow.uuid === uuid)
+  return found && flow && { name: found.name, state: flow.state }
+}
+
+/** @throws what is wrong with logbooks that are named and cannot be opened: they would know */
+async function nowhere(
+  uuid: string,
+  { board, logbooks, options, context }: Places & { options: SharedOptions; context: CliContext },
+): Promise<NotFound> {
   const looked = `there is no job ${uuid} on ${board.uri}, nor in its trash`
-  if (!logbooks) throw new NotFound(`${looked}; whether it is done its logbook knows: add --persistence URI`)
-  throw new NotFound(
+  if (!logbooks) {
+    const named = await openLogbooks(options, context, { missing: 'throw' }).catch(unlessMissing)
+    await named?.[Symbol.asyncDispose]()
+    return new NotFound(`${looked}; whether it is done its logbook knows: add --persistence URI`)
+  }
+  const flow = await flowOf(uuid, uuid, logbooks)
+  return new NotFound(
     flow
       ? `${looked}; its logbook says ${flow.state}: jobboard track ${uuid} tells more`
       : `${looked}, and ${logbooks.uri} has no logbook of it`,
