@@ -83,3 +83,13 @@ test('a database that the server does not have is refused: nothing is posted int
     `jobboard: ${server.uri}/99?prefix=none: there is no database 99 on this server (ERR DB index is out of range)\n`,
   )
 })
+
+test.each(['redis://127.0.0.1:1/0', 'postgres://ada:secret@127.0.0.1:1/jobs'])(
+  '%s: it is said why it cannot be opened',
+  async (uri) => {
+    await using place = await workplace({ board: uri })
+    const { exitCode, stderr } = await place.jobboard(['jobs', '--timeout', '3s'])
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/ within 3s: connect ECONNREFUSED 127\.0\.0\.1:1; /)])
+    expect(stderr).not.toContain('secret')
+  },
+)
