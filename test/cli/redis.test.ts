@@ -93,3 +93,11 @@ test.each(['redis://127.0.0.1:1/0', 'postgres://ada:secret@127.0.0.1:1/jobs'])(
     expect(stderr).not.toContain('secret')
   },
 )
+
+test('doctor: of a replica, on which no board can be opened, it says what it is', async () => {
+  await using replica = await startRedis({ config: { replicaof: `127.0.0.1 ${server.port}` } })
+  await using place = await workplace({ board: `${replica.uri}/0?prefix=cli` })
+  const { exitCode, stdout } = await place.jobboard(['doctor', '--timeout', '2s'])
+  expect(exitCode).toBe(1)
+  expect(stdout).toMatch(/^error {4}server .* is a replica, which takes no writes\n.*name the master/)
+})
