@@ -3,7 +3,8 @@
  * why a server could not be reached is known to nobody but the log.
  */
 import { pino } from 'pino'
-import { InvalidPosting } from '../core/errors.ts'
+import { InvalidPosting, type NotConnected } from '../core/errors.ts'
+import { describeError } from '../core/failure.ts'
 import { type Logger, silent } from '../core/log.ts'
 
 export class BoardLog {
@@ -26,6 +27,11 @@ export class BoardLog {
     })
   }
 
+  /** A try to open it has failed, and another will be made. */
+  failed(error: NotConnected): void {
+    this.noConnection ??= bare(describeError(error.cause ?? error))
+  }
+
   #note([facts]: readonly unknown[]): void {
     const { err, reason }: { err?: unknown; reason?: unknown } = Object(facts)
     if (err instanceof InvalidPosting) this.unreadable.push(err)
@@ -33,9 +39,12 @@ export class BoardLog {
   }
 }
 
-/** Without the class of the error and its causes, which only say the same in other words. */
+/** Without the class of the error and its causes, which only say the same in other words; more follows in its sentence. */
 function bare(reason: string): string {
-  return reason.replace(/^\w+: /, '').replace(/, because of .*/s, '')
+  return reason
+    .replace(/^\w+: /, '')
+    .replace(/, because of .*/s, '')
+    .replace(/\.$/, '')
 }
 
 function nameOf(level: number): 'error' | 'warn' | 'info' | 'debug' {

@@ -40,7 +40,9 @@ function hintFor(thrown: unknown, text: string): string {
 function hintOf(thrown: unknown, text: string): string | undefined {
   if (thrown instanceof SealedLogbook) return 'the key in JOBBOARD_LOGBOOK_KEY, or --codec'
   if (!(thrown instanceof AccessDenied)) return undefined
-  return `user:password in ${/\bredis/.test(text) ? 'the URI in JOBBOARD_BOARD' : 'JOBBOARD_ZOOKEEPER_AUTH'}`
+  if (/\bredis/.test(text)) return 'user:password in the URI in JOBBOARD_BOARD'
+  if (/\bpostgres/.test(text)) return 'user:password in the URI, in JOBBOARD_BOARD or JOBBOARD_PERSISTENCE'
+  return 'user:password in JOBBOARD_ZOOKEEPER_AUTH'
 }
 
 function traces(thrown: unknown): string {

@@ -13,7 +13,7 @@ export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Absolute; what relative names are relative to. */
   readonly cwd: string
-  /** From now until it is disposed Ctrl-C and SIGTERM are told here, and end nothing by themselves. */
+  /** From now until it is disposed Ctrl-C, SIGTERM and the end of the terminal are told here, and end nothing by themselves. */
   readonly interruption: () => Interruption
 }
 
@@ -63,7 +63,7 @@ function processInterruption(): Interruption {
   return { signal: controller.signal, [Symbol.dispose]: leave }
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export function streamOutput(stream: Writable & { readonly columns?: number; readonly rows?: number }): Output {
   const failure = new AbortController()

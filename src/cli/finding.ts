@@ -69,17 +69,22 @@ function fits(job: { readonly uuid: string }, uuid: string): boolean {
   return job.uuid.startsWith(part) || job.uuid.endsWith(part)
 }
 
-/** @throws NotFound where there is none, InvalidArgument where there are several */
+/**
+ * The newest, where one uuid is there several times: a job that was trashed can be posted again, and trashed again.
+ *
+ * @throws NotFound where there is none, InvalidArgument where there are several
+ */
 export function theOnly<T extends { readonly uuid: string; readonly name: string }>(
   found: readonly T[],
   { uuid, where, what = 'job' }: { readonly uuid: string; readonly where: string; readonly what?: string },
 ): T {
-  const [only, other] = found
-  if (!only) throw new NotFound(`there is no ${what} ${uuid} ${where}`)
-  if (!other) return only
-  const two = [only, other].map((job) => job.uuid).join(' and ')
+  const newest = found.at(-1)
+  if (!newest) throw new NotFound(`there is no ${what} ${uuid} ${where}`)
+  const uuids = [...new Set(found.map((one) => one.uuid))]
+  if (uuids.length === 1) return newest
+  const two = uuids.slice(0, 2).join(' and ')
   throw new InvalidArgument(
-    `${uuid} is part of the uuids of ${found.length} ${what}s ${where}, such as ${two}; write more of it, or the end of it`,
+    `${uuid} is part of the uuids of ${uuids.length} ${what}s ${where}, such as ${two}; write more of it, or the end of it`,
   )
 }
 

@@ -7,7 +7,7 @@ import type { CliContext } from './context.ts'
 import { ENDLESS, type EndlessFlag } from './endless.ts'
 import { type Logbooks, openLogbooks } from './opening.ts'
 import type { SharedOptions } from './options.ts'
-import { printable } from './render/text.ts'
+import { printable, truncated } from './render/text.ts'
 
 export interface Follow extends EndlessFlag {
   readonly logbooks: Logbooks | undefined
@@ -52,7 +52,8 @@ async function tellAgain(
     await sleep(LOOK, { signal: over }).catch(() => undefined)
     const line = over.aborted ? said : await progressOf(job, logbooks).catch(() => said)
     if (line === said || over.aborted) continue
-    stderr.write(onTerminal ? `${CLEAR}${line}` : `${line}\n`)
+    // A line that is broken by the terminal is not cleared as a whole.
+    stderr.write(onTerminal ? `${CLEAR}${truncated(line, stderr.columns || Number.POSITIVE_INFINITY)}` : `${line}\n`)
     said = line
   }
   if (onTerminal && said !== '') stderr.write(CLEAR)

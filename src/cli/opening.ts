@@ -80,6 +80,7 @@ async function inTime(
       return await open(time.signal)
     } catch (error) {
       if (!(error instanceof NotConnected && error.retryable)) throw error
+      log.failed(error)
     }
     await sleep(PAUSE, time)
   }

@@ -68,10 +68,11 @@ async function settled(command: Command, context: CliContext): Promise<CliContex
   if (WITHOUT_CONFIG.includes(command.name())) return context
   const { settle } = await import('./config/settings.ts')
   const { options, own, env } = await settle(command.optsWithGlobals(), context)
+  const mine = own(command.name())
   for (let at: Command | null = command; at; at = at.parent) {
     for (const option of at.options) {
       const name = option.attributeName()
-      const value = own[command.name()]?.[name] ?? options[name]
+      const value = mine[name] ?? options[name]
       const isNamed = NAMED.includes(name) || at.getOptionValue(name) === undefined
       if (value !== undefined && isNamed) at.setOptionValueWithSource(name, value, 'config')
     }

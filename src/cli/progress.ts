@@ -6,6 +6,7 @@ import { monotonic } from '../core/time.ts'
 import type { CliContext } from './context.ts'
 import { printLines } from './output.ts'
 import { bar } from './render/bar.ts'
+import { truncated } from './render/text.ts'
 
 /** Milliseconds before anything is shown, between two bars, and between two lines. */
 const PATIENCE = 1_000
@@ -47,7 +48,8 @@ export class Progress implements Disposable {
     if (now - this.#since < PATIENCE || now - this.#shownAt < (onTerminal ? REDRAW : LINE)) return
     this.#shownAt = now
     const line = this.#line(now)
-    this.#context.stderr.write(onTerminal ? `${CLEAR}${line}` : `${line}\n`)
+    const room = this.#context.stderr.columns || Number.POSITIVE_INFINITY
+    this.#context.stderr.write(onTerminal ? `${CLEAR}${truncated(line, room)}` : `${line}\n`)
     this.#drawn = onTerminal
   }
 

@@ -35,5 +35,5 @@ export async function chooseTrashed(
   const trashed = await trashOf(board)
   if (uuids.length === 0) return trashed.filter((job) => (name === undefined || job.name === name) && job.at <= before)
   const where = `in the trash of ${board.uri}`
-  return uuids.map((uuid) => theOnly(among(trashed, uuid), { uuid, where }))
+  return [...new Set(uuids.map((uuid) => theOnly(among(trashed, uuid), { uuid, where })))]
 }

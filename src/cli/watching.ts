@@ -50,8 +50,10 @@ const USUAL_ROWS = 24
 
 /** Over what was drawn before, so that nothing flickers; what is too much is left out, or the top would scroll away. */
 async function redraw(lines: readonly string[], context: CliContext): Promise<void> {
-  const { rows = USUAL_ROWS, columns = 0 } = context.stdout
-  const room = rows - 1
+  // A terminal that does not know how large it is says 0.
+  const rows = context.stdout.rows || USUAL_ROWS
+  const columns = context.stdout.columns || Number.POSITIVE_INFINITY
+  const room = Math.max(1, rows - 1)
   const shown =
     lines.length <= room ? lines : [...lines.slice(0, room - 1), `… and ${lines.length - room + 1} lines more`]
   const drawn = shown.map((line) => `${line.includes('\x1b') ? line : truncated(line, columns)}${TO_END_OF_LINE}\n`)

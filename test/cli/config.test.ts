@@ -109,6 +109,7 @@ describe('mistakes: exit code 2, and where they are', () => {
     ['boards:\n  a: [', '2:7: Flow sequence'],
     ['conductor:\n  size:\n    - huge', '2:3: conductor.size.0: expected one of "small"|"medium"|"large"'],
     ['conductor:\n  concurrency: 0', '2:3: conductor.concurrency: Too small'],
+    ['board: x:y\ntimeout: never', '2:1: timeout: "never" is no duration'],
     ['board: ${', `1:1: write \${NAME}, the name of a variable in braces`],
     [
       'board: lost\nboards: { other: zookeeper://h/x }',
@@ -123,6 +124,24 @@ describe('mistakes: exit code 2, and where they are', () => {
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
     expect(stderr).toMatch(/^jobboard: [^\n]+\n$/)
     expect(stderr).toContain(`jobboard: jobboard.yaml:${says}`)
+  })
+
+  test('of a conductor they are told to who runs one, and keep nobody else from working', async () => {
+    await using _board = await openBoard(place.board)
+    const says = async (what: string) => {
+      await config(`flows: ./flows.mjs\nconductor: { ${what} }\n`)
+      expect(await place.jobboard(['jobs'])).toMatchObject({ exitCode: 0, stderr: '' })
+      const { exitCode, stderr } = await place.jobboard(['conductor', '--burst'])
+      return [exitCode, stderr]
+    }
+    expect(await says('drainTimeout: soon')).toEqual([
+      2,
+      expect.stringContaining('jobboard.yaml:2:14: conductor.drainTimeout: "soon" is no duration'),
+    ])
+    expect(await says(`name: '\${NOWHERE}'`)).toEqual([
+      2,
+      expect.stringContaining('jobboard.yaml:2:14: the variable NOWHERE is not set'),
+    ])
   })
 
   test('a name that is not there, and a file that is not there', async () => {

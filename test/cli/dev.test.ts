@@ -85,3 +85,9 @@ test('a port that is taken', async () => {
     `jobboard: --port ${port}: somebody listens there already; give another, or none\n`,
   ])
 })
+
+test('where no temporary folder can be made it is said which, and what to do', async () => {
+  const outcome = await place.spawned(['dev'], { env: { TMPDIR: '/nowhere' } })
+  const stderr = 'jobboard: no folder can be made in /nowhere: ENOENT; set TMPDIR to where files may be written\n'
+  expect(outcome).toEqual({ exitCode: 1, stdout: '', stderr })
+})

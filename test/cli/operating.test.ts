@@ -54,6 +54,33 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     ])
     const blind = await place.bare(['wait', good, '--board', place.board])
     expect(complaint(blind)).toEqual([1, expect.stringContaining('add --persistence URI')])
+    // Where logbooks are named, and would know, it is told why they cannot be asked.
+    const locked = await place.jobboard(['wait', good], { env: { JOBBOARD_LOGBOOK_KEY: 'no key' } })
+    expect(complaint(locked)).toEqual([2, expect.stringContaining('JOBBOARD_LOGBOOK_KEY has to be the base64')])
+  })
+
+  test('wait: a job that was in the trash, was posted again and is done, is done', async () => {
+    const uuid = '0199c0de-0000-7000-8000-000000000001'
+    for (const reason of ['mistaken', 'again']) {
+      await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
+      await place.jobboard(['cancel', uuid, '--reason', reason])
+    }
+    await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
+    await conduct()
+    expect(await place.jobboard(['wait', uuid])).toEqual({ exitCode: 0, stdout: 'COMPLETE\n', stderr: '' })
+    // Whoever has no logbooks to ask is told what is known without.
+    expect(await place.bare(['wait', uuid, '--board', place.board])).toMatchObject({ exitCode: 1, stdout: 'TRASHED\n' })
+  })
+
+  test('wait: the beginning of several uuids is refused, wherever the jobs are', async () => {
+    const uuids = ['0199c0de-0000-7000-8000-000000000001', '0199c0de-0000-7000-8000-000000000002']
+    for (const uuid of uuids) await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
+    await place.jobboard(['cancel', uuids[0] ?? ''])
+    const some = complaint(await place.bare(['wait', '0199c0de', '--board', place.board]))
+    expect(some).toEqual([2, expect.stringContaining('is part of the uuids of 2 jobs')])
+    await place.jobboard(['cancel', uuids[1] ?? ''])
+    const all = complaint(await place.bare(['wait', '0199c0de', '--board', place.board]))
+    expect(all).toEqual([2, expect.stringContaining('is part of the uuids of 2 jobs')])
   })
 
   test('post: a flow that no living conductor knows is posted, and it is said', async () => {
@@ -223,6 +250,23 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
       stderr: `there are no such jobs in the trash of ${place.board}\n`,
     })
     expect((await place.jobboard(['trash', 'purge', '--all'])).stdout).toBe(`${fourth}\n`)
+    expect((await place.jobboard(['trash', 'list'])).stdout).toContain('nothing in the trash')
+  })
+
+  test('the trash: of one uuid that is there several times the newest is meant, and what is named twice is done once', async () => {
+    const uuid = '0199c0de-0000-7000-8000-000000000001'
+    for (const reason of ['first', 'second']) {
+      await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
+      await place.jobboard(['cancel', uuid, '--reason', reason])
+    }
+    expect((await place.jobboard(['trash', 'show', uuid])).stdout).toContain(': second\n')
+    expect(await place.jobboard(['trash', 'restore', uuid, beginning(uuid)])).toEqual({
+      exitCode: 0,
+      stdout: `${uuid}\n`,
+      stderr: '',
+    })
+    expect((await place.jobboard(['trash', 'list'])).stdout).toContain(': first\n')
+    expect((await place.jobboard(['trash', 'purge', uuid])).stdout).toBe(`${uuid}\n`)
     expect((await place.jobboard(['trash', 'list'])).stdout).toContain('nothing in the trash')
   })
 

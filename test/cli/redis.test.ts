@@ -74,3 +74,30 @@ test('the doctor says what a Redis would lose', async () => {
   expect(stdout).toContain('set maxmemory-policy noeviction')
   expect(stdout).toMatch(/warning +disk .*\n.*set appendonly yes/)
 })
+
+test('a database that the server does not have is refused: nothing is posted into another', async () => {
+  await using place = await workplace({ board: `${server.uri}/99?prefix=none` })
+  const { exitCode, stdout, stderr } = await place.jobboard(['post', 'hello'])
+  expect([exitCode, stdout]).toEqual([2, ''])
+  expect(stderr).toBe(
+    `jobboard: ${server.uri}/99?prefix=none: there is no database 99 on this server (ERR DB index is out of range)\n`,
+  )
+})
+
+test.each(['redis://127.0.0.1:1/0', 'postgres://ada:secret@127.0.0.1:1/jobs'])(
+  '%s: it is said why it cannot be opened',
+  async (uri) => {
+    await using place = await workplace({ board: uri })
+    const { exitCode, stderr } = await place.jobboard(['jobs', '--timeout', '3s'])
+    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/ within 3s: connect ECONNREFUSED 127\.0\.0\.1:1; /)])
+    expect(stderr).not.toContain('secret')
+  },
+)
+
+test('doctor: of a replica, on which no board can be opened, it says what it is', async () => {
+  await using replica = await startRedis({ config: { replicaof: `127.0.0.1 ${server.port}` } })
+  await using place = await workplace({ board: `${replica.uri}/0?prefix=cli` })
+  const { exitCode, stdout } = await place.jobboard(['doctor', '--timeout', '2s'])
+  expect(exitCode).toBe(1)
+  expect(stdout).toMatch(/^error {4}server .* is a replica, which takes no writes\n.*name the master/)
+})

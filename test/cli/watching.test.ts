@@ -90,6 +90,14 @@ describe('--watch', () => {
     for (const frame of frames.slice(1)) expect(frame.endsWith('\x1b[K\n\x1b[J')).toBe(true)
   })
 
+  test('on a terminal that does not know how wide it is: whole', async () => {
+    await using board = await openBoard(place.board)
+    const job = await board.post('hello', {})
+    const watch = watching(['jobs'], 0)
+    await watch.until(`${job.uuid}  hello`)
+    expect((await watch.end()).stdout).not.toContain('…')
+  })
+
   test('jobs --json: each job whenever it has changed, and how it left', async () => {
     await using board = await openBoard(place.board)
     const job = await board.post('hello', {})
@@ -102,6 +110,14 @@ describe('--watch', () => {
     const { stdout } = await watch.end()
     const states = (jsonLines(stdout) as { uuid: string; state: string }[]).map(({ uuid, state }) => [uuid, state])
     expect(states).toEqual(['UNCLAIMED', 'CLAIMED', 'COMPLETE'].map((state) => [job.uuid, state]))
+  })
+
+  test('the end of the terminal ends it as Ctrl-C does', async () => {
+    await using _board = await openBoard(place.board)
+    const watch = place.start(['jobs', '--watch'])
+    await watch.says('no jobs on ')
+    watch.process.kill('SIGHUP')
+    expect(await watch.ended).toMatchObject({ exitCode: 0, stderr: '' })
   })
 
   test('an interval that is none is refused', async () => {

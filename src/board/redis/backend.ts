@@ -3,6 +3,7 @@
  * `scripts/commit.ts`; how it is sent, and what became of it: `committer.ts`; whose it is, and for how long: `session.ts`.
  */
 import { ClaimLost, Duplicate, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
 import { atMost } from '../../core/time.ts'
 import type {
   Backend,
@@ -49,6 +50,7 @@ import {
 
 export interface RedisBackendOptions {
   readonly place: RedisPlace
+  readonly log: Logger
   readonly create?: boolean
 }
 
@@ -91,10 +93,10 @@ export class RedisBackend implements Backend {
   }
 
   async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
-    const { place, create = true } = this.#options
+    const { place, log, create = true } = this.#options
     const layout = this.#layout
     const session: Session = new Session({
-      ...{ place, layout, sink, create },
+      ...{ place, layout, sink, log, create },
       attached: () => committer.attached(),
       lost: (id) => committer.lost(id),
       uneven: () => this.#mend(),

@@ -87,7 +87,7 @@ export class Connection {
     options.signal.addEventListener('abort', stop, { once: true })
     try {
       options.signal.throwIfAborted()
-      await Promise.race([connection.#open(options.channel), connection.broken.then((why) => Promise.reject(why))])
+      await Promise.race([connection.#open(options), connection.broken.then((why) => Promise.reject(why))])
       return connection
     } catch (error) {
       connection.break(error instanceof Error ? error : new Error(String(error)))
@@ -135,12 +135,21 @@ export class Connection {
     this.#hearing.disconnect()
   }
 
-  async #open(channel: string): Promise<void> {
+  async #open({ place, channel }: ConnectionOptions): Promise<void> {
     const clients = [...new Set([this.#commands, this.#hearing])]
     await this.#answered(Promise.all(clients.map((client) => client.connect())))
+    await this.#select(place)
     await this.#answered(this.#hearing.subscribe(channel))
-    // The driver has asked for it by now, so who is here may.
     assertVersion(String(await this.ask('info', 'server')))
+  }
+
+  /** Left to the driver, a refusal would be overheard, and all be done in database 0, which is somebody else's. */
+  async #select({ db, uri }: RedisPlace): Promise<void> {
+    if (db === 0) return
+    await this.ask('select', String(db)).catch((cause: Error) => {
+      if (complaintOf(cause) !== 'odd') throw cause
+      throw new InvalidArgument(`${uri}: there is no database ${db} on this server (${cause.message})`, { cause })
+    })
   }
 
   #answered(answer: Promise<unknown>): Promise<unknown> {
@@ -176,12 +185,14 @@ function clientsOf(
   commands: Client
   hearing: Client
 } {
-  const { kind, hosts, master, db, credentials, tls } = place
+  const { kind, hosts, master, credentials, tls } = place
   const user = credentials?.user
   const usual: RedisOptions = {
     lazyConnect: true,
     connectTimeout: patience,
     enableOfflineQueue: false,
+    // It would complain on the console of a user who may not ask INFO, and scripts tell as well that a server is loading.
+    enableReadyCheck: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
@@ -212,6 +223,6 @@ function clientsOf(
     ...(tls ? { enableTLSForSentinelMode: true } : {}),
   }
   const [{ host, port }] = hosts
-  const options = { ...usual, db, ...(kind === 'sentinel' ? sentinel : { host, port }) }
+  const options = { ...usual, ...(kind === 'sentinel' ? sentinel : { host, port }) }
   return { commands: new Redis(options), hearing: new Redis(options) }
 }

@@ -10,8 +10,11 @@ import { AccessDenied, NotConnected, WritesRefused } from '../../core/errors.ts'
  */
 export type Complaint = 'denied' | 'refused' | 'away' | 'forgotten' | 'odd'
 
+/** What servers from 7 on say of a command within a script, where others say NOPERM. */
+const WITHIN_SCRIPT = 'The user executing the script'
+
 const WORDS: readonly (readonly [Complaint, readonly string[]])[] = [
-  ['denied', ['NOAUTH', 'WRONGPASS', 'NOPERM']],
+  ['denied', ['NOAUTH', 'WRONGPASS', 'NOPERM', WITHIN_SCRIPT]],
   ['refused', ['OOM', 'MISCONF', 'NOREPLICAS']],
   ['away', ['READONLY', 'LOADING', 'MASTERDOWN', 'CLUSTERDOWN', 'MOVED', 'ASK', 'TRYAGAIN', 'BUSY']],
   ['forgotten', ['NOSCRIPT']],
@@ -40,8 +43,9 @@ export function writesRefused(what: string, cause: Error): WritesRefused {
 
 export function accessDenied(uri: string, cause: Error, options: { readonly given: boolean }): AccessDenied {
   const who = options.given ? 'the credentials that were given' : 'nobody without credentials'
-  const what = cause.message.includes('NOPERM')
-    ? 'the user lacks a right: a board takes scripts (EVALSHA, EVAL), SUBSCRIBE, and all keys and channels of its prefix'
+  const lacksRight = ['NOPERM', WITHIN_SCRIPT].some((words) => cause.message.includes(words))
+  const what = lacksRight
+    ? 'the user lacks a right: a board takes scripts (EVALSHA, EVAL) and what they do, SUBSCRIBE, INFO, and all keys and channels of its prefix'
     : options.given
       ? `it does not accept ${who}`
       : `it accepts ${who}; write user:password@ before the host`

@@ -12,7 +12,9 @@
 import { deferred } from '../../core/abort.ts'
 import { type Instant, systemClock } from '../../core/clock.ts'
 import { Condition } from '../../core/condition.ts'
-import { AccessDenied, IncompatibleVersion, NotConnected, NotFound } from '../../core/errors.ts'
+import { AccessDenied, IncompatibleVersion, InvalidArgument, NotConnected, NotFound } from '../../core/errors.ts'
+import { describeError } from '../../core/failure.ts'
+import type { Logger } from '../../core/log.ts'
 import { atMost, backoff, sleep } from '../../core/time.ts'
 import { newUuid } from '../../core/uuid.ts'
 import type { Sink } from '../backend.ts'
@@ -37,6 +39,7 @@ export interface SessionOptions {
   readonly place: RedisPlace
   readonly layout: Layout
   readonly sink: Sink
+  readonly log: Logger
   /** False: a board that is not there is not made. */
   readonly create: boolean
   /** There is an owner on a connection. */
@@ -206,7 +209,7 @@ export class Session {
 
   async #run(first: { resolve(): void; reject(reason: unknown): void }): Promise<void> {
     const driver = await loadDriver(this.#options.place)
-    const { place, layout, sink } = this.#options
+    const { place, layout, sink, log } = this.#options
     const { signal } = this.#closing
     // Longer than a slow answer takes, and so short that another connection can be had before the lease is over.
     const patience = Math.max(500, place.ttl / 3)
@@ -222,6 +225,8 @@ export class Session {
         })
       } catch (error) {
         this.#trouble = error
+        // While it is being opened nobody else can be told.
+        log.debug({ reason: describeError(error) }, 'no connection to Redis')
         const fatal = complaintOf(error) === 'denied' && error instanceof Error ? this.#denied(error) : error
         if (isFinal(fatal)) first.reject(fatal)
         if (isFinal(fatal) && this.#joinedBefore && !signal.aborted) sink.error(fatal)
@@ -368,6 +373,6 @@ function standingOf([, version, , paused]: Outlook): Standing {
 
 /** What another connection would be told, too. */
 function isFinal(error: unknown): error is Error {
-  const known = [AccessDenied, NotFound, IncompatibleVersion, TypeError, RangeError]
+  const known = [AccessDenied, InvalidArgument, NotFound, IncompatibleVersion, TypeError, RangeError]
   return complaintOf(error) === 'odd' || known.some((final) => error instanceof final)
 }

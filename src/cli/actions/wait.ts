@@ -1,12 +1,13 @@
 /** What `jobboard wait` does: until a job has left the board. */
 import type { JobBoard } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
+import type { FlowState } from '../../core/states.ts'
 import type { CliContext } from '../context.ts'
 import type { EndlessFlag } from '../endless.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
-import { among, findBook, findJob, trashOf } from '../finding.ts'
+import { trashOf, wholeUuid } from '../finding.ts'
 import { follow, logbooksToFollow } from '../following.ts'
-import { type Logbooks, openTheBoard } from '../opening.ts'
+import { type Logbooks, openLogbooks, openTheBoard } from '../opening.ts'
 import { duration, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 
@@ -22,34 +23,68 @@ interface Ended {
 }
 
 /** @throws NotFound when nothing is known of it, Timeout when it is on the board still */
-export async function wait(uuid: string, options: WaitCommandOptions, context: CliContext): Promise<ExitCode> {
+export async function wait(named: string, options: WaitCommandOptions, context: CliContext): Promise<ExitCode> {
   const limits = options.within === undefined ? {} : { timeout: duration(options.within, '--within') }
   await using opened = await openTheBoard(options, context, { create: false })
   await using logbooks = await logbooksToFollow(options, context)
   const { board } = opened
-  const job = await findJob(board, uuid).catch(unlessMissing)
-  const state = job && (await follow(job, { logbooks, ...limits, endless: options.endless ?? false }, context))
-  const ended = job && state ? { uuid: job.uuid, name: job.name, state } : await endedBefore(uuid, { board, logbooks })
+  const endless = { endless: options.endless ?? false }
+  const uuid = await wholeUuid(named, { board, logbooks })
+  const onBoard = async (): Promise<Ended | undefined> => {
+    const job = await board.find(uuid).catch(unlessMissing)
+    return job && { uuid, name: job.name, state: await follow(job, { logbooks, ...limits, ...endless }, context) }
+  }
+  // Between the two looks it may have been restored.
+  const ended = (await onBoard()) ?? (await endedBefore(uuid, { board, logbooks })) ?? (await onBoard())
+  if (!ended) throw await nowhere(uuid, { board, logbooks, options, context })
   if (options.json) await printJson(context, [ended])
   else await printLines(context, [ended.state])
   return ended.state === 'COMPLETE' ? DONE : FAILED
 }
 
-/** How a job ended that is not on the board any more, from where that is kept. */
-async function endedBefore(
+interface Places {
+  readonly board: JobBoard
+  readonly logbooks: Logbooks | undefined
+}
+
+/**
+ * How a job ended that is not on the board any more, from where that is kept. What is done may have been in the trash before,
+ * and still lie there when it was posted again; of what lies there a logbook that cannot be read is no reason to know nothing.
+ */
+async function endedBefore(uuid: string, { board, logbooks }: Places): Promise<Ended | undefined> {
+  const trashed = (await trashOf(board)).findLast((job) => job.uuid === uuid)
+  const flow = await flowOf(uuid, trashed?.book.uuid ?? uuid, logbooks).catch((error: unknown) => {
+    if (!trashed) throw error
+  })
+  if (flow?.state === 'SUCCESS') return { uuid, name: flow.name, state: 'COMPLETE' }
+  return trashed && { uuid, name: trashed.name, state: 'TRASHED' }
+}
+
+async function flowOf(
   uuid: string,
-  { board, logbooks }: { readonly board: JobBoard; readonly logbooks: Logbooks | undefined },
-): Promise<Ended> {
-  const trashed = among(await trashOf(board), uuid).at(-1)
-  if (trashed) return { uuid: trashed.uuid, name: trashed.name, state: 'TRASHED' }
+  book: string,
+  logbooks: Logbooks | undefined,
+): Promise<{ readonly name: string; readonly state: FlowState } | undefined> {
+  const found = await logbooks?.persistence.getBook(book).catch(unlessMissing)
+  const flow = found?.flows.find((flow) => flow.uuid === uuid)
+  return found && flow && { name: found.name, state: flow.state }
+}
+
+/** @throws what is wrong with logbooks that are named and cannot be opened: they would know */
+async function nowhere(
+  uuid: string,
+  { board, logbooks, options, context }: Places & { options: SharedOptions; context: CliContext },
+): Promise<NotFound> {
   const looked = `there is no job ${uuid} on ${board.uri}, nor in its trash`
-  if (!logbooks) throw new NotFound(`${looked}; whether it is done its logbook knows: add --persistence URI`)
-  const book = await findBook(logbooks, uuid).catch(unlessMissing)
-  const flow = book && (await logbooks.persistence.getBook(book.uuid)).flows.find((flow) => flow.uuid === book.uuid)
-  if (book && flow?.state === 'SUCCESS') return { uuid: book.uuid, name: book.name, state: 'COMPLETE' }
-  throw new NotFound(
+  if (!logbooks) {
+    const named = await openLogbooks(options, context, { missing: 'throw' }).catch(unlessMissing)
+    await named?.[Symbol.asyncDispose]()
+    return new NotFound(`${looked}; whether it is done its logbook knows: add --persistence URI`)
+  }
+  const flow = await flowOf(uuid, uuid, logbooks)
+  return new NotFound(
     flow
-      ? `${looked}; its logbook says ${flow.state}: jobboard track ${flow.uuid} tells more`
+      ? `${looked}; its logbook says ${flow.state}: jobboard track ${uuid} tells more`
       : `${looked}, and ${logbooks.uri} has no logbook of it`,
   )
 }

@@ -6,7 +6,7 @@ import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../core/errors.ts'
 import { meant } from '../../core/spelling.ts'
 import type { CliContext } from '../context.ts'
-import type { SharedOptions } from '../options.ts'
+import { duration, type SharedOptions } from '../options.ts'
 import type { ConfigFile } from './config-file.ts'
 import { FILE_NAME, nearest } from './nearest.ts'
 import { substituted } from './substitution.ts'
@@ -14,11 +14,14 @@ import { substituted } from './substitution.ts'
 export interface Settled {
   /** Options of every command, as they might have been typed. */
   readonly options: Readonly<Record<string, unknown>>
-  /** Those of some commands only, by the commands' names. */
-  readonly own: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  /** Those of one command only, by its name; looked up when asked for: others need not be able to. */
+  readonly own: (command: string) => Readonly<Record<string, unknown>>
   /** The same of the environment: secrets are not put on a command line. */
   readonly env: CliContext['env']
 }
+
+/** Of a conductor. */
+const DURATIONS: readonly string[] = ['takeoverDelay', 'drainTimeout', 'abortTimeout', 'removeLogbooksAfter']
 
 /** Whatever is no URI is a name: URIs begin with a scheme and a colon. */
 const URI = /^[a-z][a-z0-9+.-]*:/i
@@ -48,7 +51,7 @@ function withoutFile(options: SharedOptions, env: CliContext['env']): Settled {
       `${what} ${value}: there is no ${FILE_NAME} here or above that says what it means; give a URI, or --config FILE`,
     )
   }
-  return { options: {}, own: {}, env }
+  return { options: {}, own: () => ({}), env }
 }
 
 type Kind = 'board' | 'persistence'
@@ -78,17 +81,16 @@ class Settling {
     const persistence = this.#named('persistence', asked ?? entry?.persistence)
     const logbooks = persistence === undefined ? undefined : this.#logbooks(persistence, options)
     const flows = entry?.flows ?? (config.flows === undefined ? undefined : this.#module(config.flows, ['flows']))
-    const { timeout, redact, conductor = {} } = config
+    const { timeout, redact } = config
     const found = {
       board: entry?.uri ?? board?.uri,
       persistence: logbooks?.uri ?? persistence?.uri,
       codec: logbooks?.codec,
       flows,
-      timeout: timeout === undefined ? undefined : String(timeout),
+      timeout: timeout === undefined ? undefined : this.#duration(timeout, ['timeout']),
       redact: this.#env['JOBBOARD_REDACT'] ? undefined : redact?.join(','),
     }
-    const flags = Object.entries(conductor).map(([name, value]) => [name, this.#flag(name, value)] as const)
-    const own = { conductor: Object.fromEntries(flags) }
+    const own = (command: string) => (command === 'conductor' ? this.#conductor() : {})
     return { options: present(found), own, env: this.#environment(entry, logbooks) }
   }
 
@@ -166,9 +168,28 @@ class Settling {
     return substituted(text, this.#env, (message) => this.#file.problem(path, message))
   }
 
+  #conductor(): Readonly<Record<string, unknown>> {
+    const { conductor = {} } = this.#file.config
+    return Object.fromEntries(Object.entries(conductor).map(([name, value]) => [name, this.#flag(name, value)]))
+  }
+
+  /** As it would be typed. */
+  #duration(value: string | number, path: readonly string[]): string {
+    const text = typeof value === 'string' ? this.#text(value, path) : String(value)
+    try {
+      duration(text, path.join('.'))
+      return text
+    } catch (error) {
+      throw error instanceof InvalidArgument ? this.#file.problem(path, error.message) : error
+    }
+  }
+
   /** As it would be typed, where it is a text there. */
   #flag(name: string, value: unknown): unknown {
-    if (typeof value === 'string') return this.#text(value, ['conductor', name])
+    const path = ['conductor', name]
+    const isText = typeof value === 'string'
+    if (DURATIONS.includes(name) && (isText || typeof value === 'number')) return this.#duration(value, path)
+    if (isText) return this.#text(value, path)
     const isNumber = name === 'concurrency' || name === 'flowConcurrency'
     return typeof value === 'number' && !isNumber ? String(value) : value
   }

@@ -1,7 +1,6 @@
 /** Where a demo plays: on the board that is named, or on one that is thrown away; and in a folder that always is. */
 import { randomBytes } from 'node:crypto'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { InvalidArgument } from '../../core/errors.ts'
 import { parseUri } from '../../core/uri.ts'
@@ -9,6 +8,7 @@ import type { CliContext } from '../context.ts'
 import { DevServer } from '../dev/dev-server.ts'
 import { freePort } from '../dev/free-port.ts'
 import { serverHere } from '../dev/servers.ts'
+import { temporaryFolder } from '../dev/temporary-folder.ts'
 import { boardIsNamed } from '../opening.ts'
 import { boardUri, persistenceUri, type SharedOptions } from '../options.ts'
 
@@ -101,7 +101,7 @@ function assertShared(persistence: string): void {
 type Folder = Pick<Stage, 'folder' | 'work' | 'config'>
 
 async function ownFolder(): Promise<Folder> {
-  const folder = await mkdtemp(join(tmpdir(), 'jobboard-demo-'))
+  const folder = await temporaryFolder('jobboard-demo-')
   const work = join(folder, 'work')
   const config = join(folder, 'jobboard.yaml')
   await mkdir(work)

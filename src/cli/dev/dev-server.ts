@@ -1,6 +1,5 @@
 /** A ZooKeeper in a folder of its own, both gone when this process is: also when that is killed. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { JobboardError } from '../../core/errors.ts'
 import { monotonic, sleep } from '../../core/time.ts'
@@ -8,6 +7,7 @@ import type { CliContext } from '../context.ts'
 import { askServers } from '../doctor/four-letter.ts'
 import { GuardedProgram } from './guarded-program.ts'
 import type { Place, Recipe } from './servers.ts'
+import { temporaryFolder } from './temporary-folder.ts'
 
 /** In milliseconds: a container's image may have to be fetched first. */
 const READY_WITHIN = 120_000
@@ -36,7 +36,7 @@ export class DevServer implements AsyncDisposable {
   /** Resolves when it serves. @throws JobboardError with what it said, when it does not; the signal's reason */
   async start(signal: AbortSignal): Promise<void> {
     const { recipe, port, env } = this.#options
-    const folder = await mkdtemp(join(tmpdir(), 'jobboard-dev-'))
+    const folder = await temporaryFolder('jobboard-dev-')
     this.#folder = folder
     const place = { folder, port }
     await mkdir(join(folder, 'data'))

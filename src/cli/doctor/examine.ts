@@ -76,9 +76,13 @@ interface Where {
 
 /** What can be told without being let in. */
 async function servers(uri: string, { what, options, context }: Where): Promise<Finding[]> {
+  const timeout = timeoutOf(options)
+  // What keeps a Redis from answering keeps the board from being opened, and is told there.
+  if (/^rediss?(\+\w+)?:/i.test(uri))
+    return (await import('./redis.ts')).examineRedis(uri, { timeout }).catch((): Finding[] => [])
   if (!/^zookeepers?:/i.test(uri)) return []
   const { examineServers } = await import('./zookeeper.ts')
-  return examineServers({ uri, what, security: credentials(context), timeout: timeoutOf(options) })
+  return examineServers({ uri, what, security: credentials(context), timeout })
 }
 
 async function inside(uri: string, { what, options, context }: Where): Promise<Finding[]> {
@@ -87,7 +91,6 @@ async function inside(uri: string, { what, options, context }: Where): Promise<F
     const { examineNode } = await import('./zookeeper.ts')
     return examineNode({ uri, what, security: credentials(context), timeout })
   }
-  if (/^rediss?(\+\w+)?:/i.test(uri)) return (await import('./redis.ts')).examineRedis(uri, { timeout })
   if (!/^postgres(ql)?:/i.test(uri)) return []
   return (await import('./postgres.ts')).examinePostgres(uri, { what, timeout })
 }

@@ -51,6 +51,7 @@ describe('what a server says', () => {
     ['Too many Cluster redirections. Last error: ReplyError: MOVED 5 127.0.0.1:7001', 'away'],
     ['NOAUTH Authentication required.', 'denied'],
     ['WRONGPASS invalid username-password pair', 'denied'],
+    ["ERR The user executing the script can't run this command or subcommand script: 0, on @user_script:12.", 'denied'],
     ['NOSCRIPT No matching script.', 'forgotten'],
     ['WRONGTYPE Operation against a key holding the wrong kind of value', 'odd'],
   ])('%s', (message, complaint) => {
