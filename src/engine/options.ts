@@ -31,7 +31,8 @@ export interface EngineOptions {
   readonly concurrency?: number
   /**
    * Whether a retry that gives up leaves the decision to whoever is further out, in the end to nobody: then everything is
-   * reverted. True by default; false, TaskFlow's default, reverts no more than the retry's own flow.
+   * reverted. True by default; false, TaskFlow's default, reverts no more than the retry's own flow: of two
+   * parts without an order that both fail, the one that fails first decides then how much that is.
    */
   readonly deferReverts?: boolean
   /** Reverts and retries nothing: a flow with a failure ends as FAILURE, as it is; the next engine runs what failed again. */
