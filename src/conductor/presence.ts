@@ -6,10 +6,11 @@
  */
 import { hostname } from 'node:os'
 import type { JobBoard, RegisteredEntity, Size } from '../board/index.ts'
+import { deferred } from '../core/abort.ts'
 import { Duplicate } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { packageVersion } from '../core/package-version.ts'
-import { monotonic, sleep } from '../core/time.ts'
+import { atMost, monotonic, sleep } from '../core/time.ts'
 import type { KnownFlows } from './known-flows.ts'
 import { isPredecessor } from './predecessor.ts'
 
@@ -17,6 +18,8 @@ import { isPredecessor } from './predecessor.ts'
 const PERIOD = 2_000
 /** Between two looks whether a name is free, in milliseconds. */
 const LOOK_AGAIN = 250
+/** How long a server may take to answer at the end, in milliseconds. */
+const FAREWELL = 5_000
 /** Of so many running jobs the uuids are shown. */
 const MOST_JOBS = 100
 
@@ -96,14 +99,21 @@ export class Presence {
     this.#timer ??= setTimeout(() => this.#tell(), PERIOD).unref()
   }
 
-  /** Without a connection it is not waited for one: the next that this board has, or the end of the session, takes it away. */
+  /**
+   * Without a connection it is not waited for one: the next that this board has, or the end of the session, takes it away.
+   * Nor for a connection that breaks meanwhile, or leads to a server that answers nothing.
+   */
   async hide(): Promise<void> {
     clearTimeout(this.#timer)
     this.#unsubscribe?.()
     const entity = this.#entity
     this.#entity = undefined
     const hidden = this.#takeAway(entity)
-    if (this.#options.board.connected) await hidden
+    const { board } = this.#options
+    const apart = deferred()
+    const off = board.on('state', () => board.connected || apart.resolve())
+    if (board.connected) await atMost(FAREWELL, Promise.race([hidden, apart.promise]))
+    off()
   }
 
   /** Never rejects. */

@@ -5,13 +5,15 @@ import { join } from 'node:path'
 import { setTimeout as pass } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Blocked } from '../../src/conductor/event-loop-watch.ts'
-import { input, type JobBoard, linear, openBoard, openPersistence, task } from '../../src/index.ts'
+import { input, type JobBoard, linear, openBoard, openPersistence, startConductor, task } from '../../src/index.ts'
 import { all } from '../board/jobs.ts'
 import { count } from '../support/counts.ts'
 import { startEnsemble } from '../support/ensemble.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { type NodeProcess, startNode } from '../support/node-process.ts'
+import { startProxy } from '../support/proxy.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../support/zookeeper.ts'
+import { portOf } from '../zookeeper/clients.ts'
 import { conduct, single } from './conducting.ts'
 
 const CROWD = count({ test: 60, long: 200 })
@@ -38,6 +40,21 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     expect(new Set(states)).toEqual(new Set(['COMPLETE']))
     expect(ran.sort((x, y) => x - y)).toEqual(jobs.map((_, n) => n))
     expect(await all(board.trashed())).toEqual([])
+  })
+
+  test('whoever stops waits for no server that answers nothing any more', async () => {
+    await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
+    const uri = `zookeeper://${proxy.hosts}${namespace('mute')}?sessionTimeout=10m`
+    const board = await openBoard(uri)
+    const flow = single('flow', () => undefined)
+    const conductor = await startConductor({ board, persistence: 'memory:', flows: [flow], name: 'a' })
+    proxy.mode = 'blackhole'
+    expect(board.connected).toBe(true)
+    await conductor.stop()
+    expect(conductor.state).toBe('stopped')
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    await board.close()
   })
 
   test('very many conductors start at once, and share twice as many jobs', async () => {

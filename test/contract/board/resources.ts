@@ -204,6 +204,8 @@ export function resourcesContract({ open, expire }: Place): void {
     const resources = { exclusive: many.slice(0, 128), shared: many.slice(128) }
     const job = await here.post('flow', {}, { resources })
     await (await there.claim(job)).abandon({ failed: true })
+    // What one board has done another has not heard of yet.
+    await refresh(here)
     await (await here.claim(job)).trash()
     expect(job.state).toBe('TRASHED')
   })
