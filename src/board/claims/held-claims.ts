@@ -263,10 +263,20 @@ export class HeldClaims {
       if (!answer || !choice) return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
       return 'error' in answer ? answer : { value: this.#granted(entry, choice, answer.value) }
     })
-    // Almost always known already. Before it is, nothing may be done that only an owner may do.
-    await this.#hold?.proven().catch(() => undefined)
+    await this.#proven(claimed.flatMap((result) => ('value' in result ? [result.value] : [])))
     await Promise.all(places.map(({ entry }, index) => this.#handOut(entry, claimed[index])))
     return claimed
+  }
+
+  /**
+   * Almost always known already. Before it is, nothing may be done that only an owner may do. Where the session ends before
+   * it was proven, there may be no other for long: then all of these are lost, and that is known.
+   */
+  async #proven(claims: readonly Claim[]): Promise<void> {
+    const over = claims.map(
+      ({ stops: { lost } }) => new Promise<void>((told) => (lost.aborted ? told() : lost.onAbort(told))),
+    )
+    await Promise.race([this.#hold?.proven().catch(() => undefined), Promise.all(over)])
   }
 
   /** One that was lost, or asked back, before anybody had it in hand, is handed out all the same: its signals say so. */

@@ -99,7 +99,9 @@ export class Ledger implements AsyncDisposable {
     const { n, run, exclusive, shared, mark } = stay
     const before = this.#done.get(n)
     if (before) {
-      if (before.run >= run) this.wrong.push(`job ${n} came as run ${run}, and was done as run ${before.run}`)
+      // One of an earlier run was on its way when its process was stopped: late, and refused by its fence.
+      if (before.run > run) return this.#fenced()
+      if (before.run === run) this.wrong.push(`job ${n} came as run ${run}, and was done as run ${before.run}`)
       this.counts.again += 1
       return 'done before'
     }

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { JobBoard } from '../../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/memory/index.ts'
 import { LostPosts } from '../../../src/board/zookeeper/lost-posts.ts'
+import { deferred } from '../../../src/core/abort.ts'
 import { Unclaimable } from '../../../src/core/errors.ts'
 import { failureOf, next } from '../../board/events.ts'
 import { namesOn } from '../../board/jobs.ts'
@@ -63,4 +64,25 @@ test('what became of posts whose answers were lost is looked up once for all of 
   expect(found[0]).toEqual({ id: 'job1' })
   expect(new Set(found.slice(1).map((fate) => JSON.stringify(fate)))).toEqual(new Set(['{"trashed":false}']))
   expect(asked).toEqual(['board', 'trash'])
+})
+
+test('who lost every job of a batch waits for no proof of a session that may never come', async () => {
+  const name = randomUUID()
+  const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
+  const refused = deferred()
+  backend.claim = async (choices) => {
+    refused.resolve()
+    return choices.map(() => ({ error: new Unclaimable('another was faster') }))
+  }
+  // As when all servers have gone between the answer and the next.
+  backend.holdSession = () => ({ proven: () => new Promise(() => undefined), [Symbol.dispose]: () => undefined })
+  const board = new JobBoard(backend, { who: 'who' })
+  await board.open()
+  await board.post('flow', {})
+  const stop = new AbortController()
+  const claiming = failureOf(board.claimNext({ signal: stop.signal }))
+  await refused.promise
+  stop.abort(new Error('enough'))
+  expect(await claiming).toMatchObject({ message: 'enough' })
+  await board.close()
 })
