@@ -6,7 +6,7 @@ import { JobBoard } from '../../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/memory/index.ts'
 import { LostPosts } from '../../../src/board/zookeeper/lost-posts.ts'
 import { deferred } from '../../../src/core/abort.ts'
-import { Unclaimable } from '../../../src/core/errors.ts'
+import { ClaimLost, Unclaimable } from '../../../src/core/errors.ts'
 import { failureOf, next } from '../../board/events.ts'
 import { namesOn } from '../../board/jobs.ts'
 import { slowBoard } from './slow-backend.ts'
@@ -84,5 +84,28 @@ test('who lost every job of a batch waits for no proof of a session that may nev
   await refused.promise
   stop.abort(new Error('enough'))
   expect(await claiming).toMatchObject({ message: 'enough' })
+  await board.close()
+})
+
+test('who has won a job is given it when its session ends before it was proven, and told that it is lost', async () => {
+  const name = randomUUID()
+  const space = memorySpace(name)
+  const backend = new MemoryBackend({ uri: `memory:${name}`, space })
+  const waiting = deferred()
+  backend.holdSession = () => ({
+    proven: () => {
+      waiting.resolve()
+      return new Promise(() => undefined)
+    },
+    [Symbol.dispose]: () => undefined,
+  })
+  const board = new JobBoard(backend, { who: 'who' })
+  await board.open()
+  await board.post('flow', {})
+  const claiming = board.claimNext()
+  await waiting.promise
+  backend.expireSession()
+  const [claim] = await claiming
+  expect(claim.lost.reason).toBeInstanceOf(ClaimLost)
   await board.close()
 })
