@@ -1,14 +1,38 @@
 import { defineConfig } from 'vitest/config'
 
+/**
+ * Files that need a process of their own: they load third-party native code, which can end its process, or put mocks in
+ * the place of modules, which the next file in the process would meet. All others share a process with their like:
+ * loading the library anew for each file costs a tenth of the whole run.
+ */
+const ALONE = [
+  'test/board/native-*.test.ts',
+  'test/zookeeper/driver-native.test.ts',
+  'test/guides/zookeeper-client.test.ts',
+  'test/board/sequence-end.test.ts',
+  'test/persistence/directory-links.test.ts',
+  'test/unit/board/queue-costs.test.ts',
+]
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/long/**', 'test/bench/**', 'node_modules/**'],
     globalSetup: ['test/support/global-setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
-    // Most of a test's time is waiting for servers, so three fit on two cores, which by default would run one.
-    maxWorkers: 3,
+    // Most of a test's time is waiting for servers, so four fit on two cores, which by default would run one.
+    maxWorkers: 4,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'shared',
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/long/**', 'test/bench/**', 'node_modules/**', ...ALONE],
+          isolate: false,
+        },
+      },
+      { extends: true, test: { name: 'alone', include: ALONE } },
+    ],
   },
 })

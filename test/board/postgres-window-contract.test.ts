@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest'
-import { boardContract } from '../contract/board.ts'
+import { boardContract, WINDOW_PARTS } from '../contract/board.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { postgresBoards } from './postgres-boards.ts'
 
@@ -12,17 +12,8 @@ beforeAll(async () => {
 
 afterAll(() => server.stop())
 
-/** So small that every job but a few is outside. On Redis all of the contract is kept in this way. */
+/** So small that every job but a few is outside. */
 boardContract(
   postgresBoards(() => server, { window: 3 }),
-  {
-    parts: [
-      'posting and looking',
-      'claiming',
-      'what a job waits for',
-      'resources',
-      'delays and deadlines',
-      'cancelling',
-    ],
-  },
+  { variant: WINDOW_PARTS },
 )

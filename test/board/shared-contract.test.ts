@@ -1,7 +1,7 @@
-/** A board that is shared with TaskFlow keeps the whole contract, but for what it says it cannot do. */
+/** A board that is shared with TaskFlow keeps the contract, but for what it says it cannot do. */
 import { describe } from 'vitest'
 import { decode, encode } from '../../src/core/codec.ts'
-import { type BoardBackend, boardContract } from '../contract/board.ts'
+import { type BoardBackend, boardContract, SHARED_PARTS } from '../contract/board.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { EVERYTHING, zookeeperPlace } from './boards.ts'
 
@@ -28,4 +28,4 @@ function asJson(bytes: Uint8Array): Uint8Array {
   }
 }
 
-describe.skipIf(!zookeeperHosts)('on a real server', () => boardContract(sharedBoards))
+describe.skipIf(!zookeeperHosts)('on a real server', () => boardContract(sharedBoards, { variant: SHARED_PARTS }))

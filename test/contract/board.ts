@@ -48,9 +48,59 @@ export interface BoardPlace extends AsyncDisposable {
 /** The place of one test. Boards that are opened through it are closed at the end. */
 export type Place = Omit<BoardPlace, keyof AsyncDisposable>
 
-/** @param options.parts only these, by their names: where the backend has passed the others in another guise */
-export function boardContract(backend: BoardBackend, { parts }: { readonly parts?: readonly string[] } = {}): void {
-  const part = (name: string, tests: () => void) => {
+/** The parts that a window can change: what a view that holds three jobs must read on for. */
+export const WINDOW_PARTS: readonly PartName[] = [
+  'posting and looking',
+  'claiming',
+  'what a job waits for',
+  'resources',
+  'delays and deadlines',
+  'cancelling',
+]
+
+/** The parts that sharing a board with TaskFlow can change: records are JSON, locks have a revision, trash is its own. */
+export const SHARED_PARTS: readonly PartName[] = [
+  'posting and looking',
+  'claiming',
+  'settling',
+  'losing a claim',
+  'the trash',
+  'cancelling',
+  'capabilities',
+]
+
+type PartName =
+  | 'posting and looking'
+  | 'claiming'
+  | 'settling'
+  | 'attempts and their limits'
+  | 'losing a claim'
+  | 'events'
+  | 'waiting and closing'
+  | 'entities'
+  | 'misuse'
+  | 'pause and resume'
+  | 'the trash'
+  | 'what a job waits for'
+  | 'keys'
+  | 'resources'
+  | 'delays and deadlines'
+  | 'cancelling'
+  | 'a job that its poster claims'
+  | 'capabilities'
+
+/**
+ * Runs the contract on a backend.
+ *
+ * @param options.variant of a backend that passes the whole contract elsewhere, the parts that can differ here. `npm run
+ * test:long` runs all parts all the same
+ */
+export function boardContract(
+  backend: BoardBackend,
+  { variant }: { readonly variant?: readonly PartName[] } = {},
+): void {
+  const parts = process.env['JOBBOARD_LONG'] === '1' ? undefined : variant
+  const part = (name: PartName, tests: () => void) => {
     if (!parts || parts.includes(name)) describe(name, tests)
   }
   describe(`board contract on ${backend.name}`, () => {

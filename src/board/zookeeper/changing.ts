@@ -139,8 +139,7 @@ export class BoardChanger {
       steps: transactions.claim(layout, id, { revision, bytes, lock, posting, shared: this.#shared }),
       touches: [...touches({ id }), ...grants(posting)],
       guard: transactions.gateCheck(layout, version),
-      overtaken: () =>
-        tracked.overtaken ? new Unclaimable(`${what}: it was claimed or changed by another`) : undefined,
+      overtaken: () => overtaken(what, tracked.overtakenBy),
       mend: (step, error) => this.#missingResource(step, error),
       done: granted,
       recovered: granted,
@@ -334,6 +333,14 @@ export class BoardChanger {
 
 /** Internal: the answer is to be looked at, it is no error yet. */
 class Taken extends Error {}
+
+/** Returns why a claim is refused that a change of its job has overtaken; undefined where nothing is known against it. */
+function overtaken(what: string, by: 'change' | 'end' | undefined): Error | undefined {
+  if (by === undefined) return undefined
+  return by === 'end'
+    ? new NotFound(`${what}: it has left the board`)
+    : new Unclaimable(`${what}: it was claimed or changed by another`)
+}
 
 /** A transaction of which nothing but its effect is wanted. */
 function effect(

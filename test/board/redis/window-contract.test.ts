@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from 'vitest'
-import { boardContract } from '../../contract/board.ts'
+import { boardContract, WINDOW_PARTS } from '../../contract/board.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { redisBoards } from './places.ts'
 
@@ -12,4 +12,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 /** So small that every job but a few is outside. */
-boardContract(redisBoards(() => server, { window: 3 }))
+boardContract(
+  redisBoards(() => server, { window: 3 }),
+  { variant: WINDOW_PARTS },
+)

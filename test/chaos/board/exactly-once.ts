@@ -10,10 +10,10 @@ import type { JobBoard } from '../../../src/board/index.ts'
 import { count } from '../../support/counts.ts'
 import { startNode } from '../../support/node-process.ts'
 
-export const JOBS = count({ test: 2_000, long: 50_000 })
+export const JOBS = count({ test: 1_000, long: 50_000 })
 const OWNERS = count({ test: 4, long: 8 })
 const KILLED = count({ test: 1, long: 2 })
-const POSTED_AT_ONCE = count({ test: 500, long: 1_000 })
+const POSTED_AT_ONCE = count({ test: 250, long: 1_000 })
 const CHILD = new URL('./consumer-child.ts', import.meta.url)
 
 interface Line {

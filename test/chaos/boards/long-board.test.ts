@@ -11,7 +11,7 @@ import { count } from '../../support/counts.ts'
 import { startPostgres } from '../../support/postgres.ts'
 import { startRedis } from '../../support/redis.ts'
 
-const JOBS = count({ test: 5_000, long: 1_000_000 })
+const JOBS = count({ test: 3_000, long: 1_000_000 })
 const BLOCKED = count({ test: 500, long: 20_000 })
 const WINDOW = count({ test: 200, long: 10_000 })
 /** What a view may take, in bytes: what it holds of the board, twice over, and what a process needs besides. */

@@ -16,7 +16,7 @@ import { type Random, randomly } from '../../support/random.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../../support/zookeeper.ts'
 import { Ledger } from './ledger.ts'
 
-const JOBS = count({ test: 400, long: 20_000 })
+const JOBS = count({ test: 200, long: 20_000 })
 const CONDUCTORS = count({ test: 3, long: 4 })
 const ACCOUNTS = 40
 const PATH = '/chaos'

@@ -246,7 +246,7 @@ test('what can be taken is what the rules say, whatever has happened', () => {
         model.check()
       }
     }),
-    { numRuns: count({ test: 400, long: 20_000 }) },
+    { numRuns: count({ test: 200, long: 20_000 }) },
   )
 })
 
@@ -318,7 +318,7 @@ describe('jobs that run and end in any order', () => {
           }
         }
       }),
-      { numRuns: count({ test: 300, long: 20_000 }) },
+      { numRuns: count({ test: 150, long: 20_000 }) },
     )
   })
 })

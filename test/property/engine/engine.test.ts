@@ -9,7 +9,7 @@ import { count } from '../../support/counts.ts'
 import { dyingAt, Workshop } from '../../unit/engine/workshop.ts'
 import { type Event, flowOf, plans } from './plans.ts'
 
-const RUNS = { numRuns: count({ test: 60, long: 2_000 }) }
+const RUNS = { numRuns: count({ test: 40, long: 2_000 }) }
 
 /** For each atom the names of all that come after it, however far. */
 function successorsOf(flow: AnyFlow): ReadonlyMap<string, ReadonlySet<string>> {
@@ -106,7 +106,7 @@ describe.each([1, 4])('with %i at once', (concurrency) => {
   test('tasks run and are reverted in an order that the graph allows, and nothing is left of what did not succeed', () =>
     fc.assert(
       fc.asyncProperty(plans, async (plan) => assertAllowed(await tell(plan, { concurrency }))),
-      { numRuns: count({ test: 200, long: 10_000 }) },
+      { numRuns: count({ test: 120, long: 10_000 }) },
     ))
 
   test('killed at any one transition and resumed, it ends as if nobody had been killed', () =>

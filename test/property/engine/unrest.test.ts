@@ -97,7 +97,7 @@ test.each([
       expect(['SUCCESS', 'REVERTED']).toContain(calm.state)
       expect(essenceOf(await tell(plan, { ...settings, mishaps }), settings)).toEqual(essenceOf(calm, settings))
     }),
-    { numRuns: count({ test: 200, long: 5_000 }) },
+    { numRuns: count({ test: 100, long: 5_000 }) },
   ),
 )
 
@@ -124,6 +124,6 @@ test.each([1, 4])(
         }
         throw new Error('it never ends')
       }),
-      { numRuns: count({ test: 300, long: 5_000 }) },
+      { numRuns: count({ test: 150, long: 5_000 }) },
     ),
 )
