@@ -85,7 +85,7 @@ function explained({ issue, path }: ReturnType<typeof deepest>): { path: Path; m
 function keysAt([first, second]: Path): readonly string[] {
   if (first === undefined) return Object.keys(CONFIG.shape)
   if (first === 'boards' && second !== undefined) return ['uri', 'auth', 'persistence', 'flows']
-  if (first === 'persistences' && second !== undefined) return ['uri', 'key', 'codec']
+  if (first === 'persistences' && second !== undefined) return ['uri', 'key', 'codec', 'require']
   return first === 'conductor' ? Object.keys(CONFIG.shape.conductor.unwrap().shape) : []
 }
 

@@ -126,28 +126,33 @@ class Settling {
     const found = name === undefined ? undefined : this.#file.config.persistences?.[name]
     if (found === undefined) return undefined
     if (typeof found === 'string') return { uri: this.#uri(this.#text(found, path)) }
-    const { uri, key, codec } = found
+    const { uri, key, codec, require } = found
     return present({
       uri: this.#uri(this.#text(uri, [...path, 'uri'])),
       key: key === undefined ? undefined : this.#text(key, [...path, 'key']),
       codec: codec === undefined ? undefined : this.#module(codec, [...path, 'codec']),
+      require,
     })
   }
 
   /** How they are sealed is one thing that is said in two ways: who says it in either overrides both of the file. */
   #logbooks(persistence: Entry, { codec }: SharedOptions) {
-    const { uri, ...sealed } = this.#persistenceEntry(persistence) ?? {}
+    const { uri, key, codec: module, require } = this.#persistenceEntry(persistence) ?? {}
     if (uri === undefined) return undefined
     const overridden = codec || this.#env['JOBBOARD_CODEC'] || this.#env['JOBBOARD_LOGBOOK_KEY']
-    return overridden ? { uri } : { uri, ...sealed }
+    return present(overridden ? { uri, require } : { uri, key, codec: module, require })
   }
 
-  #environment(board: { auth?: string } | undefined, logbooks: { key?: string } | undefined): CliContext['env'] {
+  #environment(
+    board: { auth?: string } | undefined,
+    logbooks: { key?: string; require?: boolean } | undefined,
+  ): CliContext['env'] {
     const { auth } = board ?? {}
-    const { key } = logbooks ?? {}
+    const { key, require } = logbooks ?? {}
     return {
       ...(auth === undefined ? {} : { JOBBOARD_ZOOKEEPER_AUTH: auth }),
       ...(key === undefined ? {} : { JOBBOARD_LOGBOOK_KEY: key }),
+      ...(require === undefined ? {} : { JOBBOARD_LOGBOOK_REQUIRE: String(require) }),
       ...present(this.#env),
     }
   }
