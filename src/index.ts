@@ -60,6 +60,7 @@ export {
   type AtomDetail,
   type BookDetail,
   type BookQuery,
+  type CompressionOptions,
   compressed,
   type DriverPersistenceOptions,
   type EncryptionOptions,
@@ -72,6 +73,7 @@ export {
   openPersistence,
   openPersistenceOver,
   type Persistence,
+  type RecordPlace,
   type StateChange,
 } from './persistence/index.ts'
 export type { SqlDriver } from './postgres/index.ts'

@@ -22,15 +22,26 @@ export async function codecOf(options: SharedOptions, context: CliContext): Prom
       'JOBBOARD_LOGBOOK_KEY and --codec both say how logbooks are sealed; leave one of them out',
     )
   if (module) return { codec: await fromModule(module, context) }
-  return keys ? { codec: await fromKeys(keys) } : {}
+  return keys ? { codec: await fromKeys(keys, isRequired(context)) } : {}
+}
+
+/**
+ * Whether results that are not encrypted are refused.
+ *
+ * @throws InvalidArgument for a word that is neither true nor false: a misspelt one must not open what is closed
+ */
+function isRequired({ env }: CliContext): { readonly require: boolean } {
+  const word = env['JOBBOARD_LOGBOOK_REQUIRE'] || 'true'
+  if (word === 'true' || word === 'false') return { require: word === 'true' }
+  throw new InvalidArgument(`JOBBOARD_LOGBOOK_REQUIRE must be true or false, got ${JSON.stringify(word)}`)
 }
 
 /** The first writes, all of them read. */
-async function fromKeys(text: string): Promise<LogbookCodec> {
+async function fromKeys(text: string, options: { readonly require: boolean }): Promise<LogbookCodec> {
   const { encrypted } = await import('../persistence/index.ts')
   const [key = '', ...oldKeys] = text.split(',').map((each) => each.trim())
   try {
-    return encrypted({ key, oldKeys })
+    return encrypted({ key, oldKeys, ...options })
   } catch (cause) {
     const how = 'as openssl rand -base64 32 makes them; several with commas between, the one that writes first'
     throw new InvalidArgument(`JOBBOARD_LOGBOOK_KEY has to be the base64 of 32 bytes, ${how}`, { cause })

@@ -38,6 +38,7 @@ function hintFor(thrown: unknown, text: string): string {
 }
 
 function hintOf(thrown: unknown, text: string): string | undefined {
+  if (thrown instanceof SealedLogbook && text.includes('require: false')) return 'JOBBOARD_LOGBOOK_REQUIRE=false'
   if (thrown instanceof SealedLogbook) return 'the key in JOBBOARD_LOGBOOK_KEY, or --codec'
   if (!(thrown instanceof AccessDenied)) return undefined
   if (/\bredis/.test(text)) return 'user:password in the URI in JOBBOARD_BOARD'

@@ -20,6 +20,7 @@ export interface ConductorFlags {
   readonly abortTimeout?: string
   readonly onFailure?: 'retry' | 'consume'
   readonly removeLogbooksAfter?: string
+  readonly failuresOnBoard?: 'whole' | 'named'
   readonly health?: string
 }
 
@@ -35,6 +36,7 @@ type Flagged =
   | 'abortTimeout'
   | 'onFailure'
   | 'removeLogbooksAfter'
+  | 'failuresOnBoard'
   | 'health'
 
 /** As a conductor is told. */
@@ -68,12 +70,17 @@ export function addConductorFlags(command: Command): void {
       oneOf('--on-failure', ['retry', 'consume']),
     )
     .option('--remove-logbooks-after <duration>', 'remove logbooks that are over for so long (default: never)')
+    .option(
+      '--failures-on-board <what>',
+      'whole, or named: only classes and codes of errors (default: named where logbooks encrypt)',
+      oneOf('--failures-on-board', ['whole', 'named']),
+    )
     .option('--health <[host:]port>', 'answer /healthz and /readyz there over HTTP (default host: 127.0.0.1)')
 }
 
 /** Checked before anything is opened. @throws InvalidArgument */
 export function conductorSettingsOf(flags: ConductorFlags): ConductorSettings {
-  const { concurrency, flowConcurrency, name, size, burst, maxJobs, onFailure, health } = flags
+  const { concurrency, flowConcurrency, name, size, burst, maxJobs, onFailure, failuresOnBoard, health } = flags
   const settings = {
     concurrency,
     flowConcurrency,
@@ -82,6 +89,7 @@ export function conductorSettingsOf(flags: ConductorFlags): ConductorSettings {
     burst,
     maxJobs,
     onFailure,
+    failuresOnBoard,
     health: health === undefined ? undefined : addressOf(health),
     maxIdleTime: durationOf(flags.maxIdleTime, '--max-idle-time'),
     takeoverDelay: durationOf(flags.takeoverDelay, '--takeover-delay'),

@@ -13,6 +13,8 @@ export interface CliContext {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Absolute; what relative names are relative to. */
   readonly cwd: string
+  /** Throws for a module that a config file names and others could change: nobody has named either. */
+  readonly assertModule?: ((module: string, file: string) => Promise<void>) | undefined
   /** From now until it is disposed Ctrl-C, SIGTERM and the end of the terminal are told here, and end nothing by themselves. */
   readonly interruption: () => Interruption
 }

@@ -7,17 +7,22 @@ import { unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { isMisspelt } from '../core/spelling.ts'
 import { type AnyFlow, isFlow } from '../flow/index.ts'
+import type { CliContext } from './context.ts'
 
 const TYPESCRIPT = ['.ts', '.mts', '.cts', '.tsx']
+
+/** Where modules are looked for, and which of them are not to be run. */
+export type ModuleOptions = Pick<CliContext, 'cwd' | 'assertModule'>
 
 /**
  * Every flow that the module exports: by a name, as default, or in a list.
  *
  * @param module a path or a package, both seen from `cwd`
+ * @param options.assertModule throws for a file that is not to be run
  * @throws InvalidArgument when it is not there, has no flows, or is TypeScript without tsx
  * @throws JobboardError when the module itself throws, or is never done
  */
-export async function loadFlows(module: string, options: { cwd: string }): Promise<AnyFlow[]> {
+export async function loadFlows(module: string, options: ModuleOptions): Promise<AnyFlow[]> {
   const flows = flowsIn(await loadModule(module, options))
   if (flows.length > 0) return flows
   throw new InvalidArgument(
@@ -26,7 +31,7 @@ export async function loadFlows(module: string, options: { cwd: string }): Promi
 }
 
 /** The flow of that name in the module. @throws as {@link loadFlows} and {@link chooseFlow} */
-export async function flowNamed(name: string, module: string, options: { cwd: string }): Promise<AnyFlow> {
+export async function flowNamed(name: string, module: string, options: ModuleOptions): Promise<AnyFlow> {
   return chooseFlow(name, await loadFlows(module, options), module)
 }
 
@@ -43,8 +48,9 @@ export function flowsOption({ flows }: { readonly flows?: string }, command: str
  *
  * @throws InvalidArgument when it is not there, or is TypeScript without tsx; JobboardError when it throws, or is never done
  */
-export async function loadModule(module: string, options: { cwd: string }): Promise<object> {
+export async function loadModule(module: string, options: ModuleOptions): Promise<object> {
   const file = await locate(module, options)
+  await options.assertModule?.(module, file)
   if (TYPESCRIPT.includes(extname(file))) await understandTypeScript(module, options)
   return evaluate(module, file)
 }

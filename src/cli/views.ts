@@ -170,11 +170,13 @@ function workView({ details }: Job | TrashedJob): WorkView {
 }
 
 /** Without the stack, which is long and about our insides. */
-export function failureView({ name, message, code, causes }: Failure, redaction: Redaction): FailureView {
+export function failureView(failure: Failure, redaction: Redaction): FailureView {
+  // It was read from a logbook or the trash, which others write, too: one that is malformed must not hide the rest.
+  const { name, message, code, causes }: { readonly [K in keyof Failure]?: unknown } = Object(failure)
   return {
-    name,
+    name: String(name),
     message: redaction.text(String(message)),
-    ...(code === undefined ? {} : { code }),
-    ...(causes ? { causes: causes.map((cause) => failureView(cause, redaction)) } : {}),
+    ...(code === undefined ? {} : { code: String(code) }),
+    ...(Array.isArray(causes) ? { causes: causes.map((cause) => failureView(cause, redaction)) } : {}),
   }
 }

@@ -8,6 +8,7 @@ export function watched(persistence: Persistence, told: Told): Persistence {
   const close = async () => undefined
   return {
     uri: persistence.uri,
+    encrypts: persistence.encrypts === true,
     open: close,
     close,
     createBook: (book) => persistence.createBook(book),

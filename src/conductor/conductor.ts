@@ -22,6 +22,7 @@ import { Lifecycle } from '../core/lifecycle.ts'
 import { milliseconds } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
 import { ClaimLoop } from './claim-loop.ts'
+import { Disclosure } from './disclosure.ts'
 import { type Blocked, watchEventLoop } from './event-loop-watch.ts'
 import { type Health, type HealthServer, serveHealth } from './health-server.ts'
 import type { KnownFlows } from './known-flows.ts'
@@ -100,6 +101,7 @@ export class Conductor implements AsyncDisposable {
     this.#events = new Emitter(listenerThrew, { events: EVENTS })
     this.#runs = new Runs({
       ...parts,
+      disclosure: new Disclosure({ ...parts, encrypted: parts.persistence.encrypts === true }),
       clock: parts.board.clock,
       draining: this.#draining.signal,
       suspend: this.#suspend.signal,

@@ -32,12 +32,50 @@ export interface HealthServer extends AsyncDisposable {
   readonly url: string
 }
 
-/** @throws InvalidArgument when it cannot listen there */
+/** More than all probes and load balancers of a site have open at once; each costs a file descriptor. */
+const MAX_CONNECTIONS = 100
+/** How long the head of a request, and all of it, may take to arrive, and how long a connection is kept without one. */
+const REQUEST_TIMEOUT_MS = 5_000
+/** How often connections that are over their time are looked for. Node's default is half a minute. */
+const CHECK_PERIOD_MS = 1_000
+/** A probe asks for a path. */
+const MAX_HEADER_BYTES = 4_096
+
+export interface HealthLimits {
+  readonly maxConnections?: number
+  readonly requestTimeoutMs?: number
+}
+
+/**
+ * Connections are few and short: whoever reaches the port could otherwise hold them open until the process has no file
+ * descriptors left for its board.
+ *
+ * @throws InvalidArgument when it cannot listen there
+ */
 export async function serveHealth(
   { port, host = '127.0.0.1' }: HealthAddress,
-  { health, failed }: { readonly health: () => Health; readonly failed: (error: unknown) => void },
+  {
+    health,
+    failed,
+    limits: { maxConnections = MAX_CONNECTIONS, requestTimeoutMs = REQUEST_TIMEOUT_MS } = {},
+  }: {
+    readonly health: () => Health
+    readonly failed: (error: unknown) => void
+    /** For tests. */
+    readonly limits?: HealthLimits
+  },
 ): Promise<HealthServer> {
-  const server = createServer((request, response) => answer(request, response, health()))
+  const server = createServer(
+    {
+      headersTimeout: requestTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: Math.min(CHECK_PERIOD_MS, requestTimeoutMs),
+      maxHeaderSize: MAX_HEADER_BYTES,
+    },
+    (request, response) => answer(request, response, health()),
+  )
+  server.maxConnections = maxConnections
   await new Promise<void>((resolve, reject) => {
     const refused = (cause: Error) => {
       reject(new InvalidArgument(`health: cannot listen on ${host} port ${port}: ${cause.message}`, { cause }))

@@ -1,6 +1,7 @@
 /** Conductors: claim jobs, run their flows, settle them. */
 export type { Conductor, ConductorEvents, ConductorState } from './conductor.ts'
 export type { OnFailure } from './decide.ts'
+export type { FailuresOnBoard } from './disclosure.ts'
 export type { ConductorOptions } from './options.ts'
 export { type RunConductorOptions, runConductor } from './run-conductor.ts'
 export { type RunFlowOptions, runFlow } from './run-flow.ts'

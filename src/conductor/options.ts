@@ -10,6 +10,7 @@ import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { LogbookCodec, Persistence } from '../persistence/index.ts'
 import type { OnFailure } from './decide.ts'
+import { assertFailuresOnBoard, type FailuresOnBoard } from './disclosure.ts'
 import type { HealthAddress } from './health-server.ts'
 
 /** What a conductor runs, where, and how it ends. Durations are milliseconds, or texts such as `'25s'`. */
@@ -57,10 +58,16 @@ export interface ConductorOptions {
   /** Removes logbooks that are over and have not changed for so long; by default they are kept forever. */
   readonly removeLogbooksAfter?: Duration
   /**
-   * Names of keys: what stands under them in what is logged, tasks' `ctx.log` too, is shown as `[redacted]`, at any depth and
-   * in any spelling (`password` also means `pass_word`).
+   * Names of keys: what stands under them in what is logged, tasks' `ctx.log` too, and in reasons and failures on the board,
+   * is shown as `[redacted]`, at any depth and in any spelling (`password` also means `pass_word`).
    */
   readonly redact?: readonly string[]
+  /**
+   * `whole`: reasons and failures on the board, also in its trash, have the messages and stacks of what tasks threw. `named`:
+   * only the classes and codes of the errors; the rest is in the logbook. By default `named` where logbooks encrypt, else
+   * `whole`.
+   */
+  readonly failuresOnBoard?: FailuresOnBoard
   /** Pino's; `startConductor` says nothing by default, `runConductor` writes JSON lines to standard error. */
   readonly log?: Logger
   /** Gives up starting. */
@@ -87,6 +94,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   onFailure: true,
   removeLogbooksAfter: true,
   redact: true,
+  failuresOnBoard: true,
   log: true,
   signal: true,
 }
@@ -103,7 +111,10 @@ type Defaulted =
 
 /** The options that have a default, with it, and those that may be left out. */
 export type ConductorSettings = Required<Pick<ConductorOptions, Defaulted>> &
-  Pick<ConductorOptions, 'removeLogbooksAfter' | 'sizes' | 'maxJobs' | 'maxIdleTime' | 'health'>
+  Pick<
+    ConductorOptions,
+    'removeLogbooksAfter' | 'sizes' | 'maxJobs' | 'maxIdleTime' | 'health' | 'redact' | 'failuresOnBoard'
+  >
 
 /** @throws InvalidArgument naming the option that makes no sense, and one that does */
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
@@ -141,6 +152,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
   }
   assertChoices(settings)
   assertHealth(settings.health)
+  assertFailuresOnBoard(settings.failuresOnBoard, 'a conductor')
   return settings
 }
 
@@ -182,6 +194,8 @@ const SETTINGS: Readonly<Record<keyof ConductorSettings, true>> = {
   maxJobs: true,
   maxIdleTime: true,
   health: true,
+  redact: true,
+  failuresOnBoard: true,
 }
 
 /** An option that is given as undefined is left out. */

@@ -1,7 +1,7 @@
 /** Removes logbooks that are over and old. Any number of conductors may be at it: what one has removed the next does not find. */
 import type { JobBoard } from '../board/index.ts'
 import { unlessAborted } from '../core/abort.ts'
-import { NotFound, SealedLogbook } from '../core/errors.ts'
+import { NotConnected, NotFound, SealedLogbook, StorageFailure } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { sleep } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
@@ -14,15 +14,23 @@ export interface Retention {
   readonly age: number
 }
 
+/** A look at all that is over and old. */
+interface Look {
+  readonly signal?: AbortSignal
+  /** The uuids of the books that could not be looked at, each of which is reported once. */
+  readonly reported?: Set<string>
+}
+
 /** Often enough for any age that makes sense, and seldom enough to cost nothing. */
 const LONGEST_PERIOD = 3_600_000
 
 /** Looks again and again until the signal fires. The pauses differ, so that conductors that started together spread. */
 export async function retain(retention: Retention, signal: AbortSignal): Promise<void> {
   const period = Math.max(1_000, Math.min(retention.age, LONGEST_PERIOD))
+  const reported = new Set<string>()
   while (!signal.aborted) {
     try {
-      const removed = await unlessAborted(removeFinished(retention, signal), signal)
+      const removed = await unlessAborted(removeFinished(retention, { signal, reported }), signal)
       if (removed > 0) retention.log.info({ removed }, 'old logbooks removed')
     } catch (error) {
       if (signal.aborted) return
@@ -33,16 +41,34 @@ export async function retain(retention: Retention, signal: AbortSignal): Promise
 }
 
 /** @returns how many were removed */
-export async function removeFinished(retention: Retention, signal?: AbortSignal): Promise<number> {
+export async function removeFinished(retention: Retention, look: Look = {}): Promise<number> {
   const { board, persistence, age } = retention
+  const { signal } = look
   const unchangedSince = new Date(Date.now() - age)
   let removed = 0
   for await (const { uuid } of persistence.listBooks({ finished: true, unchangedSince })) {
     if (signal?.aborted || !board.connected) break
-    if (await isNeeded(uuid, retention)) continue
-    if (await persistence.destroyBook(uuid, { unchangedSince }).catch(unlessMissing)) removed += 1
+    try {
+      if (await isNeeded(uuid, retention)) continue
+      if (await persistence.destroyBook(uuid, { unchangedSince }).catch(unlessMissing)) removed += 1
+    } catch (error) {
+      if (signal?.aborted || isOfAll(error)) throw error
+      reportOnce(uuid, error, { log: retention.log, ...look })
+    }
   }
   return removed
+}
+
+/** Whether the other books would fail as this one did: the storage or the board is away. */
+function isOfAll(error: unknown): boolean {
+  return error instanceof NotConnected || (error instanceof StorageFailure && error.retryable)
+}
+
+/** A damaged book stays, and must not keep the others from being removed. */
+function reportOnce(book: string, error: unknown, { log, reported }: Look & Pick<Retention, 'log'>): void {
+  if (reported?.has(book)) return
+  reported?.add(book)
+  log.warn({ err: error, book }, 'a logbook that is over cannot be looked at, and stays; look at it with logbook show')
 }
 
 /**

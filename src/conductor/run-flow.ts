@@ -9,6 +9,7 @@ import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import { checkedStore, type Flow, isFlow } from '../flow/index.ts'
 import { type LogbookCodec, openPersistence, type Persistence } from '../persistence/index.ts'
+import { assertFailuresOnBoard, type FailuresOnBoard } from './disclosure.ts'
 import { alone, onBoard } from './turn.ts'
 
 /**
@@ -37,6 +38,10 @@ export interface RunFlowOptions<S = unknown> {
   readonly concurrency?: number
   /** How long it may take; then it is reverted, and a Timeout thrown. */
   readonly deadline?: Duration
+  /** Names of keys whose values are hidden in what goes to the board, as those of conductors. */
+  readonly redact?: readonly string[]
+  /** As of conductors: what goes to the board of a failure that could not be reverted. */
+  readonly failuresOnBoard?: FailuresOnBoard
 }
 
 /** Options may be left out, unless the flow needs services. */
@@ -54,6 +59,8 @@ const OPTIONS: KnownOptions<RunFlowOptions> = {
   log: true,
   concurrency: true,
   deadline: true,
+  redact: true,
+  failuresOnBoard: true,
 }
 
 /**
@@ -75,12 +82,15 @@ export async function runFlow<I extends object, R, S = unknown>(
 ): Promise<{ readonly results: R }> {
   if (!isFlow(flow)) throw new InvalidArgument('runFlow takes a flow, as linear(…) makes it, and its store')
   assertOptions(options, OPTIONS, 'runFlow')
+  assertFailuresOnBoard(options.failuresOnBoard, 'runFlow')
   const checked = await checkedStore(flow, store)
   const { persistence: given = 'memory:', codec, signal, services, log: logger, concurrency, deadline } = options
   const persistence = await openPersistence(given, codec === undefined ? {} : { codec })
   try {
     await using turn =
-      options.board === undefined ? alone(flow) : await onBoard(options.board, { flow, store, options })
+      options.board === undefined
+        ? alone(flow)
+        : await onBoard(options.board, { flow, store, options, encrypted: persistence.encrypts === true })
     const { name, version } = flow
     const { uuid, run } = turn
     await using log = await persistence.acquire({

@@ -9,6 +9,7 @@ import { describeFailure, type Failure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import { backoff, sleep } from '../core/time.ts'
 import { decide, type OnFailure, type Verdict } from './decide.ts'
+import type { Disclosure } from './disclosure.ts'
 import { type JobRun, type RunContext, runJob } from './job-run.ts'
 import { type Settled, settle } from './settle.ts'
 
@@ -26,6 +27,8 @@ export interface RunSettled extends RunStarted {
 
 export interface RunsOptions extends RunContext {
   readonly onFailure: OnFailure
+  /** What of reasons and failures goes to the board. */
+  readonly disclosure: Disclosure
   readonly log: Logger
   /** Fires when nothing is begun any more. */
   readonly draining: AbortSignal
@@ -106,12 +109,13 @@ export class Runs {
   /** `idle` resolves when the code of the run has ended, too. */
   async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
     const { job, run } = claim
-    const { started, failed, leave } = this.#options
+    const { started, failed, leave, disclosure } = this.#options
     started({ job, run })
     const { ending, idle } = await this.#run(claim)
     const verdict = decide(ending, this.#options)
     if (ending.kind === 'fenced') await this.#standBack(claim)
-    this.#report(claim, verdict, await settle(claim, verdict, { failed, leave }))
+    const disclosed = disclosure.decide(ending, this.#options)
+    this.#report(claim, verdict, await settle(claim, disclosed, { failed, leave, disclosure }))
     return { idle }
   }
 

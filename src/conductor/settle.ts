@@ -5,6 +5,7 @@ import { describeError } from '../core/failure.ts'
 import { untilSettled } from '../core/settling.ts'
 import { backoff } from '../core/time.ts'
 import type { Verdict } from './decide.ts'
+import type { Disclosure } from './disclosure.ts'
 
 const LAST_TRIES = 3
 
@@ -16,13 +17,14 @@ export type Settled = Performed
 
 /**
  * @param options.failed told of every try that failed for another reason than a missing connection
+ * @param options.disclosure what of the reason that a settle itself fails goes to the board
  * @param options.leave once it has fired, what is refused again and again is left to the end of the session
  * @returns what became of the job here; `lost` when it is for others to settle
  */
 export async function settle(
   claim: Claim,
   verdict: Verdict,
-  options: { failed: (error: unknown) => void; leave: AbortSignal },
+  options: { failed: (error: unknown) => void; leave: AbortSignal; disclosure: Disclosure },
 ): Promise<Settled> {
   let next = verdict
   const refused = (error: unknown, attempt: number): Settled | undefined => {
@@ -30,7 +32,11 @@ export async function settle(
     options.failed(error)
     // Holding on to a job that cannot be settled as decided would keep it from everybody; given back uncharged, it
     // would come back for ever.
-    next = { settle: 'abandon', failed: true, reason: `it could not be settled: ${describeError(error)}` }
+    next = {
+      settle: 'abandon',
+      failed: true,
+      reason: options.disclosure.text(`it could not be settled: ${describeError(error)}`),
+    }
     return options.leave.aborted && attempt >= LAST_TRIES ? 'lost' : undefined
   }
   return untilSettled(claim.stops, () => carryOut(claim, next), refused)

@@ -5,7 +5,8 @@ import type { Logger } from '../core/log.ts'
 import { newUuid } from '../core/uuid.ts'
 import type { Ending, EngineOptions } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
-import { decide, type Verdict } from './decide.ts'
+import type { Verdict } from './decide.ts'
+import { Disclosure, type DisclosureOptions } from './disclosure.ts'
 import { settle } from './settle.ts'
 
 export interface Turn extends AsyncDisposable {
@@ -27,14 +28,18 @@ interface TurnOptions {
   readonly job?: PostAndClaimOptions
   readonly signal?: AbortSignal
   readonly log?: Logger
+  readonly redact?: DisclosureOptions['redact']
+  readonly failuresOnBoard?: DisclosureOptions['failuresOnBoard']
 }
 
 /** Waits until it is the job's turn. */
 export async function onBoard(
   given: string | JobBoard,
-  { flow, store, options }: { flow: AnyFlow; store: object; options: TurnOptions },
+  what: { flow: AnyFlow; store: object; options: TurnOptions; encrypted: boolean },
 ): Promise<Turn> {
-  const { signal, log, job: asked } = options
+  const { flow, store, options, encrypted } = what
+  const { signal, log, job: asked, redact, failuresOnBoard } = options
+  const disclosure = new Disclosure({ redact, failuresOnBoard, encrypted })
   if (typeof given !== 'string' && typeof Object(given).postAndClaim !== 'function')
     throw new InvalidArgument(
       'runFlow: board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board',
@@ -63,7 +68,9 @@ export async function onBoard(
       clock: board.clock,
     },
     settle: async (ending) => {
-      const settled = await settle(claim, verdictOf(ending), { failed: () => undefined, leave: AbortSignal.abort() })
+      const leave = AbortSignal.abort()
+      const verdict = verdictOf(ending, disclosure)
+      const settled = await settle(claim, verdict, { failed: () => undefined, leave, disclosure })
       if (settled === 'lost') throw new ClaimLost(`${job}: the session is over; another may own it`)
     },
     [Symbol.asyncDispose]: async () => {
@@ -74,7 +81,7 @@ export async function onBoard(
 }
 
 /** As for any job, but for one that failed and was reverted: its caller hears of that, so it is not tried again. */
-function verdictOf({ state, failures, revertFailures }: Ending): Verdict {
-  const verdict = decide({ kind: 'flow', state, failures, revertFailures })
+function verdictOf({ state, failures, revertFailures }: Ending, disclosure: Disclosure): Verdict {
+  const verdict = disclosure.decide({ kind: 'flow', state, failures, revertFailures }, { onFailure: 'retry' })
   return verdict.settle === 'fail' ? { settle: 'consume' } : verdict
 }

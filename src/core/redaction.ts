@@ -4,6 +4,7 @@
  * `"password":"…"`). It is a net under careful work, and no replacement for it.
  */
 import { InvalidArgument } from './errors.ts'
+import type { Failure } from './failure.ts'
 
 export const REDACTED = '[redacted]'
 
@@ -34,6 +35,17 @@ export class Redaction {
 
   text(text: string): string {
     return this.#pattern ? text.replace(this.#pattern, `$1${REDACTED}`) : text
+  }
+
+  /** Returns a failure whose texts are redacted; its shape stays, whatever its fields are named. */
+  failure({ name, message, stack, causes, ...rest }: Failure): Failure {
+    return {
+      ...rest,
+      name: this.text(name),
+      message: this.text(message),
+      ...(stack === undefined ? {} : { stack: this.text(stack) }),
+      ...(causes === undefined ? {} : { causes: causes.map((cause) => this.failure(cause)) }),
+    }
   }
 
   #copy(value: unknown, above: readonly object[]): unknown {

@@ -4,6 +4,16 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertOptions } from '../core/options.ts'
 
+/** The place of an atom's record: a codec can bind what it writes to it, so that it means nothing anywhere else. */
+export interface RecordPlace {
+  /** The book's uuid. */
+  readonly book: string
+  /** The flow's uuid. */
+  readonly flow: string
+  /** The atom's name. */
+  readonly atom: string
+}
+
 /**
  * Changes the bytes of what a task has returned, or thrown, on their way into a logbook and back.
  *
@@ -15,65 +25,160 @@ import { assertOptions } from '../core/options.ts'
 export interface LogbookCodec {
   /** Kept with every record, so that old ones are read by what wrote them. Not to be changed. */
   readonly name: string
-  encode(bytes: Uint8Array): Uint8Array
-  /** @throws an error that says why it cannot: another key, say */
-  decode(bytes: Uint8Array): Uint8Array
+  /** @param place where the record is written */
+  encode(bytes: Uint8Array, place: RecordPlace): Uint8Array
+  /**
+   * @param place where the record was read
+   * @throws an error that says why it cannot: another key, say
+   */
+  decode(bytes: Uint8Array, place: RecordPlace): Uint8Array
+  /** Whether a record that did not go through this codec, or one of `older`, is refused. False by default. */
+  readonly require?: boolean
+  /** Whether what it writes is secret: then conductors keep the texts of failures off the board, too. False by default. */
+  readonly encrypts?: boolean
+  /** Former formats of this codec, which are read and not written. */
+  readonly older?: readonly LogbookCodec[]
 }
 
 const [AS_IT_WAS, DEFLATED] = [0, 1]
 
-/** Makes large results smaller (deflate); small ones that would not get smaller are left as they are. */
-export function compressed(): LogbookCodec {
+/** The most that one record may become when it is inflated, where nothing else is said. */
+const MAX_INFLATED_BYTES = 64 * 1_024 * 1_024
+
+/** How {@link compressed} is told what is too large. */
+export interface CompressionOptions {
+  /** The most bytes that one record may have when it is inflated; 64 MiB by default. What is larger is kept as it is. */
+  readonly maxBytes?: number
+}
+
+/**
+ * Makes large results smaller (deflate); small ones that would not get smaller are left as they are.
+ *
+ * @throws InvalidArgument for a limit that is not a whole number from 1
+ */
+export function compressed(options: CompressionOptions = {}): LogbookCodec {
+  assertOptions(options, { maxBytes: true }, 'compressed')
+  const { maxBytes = MAX_INFLATED_BYTES } = options
+  if (!Number.isSafeInteger(maxBytes) || maxBytes < 1)
+    throw new InvalidArgument(`compressed: maxBytes must be a whole number from 1, got ${maxBytes}`)
   return {
     name: 'deflate',
     encode: (bytes) => {
+      // It could be written, and never read again.
+      if (bytes.length > maxBytes) return marked(AS_IT_WAS, bytes)
       const small = deflateRawSync(bytes)
       return small.length < bytes.length ? marked(DEFLATED, small) : marked(AS_IT_WAS, bytes)
     },
-    decode: (bytes) => (bytes[0] === DEFLATED ? inflateRawSync(bytes.subarray(1)) : bytes.subarray(1)),
+    decode: (bytes) => (bytes[0] === DEFLATED ? inflated(bytes.subarray(1), maxBytes) : bytes.subarray(1)),
   }
 }
 
-/** The key of encrypted logbooks, and those of before. */
+/** A few hundred bytes can become gigabytes, which would end the process. */
+function inflated(bytes: Uint8Array, maxBytes: number): Uint8Array {
+  try {
+    return inflateRawSync(bytes, { maxOutputLength: maxBytes })
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') throw cause
+    throw new Error(`it has more than ${maxBytes} bytes when it is inflated, the maxBytes of compressed()`, { cause })
+  }
+}
+
+/** The key of encrypted logbooks, those of before, and which records are believed. */
 export interface EncryptionOptions {
   /** 32 bytes, or their base64: `openssl rand -base64 32`. */
   readonly key: string | Uint8Array
   /** Keys of before, for what they have written: nothing more is written with them. */
   readonly oldKeys?: readonly (string | Uint8Array)[]
+  /**
+   * Whether results that are not encrypted are refused; true by default. False is for logbooks that also hold records from
+   * before there was a key: then whoever can write to the storage can make up results.
+   */
+  readonly require?: boolean
+  /**
+   * Whether records of the older format `aes-256-gcm` are read; true by default. They are not bound to their place: whoever
+   * can write to the storage can put one in the place of another. False once there are none left.
+   */
+  readonly readUnbound?: boolean
 }
 
 const [KEY, ID, IV, TAG] = [32, 4, 12, 16]
 const CIPHER = 'aes-256-gcm'
+/** Records of the first format say nothing of their place. */
+const UNBOUND = CIPHER
+const BOUND = `${CIPHER}/2`
 
 /**
- * Encrypts with AES-256-GCM, each record with an initialization vector of its own. A key is good for some thousand million
- * records.
+ * Encrypts with AES-256-GCM, each record with an initialization vector of its own, and bound to its book, flow and atom: in
+ * any other place it cannot be decrypted. A key is good for some thousand million records.
  *
  * @throws InvalidArgument, without the key, when that is not of 32 bytes
  * @example const codec = encrypted({ key: process.env.LOGBOOK_KEY, oldKeys: [process.env.LOGBOOK_KEY_OF_LAST_YEAR] })
  */
 export function encrypted(options: EncryptionOptions): LogbookCodec {
-  assertOptions(options, { key: true, oldKeys: true }, 'encrypted')
-  const key = keyOf(options.key)
-  const keys = new Map([key, ...(options.oldKeys ?? []).map(keyOf)].map((each) => [idOf(each).toString('hex'), each]))
-  return {
-    name: CIPHER,
-    encode: (bytes) => {
-      const iv = randomBytes(IV)
-      const cipher = createCipheriv(CIPHER, key, iv)
-      const secret = Buffer.concat([cipher.update(bytes), cipher.final()])
-      return Buffer.concat([idOf(key), iv, cipher.getAuthTag(), secret])
-    },
-    decode: (bytes) => {
-      const [id, iv, tag] = [bytes.subarray(0, ID), bytes.subarray(ID, ID + IV), bytes.subarray(ID + IV, ID + IV + TAG)]
-      const name = Buffer.from(id).toString('hex')
-      const found = keys.get(name)
-      if (!found)
-        throw new Error(`it was encrypted with key ${name}, and the keys given are ${[...keys.keys()].join(', ')}`)
-      const cipher = createDecipheriv(CIPHER, found, iv)
-      cipher.setAuthTag(tag)
-      return Buffer.concat([cipher.update(bytes.subarray(ID + IV + TAG)), cipher.final()])
-    },
+  assertOptions(options, { key: true, oldKeys: true, require: true, readUnbound: true }, 'encrypted')
+  const { require = true, readUnbound = true } = options
+  for (const [name, value] of Object.entries({ require, readUnbound }))
+    if (typeof value !== 'boolean') throw new InvalidArgument(`encrypted: ${name} must be true or false, got ${value}`)
+  const keys = new KeyRing([options.key, ...(options.oldKeys ?? [])].map(keyOf))
+  const bound: LogbookCodec = {
+    name: BOUND,
+    encode: (bytes, place) => keys.encrypt(bytes, placeBytes(place)),
+    decode: (bytes, place) => keys.decrypt(bytes, placeBytes(place)),
+    require,
+    encrypts: true,
+  }
+  if (!readUnbound) return bound
+  const unbound: LogbookCodec = {
+    name: UNBOUND,
+    encode: (bytes) => keys.encrypt(bytes),
+    decode: (bytes) => keys.decrypt(bytes),
+  }
+  return { ...bound, older: [unbound] }
+}
+
+/** Injective: no two places give the same bytes, whatever is in their names. */
+function placeBytes({ book, flow, atom }: RecordPlace): Uint8Array {
+  return Buffer.from(JSON.stringify(['jobboard logbook', BOUND, book, flow, atom]))
+}
+
+/** The first key writes, all of them read. */
+class KeyRing {
+  readonly #newest: Buffer
+  readonly #keys: ReadonlyMap<string, Buffer>
+
+  constructor([newest, ...others]: readonly Buffer[]) {
+    if (!newest) throw new InvalidArgument('encrypted: there must be a key')
+    this.#newest = newest
+    this.#keys = new Map([newest, ...others].map((each) => [idOf(each).toString('hex'), each]))
+  }
+
+  encrypt(bytes: Uint8Array, place?: Uint8Array): Uint8Array {
+    const iv = randomBytes(IV)
+    const cipher = createCipheriv(CIPHER, this.#newest, iv, { authTagLength: TAG })
+    if (place) cipher.setAAD(place)
+    const secret = Buffer.concat([cipher.update(bytes), cipher.final()])
+    return Buffer.concat([idOf(this.#newest), iv, cipher.getAuthTag(), secret])
+  }
+
+  decrypt(bytes: Uint8Array, place?: Uint8Array): Uint8Array {
+    if (bytes.length < ID + IV + TAG) throw new Error(`it is damaged: ${bytes.length} bytes are too few`)
+    const [id, iv, tag] = [bytes.subarray(0, ID), bytes.subarray(ID, ID + IV), bytes.subarray(ID + IV, ID + IV + TAG)]
+    const name = Buffer.from(id).toString('hex')
+    const found = this.#keys.get(name)
+    if (!found) {
+      const given = [...this.#keys.keys()].join(', ')
+      throw new Error(`it was encrypted with key ${name}, and the keys given are ${given}`)
+    }
+    // A shorter tag would be accepted otherwise, and can be guessed.
+    const cipher = createDecipheriv(CIPHER, found, iv, { authTagLength: TAG })
+    cipher.setAuthTag(tag)
+    if (place) cipher.setAAD(place)
+    const open = cipher.update(bytes.subarray(ID + IV + TAG))
+    try {
+      return Buffer.concat([open, cipher.final()])
+    } catch (cause) {
+      throw new Error('it was changed, or written for another place', { cause })
+    }
   }
 }
 

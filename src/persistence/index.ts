@@ -1,6 +1,13 @@
 /** The public door of the logbooks. */
 export type { BookQuery } from './book-query.ts'
-export { compressed, type EncryptionOptions, encrypted, type LogbookCodec } from './codecs.ts'
+export {
+  type CompressionOptions,
+  compressed,
+  type EncryptionOptions,
+  encrypted,
+  type LogbookCodec,
+  type RecordPlace,
+} from './codecs.ts'
 export type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
 export { type OpenPersistenceOptions, openPersistence } from './open.ts'
 export type {

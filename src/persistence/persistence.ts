@@ -23,6 +23,9 @@ export interface Persistence extends AsyncDisposable {
   /** For people: the URI it was opened with, without a password. */
   readonly uri: string
 
+  /** Whether what tasks return and throw is encrypted there; false where nothing is said. */
+  readonly encrypts?: boolean
+
   /** @throws StorageFailure when it cannot be reached or written to */
   open(): Promise<void>
 

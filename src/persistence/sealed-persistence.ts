@@ -5,7 +5,7 @@
 import type { BookQuery } from './book-query.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from './models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from './persistence.ts'
-import type { Sealing } from './sealing.ts'
+import type { FlowPlace, Sealing } from './sealing.ts'
 
 export class SealedPersistence implements Persistence {
   readonly #inner: Persistence
@@ -18,6 +18,10 @@ export class SealedPersistence implements Persistence {
 
   get uri(): string {
     return this.#inner.uri
+  }
+
+  get encrypts(): boolean {
+    return this.#sealing.encrypts
   }
 
   open(): Promise<void> {
@@ -46,8 +50,10 @@ export class SealedPersistence implements Persistence {
 
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     const log = await this.#inner.acquire(request)
+    // As it was asked for: what the record says of its place was written by whoever can write to the storage.
+    const place = { book: request.book.uuid, flow: request.flow.uuid }
     try {
-      return new SealedFlowLog(log, { flow: this.#unsealed(log.flow), sealing: this.#sealing })
+      return new SealedFlowLog(log, { flow: this.#unsealed(log.flow, place), place, sealing: this.#sealing })
     } catch (error) {
       await log.close()
       throw error
@@ -56,7 +62,7 @@ export class SealedPersistence implements Persistence {
 
   async getBook(uuid: string): Promise<LogBook> {
     const book = await this.#inner.getBook(uuid)
-    return { ...book, flows: book.flows.map((flow) => this.#unsealed(flow)) }
+    return { ...book, flows: book.flows.map((flow) => this.#unsealed(flow, { book: uuid, flow: flow.uuid })) }
   }
 
   listBooks(query?: BookQuery): AsyncIterable<BookDetail> {
@@ -67,25 +73,28 @@ export class SealedPersistence implements Persistence {
     return this.#inner.destroyBook(uuid, options)
   }
 
-  #unsealed(flow: FlowDetail): FlowDetail {
-    return { ...flow, atoms: flow.atoms.map((atom) => this.#sealing.unseal(atom)) }
+  #unsealed(flow: FlowDetail, place: FlowPlace): FlowDetail {
+    return { ...flow, atoms: flow.atoms.map((atom) => this.#sealing.unseal(atom, place)) }
   }
 }
 
 class SealedFlowLog implements FlowLog {
   readonly flow: FlowDetail
   readonly #inner: FlowLog
+  readonly #place: FlowPlace
   readonly #sealing: Sealing
 
-  constructor(inner: FlowLog, { flow, sealing }: { flow: FlowDetail; sealing: Sealing }) {
+  constructor(inner: FlowLog, { flow, place, sealing }: { flow: FlowDetail; place: FlowPlace; sealing: Sealing }) {
     this.flow = flow
     this.#inner = inner
+    this.#place = place
     this.#sealing = sealing
   }
 
   async write(transition: Transition): Promise<void> {
     const { atoms, ...rest } = transition
-    await this.#inner.write(atoms ? { ...rest, atoms: atoms.map((atom) => this.#sealing.seal(atom)) } : rest)
+    const sealed = atoms?.map((atom) => this.#sealing.seal(atom, this.#place))
+    await this.#inner.write(sealed ? { ...rest, atoms: sealed } : rest)
   }
 
   close(): Promise<void> {

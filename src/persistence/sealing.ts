@@ -3,10 +3,14 @@
  * is as it always is, so that states can be read, and listings made, without a key.
  *
  *     sealed: { by: [the codecs' names, in the order in which they were applied], bytes }
+ *
+ * Whoever can write to the storage chooses `by` and everything beside `sealed`: none of it is believed where a codec is
+ * required.
  */
 import { decode, encode } from '../core/codec.ts'
 import { InvalidArgument, SealedLogbook } from '../core/errors.ts'
-import { compressed, type LogbookCodec } from './codecs.ts'
+import type { AtomState } from '../core/states.ts'
+import { compressed, type LogbookCodec, type RecordPlace } from './codecs.ts'
 import type { AtomDetail } from './models.ts'
 
 interface Seal {
@@ -17,50 +21,123 @@ interface Seal {
 /** What may be anybody's secret. */
 type Secrets = Pick<AtomDetail, 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
 
-type KeptAtom = AtomDetail & { readonly sealed?: Seal }
+/** Anybody may have written the seal. */
+type KeptAtom = AtomDetail & { readonly sealed?: unknown }
+
+/** Where an atom is: its name is its own. */
+export type FlowPlace = Omit<RecordPlace, 'atom'>
+
+/** One record goes through so many codecs at most, each of which may make it larger when it is read. */
+const MAX_CODECS = 8
+
+/** In these an atom has nothing to say yet, so that its record may be without a seal where one is required. */
+const WITHOUT_OUTCOME: readonly AtomState[] = ['PENDING', 'RUNNING', 'IGNORE']
 
 export class Sealing {
   readonly #codecs: readonly LogbookCodec[]
   readonly #known: ReadonlyMap<string, LogbookCodec>
+  /** For each codec that is required, the names that will do. */
+  readonly #required: readonly (readonly string[])[]
 
-  /** @throws InvalidArgument for what is no codec */
+  /** @throws InvalidArgument for what is no codec, for two codecs of one name, and for too many */
   constructor(codecs: LogbookCodec | readonly LogbookCodec[] = []) {
     this.#codecs = [codecs].flat()
     for (const codec of this.#codecs) assertCodec(codec)
+    const all = this.#codecs.flatMap((codec) => [codec, ...(codec.older ?? [])])
+    assertDistinct(this.#codecs, all)
     // What takes no secret can be undone by everybody, and goes on being read when it is not asked for any more.
-    this.#known = new Map([compressed(), ...this.#codecs].map((codec) => [codec.name, codec]))
+    this.#known = new Map([compressed(), ...all].map((codec) => [codec.name, codec]))
+    const required = this.#codecs.filter((codec) => codec.require)
+    this.#required = required.map(({ name, older = [] }) => [name, ...older.map((each) => each.name)])
+  }
+
+  /** Whether what is sealed is secret. */
+  get encrypts(): boolean {
+    return this.#codecs.some((codec) => codec.encrypts)
   }
 
   /** @throws InvalidArgument when a result is no plain data; SealedLogbook when a codec throws */
-  seal(atom: AtomDetail): AtomDetail {
+  seal(atom: AtomDetail, flow: FlowPlace): AtomDetail {
     if (this.#codecs.length === 0) return atom
-    const { result, failure, revertResult, revertFailure, history, ...open } = atom
-    const secrets = present({ result, failure, revertResult, revertFailure, history })
-    if (Object.keys(secrets).length === 0) return open
+    const { open, secrets } = parted(atom)
+    if (Object.keys(secrets).length === 0 && !this.#needsSeal(atom)) return open
+    const place = { ...flow, atom: atom.name }
     let bytes = encode(secrets, 'msgpack')
-    for (const codec of this.#codecs) bytes = attempted(`encode atom ${atom.name}`, () => codec.encode(bytes))
+    for (const codec of this.#codecs) bytes = attempted(`encode atom ${atom.name}`, () => codec.encode(bytes, place))
     const sealed: Seal = { by: this.#codecs.map(({ name }) => name), bytes: Uint8Array.from(bytes) }
     const kept: KeptAtom = { ...open, sealed }
     return kept
   }
 
-  /** What was kept without a codec is as it is. @throws SealedLogbook when it cannot be read with these codecs */
-  unseal(atom: KeptAtom): AtomDetail {
-    const { sealed, ...open } = atom
-    if (!sealed) return atom
+  /**
+   * Returns the atom with its secrets. What was kept without a codec is as it is, unless a codec is required.
+   *
+   * @throws SealedLogbook when it cannot be read with these codecs, or has not gone through one that is required
+   */
+  unseal(atom: KeptAtom, flow: FlowPlace): AtomDetail {
+    const { sealed, ...rest } = atom
+    const { open, secrets } = parted(rest)
     const what = `read the results of atom ${atom.name}`
-    let { bytes } = sealed
-    for (const name of sealed.by.toReversed()) {
-      const codec = this.#known.get(name)
-      if (!codec) throw unreadable(what, `they were kept with the codec ${name}, which was not given`)
-      bytes = attempted(what, () => codec.decode(bytes))
+    if (sealed === undefined) {
+      if (Object.keys(secrets).length > 0 || this.#needsSeal(atom)) this.#assertRequired([], what)
+      return atom
     }
-    return { ...open, ...attempted(what, () => decode(bytes, 'msgpack') as Secrets) }
+    const { by, bytes } = sealOf(sealed, what)
+    const codecs = by.map((name) => this.#codecNamed(name, what))
+    this.#assertRequired(by, what)
+    // What lies beside a seal was not written with it.
+    return { ...open, ...unsealed(bytes, { codecs, what, place: { ...flow, atom: atom.name } }) }
+  }
+
+  #codecNamed(name: string, what: string): LogbookCodec {
+    const codec = this.#known.get(name)
+    if (codec) return codec
+    throw unreadable(what, `they were kept with the codec ${name}, which was not given`)
+  }
+
+  /** An atom with an outcome and without a seal may have had one: its result would be lost without a word. */
+  #needsSeal({ state }: AtomDetail): boolean {
+    return this.#required.length > 0 && !WITHOUT_OUTCOME.includes(state)
+  }
+
+  /** @throws SealedLogbook */
+  #assertRequired(by: readonly string[], what: string): void {
+    for (const names of this.#required) {
+      if (names.some((name) => by.includes(name))) continue
+      throw new SealedLogbook(
+        `cannot ${what}: the record was not written with ${names[0]}, which is required; somebody may have put it there. ` +
+          'If it is from before these logbooks were encrypted, open them with require: false until it is removed',
+      )
+    }
   }
 }
 
-function present(secrets: { readonly [K in keyof Secrets]: Secrets[K] | undefined }): Secrets {
-  return Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== undefined))
+/** Undoes the codecs, the last one first. */
+function unsealed(
+  sealed: Uint8Array,
+  { codecs, what, place }: { codecs: readonly LogbookCodec[]; what: string; place: RecordPlace },
+): Secrets {
+  let bytes = sealed
+  for (const codec of codecs.toReversed()) bytes = attempted(what, () => codec.decode(bytes, place))
+  const secrets: unknown = attempted(what, () => decode(bytes, 'msgpack'))
+  if (typeof secrets !== 'object' || secrets === null) throw unreadable(what, 'they are damaged')
+  return parted(secrets).secrets
+}
+
+/** What may lie open, and what is there of secrets. */
+function parted<A extends object>(atom: A & Partial<Secrets>): { open: Omit<A, keyof Secrets>; secrets: Secrets } {
+  const { result, failure, revertResult, revertFailure, history, ...open } = atom
+  const secrets = { result, failure, revertResult, revertFailure, history }
+  return { open, secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== undefined)) }
+}
+
+/** @throws SealedLogbook for what is no seal, or would be opened again and again */
+function sealOf(sealed: unknown, what: string): Seal {
+  const { by, bytes }: { by?: unknown; bytes?: unknown } = Object(sealed)
+  const isList = Array.isArray(by) && by.length <= MAX_CODECS && by.every((name) => typeof name === 'string')
+  if (!isList || new Set(by).size < by.length || !(bytes instanceof Uint8Array))
+    throw unreadable(what, 'the record is damaged: a codec is named twice, or what is sealed is no bytes')
+  return { by, bytes }
 }
 
 /** Whatever is wrong with a codec or a key, no job is to blame for it. */
@@ -78,9 +155,22 @@ function unreadable(what: string, why: string, cause?: unknown): SealedLogbook {
 }
 
 function assertCodec(codec: unknown): void {
-  const { name, encode: to, decode: from }: Partial<LogbookCodec> = Object(codec)
-  if (typeof name === 'string' && name !== '' && typeof to === 'function' && typeof from === 'function') return
-  throw new InvalidArgument(
-    'codec: it has to have a name, encode and decode, as encrypted({ key }) and compressed() have; or be a list of such',
-  )
+  const { name, encode: to, decode: from, older = [] }: Partial<LogbookCodec> = Object(codec)
+  const isCodec = typeof name === 'string' && name !== '' && typeof to === 'function' && typeof from === 'function'
+  if (!isCodec || !Array.isArray(older)) {
+    throw new InvalidArgument(
+      'codec: it has to have a name, encode and decode, as encrypted({ key }) and compressed() have; or be a list of such',
+    )
+  }
+  for (const each of older) assertCodec(each)
+}
+
+/** A record names its codecs: two of one name could not be told apart when it is read. */
+function assertDistinct(codecs: readonly LogbookCodec[], all: readonly LogbookCodec[]): void {
+  if (codecs.length > MAX_CODECS)
+    throw new InvalidArgument(`codec: there can be ${MAX_CODECS} codecs, got ${codecs.length}`)
+  const names = all.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined)
+    throw new InvalidArgument(`codec: two codecs have the name ${twice}; give each once, with all of its keys`)
 }

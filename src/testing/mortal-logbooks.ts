@@ -38,6 +38,10 @@ export class MortalLogbooks implements Persistence {
     return this.#inner.open()
   }
 
+  get encrypts(): boolean {
+    return this.#inner.encrypts === true
+  }
+
   /** They belong to somebody who goes on living. */
   async close(): Promise<void> {}
 

@@ -71,6 +71,28 @@ redact: [text]
     expect(await exitCode([], { JOBBOARD_LOGBOOK_KEY: randomBytes(32).toString('base64') })).toBe(0)
   })
 
+  test('encrypted logbooks take plain results only where the file, or the environment, says so', async () => {
+    const key = randomBytes(32).toString('base64')
+    const run = ['run', 'hello', '--flows', 'flows.mjs', '--store', '{"name":"Ada"}', '--quiet']
+    const files = (more: string) => `persistences: { near: { uri: "directory:./plain"${more} } }\npersistence: near\n`
+    await config(files(''))
+    expect((await place.bare(run)).exitCode).toBe(0)
+    const listed = JSON.parse((await place.bare(['logbook', 'list', '--json'])).stdout)
+    const show = (env: Record<string, string> = {}) => place.bare(['logbook', 'show', listed.uuid], { env })
+    await config(files(`, key: "${key}"`))
+    expect((await show()).stderr).toContain('on a command line, JOBBOARD_LOGBOOK_REQUIRE=false')
+    expect((await show({ JOBBOARD_LOGBOOK_REQUIRE: 'false' })).exitCode).toBe(0)
+    expect(await show({ JOBBOARD_LOGBOOK_REQUIRE: 'no' })).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringContaining('JOBBOARD_LOGBOOK_REQUIRE must be true or false, got "no"'),
+    })
+    await config(files(`, key: "${key}", require: false`))
+    expect((await show()).exitCode).toBe(0)
+    expect((await show({ JOBBOARD_LOGBOOK_REQUIRE: 'true' })).exitCode).toBe(1)
+    // Another key is typed; what the logbooks hold is still what the file says of them.
+    expect((await show({ JOBBOARD_LOGBOOK_KEY: key })).exitCode).toBe(0)
+  })
+
   test('flags of conductors, where they are not typed', async () => {
     await config('flows: ./flows.mjs\nconductor: { name: yours, concurrency: 3, logLevel: silent, drainTimeout: 5 }\n')
     const { exitCode, stdout } = await place.jobboard(['conductor', '--burst'])

@@ -1,10 +1,14 @@
 /** Tables and text on terminals of every width. */
+import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { jobsTable } from '../../src/cli/render/jobs.ts'
-import { plain } from '../../src/cli/render/paint.ts'
+import { logbookLines } from '../../src/cli/render/logbook.ts'
+import { paintFor, plain } from '../../src/cli/render/paint.ts'
 import { table } from '../../src/cli/render/table.ts'
 import { printable, printableJson, truncated, widthOf } from '../../src/cli/render/text.ts'
-import type { JobView } from '../../src/cli/views.ts'
+import { failureView, type JobView, type LogbookView } from '../../src/cli/views.ts'
+import type { Failure } from '../../src/core/failure.ts'
+import { Redaction } from '../../src/core/redaction.ts'
 
 const NOW = new Date('2026-01-02T00:00:00Z')
 const JOB: JobView = {
@@ -27,6 +31,12 @@ describe('text', () => {
     ['exe.\u202egpj', String.raw`exe.\u{202e}gpj`],
     ['half \ud800 pair', String.raw`half \u{d800} pair`],
     ['Grüße, 世界 👋🏽', 'Grüße, 世界 👋🏽'],
+    ['ad\u200bmin a\u200cb\u2060c', String.raw`ad\u{200b}min a\u{200c}b\u{2060}c`],
+    ['\ufeffpay\u00adment', String.raw`\u{feff}pay\xadment`],
+    ['tag\u{e0041} \u3164 a\ufe0fb \u{e0100}', String.raw`tag\u{e0041} \u{3164} a\u{fe0f}b \u{e0100}`],
+    ['ad\u200dmin 👩\u200d', String.raw`ad\u{200d}min 👩\u{200d}`],
+    ['👩🏽\u200d💻 ❤\ufe0f 👁\ufe0f\u200d🗨', '👩🏽\u200d💻 ❤\ufe0f 👁\ufe0f\u200d🗨'],
+    ['\u0600 number', '\u0600 number'],
   ])('%j is shown as %s', (text, shown) => {
     expect(printable(text)).toBe(shown)
   })
@@ -36,6 +46,44 @@ describe('text', () => {
     const shown = printableJson(value)
     expect(shown).toBe(String.raw`{"name":"a\u009bb\u007fc\u2028d\u202ee\n","list":["世界"]}`)
     expect(JSON.parse(shown)).toEqual(value)
+  })
+
+  test('JSON escapes what is invisible, both halves of it', () => {
+    const value = 'a\u{e0041}\u200bb'
+    expect(printableJson(value)).toBe(String.raw`"a\udb40\udc41\u200bb"`)
+    expect(JSON.parse(printableJson(value))).toBe(value)
+  })
+
+  test('a paint lets no escape of others through, with and without colours', () => {
+    const paints = [plain, paintFor({ columns: 80 }, {}), paintFor({ columns: undefined }, {})]
+    for (const paint of paints) {
+      for (const tone of ['bad', undefined] as const) {
+        const shown = paint('\x1b]0;pwned\x07', tone)
+        expect(shown).toContain(String.raw`\x1b]0;pwned\x07`)
+        expect(stripVTControlCharacters(shown)).toBe(String.raw`\x1b]0;pwned\x07`)
+      }
+    }
+  })
+
+  test('a state out of a logbook that somebody else wrote is harmless', () => {
+    const [now, state] = [NOW, '\x1b]0;pwned\x07\x1b[2J']
+    const facts = { uuid: 'u', name: 'n', flow: 'f', version: '1', run: 1, createdAt: now, updatedAt: now, atoms: [] }
+    const forged: LogbookView = JSON.parse(JSON.stringify({ ...facts, state }), (key, value) =>
+      key.endsWith('At') ? new Date(value) : value,
+    )
+    const lines = logbookLines(forged, { screen: { width: 80, now: NOW, paint: plain } })
+    expect(lines.join('\n')).toContain(String.raw`\x1b]0;pwned\x07\x1b[2J`)
+    expect(lines.join('')).not.toMatch(/\p{Cc}/u)
+  })
+
+  test('a failure that is malformed is shown as far as it goes', () => {
+    const none = new Redaction([])
+    const shown = (failure: unknown) => failureView(failure as Failure, none)
+    expect(shown({ name: 'E', message: 'm', causes: 'abc' })).toEqual({ name: 'E', message: 'm' })
+    expect(shown({ name: 1, message: 2, code: 3, causes: [null] })).toEqual({
+      ...{ name: '1', message: '2', code: '3' },
+      causes: [{ name: 'undefined', message: 'undefined' }],
+    })
   })
 
   test('width is counted in columns', () => {

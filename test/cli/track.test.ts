@@ -146,8 +146,13 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
         expect(`${told.stdout}${JSON.stringify(told.said)}`).not.toContain('hunter2')
       }
     }
+    // The conductor hid it from the board, too. What one without --redact has put there is hidden by who looks at it.
+    expect((await place.jobboard(['trash', 'list', '--json'])).stdout).toContain('[redacted]')
+    expect((await place.jobboard(['trash', 'list', '--json'])).stdout).not.toContain('hunter2')
+    const open = await post('refused')
+    await conduct()
     for (const command of [
-      ['show', trashed],
+      ['show', open],
       ['trash', 'list'],
       ['trash', 'list', '--json'],
     ]) {

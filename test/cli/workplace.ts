@@ -23,6 +23,8 @@ export interface Outcome {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly stdin?: string
+  /** Where it is called, in this process; the folder of the workplace by default. */
+  readonly cwd?: string
   /** As wide as a terminal; in a pipe by default. Not of a process, which has none. */
   readonly columns?: number
   /** Presses Ctrl-C, in this process. */
@@ -102,7 +104,7 @@ function shippedRun(): Run {
   return run
 }
 
-async function called(args: readonly string[], options: RunOptions & { cwd: string }): Promise<Outcome> {
+async function called(args: readonly string[], options: RunOptions & { readonly cwd: string }): Promise<Outcome> {
   const { cwd, env = {}, stdin = '', columns, interrupt = new AbortController().signal, heard, complained } = options
   const [stdout, stderr] = [collector(columns, heard), collector(columns, complained)]
   const exitCode = await shippedRun()(args, {

@@ -1,12 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { startConductor, track } from '../../src/conductor/index.ts'
 import { removeFinished } from '../../src/conductor/retention.ts'
 import { deferred } from '../../src/core/abort.ts'
+import { StorageFailure } from '../../src/core/errors.ts'
 import { silent } from '../../src/core/log.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { encrypted, openPersistence } from '../../src/persistence/index.ts'
+import { requestOf } from '../persistence/flows.ts'
+import { delegate } from './conducting.ts'
 
 const add = task('add', { requires: ['n'], provides: 'sum', execute: async ({ n }: { n: number }) => n + 1 })
 
@@ -129,6 +133,36 @@ test('a logbook that is sealed with a key that is not here stays, and keeps no o
   }
   expect(await removeFinished({ board, persistence: other, log: silent, age: -1_000 })).toBe(1)
   expect(await removeFinished({ board, persistence: owner, log: silent, age: -1_000 })).toBe(1)
+})
+
+test('a logbook that is damaged stays, is reported once, and keeps no other from being removed', async () => {
+  await using board = await openBoard('memory:')
+  await using inner = await openPersistence('memory:')
+  for (const uuid of ['a-damaged', 'b-whole', 'c-damaged']) {
+    const log = await inner.acquire(requestOf(uuid, 1))
+    await log.write({ state: 'SUCCESS' })
+  }
+  let away = true
+  const persistence = delegate(inner, {
+    getBook: async (uuid) => {
+      if (uuid === 'a-damaged') throw new TypeError('flow.atoms is not iterable')
+      if (uuid === 'c-damaged') throw new StorageFailure('damaged', { retryable: false })
+      if (away) throw new StorageFailure('the server is away', { retryable: true })
+      return inner.getBook(uuid)
+    },
+  })
+  const lines: string[] = []
+  const log = pino({ base: null }, { write: (line: string) => lines.push(line) })
+  const look = { reported: new Set<string>() }
+  const retention = { board, persistence, log, age: -1_000 }
+  await expect(removeFinished(retention, look)).rejects.toThrow('the server is away')
+  away = false
+  expect(await removeFinished(retention, look)).toBe(1)
+  expect(await removeFinished(retention, look)).toBe(0)
+  expect(lines.map((line) => JSON.parse(line).book)).toEqual(['a-damaged', 'c-damaged'])
+  const left: string[] = []
+  for await (const { uuid } of inner.listBooks()) left.push(uuid)
+  expect(left.toSorted()).toEqual(['a-damaged', 'c-damaged'])
 })
 
 test('a conductor removes them when it is told to', async () => {

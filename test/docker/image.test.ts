@@ -3,7 +3,7 @@
  * healthy. `npm run test:long -- docker` takes its steps by hand, too.
  */
 import { execFile } from 'node:child_process'
-import { access, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { access, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -58,6 +58,15 @@ describe('the Dockerfile', () => {
     }
     expect(DOCKERFILE).toContain(`dependencies.pg=${peerDependencies['pg']} `)
     expect(DOCKERFILE).toContain(`dependencies.ioredis=${peerDependencies['ioredis']}\n`)
+  })
+
+  test('leaves out native code that would decode what others have written', () => {
+    const [build] = STAGES
+    const runs = build?.instructions.filter(({ name }) => name === 'RUN').map(({ text }) => text) ?? []
+    const removal = runs.findIndex((text) => text.startsWith('rm -rf '))
+    expect(runs[removal]).toBe('rm -rf node_modules/msgpackr-extract node_modules/@msgpackr-extract')
+    // What comes later could install it once more.
+    expect(runs.findLastIndex((text) => text.startsWith('npm'))).toBeLessThan(removal)
   })
 
   test.each(['a shell', 'no instruction'])('%s would be found', (what) => {
@@ -132,5 +141,7 @@ test.each(Array.from({ length: times }, () => ROOT))(
     const load = (name: string) => run('--input-type=module', '--eval', `await import('${name}')`)
     for (const name of ['pg', 'ioredis', 'jobboard', 'jobboard/testing']) await load(name)
     await expect(load('typescript')).rejects.toThrow('ERR_MODULE_NOT_FOUND')
+    const files = await readdir(join(app, 'node_modules'), { recursive: true })
+    expect(files.filter((file) => file.endsWith('.node'))).toEqual([])
   },
 )

@@ -7,13 +7,21 @@ import { ROOT } from '../support/build.ts'
 
 interface Workflow {
   readonly on: unknown
+  readonly permissions: unknown
   readonly jobs: Readonly<Record<string, Job>>
 }
 
 interface Job {
   readonly 'runs-on': string
   readonly strategy?: { readonly matrix: { readonly node: readonly number[] } }
-  readonly steps: readonly { readonly uses?: string; readonly run?: string }[]
+  readonly steps: readonly Step[]
+}
+
+interface Step {
+  readonly uses?: string
+  readonly run?: string
+  readonly with?: Readonly<Record<string, unknown>>
+  readonly env?: Readonly<Record<string, unknown>>
 }
 
 const FOLDER = join(ROOT, '.github/workflows')
@@ -28,6 +36,19 @@ test.each(FILES)('%s can be read, and each step does one thing', async (file) =>
     for (const { uses, run } of job.steps) expect([uses, run].filter((part) => part !== undefined)).toHaveLength(1)
   }
 })
+
+test.each(FILES)(
+  '%s runs only actions that nobody can change, and gives packages neither a token nor a say',
+  async (file) => {
+    const { jobs, permissions } = parse(await readFile(join(FOLDER, file), 'utf8')) as Workflow
+    expect(permissions).toEqual({ contents: 'read' })
+    for (const step of Object.values(jobs).flatMap(({ steps }) => steps)) {
+      if (step.uses !== undefined) expect(step.uses).toMatch(/^[\w-]+\/[\w-]+@[0-9a-f]{40}$/)
+      if (step.uses?.startsWith('actions/checkout@')) expect(step.with).toMatchObject({ 'persist-credentials': false })
+      if (step.run?.startsWith('npm ci')) expect(step.env).toMatchObject({ npm_config_ignore_scripts: 'true' })
+    }
+  },
+)
 
 test('every change is tested on every Node.js, as .ci/run does', async () => {
   const { jobs } = parse(await readFile(join(FOLDER, 'ci.yml'), 'utf8')) as Workflow

@@ -21,7 +21,8 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
   const flows = await loadFlows(flowsOption(options, 'conductor'), context)
   const { daemonLog, redactedLog, runConductor } = await machinery()
   const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
-  const log = redactedLog(plain, new Redaction(redactedKeys(options, context)))
+  const redact = redactedKeys(options, context)
+  const log = redactedLog(plain, new Redaction(redact))
   await using persistence = await openConductorsLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { log, ...whoOf(options) })
   const { board } = opened
@@ -31,7 +32,8 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
     board,
     persistence,
     flows,
-    log,
+    log: plain,
+    redact,
     ...settings,
     started: ({ name, healthUrl }) => {
       const health = healthUrl === undefined ? '' : `, health at ${healthUrl}/healthz`

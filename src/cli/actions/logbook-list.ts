@@ -62,10 +62,11 @@ async function viewsOf(
   const faults: unknown[] = []
   for (let start = 0; start < books.length; start += AT_ONCE) {
     const read = await Promise.allSettled(
-      books.slice(start, start + AT_ONCE).map(({ uuid }) => persistence.getBook(uuid)),
+      // What cannot be shown is the fault of that one, as what cannot be read.
+      books.slice(start, start + AT_ONCE).map(async ({ uuid }) => bookView(await persistence.getBook(uuid))),
     )
     for (const result of read) {
-      if (result.status === 'fulfilled') views.push(bookView(result.value))
+      if (result.status === 'fulfilled') views.push(result.value)
       // Somebody has destroyed it since it was listed.
       else if (!(result.reason instanceof NotFound)) faults.push(result.reason)
     }

@@ -47,7 +47,11 @@ export async function runNow(name: string, options: RunCommandOptions, context: 
   using interruption = context.interruption()
   const lines = new AtomLines({ context, flow, redaction, quiet: options.quiet === true })
   const { signal } = interruption
-  const running = { flow, store, lines, persistence, signal, settings, ...(opened ? { board: opened.board } : {}) }
+  const redact = redactedKeys(options, context)
+  const running = {
+    ...{ flow, store, lines, persistence, signal, settings, redact },
+    ...(opened ? { board: opened.board } : {}),
+  }
   try {
     const results = cleaned(await execute(running), redaction)
     if (options.json) await printJson(context, [{ flow: flow.name, version: flow.version, state: 'SUCCESS', results }])
@@ -66,15 +70,17 @@ interface Running {
   readonly board?: JobBoard
   readonly signal: AbortSignal
   readonly settings: ReturnType<typeof settingsOf>
+  readonly redact: readonly string[]
 }
 
 /** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
-async function execute({ flow, store, lines, persistence, board, signal, settings }: Running): Promise<object> {
+async function execute({ flow, store, lines, persistence, board, signal, settings, redact }: Running): Promise<object> {
   const { runFlow } = await import('../../conductor/index.ts')
   const { job, ...rest } = settings
   const { results } = await runFlow(flow as Flow<object, object, unknown>, store, {
     persistence: watched(persistence, (transition) => lines.told(transition)),
     signal,
+    redact,
     ...rest,
     ...(board ? { board, job } : {}),
   })
@@ -101,7 +107,8 @@ async function explain(
   }
   const failed = new JobboardError(
     `flow ${flow.name} failed: ${describeFailure(failureView(failureOf(error), redaction))}`,
-    { cause: error },
+    // Its stack is printed with --verbose.
+    { cause: redaction.value(error) },
   )
   complain(failed, context, { verbose: options.verbose === true })
   return FAILED

@@ -38,8 +38,7 @@ export async function show(named: string, options: ShowCommandOptions, context: 
   await using opened = await openTheBoard(options, context, { create: false })
   const uuid = await wholeUuid(named, { board: opened.board, logbooks })
   const report = await reportOn(uuid, { board: opened.board, logbooks, redaction })
-  if (options.graph)
-    await printLines(context, (await drawing(uuid, report, { ...options, cwd: context.cwd })).split('\n'))
+  if (options.graph) await printLines(context, (await drawing(uuid, report, { ...options, context })).split('\n'))
   else if (options.json) await printJson(context, [{ uuid, ...report }])
   else await printLines(context, reportLines(uuid, report, screenOf(context)))
   return DONE
@@ -55,13 +54,13 @@ type GraphFormat = (typeof GRAPH_FORMATS)[number]
 async function drawing(
   uuid: string,
   { job, logbook }: JobReport,
-  { flows: module, format, cwd }: { flows?: string; format: GraphFormat; cwd: string },
+  { flows: module, format, context }: { flows?: string; format: GraphFormat; context: CliContext },
 ): Promise<string> {
   if (module === undefined)
     throw new InvalidArgument('--graph needs the code of the flow: add --flows MODULE, which exports it')
   const name = logbook?.flow ?? job?.flow
   if (name === undefined) throw new InvalidArgument(`job ${uuid} names no flow; there is nothing to draw`)
-  const flows = await loadFlows(module, { cwd })
+  const flows = await loadFlows(module, context)
   const version = logbook?.version ?? job?.version
   const exact = flows.find((flow) => flow.name === name && flow.version === version)
   const states = Object.fromEntries((logbook?.atoms ?? []).map((atom) => [atom.name, atom.state]))

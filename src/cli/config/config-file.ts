@@ -1,16 +1,17 @@
 /** `jobboard.yaml`: found, read, and checked; whatever is wrong in it is told with file, line and column. */
-import { readFile } from 'node:fs/promises'
+import { readFile, realpath } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { type Document, isMap, isPair, isScalar, LineCounter, type Node, parseDocument } from 'yaml'
 import type { z } from 'zod'
 import { InvalidArgument } from '../../core/errors.ts'
 import { isMisspelt } from '../../core/spelling.ts'
+import type { FoundConfig } from './nearest.ts'
 import { CONFIG, type Config } from './schema.ts'
 
 type Path = readonly PropertyKey[]
 
 export interface ConfigFile {
-  /** Absolute; what relative names in it are relative to is its folder. */
+  /** Absolute, and no symbolic link; what relative names in it are relative to is its folder. */
   readonly file: string
   /** For people. */
   readonly shown: string
@@ -19,13 +20,29 @@ export interface ConfigFile {
   problem(path: Path, message: string): InvalidArgument
 }
 
-/** @throws InvalidArgument for a file that cannot be read, is no YAML, or says what means nothing */
-export async function readConfig(file: string, { cwd }: { cwd: string }): Promise<ConfigFile> {
-  const shown = shownAs(file, cwd)
-  const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+/**
+ * Reads a file that was named. Relative names in it are seen from the folder of the file itself, also where a symbolic link
+ * was named: what lies beside a link need not be of whoever wrote the file.
+ *
+ * @throws InvalidArgument for a file that cannot be read, is no YAML, or says what means nothing
+ */
+export async function readConfig(named: string, { cwd }: { cwd: string }): Promise<ConfigFile> {
+  const unreadable = (cause: NodeJS.ErrnoException) => {
     const why = cause.code === 'ENOENT' ? 'is not there' : `cannot be read: ${cause.message}`
-    throw new InvalidArgument(`config file ${shown} ${why}; correct --config or JOBBOARD_CONFIG`, { cause })
-  })
+    throw new InvalidArgument(`config file ${shownAs(named, cwd)} ${why}; correct --config or JOBBOARD_CONFIG`, {
+      cause,
+    })
+  }
+  const file = await realpath(named).catch(unreadable)
+  return parseConfig(await readFile(file, 'utf8').catch(unreadable), { file, shown: shownAs(named, cwd) })
+}
+
+/** Makes sense of a file that was found and read. @throws as {@link readConfig} */
+export function foundConfig({ file, real, text }: FoundConfig, { cwd }: { cwd: string }): ConfigFile {
+  return parseConfig(text, { file: real, shown: shownAs(file, cwd) })
+}
+
+function parseConfig(text: string, { file, shown }: Pick<ConfigFile, 'file' | 'shown'>): ConfigFile {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const at = (offset: number | undefined) => {
@@ -85,7 +102,7 @@ function explained({ issue, path }: ReturnType<typeof deepest>): { path: Path; m
 function keysAt([first, second]: Path): readonly string[] {
   if (first === undefined) return Object.keys(CONFIG.shape)
   if (first === 'boards' && second !== undefined) return ['uri', 'auth', 'persistence', 'flows']
-  if (first === 'persistences' && second !== undefined) return ['uri', 'key', 'codec']
+  if (first === 'persistences' && second !== undefined) return ['uri', 'key', 'codec', 'require']
   return first === 'conductor' ? Object.keys(CONFIG.shape.conductor.unwrap().shape) : []
 }
 

@@ -24,6 +24,8 @@ const persistence = z.union([
     key: text.optional(),
     /** As --codec. */
     codec: text.optional(),
+    /** As JOBBOARD_LOGBOOK_REQUIRE. */
+    require: z.boolean().optional(),
   }),
 ])
 
@@ -51,6 +53,7 @@ export const CONFIG = z.strictObject({
       abortTimeout: span.optional(),
       onFailure: z.enum(['retry', 'consume']).optional(),
       removeLogbooksAfter: span.optional(),
+      failuresOnBoard: z.enum(['whole', 'named']).optional(),
       health: z.union([z.int(), text]).optional(),
       logLevel: z.enum(LEVEL_WORDS).optional(),
     })

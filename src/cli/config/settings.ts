@@ -10,6 +10,7 @@ import { duration, type SharedOptions } from '../options.ts'
 import type { ConfigFile } from './config-file.ts'
 import { FILE_NAME, nearest } from './nearest.ts'
 import { substituted } from './substitution.ts'
+import { distrustOfModule } from './trust.ts'
 
 export interface Settled {
   /** Options of every command, as they might have been typed. */
@@ -18,6 +19,8 @@ export interface Settled {
   readonly own: (command: string) => Readonly<Record<string, unknown>>
   /** The same of the environment: secrets are not put on a command line. */
   readonly env: CliContext['env']
+  /** Modules that are named by a file that nobody named are run only if they are ours. */
+  readonly assertModule?: CliContext['assertModule']
 }
 
 /** Of a conductor. */
@@ -33,11 +36,14 @@ export async function settle(
 ): Promise<Settled> {
   const { cwd, env } = context
   const asked = options.config || env['JOBBOARD_CONFIG']
-  const file = asked ? resolve(cwd, asked) : await nearest(cwd)
-  if (file === undefined) return withoutFile(options, env)
+  const found = asked ? undefined : await nearest(cwd)
+  if (!asked && !found) return withoutFile(options, env)
   // Loaded for those who have a file: what reads and checks it takes longer than many a command.
-  const { readConfig } = await import('./config-file.ts')
-  return new Settling(await readConfig(file, { cwd }), env).settle(options)
+  const { foundConfig, readConfig } = await import('./config-file.ts')
+  if (!found) return new Settling(await readConfig(resolve(cwd, asked ?? ''), { cwd }), env).settle(options)
+  const settling = new Settling(foundConfig(found, { cwd }), env)
+  const settled = settling.settle(options)
+  return { ...settled, assertModule: (module, file) => assertTrusted(module, { file, named: settling.modules }) }
 }
 
 /** @throws InvalidArgument where a name is given, and nothing that says what it means */
@@ -54,6 +60,19 @@ function withoutFile(options: SharedOptions, env: CliContext['env']): Settled {
   return { options: {}, own: () => ({}), env }
 }
 
+/** @throws InvalidArgument for a module of the file that others could change */
+async function assertTrusted(
+  module: string,
+  { file, named }: { file: string; named: ReadonlySet<string> },
+): Promise<void> {
+  if (!named.has(module)) return
+  const why = await distrustOfModule(file)
+  if (why === undefined) return
+  throw new InvalidArgument(
+    `${why}: the module that ${FILE_NAME} names is not run; name it on the command line if you trust it`,
+  )
+}
+
 type Kind = 'board' | 'persistence'
 
 /** What stands somewhere in the file. */
@@ -66,6 +85,8 @@ class Settling {
   readonly #file: ConfigFile
   readonly #env: CliContext['env']
   readonly #folder: string
+  /** What the file names as modules, as far as it was looked up. */
+  readonly modules = new Set<string>()
 
   constructor(file: ConfigFile, env: CliContext['env']) {
     this.#file = file
@@ -126,28 +147,33 @@ class Settling {
     const found = name === undefined ? undefined : this.#file.config.persistences?.[name]
     if (found === undefined) return undefined
     if (typeof found === 'string') return { uri: this.#uri(this.#text(found, path)) }
-    const { uri, key, codec } = found
+    const { uri, key, codec, require } = found
     return present({
       uri: this.#uri(this.#text(uri, [...path, 'uri'])),
       key: key === undefined ? undefined : this.#text(key, [...path, 'key']),
       codec: codec === undefined ? undefined : this.#module(codec, [...path, 'codec']),
+      require,
     })
   }
 
   /** How they are sealed is one thing that is said in two ways: who says it in either overrides both of the file. */
   #logbooks(persistence: Entry, { codec }: SharedOptions) {
-    const { uri, ...sealed } = this.#persistenceEntry(persistence) ?? {}
+    const { uri, key, codec: module, require } = this.#persistenceEntry(persistence) ?? {}
     if (uri === undefined) return undefined
     const overridden = codec || this.#env['JOBBOARD_CODEC'] || this.#env['JOBBOARD_LOGBOOK_KEY']
-    return overridden ? { uri } : { uri, ...sealed }
+    return present(overridden ? { uri, require } : { uri, key, codec: module, require })
   }
 
-  #environment(board: { auth?: string } | undefined, logbooks: { key?: string } | undefined): CliContext['env'] {
+  #environment(
+    board: { auth?: string } | undefined,
+    logbooks: { key?: string; require?: boolean } | undefined,
+  ): CliContext['env'] {
     const { auth } = board ?? {}
-    const { key } = logbooks ?? {}
+    const { key, require } = logbooks ?? {}
     return {
       ...(auth === undefined ? {} : { JOBBOARD_ZOOKEEPER_AUTH: auth }),
       ...(key === undefined ? {} : { JOBBOARD_LOGBOOK_KEY: key }),
+      ...(require === undefined ? {} : { JOBBOARD_LOGBOOK_REQUIRE: String(require) }),
       ...present(this.#env),
     }
   }
@@ -161,7 +187,9 @@ class Settling {
   /** A path is seen from the file's folder; what has no dot in front, and is no file of JavaScript, is a package. */
   #module(module: string, path: readonly string[]): string {
     const name = this.#text(module, path)
-    return /^\.{1,2}\/|\.[cm]?[jt]sx?$/.test(name) ? resolve(this.#folder, name) : name
+    const found = /^\.{1,2}\/|\.[cm]?[jt]sx?$/.test(name) ? resolve(this.#folder, name) : name
+    this.modules.add(found)
+    return found
   }
 
   #text(text: string, path: readonly string[]): string {

@@ -1,11 +1,12 @@
 /** Colours, for whoever looks at a terminal that shows them. */
+import { printable } from './text.ts'
 
 export type Tone = 'good' | 'bad' | 'busy' | 'odd' | 'quiet' | 'loud'
 
-/** Gives a text its tone; what it looks like is all that changes. */
+/** Gives a text its tone, and escapes what a terminal would obey: nothing unprintable goes through a paint. */
 export type Paint = (text: string, tone: Tone | undefined) => string
 
-export const plain: Paint = (text) => text
+export const plain: Paint = (text) => printable(text)
 
 const CODES: Readonly<Record<Tone, readonly [on: number, off: number]>> = {
   good: [32, 39],
@@ -17,9 +18,9 @@ const CODES: Readonly<Record<Tone, readonly [on: number, off: number]>> = {
 }
 
 const coloured: Paint = (text, tone) => {
-  if (tone === undefined || text === '') return text
+  if (tone === undefined || text === '') return printable(text)
   const [on, off] = CODES[tone]
-  return `\x1b[${on}m${text}\x1b[${off}m`
+  return `\x1b[${on}m${printable(text)}\x1b[${off}m`
 }
 
 /**

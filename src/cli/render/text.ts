@@ -1,7 +1,19 @@
 /** Text from users on somebody's terminal: harmless, and measured in columns. */
 
-/** Controls, what breaks lines, and what turns the direction of writing: any of them could forge what is shown. */
-const DANGEROUS = /[\p{Cc}\p{Surrogate}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+/**
+ * Controls, what breaks lines, what turns the direction of writing, and what is not seen at all (zero-width characters, soft
+ * hyphens, tags): any of them could forge what is shown, or make two names look alike. Arabic number signs are of the class
+ * of invisible ones, and are seen; joiners and selectors stay inside of an emoji.
+ */
+const DANGEROUS = new RegExp(
+  [
+    String.raw`(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d`,
+    String.raw`\u200d(?!\p{Extended_Pictographic})`,
+    String.raw`(?<!\p{Emoji})\ufe0f`,
+    String.raw`(?![\u200d\ufe0f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}])[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\p{Surrogate}\u2028\u2029]`,
+  ].join('|'),
+  'gu',
+)
 const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
 /** On one line, with nothing in it that a terminal would obey. */
@@ -12,12 +24,16 @@ export function printable(text: string): string {
 /** JSON on one line that a terminal can be shown: JSON itself escapes only some of the controls. */
 export function printableJson(value: unknown): string {
   return JSON.stringify(value).replaceAll(DANGEROUS, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+    // JSON knows escapes of code units only: some of these characters have two.
+    return character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join('')
   })
 }
 
 function escaped(character: string): string {
-  const hex = character.charCodeAt(0).toString(16)
+  const hex = (character.codePointAt(0) ?? 0).toString(16)
   return hex.length <= 2 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`
 }
 

@@ -1,0 +1,66 @@
+/**
+ * Whose files decide what code is run: ours and root's, where nobody else can write to them, or put others in their place.
+ * Where a system has no users there is nothing to compare, and everything is trusted.
+ */
+import type { Stats } from 'node:fs'
+import { readFile, realpath, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+const WRITABLE_BY_GROUP = 0o020
+const WRITABLE_BY_OTHERS = 0o002
+/** Only the owner of an entry can remove it, or put another in its place. */
+const STICKY = 0o1000
+
+/** Returns why a file is not trusted, in words that follow its name; undefined where it is. */
+export async function distrustOfFile(file: Stats): Promise<string | undefined> {
+  if (isOfOthers(file.uid)) return 'belongs to another user'
+  return (await isWritableByOthers(file)) ? 'can be written by other users' : undefined
+}
+
+/** The same of a folder, for what is in it. */
+export async function distrustOfFolder(folder: string): Promise<string | undefined> {
+  const stats = await stat(folder)
+  if (isOfOthers(stats.uid)) return 'belongs to another user'
+  if ((stats.mode & STICKY) !== 0) return undefined
+  return (await isWritableByOthers(stats)) ? 'can be written by other users' : undefined
+}
+
+/** Returns which of a file and its folder is not trusted, and why, as a sentence; undefined where both are. */
+export async function distrustOfModule(path: string): Promise<string | undefined> {
+  const file = await realpath(path)
+  const ofFile = await distrustOfFile(await stat(file))
+  if (ofFile !== undefined) return `${file} ${ofFile}`
+  const folder = dirname(file)
+  const ofFolder = await distrustOfFolder(folder)
+  return ofFolder === undefined ? undefined : `${folder} ${ofFolder}`
+}
+
+export function isOfOthers(owner: number): boolean {
+  const own = process.getuid?.()
+  return own !== undefined && owner !== own && owner !== 0
+}
+
+async function isWritableByOthers({ mode, gid }: Stats): Promise<boolean> {
+  if (process.getuid === undefined) return false
+  if ((mode & WRITABLE_BY_OTHERS) !== 0) return true
+  return (mode & WRITABLE_BY_GROUP) !== 0 && !(await isOwnGroup(gid))
+}
+
+/**
+ * Whether nobody is in the group but us and root, as in the group of its own that many systems give each user, with a umask
+ * that lets it write. What is not in the files of this machine is not known, and not trusted.
+ */
+async function isOwnGroup(gid: number): Promise<boolean> {
+  const [groups, users] = await Promise.all([entriesOf('/etc/group'), entriesOf('/etc/passwd')])
+  const ids = new Map(users.map(([name = '', , uid]) => [name, Number(uid)]))
+  const group = groups.find(([, , id]) => id !== '' && Number(id) === gid)
+  if (!group || ![...ids.values()].includes(Number(process.getuid?.()))) return false
+  const listed = (group[3] ?? '').split(',').filter((name) => name !== '')
+  const primary = users.filter((user) => Number(user[3]) === gid).map(([name = '']) => name)
+  return [...listed, ...primary].every((name) => !isOfOthers(ids.get(name) ?? -1))
+}
+
+async function entriesOf(file: string): Promise<string[][]> {
+  const text = await readFile(file, 'utf8').catch(() => '')
+  return text.split('\n').map((line) => line.split(':'))
+}
