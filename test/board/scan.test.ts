@@ -1,6 +1,8 @@
 /** What watches do not tell is found all the same, and an idle board asks for nothing. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { JobBoard } from '../../src/board/index.ts'
+import { JobBoard } from '../../src/board/job-board.ts'
+import { ZooKeeperBackend } from '../../src/board/zookeeper/backend.ts'
+import { Layout } from '../../src/board/zookeeper/layout.ts'
 import { OPCODE } from '../../src/zookeeper/opcodes.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { type Overhearing, overhear } from '../support/overhearing.ts'
@@ -10,6 +12,16 @@ import { BareBackend, boardAt } from './backends.ts'
 import { type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
 import { firing, next } from './events.ts'
 import { claimed, namesOn, refresh } from './jobs.ts'
+
+/** Does something before it reads postings. */
+class SlowReader extends ZooKeeperBackend {
+  beforeRead: (() => Promise<void>) | undefined
+
+  override async read(ids: readonly string[]): ReturnType<ZooKeeperBackend['read']> {
+    await this.beforeRead?.()
+    return super.read(ids)
+  }
+}
 
 describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
   interface Scene {
@@ -52,6 +64,28 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
       expect((await found(board, trashed)).job.name).toBe('trashed')
       expect(await namesOn(board)).toEqual(['kept', 'new'])
     })
+  })
+
+  test('a job that is trashed between a listing and the read of its posting was not consumed', async () => {
+    await using place = await zookeeperPlace()
+    await using ear = await overhear({ port: portOf(zookeeperHosts) })
+    const hosts = ear.hosts
+    // Longer than what happens before the read takes: a second listing would say how the job ended.
+    const backend = new SlowReader({ uri: place.uri, hosts, layout: new Layout(place.path), scanPeriod: '500ms' })
+    await using board = new JobBoard(backend)
+    await board.open()
+    await using other = await place.open()
+    await other.post('flow', {}, { name: 'doomed' })
+    await refresh(board)
+    ear.deaf = true
+    const ended = Promise.race((['trashed', 'consumed'] as const).map((kind) => next(board, kind).then(() => kind)))
+    // The scan lists the board for this one, and reads what is listed.
+    backend.beforeRead = async () => {
+      backend.beforeRead = undefined
+      await (await claimed(other, 'doomed')).trash()
+    }
+    await other.post('flow', {}, { name: 'new' })
+    expect(await found(board, ended)).toBe('trashed')
   })
 
   test('what others asked for is found too: a cancellation, a pause, a resumption', async () => {
@@ -114,6 +148,22 @@ describe.skipIf(!zookeeperHosts)('an idle board', () => {
     const after = ear.asked.length
     for (let ping = 0; ping < 2; ping++) await ear.nextAsked(OPCODE.ping)
     expect(ear.asked.slice(after).filter((opcode) => opcode !== OPCODE.ping)).toEqual([])
+  })
+
+  test('sweeps what the last change left behind, and then asks for nothing', async () => {
+    await using place = await zookeeperPlace(server.hosts)
+    await using ear = await overhear({ port: server.port })
+    await using board = await boardAt(place, { hosts: ear.hosts, scanPeriod: '5ms', sessionTimeout: '1s' })
+    await refresh(board)
+    // As a board leaves it that dies while its job ends.
+    const orphan = `${place.path}/.cancel/job0000000042`
+    await place.witness.create(orphan)
+    const swept = new Promise((resolve) => place.witness.exists(orphan, { watch: resolve }))
+    await swept
+    for (let ping = 0; ping < 2; ping++) await ear.nextAsked(OPCODE.ping)
+    const from = ear.asked.length
+    for (let ping = 0; ping < 2; ping++) await ear.nextAsked(OPCODE.ping)
+    expect(new Set(ear.asked.slice(from))).toEqual(new Set([OPCODE.ping]))
   })
 
   test('that is scanned in the middle of changes is not listed again for them', async () => {

@@ -44,6 +44,28 @@ describe.skipIf(!zookeeperHosts)('numbers made here', () => {
     expect(await namesOn(other)).toEqual(names)
   })
 
+  test('two boards that restore under the same number each get one of their own', async () => {
+    await using place = await zookeeperPlace()
+    await using far = await place.open()
+    for (const name of ['a', 'b']) {
+      await far.post('flow', {}, { name })
+      await (await claimed(far, name)).trash()
+    }
+    const [a, b] = await all(far.trashed())
+    if (!a || !b) throw new Error('both were trashed')
+    await using one = await boardAt(place, { numbersFrom: 0 })
+    await using two = await boardAt(place, { numbersFrom: 0 })
+    const now = Date.now()
+    const clock = vi.spyOn(Date, 'now').mockImplementation(() => now)
+    try {
+      await one.restore(a)
+      await two.restore(b)
+    } finally {
+      clock.mockRestore()
+    }
+    expect(await namesOn(far)).toHaveLength(2)
+  })
+
   test('two boards that make the same number each get one of their own', async () => {
     await using place = await zookeeperPlace()
     await using one = await boardAt(place, { numbersFrom: 0 })

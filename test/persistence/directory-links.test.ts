@@ -5,12 +5,25 @@ import { StorageFailure } from '../../src/core/errors.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
 import { testDirectory } from './directories.ts'
 
+/** Another user than the one who runs this. */
+const ANOTHER = (process.getuid?.() ?? 0) + 1
+
 vi.mock('node:fs/promises', async (original) => ({
   ...(await original<typeof import('node:fs/promises')>()),
+  lstat: async (path: string) => ({ uid: ANOTHER, isSymbolicLink: () => path.endsWith('.link') }),
   link: async () => {
     throw Object.assign(new Error('EPERM: operation not permitted, link'), { code: 'EPERM' })
   },
 }))
+
+test('a folder whose name is a link that another user made is refused', async () => {
+  const path = `${await testDirectory()}/logbooks.link`
+  const refusal: unknown = await openPersistence(`directory:${path}`).catch((error: unknown) => error)
+  expect(refusal).toBeInstanceOf(StorageFailure)
+  expect(String(refusal)).toContain(
+    `it is a link that another user made (uid ${ANOTHER}); name the folder that it leads to`,
+  )
+})
 
 test('is found out when logbooks are opened, not by the first job; to look at what is there needs no links', async () => {
   const directory = await testDirectory()

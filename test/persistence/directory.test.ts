@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import {
   appendFile,
+  chmod,
   copyFile,
   link,
   mkdir,
@@ -13,7 +14,7 @@ import {
   writeFile,
 } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { encode } from '../../src/core/codec.ts'
 import { Fenced, IncompatibleVersion, StorageFailure } from '../../src/core/errors.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
@@ -279,6 +280,87 @@ test('one book that is damaged hides no other in a listing', async () => {
     expect(listed.toSorted()).toEqual(found)
   }
   await expect(persistence.getBook('b')).rejects.toThrow('1.log is damaged')
+})
+
+test('files whose names have a number that is written in another way are not taken for records or logs', async () => {
+  const directory = await testDirectory()
+  await using persistence = await openPersistence(`directory:${directory}`)
+  const log = await persistence.acquire(requestOf('uuid', 1))
+  await log.write({ atoms: [atom('one')] })
+  const record = await fileNamed(directory, 'book.record')
+  const folder = dirname(await fileNamed(directory, '1.log'))
+  const strange = ['book.01.record', 'book.00.record', 'book.0.record', 'book.99999999999999999999.record']
+  for (const name of strange) await copyFile(record, join(dirname(record), name))
+  for (const name of ['07.log', '7.00.log', '7.0.log', '07.mark', '99999999999999999999.mark'])
+    await copyFile(join(folder, '1.log'), join(folder, name))
+  await log.write({ atoms: [atom('two')] })
+  await persistence.updateBook('uuid', { meta: { changed: true } })
+  expect(await persistence.getBook('uuid')).toMatchObject({ meta: { changed: true }, flows: [{ run: 1 }] })
+  const heir = await persistence.acquire(requestOf('uuid', 2))
+  expect(heir.flow.atoms.map(({ name }) => name)).toEqual(['one', 'two'])
+})
+
+test('a record or a log whose name is a link to nothing is damage, and is reported', async () => {
+  const directory = await testDirectory()
+  await using persistence = await openPersistence(`directory:${directory}`)
+  for (const uuid of ['a', 'b']) await persistence.acquire(requestOf(uuid, 1))
+  const files = await filesBelow(directory)
+  const beside = (book: string, name: string) =>
+    join(directory, dirname(files.find((file) => file.includes(`/${book}/`) && file.endsWith(name)) ?? ''))
+  await symlink('nowhere', join(beside('a', 'book.record'), 'book.5.record'))
+  await symlink('nowhere', join(beside('b', '1.log'), '5.log'))
+  await expect(persistence.getBook('a')).rejects.toThrow('book.5.record is damaged')
+  await expect(persistence.updateBook('a', { meta: {} })).rejects.toThrow('book.5.record is damaged')
+  await expect(persistence.getBook('b')).rejects.toThrow('5.log is a link to nothing')
+})
+
+describe('rights', () => {
+  const rightsBelow = async (directory: string) => {
+    const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+    const paths = [directory, ...entries.map((entry) => join(entry.parentPath, entry.name))]
+    const rights = await Promise.all(paths.map(async (path) => ({ path, stat: await stat(path) })))
+    return {
+      folders: new Set(rights.filter(({ stat }) => stat.isDirectory()).map(({ stat }) => stat.mode & 0o7777)),
+      files: new Set(rights.filter(({ stat }) => stat.isFile()).map(({ stat }) => stat.mode & 0o7777)),
+    }
+  }
+  const fill = async (uri: string) => {
+    await using persistence = await openPersistence(uri)
+    const log = await persistence.acquire(requestOf('uuid', 1))
+    await log.write({ atoms: [atom('one')] })
+    await persistence.updateBook('uuid', { meta: { changed: true } })
+  }
+
+  test('what is made is for the user alone', async () => {
+    const directory = join(await testDirectory(), 'a', 'logbooks')
+    await fill(`directory:${directory}`)
+    expect(await rightsBelow(dirname(directory))).toEqual({ folders: new Set([0o700]), files: new Set([0o600]) })
+  })
+
+  test('a folder that all users may write in makes nothing of it shared', async () => {
+    const directory = await testDirectory()
+    await chmod(directory, 0o1777)
+    await fill(`directory:${directory}`)
+    expect(await rightsBelow(directory)).toEqual({ folders: new Set([0o1777, 0o700]), files: new Set([0o600]) })
+  })
+
+  test('share=group is for the group, too, whatever the umask is; so is a folder in which the group may write', async () => {
+    const outer = await testDirectory()
+    await fill(`directory:${outer}/asked?share=group`)
+    await mkdir(join(outer, 'there'))
+    await chmod(join(outer, 'there'), 0o2770)
+    await fill(`directory:${outer}/there`)
+    for (const name of ['asked', 'there'])
+      expect(await rightsBelow(join(outer, name))).toEqual({ folders: new Set([0o2770]), files: new Set([0o660]) })
+  })
+
+  test('share=group of a folder that is not shared is refused, and so is every other value', async () => {
+    const directory = await testDirectory()
+    await expect(openPersistence(`directory:${directory}?share=group`)).rejects.toThrow('its group may not write there')
+    await expect(openPersistence(`directory:${directory}?share=all`)).rejects.toThrow(
+      "share must be 'group', got 'all'",
+    )
+  })
 })
 
 test('reading never fails beside runs that take over from each other', async () => {

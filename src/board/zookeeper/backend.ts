@@ -46,6 +46,7 @@ import { Committer } from './committer.ts'
 import { EarlyReleases } from './early-releases.ts'
 import { EntityNodes } from './entity-nodes.ts'
 import { Gate } from './gate.ts'
+import { LateCancellations } from './late-cancellations.ts'
 import type { Layout } from './layout.ts'
 import { freeLeftovers } from './leftovers.ts'
 import { LostPosts } from './lost-posts.ts'
@@ -82,6 +83,7 @@ interface Opened {
   readonly scan: Scan
   readonly early: EarlyReleases
   readonly marks: TrashMarks
+  readonly lateCancellations: LateCancellations
   readonly folders: ResourceFolders
   readonly sink: Sink
 }
@@ -214,8 +216,12 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    const { reader, marks } = this.#opened
+    const { reader, marks, sink } = this.#opened
     const found = await asking(`reading ${this.uri}`, () => reader.read(ids))
+    // The event that says how it ended may be lost: it would be taken for consumed. Of an event that came this is a repetition.
+    const gone = ids.filter((_, index) => found[index] === undefined)
+    const trashed = await asking(`reading ${this.uri}`, () => reader.trashedAmong(gone))
+    if (trashed.length > 0) sink.changes(trashed.map((id) => ({ kind: 'trashed', id })))
     marks.wereRead(ids)
     return found
   }
@@ -317,6 +323,7 @@ export class ZooKeeperBackend implements Backend {
       ...(from === undefined ? {} : { from }),
     })
     const folders = new ResourceFolders(parts)
+    const lateCancellations = new LateCancellations(parts)
     const changer = new BoardChanger({
       ...parts,
       committer: this.#committer,
@@ -325,6 +332,7 @@ export class ZooKeeperBackend implements Backend {
       overtaking: this.#overtaking,
       folders,
       lostPosts: new LostPosts(reader),
+      lateCancellations,
       numbers,
     })
     const marks: TrashMarks = new TrashMarks({
@@ -337,14 +345,17 @@ export class ZooKeeperBackend implements Backend {
       ask: () => this.#zookeeper.exists(this.#layout.path),
       released: (changes) => sink.changes(changes),
     })
-    return { record, reader, changer, entities: new EntityNodes(parts), gate, scan, early, marks, folders, sink }
+    const entities = new EntityNodes(parts)
+    return { record, reader, changer, entities, gate, scan, early, marks, lateCancellations, folders, sink }
   }
 
-  #events(batch: readonly WatchEvent[], { sink, scan, gate, record, early, marks, folders }: Opened): void {
+  #events(batch: readonly WatchEvent[], board: Opened): void {
+    const { sink, scan, gate, record, early, marks, folders, lateCancellations } = board
     scan.counted(batch)
     folders.changed(batch)
     const changes = this.#layout.changesOf(batch)
     this.#overtaking.changed(changes)
+    lateCancellations.changed(changes)
     marks.changed(changes)
     sink.changes(record.shared ? early.sift(changes) : changes)
     if (batch.some(({ path }) => path === this.#layout.gate)) gate.look()

@@ -3,7 +3,7 @@
  * made of is in `transactions.ts`, what becomes of them in `committer.ts`.
  */
 import type { Encoding } from '../../core/codec.ts'
-import { Duplicate, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
+import { Duplicate, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
 import {
   BadVersion,
   NodeExists,
@@ -29,12 +29,13 @@ import { resourcesOf } from '../resources.ts'
 import type { Done, Doubt, Touch, Transaction } from './batch.ts'
 import type { Committer } from './committer.ts'
 import type { Gate, SeenGate } from './gate.ts'
+import type { LateCancellations } from './late-cancellations.ts'
 import type { Layout } from './layout.ts'
 import type { LostPosts } from './lost-posts.ts'
 import type { Overtaking } from './overtaking.ts'
 import { asking, type BoardReader, type Marked, type ReadMany } from './reading.ts'
 import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash } from './records.ts'
-import { inTrashAlready, isTaken, notClaimed, notInTrash, notSettled } from './refused-steps.ts'
+import { inTrashAlready, isTaken, notCancelled, notClaimed, notInTrash, notSettled } from './refused-steps.ts'
 import type { ResourceFolders } from './resource-folders.ts'
 import type { SequenceNumbers } from './sequence-numbers.ts'
 import { writePosting } from './shared-posting.ts'
@@ -63,6 +64,7 @@ export interface ChangerOptions {
   readonly folders: ResourceFolders
   readonly numbers: SequenceNumbers
   readonly lostPosts: LostPosts
+  readonly lateCancellations: LateCancellations
 }
 
 /** A claim as it was granted, in the session of the transaction. */
@@ -150,23 +152,29 @@ export class BoardChanger {
   settle(settlement: Settlement, session: bigint): Promise<void> {
     const { kind, posting, id } = settlement
     const what = `${kind} of ${named(posting)}`
-    return this.#options.committer.commit({
-      ...effect(what, this.#settleSteps(settlement)),
-      touches: touches({ id, key: posting.key }),
-      session,
-      refused: (error, step) => notSettled(what, error, step),
-    })
+    const settling = () =>
+      this.#options.committer.commit<void>({
+        ...effect(what, this.#settleSteps(settlement)),
+        touches: touches({ id, key: posting.key }),
+        session,
+        refused: (error, step) => notSettled(what, error, step),
+      })
+    // Of a job that was asked to be cancelled before, the request goes in the same transaction.
+    if (settlement.kind === 'abandon' || settlement.cancelRequested) return settling()
+    return this.#options.lateCancellations.ending(id, settling)
   }
 
   discard(discarded: Discard): Promise<void> {
     const { id, posting } = discarded
     const what = `removal of ${named(posting)}`
     const { layout, committer } = this.#options
-    return committer.commit({
-      ...effect(what, transactions.discard(layout, id, { ...discarded, entry: this.#trashEntry(discarded) })),
-      touches: touches({ id, key: posting.key }),
-      refused: (error, step) => inTrashAlready(what, id, error, step) ?? notClaimed(what, error, step),
-    })
+    const discarding = () =>
+      committer.commit<void>({
+        ...effect(what, transactions.discard(layout, id, { ...discarded, entry: this.#trashEntry(discarded) })),
+        touches: touches({ id, key: posting.key }),
+        refused: (error, step) => inTrashAlready(what, id, error, step) ?? notClaimed(what, error, step),
+      })
+    return discarded.cancelRequested ? discarding() : this.#options.lateCancellations.ending(id, discarding)
   }
 
   /** Into the trash. Another may be faster: then it is there. */
@@ -183,17 +191,10 @@ export class BoardChanger {
           return inTrashAlready(what, marked.id, error, step) ?? error
         },
       })
-      .catch(async (error: unknown) => {
-        // Of those who move it at once, all but one find the entry there; the posting is gone with it.
-        if (error instanceof Taken) return
-        const there = error instanceof Duplicate && (await this.#isOnBoard(what, marked.id))
-        if (!(error instanceof Duplicate) || there) throw error
+      .catch((error: unknown) => {
+        // Of those who move it at once, all but one find the posting gone.
+        if (!(error instanceof Taken)) throw error
       })
-  }
-
-  async #isOnBoard(what: string, id: string): Promise<boolean> {
-    const [posting] = await asking(what, () => this.#options.readMany([this.#options.layout.posting(id)]))
-    return posting !== undefined
   }
 
   async cancel({ id, job, who, reason }: CancelRequest): Promise<void> {
@@ -207,7 +208,7 @@ export class BoardChanger {
         touches: touches({ id }),
         refused: (error, step) => {
           if (asked(error, step)) return new Taken()
-          return error instanceof NoNode ? new NotFound(`${what}: it has left the board`, { cause: error }) : error
+          return notCancelled(what, error, step)
         },
       })
       .catch((error: unknown) => {
@@ -229,19 +230,25 @@ export class BoardChanger {
     })
   }
 
-  async restore({ id, revision }: TrashedEntry, posting: Posting): Promise<void> {
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
     const { layout, committer, numbers } = this.#options
     const what = `restoration of ${named(posting)}`
     const bytes = this.#encoded(posting)
     const path = numbers.next()
     const created = { bytes, ...(path === undefined ? {} : { path }) }
-    await committer.commit({
-      ...effect(what, transactions.restore(layout, { id, revision }, created, this.#key(posting))),
-      touches: touches({ id, key: posting.key }),
+    const restoring = committer.commit({
+      ...effect(what, transactions.restore(layout, entry, created, this.#key(posting))),
+      touches: touches({ id: entry.id, key: posting.key }),
       refused: (error, step) => {
+        if (isTaken(error, step) && step !== 'guard' && step?.about === 'posting') return new Taken()
         if (isTaken(error, step)) return new Duplicate(`${what}: a job with its key is on the board`, { cause: error })
         return notInTrash(what, error)
       },
+    })
+    await restoring.catch((error: unknown) => {
+      if (!(error instanceof Taken)) throw error
+      // A number of our own that another poster has, too: the next one is free.
+      return this.restore(entry, posting)
     })
   }
 

@@ -112,6 +112,13 @@ export class BoardReader {
     return [...denied, ...entries]
   }
 
+  /** Returns those of the ids that are in the trash; without ids, asks for nothing. */
+  async trashedAmong(ids: readonly string[]): Promise<string[]> {
+    if (ids.length === 0) return []
+    const found = await this.#options.readMany(ids.map((id) => this.#layout.trash(id)))
+    return ids.filter((_, index) => found[index] !== undefined)
+  }
+
   /** Whether the job is in the trash. */
   async isTrashed(id: string): Promise<boolean> {
     return (await unlessGone(this.#zookeeper.getData(this.#layout.trash(id)))) !== undefined

@@ -31,6 +31,10 @@ export function notSettled(what: string, cause: ZooKeeperError, step: Refused): 
   return gone ? new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause }) : cause
 }
 
+/**
+ * Of what makes an entry in the trash. Its first step checks that the posting is there, so an entry that is in its way is not
+ * that of another who trashed the job a moment before.
+ */
 export function inTrashAlready(what: string, id: string, cause: ZooKeeperError, step: Refused): Duplicate | undefined {
   const there = step !== 'guard' && step?.about === 'trash' && cause instanceof NodeExists
   return there ? new Duplicate(`${what}: the trash holds ${id} already; remove one of the two`, { cause }) : undefined
@@ -39,4 +43,10 @@ export function inTrashAlready(what: string, id: string, cause: ZooKeeperError, 
 export function notInTrash(what: string, cause: ZooKeeperError): Error {
   const gone = cause instanceof NoNode || cause instanceof BadVersion
   return gone ? new NotFound(`${what}: it is not in the trash any more`, { cause }) : cause
+}
+
+/** Only a posting that is not there proves that the job has left; a folder of the board may be missing, too. */
+export function notCancelled(what: string, cause: ZooKeeperError, step: Refused): Error {
+  const gone = step !== 'guard' && step?.about === 'posting' && cause instanceof NoNode
+  return gone ? new NotFound(`${what}: it has left the board`, { cause }) : cause
 }

@@ -4,7 +4,7 @@
  * A folder's Stat counts every child made and taken away (`cversion`). Once per period that count must be what it was at the
  * last listing plus the changes told since, for postings and locks, and for cancel requests; if it is not, changes were
  * missed, and the board is listed again. The gate is read with them. Nothing is asked while nothing happens: the answers to
- * pings tell whether anything did. An idle server sees pings only.
+ * pings tell whether anything did. An idle server sees pings only, once what the last changes left behind is swept.
  */
 import { op, type ReadData, type WatchEvent, type ZooKeeper } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
@@ -19,8 +19,8 @@ export interface ScanOptions {
   /** The gate as it is now; undefined where it is gone. */
   readonly gate: (node: ReadData | undefined) => void
   readonly failed: (error: unknown) => void
-  /** Called now and then, after a scan, for what is not urgent. */
-  readonly atLeisure: () => Promise<void>
+  /** Called now and then for what is not urgent; resolves to whether there is something to do later. */
+  readonly atLeisure: () => Promise<boolean>
 }
 
 /** What the Stats of both folders counted. */
@@ -29,7 +29,7 @@ export interface Counts {
   readonly cancellations: number
 }
 
-/** So many scans between two leisures: clutter may lie about for a while. */
+/** So many scans, or periods of silence after a change of the board, between two leisures: clutter may lie about for a while. */
 const SCANS_PER_LEISURE = 6
 
 export class Scan {
@@ -40,6 +40,10 @@ export class Scan {
   #counts: Counts | undefined
   #newestZxid = 0n
   #scans = 0
+  /** Whether the board has changed since the last leisure: a silent board would keep what the last change left behind. */
+  #changed = true
+  /** Periods of silence since the last scan. */
+  #silent = 0
   #looking: Promise<void> | undefined
 
   constructor(options: ScanOptions) {
@@ -74,6 +78,7 @@ export class Scan {
   }
 
   counted(batch: readonly WatchEvent[]): void {
+    this.#changed = true
     if (this.#counts === undefined) return
     let { jobs, cancellations } = this.#counts
     for (const { type, path } of batch) {
@@ -95,9 +100,11 @@ export class Scan {
 
   /** One round trip where anything happened since the last time, else none. */
   async now(): Promise<void> {
-    const { zookeeper, layout, missed, gate, atLeisure } = this.#options
+    const { zookeeper, layout, missed, gate } = this.#options
     const newest = zookeeper.session?.newestZxid ?? 0n
-    if (zookeeper.state !== 'connected' || newest === this.#newestZxid || this.#counts === undefined) return
+    if (zookeeper.state !== 'connected' || this.#counts === undefined) return
+    if (newest === this.#newestZxid) return this.#beSilent()
+    this.#silent = 0
     const { results } = await zookeeper.multiRead([
       op.getData(layout.path),
       op.getData(layout.cancelFolder),
@@ -113,7 +120,25 @@ export class Scan {
     }
     this.#newestZxid = newest
     this.#scans += 1
-    if (this.#scans % SCANS_PER_LEISURE === 0) await atLeisure()
+    if (this.#scans % SCANS_PER_LEISURE === 0) await this.#leisure()
+  }
+
+  async #beSilent(): Promise<void> {
+    if (!this.#changed) return
+    this.#silent += 1
+    if (this.#silent < SCANS_PER_LEISURE) return
+    this.#silent = 0
+    await this.#leisure()
+  }
+
+  async #leisure(): Promise<void> {
+    this.#changed = false
+    try {
+      if (await this.#options.atLeisure()) this.#changed = true
+    } catch (error) {
+      this.#changed = true
+      throw error
+    }
   }
 }
 

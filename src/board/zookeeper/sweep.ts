@@ -1,6 +1,7 @@
 /**
  * Takes away what nobody needs any more: resources that nobody has held for a while, and keys and cancel requests of jobs
- * that are gone, which only a job removed by hand leaves behind. Any board may do it, several at once too: what somebody
+ * that are gone. A job that is removed by hand leaves both behind; a cancel request stays, too, when it is made while the job
+ * ends and the board that ends it dies, or is one that knows of no requests (TaskFlow's, the native client's). Any board may do it, several at once too: what somebody
  * makes use of meanwhile is refused to be deleted.
  */
 import type { Encoding } from '../../core/codec.ts'
@@ -25,16 +26,26 @@ export interface SweepOptions {
   readonly holds: (uuid: string) => boolean
 }
 
-/** Two round trips, and two for each that may go. */
-export async function sweep(options: SweepOptions): Promise<void> {
-  await Promise.all([sweepResources(options), sweepKeys(options), sweepCancellations(options)])
+/**
+ * Two round trips, and two for each that may go.
+ *
+ * @returns whether something may go later, also if nothing happens on the board until then
+ */
+export async function sweep(options: SweepOptions): Promise<boolean> {
+  const [resting] = await Promise.all([sweepResources(options), sweepKeys(options), sweepCancellations(options)])
+  return resting
 }
 
-async function sweepResources({ zookeeper, layout, now }: SweepOptions): Promise<void> {
+/** @returns whether one that is not held has to rest yet */
+async function sweepResources({ zookeeper, layout, now }: SweepOptions): Promise<boolean> {
+  let resting = false
   await eachIn(zookeeper, layout.permitsFolder, async (path) => {
     const stat = await zookeeper.exists(path)
-    if (stat?.numChildren === 0 && now - stat.ctime > REST) await unlessUsed(zookeeper.delete(path))
+    if (stat?.numChildren !== 0) return
+    if (now - stat.ctime > REST) await unlessUsed(zookeeper.delete(path))
+    else resting = true
   })
+  return resting
 }
 
 async function sweepKeys({ zookeeper, layout, encoding, holds }: SweepOptions): Promise<void> {

@@ -129,8 +129,21 @@ export function abandon(
   ]
 }
 
+/**
+ * Checked first by what makes an entry in the trash. A refused multi names only its first refused operation: without this
+ * check a job that another trashed a moment before would be refused for its entry that is there, as if it were there twice.
+ * The entry is made before the posting is deleted, so that watchers know that the job was trashed when they see it go.
+ */
+function stillThere(layout: Layout, id: string, { revision }: { readonly revision: number }): Step {
+  return { about: 'posting', op: op.check(layout.posting(id), { version: revision }) }
+}
+
 export function trash(layout: Layout, id: string, at: Settled & { readonly entry: Uint8Array }): Step[] {
-  return [{ about: 'trash', op: op.create(layout.trash(id), at.entry) }, ...consume(layout, id, at)]
+  return [
+    stillThere(layout, id, at),
+    { about: 'trash', op: op.create(layout.trash(id), at.entry) },
+    ...consume(layout, id, at),
+  ]
 }
 
 export function discard(
@@ -139,6 +152,7 @@ export function discard(
   at: Omit<Settled, 'shared'> & { readonly entry: Uint8Array },
 ): Step[] {
   return [
+    stillThere(layout, id, at),
     { about: 'trash', op: op.create(layout.trash(id), at.entry) },
     { about: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
     { about: 'lock', op: op.create(layout.lock(id), null, { ephemeral: true }) },
@@ -153,6 +167,7 @@ export function move(
   { id, revision, bytes }: { readonly id: string; readonly revision: number; readonly bytes: Uint8Array },
 ): Step[] {
   return [
+    stillThere(layout, id, { revision }),
     { about: 'trash', op: op.create(layout.trash(id), bytes) },
     { about: 'posting', op: op.delete(layout.posting(id), { version: revision }) },
   ]

@@ -5,7 +5,7 @@
  *  1. links its mark into place, which one of several with the same term can do;
  *  2. reads the newest log below its term;
  *  3. links its own log, which begins with all it has read, and syncs the folder;
- *  4. looks for a newer term, and gives up if there is one;
+ *  4. looks for a newer term, then whether its own log is still there, as a writer does; gives up if there is a newer one;
  *  5. removes the files of older terms, oldest first, one after the other.
  *
  * A writer appends to its log, syncs it, then (A) lists the folder, looking for a newer term, and (B) looks whether its
@@ -33,7 +33,7 @@ import { acquiredFlow, newFlow } from '../apply.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
 import { fenced } from '../requests.ts'
-import { errnoOf, publish, readIfThere, syncFolders, unlessMissing } from './files.ts'
+import { errnoOf, exists, publish, readIfThere, syncFolders, unlessMissing } from './files.ts'
 import { readNewestFlow } from './read-flow.ts'
 import { flowBytes, markBytes, readMark } from './records.ts'
 import { compareTerms, listTerms, newestTerm, type Term, type TermFile, termFileName } from './terms.ts'
@@ -84,9 +84,9 @@ export async function startFlow(folder: string, request: FlowRequest): Promise<b
   const path = join(folder, termFileName(BEFORE_ALL, 'log'))
   const file = await takenOver(publish(path, flowBytes(newFlow(request, new Date())), { durable: true }))
   await file?.close()
-  // A run that came in between may not have seen it, and then the flow is that run's.
+  // A run that came in between may not have seen it, and then the flow is that run's. Looks in the order of a writer's.
   const newest = newestTerm(await listTerms(folder))
-  return file !== undefined && newest?.run === BEFORE_ALL.run
+  return file !== undefined && newest?.run === BEFORE_ALL.run && (await exists(path))
 }
 
 /**
@@ -158,7 +158,11 @@ async function assertNewest(
   { files, term, request }: { files: readonly TermFile[]; term: Term; request: AcquireRequest },
 ): Promise<void> {
   const newest = newestTerm(files)
-  if (!newest || compareTerms(newest, term) <= 0) return
+  if (!newest || compareTerms(newest, term) <= 0) {
+    if (await exists(join(folder, termFileName(term, 'log')))) return
+    // The listing ran while one newer term took over from another, and missed both.
+    return assertNewest(folder, { files: await listTerms(folder), term, request })
+  }
   if (newest.run > term.run || !(await hasClaim(folder, { term: newest, request }))) throw fenced(request, newest.run)
   throw new ClaimLost(`flow ${request.flow.uuid} was acquired once more by the same claim; use that log`)
 }

@@ -1,16 +1,27 @@
 /** Books as folders: making, reading, listing and removing them. */
 import { randomUUID } from 'node:crypto'
-import { readdir, rename, rm, unlink } from 'node:fs/promises'
+import { readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { NotFound } from '../../core/errors.ts'
 import { asksForFlows, type BookQuery, bookMatches, flowsMatch, isUnchanged, unlessUnreadable } from '../book-query.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import { encodeName, isShardName, shardName } from '../names.ts'
 import type { BookRequest } from '../persistence.ts'
-import { exists, makeFolder, publish, readIfThere, syncFolders, unlessMissing } from './files.ts'
-import { bookFolder, bookRecord, changeOf, changeRecord, goneName, isEncodedName, isGone, shardOf } from './layout.ts'
+import { addRecord, readNewestRecord } from './book-changes.ts'
+import { errnoOf, exists, makeFolder, publish, syncFolders, unlessMissing } from './files.ts'
+import {
+  bookFolder,
+  bookOfTaken,
+  bookRecord,
+  goneName,
+  isEncodedName,
+  isGone,
+  isTaken,
+  shardOf,
+  takenName,
+} from './layout.ts'
 import { readNewestFlow } from './read-flow.ts'
-import { bookBytes, readBook } from './records.ts'
+import { bookBytes } from './records.ts'
 
 /**
  * Makes an empty book unless it is there; resolves to whether it was made. Durable once the folders that
@@ -30,24 +41,13 @@ export async function makeBook(root: string, book: BookRequest): Promise<boolean
 }
 
 /**
- * Of several who change a book at once each adds to what the one before has written: the next number has one winner.
+ * Adds to what a book says of itself. Each of several who change a book at once adds to what the one before has written.
  *
  * @throws NotFound
  */
 export async function changeBook(root: string, uuid: string, meta: Meta): Promise<void> {
-  const folder = bookFolder(root, uuid)
-  for (;;) {
-    const { change, detail } = await readNewestRecord(folder)
-    if (!detail) throw notFound(uuid)
-    const bytes = bookBytes({ ...detail, meta: { ...detail.meta, ...meta }, updatedAt: new Date() })
-    const record = await publish(changeRecord(folder, change + 1), bytes, { durable: true })
-    if (!record) continue
-    await record.close()
-    await syncFolders([folder])
-    // The first record is the book's being there.
-    if (change > 0) await unlessMissing(unlink(changeRecord(folder, change)))
-    return
-  }
+  const changed = (detail: BookDetail) => ({ ...detail, meta: { ...detail.meta, ...meta }, updatedAt: new Date() })
+  if (!(await addRecord(bookFolder(root, uuid), changed))) throw notFound(uuid)
 }
 
 /** The folders whose entries lead to a book, from its own up. */
@@ -57,7 +57,10 @@ export function foldersOf(root: string, bookUuid: string): [string, string, stri
 
 /** @throws NotFound */
 export async function loadBook(root: string, uuid: string): Promise<LogBook> {
-  const folder = bookFolder(root, uuid)
+  return loadFrom(bookFolder(root, uuid), uuid)
+}
+
+async function loadFrom(folder: string, uuid: string): Promise<LogBook> {
   const detail = await readDetail(folder)
   const flows = await readFlows(folder)
   // A book that was destroyed while it was read is not a book with fewer flows.
@@ -103,19 +106,67 @@ export async function removeBook(
   { unchangedSince }: { unchangedSince?: Date },
 ): Promise<boolean> {
   const folder = bookFolder(root, uuid)
-  if (unchangedSince) {
-    const { flows, ...book } = await loadBook(root, uuid)
-    if (!isUnchanged(unchangedSince, book, flows)) return false
-  }
-  const gone = goneName(folder, randomUUID())
-  const taken = (await exists(bookRecord(folder))) && (await unlessMissing(rename(folder, gone).then(() => true)))
-  if (!taken) throw notFound(uuid)
   const shard = dirname(folder)
+  const gone = goneName(folder, randomUUID())
+  if (unchangedSince) {
+    if (!(await takeUnchanged(root, { uuid, unchangedSince, gone }))) return false
+  } else if (!(await exists(bookRecord(folder))) || !(await moved(folder, gone))) throw notFound(uuid)
   await syncFolders([shard])
-  for (const name of (await readdir(shard)).filter(isGone))
-    await rm(join(shard, name), { recursive: true, force: true })
+  const names = await readdir(shard)
+  for (const name of names.filter(isGone)) await rm(join(shard, name), { recursive: true, force: true })
+  // Their process died over it, or is about to find out that it was too slow.
+  for (const name of names.filter(isTaken)) await putBack(join(shard, name))
   return true
 }
+
+/**
+ * Moves a book to `gone` if nothing of it has changed. A change that was acknowledged between the look at it and the move
+ * would be lost; so it is moved to a third name first, looked at once more, and put back where it has changed. Meanwhile it
+ * is not found, and a run that writes to it is refused.
+ *
+ * @throws NotFound
+ */
+async function takeUnchanged(
+  root: string,
+  { uuid, unchangedSince, gone }: { uuid: string; unchangedSince: Date; gone: string },
+): Promise<boolean> {
+  const folder = bookFolder(root, uuid)
+  const isOld = async (of: string) => {
+    const { flows, ...book } = await loadFrom(of, uuid)
+    return isUnchanged(unchangedSince, book, flows)
+  }
+  if (!(await isOld(folder))) return false
+  const taken = takenName(folder, randomUUID())
+  if (!(await moved(folder, taken))) throw notFound(uuid)
+  try {
+    // It is not there any more where another removal has put it back, after a process that it took for dead.
+    if ((await isOld(taken)) && (await moved(taken, gone))) return true
+  } catch (error) {
+    await putBack(taken)
+    if (error instanceof NotFound) return false
+    throw error
+  }
+  await putBack(taken)
+  return false
+}
+
+async function moved(from: string, to: string): Promise<boolean> {
+  return (await unlessMissing(rename(from, to).then(() => true))) ?? false
+}
+
+/** Gives a book its name again, unless it was made anew meanwhile. */
+async function putBack(taken: string): Promise<void> {
+  const shard = dirname(taken)
+  try {
+    await unlessMissing(syncFolders([taken]))
+    if (await moved(taken, bookOfTaken(taken))) await syncFolders([shard])
+  } catch (error) {
+    if (!MADE_ANEW.has(errnoOf(error) ?? '')) throw error
+    await moved(taken, goneName(bookOfTaken(taken), randomUUID()))
+  }
+}
+
+const MADE_ANEW: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST'])
 
 async function readFlows(folder: string): Promise<FlowDetail[]> {
   const flows: FlowDetail[] = []
@@ -127,19 +178,7 @@ async function readFlows(folder: string): Promise<FlowDetail[]> {
 }
 
 async function readDetail(folder: string): Promise<BookDetail | undefined> {
-  return (await readNewestRecord(folder)).detail
-}
-
-/** A record goes when a newer one is there, so one that is gone means: look again. */
-async function readNewestRecord(folder: string): Promise<{ change: number; detail?: BookDetail }> {
-  for (;;) {
-    const names = (await unlessMissing(readdir(folder))) ?? []
-    const change = Math.max(...names.map((name) => changeOf(name) ?? -1))
-    if (change < 0) return { change }
-    const path = changeRecord(folder, change)
-    const bytes = await readIfThere(path)
-    if (bytes) return { change, detail: readBook(bytes, path) }
-  }
+  return (await readNewestRecord(folder))?.detail
 }
 
 function notFound(uuid: string): NotFound {

@@ -11,11 +11,11 @@
  *     close        nothing; of a flow that is over and has a long log, an acquire
  *     updateBook   one fdatasync + one fsync
  *     createFlow   as acquire
- *     destroyBook  one fsync
+ *     destroyBook  one fsync; of a book that is put back, three
  *
  * Files need a local file system with hard links; over a network the order of what others see is not certain.
  */
-import { access, constants, stat } from 'node:fs/promises'
+import { access, constants, lstat, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { InvalidState, StorageFailure } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
@@ -29,6 +29,7 @@ import { DirectoryFlowLog } from './directory-flow-log.ts'
 import {
   assertLinks,
   errnoOf,
+  isShared,
   makeFolder,
   storageFailure,
   storing,
@@ -42,17 +43,20 @@ export class DirectoryPersistence implements Persistence {
   readonly uri: string
   readonly #root: string
   readonly #create: boolean
+  readonly #shared: boolean
   readonly #lifecycle: Lifecycle
   readonly #logs = new Set<DirectoryFlowLog>()
 
   /**
    * @param options.root absolute, so that a later change of the working directory moves nothing
+   * @param options.shared whether the group of the folder may read and write what is made here
    * @param options.create false: a look, which makes no folder and need not be allowed to write
    */
-  constructor(options: { uri: string; root: string; create?: boolean }) {
+  constructor(options: { uri: string; root: string; shared?: boolean; create?: boolean }) {
     this.uri = options.uri
     this.#root = options.root
     this.#create = options.create ?? true
+    this.#shared = options.shared ?? false
     this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
   }
 
@@ -64,11 +68,11 @@ export class DirectoryPersistence implements Persistence {
   }
 
   async #prepare(): Promise<void> {
-    if (this.#create) return prepareRoot(this.#root, { mayWrite: true })
+    if (this.#create) return prepareRoot(this.#root, { mayWrite: true, shared: this.#shared })
     const there = await unlessMissing(stat(this.#root))
     if (!there) throw noLogbooks(this.uri, 'no such folder')
     if (!there.isDirectory()) throw cannotKeep(this.#root, NO_FOLDER)
-    await prepareRoot(this.#root, { mayWrite: false })
+    await prepareRoot(this.#root, { mayWrite: false, shared: false })
   }
 
   close(): Promise<void> {
@@ -85,8 +89,9 @@ export class DirectoryPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertUuid(book.uuid, "a book's uuid")
     return storing(`make logbook ${book.uuid}`, async () => {
-      const made = await makeBook(this.#root, book)
-      await syncFolders(foldersOf(this.#root, book.uuid))
+      const made = await unlessDestroyed(() => makeBook(this.#root, book))
+      // A book that is destroyed at once was made nevertheless.
+      await unlessMissing(syncFolders(foldersOf(this.#root, book.uuid)))
       return made
     })
   }
@@ -163,9 +168,11 @@ export class DirectoryPersistence implements Persistence {
   }
 }
 
-async function prepareRoot(root: string, { mayWrite }: { mayWrite: boolean }): Promise<void> {
+async function prepareRoot(root: string, { mayWrite, shared }: { mayWrite: boolean; shared: boolean }): Promise<void> {
   try {
-    if (mayWrite) await makeRoot(root)
+    await assertOwnLink(root)
+    if (mayWrite) await makeRoot(root, { shared })
+    if (shared && !(await isShared(root))) throw cannotKeep(root, NOT_SHARED)
     await access(root, constants.R_OK | constants.X_OK | (mayWrite ? constants.W_OK : 0))
     if (mayWrite) await assertLinks(root)
   } catch (error) {
@@ -177,6 +184,19 @@ async function prepareRoot(root: string, { mayWrite }: { mayWrite: boolean }): P
 function cannotKeep(root: string, why: string, options?: ErrorOptions): StorageFailure {
   return new StorageFailure(`cannot keep logbooks in ${root}: ${why}`, options)
 }
+
+/**
+ * In a folder where others may write, another user can make a link of this name first, and would read or replace what is
+ * written behind it.
+ */
+async function assertOwnLink(root: string): Promise<void> {
+  const there = await unlessMissing(lstat(root))
+  if (!there?.isSymbolicLink() || there.uid === 0 || there.uid === process.getuid?.()) return
+  throw cannotKeep(root, `it is a link that another user made (uid ${there.uid}); name the folder that it leads to`)
+}
+
+const NOT_SHARED =
+  'share=group is asked for, and its group may not write there, or all users may; chmod 2770 it, or leave share out'
 
 const NO_FOLDER = 'it is a file, or a link to nothing; name a folder'
 
@@ -193,12 +213,12 @@ const WHY_NOT: Readonly<Record<string, string>> = {
  * Makes what is missing of the path, and that durable. Not by `mkdir`'s own recursion, which never ends below a link to
  * nothing. A parent that may be passed but not read cannot be synced, and is left alone.
  */
-async function makeRoot(path: string): Promise<void> {
+async function makeRoot(path: string, options: { shared: boolean }): Promise<void> {
   const above = dirname(path)
-  const made = await makeFolder(path).catch(async (error: unknown) => {
+  const made = await makeFolder(path, options).catch(async (error: unknown) => {
     if (errnoOf(error) !== 'ENOENT' || above === path) throw error
-    await makeRoot(above)
-    return makeFolder(path)
+    await makeRoot(above, options)
+    return makeFolder(path, options)
   })
   if (made) await syncFolders([above]).catch(() => undefined)
 }

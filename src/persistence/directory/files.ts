@@ -1,7 +1,7 @@
 /** The few things done with files, and what their errors mean. */
 import { randomUUID } from 'node:crypto'
-import { access, type FileHandle, link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises'
-import { join } from 'node:path'
+import { access, chmod, type FileHandle, link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { StorageFailure } from '../../core/errors.ts'
 
 /**
@@ -65,16 +65,48 @@ export function readIfThere(path: string): Promise<Buffer | undefined> {
   return unlessMissing(readFile(path))
 }
 
-/** Makes a folder whose parent is there, unless it is there itself; resolves to whether it was made. */
-export async function makeFolder(path: string): Promise<boolean> {
+/**
+ * Makes a folder whose parent is there, unless it is there itself; resolves to whether it was made. It is for this user
+ * alone, or also for the group where `shared` says so: by default, where the folder above can be written by its group.
+ */
+export async function makeFolder(path: string, options: { shared?: boolean } = {}): Promise<boolean> {
   try {
-    await mkdir(path)
+    const shared = options.shared ?? (await isShared(dirname(path)))
+    await mkdir(path, OWNERS_FOLDER)
+    if (shared) await chmod(path, GROUPS_FOLDER)
     return true
   } catch (error) {
     const there = errnoOf(error) === 'EEXIST' ? await unlessMissing(stat(path)) : undefined
     if (there?.isDirectory()) return false
     throw error
   }
+}
+
+/** Results and failures are in the files: other users of the machine have no business there. */
+const OWNERS_FOLDER = 0o700
+const OWNERS_FILE = 0o600
+/** With the bit that gives what is made in it to its group, not to the maker's first one. */
+const GROUPS_FOLDER = 0o2770
+const GROUPS_FILE = 0o660
+const GROUP_MAY_WRITE = 0o020
+const OTHERS_MAY_WRITE = 0o002
+
+/**
+ * Returns whether the folder's group may write there, and so is to read and write what is made in it. A folder that all
+ * users may write in, as `/tmp`, says nothing of a group.
+ */
+export async function isShared(folder: string): Promise<boolean> {
+  const { mode } = await stat(folder)
+  return (mode & (GROUP_MAY_WRITE | OTHERS_MAY_WRITE)) === GROUP_MAY_WRITE
+}
+
+/** Makes an empty file of a name that is not there, readable for those who may write in its folder. */
+export async function makeFile(path: string): Promise<FileHandle> {
+  const shared = await isShared(dirname(path))
+  const file = await open(path, 'wx', OWNERS_FILE)
+  // Not by the mode of `open`, which the umask cuts down.
+  if (shared) await file.chmod(GROUPS_FILE)
+  return file
 }
 
 /**
@@ -90,7 +122,7 @@ export async function publish(
   options: { durable?: boolean } = {},
 ): Promise<FileHandle | undefined> {
   const temporary = `${path}.${randomUUID()}.tmp`
-  const file = await open(temporary, 'wx')
+  const file = await makeFile(temporary)
   try {
     await writeAll(file, bytes, 0)
     if (options.durable) await file.datasync()

@@ -5,13 +5,21 @@ import { assertParameters, type ResourceUri } from '../../core/uri.ts'
 import type { Persistence } from '../persistence.ts'
 import { DirectoryPersistence } from './directory-persistence.ts'
 
-/** @throws InvalidArgument when the URI names no folder of this machine, or has parameters */
+/** @throws InvalidArgument when the URI names no folder of this machine, or has a parameter that is not known */
 export function directoryPersistence(uri: ResourceUri, options: { readonly create?: boolean } = {}): Persistence {
-  assertParameters(uri, [])
+  assertParameters(uri, ['share'])
   if (uri.authority || uri.path === '' || uri.path.includes('\0')) {
     throw new InvalidArgument(
       `${uri.printable}: no folder of this machine; write directory:DIR as in directory:./logbooks`,
     )
   }
-  return new DirectoryPersistence({ uri: uri.printable, root: resolve(uri.path), ...options })
+  const share = uri.parameters.get('share')
+  if (share !== undefined && share !== 'group')
+    throw new InvalidArgument(`${uri.printable}: share must be 'group', got '${share}'`)
+  return new DirectoryPersistence({
+    uri: uri.printable,
+    root: resolve(uri.path),
+    shared: share === 'group',
+    ...options,
+  })
 }

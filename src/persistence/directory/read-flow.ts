@@ -1,33 +1,59 @@
 /** Reading a flow while others acquire it, write to it and remove what is old. */
 import { join } from 'node:path'
+import { StorageFailure } from '../../core/errors.ts'
 import type { FlowDetail } from '../models.ts'
-import { readIfThere } from './files.ts'
+import { exists, readIfThere } from './files.ts'
 import { readFlow } from './records.ts'
 import { compareTerms, listTerms, type Term, type TermFile } from './terms.ts'
 
 /**
- * The flow as the newest log tells it, or the newest of those before a term; undefined where no log is there, because
- * nobody acquired the flow or whoever did died over it.
+ * Returns the flow as the newest log has it, or the newest of those before a term; undefined where no log is there, because
+ * the flow was not acquired or the process that acquired it died first.
  *
  * Logs vanish under a reader when a newer one is there; then it looks again. A listing that runs beside such a change may
- * show neither of the two, so "no log" is believed only when two listings in a row agree.
+ * show neither of the two: it may even show only a log that a slow run linked when its heirs had theirs. So the log that was
+ * read is believed only if (a) a second listing shows no newer one, and then (b) it is still there. Suppose that a newer log
+ * was there when that listing began, and the listing missed it. The newest of these was then removed while the listing ran,
+ * by an heir whose own log came after it had begun; that heir's listing showed the log that was read here, and it removed
+ * that first. (An heir that is newer than `before` may do so, too: it then refuses the run that reads this.) "No log" is
+ * believed only when two listings in a row agree.
+ *
+ * @throws StorageFailure when the newest log is damaged, or its name is a link to nothing
  */
 export async function readNewestFlow(folder: string, options: { before?: Term } = {}): Promise<FlowDetail | undefined> {
-  const { before } = options
   let empty: string | undefined
-  for (;;) {
-    const files = (await listTerms(folder)).filter(({ term }) => !before || compareTerms(term, before) < 0)
-    const log = files.findLast(({ kind }) => kind === 'log')
+  for (let looks = 0; ; looks++) {
+    const files = await listBefore(folder, options.before)
+    const log = newestLog(files)
     if (log) {
       const path = join(folder, log.name)
       const bytes = await readIfThere(path)
-      if (bytes) return readFlow(bytes, path)
+      if (bytes && (await isNewest(folder, { log, ...options }))) return readFlow(bytes, path)
+      if (!bytes && looks >= MOST_LOOKS) throw new StorageFailure(`${path} is a link to nothing; remove it`)
     } else {
       const seen = namesOf(files)
       if (seen === empty) return undefined
       empty = seen
     }
   }
+}
+
+/** Each look that finds a log gone again is due to another acquire, so more than a few mean that the folder is damaged. */
+const MOST_LOOKS = 100
+
+/** Looks (a) and (b), in this order. */
+async function isNewest(folder: string, { log, before }: { log: TermFile; before?: Term }): Promise<boolean> {
+  const newest = newestLog(await listBefore(folder, before))
+  if (newest && compareTerms(newest.term, log.term) > 0) return false
+  return exists(join(folder, log.name))
+}
+
+async function listBefore(folder: string, before: Term | undefined): Promise<TermFile[]> {
+  return (await listTerms(folder)).filter(({ term }) => !before || compareTerms(term, before) < 0)
+}
+
+function newestLog(files: readonly TermFile[]): TermFile | undefined {
+  return files.findLast(({ kind }) => kind === 'log')
 }
 
 function namesOf(files: readonly TermFile[]): string {

@@ -4,6 +4,7 @@
  * somebody else. The rules, and why they hold, are in `acquire.ts`.
  */
 import { readdir } from 'node:fs/promises'
+import { safeNumber } from './layout.ts'
 
 export interface Term {
   readonly run: number
@@ -41,7 +42,10 @@ const SHAPE = /^(\d+)(?:\.(\d+))?\.(mark|log)(\..+)?$/
 function parseTermFile(name: string): TermFile | undefined {
   const found = SHAPE.exec(name)
   if (!found) return undefined
-  const [, run, repeat = '0', kind, rest] = found
-  const term = { run: Number(run), repeat: Number(repeat) }
-  return { name, term, kind: rest !== undefined ? 'temporary' : kind === 'mark' ? 'mark' : 'log' }
+  const [, digits = '', repeats, kind, rest] = found
+  const run = safeNumber(digits)
+  const repeat = repeats === undefined ? 0 : safeNumber(repeats)
+  // A first acquire is written without its repeat.
+  if (run === undefined || repeat === undefined || (repeat === 0 && repeats !== undefined)) return undefined
+  return { name, term: { run, repeat }, kind: rest !== undefined ? 'temporary' : kind === 'mark' ? 'mark' : 'log' }
 }

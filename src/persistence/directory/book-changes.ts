@@ -1,0 +1,148 @@
+/**
+ * The records of a book: reading the newest, and adding one.
+ *
+ * Change `n` of a book is the file `book.<n>.record`, which holds the whole book. A change
+ *  1. makes an empty file of its own, `book.<anything>.change`;
+ *  2. reads the newest record, which is that of change `n - 1`;
+ *  3. writes the new record into its file, syncs it, and links it to `book.<n>.record`, which one of several can do. One
+ *     that could not begins again with step 1;
+ *  4. syncs the folder;
+ *  5. lists the folder, removes the `.change` files of all others, and then the records before its own, lowest number
+ *     first, one after the other. `book.record` stays: it is the book's existence.
+ *
+ * **No number is linked twice.** Suppose that `n` was linked, removed, and is then linked by a slow writer. Its file was
+ * there when it linked, since a file without a name cannot be linked. The removal of `n` came after all the files that its
+ * remover had listed were removed, so the slow writer's file was made after that listing had begun (step 1), and it read the
+ * newest record after that (step 2). At that time the remover's own record, with a higher number than `n`, was there: the
+ * slow writer could not have come to `n`. Without this a change is acknowledged whose record no reader looks at.
+ *
+ * **The newest record is the newest.** A listing that runs beside a change may show neither the record that is removed nor
+ * the one that is added. So after it read record `n` a reader looks (a) that there is no record `n + 1`, then (b) that
+ * record `n` is still there. Records are removed in the order of their numbers, and no number comes back: if (b) holds,
+ * record `n + 1` had not been removed before (a), so it had not been there. For `book.record`, which is never removed, (b)
+ * is that `book.changed` is not there, which is made before the first record is removed.
+ *
+ * A process that dies leaves its `.change` file to the next change.
+ */
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, link, readdir, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { StorageFailure } from '../../core/errors.ts'
+import type { BookDetail } from '../models.ts'
+import { errnoOf, exists, makeFile, publish, readIfThere, syncFolders, unlessMissing, writeAll } from './files.ts'
+import { CHANGED, changedMark, changeOf, changeRecord, isPreparedChange, preparedChange } from './layout.ts'
+import { bookBytes, readBook } from './records.ts'
+
+export interface NewestRecord {
+  /** The number of the change; 0 for the record that the book was made with. */
+  readonly change: number
+  readonly detail: BookDetail
+}
+
+/** Each further look at the same number needs another change in between, so more than a few mean that the folder is damaged. */
+const MOST_LOOKS = 20
+
+/**
+ * Reads the newest record of the book in this folder; undefined where there is no book.
+ *
+ * @throws StorageFailure when the record is damaged, or its name is a link to nothing
+ */
+export async function readNewestRecord(folder: string): Promise<NewestRecord | undefined> {
+  let before = -1
+  for (let looks = 1; ; looks++) {
+    const change = newestOf((await unlessMissing(readdir(folder))) ?? [])
+    if (change === undefined) return undefined
+    if (change !== before) looks = 1
+    before = change
+    const path = changeRecord(folder, change)
+    const bytes = await readIfThere(path)
+    if (bytes && (await isNewest(folder, change))) return { change, detail: readBook(bytes, path) }
+    if (looks === MOST_LOOKS) throw damaged(path)
+  }
+}
+
+/** Looks (a) and (b) of the proof above, in this order. */
+async function isNewest(folder: string, change: number): Promise<boolean> {
+  if (await exists(changeRecord(folder, change + 1))) return false
+  return change === 0 ? !(await exists(changedMark(folder))) : exists(changeRecord(folder, change))
+}
+
+function newestOf(names: readonly string[]): number | undefined {
+  return names.reduce<number | undefined>((newest, name) => {
+    const change = changeOf(name)
+    return change === undefined || (newest !== undefined && newest > change) ? newest : change
+  }, undefined)
+}
+
+/** Adds a record to the book in this folder, made of the newest one; false where there is no book. Durable afterwards. */
+export async function addRecord(folder: string, changed: (detail: BookDetail) => BookDetail): Promise<boolean> {
+  for (;;) {
+    const added = await unlessMissing(tryToAdd(folder, changed))
+    if (added === 'lost' || (added === undefined && (await exists(changeRecord(folder, 0))))) continue
+    if (added === undefined || added === 'no-book') return false
+    // The book may have been destroyed since; the change was part of what was destroyed.
+    await unlessMissing(makeDurable(folder, added))
+    await removeOlder(folder, added)
+    return true
+  }
+}
+
+/** Steps 1 to 3. @returns the number of the change, or why there is none */
+async function tryToAdd(
+  folder: string,
+  changed: (detail: BookDetail) => BookDetail,
+): Promise<number | 'lost' | 'no-book'> {
+  const prepared = preparedChange(folder, randomUUID())
+  const file = await makeFile(prepared)
+  try {
+    const newest = await readNewestRecord(folder)
+    if (!newest) return 'no-book'
+    const change = newest.change + 1
+    // Its name would not be read as a number any more.
+    if (!Number.isSafeInteger(change)) throw damaged(changeRecord(folder, newest.change))
+    await fill(file, bookBytes(changed(newest.detail)))
+    await link(prepared, changeRecord(folder, change))
+    return change
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') return 'lost'
+    throw error
+  } finally {
+    await file.close()
+    await unlessMissing(unlink(prepared))
+  }
+}
+
+async function fill(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  await writeAll(file, bytes, 0)
+  await file.datasync()
+}
+
+/** Step 4. */
+async function makeDurable(folder: string, change: number): Promise<void> {
+  if (change === 1) await markChanged(folder)
+  await syncFolders([folder])
+}
+
+async function markChanged(folder: string): Promise<void> {
+  const mark = await publish(changedMark(folder), new Uint8Array())
+  await mark?.close()
+}
+
+/** Step 5. What cannot be removed is left for the next change, with everything that is to be removed after it. */
+async function removeOlder(folder: string, change: number): Promise<void> {
+  try {
+    const names = await readdir(folder)
+    const older = names.map(changeOf).filter((each) => each !== undefined && each > 0 && each < change)
+    if (older.length === 0) return
+    if (!names.includes(CHANGED)) await markChanged(folder)
+    for (const name of names.filter(isPreparedChange)) await unlessMissing(unlink(join(folder, name)))
+    for (const each of older.toSorted((a, b) => Number(a) - Number(b)))
+      await unlessMissing(unlink(changeRecord(folder, Number(each))))
+  } catch {
+    // Records that are not the newest take room and nothing else.
+  }
+}
+
+function damaged(path: string): StorageFailure {
+  return new StorageFailure(`${path} is damaged: it is not a record that can be followed; restore it or remove it`)
+}
