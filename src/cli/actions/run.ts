@@ -1,5 +1,6 @@
 /** What `jobboard run` does: runs a flow in this process, on a board's resources where a board is named. */
 import type { JobBoard, Priority } from '../../board/index.ts'
+import type { ServicesGiven } from '../../conductor/index.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { describeFailure, failureOf } from '../../core/failure.ts'
 import { Redaction } from '../../core/redaction.ts'
@@ -10,7 +11,7 @@ import { AtomLines } from '../atom-lines.ts'
 import { complain } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED, INTERRUPTED } from '../exit-codes.ts'
-import { flowNamed, flowsOption } from '../flows-module.ts'
+import { chooseFlow, flowsOption, loadFlowsAndServices } from '../flows-module.ts'
 import { boardIsNamed, openConductorsLogbooks, openTheBoard } from '../opening.ts'
 import { duration, jsonObject, persistenceUri, redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
@@ -36,18 +37,21 @@ export interface RunCommandOptions extends SharedOptions, ResourceFlags {
 /** @throws InvalidArgument, MissingDependencies, and what board and logbooks throw, before anything has run */
 export async function runNow(name: string, options: RunCommandOptions, context: CliContext): Promise<ExitCode> {
   const redaction = new Redaction(redactedKeys(options, context))
-  const store = jsonObject(await storeText(options, context), '--store')
+  const store = jsonObject(await storeText(options, context), '--store', { fromStdin: options.store === '-' })
   const settings = settingsOf(options)
   const onBoard = !options.alone && boardIsNamed(options, context)
   if (!onBoard) assertNothingOfBoard(options)
-  const flow = await flowNamed(name, flowsOption(options, 'run'), context)
+  const module = flowsOption(options, 'run')
+  const { flows, services } = await loadFlowsAndServices(module, context)
+  const flow = chooseFlow(name, flows, module)
   checkStore(flow, store)
   await using persistence = await logbooksOf(options, context)
   await using opened = onBoard ? await openTheBoard(options, context) : undefined
   using interruption = context.interruption()
   const lines = new AtomLines({ context, flow, redaction, quiet: options.quiet === true })
   const { signal } = interruption
-  const running = { flow, store, lines, persistence, signal, settings, ...(opened ? { board: opened.board } : {}) }
+  const where = opened ? { board: opened.board } : {}
+  const running = { flow, store, lines, persistence, services, signal, settings, ...where }
   try {
     const results = cleaned(await execute(running), redaction)
     if (options.json) await printJson(context, [{ flow: flow.name, version: flow.version, state: 'SUCCESS', results }])
@@ -63,18 +67,30 @@ interface Running {
   readonly store: object
   readonly lines: AtomLines
   readonly persistence: Persistence
+  /** An object, or a function that makes what tasks find as `ctx.services`; undefined where the module exports none. */
+  readonly services: unknown
   readonly board?: JobBoard
   readonly signal: AbortSignal
   readonly settings: ReturnType<typeof settingsOf>
 }
 
 /** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
-async function execute({ flow, store, lines, persistence, board, signal, settings }: Running): Promise<object> {
+async function execute({
+  flow,
+  store,
+  lines,
+  persistence,
+  services,
+  board,
+  signal,
+  settings,
+}: Running): Promise<object> {
   const { runFlow } = await import('../../conductor/index.ts')
   const { job, ...rest } = settings
   const { results } = await runFlow(flow as Flow<object, object, unknown>, store, {
     persistence: watched(persistence, (transition) => lines.told(transition)),
     signal,
+    ...(services === undefined ? {} : { services: services as ServicesGiven<unknown> }),
     ...rest,
     ...(board ? { board, job } : {}),
   })
