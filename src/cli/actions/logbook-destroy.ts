@@ -1,10 +1,11 @@
 /** What `jobboard logbook destroy` does: removes logbooks that nobody needs any more. */
 import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
+import { confirmed } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
 import { each } from '../each.ts'
-import type { ExitCode } from '../exit-codes.ts'
-import { findBook } from '../finding.ts'
+import { DONE, type ExitCode } from '../exit-codes.ts'
+import { findBook, isWhole } from '../finding.ts'
 import { type Logbooks, needLogbooks, openTheBoard } from '../opening.ts'
 import { ageLimit, boardUri, type SharedOptions } from '../options.ts'
 
@@ -14,6 +15,7 @@ export interface LogbookDestroyCommandOptions extends SharedOptions {
   readonly state?: readonly FlowState[]
   readonly all?: boolean
   readonly force?: boolean
+  readonly yes?: boolean
 }
 
 interface Chosen {
@@ -42,11 +44,16 @@ export async function logbookDestroy(
   if (meant.length < chosen.length)
     context.stderr.write(`${chosen.length - meant.length} left alone: their jobs are on the board\n`)
   else if (meant.length === 0) context.stderr.write(`there are no such logbooks in ${logbooks.uri}\n`)
+  if (named && !uuids.every(isWhole)) {
+    const names = chosen.map(({ uuid, name }) => `${uuid} (${name})`).join(', ')
+    const sure = await confirmed(`destroy logbook ${names}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
+    if (!sure) return DONE
+  }
   const work = async ({ uuid, name }: Chosen) => {
     if (needed.has(uuid)) throw stillNeeded(uuid, name)
     return logbooks.persistence.destroyBook(uuid, named ? {} : { unchangedSince: before })
   }
-  return await each(meant, { what: 'destroying', work }, context)
+  return await each(meant, { what: 'destroying', done: 'destroyed', work }, context)
 }
 
 function stillNeeded(uuid: string, name: string): InvalidState {
@@ -78,7 +85,7 @@ async function booksOnBoard(options: SharedOptions, context: CliContext): Promis
 
 async function byUuid(uuids: readonly string[], logbooks: Logbooks): Promise<Chosen[]> {
   const found: Chosen[] = []
-  for (const uuid of uuids) found.push(await findBook(logbooks, uuid))
+  for (const uuid of uuids) found.push(await findBook(logbooks, uuid, 'change'))
   return found
 }
 
