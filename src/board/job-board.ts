@@ -85,7 +85,7 @@ export class JobBoard implements AsyncDisposable {
     })
     this.#lookup = new Lookup({ backend, view: this.#view, signal })
     this.#poster = new Poster({ backend, view: this.#view, lookup: this.#lookup })
-    const claims = new HeldClaims({ backend, view: this.#view, who, failed })
+    const claims = new HeldClaims({ backend, view: this.#view, entities: this.#entities, who, failed })
     this.#claims = claims
     const [view, entities, faults] = [this.#view, this.#entities, this.#faults]
     this.#news = new News({ view, claims, entities, faults, failed })

@@ -4,7 +4,7 @@ import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, NotFound, Timeout } from '../core/errors.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import type { JobState } from '../core/states.ts'
-import type { Attempt } from './attempts.ts'
+import { type Attempt, attemptsOf } from './attempts.ts'
 import { type Entry, endOf, stateOf } from './entry.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
 import { type Outline, workOf } from './outline.ts'
@@ -74,7 +74,7 @@ export class Job {
   }
 
   get attempts(): readonly Attempt[] {
-    return this.#current.attempts
+    return attemptsOf(this.#current)
   }
 
   /** How long one run may take, in milliseconds from its claim; undefined for as long as it takes. */

@@ -9,7 +9,7 @@ import { InvalidPosting, JobboardError, PayloadTooLarge } from '../core/errors.t
 import type { KnownOptions } from '../core/options.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
-import { type Attempt, MOST_ATTEMPTS, readAttempts } from './attempts.ts'
+import { MOST_ATTEMPTS, type RecordedAttempt, readAttempts } from './attempts.ts'
 import { type BackOff, makeBackOff, type PostBackOff, readBackOff } from './back-off.ts'
 import { type Priority, toPriority } from './priority.ts'
 import { type Resources, readResources } from './resources.ts'
@@ -40,7 +40,7 @@ export interface Posting {
   readonly delay?: number
   /** How long one run may take, in milliseconds from its claim. */
   readonly deadline?: number
-  /** What becomes of it when the owner of its claim is lost: trashed, with that as the reason. Absent: run again. */
+  /** What becomes of it when its owner dies, or loses its session and lives: trashed. Absent: run again. */
   readonly onOwnerLost?: 'fail'
   /** How many runs may fail before the job is trashed. */
   readonly maxAttempts: number
@@ -50,7 +50,7 @@ export interface Posting {
   /** The number of the newest run: how often the job has been claimed. Never reset. */
   readonly runs: number
   /** The newest attempts, oldest first. */
-  readonly attempts: readonly Attempt[]
+  readonly attempts: readonly RecordedAttempt[]
 }
 
 /** What a job is about: `flow`, `version` and `store` are for conductors, the rest is yours. */
@@ -83,7 +83,10 @@ export interface PostOptions {
   readonly delay?: Duration
   /** How long one run may take, from its claim; then it is aborted, reverted, and counts as failed. */
   readonly deadline?: Duration
-  /** When the owner of its claim dies: `retry`, the default, has another run it; `fail` trashes it, with that as the reason. */
+  /**
+   * When its owner is lost: `retry`, the default, has another run it; `fail` trashes it, with that as the reason. Lost is an
+   * owner that dies, and one that lives and loses its session: what it had begun is half done either way.
+   */
   readonly onOwnerLost?: 'retry' | 'fail'
   /** How many runs may fail before it is trashed; 3 by default, at most 10. */
   readonly maxAttempts?: number

@@ -67,10 +67,9 @@ export async function postgresPlaceOn(
       return openBoard(`${uri.replace(/:\d+\//, `:${port}/`)}${parameters}`, options)
     },
     expire: async (board) => {
-      // What a taker does to one that hangs: its backend is ended, then what it held is free.
+      // What a taker does to one that hangs: its backend is ended, and what it held is free before it can attach again.
       const session = await sessionOf(board)
-      await query('SELECT pg_terminate_backend(backend) FROM @.sessions WHERE id = $1', [session])
-      await query('SELECT @.end_session($1)', [session])
+      await query('SELECT pg_terminate_backend(backend), @.end_session(id) FROM @.sessions WHERE id = $1', [session])
     },
     putRaw: async (bytes) => {
       const [row] = await query(

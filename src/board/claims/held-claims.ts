@@ -11,7 +11,7 @@ import {
   Unclaimable,
   UnsupportedCapability,
 } from '../../core/errors.ts'
-import { beginAttempt, isSuspect, limitReached } from '../attempts.ts'
+import { beginAttempt, isSuspect, limitReached, unendedIncarnations, withoutOutages } from '../attempts.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -24,6 +24,7 @@ import type {
   Settlement,
   Stored,
 } from '../backend.ts'
+import type { EntityRegistry } from '../entity-registry.ts'
 import { type Entry, type Place, stateOf, type WholePlace } from '../entry.ts'
 import { Job } from '../job.ts'
 import { NO_REASON } from '../options.ts'
@@ -34,10 +35,25 @@ import { wholeOf } from '../view/whole-jobs.ts'
 import { heldBack } from '../waiting-for.ts'
 import { Claim } from './claim.ts'
 import { Crowd } from './crowd.ts'
+import { Incarnation } from './incarnation.ts'
 import { Refusals } from './refusals.ts'
 
 /** How long, in milliseconds, the lease is watched after the last claim has ended. */
 const LINGER = 2_000
+
+export interface HeldClaimsOptions {
+  readonly backend: Backend
+  readonly view: LiveView
+  readonly entities: EntityRegistry
+  readonly who: string
+  readonly failed: (error: Error) => void
+}
+
+/** A job that was chosen, with its posting as the claim is to be judged by: attempts that an outage ended have their end. */
+interface Candidate {
+  readonly place: WholePlace
+  readonly posting: Posting
+}
 
 export class HeldClaims {
   readonly #backend: Backend
@@ -51,18 +67,20 @@ export class HeldClaims {
   readonly #trying = new Set<WholePlace>()
   readonly #crowd = new Crowd()
   readonly #refusals: Refusals
+  readonly #incarnation: Incarnation
   /** Held while there are claims, or may be soon. */
   #hold: SessionHold | undefined
   #holdTimer: NodeJS.Timeout | undefined
   #session: SessionEvent | undefined
   #paused: boolean | undefined
 
-  constructor(options: { backend: Backend; view: LiveView; who: string; failed: (error: Error) => void }) {
+  constructor(options: HeldClaimsOptions) {
     this.#backend = options.backend
     this.#view = options.view
     this.#who = options.who
     this.#failed = options.failed
     this.#refusals = new Refusals({ ...options, open: () => this.open })
+    this.#incarnation = new Incarnation(options)
   }
 
   /**
@@ -170,6 +188,7 @@ export class HeldClaims {
 
   sessionChanged(event: SessionEvent): void {
     this.#session = event
+    if (event.state === 'lost') this.#incarnation.sessionLost()
     if (event.state === 'lost' || event.state === 'closed')
       this.loseAll(`the session with ${this.#backend.uri} is over`)
   }
@@ -222,6 +241,7 @@ export class HeldClaims {
   async #claimAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
     for (const place of places) this.#trying.add(place)
     this.#hold ??= this.#backend.holdSession()
+    this.#incarnation.begin()
     try {
       const results = await this.#tryAll(places)
       const lost = results.filter((result) => 'error' in result && result.error instanceof Unclaimable).length
@@ -236,26 +256,53 @@ export class HeldClaims {
 
   /** Those that are over a limit go to the trash instead. What becomes of one takes no other along. */
   async #tryAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
-    const within = places.filter(({ stored }) => limitReached(stored.posting) === undefined)
-    const over = places.filter(({ stored }) => limitReached(stored.posting) !== undefined)
+    const { candidates, refused } = await this.#judged(places)
+    const within = candidates.filter(({ posting }) => limitReached(posting) === undefined)
+    const over = candidates.filter(({ posting }) => limitReached(posting) !== undefined)
     const [claimed, discarded] = await Promise.all([
       this.#claimEach(within),
-      Promise.all(over.map((place) => this.#discard(place).catch(failed))),
+      Promise.all(over.map((candidate) => this.#discard(candidate).catch(failed))),
     ])
-    const results = [...claimed, ...discarded]
-    for (const [index, place] of [...within, ...over].entries()) {
+    const results = [...claimed, ...discarded, ...refused.map(({ error }) => ({ error }))]
+    const tried = [...within, ...over, ...refused]
+    for (const [index, { place }] of tried.entries()) {
       const result = results[index]
       if (result && 'error' in result) this.#refusals.refused(place, result.error)
     }
     return results
   }
 
+  /**
+   * Finds out which attempts without an end were ended by an outage; nothing is asked where there are none. Where nobody
+   * can be asked, the job is not claimed now: it could be trashed for deaths that were none.
+   */
+  async #judged(places: readonly WholePlace[]): Promise<{
+    readonly candidates: readonly Candidate[]
+    readonly refused: readonly { readonly place: WholePlace; readonly error: Error }[]
+  }> {
+    const candidates = places.map((place) => ({ place, posting: place.stored.posting }))
+    const owners = new Set(candidates.flatMap(({ posting }) => unendedIncarnations(posting)))
+    if (owners.size === 0) return { candidates, refused: [] }
+    try {
+      const living = await this.#incarnation.living(owners)
+      const judged = candidates.map(({ place, posting }) => ({ place, posting: withoutOutages(posting, living) }))
+      return { candidates: judged, refused: [] }
+    } catch (error) {
+      const doubtful = ({ posting }: Candidate) => unendedIncarnations(posting).length > 0
+      const refused = candidates.filter(doubtful).map(({ place }) => ({ place, ...failed(error) }))
+      return { candidates: candidates.filter((candidate) => !doubtful(candidate)), refused }
+    }
+  }
+
   /** One transaction each, asked for together. */
-  async #claimEach(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
-    if (places.length === 0) return []
+  async #claimEach(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
+    if (candidates.length === 0) return []
     const at = new Date((this.#backend.clock ?? systemAlarmClock).now())
-    const choices = places.map(({ stored: { id, revision, posting } }): Choice => {
-      return { id, revision, who: this.#who, posting: beginAttempt(posting, { who: this.#who, at }) }
+    const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
+    const places = candidates.map(({ place }) => place)
+    const choices = candidates.map(({ place, posting }): Choice => {
+      const { id, revision } = place.stored
+      return { id, revision, who: this.#who, posting: beginAttempt(posting, attempt) }
     })
     const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => failed(error)))
     const claimed = places.map(({ entry }, index): Result<Claim> => {
@@ -321,8 +368,8 @@ export class HeldClaims {
     throw error
   }
 
-  async #discard({ entry, stored }: WholePlace): Promise<Result<Claim>> {
-    const { id, revision, posting } = stored
+  async #discard({ place: { entry, stored }, posting }: Candidate): Promise<Result<Claim>> {
+    const { id, revision } = stored
     const limit = limitReached(posting) ?? 'over a limit'
     const { cancelRequested } = entry
     const result = await this.#backend.discard({
@@ -365,6 +412,7 @@ export class HeldClaims {
       if (this.#claims.size > 0 || this.#trying.size > 0) return
       this.#hold?.[Symbol.dispose]()
       this.#hold = undefined
+      this.#incarnation.rest()
     }, LINGER)
     this.#holdTimer.unref()
   }

@@ -5,7 +5,7 @@
 import { unlessAborted } from '../../core/abort.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
 import { atMost } from '../../core/time.ts'
-import { type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
+import { type PostgresConnection, type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -84,6 +84,7 @@ const FAREWELL = 5_000
 export class PostgresBackend implements Backend {
   readonly uri: string
   readonly capabilities = EVERYTHING
+  readonly sessionTimeout: number
   readonly sections: Sections
   readonly #options: PostgresBackendOptions
   readonly #pool: PostgresPool
@@ -95,6 +96,7 @@ export class PostgresBackend implements Backend {
 
   constructor(options: PostgresBackendOptions) {
     this.uri = options.uri
+    this.sessionTimeout = options.sessionTimeout
     this.#options = options
     this.#pool = new PostgresPool(options.place)
     this.sections = {
@@ -286,13 +288,19 @@ export class PostgresBackend implements Backend {
     const feed = new Feed({ schema, board, sink, period, observed: (at) => this.#clock.observe(at) })
     const failed = (error: Error) => sink.error(error)
     const cleanUp = new CleanUp({ driver: this.#pool, schema, board, signal, failed })
-    const keeper: SessionKeeper = new SessionKeeper({
+    const sourceOf = (connection: PostgresConnection) => ({
+      connection,
+      failed: (error: unknown) => connection.cut(error),
+    })
+    const keeper = new SessionKeeper({
       ...{ place, uri, board, who, ttl, listen, failed },
-      opened: async (session) => {
-        const broken = (error: unknown) =>
-          keeper.lose(session, error instanceof Error ? error : new Error(String(error)))
-        await feed.attach({ connection: session.connection, failed: broken })
+      opened: (_, connection) => feed.attach(sourceOf(connection)),
+      suspended: ({ label }, reason) => {
+        feed.suspend()
+        sink.session({ state: 'disconnected', session: label, reason })
       },
+      reattached: (_, connection) => feed.resume(sourceOf(connection)),
+      resumed: ({ label }) => sink.session({ state: 'connected', session: label }),
       became: ({ label }) => {
         sink.session({ state: 'connected', session: label })
         sink.gap()

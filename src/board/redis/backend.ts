@@ -75,6 +75,7 @@ interface Opened {
 export class RedisBackend implements Backend {
   readonly capabilities = EVERYTHING
   readonly uri: string
+  readonly sessionTimeout: number
   readonly sections: Sections
   readonly #options: RedisBackendOptions
   readonly #layout: Layout
@@ -83,6 +84,7 @@ export class RedisBackend implements Backend {
   /** @throws InvalidArgument for a prefix that cannot be one */
   constructor(options: RedisBackendOptions) {
     this.uri = options.place.uri
+    this.sessionTimeout = options.place.ttl
     this.#options = options
     this.#layout = new Layout(options.place.prefix)
     this.sections = new BoardSections({
