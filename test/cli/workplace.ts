@@ -112,6 +112,7 @@ async function called(args: readonly string[], options: RunOptions & { cwd: stri
     env,
     cwd,
     interruption: () => ({ signal: interrupt, [Symbol.dispose]: () => undefined }),
+    takeFaults: () => ({ [Symbol.dispose]: () => undefined }),
   })
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
 }
