@@ -235,8 +235,13 @@ export interface Granted {
   readonly session: string
   /** The posting's revision as this claim wrote it; settles are checked against it. */
   readonly revision: number
-  /** Grows over the whole board: of two claims of a job, or of what they share, the later has the larger one. */
+  /**
+   * Grows over the whole board: of two claims of a job, or of what they share, the later has the larger one. It is raised by
+   * the server's clock, so that a board that was begun anew or restored continues above what was handed out before.
+   */
   readonly fence: bigint
+  /** What the backend recognizes by what this claim made, where the fence does not tell. */
+  readonly mark?: bigint
 }
 
 /** The claim whose job, resources and fence these are is gone. */
@@ -244,6 +249,8 @@ export interface Leftovers {
   readonly id: string
   readonly posting: Posting
   readonly fence: bigint
+  /** As it was granted. */
+  readonly mark?: bigint
 }
 
 /** Ends a claim, in the session and at the revision that granted it. */

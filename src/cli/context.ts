@@ -20,6 +20,13 @@ export interface CliContext {
   readonly interruption: () => Interruption
   /** Asks a question on the terminal and resolves with the line that is typed; absent where there is no terminal. */
   readonly ask?: (question: string) => Promise<string>
+  /** From now until it is disposed, exceptions that nothing caught are reported by the caller, and do not end the process here. */
+  readonly takeFaults: () => Disposable
+}
+
+/** A context that knows whether a command takes the faults of the process. */
+export interface ProcessContext extends CliContext {
+  readonly faultsTaken: boolean
 }
 
 export interface Interruption extends Disposable {
@@ -38,8 +45,21 @@ export interface Output {
   flush(): Promise<void>
 }
 
-export function processContext(): CliContext {
+export function processContext(): ProcessContext {
+  let takers = 0
+  const takeFaults = () => {
+    takers += 1
+    return {
+      [Symbol.dispose]: () => {
+        takers -= 1
+      },
+    }
+  }
   return {
+    takeFaults,
+    get faultsTaken() {
+      return takers > 0
+    },
     readStdin: () => text(process.stdin),
     stdout: streamOutput(process.stdout),
     stderr: streamOutput(process.stderr),

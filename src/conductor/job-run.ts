@@ -21,6 +21,7 @@ import {
 } from '../core/errors.ts'
 import { failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
+import type { Stoppable } from '../core/stop.ts'
 import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
@@ -42,6 +43,8 @@ export interface RunContext {
   readonly suspend: AbortSignal
   /** Fires when even tasks that do not heed their signal are not waited for any more. */
   readonly leave: AbortSignal
+  /** Fires when code of this job has failed outside of every task's promise, with the error. */
+  readonly fault?: Stoppable
 }
 
 export interface JobRun {
@@ -53,7 +56,7 @@ export interface JobRun {
 /** Never rejects. */
 export async function runJob(claim: Claim, context: RunContext): Promise<JobRun> {
   // Nothing of the flow runs yet: what does not answer, logbooks or a schema, is not waited for when it has to stop.
-  using early = followSignals([claim.stops.lost, context.suspend])
+  using early = followSignals([claim.stops.lost, context.fault, context.suspend])
   let resolved: Awaited<ReturnType<KnownFlows['resolve']>>
   try {
     resolved = await unlessAborted(context.flows.resolve(claim.job.details), early)
@@ -83,7 +86,7 @@ async function runFlowOf(
   what: { flow: AnyFlow; store: Readonly<Record<string, unknown>>; log: FlowLog },
   context: RunContext,
 ): Promise<JobRun> {
-  using stop = followSignals([claim.stops.lost, context.leave])
+  using stop = followSignals([claim.stops.lost, context.fault, context.leave])
   using cancel = followSignals([claim.stops.cancelled])
   const { job } = claim
   const late = (time: string) => new Timeout(`${job}: not done within ${time}`)

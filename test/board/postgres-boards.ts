@@ -89,6 +89,11 @@ export async function postgresPlaceOn(
         [id],
       )
     },
+    beginAnew: async () => {
+      await query('DELETE FROM @.jobs WHERE board = (SELECT id FROM @.boards WHERE name = $1)', [name])
+      await query('DELETE FROM @.boards WHERE name = $1', [name])
+      await query('ALTER SEQUENCE @.fences RESTART')
+    },
     [Symbol.asyncDispose]: () => witness.close(),
   }
 }

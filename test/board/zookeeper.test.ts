@@ -40,7 +40,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const lock = await witness.getData(`${path}/${id}.lock`)
       expect(lock.stat.ephemeralOwner).not.toBe(0n)
       expect(decode(lock.data ?? new Uint8Array(), 'msgpack')).toEqual({ owner: 'owner' })
-      expect(claim.fence).toBe(lock.stat.czxid)
+      expect(claim.fence).toBe(lock.stat.czxid + (await place.fenceBase()))
 
       await using _entity = await board.registerEntity({ kind: 'conductor', name: 'host:1', metadata: {} })
       expect((await witness.getChildren(`${path}/.entities/conductor`)).names).toEqual(['host%3A1'])

@@ -21,6 +21,7 @@ function context(columns: number | undefined) {
       env: {},
       cwd: '/',
       interruption: () => ({ signal: never, [Symbol.dispose]: () => undefined }),
+      takeFaults: () => ({ [Symbol.dispose]: () => undefined }),
     },
     out,
     err,

@@ -118,6 +118,7 @@ async function called(args: readonly string[], options: RunOptions & { readonly 
     cwd,
     interruption: () => ({ signal: interrupt, [Symbol.dispose]: () => undefined }),
     ...(answer ? { ask: async (question: string) => answer(question) } : {}),
+    takeFaults: () => ({ [Symbol.dispose]: () => undefined }),
   })
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
 }

@@ -43,6 +43,8 @@ export interface BoardPlace extends AsyncDisposable {
   putRaw(bytes: Uint8Array): Promise<string>
   /** Takes the posting away, and nothing else of what belongs to the job, as somebody might by hand. */
   removeRaw(job: Job): Promise<void>
+  /** Removes the whole board, with all numbers that it has counted. No board object is open on it. */
+  beginAnew(): Promise<void>
 }
 
 /** The place of one test. Boards that are opened through it are closed at the end. */
@@ -129,6 +131,7 @@ export function boardContract(
       expire: (board) => there().expire(board),
       putRaw: (bytes) => there().putRaw(bytes),
       removeRaw: (job) => there().removeRaw(job),
+      beginAnew: () => there().beginAnew(),
     }
     // What it cannot do is not left out: that it is refused is tested with the capabilities.
     const { keys, resources, delays, cancel } = backend.capabilities

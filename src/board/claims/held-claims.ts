@@ -334,11 +334,12 @@ export class HeldClaims {
   }
 
   #granted(entry: Entry, { id, posting }: Choice, granted: Granted): Claim {
-    const { session, revision, fence } = granted
+    const { session, revision, fence, mark } = granted
     this.#view.rewrote(entry, { posting, revision })
     const claim = new Claim({
       job: new Job(entry),
       ...{ id, who: this.#who, session, revision, fence, posting },
+      ...(mark === undefined ? {} : { mark }),
       settle: (settled, settlement) => {
         return this.#settle(entry, settled, { ...settlement, cancelRequested: entry.cancelRequested })
       },

@@ -127,7 +127,7 @@ export class MemorySpace {
     this.#permits.take(id, row.posting)
     this.#write(row, bytes)
     row.held = held
-    this.#fence += 1n
+    this.#fence = nextFence(this.#fence, this.clock.now())
     this.#tell({ kind: 'updated', id }, { kind: 'claimed', id })
     return { revision: row.revision, fence: this.#fence }
   }
@@ -295,4 +295,13 @@ export class MemorySpace {
 
 function notInTrash({ posting }: TrashedEntry): NotFound {
   return new NotFound(`job ${posting.uuid} (${posting.name}) is not in the trash any more`)
+}
+
+/**
+ * Returns the next fence: at least the time in microseconds, so that the space of the next process, which knows nothing of
+ * this one, continues above it.
+ */
+function nextFence(last: bigint, nowMs: number): bigint {
+  const micros = BigInt(Math.floor(nowMs * 1_000))
+  return micros > last ? micros : last + 1n
 }

@@ -329,6 +329,8 @@ export class ZooKeeperBackend implements Backend {
       committer: this.#committer,
       reader,
       gate,
+      session: () => this.#zookeeper.session,
+      now: () => this.#clock.now(),
       overtaking: this.#overtaking,
       folders,
       lostPosts: new LostPosts(reader),
@@ -358,7 +360,9 @@ export class ZooKeeperBackend implements Backend {
     lateCancellations.changed(changes)
     marks.changed(changes)
     sink.changes(record.shared ? early.sift(changes) : changes)
-    if (batch.some(({ path }) => path === this.#layout.gate)) gate.look()
+    const ofGate = batch.filter(({ path }) => path === this.#layout.gate)
+    if (ofGate.some(({ type }) => type === 'deleted')) gate.forget()
+    if (ofGate.length > 0) gate.look()
   }
 
   /** Attached to a session, old or new, with the watch armed: from here on every change is told. */

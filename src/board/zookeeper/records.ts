@@ -46,15 +46,29 @@ export function decodeBoardRecord(bytes: Uint8Array | null, path: string): Board
   return { format, encoding, shared: encoding === 'json', ...(unfinished ? UNFINISHED_BOARD : {}) }
 }
 
+/** What the gate holds, on every board. */
+export interface GateRecord {
+  readonly paused: boolean
+  /** What is added to the zxid of a claim to make its fence: see `fence-base.ts`. 0 on a board without a claim. */
+  readonly fenceBase: bigint
+}
+
+export const OPEN_GATE: GateRecord = { paused: false, fenceBase: 0n }
+
+/** A fence base as text: at most 20 digits, and none in front that says nothing. */
+const DECIMAL = /^[1-9]\d{0,19}$/
+
 /** JSON on every board, like the board's record. */
-export function encodeGate(gate: { readonly paused: boolean }): Uint8Array {
-  return encode({ paused: gate.paused }, 'json')
+export function encodeGate({ paused, fenceBase }: GateRecord): Uint8Array {
+  // As text: a number of JSON is exact up to 2^53 only.
+  return encode({ paused, ...(fenceBase === 0n ? {} : { fenceBase: String(fenceBase) }) }, 'json')
 }
 
 /** A gate that says nothing is open: nobody would know how to open it. */
-export function decodeGate(bytes: Uint8Array | null): { readonly paused: boolean } {
-  const { paused } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
-  return { paused: paused === true }
+export function decodeGate(bytes: Uint8Array | null): GateRecord {
+  const { paused, fenceBase } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
+  const isNumber = typeof fenceBase === 'string' && DECIMAL.test(fenceBase)
+  return { paused: paused === true, fenceBase: isNumber ? BigInt(fenceBase) : 0n }
 }
 
 export function encodeCancellation(cancellation: Cancellation, encoding: Encoding): Uint8Array {

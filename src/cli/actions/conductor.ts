@@ -28,6 +28,7 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
   const { board } = opened
   const say = (line: string) => context.stdout.write(`${printable(line)}\n`)
   const flowNames = [...new Set(flows.map((flow) => flow.name))].sort().join(', ')
+  using _faults = context.takeFaults()
   await runConductor({
     board,
     persistence,

@@ -271,6 +271,7 @@ export class StepwiseBackend implements Backend {
       locks: new Locks({ ...parts, steps }),
       numbers: new SequenceNumbers({ newPosting: this.#layout.newPosting, count: () => mirror.versions?.jobs }),
       clock: (time) => this.#clock.observe(time),
+      now: () => this.#clock.now(),
     })
     return { reader, changer, entities: new EntityNodes(parts), gate, mirror, patrol, sink }
   }
