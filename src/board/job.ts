@@ -4,6 +4,7 @@ import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, NotFound, Timeout } from '../core/errors.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import type { JobState } from '../core/states.ts'
+import type { Stoppable } from '../core/stop.ts'
 import type { Attempt } from './attempts.ts'
 import { type Entry, endOf, stateOf } from './entry.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
@@ -101,6 +102,7 @@ export class Job {
    * the process alive; where nobody works on the board it waits for ever, unless there is a `timeout`.
    *
    * @throws Timeout when the time is over first
+   * @throws NotFound when the job was posted with `client`, and the transaction was rolled back
    * @example await job.wait({ timeout: '30s' })
    */
   async wait(options: WaitOptions = {}): Promise<'COMPLETE' | 'TRASHED'> {
@@ -113,7 +115,12 @@ export class Job {
       options.timeout,
       (time) => new Timeout(`${this}: still ${this.state} after ${time}`),
     )
-    return await unlessAborted(endOf(this.#entry), stop.signal)
+    return await unlessAborted(this.untilEnd(this.#entry, stop), stop.signal)
+  }
+
+  /** @internal Resolves when the job has left the board. The signal ends whatever is done for that meanwhile. */
+  protected untilEnd(entry: Entry, _signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
+    return endOf(entry)
   }
 
   /** For people: uuid and name, nothing of the details. */
