@@ -81,6 +81,8 @@ export interface Backend {
   /** Resolves when the sink has heard of everything that was committed before the call. */
   barrier(): Promise<void>
   trashed(): Promise<TrashedEntry[]>
+  /** Returns what lies in the trash under this id, as far as it can be read; one round trip. */
+  trashedEntry?(id: string): Promise<TrashedEntry | undefined>
 
   /**
    * Shows a participant for as long as the session lasts. One of the same instance takes the place of what was shown.

@@ -6,7 +6,7 @@ import { keepAlive } from '../core/keep-alive.ts'
 import type { JobState } from '../core/states.ts'
 import type { Stoppable } from '../core/stop.ts'
 import type { Attempt } from './attempts.ts'
-import { type Entry, endOf, stateOf } from './entry.ts'
+import { type Entry, endOf, holdOn, stateOf } from './entry.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
 import { type Outline, workOf } from './outline.ts'
 import type { Details, Posting, Size } from './posting.ts'
@@ -21,6 +21,8 @@ import type { Priority } from './priority.ts'
 export class Job {
   readonly #entry: Entry
   readonly #posting: Posting | Outline
+  /** Held, never read: see {@link holdOn}. */
+  #holder: object | undefined
   #details: Details | undefined
 
   /** @internal Boards make jobs. */
@@ -69,11 +71,15 @@ export class Job {
     return stored && new Date(stored.postedAt)
   }
 
-  /** The number of the newest run. */
+  /** The number of the newest run; of a job that another process runs, as of a moment ago. */
   get runs(): number {
     return this.#current.runs
   }
 
+  /**
+   * The newest attempts, oldest first. Of a job that another process runs they are as of a moment ago, and they are complete
+   * once {@link wait} has said TRASHED. The last attempt of a job that is COMPLETE left the board with it.
+   */
   get attempts(): readonly Attempt[] {
     return this.#current.attempts
   }
@@ -139,6 +145,12 @@ export class Job {
     if (!(#entry in Object(job)))
       throw new InvalidArgument('a job is needed, as boards hand them out; of a uuid, await board.find(uuid)')
     return job.#entry
+  }
+
+  /** @internal From now on, for as long as this lives, the view reads what claims elsewhere change of the job. */
+  followed(): this {
+    this.#holder ??= holdOn(this.#entry)
+    return this
   }
 
   get #current(): Posting | Outline {

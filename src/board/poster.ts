@@ -31,6 +31,7 @@ export class PostedJob extends Job {
   ) {
     super(entry, options.posting)
     this.created = options.created
+    this.followed()
     this.#expected = options.expected
   }
 
@@ -46,8 +47,16 @@ export class Poster {
   readonly #backend: Backend
   readonly #view: LiveView
   readonly #lookup: Pick<Lookup, 'refresh' | 'locate'>
+  readonly #keyTaken: (entry: Entry, posting: Posting) => void
 
-  constructor(options: { backend: Backend; view: LiveView; lookup: Pick<Lookup, 'refresh' | 'locate'> }) {
+  /** @param options.keyTaken is called when a post creates nothing, because that job has its key */
+  constructor(options: {
+    backend: Backend
+    view: LiveView
+    lookup: Pick<Lookup, 'refresh' | 'locate'>
+    keyTaken: (entry: Entry, posting: Posting) => void
+  }) {
+    this.#keyTaken = options.keyTaken
     this.#backend = options.backend
     this.#view = options.view
     this.#lookup = options.lookup
@@ -73,7 +82,10 @@ export class Poster {
       await this.#lookup.refresh()
       const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
       const whole = there && (await wholeOf(there, this.#backend))
-      if (there && whole) return new PostedJob(there, { posting: whole.posting, created: false })
+      if (there && whole) {
+        this.#keyTaken(there, posting)
+        return new PostedJob(there, { posting: whole.posting, created: false })
+      }
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
       // One that has become unreadable since it was seen is on the board all the same.
       if (leftBehind && (there || this.#view.hidesSome)) throw this.#hidden(posting)
@@ -104,7 +116,10 @@ export class Poster {
     await this.#lookup.refresh()
     const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
     const whole = there && (await wholeOf(there, this.#backend))
-    if (there && whole) return new PostedJob(there, { posting: whole.posting, created: false })
+    if (there && whole) {
+      this.#keyTaken(there, posting)
+      return new PostedJob(there, { posting: whole.posting, created: false })
+    }
     throw new Duplicate(`job ${posting.uuid} (${posting.name}): its key is taken, by a job that is not seen yet`)
   }
 

@@ -3,7 +3,7 @@
  * what happened; deciding and settling come after.
  */
 
-import type { Claim } from '../board/index.ts'
+import type { Claim, Job } from '../board/index.ts'
 import { abortAfter, followSignals, openedUnless, unlessAborted } from '../core/abort.ts'
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import {
@@ -27,6 +27,8 @@ import type { AnyFlow } from '../flow/index.ts'
 import type { AcquireRequest, FlowLog, Persistence } from '../persistence/index.ts'
 import type { RunEnding } from './decide.ts'
 import type { KnownFlows } from './known-flows.ts'
+import type { TaskWatch } from './task-watch.ts'
+import { type Unheeded, watchStop } from './unheeded.ts'
 
 export interface RunContext {
   readonly flows: KnownFlows
@@ -42,6 +44,18 @@ export interface RunContext {
   readonly suspend: AbortSignal
   /** Fires when even tasks that do not heed their signal are not waited for any more. */
   readonly leave: AbortSignal
+  readonly tasks: TaskWatch
+  readonly unheeded: (unheeded: Unheeded) => void
+  readonly progressed: (progressed: RunProgressed) => void
+}
+
+/** A task of a job has said how far it is. */
+export interface RunProgressed {
+  readonly job: Job
+  readonly run: number
+  readonly task: string
+  /** From 0 to 1. */
+  readonly progress: number
 }
 
 export interface JobRun {
@@ -88,6 +102,8 @@ async function runFlowOf(
   const { job } = claim
   const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
   using _deadline = abortAfter(cancel, job.deadline, late, context.clock)
+  const { tasks, clock, unheeded } = context
+  using _watch = watchStop({ job, run: claim.run, stop: cancel, tasks, clock, unheeded })
   const engine = new Engine({
     ...what,
     signals: { stop, suspend: context.suspend, cancel },
@@ -97,7 +113,9 @@ async function runFlowOf(
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
     clock: context.clock,
+    performing: (task, how) => tasks.begin({ job: job.uuid, name: job.name, task }, how),
   })
+  engine.on('progress', ({ atom: task, progress }) => context.progressed({ job, run: claim.run, task, progress }))
   try {
     const { state, failures, revertFailures } = await engine.run()
     if (claim.stops.lost.aborted) return over({ kind: 'lost' })

@@ -19,6 +19,7 @@ boardContract(
     parts: [
       'posting and looking',
       'claiming',
+      'what is known of jobs that run elsewhere',
       'what a job waits for',
       'resources',
       'delays and deadlines',

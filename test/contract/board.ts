@@ -9,6 +9,7 @@ import { cancellingContract } from './board/cancelling.ts'
 import { capabilitiesContract } from './board/capabilities.ts'
 import { claimingContract } from './board/claiming.ts'
 import { delaysContract } from './board/delays.ts'
+import { elsewhereContract } from './board/elsewhere.ts'
 import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
@@ -87,6 +88,7 @@ export function boardContract(backend: BoardBackend, { parts }: { readonly parts
     part('settling', () => settlingContract(use))
     part('attempts and their limits', () => limitsContract(use))
     part('losing a claim', () => losingContract(use, backend.capabilities))
+    part('what is known of jobs that run elsewhere', () => elsewhereContract(use))
     part('events', () => eventsContract(use, backend.capabilities))
     part('waiting and closing', () => endsContract(use))
     part('entities', () => entitiesContract(use))

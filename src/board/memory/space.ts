@@ -201,12 +201,12 @@ export class MemorySpace {
   }
 
   trashed(): TrashedEntry[] {
-    return [...this.#trash].map(([id, { bytes, ...entry }]) => ({
-      id,
-      revision: 0,
-      posting: decodePosting(bytes, ENCODING),
-      ...entry,
-    }))
+    return [...this.#trash].map(([id, row]) => trashedEntryOf(id, row))
+  }
+
+  trashedEntry(id: string): TrashedEntry | undefined {
+    const row = this.#trash.get(id)
+    return row && trashedEntryOf(id, row)
   }
 
   register(entity: Entity, session: string): void {
@@ -295,4 +295,8 @@ export class MemorySpace {
 
 function notInTrash({ posting }: TrashedEntry): NotFound {
   return new NotFound(`job ${posting.uuid} (${posting.name}) is not in the trash any more`)
+}
+
+function trashedEntryOf(id: string, { bytes, ...entry }: TrashRow): TrashedEntry {
+  return { id, revision: 0, posting: decodePosting(bytes, ENCODING), ...entry }
 }

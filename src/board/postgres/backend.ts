@@ -211,6 +211,10 @@ export class PostgresBackend implements Backend {
     })
   }
 
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return asking(`looking for ${id} in the trash`, () => this.#opened.reader.trashedEntry(id))
+  }
+
   async register(entity: Entity): Promise<void> {
     const what = `registering ${entity.kind} ${entity.name}`
     const registered = asking(what, () => this.#opened.reader.register(entity, this.#session(what)))
