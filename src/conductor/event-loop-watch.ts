@@ -28,7 +28,8 @@ export function watchEventLoop(options: {
   let due = monotonic() + period
   const timer = setInterval(() => {
     const lag = Math.round(monotonic() - due)
-    if (lag >= sessionTimeout / 2) blocked({ lag, tasks: tasks.since(due), sessionTimeout })
+    // The look may have been late before the block began. What began in its second half cannot be what blocked for so long.
+    if (lag >= sessionTimeout / 2) blocked({ lag, tasks: tasks.since(due + lag / 2), sessionTimeout })
     else tasks.turned()
     due = monotonic() + period
   }, period).unref()

@@ -100,7 +100,8 @@ describe('jobs', () => {
   })
 
   test('that were told to stop and run all the same', async () => {
-    await using board = await openBoard(place.board, { who: 'deaf' })
+    // In memory: a session with a server takes a clock that jumps for a machine that was suspended.
+    await using board = await openBoard('memory:', { who: 'deaf' })
     await using _one = await board.registerEntity({ kind: 'conductor', name: 'deaf', metadata: { flows: ['hello'] } })
     await using late = await board.claim(await board.post('hello', {}, { deadline: 1 }))
     await using fine = await board.claim(await board.post('hello', {}, { deadline: '1h' }))

@@ -20,6 +20,6 @@ export async function cancel(uuid: string, options: CancelCommandOptions, contex
   await board.cancel(job, options.reason === undefined ? {} : { reason: options.reason })
   const trashed = job.state === 'TRASHED'
   if (options.json) await printJson(context, [{ uuid: job.uuid, name: job.name, state: job.state }])
-  else await printLines(context, [printable(`${job} ${trashed ? 'is in the trash' : 'is asked to be given up'}`)])
+  else await printLines(context, [printable(trashed ? `${job} is in the trash` : `cancellation of ${job} requested`)])
   return DONE
 }
