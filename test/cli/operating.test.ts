@@ -186,7 +186,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect((await place.jobboard(['jobs'])).stdout).toContain(uuid)
     expect(await place.jobboard(['resume'])).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringContaining('claimed again'),
+      stdout: expect.stringContaining('claiming resumed'),
     })
     await conduct()
     expect((await place.jobboard(['jobs'])).stdout).toContain('no jobs on')
