@@ -42,8 +42,14 @@ export interface Backend {
 
   /** NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. One transaction each. */
   post(requests: readonly PostRequest[]): Promise<Result<Posted>[]>
-  /** In a transaction of the caller's own, which commits or does not. Absent where there is no such thing. */
-  postWithin?(client: SqlClient, request: PostRequest): Promise<Posted>
+  /**
+   * In a transaction of the caller's own, which commits or does not. Absent where there is no such thing.
+   *
+   * @throws InvalidArgument for a pool, and for a client that has no transaction open: nothing was posted
+   */
+  postWithin?(client: SqlClient, request: PostRequest): Promise<PostedWithin>
+  /** Returns whether the transaction of {@link postWithin} is still open, or how it ended. */
+  transactionState?(transaction: string): Promise<TransactionState>
   /** NotConnected, NotFound, Unclaimable. One transaction each. */
   claim(choices: readonly Choice[]): Promise<Result<Granted>[]>
   /** NotConnected, ClaimLost, OutcomeUnknown. One transaction each. */
@@ -75,6 +81,8 @@ export interface Backend {
   /** Resolves when the sink has heard of everything that was committed before the call. */
   barrier(): Promise<void>
   trashed(): Promise<TrashedEntry[]>
+  /** Returns what lies in the trash under this id, as far as it can be read; one round trip. */
+  trashedEntry?(id: string): Promise<TrashedEntry | undefined>
 
   /**
    * Shows a participant for as long as the session lasts. One of the same instance takes the place of what was shown.
@@ -221,6 +229,12 @@ export type Posted =
       /** Of the key. */
       readonly revision: number
     }
+
+/** What was posted in a transaction of the caller's, which is named so that its end can be looked up. */
+export type PostedWithin = Posted & { readonly transaction: string }
+
+/** `unknown`: too long ago, or the server has lost it. */
+export type TransactionState = 'open' | 'committed' | 'rolled back' | 'unknown'
 
 export interface Choice {
   readonly id: string

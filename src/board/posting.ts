@@ -102,8 +102,13 @@ export interface PostOptions {
   readonly uuid?: string
 }
 
-/** A client of the `pg` package is one, as it is; a pool is none: it has no transaction. */
+/**
+ * A client of the `pg` package, with a transaction open: `await pool.connect()`, then `BEGIN`. A pool is refused by the
+ * compiler and at run time: it takes another connection for each query, so the job would be posted outside the transaction.
+ */
 export interface SqlClient {
+  /** Pools of `pg` have it, clients do not. */
+  readonly totalCount?: never
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Readonly<Record<string, unknown>>[] }>
 }
 

@@ -3,7 +3,7 @@
  * what happened; deciding and settling come after.
  */
 
-import type { Claim } from '../board/index.ts'
+import type { Claim, Job } from '../board/index.ts'
 import { abortAfter, followSignals, openedUnless, unlessAborted } from '../core/abort.ts'
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import {
@@ -28,6 +28,8 @@ import type { AnyFlow } from '../flow/index.ts'
 import type { AcquireRequest, FlowLog, Persistence } from '../persistence/index.ts'
 import type { RunEnding } from './decide.ts'
 import type { KnownFlows } from './known-flows.ts'
+import type { TaskWatch } from './task-watch.ts'
+import { type Unheeded, watchStop } from './unheeded.ts'
 
 export interface RunContext {
   readonly flows: KnownFlows
@@ -45,6 +47,18 @@ export interface RunContext {
   readonly leave: AbortSignal
   /** Fires when code of this job has failed outside of every task's promise, with the error. */
   readonly fault?: Stoppable
+  readonly tasks: TaskWatch
+  readonly unheeded: (unheeded: Unheeded) => void
+  readonly progressed: (progressed: RunProgressed) => void
+}
+
+/** A task of a job has said how far it is. */
+export interface RunProgressed {
+  readonly job: Job
+  readonly run: number
+  readonly task: string
+  /** From 0 to 1. */
+  readonly progress: number
 }
 
 export interface JobRun {
@@ -91,6 +105,8 @@ async function runFlowOf(
   const { job } = claim
   const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
   using _deadline = abortAfter(cancel, job.deadline, late, context.clock)
+  const { tasks, clock, unheeded } = context
+  using _watch = watchStop({ job, run: claim.run, stop: cancel, tasks, clock, unheeded })
   const engine = new Engine({
     ...what,
     signals: { stop, suspend: context.suspend, cancel },
@@ -100,7 +116,9 @@ async function runFlowOf(
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
     clock: context.clock,
+    performing: (task, how) => tasks.begin({ job: job.uuid, name: job.name, task }, how),
   })
+  engine.on('progress', ({ atom: task, progress }) => context.progressed({ job, run: claim.run, task, progress }))
   try {
     const { state, failures, revertFailures } = await engine.run()
     if (claim.stops.lost.aborted) return over({ kind: 'lost' })

@@ -9,6 +9,7 @@ import { cancellingContract } from './board/cancelling.ts'
 import { capabilitiesContract } from './board/capabilities.ts'
 import { claimingContract } from './board/claiming.ts'
 import { delaysContract } from './board/delays.ts'
+import { elsewhereContract } from './board/elsewhere.ts'
 import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
@@ -54,6 +55,7 @@ export type Place = Omit<BoardPlace, keyof AsyncDisposable>
 export const WINDOW_PARTS: readonly PartName[] = [
   'posting and looking',
   'claiming',
+  'what is known of jobs that run elsewhere',
   'what a job waits for',
   'resources',
   'delays and deadlines',
@@ -84,6 +86,7 @@ type PartName =
   | 'pause and resume'
   | 'the trash'
   | 'what a job waits for'
+  | 'what is known of jobs that run elsewhere'
   | 'keys'
   | 'resources'
   | 'delays and deadlines'
@@ -140,6 +143,7 @@ export function boardContract(
     part('settling', () => settlingContract(use))
     part('attempts and their limits', () => limitsContract(use))
     part('losing a claim', () => losingContract(use, backend.capabilities))
+    part('what is known of jobs that run elsewhere', () => elsewhereContract(use))
     part('events', () => eventsContract(use, backend.capabilities))
     part('waiting and closing', () => endsContract(use))
     part('entities', () => entitiesContract(use))

@@ -365,6 +365,8 @@ export class HeldClaims {
     // The change was told before the answer: a suspect that waited for this one to end is looked at again now.
     this.#view.changed.notify()
     if (!error) return
+    // It was not settled as this process meant to: what became of it is for others to say.
+    if (entry.settled === settlement.posting) entry.settled = undefined
     this.#freeLeftovers(claim)
     throw error
   }
@@ -390,6 +392,11 @@ export class HeldClaims {
     await this.#backend.barrier()
     if (stateOf(entry) === 'COMPLETE' || stateOf(entry) === 'TRASHED') return new NotFound(`${job} has left the board`)
     return refusal ?? new Unclaimable(`${job} changed just now; try again`)
+  }
+
+  /** Whether this board holds the claim of the job. */
+  has(entry: Entry): boolean {
+    return this.#claims.has(entry)
   }
 
   /** Somebody wants the job given up; it may be one of these. */

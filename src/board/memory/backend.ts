@@ -174,6 +174,11 @@ export class MemoryBackend implements Backend {
     return this.#space.trashed()
   }
 
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    this.#opened()
+    return this.#space.trashedEntry(id)
+  }
+
   async register(entity: Entity): Promise<void> {
     this.#space.register(entity, this.#opened().session)
   }

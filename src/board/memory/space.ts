@@ -201,12 +201,12 @@ export class MemorySpace {
   }
 
   trashed(): TrashedEntry[] {
-    return [...this.#trash].map(([id, { bytes, ...entry }]) => ({
-      id,
-      revision: 0,
-      posting: decodePosting(bytes, ENCODING),
-      ...entry,
-    }))
+    return [...this.#trash].map(([id, row]) => trashedEntryOf(id, row))
+  }
+
+  trashedEntry(id: string): TrashedEntry | undefined {
+    const row = this.#trash.get(id)
+    return row && trashedEntryOf(id, row)
   }
 
   register(entity: Entity, session: string): void {
@@ -304,4 +304,8 @@ function notInTrash({ posting }: TrashedEntry): NotFound {
 function nextFence(last: bigint, nowMs: number): bigint {
   const micros = BigInt(Math.floor(nowMs * 1_000))
   return micros > last ? micros : last + 1n
+}
+
+function trashedEntryOf(id: string, { bytes, ...entry }: TrashRow): TrashedEntry {
+  return { id, revision: 0, posting: decodePosting(bytes, ENCODING), ...entry }
 }

@@ -17,6 +17,7 @@ import type {
   GateRequest,
   Granted,
   Posted,
+  PostedWithin,
   PostRequest,
   Result,
   Sections,
@@ -24,6 +25,7 @@ import type {
   Settlement,
   Sink,
   Stored,
+  TransactionState,
   TrashedEntry,
   Unreadable,
 } from '../backend.ts'
@@ -34,6 +36,7 @@ import { openBoardRow } from './board-row.ts'
 import { BoardChanger } from './changing.ts'
 import { CleanUp } from './clean-up.ts'
 import { Feed } from './feed.ts'
+import { transactionStateOf } from './outbox.ts'
 import { BoardReader } from './reading.ts'
 import { Requests } from './requests.ts'
 import { BoardSections } from './sections.ts'
@@ -145,8 +148,15 @@ export class PostgresBackend implements Backend {
     return resultOfEach(requests, (request) => changer.post(request))
   }
 
-  postWithin(client: SqlClient, request: PostRequest): Promise<Posted> {
+  postWithin(client: SqlClient, request: PostRequest): Promise<PostedWithin> {
     return this.#opened.changer.postWithin(client, request)
+  }
+
+  async transactionState(transaction: string): Promise<TransactionState> {
+    const { rows } = await asking('looking for the end of a transaction', () =>
+      this.#pool.query('SELECT pg_xact_status($1::xid8) AS status', [transaction]),
+    )
+    return transactionStateOf(rows[0]?.['status'])
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
@@ -201,6 +211,10 @@ export class PostgresBackend implements Backend {
       sink.error(entry)
       return []
     })
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return asking(`looking for ${id} in the trash`, () => this.#opened.reader.trashedEntry(id))
   }
 
   async register(entity: Entity): Promise<void> {

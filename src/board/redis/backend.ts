@@ -214,6 +214,10 @@ export class RedisBackend implements Backend {
     return this.#opened.reader.trashed()
   }
 
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return this.#opened.reader.trashedEntry(id)
+  }
+
   async register(entity: Entity): Promise<void> {
     const { session } = this.#opened
     const step = registerStep(entity, await session.proven())

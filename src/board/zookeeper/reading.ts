@@ -119,6 +119,15 @@ export class BoardReader {
     return ids.filter((_, index) => found[index] !== undefined)
   }
 
+  /** Returns the trash entry of a job, also of one that is marked and has not been moved yet. */
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    const [marked, moved] = await this.#options.readMany([this.#layout.posting(id), this.#layout.trash(id)])
+    const node = moved ?? marked
+    if (!node || node instanceof NoAuth) return undefined
+    const entry = this.#trashedEntry({ id, revision: TRASH_REVISION }, node.data)
+    return entry instanceof Error ? undefined : entry
+  }
+
   /** Whether the job is in the trash. */
   async isTrashed(id: string): Promise<boolean> {
     return (await unlessGone(this.#zookeeper.getData(this.#layout.trash(id)))) !== undefined

@@ -46,7 +46,7 @@ export async function cancel(
     await board.cancel(job, reason === undefined ? {} : { reason })
     const { uuid, state } = job
     if (options.json) return printableJson({ uuid, name: job.name, state })
-    return printable(`${job} ${state === 'TRASHED' ? 'is in the trash' : 'is asked to stop: cancellation requested'}`)
+    return printable(state === 'TRASHED' ? `${job} is in the trash` : `cancellation of ${job} requested`)
   }
   return await each(jobs, { what: 'cancelling', done: 'cancelled', work }, context)
 }

@@ -35,11 +35,16 @@ export function logbookLines(
 
 const COLUMNS: readonly Column<AtomView>[] = [
   { title: 'TASK', of: ({ name }) => name, min: 8 },
-  { title: 'STATE', of: ({ state }) => state, tone: ({ state }) => toneOf(state) },
+  { title: 'STATE', of: (atom) => standing(atom), tone: ({ state }) => toneOf(state) },
   { title: 'TOOK', of: ({ milliseconds }) => (milliseconds === undefined ? undefined : span(milliseconds)) },
   { title: 'UPDATED', of: ({ updatedAt }) => updatedAt.toISOString(), optional: true },
   { title: 'FAILURE', of: (atom) => shortly(atom), min: 16 },
 ]
+
+/** With how far it is, where it says so. */
+function standing({ state, progress }: AtomView): string {
+  return state === 'RUNNING' && progress !== undefined ? `${state} ${Math.round(progress * 100)}%` : state
+}
 
 /** The rest stands below, whole. */
 function shortly({ failure, revertFailure }: AtomView): string | undefined {

@@ -204,6 +204,10 @@ export class StepwiseBackend implements Backend {
     })
   }
 
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return asking(`looking for ${id} in the trash`, () => this.#opened.reader.trashedEntry(id))
+  }
+
   async register(entity: Entity): Promise<void> {
     await asking(`registering ${entity.kind} ${entity.name}`, () => this.#opened.entities.register(entity))
   }
