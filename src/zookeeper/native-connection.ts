@@ -80,8 +80,11 @@ const SILENT_PART = 7 / 12
  * timeout (`native-lease.ts`). So a timer of this period is due before it whenever this process stops.
  */
 const LOOKS_PER_TIMEOUT = 16
-/** `set_servers` needs an address that this connection does not have. */
-const ELSEWHERE = '127.0.0.1:1'
+/**
+ * `set_servers` closes the socket where its server has another address than this, whatever the ports. This one is reserved
+ * for documentation (RFC 5737), and is never connected to: the handle is closed at once.
+ */
+const ELSEWHERE = '192.0.2.1:1'
 const LARGEST_INT = 2 ** 31 - 1
 const LOST_CODES: ReadonlySet<number> = new Set([
   NATIVE_CODE.connectionLoss,

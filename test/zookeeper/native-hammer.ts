@@ -5,11 +5,11 @@
  * Arguments: the folder that has the package; the server; the proxies, with commas between; losses per client; a path.
  */
 import { createRequire } from 'node:module'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Deferred, deferred } from '../../src/core/abort.ts'
 import { NativeZooKeeper, ZooKeeper, ZooKeeperError } from '../../src/zookeeper/index.ts'
+import { isAnswered } from '../support/answered-socket.ts'
 
 /** The event loop is held for so long in each period, as by work of its own: then requests meet broken connections. */
 const HOLD_MS = 12
@@ -55,17 +55,7 @@ function lossesReach(least: number): Promise<void> {
 function countLoss(): void {
   counts.losses++
   for (const { losses: least, reached } of waiting) if (counts.losses >= least) reached.resolve()
-  sockets.push(isAnswered())
-}
-
-/** Resolves with whether a socket that is opened now is polled: whether it can send, and gets an answer. */
-function isAnswered(): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(Number(hosts.split(':')[1]), '127.0.0.1', () => socket.write('ruok'))
-    socket.on('data', () => resolve(true))
-    socket.on('close', () => resolve(false))
-    socket.on('error', () => undefined)
-  })
+  sockets.push(isAnswered(Number(hosts.split(':')[1])))
 }
 
 /** Resolves with what its watches have seen, when it has lost its connection often enough. */
