@@ -5,6 +5,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     exclude: ['test/long/**', 'test/bench/**', 'node_modules/**'],
     globalSetup: ['test/support/global-setup.ts'],
+    reporters: ['default', './test/support/addon-reporter.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',
