@@ -15,7 +15,7 @@ import type { Hammered } from './native-hammer.ts'
 
 const CLIENTS = 6
 const LOSSES_PER_CLIENT = count({ test: 5, long: 12 })
-const ROUNDS = count({ test: 1, long: 40 })
+const ROUNDS = count({ test: 1, long: 15 })
 
 describe.skipIf(!zookeeperHosts || nativeLeftOut)('the C client under load, whose connections break', () => {
   beforeAll(async () => {
