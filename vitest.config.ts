@@ -10,7 +10,9 @@ const ALONE = [
   'test/zookeeper/driver-native.test.ts',
   'test/guides/zookeeper-client.test.ts',
   'test/board/sequence-end.test.ts',
+  'test/board/fences.test.ts',
   'test/persistence/directory-links.test.ts',
+  'test/persistence/directory-steps.test.ts',
   'test/unit/board/queue-costs.test.ts',
 ]
 
