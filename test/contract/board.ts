@@ -18,6 +18,7 @@ import { losingContract } from './board/losing.ts'
 import { misuseContract } from './board/misuse.ts'
 import { ownJobsContract } from './board/own-jobs.ts'
 import { pausingContract } from './board/pausing.ts'
+import { poisonContract } from './board/poison.ts'
 import { postingContract } from './board/posting.ts'
 import { resourcesContract } from './board/resources.ts'
 import { settlingContract } from './board/settling.ts'
@@ -99,6 +100,7 @@ export function boardContract(backend: BoardBackend, { parts }: { readonly parts
     if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
     if (cancel) part('cancelling', () => cancellingContract(use, backend.capabilities))
     part('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
+    part('postings that do harm', () => poisonContract(use, backend))
     part('capabilities', () => capabilitiesContract(use, backend.capabilities))
   })
 }

@@ -18,7 +18,7 @@ import type {
   Settlement,
   TrashedEntry,
 } from '../backend.ts'
-import { encodeLife, encodePosting, type Posting, type SqlClient } from '../posting.ts'
+import { countedBytes, encodeLife, encodePosting, type Posting, type SqlClient } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
 import { digestOf, jobId, jobNumber } from './records.ts'
 import type { Answer, Requests } from './requests.ts'
@@ -100,7 +100,7 @@ export class BoardChanger {
     const { rows } = await asking(`post of ${named(posting)}`, () => client.query(text, values))
     const { ids, taken } = JSON.parse(String(rows[0]?.['answer'])) as PostAnswer
     const holder = taken?.[0]
-    return holder ? takenBy(holder) : posted(ids[0] ?? 0, { bytes: bytes.length, fate: undefined })
+    return holder ? takenBy(holder) : posted(ids[0] ?? 0, { bytes: countedBytes(bytes, 'msgpack'), fate: undefined })
   }
 
   async claim(request: Choice): Promise<Granted> {
@@ -188,7 +188,8 @@ export class BoardChanger {
       return some.map(({ bytes }, index) => {
         const number = ids[index] ?? 0
         const holder = taken?.[index]
-        return { value: holder ? takenBy(holder) : posted(number, { bytes: bytes.length, fate: fates.get(number) }) }
+        const fate = fates.get(number)
+        return { value: holder ? takenBy(holder) : posted(number, { bytes: countedBytes(bytes, 'msgpack'), fate }) }
       })
     })
   }

@@ -1,6 +1,6 @@
 /** Reads the board: what is on it, what its postings say, who holds what, what is in the trash. Changes nothing. */
 import type { Encoding } from '../../core/codec.ts'
-import { InvalidPosting, JobboardError, NotConnected } from '../../core/errors.ts'
+import { InvalidPosting, NotConnected } from '../../core/errors.ts'
 import {
   inWordsOf,
   NoAuth,
@@ -18,7 +18,7 @@ import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '..
 import { compareDigits, isJob, isNumberedByServer, type Layout, lockedJob } from './layout.ts'
 import { decodeCancellation, decodeKey, decodeLock, decodeMark, decodeTrash } from './records.ts'
 import type { Counts } from './scan.ts'
-import { readPosting } from './shared-posting.ts'
+import { readSized } from './shared-posting.ts'
 
 /** How many znodes are asked for in one request: an answer of that many large postings is still bearable. */
 const BATCH = 64
@@ -144,19 +144,16 @@ export class BoardReader {
     const { czxid: order, version: revision, ctime: postedAt, mtime: writtenAt } = stat
     const encoded = data ?? new Uint8Array()
     try {
-      const posting = readPosting(encoded, this.#encoding)
-      return { id, posting, revision, order, postedAt, writtenAt, bytes: encoded.length }
+      return { id, ...readSized(encoded, this.#encoding), revision, order, postedAt, writtenAt }
     } catch (cause) {
-      if (!(cause instanceof JobboardError)) throw cause
       if (decodeMark(id, encoded, this.#encoding)) {
         this.#options.marked({ id, revision, bytes: encoded })
         return undefined
       }
-      const what = this.#layout.posting(id)
-      return {
-        id,
-        error: new InvalidPosting(`${what} ${cause.message}; it is not claimed here, remove or repair it`, { cause }),
-      }
+      // Whatever was thrown: an error that left here would hide every posting that was asked for with this one.
+      const what = `${this.#layout.posting(id)} ${cause instanceof Error ? cause.message : String(cause)}`
+      const error = new InvalidPosting(`${what}; it is not claimed here, remove or repair it`, { cause })
+      return { id, error, bytes: encoded.length }
     }
   }
 
