@@ -6,6 +6,7 @@
  */
 import { decode, encode } from '../core/codec.ts'
 import { InvalidArgument, SealedLogbook } from '../core/errors.ts'
+import { checkedSecrets } from './checked-records.ts'
 import { compressed, type LogbookCodec } from './codecs.ts'
 import type { AtomDetail } from './models.ts'
 
@@ -55,7 +56,19 @@ export class Sealing {
       if (!codec) throw unreadable(what, `they were kept with the codec ${name}, which was not given`)
       bytes = attempted(what, () => codec.decode(bytes))
     }
-    return { ...open, ...attempted(what, () => decode(bytes, 'msgpack') as Secrets) }
+    return { ...open, ...attempted(what, () => secretsIn(bytes, what)) }
+  }
+}
+
+/** @throws Error for bytes that hold something else */
+function secretsIn(bytes: Uint8Array, what: string): Secrets {
+  const { result, failure, revertResult, revertFailure, history }: Readonly<Record<string, unknown>> = Object(
+    decode(bytes, 'msgpack'),
+  )
+  const checked = checkedSecrets({ failure, revertFailure, history }, what)
+  return {
+    ...present({ result, failure: undefined, revertResult, revertFailure: undefined, history: undefined }),
+    ...checked,
   }
 }
 
