@@ -4,6 +4,9 @@ import { type Encoding, encodePlain } from '../../src/core/codec.ts'
 import { jsonPoison, msgpackPoison, nested, PLACE, postingRecord, references, withRaw } from '../support/poison.ts'
 import type { Random } from '../support/random.ts'
 
+/** What the conductor beside the records can run: a posting that is not claimed shows less. */
+export const FLOW = 'innocent'
+
 export interface RecordMaker {
   /** Bytes in the place of a posting. */
   posting(): Uint8Array
@@ -58,8 +61,12 @@ export function recordMaker(random: Random, encoding: Encoding): RecordMaker {
     const copy: Record<string, unknown> = { ...real }
     const fields = [...Object.keys(real), ...FIELDS]
     for (let changes = random.between(1, 3); changes > 0; changes -= 1) copy[random.pick(fields)] = odd()
-    if (kind === 1 && encoding === 'msgpack')
-      return withRaw({ ...real, [random.pick(fields)]: [PLACE] }, references(random.between(2, 12)))
+    if (kind === 1 && encoding === 'msgpack') {
+      const details = { flow: FLOW, store: { bad: [PLACE] } }
+      const where = random.next() < 0.5 ? { details } : { [random.pick(fields)]: [PLACE] }
+      const bytes = withRaw({ ...real, ...where }, references(random.between(2, 12)))
+      return random.next() < 0.5 ? bytes : Buffer.concat([bytes, Buffer.from([0])])
+    }
     if (kind <= 2) return encoded(copy)
     const bytes = Uint8Array.from(encoded(kind === 3 ? real : copy))
     for (let flips = random.between(1, 4); flips > 0; flips -= 1)
@@ -78,6 +85,7 @@ export function recordMaker(random: Random, encoding: Encoding): RecordMaker {
       const attempts = Array.from({ length: random.between(0, 30) }, () => attempt)
       return mutated(
         postingRecord({
+          details: { flow: FLOW, store: {} },
           attempts,
           runs: random.between(0, 30),
           key: randomUUID(),

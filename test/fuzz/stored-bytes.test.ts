@@ -20,7 +20,7 @@ import { type RecordMaker, recordMaker } from './records.ts'
 
 const SECONDS = Number(process.env['JOBBOARD_FUZZ_SECONDS'] ?? count({ test: 1.5, long: 600 }))
 /** Generous: it tells a process that hangs from one that is slow. */
-const PATIENCE_MS = 60_000
+const PATIENCE_MS = 45_000
 const AT_ONCE = 8
 
 interface Target {
@@ -59,7 +59,7 @@ async function doneAfter(target: NodeProcess, done: number): Promise<void> {
   await Promise.race([said, late]).finally(() => clearTimeout(timer))
 }
 
-describe(`bytes of others (JOBBOARD_SEED=${random.seed})`, () => {
+describe(`bytes of others (JOBBOARD_SEED=${random.seed})`, { timeout: SECONDS * 1_000 + 2 * PATIENCE_MS }, () => {
   test('beside a board in memory', async () => {
     await fuzz({ uri: 'memory:fuzz', plant: async () => undefined })
   })
