@@ -14,6 +14,7 @@
  * poison job does not take its neighbours along.
  */
 import { InvalidPosting } from '../core/errors.ts'
+import { isTooLong, LONGEST_NAME_BYTES } from '../core/texts.ts'
 import { type Backoff, backoff } from '../core/time.ts'
 import type { BackOff } from './back-off.ts'
 
@@ -40,6 +41,8 @@ export interface Attempted {
 
 /** How many attempts a posting carries along. */
 const KEPT = 20
+/** How many attempts are read; a longer list was not written by any release, and makes each claim of the job slow. */
+const MOST_READ = 100
 /** The most that `maxAttempts` may be: with the deaths that may trail them, that many failures fit {@link KEPT}. */
 export const MOST_ATTEMPTS = 10
 const MOST_TRAILING_DEATHS = 10
@@ -145,6 +148,8 @@ export function readAttempts(value: unknown): readonly RecordedAttempt[] {
   if (value === undefined) return NONE
   if (!Array.isArray(value)) throw new InvalidPosting('attempts is no list')
   if (value.length === 0) return NONE
+  if (value.length > MOST_READ)
+    throw new InvalidPosting(`attempts has ${value.length} entries, at most ${MOST_READ} are read`)
   return value.map(readAttempt)
 }
 
@@ -152,11 +157,12 @@ function readAttempt(value: unknown): RecordedAttempt {
   const { who, at, ended, reason, incarnation } = Object(value) as Record<string, unknown>
   const date = new Date(at instanceof Date || typeof at === 'string' || typeof at === 'number' ? at : Number.NaN)
   if (typeof who !== 'string' || Number.isNaN(date.getTime())) throw new InvalidPosting('an attempt is unreadable')
+  if (isTooLong(who)) throw new InvalidPosting(`the owner of an attempt has more than ${LONGEST_NAME_BYTES} bytes`)
   return {
     who,
     at: date,
     ...(ended === 'failed' || ended === 'returned' ? { ended } : {}),
-    ...(typeof reason === 'string' ? { reason } : {}),
+    ...(typeof reason === 'string' ? { reason: reason.slice(0, LONGEST_REASON) } : {}),
     ...(typeof incarnation === 'string' && incarnation.length <= LONGEST_INCARNATION ? { incarnation } : {}),
   }
 }
@@ -176,10 +182,12 @@ function trailingDeaths(attempts: readonly Attempt[]): number {
  * a returned attempt may stand between deaths, and without it those before would count with those behind.
  */
 function trimmed(attempts: readonly RecordedAttempt[]): readonly RecordedAttempt[] {
-  if (attempts.length <= KEPT) return attempts
-  const trailing = attempts.length - 1 - trailingDeaths(attempts.slice(0, -1))
-  const returned = attempts.findIndex((attempt) => attempt.ended === 'returned')
-  const survived = attempts.findIndex((attempt, index) => attempt.ended === undefined && index < trailing)
-  const dropped = survived >= 0 ? survived : Math.max(returned, 0)
-  return trimmed(attempts.filter((_, index) => index !== dropped))
+  const kept = [...attempts]
+  while (kept.length > KEPT) {
+    const trailing = kept.length - 1 - trailingDeaths(kept.slice(0, -1))
+    const returned = kept.findIndex((attempt) => attempt.ended === 'returned')
+    const survived = kept.findIndex((attempt, index) => attempt.ended === undefined && index < trailing)
+    kept.splice(survived >= 0 ? survived : Math.max(returned, 0), 1)
+  }
+  return kept
 }

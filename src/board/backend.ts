@@ -218,7 +218,7 @@ export type Posted =
       readonly trashed?: boolean
       readonly revision: number
       readonly order: bigint
-      /** How large the posting is, encoded. */
+      /** How large the posting counts in memory, as in {@link Stored}. */
       readonly bytes: number
     }
   | {
@@ -330,13 +330,15 @@ export interface Stored {
   /** By the backend's clock, in milliseconds since 1970; so is the next, which a delay counts from. */
   readonly postedAt: number
   readonly writtenAt: number
-  /** How large the posting is, encoded. */
+  /** How large the posting counts in memory: its encoded size, or more for one that takes unusually much. */
   readonly bytes: number
 }
 
 export interface Unreadable {
   readonly id: string
   readonly error: Error
+  /** How large it is, encoded, where that is known: for who asks for many at once. */
+  readonly bytes?: number
 }
 
 export interface TrashedEntry extends Verdict {

@@ -78,7 +78,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using board = await place.open({ who: 'w'.repeat(200) })
     const options: PostOptions = {
       uuid: '00000000-0000-7000-8000-000000000000',
-      key: 'k'.repeat(4_096),
+      key: 'k'.repeat(1_024),
       resources: {
         exclusive: Array.from({ length: 128 }, (_, number) => `${number} ${'x'.repeat(180)}`),
         shared: Array.from({ length: 128 }, (_, number) => `${number} ${'s'.repeat(180)}`),

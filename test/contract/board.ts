@@ -19,6 +19,7 @@ import { losingContract } from './board/losing.ts'
 import { misuseContract } from './board/misuse.ts'
 import { ownJobsContract } from './board/own-jobs.ts'
 import { pausingContract } from './board/pausing.ts'
+import { poisonContract } from './board/poison.ts'
 import { postingContract } from './board/posting.ts'
 import { resourcesContract } from './board/resources.ts'
 import { settlingContract } from './board/settling.ts'
@@ -65,6 +66,7 @@ export const WINDOW_PARTS: readonly PartName[] = [
 /** The parts that sharing a board with TaskFlow can change: records are JSON, locks have a revision, trash is its own. */
 export const SHARED_PARTS: readonly PartName[] = [
   'posting and looking',
+  'postings that do harm',
   'claiming',
   'settling',
   'losing a claim',
@@ -83,6 +85,7 @@ type PartName =
   | 'waiting and closing'
   | 'entities'
   | 'misuse'
+  | 'postings that do harm'
   | 'pause and resume'
   | 'the trash'
   | 'what a job waits for'
@@ -156,6 +159,7 @@ export function boardContract(
     if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
     if (cancel) part('cancelling', () => cancellingContract(use, backend.capabilities))
     part('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
+    part('postings that do harm', () => poisonContract(use, backend))
     part('capabilities', () => capabilitiesContract(use, backend.capabilities))
   })
 }

@@ -37,6 +37,7 @@ import { Claim } from './claim.ts'
 import { Crowd } from './crowd.ts'
 import { Incarnation } from './incarnation.ts'
 import { Refusals } from './refusals.ts'
+import { SafeAccept } from './safe-accept.ts'
 
 /** How long, in milliseconds, the lease is watched after the last claim has ended. */
 const LINGER = 2_000
@@ -68,6 +69,7 @@ export class HeldClaims {
   readonly #crowd = new Crowd()
   readonly #refusals: Refusals
   readonly #incarnation: Incarnation
+  readonly #accept: SafeAccept
   /** Held while there are claims, or may be soon. */
   #hold: SessionHold | undefined
   #holdTimer: NodeJS.Timeout | undefined
@@ -81,6 +83,7 @@ export class HeldClaims {
     this.#failed = options.failed
     this.#refusals = new Refusals({ ...options, open: () => this.open })
     this.#incarnation = new Incarnation(options)
+    this.#accept = new SafeAccept(options)
   }
 
   /**
@@ -91,7 +94,7 @@ export class HeldClaims {
     if (!this.open) return []
     const { queue, kept } = this.#view
     queue.advance(this.#backend.now())
-    const accept = (posting: Posting) => this.#possible(posting) && asked.accept(posting)
+    const accept = (posting: Posting) => this.#possible(posting) && this.#accept.ask(asked.accept, posting)
     const wanted = { ...asked, accept, suspectHeld: this.#suspectHeld(), spread: this.#spread(asked.max) }
     const places = queue.take(wanted)
     kept.readAhead(wanted, { starved: places.length === 0 })
@@ -257,8 +260,13 @@ export class HeldClaims {
   /** Those that are over a limit go to the trash instead. What becomes of one takes no other along. */
   async #tryAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
     const { candidates, refused } = await this.#judged(places)
-    const within = candidates.filter(({ posting }) => limitReached(posting) === undefined)
-    const over = candidates.filter(({ posting }) => limitReached(posting) !== undefined)
+    const within: Candidate[] = []
+    const over: Candidate[] = []
+    for (const candidate of candidates) {
+      const limit = attempted(() => limitReached(candidate.posting))
+      if ('value' in limit && limit.value === undefined) within.push(candidate)
+      else over.push(candidate)
+    }
     const [claimed, discarded] = await Promise.all([
       this.#claimEach(within),
       Promise.all(over.map((candidate) => this.#discard(candidate).catch(failed))),
@@ -300,19 +308,34 @@ export class HeldClaims {
     const at = new Date((this.#backend.clock ?? systemAlarmClock).now())
     const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
     const places = candidates.map(({ place }) => place)
-    const choices = candidates.map(({ place, posting }): Choice => {
-      const { id, revision } = place.stored
-      return { id, revision, who: this.#who, posting: beginAttempt(posting, attempt) }
-    })
-    const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => failed(error)))
+    // Each in a try of its own: a posting that no attempt can be added to must not keep its neighbours from being claimed.
+    const chosen = candidates.map(({ place, posting }) =>
+      attempted<Choice>(() => {
+        const { id, revision } = place.stored
+        return { id, revision, who: this.#who, posting: beginAttempt(posting, attempt) }
+      }),
+    )
+    const choices = chosen.flatMap((choice) => ('value' in choice ? [choice.value] : []))
+    const answers = await this.#answersTo(choices)
     const claimed = places.map(({ entry }, index): Result<Claim> => {
-      const [answer, choice] = [answers[index], choices[index]]
-      if (!answer || !choice) return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
-      return 'error' in answer ? answer : { value: this.#granted(entry, choice, answer.value) }
+      const choice = chosen[index]
+      if (!choice || 'error' in choice) return choice ?? this.#noAnswer()
+      const answer = answers.get(choice.value) ?? this.#noAnswer()
+      return 'error' in answer ? answer : attempted(() => this.#granted(entry, choice.value, answer.value))
     })
     await this.#proven(claimed.flatMap((result) => ('value' in result ? [result.value] : [])))
     await Promise.all(places.map(({ entry }, index) => this.#handOut(entry, claimed[index])))
     return claimed
+  }
+
+  async #answersTo(choices: readonly Choice[]): Promise<ReadonlyMap<Choice, Result<Granted>>> {
+    if (choices.length === 0) return new Map()
+    const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => failed(error)))
+    return new Map(choices.map((choice, index) => [choice, answers[index] ?? this.#noAnswer()]))
+  }
+
+  #noAnswer(): { readonly error: Error } {
+    return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
   }
 
   /**
@@ -447,6 +470,14 @@ export class HeldClaims {
 function cannotClaim(job: Job, { lacking, uri }: { lacking: keyof BackendCapabilities; uri: string }): Error {
   const message = `${job}: ${uri} has no ${lacking}, which it takes to claim it; it stays for boards that have`
   return new UnsupportedCapability(message, { capability: lacking })
+}
+
+function attempted<T>(work: () => T): Result<T> {
+  try {
+    return { value: work() }
+  } catch (error) {
+    return failed(error)
+  }
 }
 
 /** So that what becomes of one job takes no claim of another along. */

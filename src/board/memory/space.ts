@@ -19,7 +19,7 @@ import type {
   TrashedEntry,
   Verdict,
 } from '../backend.ts'
-import { decodePosting, type Posting } from '../posting.ts'
+import { countedBytes, decodePosting, type Posting } from '../posting.ts'
 import { Permits } from './permits.ts'
 
 interface Held {
@@ -242,7 +242,7 @@ export class MemorySpace {
     if (key !== undefined) this.#keys.set(key, id)
     this.#tell({ kind: 'posted', id })
     this.#wakeAfter(delay, added)
-    return { id, revision: row.revision, order: row.order, bytes: bytes.length }
+    return { id, revision: row.revision, order: row.order, bytes: countedBytes(bytes, ENCODING) }
   }
 
   #write(row: Row, bytes: Uint8Array): void {

@@ -19,7 +19,7 @@ import type {
   Settlement,
   TrashedEntry,
 } from '../backend.ts'
-import { encodeLife, encodePosting, type Posting, type SqlClient } from '../posting.ts'
+import { countedBytes, encodeLife, encodePosting, type Posting, type SqlClient } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
 import { assertInTransaction } from './outbox.ts'
 import { digestOf, jobId, jobNumber } from './records.ts'
@@ -105,7 +105,9 @@ export class BoardChanger {
     const { answer, transaction } = rows[0] ?? {}
     const { ids, taken } = JSON.parse(String(answer)) as PostAnswer
     const holder = taken?.[0]
-    const made = holder ? takenBy(holder) : posted(ids[0] ?? 0, { bytes: bytes.length, fate: undefined })
+    const made = holder
+      ? takenBy(holder)
+      : posted(ids[0] ?? 0, { bytes: countedBytes(bytes, 'msgpack'), fate: undefined })
     return { ...made, transaction: String(transaction) }
   }
 
@@ -194,7 +196,8 @@ export class BoardChanger {
       return some.map(({ bytes }, index) => {
         const number = ids[index] ?? 0
         const holder = taken?.[index]
-        return { value: holder ? takenBy(holder) : posted(number, { bytes: bytes.length, fate: fates.get(number) }) }
+        const fate = fates.get(number)
+        return { value: holder ? takenBy(holder) : posted(number, { bytes: countedBytes(bytes, 'msgpack'), fate }) }
       })
     })
   }

@@ -26,7 +26,7 @@ import type {
   TrashedEntry,
   Unreadable,
 } from '../backend.ts'
-import type { Posting } from '../posting.ts'
+import { countedBytes, type Posting } from '../posting.ts'
 import { attempted, resultOf } from '../results.ts'
 import { type Answer, Committer, MISSING } from './committer.ts'
 import { Layout, orderOf } from './layout.ts'
@@ -125,7 +125,7 @@ export class RedisBackend implements Backend {
     const steps = requests.map((request, index) =>
       attempted(() => {
         const bytes = writePosting(request.posting, { limit: LARGEST_POST })
-        sizes[index] = bytes.length
+        sizes[index] = countedBytes(bytes, 'msgpack')
         return postStep(request, { bytes })
       }),
     )

@@ -70,6 +70,8 @@ export interface ZooKeeperBackendOptions extends WantedBoard, Security {
   readonly scanPeriod?: Duration
   /** From which count of children on postings are numbered here; for tests. */
   readonly numbersFrom?: number
+  /** The longest answer that is taken from a server; for tests. */
+  readonly maxReplyBytes?: number
   readonly log?: Logger
 }
 
@@ -400,9 +402,10 @@ export class ZooKeeperBackend implements Backend {
 }
 
 /** What the client has defaults of its own for. The ACL is the board's, which is not open yet. */
-function optional({ tick, auth, sasl, tls }: ZooKeeperBackendOptions): Partial<ZooKeeperOptions> {
+function optional({ tick, auth, sasl, tls, maxReplyBytes }: ZooKeeperBackendOptions): Partial<ZooKeeperOptions> {
   return {
     ...(tick === undefined ? {} : { tick }),
+    ...(maxReplyBytes === undefined ? {} : { maxReplyBytes }),
     ...(auth ? { auth } : {}),
     ...(sasl ? { sasl } : {}),
     ...(tls ? { tls } : {}),

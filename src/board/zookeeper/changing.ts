@@ -24,7 +24,7 @@ import type {
   TrashedEntry,
   Verdict,
 } from '../backend.ts'
-import type { Posting } from '../posting.ts'
+import { countedBytes, type Posting } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
 import type { Done, Doubt, Touch, Transaction } from './batch.ts'
 import type { Committer } from './committer.ts'
@@ -94,6 +94,7 @@ export class BoardChanger {
     const what = `post of ${named(posting)}`
     const bytes = this.#encoded(posting, { limit: LARGEST_POST })
     this.#assertClaimable(posting, bytes)
+    const counted = countedBytes(bytes, this.#options.encoding)
     let revision = takeOver
     while (true) {
       const path = numbers.next()
@@ -105,9 +106,9 @@ export class BoardChanger {
           touches: touches({ key: posting.key }),
           done: ({ zxid, results: [created] }) => {
             const id = created && 'path' in created ? { id: layout.idOf(created.path) } : {}
-            return { created: true, ...id, revision: 0, order: zxid, bytes: bytes.length }
+            return { created: true, ...id, revision: 0, order: zxid, bytes: counted }
           },
-          recovered: ({ zxid }) => this.#postedIn(zxid, { uuid: posting.uuid, bytes: bytes.length, path }),
+          recovered: ({ zxid }) => this.#postedIn(zxid, { uuid: posting.uuid, bytes: counted, path }),
           ...(key ? { doubt: this.#doubtOf(key) } : {}),
           // A key that is taken, and a number of our own that somebody else has too, are answers to look at.
           refused: (error, step) => (isTaken(error, step) ? new Taken() : error),

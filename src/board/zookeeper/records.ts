@@ -2,7 +2,9 @@
 import { decode, type Encoding, encode } from '../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
+import { readFailure } from '../../core/read-failure.ts'
 import type { Cancellation, Entity, TrashedEntry, Verdict } from '../backend.ts'
+import { readMetadata } from '../entity-metadata.ts'
 import type { Posting } from '../posting.ts'
 import { fieldsIn, readPosting, textOf, writePosting } from './shared-posting.ts'
 
@@ -150,7 +152,8 @@ export function decodeTrash(
     throw new InvalidPosting(`trash entry ${id} is unreadable`)
   }
   const entry = { id, revision, posting: readPosting(posting, encoding), who, at: date, reason }
-  return failure ? { ...entry, failure: failure as Failure } : entry
+  const read = readFailure(failure)
+  return read ? { ...entry, failure: read } : entry
 }
 
 export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
@@ -161,7 +164,7 @@ export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
 export function decodeEntity(bytes: Uint8Array | null, encoding: Encoding): Entity | undefined {
   const { kind, name, instance, metadata } = bytes ? fieldsOf(() => decode(bytes, encoding)) : {}
   if (typeof kind !== 'string' || typeof name !== 'string' || typeof instance !== 'string') return undefined
-  return { kind, name, instance, metadata: Object(metadata) as Entity['metadata'] }
+  return { kind, name, instance, metadata: readMetadata(metadata) }
 }
 
 function cut(failure: Failure): Failure {

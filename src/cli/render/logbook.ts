@@ -1,4 +1,5 @@
 /** A logbook's flow, for people: how far it is, what each atom took, and what failed because of what. */
+import { oneLine } from '../../core/texts.ts'
 import type { AtomView, FailureView, LogbookView } from '../views.ts'
 import { span } from './age.ts'
 import { type Facts, lined } from './facts.ts'
@@ -72,7 +73,7 @@ function links(failure: FailureView, depth: number): string[] {
 }
 
 function headline({ name, message }: FailureView): string {
-  return `${name}: ${message}`.replaceAll(/\s*\n\s*/g, ' ')
+  return oneLine(`${name}: ${message}`)
 }
 
 /** What looks like work under way, and is none. */

@@ -139,18 +139,6 @@ export function claimingContract({ open, beginAnew }: Place): void {
     expect(await namesOn(board, { onlyUnclaimed: true })).toEqual(['a'])
   })
 
-  test('an accept that throws fails its own claimNext, and keeps no job from anybody', async () => {
-    const board = await open()
-    for (const name of ['a', 'b']) await board.post('flow', {}, { name })
-    const accept = ({ name }: { name: string }) => {
-      if (name === 'b') throw new Error('what is b?')
-      return true
-    }
-    expect(String(await failureOf(board.claimNext({ max: 2, accept })))).toContain('what is b?')
-    const claims = await board.claimNext({ max: 2 })
-    expect(claims.map(({ job }) => job.name)).toEqual(['a', 'b'])
-  })
-
   test('claimNext with a timeout waits so long for the first, and no longer', async () => {
     const [here, there] = await Promise.all([open(), open()])
     expect(await failureOf(here.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)

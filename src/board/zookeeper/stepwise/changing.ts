@@ -50,7 +50,7 @@ import type {
   TrashedEntry,
   Verdict,
 } from '../../backend.ts'
-import type { Posting } from '../../posting.ts'
+import { countedBytes, type Posting } from '../../posting.ts'
 import { FRAME, type GrantedIn, LARGEST_POST, named } from '../changing.ts'
 import { FenceBase } from '../fence-base.ts'
 import type { Gate, SeenGate } from '../gate.ts'
@@ -103,7 +103,7 @@ export class StepwiseChanger {
       (made) => layout.idOf(made.path),
       (error: unknown) => this.#findPosted(posting, { what, newest, error }),
     )
-    const posted = { created: true, revision: 0, bytes: bytes.length } as const
+    const posted = { created: true, revision: 0, bytes: countedBytes(bytes, this.#options.encoding) } as const
     const stat = await asking(what, () => mirror.made(id)).catch((error: unknown) => {
       throw error instanceof NotConnected ? outcomeUnknown(what, error) : error
     })
