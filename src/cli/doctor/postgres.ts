@@ -14,7 +14,7 @@ const QUESTION = `
     current_setting('max_connections')::int AS most, (SELECT count(*)::int FROM pg_stat_activity) AS connections,
     CASE WHEN to_regnamespace($1) IS NULL THEN NULL ELSE has_schema_privilege($1, 'USAGE') END AS usage,
     (SELECT count(*)::int FROM pg_tables WHERE schemaname = $1
-      AND NOT has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename),
+      AND NOT has_table_privilege(pg_catalog.quote_ident(schemaname) || '.' || pg_catalog.quote_ident(tablename),
         'SELECT, INSERT, UPDATE, DELETE')) AS closed`
 
 export async function examinePostgres(
