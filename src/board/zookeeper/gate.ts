@@ -1,5 +1,5 @@
 /** The gate: whether the board grants claims, and at which revision of the gate that is known. */
-import { NodeExists, NoNode, type ReadData, type ZooKeeperDriver } from '../../zookeeper/index.ts'
+import { NodeExists, NoNode, type ReadData, Rounds, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { decodeGate, encodeGate } from './records.ts'
 
@@ -57,7 +57,9 @@ export class Gate {
   /** One round trip. A gate that somebody took away is put up again, open. */
   async read(): Promise<SeenGate> {
     const { zookeeper, layout } = this.#options
+    const rounds = new Rounds(`reading ${layout.gate}`)
     while (true) {
+      await rounds.next()
       try {
         return this.saw(await zookeeper.getData(layout.gate))
       } catch (error) {
