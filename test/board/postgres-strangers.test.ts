@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { boardMigrations } from '../../src/board/postgres/migrations.ts'
 import { lockClasses } from '../../src/board/postgres/names.ts'
+import { examinePostgres } from '../../src/cli/doctor/postgres.ts'
 import { Unclaimable } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
@@ -155,6 +156,44 @@ SELECT proname FROM pg_proc WHERE pronamespace = '${schema}'::regnamespace AND p
     await migrate(admin, boardMigrations(schema))
     expect((await admin.query(open, [])).rows).toEqual([])
   })
+})
+
+test('an owner whose backend is stopped is reported by boards and by the doctor, and freed when it goes on', async () => {
+  await using place = await postgresPlaceOn(server.uri)
+  await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=1s' })
+  await heir.post('flow', {}, { name: 'job' })
+  await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=1s`])
+  await owner.says('claimed')
+  await refresh(heir)
+  const [row] = await place.query('SELECT s.backend FROM @.jobs j JOIN @.sessions s ON s.id = j.session')
+  const backend = Number(row?.['backend'])
+  const reported = next(heir, 'error')
+  process.kill(backend, 'SIGSTOP')
+  owner.signal('SIGSTOP')
+  try {
+    expect(String((await reported).error)).toMatch(
+      new RegExp(
+        `owner stopped has been silent for \\d+ s, and its Postgres backend ${backend} does not end: 1 job stays claimed`,
+      ),
+    )
+    const found = await examinePostgres(place.uri, { what: 'board', timeout: 10_000 })
+    expect(found.filter(({ severity }) => severity === 'error')).toMatchObject([
+      {
+        about: 'owner',
+        text: expect.stringContaining(`its backend ${backend} holds its session: 1 claimed job waits`),
+      },
+    ])
+    const freed = next(heir, 'abandoned')
+    process.kill(backend, 'SIGCONT')
+    await freed
+  } finally {
+    try {
+      process.kill(backend, 'SIGCONT')
+    } catch {
+      // It has ended.
+    }
+    owner.signal('SIGKILL')
+  }
 })
 
 describe('a role that holds advisory locks', () => {
