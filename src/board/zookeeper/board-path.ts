@@ -1,7 +1,9 @@
 /** Makes the board where it is missing, takes over what TaskFlow has made, and checks that what is there is a board. */
+
 import type { Encoding } from '../../core/codec.ts'
 import { AccessDenied, IncompatibleVersion, NotFound, UnsupportedCapability } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
+import { Rounds } from '../../core/rounds.ts'
 import {
   type Acl,
   aclOfNewTree,
@@ -15,7 +17,6 @@ import {
   NoNode,
   op,
   ownEntries,
-  Rounds,
   type Stat,
   strangersIn,
   type WantedAcl,
@@ -79,7 +80,8 @@ export async function openBoardPath(
     } else {
       const record = asWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
       if (!record.unfinished) {
-        if (!isForAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
+        const isGuarded = wanted.identified || wanted.acl !== undefined || wanted.tls?.cert !== undefined
+        if (isGuarded && !isForAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
         warnOfStrangers(strangersIn(acl, wanted, own), { layout, log: wanted.log })
         return record
       }

@@ -1,7 +1,9 @@
 /** Participants as ephemeral znodes: there as long as their session. */
+
 import type { Encoding } from '../../core/codec.ts'
 import { Duplicate } from '../../core/errors.ts'
-import { NodeExists, NoNode, op, Rounds, type ZooKeeperDriver } from '../../zookeeper/index.ts'
+import { Rounds } from '../../core/rounds.ts'
+import { NodeExists, NoNode, op, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Entity } from '../backend.ts'
 import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'

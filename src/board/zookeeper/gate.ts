@@ -1,5 +1,6 @@
 /** The gate: whether the board grants claims, and at which revision of the gate that is known. */
-import { NodeExists, NoNode, type ReadData, Rounds, type ZooKeeperDriver } from '../../zookeeper/index.ts'
+import { Rounds } from '../../core/rounds.ts'
+import { NodeExists, NoNode, type ReadData, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { decodeGate, encodeGate } from './records.ts'
 

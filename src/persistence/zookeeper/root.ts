@@ -1,7 +1,9 @@
 /**
  * The path that all logbooks are under, with the ACL that everything below it gets. One round trip where it is there.
  */
+
 import { AccessDenied } from '../../core/errors.ts'
+import { Rounds } from '../../core/rounds.ts'
 import {
   ACL,
   type Acl,
@@ -10,7 +12,6 @@ import {
   type GivenIdentities,
   NodeExists,
   ownEntries,
-  Rounds,
   type WantedAcl,
   type ZooKeeper,
 } from '../../zookeeper/index.ts'

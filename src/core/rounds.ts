@@ -2,8 +2,8 @@
  * Bounds loops that look again because somebody else was faster: two that race need a round or two, and servers that answer
  * "there is none" and "it is there" by turns for ever would keep a process busy for ever.
  */
-import { NotConnected } from '../core/errors.ts'
-import { backoff, sleep } from '../core/time.ts'
+import { NotConnected } from './errors.ts'
+import { backoff, sleep } from './time.ts'
 
 const MAX_ROUNDS = 16
 const ROUNDS_WITHOUT_PAUSE = 3
