@@ -33,9 +33,9 @@ export function postgresPlace(uri: ResourceUri, own: readonly string[] = []): Po
     )
   if (!URL.canParse(addressOf(uri)))
     throw new InvalidArgument(`${uri.printable}: no address; write postgres://user:password@127.0.0.1:5432/database`)
-  const sslmode = parameters.get('sslmode') ?? 'disable'
+  const { sslmode, from } = sslModeOf(uri)
   if (!SSL_MODES.includes(sslmode))
-    throw new InvalidArgument(`${uri.printable}: sslmode is one of ${SSL_MODES.join(', ')}, not ${sslmode}`)
+    throw new InvalidArgument(`${uri.printable}: ${from} must be one of ${SSL_MODES.join(', ')}, got ${sslmode}`)
   const strays = ['sslrootcert', 'sslcert', 'sslkey'].filter((name) => parameters.has(name))
   if (sslmode === 'disable' && strays.length > 0)
     throw new InvalidArgument(`${uri.printable}: ${strays.join(', ')} without TLS; add sslmode=verify-full`)
@@ -45,6 +45,17 @@ export function postgresPlace(uri: ResourceUri, own: readonly string[] = []): Po
     throw new InvalidArgument(`${uri.printable}: poolSize is a whole number from 1, not ${poolSize}`)
   return { uri, schema: schemaName(parameters.get('schema') ?? 'jobboard') }
 }
+
+/** The URI's own, else the environment's, as of `libpq`. */
+function sslModeOf({ parameters }: ResourceUri): { readonly sslmode: string; readonly from: string } {
+  const given = parameters.get('sslmode')
+  if (given !== undefined) return { sslmode: given, from: 'sslmode' }
+  // An empty variable is one that is not set.
+  return { sslmode: process.env['PGSSLMODE'] || 'disable', from: 'PGSSLMODE (of the environment)' }
+}
+
+/** What the environment says of files where the URI says nothing. */
+const FILE_VARIABLES = { sslrootcert: 'PGSSLROOTCERT', sslcert: 'PGSSLCERT', sslkey: 'PGSSLKEY' } as const
 
 /** @throws InvalidArgument for a name that would have to be quoted, here and by everybody who looks */
 export function schemaName(schema: string): string {
@@ -106,14 +117,17 @@ export async function poolSettings({ uri }: PostgresPlace): Promise<PoolSettings
   }
 }
 
-async function tlsOf({ parameters, printable }: ResourceUri): Promise<ConnectionOptions | false> {
-  const sslmode = parameters.get('sslmode') ?? 'disable'
+async function tlsOf(uri: ResourceUri): Promise<ConnectionOptions | false> {
+  const { parameters, printable } = uri
+  const { sslmode } = sslModeOf(uri)
   if (sslmode === 'disable') return false
-  const file = async (name: string, key: 'ca' | 'cert' | 'key') => {
-    const path = parameters.get(name)
-    if (path === undefined) return {}
+  const file = async (name: keyof typeof FILE_VARIABLES, key: 'ca' | 'cert' | 'key') => {
+    const variable = FILE_VARIABLES[name]
+    const path = parameters.get(name) ?? process.env[variable]
+    if (!path) return {}
     const content = await readFile(path).catch((cause: Error) => {
-      throw new InvalidArgument(`${printable}: ${name} cannot be read: ${cause.message}`, { cause })
+      const from = parameters.has(name) ? name : `${variable} (of the environment)`
+      throw new InvalidArgument(`${printable}: ${from} cannot be read: ${cause.message}`, { cause })
     })
     return { [key]: content }
   }

@@ -4,7 +4,7 @@
  * There are two: the client of this folder, and an adapter over the `zookeeper` package (`native.ts`). Code that is
  * written against {@link ZooKeeperDriver} runs on either, as far as the driver's capabilities go.
  */
-import type { Acl } from './acl.ts'
+import type { Acl, Identity } from './acl.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { ZooKeeper } from './client.ts'
 import type { DriverEvents } from './client-events.ts'
@@ -36,6 +36,8 @@ export interface ZooKeeperDriver
   acl?: readonly Acl[]
   /** Undefined while there is none. */
   readonly session: { readonly id: bigint; readonly timeout: number; readonly leaseUntil: number } | undefined
+  /** Only where the driver can ask; it takes ZooKeeper 3.7. */
+  whoAmI?(): Promise<readonly Identity[]>
   on<E extends keyof DriverEvents>(event: E, listener: (event: DriverEvents[E]) => void): () => void
 
   /**

@@ -59,6 +59,7 @@ export {
   type ResultsOf,
   type SetDataOp,
 } from './ops.ts'
+export { type GivenIdentities, ownEntries } from './own-identities.ts'
 export { checkPath } from './path.ts'
 export type { RequestOptions } from './pending.ts'
 export { PLACE_PARAMETERS, type Place, placeOf } from './place.ts'
@@ -69,6 +70,6 @@ export type { Security, SecurityOptions } from './security.ts'
 export type { SessionInfo } from './session-options.ts'
 export type { TlsOptions } from './socket.ts'
 export type { ClientState } from './states.ts'
-export { aclOfNewTree, aclOfTree, isForAll, type WantedAcl } from './tree-acl.ts'
+export { aclOfNewTree, aclOfTree, isForAll, isSameAcl, strangersIn, type WantedAcl } from './tree-acl.ts'
 export type { WatchHandler } from './watches.ts'
 export type { ReadOptions, Watch } from './watching.ts'

@@ -33,6 +33,7 @@ export function checkSasl(credentials: SaslCredentials): void {
 const DIGEST_URI = 'zookeeper/zk-sasl-md5'
 const QOP = 'auth'
 const FIRST_USE = '00000001'
+/** What servers are told that is taken, and what is taken. */
 const LARGEST_TOKEN = 65_536
 
 type Digest = (bytes: Uint8Array) => Buffer
@@ -126,7 +127,12 @@ function bytesOf(text: string): Buffer {
   return Buffer.from(text, latin ? 'latin1' : 'utf8')
 }
 
-const decode = (token: Uint8Array) => Buffer.from(token).toString('utf8')
+/** @throws ConnectionFault for what is longer than was agreed: it comes from a server that has proved nothing */
+function decode(token: Uint8Array): string {
+  if (token.length <= LARGEST_TOKEN) return Buffer.from(token).toString('utf8')
+  throw new ConnectionFault('auth', `the server's SASL token has ${token.length} bytes, more than ${LARGEST_TOKEN}`)
+}
+
 const quoted = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`
 
 const DIRECTIVE = /\s*([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^",\s]*))\s*(?:,|$)/giy

@@ -6,6 +6,7 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { accessDenied, type Tenant } from './access.ts'
 import { ACL, type Acl } from './acl.ts'
+import { isIdentity } from './own-identities.ts'
 
 /** Which ACL a tree is to have. */
 export interface WantedAcl {
@@ -24,17 +25,22 @@ export function aclOfNewTree({ acl, identified }: WantedAcl): readonly Acl[] {
  * For what is made below a path that is there.
  *
  * @param found what the path has
+ * @param options.own the entries of it that name this client: those alone are the creator's
  * @throws InvalidArgument when it is not what was asked for
  * @throws AccessDenied when this client is not shown all of it
  */
 export function aclOfTree(
   found: readonly Acl[],
   wanted: WantedAcl,
-  { tenant, path }: { readonly tenant: Tenant; readonly path: string },
+  { tenant, path, own }: { readonly tenant: Tenant; readonly path: string; readonly own: ReadonlySet<Acl> },
 ): readonly Acl[] {
   const { acl } = wanted
-  if (acl && !isMeant(found, acl)) {
-    const says = `${tenant} ${path} is there and has another ACL than the one that was given`
+  if (acl && !isMeant(found, acl, own)) {
+    const strangers = acl.some(({ scheme }) => scheme === CREATOR)
+      ? namesOf(found.filter((each) => !own.has(each)))
+      : ''
+    const names = strangers === '' ? '' : ` (it names ${strangers})`
+    const says = `${tenant} ${path} is there and has another ACL than the one that was given${names}`
     throw new InvalidArgument(`${says}; leave the ACL out to take the one that is there, or choose another path`)
   }
   if (!found.some(isMasked)) return found
@@ -50,18 +56,41 @@ export function isForAll(acl: readonly Acl[]): boolean {
   return ACL.open.every((open) => acl.some((each) => isSame(open, each)))
 }
 
+/**
+ * Returns whom an ACL lets in beside this client, for a warning to those who gave credentials and did not say whom they
+ * expect; undefined where there is nothing to warn of.
+ */
+export function strangersIn(
+  found: readonly Acl[],
+  { acl, identified }: WantedAcl,
+  own: ReadonlySet<Acl>,
+): string | undefined {
+  if (acl || !identified) return undefined
+  const strangers = namesOf(found.filter((each) => !own.has(each)))
+  return strangers === '' ? undefined : strangers
+}
+
+/** Whether both let the same identities do the same. */
+export function isSameAcl(one: readonly Acl[], other: readonly Acl[]): boolean {
+  const holds = (all: readonly Acl[], each: Acl) => all.some((some) => isSame(some, each) || isSame(each, some))
+  return one.every((each) => holds(other, each)) && other.every((each) => holds(one, each))
+}
+
+/** Without hashes. */
+function namesOf(acl: readonly Acl[]): string {
+  const names = acl.map(({ scheme, id }) => `${scheme}:${scheme === 'digest' ? id.slice(0, id.lastIndexOf(':')) : id}`)
+  return [...new Set(names)].join(', ')
+}
+
 /** Stands for whoever makes a znode: the server puts their identities in its place. */
 const CREATOR = 'auth'
-/** Such identities nobody is given by having made something. */
-const NOBODYS: ReadonlySet<string> = new Set(['world', 'ip'])
 
-function isMeant(found: readonly Acl[], wanted: readonly Acl[]): boolean {
+function isMeant(found: readonly Acl[], wanted: readonly Acl[], own: ReadonlySet<Acl>): boolean {
   const named = wanted.filter(({ scheme }) => scheme !== CREATOR)
   const creators = wanted.filter(({ scheme }) => scheme === CREATOR)
   const isNamed = (acl: Acl) => named.some((each) => isSame(each, acl))
-  // We have read what is there, so it is ours, too, if it is its maker's.
-  const isCreators = ({ scheme, permissions }: Acl) =>
-    !NOBODYS.has(scheme) && creators.some((each) => each.permissions === permissions)
+  // Anybody can make a path first, with an entry for us and one for themselves.
+  const isCreators = (acl: Acl) => own.has(acl) && creators.some((each) => each.permissions === acl.permissions)
   return (
     named.every((each) => found.some((acl) => isSame(each, acl))) &&
     found.every((acl) => isNamed(acl) || isCreators(acl)) &&
@@ -70,15 +99,10 @@ function isMeant(found: readonly Acl[], wanted: readonly Acl[]): boolean {
 }
 
 function isSame(wanted: Acl, found: Acl): boolean {
-  if (wanted.scheme !== found.scheme || wanted.permissions !== found.permissions) return false
-  return wanted.id === found.id || (isMasked(found) && userOf(wanted) === userOf(found))
+  return wanted.permissions === found.permissions && isIdentity(wanted, found)
 }
 
 /** Without ADMIN a server shows an `x` instead of a hash. */
 function isMasked({ scheme, id }: Acl): boolean {
   return scheme === 'digest' && id.endsWith(':x')
-}
-
-function userOf({ id }: Acl): string {
-  return id.slice(0, id.lastIndexOf(':'))
 }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
 import { poolSettings, postgresPlace } from '../../src/postgres/place.ts'
@@ -51,7 +51,7 @@ test('an address of version 6', async () => {
 test.each([
   ['postgres://a,b/jobs', 'several hosts'],
   ['postgres://db:port/jobs', 'no address'],
-  ['postgres://db/jobs?sslmode=prefer', 'sslmode is one of'],
+  ['postgres://db/jobs?sslmode=prefer', 'sslmode must be one of'],
   ['postgres://db/jobs?sslrootcert=ca.pem', 'without TLS'],
   ['postgres://db/jobs?poolSize=0', 'poolSize is a whole number'],
   ['postgres://db/jobs?statementTimeout=soon', 'statementTimeout'],
@@ -66,4 +66,29 @@ test.each([
 test('a certificate that cannot be read is named', async () => {
   const place = placeOf('postgres://db/jobs?sslmode=verify-full&sslrootcert=/nowhere/ca.pem')
   await expect(poolSettings(place)).rejects.toThrow('sslrootcert cannot be read')
+})
+
+describe('the environment', () => {
+  afterEach(() => vi.unstubAllEnvs())
+
+  test('asks for TLS where the URI says nothing of it', async () => {
+    vi.stubEnv('PGSSLMODE', 'verify-full')
+    vi.stubEnv('PGSSLROOTCERT', import.meta.filename)
+    const { ssl } = await poolSettings(placeOf('postgres://db/jobs'))
+    expect(ssl).toMatchObject({ rejectUnauthorized: true, ca: expect.any(Buffer) })
+    expect((await poolSettings(placeOf('postgres://db/jobs?sslmode=disable'))).ssl).toBe(false)
+  })
+
+  test.each(['prefer', 'allow', 'verifyfull'])('is refused where it asks for what there is not (%s)', (mode) => {
+    vi.stubEnv('PGSSLMODE', mode)
+    expect(() => placeOf('postgres://db/jobs')).toThrow('PGSSLMODE (of the environment) must be one of')
+  })
+
+  test('that names a file which cannot be read is named', async () => {
+    vi.stubEnv('PGSSLMODE', 'verify-full')
+    vi.stubEnv('PGSSLROOTCERT', '/nowhere/ca.pem')
+    await expect(poolSettings(placeOf('postgres://db/jobs'))).rejects.toThrow(
+      'PGSSLROOTCERT (of the environment) cannot',
+    )
+  })
 })

@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { parseUri } from '../../src/core/uri.ts'
 import { PostgresPool, postgresPlace } from '../../src/postgres/index.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
@@ -37,6 +37,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
+afterEach(() => vi.unstubAllEnvs())
+
 async function isEncrypted(parameters: string, host = 'localhost'): Promise<unknown> {
   const uri = `${server.uri.replace('127.0.0.1', host)}?${parameters}`
   const pool = new PostgresPool(postgresPlace(parseUri(uri, 'persistence')))
@@ -52,6 +54,18 @@ test('it is as the URI says', async () => {
   expect(await isEncrypted('')).toBe(false)
   expect(await isEncrypted('sslmode=require')).toBe(true)
   expect(await isEncrypted(`sslmode=verify-full&sslrootcert=${folder}/ca.pem`)).toBe(true)
+})
+
+test('it is as the environment says where the URI says nothing, and never without when it was asked for', async () => {
+  // Before the environment is another: it is also that of the programs which ask whether it runs.
+  await using plain = await startPostgres()
+  vi.stubEnv('PGSSLMODE', 'verify-full')
+  vi.stubEnv('PGSSLROOTCERT', join(folder, 'ca.pem'))
+  expect(await isEncrypted('')).toBe(true)
+  await expect(isEncrypted('', '127.0.0.1')).rejects.toThrow(/does not match|altnames/)
+  const pool = new PostgresPool(postgresPlace(parseUri(plain.uri, 'persistence')))
+  await expect(pool.query('SELECT 1', [])).rejects.toThrow(/SSL/)
+  await pool.close()
 })
 
 test('a server that another authority speaks for is refused', async () => {

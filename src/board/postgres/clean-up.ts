@@ -4,6 +4,8 @@
  */
 import { backoff, monotonic, sleep } from '../../core/time.ts'
 import type { SqlDriver } from '../../postgres/index.ts'
+import { fromStorable } from '../../postgres/index.ts'
+import { type StoppedOwner, stoppedOwner } from './stopped-owners.ts'
 import { asking } from './words.ts'
 
 export interface CleanUpOptions {
@@ -22,6 +24,8 @@ const TRIES = 12
 export class CleanUp {
   readonly #options: CleanUpOptions
   readonly #taking = new Set<number>()
+  /** Sessions whose backends did not end, and of which it was reported. */
+  readonly #reported = new Set<number>()
   #prunedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: CleanUpOptions) {
@@ -44,9 +48,25 @@ export class CleanUp {
   async #takeOver(session: number): Promise<void> {
     const { signal } = this.#options
     for (let attempt = 1; attempt <= TRIES && !signal.aborted; attempt += 1) {
-      if ((await this.#do('taking over from one that is gone', 'take_over', session)) !== 'hung') return
+      const outcome = await this.#do('taking over from one that is gone', 'take_over', session)
+      if (outcome === 'hung') await this.#report(session)
+      else this.#reported.delete(session)
+      if (outcome !== 'hung') return
       await sleep(backoff(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
     }
+  }
+
+  /** Once for each session: its backend is told to end again and again. */
+  async #report(session: number): Promise<void> {
+    if (this.#reported.has(session)) return
+    const { board, failed } = this.#options
+    const owners = await this.#do('looking for owners that are stopped', 'stopped_owners', board)
+    const owner = Array.isArray(owners)
+      ? (owners as StoppedOwner[]).find((each) => each.session === session)
+      : undefined
+    if (!owner || this.#reported.has(session)) return
+    this.#reported.add(session)
+    failed(stoppedOwner({ ...owner, who: fromStorable(owner.who) }))
   }
 
   async #do(what: string, name: string, argument: number): Promise<unknown> {

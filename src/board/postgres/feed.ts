@@ -95,7 +95,7 @@ export class Feed {
   /** How the board stands in the snapshot itself: whatever is told from here on comes after it, and is not counted yet. */
   async #begin({ connection }: Source): Promise<void> {
     const { schema, board, sink } = this.#options
-    const text = `SELECT pg_current_snapshot()::text AS snapshot, extract(epoch FROM clock_timestamp()) * 1000 AS at,
+    const text = `SELECT pg_current_snapshot()::text AS snapshot, extract(epoch FROM clock_timestamp())::float8 * 1000::float8 AS at,
   (SELECT count(*) FROM ${schema}.jobs WHERE board = $1) AS jobs,
   (SELECT paused FROM ${schema}.boards WHERE id = $1) AS paused`
     const { rows } = await connection.query(text, [board])

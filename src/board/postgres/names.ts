@@ -1,9 +1,9 @@
 /** What a board's locks and notifications are called in the whole database. */
 import { advisoryClass } from '../../postgres/index.ts'
 
-/** First numbers of our advisory locks; a session's id, or a board's, is the second. */
-export function lockClasses(schema: string): { readonly session: number; readonly gate: number } {
-  return { session: advisoryClass(`session ${schema}`), gate: advisoryClass(`gate ${schema}`) }
+/** First numbers of our advisory locks; a session's id is the second. */
+export function lockClasses(schema: string): { readonly session: number } {
+  return { session: advisoryClass(`session ${schema}`) }
 }
 
 /** Of the notifications of one board, by its number. */

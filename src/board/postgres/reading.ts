@@ -37,7 +37,7 @@ export class BoardReader {
   /** What became of those that are not on the board any more. */
   async fates(jobs: readonly number[]): Promise<ReadonlyMap<number, 'gone' | 'trashed'>> {
     const { rows } = await this.#query(
-      `SELECT a.id, t.id IS NOT NULL AS trashed FROM unnest($2::bigint[]) AS a(id)
+      `SELECT a.id, t.id IS NOT NULL AS trashed FROM pg_catalog.unnest($2::bigint[]) AS a(id)
 LEFT JOIN @.trash t ON t.board = $1 AND t.id = a.id
 WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
       [jobs],
@@ -69,7 +69,7 @@ WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
   /** Oldest first; an entry that cannot be read as the error that says so. */
   async trashed(): Promise<(TrashedEntry | Error)[]> {
     const { rows } = await this.#query(`
-SELECT *, extract(epoch FROM trashed_at)::float8 * 1000 AS at FROM @.trash WHERE board = $1 ORDER BY trashed_at, id`)
+SELECT *, extract(epoch FROM trashed_at)::float8 * 1000::float8 AS at FROM @.trash WHERE board = $1 ORDER BY trashed_at, id`)
     return rows.map((row) => {
       try {
         return trashedOf(row)

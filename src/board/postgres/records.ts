@@ -23,8 +23,8 @@ export function digestOf(...texts: readonly string[]): Buffer {
 }
 
 /** Columns that {@link storedOf} reads; `at` as milliseconds since 1970. */
-export const STORED = `id, body, life, revision, extract(epoch FROM posted_at)::float8 * 1000 AS posted_at,
-  extract(epoch FROM written_at)::float8 * 1000 AS written_at`
+export const STORED = `id, body, life, revision, extract(epoch FROM posted_at)::float8 * 1000::float8 AS posted_at,
+  extract(epoch FROM written_at)::float8 * 1000::float8 AS written_at`
 
 export function storedOf(row: Row): Stored | Unreadable {
   const id = jobId(String(row['id']))

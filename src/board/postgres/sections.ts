@@ -41,9 +41,9 @@ export class BoardSections implements Omit<Sections, 'window'> {
 
   async fates(ids: readonly string[]): ReturnType<Sections['fates']> {
     const found = await this.#ask(
-      `SELECT json_build_array(
-  (SELECT coalesce(json_agg(id), '[]') FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])),
-  (SELECT coalesce(json_agg(id), '[]') FROM @.trash WHERE board = $1 AND id = ANY($2::bigint[]))) AS answer`,
+      `SELECT pg_catalog.json_build_array(
+  (SELECT coalesce(pg_catalog.json_agg(id), '[]') FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])),
+  (SELECT coalesce(pg_catalog.json_agg(id), '[]') FROM @.trash WHERE board = $1 AND id = ANY($2::bigint[]))) AS answer`,
       [ids.map(jobNumber)],
     )
     const [there, trashed] = (found as readonly (readonly number[])[]).map((numbers) => new Set(numbers.map(jobId)))

@@ -47,7 +47,9 @@ CREATE TABLE ${schema}.sessions (
   server_start timestamptz NOT NULL,
   ttl interval NOT NULL,
   heartbeat_at timestamptz NOT NULL,
-  fences oid
+  fences oid,
+  lock integer,
+  attachment integer NOT NULL DEFAULT 0
 );
 CREATE INDEX sessions_by_board ON ${schema}.sessions (board);
 CREATE TABLE ${schema}.jobs (

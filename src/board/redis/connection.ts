@@ -187,6 +187,7 @@ function clientsOf(
 } {
   const { kind, hosts, master, credentials, tls } = place
   const user = credentials?.user
+  const secure = tls && { ...tls, ca: tls.ca as string | Buffer | (string | Buffer)[] }
   const usual: RedisOptions = {
     lazyConnect: true,
     connectTimeout: patience,
@@ -202,7 +203,7 @@ function clientsOf(
     connectionName: 'jobboard',
     ...(user ? { username: user } : {}),
     ...(credentials?.password === undefined ? {} : { password: credentials.password }),
-    ...(tls ? { tls: { ...tls, ca: tls.ca as string | Buffer | (string | Buffer)[] } } : {}),
+    ...(secure ? { tls: secure } : {}),
   }
   if (kind === 'cluster') {
     const { retryStrategy: _, enableOfflineQueue: __, lazyConnect: ___, ...redisOptions } = usual
@@ -220,7 +221,8 @@ function clientsOf(
     sentinels: [...hosts],
     name: master,
     sentinelRetryStrategy: () => null,
-    ...(tls ? { enableTLSForSentinelMode: true } : {}),
+    // The sentinels as well: whoever answers for them names the host that the password is sent to.
+    ...(secure ? { sentinelTLS: secure, enableTLSForSentinelMode: true } : {}),
   }
   const [{ host, port }] = hosts
   const options = { ...usual, ...(kind === 'sentinel' ? sentinel : { host, port }) }

@@ -3,7 +3,7 @@
  * lie in one slot, and one script may use them.
  *
  * ```
- * {prefix}:board      hash      format, paused, version (of the log), sequence (of ids), fence
+ * {prefix}:board      hash      format, paused, version (of the log), sequence (of ids), fence, secret (of publications)
  * {prefix}:jobs       hash      id → posting
  * {prefix}:rows       hash      id → revision:posted:written:owner, and a + where resources are granted
  * {prefix}:order      zset      ids in claim order
@@ -21,7 +21,7 @@
  * {prefix}:owners     zset      ids of owners by when they should have been heard of
  * {prefix}:entities   hash      kind and name → owner:instance:entity
  * {prefix}:owner:ID   hash      an owner that lives: number and answers of its newest batch; with a TTL
- * {prefix}:changes    channel   what has changed
+ * {prefix}:changes    channel   what has changed, signed with the secret
  * ```
  */
 import { createHash } from 'node:crypto'

@@ -1,4 +1,5 @@
 /** The keys of owners: made, renewed, and cleared away with all that a dead owner held. */
+import { randomBytes } from 'node:crypto'
 import { IncompatibleVersion, NotConnected, NotFound } from '../../core/errors.ts'
 import { type Connection, script } from './connection.ts'
 import type { Layout } from './layout.ts'
@@ -9,6 +10,8 @@ import { BURY, JOIN, LOOK } from './scripts/session.ts'
 const SCRIPTS = { join: script(JOIN), look: script(LOOK), bury: script(BURY) }
 /** Of the board; a larger one is a newer release's. */
 const FORMAT = 1
+/** As long as nobody guesses. */
+const SECRET_BYTES = 16
 
 /** An owner on a connection. */
 export interface Attached {
@@ -29,6 +32,7 @@ export type Outlook = readonly [
   earliest: string,
   uneven: boolean,
   jobs: number,
+  secret: string,
 ]
 
 export class OwnerKeys {
@@ -49,7 +53,7 @@ export class OwnerKeys {
     { mayMake }: { readonly mayMake: boolean },
   ): Promise<{ readonly made: boolean; readonly outlook: Outlook }> {
     const { uri, ttl, prefix } = this.#place
-    const args = [id, this.#layout.channel, String(ttl), mayMake ? '1' : '0', String(FORMAT)]
+    const args = [id, this.#layout.channel, String(ttl), mayMake ? '1' : '0', String(FORMAT), newSecret()]
     const [answer, outlook] = listOf(await connection.run(SCRIPTS.join, this.#layout.keys(id), args))
     const [joined, told] = decoded<[boolean, unknown]>(answer)
     if (joined) return { made: told === true, outlook: decoded<Outlook>(outlook) }
@@ -79,6 +83,11 @@ export class OwnerKeys {
     const args = [id, this.#layout.channel, itself ? '1' : '0']
     return connection.run(SCRIPTS.bury, this.#layout.keys(id), args)
   }
+}
+
+/** Signs what is published on the board, where it has no secret yet. */
+function newSecret(): string {
+  return randomBytes(SECRET_BYTES).toString('hex')
 }
 
 export function forgotten(uri: string, last: number): Error {

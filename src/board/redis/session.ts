@@ -34,6 +34,8 @@ const OPENING = 10_000
 export const FAREWELL = 5_000
 /** How long a change that was heard of waits for those before it, in milliseconds. */
 const HOLE_PATIENCE = 20
+/** How long a publication that is not signed waits until the board is asked, in milliseconds: anybody may send any number. */
+const UNSIGNED_PAUSE_MS = 50
 
 export interface SessionOptions {
   readonly place: RedisPlace
@@ -68,6 +70,11 @@ export class Session {
   #running: Promise<void> | undefined
   #leaving: Promise<void> | undefined
   #holeTimer: NodeJS.Timeout | undefined
+  /** Signs what the scripts publish. */
+  #secret = ''
+  /** Something was published that has to be asked for. */
+  #isHinted = false
+  #warnedOfUnsigned = false
   readonly #proven = new Condition()
   /** Why there is no connection. */
   #trouble: unknown
@@ -298,6 +305,7 @@ export class Session {
     this.#numbers = there
     this.#lease.extend(sentAt)
     this.#attached = there
+    this.#secret = outlook[8]
     sink.counted(outlook[7])
     this.feed.begin(standingOf(outlook))
     sink.session({ state: 'connected', session: id })
@@ -327,7 +335,8 @@ export class Session {
   }
 
   async #heed(there: Attached, outlook: Outlook): Promise<void> {
-    const [now, version, changes, , late, , uneven, jobs] = outlook
+    const [now, version, changes, , late, , uneven, jobs, secret] = outlook
+    this.#secret = secret
     this.clock.observe(Number(now))
     if (this.#attached === there) this.feed.answered(changes, standingOf(outlook))
     // Of what came after it nothing may have been told yet, or it would be counted twice.
@@ -343,17 +352,47 @@ export class Session {
     }
   }
 
+  /**
+   * Takes what was published for what it is: of the board's own scripts the changes themselves, of anybody else a hint to ask
+   * for them. It is called by a socket's event, so what it threw would end the process.
+   */
   #heard(message: Buffer): void {
-    const part = published(message)
-    if (part) this.feed.heard(part)
-    if (part && !this.feed.hasHole) return
-    this.#holeTimer ??= setTimeout(
-      () => {
-        this.#holeTimer = undefined
-        if ((part && !this.feed.hasHole) || !this.#attached) return
-        this.look().catch(() => undefined)
-      },
-      part ? HOLE_PATIENCE : 0,
+    const part = published(message, this.#secret)
+    try {
+      if (part) this.feed.heard(part)
+      else this.#warnOfUnsigned(message)
+    } catch (error) {
+      this.#options.sink.error(error instanceof Error ? error : new Error(String(error)))
+      this.#options.sink.gap()
+    }
+    this.#isHinted ||= part === undefined
+    this.#askSoon()
+  }
+
+  /** One question at a time, however many publications come. */
+  #askSoon(): void {
+    if (!this.#isHinted && !this.feed.hasHole) return
+    const pause = this.#isHinted ? UNSIGNED_PAUSE_MS : HOLE_PATIENCE
+    this.#holeTimer ??= setTimeout(() => void this.#ask(), pause)
+  }
+
+  /** Asks for the changes that were not published. */
+  async #ask(): Promise<void> {
+    const isHinted = this.#isHinted
+    this.#isHinted = false
+    if (this.#attached && (isHinted || this.feed.hasHole)) await this.look().catch(() => undefined)
+    this.#holeTimer = undefined
+    if (this.#attached) this.#askSoon()
+  }
+
+  #warnOfUnsigned(message: Buffer): void {
+    // Before the board has answered its secret is not known, and an empty message asks for a look and nothing else.
+    if (this.#warnedOfUnsigned || !this.#attached || message.length === 0) return
+    this.#warnedOfUnsigned = true
+    this.#options.log.warn(
+      { channel: this.#options.layout.channel },
+      'a publication is not signed with the secret of the board, and was not believed: a process of an older release is ' +
+        'on the board, or somebody else may publish on its channel; restrict the channels of its users (ACL SETUSER … resetchannels)',
     )
   }
 

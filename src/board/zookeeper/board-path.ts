@@ -1,16 +1,24 @@
 /** Makes the board where it is missing, takes over what TaskFlow has made, and checks that what is there is a board. */
+
 import type { Encoding } from '../../core/codec.ts'
-import { IncompatibleVersion, NotFound, UnsupportedCapability } from '../../core/errors.ts'
+import { AccessDenied, IncompatibleVersion, NotFound, UnsupportedCapability } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import { Rounds } from '../../core/rounds.ts'
 import {
   type Acl,
   aclOfNewTree,
   aclOfTree,
   BadVersion,
+  type GivenIdentities,
   isForAll,
+  isSameAcl,
+  NoAuth,
   NodeExists,
   NoNode,
   op,
+  ownEntries,
   type Stat,
+  strangersIn,
   type WantedAcl,
   type ZooKeeperDriver,
 } from '../../zookeeper/index.ts'
@@ -28,10 +36,11 @@ import {
 } from './records.ts'
 
 /** What is asked for: anything that is there will do without it, and msgpack is what a new board gets. */
-export interface WantedBoard extends WantedAcl {
+export interface WantedBoard extends WantedAcl, GivenIdentities {
   readonly encoding?: Encoding
   /** Whether the board is made where it is missing; true by default. */
   readonly create?: boolean
+  readonly log?: Logger
 }
 
 /**
@@ -50,7 +59,9 @@ export async function openBoardPath(
   layout: Layout,
   wanted: WantedBoard = {},
 ): Promise<BoardRecord> {
+  const rounds = new Rounds(`opening board ${layout.path}`)
   while (true) {
+    await rounds.next()
     const [there, access] = await Promise.all([
       unlessGone(zookeeper.getData(layout.path)),
       unlessGone(zookeeper.getACL(layout.path)),
@@ -61,13 +72,20 @@ export async function openBoardPath(
       await makeBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
       continue
     }
-    makeWith(zookeeper, aclOfTree(access.acl, wanted, { tenant: 'board', path: layout.path }), layout)
+    const own = await ownEntries(access.acl, { given: wanted, client: zookeeper })
+    const acl = aclOfTree(access.acl, wanted, { tenant: 'board', path: layout.path, own })
+    makeWith(zookeeper, acl, layout)
     if (!there.data || there.data.length === 0) {
       // Another process was faster, or the path is gone again: it is looked at anew.
       await unlessOvertaken(shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }))
     } else {
       const record = asWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
-      if (!record.unfinished) return record
+      if (!record.unfinished) {
+        const isGuarded = wanted.identified || wanted.acl !== undefined || wanted.tls?.cert !== undefined
+        if (isGuarded && !isForAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
+        warnOfStrangers(strangersIn(acl, wanted, own), { layout, log: wanted.log })
+        return record
+      }
       const { unfinished: _, ...finished } = record
       await unlessOvertaken(finishBoard(zookeeper, layout, { record: finished, version: there.stat.version }))
     }
@@ -83,6 +101,37 @@ function makeWith(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Lay
   if (isForAll(acl)) return
   const message = `board ${path} has an ACL, and the C client makes every znode for everybody; open it without client=native`
   throw new UnsupportedCapability(message, { capability: 'aclOnCreate' })
+}
+
+function warnOfStrangers(
+  strangers: string | undefined,
+  { layout, log }: { readonly layout: Layout; readonly log: Logger | undefined },
+): void {
+  if (strangers === undefined) return
+  log?.warn(
+    { path: layout.path, strangers },
+    `board ${layout.path} is open to ${strangers}, though this client gave credentials: whoever is named may read and change ` +
+      'it; give the ACL you expect as the option acl, or ?acl=creator for a board that is yours alone',
+  )
+}
+
+/**
+ * The folder of the markers lies beside the board, where others may be allowed to make znodes. Whoever makes it first could
+ * keep the board from being opened, or replace the markers that say what became of a transaction.
+ *
+ * @throws AccessDenied
+ */
+async function assertOwnSessions(zookeeper: ZooKeeperDriver, layout: Layout, acl: readonly Acl[]): Promise<void> {
+  const path = layout.sessionsFolder
+  const found = await unlessGone(zookeeper.getACL(path)).catch((error: unknown) => {
+    if (error instanceof NoAuth) return { acl: [] }
+    throw error
+  })
+  if (!found || isSameAcl(found.acl, acl)) return
+  throw new AccessDenied(
+    `opening board ${layout.path}: ${path} beside it has another ACL than the board, so another may have made it; give it the ` +
+      "board's ACL (setACL), or delete it while nobody has the board open",
+  )
 }
 
 async function unlessOvertaken(making: Promise<void>): Promise<void> {

@@ -1,6 +1,8 @@
 /** Participants as ephemeral znodes: there as long as their session. */
+
 import type { Encoding } from '../../core/codec.ts'
 import { Duplicate } from '../../core/errors.ts'
+import { Rounds } from '../../core/rounds.ts'
 import { NodeExists, NoNode, op, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Entity } from '../backend.ts'
 import type { Layout } from './layout.ts'
@@ -19,16 +21,20 @@ export class EntityNodes {
   }
 
   /** @throws Duplicate */
-  async register(entity: Entity): Promise<void> {
+  async register(
+    entity: Entity,
+    rounds: Rounds = new Rounds(`registering ${entity.kind} ${entity.name}`),
+  ): Promise<void> {
+    await rounds.next()
     const path = this.#layout.entity(entity.kind, entity.name)
     try {
       await this.#zookeeper.create(path, encodeEntity(entity, this.#encoding), { ephemeral: true, ...this.#bound() })
     } catch (error) {
-      if (error instanceof NodeExists) return this.#takeOver(entity, path)
+      if (error instanceof NodeExists) return this.#takeOver(entity, { path, rounds })
       if (!(error instanceof NoNode)) throw error
       // The first of its kind.
       await this.#zookeeper.mkdirp(this.#layout.entityKind(entity.kind))
-      await this.register(entity)
+      await this.register(entity, rounds)
     }
   }
 
@@ -49,9 +55,9 @@ export class EntityNodes {
   }
 
   /** What this process shows is written anew; a leftover of its last session, not expired yet, is made anew in this one. */
-  async #takeOver(entity: Entity, path: string): Promise<void> {
+  async #takeOver(entity: Entity, { path, rounds }: { readonly path: string; readonly rounds: Rounds }): Promise<void> {
     const there = await unlessGone(this.#zookeeper.getData(path))
-    if (!there) return this.register(entity)
+    if (!there) return this.register(entity, rounds)
     if (decodeEntity(there.data, this.#encoding)?.instance !== entity.instance) {
       throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
     }
@@ -62,7 +68,7 @@ export class EntityNodes {
     }
     if (!this.#zookeeper.capabilities.multi) {
       await unlessGone(this.#zookeeper.delete(path, this.#bound()))
-      return this.register(entity)
+      return this.register(entity, rounds)
     }
     await this.#zookeeper.multi([op.delete(path), op.create(path, data, { ephemeral: true })], this.#bound())
   }

@@ -1,4 +1,6 @@
 /** The gate: whether the board grants claims, what their fences begin at, and at which revision of the gate that is known. */
+import { Rounds } from '../../core/rounds.ts'
+
 import { NodeExists, NoNode, type ReadData, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { decodeGate, encodeGate, type GateRecord, OPEN_GATE } from './records.ts'
@@ -61,7 +63,9 @@ export class Gate {
   /** One round trip. A gate that somebody took away is put up again, open. */
   async read(): Promise<SeenGate> {
     const { zookeeper, layout } = this.#options
+    const rounds = new Rounds(`reading ${layout.gate}`)
     while (true) {
+      await rounds.next()
       try {
         return this.saw(await zookeeper.getData(layout.gate))
       } catch (error) {

@@ -13,6 +13,8 @@ export interface ServerAnswer {
 
 /** In milliseconds. */
 const PATIENCE = 3_000
+/** A hundred times what servers answer. */
+const MAX_ANSWER_CHARACTERS = 64 * 1024
 
 export function askServers(endpoints: readonly Endpoint[]): Promise<ServerAnswer[]> {
   return Promise.all(endpoints.map(askServer))
@@ -39,6 +41,8 @@ function srvr(at: { host: string; port: number }): Promise<string> {
     socket.setEncoding('utf8')
     socket.on('data', (text) => {
       answer += text
+      if (answer.length > MAX_ANSWER_CHARACTERS)
+        socket.destroy(new Error(`its answer is longer than ${MAX_ANSWER_CHARACTERS} characters: it is no ZooKeeper`))
     })
     socket.on('timeout', () => socket.destroy(new Error(`nothing within ${PATIENCE / 1_000}s`)))
     socket.on('error', reject)

@@ -1,10 +1,10 @@
 /** What is wrong with a Postgres, or with what this user may do there. */
-import { parseUri } from '../../core/uri.ts'
-import { PostgresConnection, postgresPlace, type Row } from '../../postgres/index.ts'
+import { parseUri, type ResourceUri } from '../../core/uri.ts'
+import { fromStorable, PostgresConnection, postgresPlace, type Row, storable } from '../../postgres/index.ts'
 import { clockFinding, error, type Finding, ok, warning } from './finding.ts'
 
 /** Parameters that boards and logbooks read by themselves. */
-const OWN = ['board', 'sessionTimeout', 'scanPeriod', 'retryFor']
+const OWN = ['board', 'sessionTimeout', 'scanPeriod', 'window', 'retryFor']
 
 /** Of connections, from where on the next may be refused. */
 const NEARLY_ALL = 0.9
@@ -14,14 +14,15 @@ const QUESTION = `
     current_setting('max_connections')::int AS most, (SELECT count(*)::int FROM pg_stat_activity) AS connections,
     CASE WHEN to_regnamespace($1) IS NULL THEN NULL ELSE has_schema_privilege($1, 'USAGE') END AS usage,
     (SELECT count(*)::int FROM pg_tables WHERE schemaname = $1
-      AND NOT has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename),
+      AND NOT has_table_privilege(pg_catalog.quote_ident(schemaname) || '.' || pg_catalog.quote_ident(tablename),
         'SELECT, INSERT, UPDATE, DELETE')) AS closed`
 
 export async function examinePostgres(
   uri: string,
   { what, timeout }: { what: 'board' | 'persistence'; timeout: number },
 ): Promise<Finding[]> {
-  const place = postgresPlace(parseUri(uri, what), OWN)
+  const parsed = parseUri(uri, what)
+  const place = postgresPlace(parsed, OWN)
   const connection = await PostgresConnection.open(place, { signal: AbortSignal.timeout(timeout) })
   try {
     const before = Date.now()
@@ -29,10 +30,32 @@ export async function examinePostgres(
     const after = Date.now()
     const [row = {}] = rows
     const now = row['now'] instanceof Date ? row['now'].getTime() : before
-    return [...serverFindings(row), clockFinding([now - after, now - before]), ...rightsFindings(row, place.schema)]
+    const findings = [...serverFindings(row), clockFinding([now - after, now - before])]
+    const rights = rightsFindings(row, place.schema)
+    const mayLook = what === 'board' && rights.every(({ severity }) => severity === 'ok')
+    const stopped = mayLook ? await stoppedFindings(connection, { schema: place.schema, uri: parsed }) : []
+    return [...findings, ...rights, ...stopped]
   } finally {
     await connection.close()
   }
+}
+
+/** Owners that neither live nor can be taken over from. */
+async function stoppedFindings(
+  connection: PostgresConnection,
+  { schema, uri }: { readonly schema: string; readonly uri: ResourceUri },
+): Promise<Finding[]> {
+  const text = `SELECT ${schema}.stopped_owners(id) AS owners FROM ${schema}.boards WHERE name = $1`
+  const { rows } = await connection.query(text, [storable(uri.parameters.get('board') ?? 'default')])
+  const owners: unknown = rows[0]?.['owners']
+  return (Array.isArray(owners) ? owners : []).map(({ who, backend, silent, jobs }: Record<string, unknown>) =>
+    error(
+      'owner',
+      `${fromStorable(String(who))} has been silent for ${Math.round(Number(silent))} s, and its backend ${backend} holds its session: ` +
+        `${jobs} claimed ${jobs === 1 ? 'job waits' : 'jobs wait'} for it`,
+      `look at process ${backend} on the database's server: let it go on (kill -CONT), or restart Postgres`,
+    ),
+  )
 }
 
 function serverFindings({ version, standby, most, connections }: Row): Finding[] {

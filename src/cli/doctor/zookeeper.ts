@@ -90,9 +90,11 @@ async function roundTrip(zookeeper: ZooKeeper, path: string): Promise<Finding> {
 async function clockFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
   const cut = path.lastIndexOf('/')
   const marker = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions/${newUuid()}`
-  const before = Date.now()
   try {
-    const { stat } = await zookeeper.create(marker, null, { ephemeral: true })
+    // As the board's own markers are: for nobody else.
+    const { acl } = await zookeeper.getACL(path)
+    const before = Date.now()
+    const { stat } = await zookeeper.create(marker, null, { ephemeral: true, acl })
     return [clockFinding([stat.ctime - Date.now(), stat.ctime - before])]
   } catch {
     // Whether it may write is found out below.

@@ -1,13 +1,17 @@
 /**
  * The path that all logbooks are under, with the ACL that everything below it gets. One round trip where it is there.
  */
+
 import { AccessDenied } from '../../core/errors.ts'
+import { Rounds } from '../../core/rounds.ts'
 import {
   ACL,
   type Acl,
   aclOfNewTree,
   aclOfTree,
+  type GivenIdentities,
   NodeExists,
+  ownEntries,
   type WantedAcl,
   type ZooKeeper,
 } from '../../zookeeper/index.ts'
@@ -16,7 +20,7 @@ import type { Layout } from './layout.ts'
 import { unlessGone } from './reading.ts'
 import { assertRoot, rootBytes } from './records.ts'
 
-export interface WantedRoot extends WantedAcl {
+export interface WantedRoot extends WantedAcl, GivenIdentities {
   /** Whether it is made where it is missing; true by default. */
   readonly create?: boolean
 }
@@ -31,11 +35,17 @@ export async function openRoot(
   { uri, layout, wanted }: { uri: string; layout: Layout; wanted: WantedRoot },
 ): Promise<void> {
   const { path } = layout
+  const rounds = new Rounds(`opening logbooks ${path}`)
   for (;;) {
+    await rounds.next()
     const [there, access] = await Promise.all([unlessGone(zookeeper.getData(path)), unlessGone(zookeeper.getACL(path))])
     if (there && access) {
       assertRoot(there.data, path)
-      zookeeper.acl = aclBelow(access.acl, { wanted, path })
+      zookeeper.acl = aclBelow(access.acl, {
+        wanted,
+        path,
+        own: await ownEntries(access.acl, { given: wanted, client: zookeeper }),
+      })
       return
     }
     if (wanted.create === false) throw noLogbooks(uri, `${path} is not there`)
@@ -49,9 +59,12 @@ export async function openRoot(
 }
 
 /** A look makes nothing, and so it does not matter to it that it is not shown the whole ACL. */
-function aclBelow(found: readonly Acl[], { wanted, path }: { wanted: WantedRoot; path: string }): readonly Acl[] {
+function aclBelow(
+  found: readonly Acl[],
+  { wanted, path, own }: { wanted: WantedRoot; path: string; own: ReadonlySet<Acl> },
+): readonly Acl[] {
   try {
-    return aclOfTree(found, wanted, { tenant: 'logbooks', path })
+    return aclOfTree(found, wanted, { tenant: 'logbooks', path, own })
   } catch (error) {
     if (wanted.create === false && error instanceof AccessDenied) return ACL.creatorAll
     throw error

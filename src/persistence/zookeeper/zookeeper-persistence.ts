@@ -64,7 +64,12 @@ export class ZooKeeperPersistence implements Persistence {
     this.uri = uri
     this.#retryFor = retryFor
     const { acl, identified, ...identity } = security
-    this.#wanted = { ...(acl && { acl }), ...(identified && { identified }), ...(create === false && { create }) }
+    this.#wanted = {
+      ...identity,
+      ...(acl && { acl }),
+      ...(identified && { identified }),
+      ...(create === false && { create }),
+    }
     const zookeeper = new ZooKeeper({ ...reaching, ...identity })
     this.#place = { zookeeper, layout, committer: new Committer(zookeeper) }
     this.#lifecycle = new Lifecycle(`persistence ${uri}`)

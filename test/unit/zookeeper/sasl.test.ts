@@ -49,6 +49,17 @@ describe('SASL DIGEST-MD5', () => {
     expect(() => exchange().respond(Buffer.from(challenge))).toThrow(ConnectionFault)
   })
 
+  test('reads no token that is longer than was agreed, whatever is in it', () => {
+    const long = Buffer.concat([CHALLENGE, Buffer.alloc(65_537, ',a="')])
+    expect(() => exchange().respond(long)).toThrow('more than 65536')
+    expect(() => exchange().respond(long)).toThrow(ConnectionFault)
+    const it = exchange()
+    it.respond(CHALLENGE)
+    expect(() => it.verify(Buffer.concat([Buffer.from(`rspauth=${RSPAUTH},`), Buffer.alloc(65_537)]))).toThrow(
+      'more than 65536',
+    )
+  })
+
   test('says what is the matter where there is no MD5', () => {
     const md5 = () => {
       throw new Error('error:0308010C:digital envelope routines::unsupported')

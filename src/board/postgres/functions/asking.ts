@@ -1,9 +1,9 @@
 /** A pause, or a cancel: what outlives whoever asked for it; and what nobody has to know any more. */
-import { lockClasses } from '../names.ts'
-
-/** With `@` for the schema. */
-export function asking(schema: string): string {
-  const { gate } = lockClasses(schema)
+/**
+ * With `@` for the schema. The gate is closed and opened under a lock of the table of boards, which claims share: its waiters
+ * are served in their order, and only who may write the table gets it. An advisory lock is granted to every role.
+ */
+export function asking(): string {
   return `
 CREATE FUNCTION @.cancel(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_who text, p_reason text)
 RETURNS json LANGUAGE plpgsql AS $function$
@@ -21,7 +21,7 @@ END $function$;
 CREATE FUNCTION @.set_gate(p_lane uuid, p_number bigint, p_board integer, p_paused boolean)
 RETURNS json LANGUAGE plpgsql AS $function$
 BEGIN
-  PERFORM pg_advisory_xact_lock(${gate}, p_board);
+  LOCK TABLE @.boards IN EXCLUSIVE MODE;
   UPDATE @.boards SET paused = p_paused WHERE id = p_board;
   PERFORM @.tell(p_board, CASE WHEN p_paused THEN 'paused' ELSE 'resumed' END, '{}');
   RETURN @.answer(p_lane, p_number, '"done"');

@@ -1,30 +1,37 @@
 /**
  * Jobs, their resources and their attempts are taken in one go, for one session.
  *
- * A claim reads the fence base and draws its number under the gate's lock, which it holds until it commits; the base is
- * changed only by a transaction that holds that lock alone. So no claim adds an older base to a later number.
+ * A claim reads the fence base and draws its number under a lock of the table of boards, which it shares with other claims
+ * and holds until it commits; the base is changed only by a transaction that holds that lock alone. So no claim adds an older base to a later number.
  */
-import { lockClasses } from '../names.ts'
+
 import { BY_KEYS } from './plans.ts'
 
+/**
+ * Every role of the database may hold the advisory lock of a resource. Who does not get it in this time is refused as for a
+ * resource that is held, and its neighbours in the batch are claimed.
+ */
+const MAX_LOCK_WAIT_MS = 2_000
+
 /** With `@` for the schema. */
-export function claiming(schema: string): string {
-  const { gate } = lockClasses(schema)
+export function claiming(): string {
   return `
 CREATE FUNCTION @.raise_fences(p_board integer) RETURNS void LANGUAGE plpgsql AS $function$
 BEGIN
-  PERFORM pg_advisory_xact_lock(${gate}, p_board);
+  LOCK TABLE @.boards IN EXCLUSIVE MODE;
   UPDATE @.boards SET fence_base = greatest(fence_base,
     floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - (SELECT last_value FROM @.fences)) WHERE id = p_board;
 END $function$;
 
 CREATE FUNCTION @.claim(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
-  p_exclusive boolean[]) RETURNS json LANGUAGE plpgsql ${BY_KEYS} AS $function$
+  p_exclusive boolean[]) RETURNS json LANGUAGE plpgsql ${BY_KEYS}
+SET lock_timeout TO ${MAX_LOCK_WAIT_MS} AS $function$
 DECLARE
   v_refused json;
   v_busy json[] := '{}';
   v_blocked integer[] := '{}';
+  v_stuck bigint[] := '{}';
   v_at integer;
   v_name text;
   v_granted bigint[];
@@ -37,12 +44,18 @@ BEGIN
   WHERE id = p_session AND fences IS DISTINCT FROM '@.fences'::regclass::oid;
   IF FOUND THEN PERFORM @.raise_fences(p_board); END IF;
   IF NOT @.lives(p_session) THEN RETURN @.answer(p_lane, p_number, '{"over": true}'); END IF;
-  PERFORM pg_advisory_xact_lock_shared(${gate}, p_board);
+  LOCK TABLE @.boards IN ROW SHARE MODE;
   SELECT paused, fence_base INTO v_paused, v_base FROM @.boards WHERE id = p_board;
   IF v_paused THEN RETURN @.answer(p_lane, p_number, '{"paused": true}'); END IF;
   IF p_resources <> '{}' THEN
-    PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(r) ELSE pg_advisory_xact_lock_shared(r) END
-    FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
+    BEGIN
+      PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(r) ELSE pg_advisory_xact_lock_shared(r) END
+      FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
+    EXCEPTION WHEN lock_not_available THEN
+      SELECT coalesce(array_agg(r) FILTER (WHERE NOT CASE WHEN alone THEN pg_try_advisory_xact_lock(r)
+        ELSE pg_try_advisory_xact_lock_shared(r) END), '{}') INTO v_stuck
+      FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
+    END;
   END IF;
   PERFORM FROM @.jobs WHERE id = ANY(p_ids) AND session IS NULL ORDER BY id FOR NO KEY UPDATE;
   FOR v_at IN SELECT DISTINCT asking FROM unnest(p_asking) AS asking
@@ -50,10 +63,10 @@ BEGIN
     ORDER BY asking
   LOOP
     SELECT a.name INTO v_name FROM unnest(p_asking, p_resources, p_names, p_exclusive) AS a(asking, resource, name, exclusive)
-    WHERE a.asking = v_at AND EXISTS (
+    WHERE a.asking = v_at AND (a.resource = ANY(v_stuck) OR EXISTS (
       SELECT FROM @.permits p JOIN @.sessions s ON s.id = p.session
       WHERE p.resource = ANY(ARRAY[a.resource]) AND p.board = p_board AND p.name = a.name
-        AND (p.exclusive OR a.exclusive)) LIMIT 1;
+        AND (p.exclusive OR a.exclusive))) LIMIT 1;
     IF FOUND THEN
       v_blocked := v_blocked || v_at;
       v_busy := v_busy || json_build_array(v_at - 1, 'busy', v_name);

@@ -6,7 +6,8 @@ import { BY_KEYS } from './plans.ts'
 export function helpers(schema: string): string {
   return `
 CREATE FUNCTION @.milliseconds(p_at timestamptz) RETURNS float8 LANGUAGE sql IMMUTABLE AS $function$
-  SELECT CASE WHEN p_at = '-infinity' THEN 0 ELSE extract(epoch FROM p_at)::float8 * 1000 END
+  SELECT CASE WHEN p_at OPERATOR(pg_catalog.=) '-infinity'::timestamptz THEN 0::float8
+    ELSE extract(epoch FROM p_at)::float8 OPERATOR(pg_catalog.*) 1000::float8 END
 $function$;
 
 CREATE FUNCTION @.tell(p_board integer, p_kind text, p_jobs bigint[], p_ranks smallint[] DEFAULT NULL,

@@ -5,21 +5,37 @@
  * Each takes many elements and answers for each. What one of them may not have is left out of the batch, and not raised:
  * an error would take the neighbours along.
  *
- * **Order of locks**, the same everywhere, so that nobody waits in a circle: the session's row, the gate, resources by
- * number, jobs by id. A session's row is held FOR KEY SHARE: it cannot be deleted meanwhile, and can be heartbeaten.
+ * **Order of locks**, the same everywhere, so that nobody waits in a circle: the session's row, the table of boards (the gate),
+ * resources by number, jobs by id. A session's row is held FOR KEY SHARE: it cannot be deleted meanwhile, and can be heartbeaten.
+ *
+ * **Names** are looked up in Postgres' own schema only: whoever may create functions in `public` could otherwise have theirs
+ * called in place of Postgres' own, as the user of the board (CVE-2018-1058).
  */
 import { asking } from './asking.ts'
 import { claiming } from './claiming.ts'
 import { discarding } from './discarding.ts'
 import { helpers } from './helpers.ts'
 import { posting } from './posting.ts'
+import { reattaching } from './reattaching.ts'
 import { sectionFunctions } from './sections.ts'
 import { sessions } from './sessions.ts'
 import { settling } from './settling.ts'
 import { trash } from './trash.ts'
 
+/** All of them, as the newest step of the migrations makes them. */
 export function functions(schema: string): string {
-  return [helpers, sessions, posting, claiming, settling, discarding, trash, asking, sectionFunctions]
-    .map((part) => part(schema).replaceAll('@', schema))
+  return [helpers, sessions, reattaching, posting, claiming, settling, discarding, trash, asking, sectionFunctions]
+    .map((part) => secured(part(schema)).replaceAll('@', schema))
     .join('\n')
+}
+
+/** Is inlined, which a function with settings is not, and qualifies all names by itself. */
+const INLINED = 'milliseconds'
+
+/** Makes functions that replace those of an older release, each with a search path of its own. */
+function secured(text: string): string {
+  return text.replace(/CREATE FUNCTION @\.(\w+)([\s\S]*?) AS \$function\$/g, (_, name: string, head: string) => {
+    const path = name === INLINED ? '' : ' SET search_path TO pg_catalog, pg_temp'
+    return `CREATE OR REPLACE FUNCTION @.${name}${head}${path} AS $function$`
+  })
 }

@@ -11,30 +11,11 @@
  */
 import { lockClasses } from '../names.ts'
 
-/** Fixed, so that no other schema of the database can stand in for what these functions call. */
-const SEARCH_PATH = 'SET search_path = pg_catalog, pg_temp'
-
 /** With `@` for the schema. */
 export function reattaching(schema: string): string {
   const { session } = lockClasses(schema)
   return `
-ALTER TABLE @.sessions ADD COLUMN lock integer, ADD COLUMN attachment integer NOT NULL DEFAULT 0;
-UPDATE @.sessions SET lock = id;
-
-CREATE OR REPLACE FUNCTION @.open_session(p_board integer, p_who text, p_ttl float8) RETURNS integer
-LANGUAGE plpgsql ${SEARCH_PATH} AS $function$
-DECLARE v_id integer := nextval('@.session_ids');
-BEGIN
-  PERFORM pg_advisory_lock(${session}, v_id);
-  INSERT INTO @.sessions (id, board, who, backend, backend_start, server_start, ttl, heartbeat_at, lock)
-  SELECT v_id, p_board, p_who, pid, backend_start, pg_postmaster_start_time(), p_ttl * interval '1 ms', clock_timestamp(),
-    v_id
-  FROM pg_stat_activity WHERE pid = pg_backend_pid();
-  RETURN v_id;
-END $function$;
-
-CREATE FUNCTION @.reattach(p_session integer, p_attachment integer) RETURNS boolean
-LANGUAGE plpgsql ${SEARCH_PATH} AS $function$
+CREATE FUNCTION @.reattach(p_session integer, p_attachment integer) RETURNS boolean LANGUAGE plpgsql AS $function$
 DECLARE
   v_session @.sessions;
   v_lock integer;
@@ -56,36 +37,5 @@ BEGIN
     NULL;
   END;
   RETURN true;
-END $function$;
-
-CREATE OR REPLACE FUNCTION @.heartbeat(p_session integer) RETURNS json
-LANGUAGE plpgsql ${SEARCH_PATH} AS $function$
-DECLARE
-  v_board integer;
-  v_lock integer;
-BEGIN
-  UPDATE @.sessions SET heartbeat_at = clock_timestamp()
-  WHERE id = p_session AND backend = pg_backend_pid() AND server_start = pg_postmaster_start_time()
-  RETURNING board, lock INTO v_board, v_lock;
-  IF NOT FOUND OR NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objsubid = 2
-    AND classid::bigint = ${session >>> 0} AND objid::bigint = v_lock) THEN RETURN NULL; END IF;
-  RETURN (SELECT coalesce(json_agg(id), '[]'::json) FROM @.sessions
-    WHERE board = v_board AND id <> p_session AND heartbeat_at + ttl < clock_timestamp());
-END $function$;
-
-CREATE OR REPLACE FUNCTION @.take_over(p_session integer) RETURNS text
-LANGUAGE plpgsql ${SEARCH_PATH} AS $function$
-DECLARE v_session @.sessions;
-BEGIN
-  SELECT * INTO v_session FROM @.sessions WHERE id = p_session FOR UPDATE SKIP LOCKED;
-  IF NOT FOUND THEN RETURN 'gone'; END IF;
-  IF v_session.heartbeat_at + v_session.ttl >= clock_timestamp() THEN RETURN 'alive'; END IF;
-  IF NOT pg_try_advisory_xact_lock(${session}, v_session.lock) THEN
-    PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE pid = v_session.backend AND backend_start = v_session.backend_start;
-    RETURN 'hung';
-  END IF;
-  PERFORM @.end_session(p_session);
-  RETURN 'ended';
-END $function$;`.replaceAll('@', schema)
+END $function$;`
 }

@@ -1,4 +1,7 @@
-/** A session lives while its lock is held and its heart beats. */
+/**
+ * A session lives while its backend holds its lock and its heart beats. A lock that another backend holds says nothing: every
+ * role that may connect can take it.
+ */
 import { lockClasses } from '../names.ts'
 import { BY_KEYS } from './plans.ts'
 
@@ -10,19 +13,23 @@ CREATE FUNCTION @.open_session(p_board integer, p_who text, p_ttl float8) RETURN
 DECLARE v_id integer := nextval('@.session_ids');
 BEGIN
   PERFORM pg_advisory_lock(${session}, v_id);
-  INSERT INTO @.sessions (id, board, who, backend, backend_start, server_start, ttl, heartbeat_at)
-  SELECT v_id, p_board, p_who, pid, backend_start, pg_postmaster_start_time(), p_ttl * interval '1 ms', clock_timestamp()
+  INSERT INTO @.sessions (id, board, who, backend, backend_start, server_start, ttl, heartbeat_at, lock)
+  SELECT v_id, p_board, p_who, pid, backend_start, pg_postmaster_start_time(), p_ttl * interval '1 ms', clock_timestamp(),
+    v_id
   FROM pg_stat_activity WHERE pid = pg_backend_pid();
   RETURN v_id;
 END $function$;
 
 CREATE FUNCTION @.heartbeat(p_session integer) RETURNS json LANGUAGE plpgsql AS $function$
-DECLARE v_board integer;
+DECLARE
+  v_board integer;
+  v_lock integer;
 BEGIN
   UPDATE @.sessions SET heartbeat_at = clock_timestamp()
-  WHERE id = p_session AND backend = pg_backend_pid() AND server_start = pg_postmaster_start_time() RETURNING board INTO v_board;
+  WHERE id = p_session AND backend = pg_backend_pid() AND server_start = pg_postmaster_start_time()
+  RETURNING board, lock INTO v_board, v_lock;
   IF NOT FOUND OR NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objsubid = 2
-    AND classid::bigint = ${session >>> 0} AND objid::bigint = p_session) THEN RETURN NULL; END IF;
+    AND classid::bigint = ${session >>> 0} AND objid::bigint = v_lock) THEN RETURN NULL; END IF;
   RETURN (SELECT coalesce(json_agg(id), '[]'::json) FROM @.sessions
     WHERE board = v_board AND id <> p_session AND heartbeat_at + ttl < clock_timestamp());
 END $function$;
@@ -53,13 +60,27 @@ BEGIN
   IF v_freed IS NOT NULL THEN PERFORM @.tell(v_session.board, 'freed', v_freed); END IF;
 END $function$;
 
+CREATE FUNCTION @.is_held(p_lock integer, p_backend integer) RETURNS boolean LANGUAGE sql STABLE AS $function$
+  SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND classid::bigint = ${session >>> 0} AND objid::bigint = p_lock AND pid = p_backend)
+$function$;
+
+CREATE FUNCTION @.stopped_owners(p_board integer) RETURNS json LANGUAGE sql STABLE AS $function$
+  SELECT coalesce(json_agg(json_build_object('session', s.id, 'who', s.who, 'backend', s.backend,
+    'silent', extract(epoch FROM clock_timestamp() - s.heartbeat_at)::float8,
+    'jobs', (SELECT count(*) FROM @.jobs j WHERE j.session = s.id)) ORDER BY s.id), '[]')
+  FROM @.sessions s
+  WHERE s.board = p_board AND s.heartbeat_at + 2 * s.ttl < clock_timestamp() AND @.is_held(s.lock, s.backend)
+$function$;
+
 CREATE FUNCTION @.take_over(p_session integer) RETURNS text LANGUAGE plpgsql AS $function$
 DECLARE v_session @.sessions;
 BEGIN
   SELECT * INTO v_session FROM @.sessions WHERE id = p_session FOR UPDATE SKIP LOCKED;
   IF NOT FOUND THEN RETURN 'gone'; END IF;
   IF v_session.heartbeat_at + v_session.ttl >= clock_timestamp() THEN RETURN 'alive'; END IF;
-  IF NOT pg_try_advisory_xact_lock(${session}, p_session) THEN
+  IF NOT pg_try_advisory_xact_lock(${session}, v_session.lock) AND @.is_held(v_session.lock, v_session.backend) THEN
     PERFORM pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid = v_session.backend AND backend_start = v_session.backend_start;
     RETURN 'hung';

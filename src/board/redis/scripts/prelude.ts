@@ -6,7 +6,8 @@
  *
  * **The log** is a list of what has happened, one entry a change: a letter and the job's id. `version` counts all entries
  * that there have ever been, so whoever has seen up to one version asks for those after it, and knows when it has missed
- * more than the list still holds. What a script did is also published, with the version it led to.
+ * more than the list still holds. What a script did is also published, with the version it led to, signed with the
+ * board's secret: everybody who may publish on the channel could otherwise forge what becomes of a job.
  *
  * Numbers of Lua are doubles: what goes into a key is written by `whole`, for Lua's own way has 14 digits.
  */
@@ -25,8 +26,8 @@ local time = call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
 
-local board = call('HMGET', BOARD, 'version', 'paused')
-local version, paused = tonumber(board[1] or '0'), board[2] == '1'
+local board = call('HMGET', BOARD, 'version', 'paused', 'secret')
+local version, paused, secret = tonumber(board[1] or '0'), board[2] == '1', board[3]
 
 local changes = {}
 local function tell(change) changes[#changes + 1] = change end
@@ -40,7 +41,10 @@ local function told(channel)
   if length > 20000 then call('LTRIM', LOG, -10000, -1) end
   version = version + #changes
   call('HSET', BOARD, 'version', whole(version))
-  call('PUBLISH', channel, pack({ version, changes }))
+  local message = pack({ version, changes })
+  -- A board of an older release has no secret until a newer one joins it.
+  if secret then message = redis.sha1hex(secret .. redis.sha1hex(secret .. message)) .. message end
+  call('PUBLISH', channel, message)
 end
 
 -- False where the list does not go back so far, or the board is not the one that was seen.

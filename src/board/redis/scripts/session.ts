@@ -1,7 +1,10 @@
 /** The scripts of a session: an owner's key that lives as long as its owner is heard of. */
 import { PRELUDE } from './prelude.ts'
 
-/** What a look tells: the clock, the version, the changes since the one that was seen, the pause, who is late, and how many jobs there are. */
+/**
+ * What a look tells: the clock, the version, the changes since the one that was seen, the pause, who is late, how many jobs there are,
+ * and the secret that publications are signed with.
+ */
 const OUTLOOK = `
 local function outlook(seen)
   local earliest = call('ZRANGE', OWNERS, 0, 0, 'WITHSCORES')
@@ -9,14 +12,14 @@ local function outlook(seen)
   if seen then missed = since(seen) end
   return pack({
     whole(now), whole(version), missed, paused, late(), whole(earliest[2] or 0),
-    call('HLEN', JOBS) ~= call('HLEN', ROWS), call('HLEN', ROWS),
+    call('HLEN', JOBS) ~= call('HLEN', ROWS), call('HLEN', ROWS), secret or '',
   })
 end
 `
 
 /**
  * A new owner; and the board, where there is none. ARGV: its id, the channel, its TTL, whether the board may be made, the
- * format that is known here. Answers `false, format` for a board that cannot be opened: 0 where there is none.
+ * format that is known here, a secret for a board that has none. Answers `false, format` for a board that cannot be opened: 0 where there is none.
  */
 export const JOIN = `${PRELUDE}${OUTLOOK}
 local id, channel, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -27,6 +30,10 @@ if there and tonumber(there) > format then return { pack({ false, tonumber(there
 -- A first write that a full memory does not refuse: whoever drains a board may join it.
 call('DEL', OWNER)
 if not there then call('HSET', BOARD, 'format', whole(format), 'paused', '0', 'version', '0') end
+if not secret then
+  secret = ARGV[6]
+  call('HSET', BOARD, 'secret', secret)
+end
 call('HSET', OWNER, 'number', '0')
 renew(id, ttl)
 -- Who may not publish is told so now, and not in the middle of a change.
