@@ -29,7 +29,7 @@ function failureIn(value: unknown, depth: number, budget: { causes: number }): F
     message: typeof message === 'string' ? cut(message) : 'a message that cannot be read',
     ...(typeof code === 'string' ? { code: cut(code) } : {}),
     ...(typeof stack === 'string' ? { stack: cut(stack) } : {}),
-    ...(kept.length > 0 ? { causes: kept } : {}),
+    ...(Array.isArray(causes) ? { causes: kept } : {}),
     ...(nonRetryable === true ? { nonRetryable } : {}),
     ...(typeof retryAfter === 'number' && Number.isFinite(retryAfter) && retryAfter >= 0 ? { retryAfter } : {}),
   }

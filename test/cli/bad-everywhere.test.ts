@@ -162,10 +162,10 @@ describe.each(BY_UUID)('%s %s', (...args) => {
 describe.each(BY_UUID.filter(([group]) => group !== 'trash'))('%s %s', (...args) => {
   test('what is part of the uuids of two', async () => {
     const command = args.filter((word) => word !== undefined)
-    const { exitCode, line } = complaint(await place.jobboard([...command, '0199aaaa']))
+    const { exitCode, line } = complaint(await place.jobboard([...command, '0199aaaa-0000-7000']))
     expect([exitCode, line]).toEqual([
       2,
-      expect.stringMatching(/^jobboard: 0199aaaa is part of the uuids of 2 .*; write more of it, or the end of it\n/),
+      expect.stringMatching(/^jobboard: 0199aaaa-0000-7000 matches 2 .*; give more of the uuid, or its end\n/),
     ])
   })
 })
@@ -176,8 +176,8 @@ test.each(['show', 'restore', 'purge'])('trash %s: what is part of the uuids of 
     const job = await board.post('gone', {}, { uuid }).catch(() => undefined)
     if (job) await board.cancel(job)
   }
-  const { exitCode, line } = complaint(await place.jobboard(['trash', name, '0199bbbb']))
-  expect([exitCode, line]).toEqual([2, expect.stringMatching(/is part of the uuids of \d jobs in the trash/)])
+  const { exitCode, line } = complaint(await place.jobboard(['trash', name, '0199bbbb-0000-7000']))
+  expect([exitCode, line]).toEqual([2, expect.stringMatching(/matches \d jobs in the trash/)])
 })
 
 describe.each(WITH_FLOWS)('%s %s', (...args) => {

@@ -128,7 +128,7 @@ describe('mistakes: exit code 2, and where they are', () => {
     ['boards:\n  a: 3', '2:3: boards.a has to be a text, or a map with uri'],
     ['boards:\n  a: { url: x }', '2:3: boards.a.uri: expected string, received undefined'],
     ['boards:\n  a: { uri: x, ath: y }', '2:16: there is no ath here; did you mean auth?'],
-    ['boards:\n  a: [', '2:7: Flow sequence'],
+    ['boards:\n  a: [', '2:7: this is not valid YAML (Flow sequence'],
     ['conductor:\n  size:\n    - huge', '2:3: conductor.size.0: expected one of "small"|"medium"|"large"'],
     ['conductor:\n  concurrency: 0', '2:3: conductor.concurrency: Too small'],
     ['board: x:y\ntimeout: never', '2:1: timeout: "never" is no duration'],
@@ -138,7 +138,7 @@ describe('mistakes: exit code 2, and where they are', () => {
       '1:1: there is no board "lost" in jobboard.yaml; there are other',
     ],
     ['- a', '1:1: it: expected object, received array'],
-    ['a: 1\na: 2', '2:1: Map keys must be unique'],
+    ['a: 1\na: 2', '2:1: this is not valid YAML (Map keys must be unique)'],
   ]
   test.each(cases)('%j', async (text, says) => {
     await config(text)

@@ -118,7 +118,7 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
     await looks(done)
     await looks(trashed)
     const both = await track(done.slice(0, 4))
-    expect(both).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('is part of the uuids of 2 jobs') })
+    expect(both).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('matches 2 jobs') })
   })
 
   test('and of one that never was it is said, exit code 1', async () => {
