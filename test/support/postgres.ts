@@ -10,6 +10,8 @@ import { contentsOf } from './settings-files.ts'
 
 export { POSTGRES } from './postgres-programs.ts'
 
+/** Of Debian's version, so that tests meet the same server with an engine and without. */
+const IMAGE = 'postgres:15'
 const TIMEOUT_MS = 2_000
 
 export interface PostgresOptions {
@@ -91,7 +93,7 @@ export function postgresContainer(
   const flags = Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`])
   return {
     name: 'Postgres',
-    image: 'postgres:17',
+    image: IMAGE,
     // It makes the database cluster at the first start, and becomes the server without root's rights.
     command: ['docker-entrypoint.sh', 'postgres', ...flags],
     setup: Object.keys(files).map(ownedByPostgres).join('\n'),

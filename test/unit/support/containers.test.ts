@@ -31,7 +31,7 @@ test('ZooKeeper: its number, its settings and the flags of its Java', () => {
 test('Postgres: settings, no password, and files that only its user may read', () => {
   const files = { '/tmp/tls/server.key': 'KEY' }
   const container = postgresContainer(7, { ssl_key_file: '/tmp/tls/server.key' }, files)
-  expect(container).toMatchObject({ image: 'postgres:17', files, environment: { POSTGRES_HOST_AUTH_METHOD: 'trust' } })
+  expect(container).toMatchObject({ image: 'postgres:15', files, environment: { POSTGRES_HOST_AUTH_METHOD: 'trust' } })
   expect(container.command).toEqual([
     ...['docker-entrypoint.sh', 'postgres', '-c', 'listen_addresses=127.0.0.1', '-c', 'port=7'],
     ...['-c', 'ssl_key_file=/tmp/tls/server.key'],
