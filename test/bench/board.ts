@@ -6,29 +6,49 @@ import { openBoard } from '../../src/board/index.ts'
 import type { ZooKeeperServer } from '../support/zookeeper.ts'
 import { PARKED, sideBySide } from './board-child.ts'
 import { startBenchServer, startWorker, transactions } from './board-processes.ts'
+import { times } from './brief.ts'
+import { type Goal, printGoals } from './goals.ts'
 import { printRates, type Rate } from './rates.ts'
 
-const JOBS = 20_000
-const ROUNDS = 3
-const PICK_UPS = 500
-const FEW = 1_000
-const MANY = 100_000
+const JOBS = times(20_000, 1_000)
+const ROUNDS = times(3, 1)
+const PICK_UPS = times(500, 20)
+const FEW = times(1_000, 100)
+const MANY = times(100_000, 2_000)
 const WIDTH = 1_024
+
+interface LifeCycles extends Rate {
+  /** The server's transactions per job. */
+  readonly each: number
+}
 
 export default async function board(): Promise<void> {
   await using server = await startBenchServer()
   const empty = await lifeCycles(server, '/empty', { what: 'an empty board' })
-  await pickUps(server, '/idle')
+  const idle = await pickUps(server, '/idle')
   await park(server, '/few', FEW)
   const few = await lifeCycles(server, '/few', { what: `${FEW} jobs waiting` })
   await park(server, '/many', MANY)
   const many = await lifeCycles(server, '/many', { what: `${MANY} jobs waiting` })
   printRates(`life cycles of ${JOBS} jobs; the median of ${ROUNDS} rounds`, [empty, few, many])
-  console.log(`  a job costs ${(few.perSecond / many.perSecond).toFixed(2)} times as much with ${MANY} (goal: 1.3)`)
-  await weigh(server)
+  const bytes = await weigh(server)
+  printGoals([
+    ...[empty, few, many].map(({ what, each }) => ({
+      what: `transactions per job, ${what},`,
+      value: each,
+      goal: { atMost: 0.2 },
+    })),
+    { what: 'transactions per job, one after the other,', value: idle, goal: { atMost: 3 } },
+    {
+      what: `cost of a job with ${MANY} jobs waiting, times that with ${FEW},`,
+      value: few.perSecond / many.perSecond,
+      goal: { atMost: 1.3 },
+    },
+    { what: 'bytes of heap of a waiting job in another process,', value: bytes, goal: { atMost: 1_024 } },
+  ] satisfies Goal[])
 }
 
-async function lifeCycles(server: ZooKeeperServer, path: string, { what }: { what: string }): Promise<Rate> {
+async function lifeCycles(server: ZooKeeperServer, path: string, { what }: { what: string }): Promise<LifeCycles> {
   const uri = `zookeeper://${server.hosts}${path}`
   const rounds: { perSecond: number; each: number }[] = []
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -42,10 +62,11 @@ async function lifeCycles(server: ZooKeeperServer, path: string, { what }: { wha
   }
   rounds.sort((a, b) => a.perSecond - b.perSecond)
   const { perSecond, each } = rounds[(ROUNDS - 1) / 2] ?? { perSecond: Number.NaN, each: Number.NaN }
-  return { what, perSecond, note: `${each.toFixed(3)} transactions per job (goal: 0.2)` }
+  return { what, perSecond, each, note: `${each.toFixed(3)} transactions per job` }
 }
 
-async function pickUps(server: ZooKeeperServer, path: string): Promise<void> {
+/** Returns how many transactions each job took. */
+async function pickUps(server: ZooKeeperServer, path: string): Promise<number> {
   const uri = `zookeeper://${server.hosts}${path}`
   await using consumer = await startWorker('consumeOneByOne', uri, PICK_UPS)
   await using producer = await startWorker('postOneByOne', uri, PICK_UPS)
@@ -55,7 +76,8 @@ async function pickUps(server: ZooKeeperServer, path: string): Promise<void> {
   const at = (part: number) => (took[Math.floor(part * (took.length - 1))] ?? Number.NaN).toFixed(1)
   const each = ((await transactions(server)) - before) / PICK_UPS
   console.log(`\nfrom before the post until the claim, ${PICK_UPS} jobs one after the other`)
-  console.log(`  median ${at(0.5)} ms, p99 ${at(0.99)} ms; ${each.toFixed(2)} transactions per job (goal: 3)`)
+  console.log(`  median ${at(0.5)} ms, p99 ${at(0.99)} ms; ${each.toFixed(2)} transactions per job`)
+  return each
 }
 
 async function park(server: ZooKeeperServer, path: string, count: number): Promise<void> {
@@ -64,7 +86,8 @@ async function park(server: ZooKeeperServer, path: string, count: number): Promi
   await sideBySide(count, WIDTH, post)
 }
 
-async function weigh(server: ZooKeeperServer): Promise<void> {
+/** Returns bytes. */
+async function weigh(server: ZooKeeperServer): Promise<number> {
   await using few = await startWorker('weigh', `zookeeper://${server.hosts}/few`)
   await using many = await startWorker('weigh', `zookeeper://${server.hosts}/many`)
   const heap = async (worker: typeof few) => {
@@ -72,7 +95,6 @@ async function weigh(server: ZooKeeperServer): Promise<void> {
     return Number(result) - before
   }
   const each = ((await heap(many)) - (await heap(few))) / (MANY - FEW)
-  console.log(
-    `\nmemory of a waiting job in another process: ${each.toFixed(0)} bytes of heap (goal: 1 KB beside the payload)`,
-  )
+  console.log(`\nmemory of a waiting job in another process: ${each.toFixed(0)} bytes of heap, its payload included`)
+  return each
 }

@@ -1,7 +1,7 @@
 /**
  * Conductors on a ZooKeeper that fsyncs: jobs of a flow of two tasks per second, from the claim to the consumed job, with
  * each kind of logbook, and beside them TaskFlow's conductor with the same flow on the same server; how soon an idle
- * conductor begins a job; and what more conductors bring where jobs wait for something.
+ * conductor begins a job, beside BullMQ; and what more conductors bring where jobs wait for something.
  */
 
 import { spawn } from 'node:child_process'
@@ -11,70 +11,85 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { openBoard } from 'jobboard'
 import { ROOT } from '../support/build.ts'
-import { exists } from '../support/install.ts'
+import { ensureInstalled } from '../support/npm-folder.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { PYTHON } from '../support/taskflow.ts'
+import { type RedisServer, startRedis } from '../support/redis.ts'
+import { PYTHON, provideTaskFlow } from '../support/taskflow.ts'
 import type { ZooKeeperServer } from '../support/zookeeper.ts'
 import { sideBySide } from './board-child.ts'
 import { startBenchServer, transactions } from './board-processes.ts'
+import { times } from './brief.ts'
+import { bullMqOn } from './contenders.ts'
+import { type Goal, printGoals } from './goals.ts'
 import { startPart } from './part.ts'
 import { apart, now } from './part-child.ts'
+import { PEERS } from './peers-folder.ts'
 import { printRates, type Rate } from './rates.ts'
 
 const CHILD = join(ROOT, 'test/bench/conductor-child.ts')
 const THEIR_SCRIPT = join(ROOT, 'test/bench/conductor-taskflow.py')
-const JOBS = 10_000
+const JOBS = times(10_000, 500)
+const ROUNDS = times(3, 1)
 /** Jobs side by side in one conductor. */
 const SLOTS = 128
 const WIDTH = 512
-const STARTS = 300
-const WARM_UPS = 20
+const STARTS = times(300, 20)
+const WARM_UPS = times(20, 5)
 /** Milliseconds from one of those to the next. */
 const GAP = 20
 /** Where more conductors share the work: the slots of each, and how many jobs there are for each. */
 const SHARED = [
-  { slots: 1, jobs: 200 },
-  { slots: 4, jobs: 600 },
+  { slots: 1, jobs: times(200, 10) },
+  { slots: 4, jobs: times(600, 20) },
 ] as const
 
 interface Place {
   readonly what: string
   readonly ours: string
   /** TaskFlow's, and how many jobs it is given: it would take all night. */
-  readonly theirs?: { readonly what: string; readonly arguments: readonly string[]; readonly jobs: number }
+  readonly theirs: { readonly what: string; readonly arguments: readonly string[]; readonly jobs: number }
+  /** So many times TaskFlow's. */
   readonly goal: number
 }
 
 export default async function conductor(): Promise<void> {
+  await ensureInstalled(PEERS, { because: 'the benchmark compares with BullMQ' })
+  const withTaskFlow = await provideTaskFlow({ sql: true })
   const folder = await mkdtemp(join(tmpdir(), 'jobboard-bench-'))
   await using server = await startBenchServer()
+  await using redis = await startRedis()
   await using postgres = await startPostgres()
   try {
-    const directory = { what: 'directory', arguments: ['directory', join(folder, 'theirs')], jobs: 100 }
-    const sqlite = { what: 'SQLite', arguments: ['sqlite', join(folder, 'theirs.db')], jobs: 50 }
+    const directory = { what: 'directory', arguments: ['directory', join(folder, 'theirs')], jobs: times(100, 10) }
+    const sqlite = { what: 'SQLite', arguments: ['sqlite', join(folder, 'theirs.db')], jobs: times(50, 5) }
+    const memory = { what: 'memory', arguments: ['memory'], jobs: times(400, 40) }
     const places: Place[] = [
-      { what: 'memory', ours: 'memory:', theirs: { what: 'memory', arguments: ['memory'], jobs: 400 }, goal: 100 },
-      { what: 'directory', ours: `directory:${join(folder, 'ours')}`, theirs: directory, goal: 10 },
-      { what: 'postgres', ours: postgres.uri, theirs: sqlite, goal: 100 },
+      { what: 'memory', ours: 'memory:', theirs: memory, goal: 80 },
+      { what: 'directory', ours: `directory:${join(folder, 'ours')}`, theirs: directory, goal: 15 },
+      { what: 'postgres', ours: postgres.uri, theirs: sqlite, goal: 250 },
     ]
-    for (const place of places) await throughput(server, place)
-    await starts(server)
-    for (const share of SHARED) await scaling(server, share)
+    const goals: Goal[] = []
+    for (const place of places) goals.push(await throughput(server, place, { withTaskFlow }))
+    goals.push(...(await starts(server, redis)))
+    for (const share of SHARED) goals.push(await scaling(server, share))
+    printGoals(goals)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
 }
 
-async function throughput(server: ZooKeeperServer, { what, ours, theirs, goal }: Place): Promise<void> {
-  const rates: Rate[] = []
-  if (theirs && (await exists('/usr/lib/python3/dist-packages/taskflow'))) {
-    const perSecond = await theirRate(server, theirs)
-    rates.push({ what: `TaskFlow's conductor, logbooks in ${theirs.what}`, perSecond })
-  }
+async function throughput(
+  server: ZooKeeperServer,
+  { what, ours, theirs, goal }: Place,
+  { withTaskFlow }: { withTaskFlow: boolean },
+): Promise<Goal> {
+  const taskflow = withTaskFlow ? await theirRate(server, theirs) : undefined
+  const rates: Rate[] =
+    taskflow === undefined ? [] : [{ what: `TaskFlow's conductor, logbooks in ${theirs.what}`, perSecond: taskflow }]
   const uri = `zookeeper://${server.hosts}/conduct-${what}`
   // The first round warms the server and the disk.
   let best = { perSecond: 0, note: '' }
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < ROUNDS; round += 1) {
     await post(uri, 'two', JOBS)
     await using part = await startPart(CHILD, ['conduct', uri, ours, String(JOBS), String(SLOTS)])
     const before = await transactions(server)
@@ -86,10 +101,12 @@ async function throughput(server: ZooKeeperServer, { what, ours, theirs, goal }:
     if (perSecond > best.perSecond) best = { perSecond, note }
   }
   rates.push({ what: `one conductor, logbooks in ${what}`, ...best })
-  printRates(`jobs of a flow of two tasks (goal: ${goal} times)`, rates)
+  printRates('jobs of a flow of two tasks', rates)
+  const compared = `jobs per second with logbooks in ${what}, times TaskFlow's with ${theirs.what}:`
+  return { what: compared, value: taskflow && best.perSecond / taskflow, goal: { atLeast: goal } }
 }
 
-async function theirRate(server: ZooKeeperServer, theirs: NonNullable<Place['theirs']>): Promise<number> {
+async function theirRate(server: ZooKeeperServer, theirs: Place['theirs']): Promise<number> {
   const [where = '', ...rest] = theirs.arguments
   const path = `/theirs-${where}`
   const args = [THEIR_SCRIPT, server.hosts, path, where, String(theirs.jobs), ...rest]
@@ -106,8 +123,8 @@ async function post(uri: string, flow: string, jobs: number): Promise<void> {
   await sideBySide(jobs, WIDTH, () => board.post(flow, {}))
 }
 
-/** From before the post to the first line of the first task. */
-async function starts(server: ZooKeeperServer): Promise<void> {
+/** From before the post to the first line of the first task; BullMQ's from before the job is added. */
+async function starts(server: ZooKeeperServer, redis: RedisServer): Promise<Goal[]> {
   const uri = `zookeeper://${server.hosts}/starts`
   await using board = await openBoard(uri)
   const jobs = STARTS + WARM_UPS
@@ -115,17 +132,36 @@ async function starts(server: ZooKeeperServer): Promise<void> {
   const going = part.go()
   await apart(jobs, GAP, () => board.post('timed', { at: now() }))
   const { said } = await going
-  const took = (said as number[]).slice(WARM_UPS).sort((a, b) => a - b)
-  const at = (share: number) => (took[Math.floor(share * (took.length - 1))] ?? Number.NaN).toFixed(1)
+  const bullmq = await bullMqOn(redis)
+  await using worker = await bullmq.start('consumeOneByOne', 'starts', jobs)
+  await using poster = await bullmq.start('postApart', 'starts', jobs, GAP)
+  const [theirs] = await Promise.all([worker.go(), poster.go()])
+  const ours = spreadOf(said as number[])
+  const peer = spreadOf((theirs.said as { result: number[] }).result)
   console.log(`\nfrom before the post to the first line of a task, ${STARTS} jobs, one every ${GAP} ms`)
-  console.log(`  median ${at(0.5)} ms (goal: 3), p99 ${at(0.99)} ms (goal: 20)`)
+  for (const [what, { median, p99 }] of Object.entries({ 'one conductor': ours, [bullmq.what]: peer }))
+    console.log(`  ${what.padEnd(60)} median ${median.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`)
+  const what = 'from the post to the first line of a task'
+  return [
+    { what: `${what}, median, in ms:`, value: ours.median, goal: { atMost: 3 } },
+    { what: `${what}, p99, in ms:`, value: ours.p99, goal: { atMost: 20 } },
+    { what: `${what}, median, times BullMQ's:`, value: ours.median / peer.median, goal: { atMost: 1.5 } },
+    { what: `${what}, p99, times BullMQ's:`, value: ours.p99 / peer.p99, goal: { atMost: 2.5 } },
+  ]
+}
+
+/** Of what came after the warm-up. */
+function spreadOf(figures: readonly number[]): { readonly median: number; readonly p99: number } {
+  const took = figures.slice(WARM_UPS).sort((a, b) => a - b)
+  const at = (share: number) => took[Math.floor(share * (took.length - 1))] ?? Number.NaN
+  return { median: at(0.5), p99: at(0.99) }
 }
 
 /**
  * Jobs that wait and do not conflict: conductors do not get into each other's way. How many of the machine's processors were
  * busy with the conductors alone tells whether it was they who were waited for.
  */
-async function scaling(server: ZooKeeperServer, share: (typeof SHARED)[number]): Promise<void> {
+async function scaling(server: ZooKeeperServer, share: (typeof SHARED)[number]): Promise<Goal> {
   const rates: Rate[] = []
   for (const conductors of [1, 2, 4, 8]) {
     const uri = `zookeeper://${server.hosts}/share-${share.slots}-${conductors}`
@@ -146,7 +182,13 @@ async function scaling(server: ZooKeeperServer, share: (typeof SHARED)[number]):
       note,
     })
   }
-  printRates(`jobs that wait for 20 ms (goal: 8 conductors 7 times as many as one)`, rates)
+  printRates('jobs that wait for 20 ms', rates)
+  const [one, eight] = [rates[0], rates.at(-1)].map((each) => each?.perSecond ?? Number.NaN)
+  return {
+    what: `jobs that wait for 20 ms, 8 conductors with ${plural(share.slots, 'slot')} each, times one:`,
+    value: eight !== undefined && one !== undefined ? eight / one : undefined,
+    goal: { atLeast: 7 },
+  }
 }
 
 function plural(count: number, thing: string): string {

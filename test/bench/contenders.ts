@@ -21,16 +21,19 @@ export interface Contender {
   start(role: Role, queue: string, ...numbers: readonly number[]): Promise<Part>
 }
 
-/** So many times the life cycles of another are to be reached. */
-export interface Goal {
+/** How one is to compare with another; what is not given has no goal. */
+export interface Target {
   readonly ours: Contender
   readonly theirs: Contender
-  readonly times: number
+  /** At least so many times the life cycles per second. */
+  readonly rate?: number
+  /** At most so many times the processor time per job, producer and consumer together. */
+  readonly cpu?: number
 }
 
 export interface Comparison {
   readonly contenders: readonly Contender[]
-  readonly goals: readonly Goal[]
+  readonly targets: readonly Target[]
 }
 
 export interface Servers {
@@ -42,11 +45,11 @@ export interface Servers {
 /** The board on ZooKeeper beside the fastest queues that Node has. */
 export async function peersOn(servers: Servers): Promise<Comparison> {
   const [ours, { bullmq, graphile }] = [await onZooKeeper(servers), await peersOf(servers)]
-  const goals = [
-    { ours, theirs: bullmq, times: 2 },
-    { ours, theirs: graphile, times: 1.2 },
+  const targets = [
+    { ours, theirs: bullmq, rate: 1, cpu: 1.1 },
+    { ours, theirs: graphile, rate: 1.2 },
   ]
-  return { contenders: [ours, bullmq, graphile], goals }
+  return { contenders: [ours, bullmq, graphile], targets }
 }
 
 /** Every board, and the queues on the same servers. */
@@ -58,11 +61,13 @@ export async function boardsOn(servers: Servers): Promise<Comparison> {
     `this board on Postgres ${postgres.version}, fsync`,
     (queue) => `${postgres.uri}?board=${queue}`,
   )
-  const goals = [
-    { ours: onRedis, theirs: bullmq, times: 1 },
-    { ours: onPostgres, theirs: graphile, times: 1 },
+  const ours = await onZooKeeper(servers)
+  const targets = [
+    { ours, theirs: bullmq, rate: 1, cpu: 1.1 },
+    { ours: onRedis, theirs: bullmq, rate: 1.4 },
+    { ours: onPostgres, theirs: graphile, rate: 0.7 },
   ]
-  return { contenders: [await onZooKeeper(servers), onRedis, bullmq, onPostgres, graphile], goals }
+  return { contenders: [ours, onRedis, bullmq, onPostgres, graphile], targets }
 }
 
 async function onZooKeeper({ zookeeper }: Servers): Promise<Contender> {
@@ -72,14 +77,18 @@ async function onZooKeeper({ zookeeper }: Servers): Promise<Contender> {
 
 async function peersOf({ redis, postgres }: Servers): Promise<{ bullmq: Contender; graphile: Contender }> {
   return {
-    bullmq: {
-      what: `BullMQ ${await peerVersion('bullmq')} on Redis ${redis.version}, no fsync`,
-      start: peer('bullmq', redis.uri),
-    },
+    bullmq: await bullMqOn(redis),
     graphile: {
       what: `graphile-worker ${await peerVersion('graphile-worker')} on Postgres ${postgres.version}, fsync`,
       start: peer('graphile-worker', postgres.uri),
     },
+  }
+}
+
+export async function bullMqOn(redis: RedisServer): Promise<Contender> {
+  return {
+    what: `BullMQ ${await peerVersion('bullmq')} on Redis ${redis.version}, no fsync`,
+    start: peer('bullmq', redis.uri),
   }
 }
 

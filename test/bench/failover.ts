@@ -1,9 +1,11 @@
 /** How long nobody can write when the leader of three servers is killed: until the first write that succeeds again. */
 import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { startEnsemble } from '../support/ensemble.ts'
+import { times } from './brief.ts'
+import { printGoals } from './goals.ts'
 
-const ROUNDS = 5
-const GOAL = 1_500
+const ROUNDS = times(5, 1)
+const GOAL_MS = 1_500
 
 export default async function failover(): Promise<void> {
   await using ensemble = await startEnsemble()
@@ -31,7 +33,8 @@ export default async function failover(): Promise<void> {
     console.log(`  ${first.toFixed(0).padStart(6)}   ${where}, ${fate}, ${unknown} writes of unknown outcome before`)
   }
   const worst = Math.max(...took.map(({ first }) => first))
-  console.log(`  the longest: ${worst.toFixed(0)} ms, × ${(worst / GOAL).toFixed(2)} of the goal (${GOAL} ms)`)
+  const what = 'longest time from the kill of the leader to the next write, in ms:'
+  printGoals([{ what, value: worst, goal: { atMost: GOAL_MS } }])
 }
 
 /** Writes again and again: a write that went to a dying server does not count. */

@@ -11,6 +11,8 @@ import { openPersistence, openPersistenceOver, type Persistence } from '../../sr
 import type { SqlDriver } from '../../src/postgres/index.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startZooKeeper } from '../support/zookeeper.ts'
+import { times } from './brief.ts'
+import { type Goal, printGoals } from './goals.ts'
 import { printRates, type Rate, rate } from './rates.ts'
 
 /** What a flow of two tasks records: its start with the first task's, the second's, the end. */
@@ -21,8 +23,10 @@ export default async function logbook(): Promise<void> {
   await using postgres = await startPostgres()
   await using zookeeper = await startZooKeeper()
   try {
-    const rates: Rate[] = [await unbatched(postgres.uri)]
-    for (const width of [1, 100]) rates.push(await counted(postgres.uri, width))
+    const single = await unbatched(postgres.uri)
+    const alone = await counted(postgres.uri, 1)
+    const grouped = await counted(postgres.uri, 100)
+    const rates: Rate[] = [single, alone, grouped]
     const uris = [`zookeeper://${zookeeper.hosts}/bench/logbooks`, `directory:${folder}`, 'memory:']
     for (const uri of uris) {
       for (const width of [1, 100]) {
@@ -31,6 +35,14 @@ export default async function logbook(): Promise<void> {
       }
     }
     printRates(`transitions of flows of two tasks, ${WRITES} and an acquire per flow`, rates)
+    printGoals([
+      {
+        what: 'transitions of 100 engines on postgres, times those with a transaction each:',
+        value: grouped.perSecond / single.perSecond,
+        goal: { atLeast: 8 },
+      },
+      { what: 'transactions per job of 100 engines on postgres:', value: grouped.transactions, goal: { atMost: 0.2 } },
+    ] satisfies Goal[])
   } finally {
     await rm(folder, { recursive: true })
   }
@@ -43,7 +55,7 @@ async function unbatched(uri: string): Promise<Rate> {
   const opening = Array.from({ length: 100 }, () => openPersistenceOver(pool, { schema }))
   const persistences = await Promise.all(opening)
   const what = 'postgres, 100 side by side, a transaction each'
-  const { perSecond } = await rate(what, { count: 2_000, width: 100 }, (n) => {
+  const { perSecond } = await rate(what, { count: times(2_000, 200), width: 100 }, (n) => {
     const own = persistences[n % 100]
     return own ? record(own) : Promise.reject(new Error('there are a hundred'))
   })
@@ -52,7 +64,7 @@ async function unbatched(uri: string): Promise<Rate> {
   return { what, perSecond: perSecond * WRITES }
 }
 
-async function counted(uri: string, width: number): Promise<Rate> {
+async function counted(uri: string, width: number): Promise<Rate & { readonly transactions: number }> {
   const pool = new pg.Pool({ connectionString: uri })
   let statements = 0
   const driver: SqlDriver = {
@@ -67,10 +79,11 @@ async function counted(uri: string, width: number): Promise<Rate> {
   const measured = await transitions(persistence, { what: `postgres, ${width} side by side`, width })
   await persistence.close()
   await pool.end()
-  return { ...measured, note: `${(statements / flowsOf(width)).toFixed(3)} transactions per job` }
+  const transactions = statements / flowsOf(width)
+  return { ...measured, transactions, note: `${transactions.toFixed(3)} transactions per job` }
 }
 
-const flowsOf = (width: number) => (width === 1 ? 200 : 4_000)
+const flowsOf = (width: number) => (width === 1 ? times(200, 20) : times(4_000, 400))
 
 async function transitions(persistence: Persistence, options: { what: string; width: number }): Promise<Rate> {
   const { what, width } = options

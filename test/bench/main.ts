@@ -1,5 +1,6 @@
 /**
- * `npm run bench -- NAME`: prints figures, each beside another of the same run. Speeds alone mean nothing elsewhere.
+ * `npm run bench -- NAME`: prints figures, each beside another of the same run, and whether goals are met. Speeds alone mean
+ * nothing elsewhere. `--brief` does everything in small numbers.
  *
  * What is measured runs as the package is built: what lets a process run TypeScript as it is names every function that is
  * made, at every call, which takes some of these a third of their time.
@@ -7,6 +8,7 @@
 import { join } from 'node:path'
 import { ensureBuilt, ROOT } from '../support/build.ts'
 import { compiled } from '../support/compiled.ts'
+import { beBrief } from './brief.ts'
 
 const BENCHES: readonly string[] = [
   'board',
@@ -20,13 +22,14 @@ const BENCHES: readonly string[] = [
   'zookeeper',
 ]
 
-const [name = ''] = process.argv.slice(2)
-if (BENCHES.includes(name)) {
+const [name = '', flag = '--full', ...others] = process.argv.slice(2)
+if (BENCHES.includes(name) && ['--full', '--brief'].includes(flag) && others.length === 0) {
+  if (flag === '--brief') beBrief()
   await ensureBuilt()
   const script = await compiled(join(ROOT, `test/bench/${name}.ts`), { bare: true })
   const bench: { default: () => Promise<void> } = await import(script)
   await bench.default()
 } else {
-  console.error(`npm run bench -- NAME, where NAME is one of ${BENCHES.join(', ')}`)
+  console.error(`npm run bench -- NAME [--brief], where NAME is one of ${BENCHES.join(', ')}`)
   process.exitCode = 2
 }

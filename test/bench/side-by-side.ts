@@ -8,13 +8,15 @@ import { ensureInstalled } from '../support/npm-folder.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
 import { startBenchServer } from './board-processes.ts'
-import type { Comparison, Contender, Goal, Servers } from './contenders.ts'
+import { times } from './brief.ts'
+import type { Comparison, Contender, Servers, Target } from './contenders.ts'
+import { type Goal, printGoals } from './goals.ts'
 import { PEERS } from './peers-folder.ts'
 import { printRates } from './rates.ts'
 
-const JOBS = 40_000
-const ROUNDS = 3
-const PICK_UPS = 100
+const JOBS = times(40_000, 1_000)
+const ROUNDS = times(3, 1)
+const PICK_UPS = times(100, 20)
 /** Before those, so that programs and processes have run once through what is measured. */
 const WARM_UPS = 20
 /** Milliseconds from one of those to the next. */
@@ -41,7 +43,7 @@ export async function compare(choose: (servers: Servers) => Promise<Comparison>)
   await using zookeeper = await startBenchServer()
   await using redis = await startRedis()
   await using postgres = await startPostgres()
-  const { contenders, goals } = await choose({ zookeeper, redis, postgres })
+  const { contenders, targets } = await choose({ zookeeper, redis, postgres })
   const all = new Map<Contender, Measured>(contenders.map((each) => [each, { rounds: [], pickUps: [] }]))
   console.log(`Node ${process.version}, ${cpus().length} processors, load ${loadavg()[0]?.toFixed(1)} at the start`)
   // ZooKeeper compiles itself while it works; a server that has been up for a minute is what people have.
@@ -53,8 +55,9 @@ export async function compare(choose: (servers: Servers) => Promise<Comparison>)
       all.get(contender)?.pickUps.push(...(await pickUps(contender, `idle${round}`)))
     }
   }
-  printLifeCycles(all, goals)
+  printLifeCycles(all)
   printPickUps(all)
+  printGoals(targets.flatMap((target) => goalsOf(target, all)))
 }
 
 async function lifeCycles(contender: Contender, queue: string): Promise<Round> {
@@ -74,7 +77,7 @@ async function pickUps(contender: Contender, queue: string): Promise<readonly nu
   return (said as { result: number[] }).result.slice(WARM_UPS)
 }
 
-function printLifeCycles(all: ReadonlyMap<Contender, Measured>, goals: readonly Goal[]): void {
+function printLifeCycles(all: ReadonlyMap<Contender, Measured>): void {
   const rates = [...all].map(([{ what }, { rounds }]) => {
     const figures = (of: keyof Round) => rounds.map((round) => round[of])
     const each = figures('perSecond').map((rate) => rate.toFixed(0))
@@ -84,11 +87,24 @@ function printLifeCycles(all: ReadonlyMap<Contender, Measured>, goals: readonly 
   })
   printRates(`life cycles of ${JOBS} jobs; the median of ${ROUNDS} rounds`, rates)
   console.log('  in brackets each round; then processor time per job, in the producer and in the consumer process')
-  const rateOf = ({ what }: Contender) => rates.find((rate) => rate.what === what)?.perSecond ?? Number.NaN
-  for (const { ours, theirs, times } of goals) {
-    const ratio = (rateOf(ours) / rateOf(theirs)).toFixed(2)
-    console.log(`  ${ours.what}: ${ratio} times ${theirs.what} (goal: ${times})`)
+}
+
+function goalsOf({ ours, theirs, rate, cpu }: Target, all: ReadonlyMap<Contender, Measured>): Goal[] {
+  const ratio = (figure: (round: Round) => number): number => {
+    const [one, other] = [ours, theirs].map((each) => at(0.5, (all.get(each)?.rounds ?? []).map(figure)))
+    return (one ?? Number.NaN) / (other ?? Number.NaN)
   }
+  const goals: Goal[] = []
+  const compared = (what: string) => `${what}, ${ours.what}, times ${theirs.what}:`
+  if (rate !== undefined) {
+    const value = ratio(({ perSecond }) => perSecond)
+    goals.push({ what: compared('life cycles per second'), value, goal: { atLeast: rate } })
+  }
+  if (cpu !== undefined) {
+    const value = ratio(({ producer, consumer }) => producer + consumer)
+    goals.push({ what: compared('processor time per job'), value, goal: { atMost: cpu } })
+  }
+  return goals
 }
 
 function printPickUps(all: ReadonlyMap<Contender, Measured>): void {

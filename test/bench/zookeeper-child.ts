@@ -1,4 +1,5 @@
 /** One client measured, in a process that has nothing else to do: `zookeeper-child.ts NAME HOSTS PATH` prints its rates. */
+import { times } from './brief.ts'
 import {
   type Client,
   type ClientName,
@@ -10,8 +11,8 @@ import {
   WIDTH,
 } from './zookeeper-clients.ts'
 
-const WARM_UP = 3_000
-const COUNT = 10_000
+const WARM_UP = times(3_000, 600)
+const COUNT = times(10_000, 1_000)
 const MULTIS_IN_FLIGHT = 10
 
 const [name = '', hosts = '', root = ''] = process.argv.slice(2)

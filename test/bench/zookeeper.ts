@@ -11,11 +11,13 @@ import { compiled } from '../support/compiled.ts'
 import { nativePackage } from '../support/native-package.ts'
 import { ensureInstalled } from '../support/npm-folder.ts'
 import { startZooKeeper } from '../support/zookeeper.ts'
+import { times } from './brief.ts'
+import { type Goal, printGoals } from './goals.ts'
 import { PEERS } from './peers-folder.ts'
 import { printRates } from './rates.ts'
 import { CLIENTS, type ClientName, MULTI, type Rates, WIDTH } from './zookeeper-clients.ts'
 
-const ROUNDS = 6
+const ROUNDS = times(6, 1)
 const CHILD = join(ROOT, 'test/bench/zookeeper-child.ts')
 const NAMES = Object.keys(CLIENTS) as ClientName[]
 
@@ -37,7 +39,7 @@ export default async function zookeeper(): Promise<void> {
       measured[name].push(await measure(name, server.hosts))
     }
   }
-  for (const kind of Object.keys(KINDS) as (keyof Rates)[]) print(kind, measured)
+  printGoals((Object.keys(KINDS) as (keyof Rates)[]).map((kind) => print(kind, measured)))
 }
 
 /** In a tree of its own, deleted afterwards: the server's heap is small, and the next one is to find it as empty. */
@@ -51,7 +53,8 @@ async function measure(name: ClientName, hosts: string): Promise<Rates> {
   return JSON.parse(stdout) as Rates
 }
 
-function print(kind: keyof Rates, measured: Readonly<Record<ClientName, readonly Rates[]>>): void {
+/** Prints the figures of one kind of operation; returns what they come to. */
+function print(kind: keyof Rates, measured: Readonly<Record<ClientName, readonly Rates[]>>): Goal {
   const { what, goal } = KINDS[kind]
   const rates = NAMES.map((name) => {
     const figures = measured[name].map((round) => round[kind] ?? round.creates)
@@ -67,8 +70,12 @@ function print(kind: keyof Rates, measured: Readonly<Record<ClientName, readonly
   const against = kind === 'multis' ? 'creates' : kind
   const peers = NAMES.filter((name) => name !== 'ours')
   const faster = Math.max(...peers.map((name) => median(measured[name].map((each) => each[against].perSecond))))
-  const times = ((rates[0]?.perSecond ?? Number.NaN) / faster).toFixed(2)
-  console.log(`  this client: ${times} times the faster peer${kind === 'multis' ? ' one by one' : ''} (goal: ${goal})`)
+  const peer = kind === 'multis' ? 'the faster peer one by one' : 'the faster peer'
+  return {
+    what: `${what}, times ${peer}:`,
+    value: (rates[0]?.perSecond ?? Number.NaN) / faster,
+    goal: { atLeast: goal },
+  }
 }
 
 function median(figures: readonly number[]): number {

@@ -22,9 +22,9 @@ test('a Redis that was away for longer than the sessions last costs the job noth
   await board.post('flow', {})
   const [claim] = await board.claimNext()
   const [lost, back] = [lossOf(claim), rebirthOf(board)]
-  server.pause()
+  await server.pause()
   await lost
-  server.resume()
+  await server.resume()
   await back
   const [again] = await board.claimNext()
   expect(again.job.attempts.map(({ ended }) => ended)).toEqual(['returned', undefined])

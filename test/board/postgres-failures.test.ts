@@ -262,8 +262,9 @@ describe('an owner', () => {
 
   test('that was killed is taken over when its time has passed, by everybody at once and once', async () => {
     await using place = await postgresPlaceOn(server.uri)
-    await using one = await place.openAt(server.port, { who: 'one', parameters: '&sessionTimeout=2s' })
-    await using two = await place.openAt(server.port, { who: 'two', parameters: '&sessionTimeout=2s' })
+    // Longer than the owner's: on a busy machine theirs must not be interrupted meanwhile.
+    await using one = await place.openAt(server.port, { who: 'one', parameters: '&sessionTimeout=5s' })
+    await using two = await place.openAt(server.port, { who: 'two', parameters: '&sessionTimeout=5s' })
     await one.post('flow', {}, { name: 'first', resources: { exclusive: ['disk'] } })
     await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=2s`])
     await owner.says('claimed')

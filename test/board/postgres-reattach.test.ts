@@ -110,7 +110,8 @@ test('a backend that is stopped is left behind: the owner takes another lock, an
   const [claim] = await owner.claimNext()
   const before = await idAndLock(scene)
   const back = returnOf(owner)
-  const signal = (name: string) => place.query(`COPY (SELECT 1) TO PROGRAM 'kill -${name} ${before.backend}'`)
+  const signal = (name: string) =>
+    place.query(`COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; kill -${name} ${before.backend}'`)
   await signal('STOP')
   try {
     await back

@@ -31,7 +31,7 @@ const KINDS: readonly RegExp[] = [
   /^(dist\/[\w/-]+\.js\.map|src\/[\w/-]+(\.d)?\.ts)$/,
   // What the README and the docstrings lead to.
   /^docs\/[\w/-]+\.(md|svg)$/,
-  /^examples\/[\w/-]+(\.test)?\.(ts|txt|md)$/,
+  /^examples\/[\w/-]+(\.test)?\.(ts|mjs|txt|md)$/,
   /^docker\/(README\.md|Dockerfile|compose\.yaml|healthcheck\.mjs|flows\/(package\.json|flows\.js))$/,
 ]
 

@@ -1,9 +1,7 @@
 /** TLS as the URI asks for it, with a real server: refused without, and with a server that cannot prove who it is. */
-import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { parseUri } from '../../src/core/uri.ts'
 import { PostgresPool, postgresPlace } from '../../src/postgres/index.ts'
@@ -25,7 +23,6 @@ beforeAll(async () => {
   await writeFile(join(folder, 'ca.pem'), authority.cert)
   await writeFile(join(folder, 'stranger.pem'), stranger.cert)
   await chmod(folder, 0o755)
-  if (process.getuid?.() === 0) await promisify(execFile)('chown', ['-R', 'postgres:', folder])
   const [certFile, keyFile] = [join(folder, 'server.pem'), join(folder, 'server.key')]
   server = await startPostgres({ config: { ssl: 'on', ssl_cert_file: certFile, ssl_key_file: keyFile } })
 })

@@ -3,11 +3,12 @@
  * its clients, and where asked with proxies between the servers, so that they can be cut off from each other.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { provide } from './install.ts'
+import { provide, type Way } from './install.ts'
 import { Links } from './links.ts'
 import { freePort } from './ports.ts'
 import { startProxy, type TcpProxy } from './proxy.ts'
 import { serverOf, type ZooKeeperServer } from './zookeeper.ts'
+import { prepareContainer } from './zookeeper-container.ts'
 import { type Settings, usualSettings, ZOOKEEPER, ZooKeeperProgram } from './zookeeper-program.ts'
 
 export interface EnsembleOptions {
@@ -54,9 +55,9 @@ export interface Ensemble extends AsyncDisposable {
 const PATIENCE = 30_000
 const POLL = 25
 
-/** @throws Error saying what to install; containers will not do, because servers are stopped and cut off one by one */
+/** @throws Error saying what to install when there is no way to a ZooKeeper */
 export async function startEnsemble(options: EnsembleOptions = {}): Promise<Ensemble> {
-  const way = await provide(ZOOKEEPER, { here: true })
+  const way = await provide(ZOOKEEPER)
   if (way === 'skip') throw new Error('there is no ZooKeeper, and JOBBOARD_SKIP says to do without')
   const ids = Array.from({ length: options.servers ?? 3 }, (_, index) => index + 1)
   const ports = new Map<number, ServerPorts>()
@@ -64,7 +65,7 @@ export async function startEnsemble(options: EnsembleOptions = {}): Promise<Ense
     ports.set(id, { client: await freePort(), quorum: await freePort(), election: await freePort() })
   const links = new Links()
   if (options.links) await links.open(ports)
-  const servers = await Promise.all(ids.map((id) => prepare(id, { ports, links, options })))
+  const servers = await Promise.all(ids.map((id) => prepare(id, { ports, links, options, way })))
   const stop = async () => {
     await Promise.all(servers.map((server) => server.stop()))
     await links.close()
@@ -109,9 +110,10 @@ interface Plan {
   readonly ports: ReadonlyMap<number, ServerPorts>
   readonly links: Links
   readonly options: EnsembleOptions
+  readonly way: Way
 }
 
-async function prepare(id: number, { ports, links, options }: Plan): Promise<EnsembleServer> {
+async function prepare(id: number, { ports, links, options, way }: Plan): Promise<EnsembleServer> {
   const port = ports.get(id)?.client ?? 0
   const seen = [...ports].map(([other, listens]) => {
     const { quorum, election } = links.seen({ from: id, to: other }) ?? listens
@@ -127,7 +129,8 @@ async function prepare(id: number, { ports, links, options }: Plan): Promise<Ens
     ...options.config,
     ...Object.fromEntries(seen),
   }
-  const program = await ZooKeeperProgram.prepare({ id, port, settings, java: options.java })
+  const plan = { id, port, settings, java: options.java }
+  const program = way === 'container' ? await prepareContainer(plan) : await ZooKeeperProgram.prepare(plan)
   const proxy = await startProxy({ port })
   const stop = async () => {
     await program.stop()

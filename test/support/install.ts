@@ -3,7 +3,9 @@ import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
 import { access, rename, rm, writeFile } from 'node:fs/promises'
 import { request } from 'node:http'
+import { hostname } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 
 const run = promisify(execFile)
@@ -20,6 +22,7 @@ export interface Provision {
 export type Way = 'container' | 'program' | 'install' | 'skip'
 
 export interface Facts {
+  /** A container engine does, and its containers can use this machine's network. */
   readonly engineAnswers: boolean
   readonly installed: boolean
   readonly debian: boolean
@@ -49,7 +52,7 @@ export function chooseWay(provision: Pick<Provision, 'name' | 'packages'>, facts
 /**
  * Finds out what there is, installs what is missing if that is the way, and says which way it was.
  *
- * @param options.here a container will not do
+ * @param options.here a container will not do, because it is no server that is needed
  */
 export async function provide(provision: Provision, options: { readonly here?: boolean } = {}): Promise<Way> {
   const facts = await factsAbout(provision)
@@ -97,24 +100,49 @@ export async function which(program: string): Promise<string | undefined> {
   return undefined
 }
 
-const ENGINE_PATIENCE = 500
+const ENGINE_TIMEOUT_MS = 2_000
 
-/** Asks the engine itself: a client without an engine is common, and takes seconds to say so. */
-async function containerEngineAnswers(): Promise<boolean> {
-  const where = process.env['DOCKER_HOST'] ?? 'unix:///var/run/docker.sock'
+let engineAnswered: Promise<boolean> | undefined
+
+/** Asks once in a process: tests start many servers. */
+function containerEngineAnswers(): Promise<boolean> {
+  engineAnswered ??= askEngine(process.env['DOCKER_HOST'])
+  return engineAnswered
+}
+
+/**
+ * Resolves to whether a container engine answers there whose containers can use this machine's network. They cannot where the
+ * engine runs in a virtual machine (Docker Desktop) or elsewhere, where this process is in a container itself, or where the
+ * engine has a network namespace of its own (rootless): servers in containers would listen where no test can reach them.
+ *
+ * Asks the engine itself: a client without an engine is common, and takes seconds to say so.
+ */
+export function askEngine(where = 'unix:///var/run/docker.sock'): Promise<boolean> {
   const target = where.startsWith('unix://')
     ? { socketPath: where.slice('unix://'.length) }
     : { host: new URL(where).hostname, port: new URL(where).port }
   return new Promise((resolve) => {
-    const asking = request({ ...target, path: '/_ping', timeout: ENGINE_PATIENCE }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode === 200)
+    const asking = request({ ...target, path: '/info', timeout: ENGINE_TIMEOUT_MS }, (answer) => {
+      text(answer).then(
+        (info) => resolve(answer.statusCode === 200 && sharesNetwork(info)),
+        () => resolve(false),
+      )
     })
-    asking.on('timeout', () => asking.destroy())
+    asking.on('timeout', () => asking.destroy(new Error('no answer')))
     asking.on('error', () => resolve(false))
-    asking.on('close', () => resolve(false))
     asking.end()
   })
+}
+
+/** @param info the engine's answer to `GET /info` */
+function sharesNetwork(info: string): boolean {
+  try {
+    const { Name, SecurityOptions } = JSON.parse(info) as { Name?: unknown; SecurityOptions?: unknown }
+    const options: readonly unknown[] = Array.isArray(SecurityOptions) ? SecurityOptions : []
+    return Name === hostname() && !options.some((option) => String(option).includes('rootless'))
+  } catch {
+    return false
+  }
 }
 
 const POLICY = '/usr/sbin/policy-rc.d'

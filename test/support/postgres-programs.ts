@@ -37,11 +37,14 @@ export class PostgresPrograms {
     return /\) (\S+)/.exec(stdout)?.[1] ?? stdout.trim()
   }
 
-  /** @returns a temporary folder with an empty database cluster, which belongs to the user that Postgres runs as */
-  async makeCluster(): Promise<string> {
+  /**
+   * @param options.files given to the user that Postgres runs as, as is the folder
+   * @returns a temporary folder with an empty database cluster
+   */
+  async makeCluster({ files = [] }: { readonly files?: readonly string[] } = {}): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), 'jobboard-postgres-'))
     try {
-      if (isRoot()) await run('chown', [`${USER}:`, folder])
+      if (isRoot()) await run('chown', [`${USER}:`, folder, ...files])
       const flags = ['--no-sync', '--auth=trust', `--username=${USER}`, '--encoding=UTF8', '--locale=C.UTF-8']
       const [command = '', ...args] = this.#inside(folder, ['initdb', ...flags, '-D', dataIn(folder)])
       await run(command, args)

@@ -3,9 +3,14 @@ import { mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { provide } from './install.ts'
 import { freePort } from './ports.ts'
-import { type RedisServer, startRedis } from './redis.ts'
+import { REDIS, REDIS_FOLDER, REDIS_IMAGE, type RedisServer, startRedis } from './redis.ts'
+import { type ContainerDefinition, ServerContainer } from './server-container.ts'
 import { ServerProgram } from './server-program.ts'
+
+/** What the sentinel calls the master. */
+const NAME = 'boards'
 
 export interface WatchedRedis extends AsyncDisposable {
   /** `127.0.0.1:PORT`, of the sentinel. */
@@ -24,47 +29,73 @@ export async function startWatchedRedis(): Promise<WatchedRedis> {
   while (!(await follower.info('replication')).includes('master_link_status:up')) await follower.ping()
   follower.disconnect()
   const port = await freePort()
-  const folder = await mkdtemp(join(tmpdir(), 'jobboard-sentinel-'))
-  const config = join(folder, 'sentinel.conf')
-  const name = 'boards'
-  const lines = [
-    `port ${port}`,
-    'bind 127.0.0.1',
-    `dir ${folder}`,
-    `sentinel monitor ${name} 127.0.0.1 ${master.port} 1`,
-  ]
-  // Far more than a busy machine stalls: a second fail-over, on the sentinel's own account, may make master who is still
-  // being sent the data, and then the data are gone.
-  await writeFile(config, [...lines, `sentinel down-after-milliseconds ${name} 60000`, ''].join('\n'))
+  const watched = { port, master: master.port }
   const redis = new Redis({ port, lazyConnect: true, retryStrategy: () => null })
   redis.on('error', () => undefined)
   // Until it knows of the replica there is nobody to make master.
   const ready = async () => {
     await redis.connect().catch(() => undefined)
-    const known = await redis.call('SENTINEL', 'REPLICAS', name).catch(() => [])
+    const known = await redis.call('SENTINEL', 'REPLICAS', NAME).catch(() => [])
     return Array.isArray(known) && known.length === 1 && String(known[0]).includes('master-link-status,ok')
   }
-  const program = new ServerProgram({
-    name: 'Redis Sentinel',
-    command: ['redis-server', config, '--sentinel'],
-    folder,
-    ready,
-  })
+  const inContainer = (await provide(REDIS)) === 'container'
+  const program = inContainer
+    ? new ServerContainer({ definition: sentinelContainer(watched), ready })
+    : await sentinelProgram(watched, ready)
   await program.start()
   return {
     sentinel: `127.0.0.1:${port}`,
-    name,
+    name: NAME,
     master,
     failOver: async () => {
       const writer = new Redis(master.uri)
       await writer.set('test:written-before-the-fail-over', 1)
       await writer.wait(1, 0)
       writer.disconnect()
-      await redis.call('SENTINEL', 'FAILOVER', name)
+      await redis.call('SENTINEL', 'FAILOVER', NAME)
     },
     [Symbol.asyncDispose]: async () => {
       redis.disconnect()
       await Promise.all([program.stop(), master.stop(), replica.stop()])
     },
   }
+}
+
+interface Watched {
+  /** The sentinel's own. */
+  readonly port: number
+  /** The master's. */
+  readonly master: number
+}
+
+export function sentinelContainer(watched: Watched): ContainerDefinition {
+  const config = `${REDIS_FOLDER}/sentinel.conf`
+  return {
+    name: 'Redis Sentinel',
+    image: REDIS_IMAGE,
+    command: commandOf(config),
+    files: { [config]: configFile(REDIS_FOLDER, watched) },
+  }
+}
+
+async function sentinelProgram(watched: Watched, ready: () => Promise<boolean>): Promise<ServerProgram> {
+  const folder = await mkdtemp(join(tmpdir(), 'jobboard-sentinel-'))
+  const config = join(folder, 'sentinel.conf')
+  await writeFile(config, configFile(folder, watched))
+  return new ServerProgram({ name: 'Redis Sentinel', command: commandOf(config), folder, ready })
+}
+
+const commandOf = (config: string) => ['redis-server', config, '--sentinel']
+
+function configFile(folder: string, { port, master }: Watched): string {
+  const lines = [
+    `port ${port}`,
+    'bind 127.0.0.1',
+    `dir ${folder}`,
+    `sentinel monitor ${NAME} 127.0.0.1 ${master} 1`,
+    // Far more than a busy machine stalls: a second fail-over, on the sentinel's own account, may make master who is still
+    // being sent the data, and then the data are gone.
+    `sentinel down-after-milliseconds ${NAME} 60000`,
+  ]
+  return lines.map((line) => `${line}\n`).join('')
 }

@@ -7,7 +7,7 @@ import { type GuardedProcess, startGuarded } from './guarded-process.ts'
 /** What every server of the tests can do. */
 export interface Server extends AsyncDisposable {
   readonly port: number
-  /** Of the server's process. */
+  /** Of the server's process; 0 in a container. */
   readonly pid: number
   /** What it says of itself, for reports: `7.0.15` */
   readonly version: string
@@ -74,8 +74,12 @@ export class ServerProgram {
     await this.start()
   }
 
-  signal(name: NodeJS.Signals): void {
-    this.#process?.signal(name)
+  async pause(): Promise<void> {
+    this.#process?.signal('SIGSTOP')
+  }
+
+  async resume(): Promise<void> {
+    this.#process?.signal('SIGCONT')
   }
 
   async stop(): Promise<void> {

@@ -21,14 +21,31 @@ const TASKFLOW: Provision = {
   },
 }
 
+/** The same with its logbooks in SQL databases: Debian's package of TaskFlow only suggests what that needs. */
+const TASKFLOW_WITH_SQL: Provision = {
+  name: TASKFLOW.name,
+  packages: [...TASKFLOW.packages, 'python3-sqlalchemy', 'python3-sqlalchemy-utils', 'python3-alembic'],
+  installed: async () => {
+    const needed = ['sqlalchemy', 'sqlalchemy_utils', 'alembic'].map((name) => exists(`${PACKAGES}/${name}`))
+    return (await Promise.all([TASKFLOW.installed(), ...needed])).every((there) => there)
+  },
+}
+
 /** JOBBOARD_SKIP=taskflow: the last line of the run says that it was left out. */
 export const taskflowLeftOut: boolean = (process.env['JOBBOARD_SKIP'] ?? '')
   .split(',')
   .some((name) => name.trim() === TASKFLOW.name)
 
-/** Installs it where it is missing and may be installed. @throws Error saying what to do otherwise */
-export async function provideTaskFlow(): Promise<void> {
-  await provide(TASKFLOW, { here: true })
+/**
+ * Installs it where it is missing and may be installed.
+ *
+ * @param options.sql whether its logbooks are to be in a SQL database
+ * @returns whether it is there; it is not where JOBBOARD_SKIP names it
+ * @throws Error saying what to do otherwise
+ */
+export async function provideTaskFlow(options: { readonly sql?: boolean } = {}): Promise<boolean> {
+  const provision = options.sql ? TASKFLOW_WITH_SQL : TASKFLOW
+  return (await provide(provision, { here: true })) !== 'skip'
 }
 
 /** As TaskFlow tells of a job. */

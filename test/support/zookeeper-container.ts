@@ -1,44 +1,37 @@
-/** The same server in a container, where an engine answers. */
-import { GenericContainer, getContainerRuntimeClient } from 'testcontainers'
-import type { ZooKeeperServer } from './zookeeper.ts'
-import { configFile, fourLetter, type Settings, untilReady } from './zookeeper-program.ts'
+/** A ZooKeeper server in a container: alone, or one of an ensemble whose servers find each other on this machine's network. */
+import { type ContainerDefinition, ServerContainer } from './server-container.ts'
+import { contentsOf } from './settings-files.ts'
+import { configFile, fourLetter, JAVA_FLAGS, type ProgramOptions, type Settings } from './zookeeper-program.ts'
 
 const IMAGE = 'zookeeper:3.9'
 
-export async function startContainer(port: number, settings: Settings): Promise<ZooKeeperServer> {
-  const content = configFile({ ...settings, dataDir: '/data', clientPort: 2181 })
-  const container = await new GenericContainer(IMAGE)
-    .withExposedPorts({ container: 2181, host: port })
-    .withCopyContentToContainer([{ content, target: '/conf/zoo.cfg' }])
-    .start()
-  const runtime = await getContainerRuntimeClient()
-  const engine = runtime.container.getById(container.getId())
-  let running = true
+export type ZooKeeperContainerOptions = Omit<ProgramOptions, 'dataDir'>
 
-  const ready = () => untilReady(port, { running: () => true })
-  const kill = async () => {
-    if (running) await engine.kill()
-    running = false
-  }
-  const stop = async () => {
-    await container.stop({ remove: true, timeout: 0 })
-  }
-  await ready()
+/** What `ZooKeeperProgram.prepare` is for programs: it does not run yet. */
+export async function prepareContainer(
+  options: ZooKeeperContainerOptions,
+): Promise<ServerContainer & { port: number }> {
+  const { port, settings, java = [] } = options
+  // Java's flags name files too: `-Djava.security.auth.login.config=/…`.
+  const flagged = Object.fromEntries(java.map((flag) => [flag, flag.slice(flag.indexOf('=') + 1)]))
+  const definition = zooKeeperContainer(options, await contentsOf({ ...settings, ...flagged }))
+  const ready = async () => (await fourLetter(port, 'srvr').catch(() => '')).includes('Mode:')
+  return Object.assign(new ServerContainer({ definition, ready }), { port })
+}
+
+/** @param files contents by path, of what the settings and flags name */
+export function zooKeeperContainer(
+  { settings, java = [], id = 1 }: ZooKeeperContainerOptions,
+  files: Readonly<Record<string, string>>,
+): ContainerDefinition {
+  const all: Settings = { ...settings, dataDir: '/data' }
   return {
-    hosts: `127.0.0.1:${port}`,
-    port,
-    pid: 0,
-    stop,
-    kill,
-    pause: async () => engine.pause(),
-    resume: async () => engine.unpause(),
-    restart: async () => {
-      await kill()
-      await engine.start()
-      running = true
-      await ready()
-    },
-    fourLetter: (command) => fourLetter(port, command),
-    [Symbol.asyncDispose]: stop,
+    name: 'ZooKeeper',
+    image: IMAGE,
+    command: ['zkServer.sh', 'start-foreground'],
+    setup: `echo ${id} > /data/myid`,
+    // Without the last, each server would open a port for JMX.
+    environment: { JVMFLAGS: [...JAVA_FLAGS, ...java].join(' '), JMXDISABLE: 'true' },
+    files: { ...files, '/conf/zoo.cfg': configFile(all) },
   }
 }

@@ -18,6 +18,8 @@ export const ZOOKEEPER: Provision = {
 const JAR = '/usr/share/java/zookeeper.jar'
 /** Needed for TLS, and missing from what the jar itself says it needs. */
 const NETTY = ['codec', 'resolver'].map((part) => `/usr/share/java/netty-${part}.jar`)
+/** For a small heap, and a start in a second. */
+export const JAVA_FLAGS: readonly string[] = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC']
 const READY_WITHIN = 30_000
 const POLL = 25
 
@@ -93,7 +95,7 @@ export class ZooKeeperProgram {
    */
   async start(): Promise<void> {
     const logFile = join(this.#folder, 'log')
-    const flags = ['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', ...this.#java]
+    const flags = [...JAVA_FLAGS, ...this.#java]
     const main = ['org.apache.zookeeper.server.quorum.QuorumPeerMain', join(this.#folder, 'zoo.cfg')]
     const classes = [this.#folder, JAR, ...NETTY].join(':')
     this.#process = await startGuarded(['java', ...flags, '-cp', classes, ...main], { logFile })

@@ -1,6 +1,8 @@
 /** A standalone ZooKeeper for tests: on a free loopback port in about a second, gone without a trace afterwards. */
 import { provide } from './install.ts'
 import { freePort } from './ports.ts'
+import type { ServerContainer } from './server-container.ts'
+import { prepareContainer } from './zookeeper-container.ts'
 import { fourLetter, type Settings, usualSettings, ZOOKEEPER, ZooKeeperProgram } from './zookeeper-program.ts'
 
 export { ZOOKEEPER } from './zookeeper-program.ts'
@@ -9,11 +11,11 @@ export interface ZooKeeperOptions {
   /** Milliseconds; sessions are expired in steps of it. */
   readonly tickTime?: number
   readonly port?: number
-  /** Kept when the server is stopped; a folder of its own, deleted at the end, by default. */
+  /** Kept when the server is stopped, which then is no container; a folder of its own, deleted at the end, by default. */
   readonly dataDir?: string
   /** Further lines for `zoo.cfg`. */
   readonly config?: Settings
-  /** Further flags for `java`; servers with such do not run in a container. */
+  /** Further flags for `java`. */
   readonly java?: readonly string[]
 }
 
@@ -39,26 +41,22 @@ export interface ZooKeeperServer extends AsyncDisposable {
 
 /** @throws Error saying what to install when there is no way to a ZooKeeper */
 export async function startZooKeeper(options: ZooKeeperOptions = {}): Promise<ZooKeeperServer> {
-  const way = await provide(ZOOKEEPER, options.java ? { here: true } : {})
+  const way = await provide(ZOOKEEPER, { here: options.dataDir !== undefined })
   if (way === 'skip') throw new Error('there is no ZooKeeper, and JOBBOARD_SKIP says to do without')
   const port = options.port ?? (await freePort())
-  const settings = { ...usualSettings(options), ...options.config }
-  if (way === 'container') {
-    const { startContainer } = await import('./zookeeper-container.ts')
-    return startContainer(port, settings)
-  }
-  const program = await ZooKeeperProgram.prepare({
-    port,
-    settings: { ...settings, clientPort: port, clientPortAddress: '127.0.0.1' },
-    dataDir: options.dataDir,
-    java: options.java,
-  })
+  const own = { clientPort: port, clientPortAddress: '127.0.0.1' }
+  const settings = { ...usualSettings(options), ...options.config, ...own }
+  const { dataDir, java } = options
+  const program =
+    way === 'container'
+      ? await prepareContainer({ port, settings, java })
+      : await ZooKeeperProgram.prepare({ port, settings, dataDir, java })
   await program.start()
   return serverOf(program)
 }
 
-/** A program as a server for tests. */
-export function serverOf(program: ZooKeeperProgram): ZooKeeperServer {
+/** A program, or a container, as a server for tests. */
+export function serverOf(program: ZooKeeperProgram | (ServerContainer & { readonly port: number })): ZooKeeperServer {
   const stop = () => program.stop()
   return {
     hosts: `127.0.0.1:${program.port}`,

@@ -164,11 +164,11 @@ describe('an owner on Redis', () => {
     await using own = await startRedis()
     await using place = await redisPlace(own)
     const board = await place.openAt(`127.0.0.1:${own.port}`, { parameters: '&ttl=1h' })
-    own.pause()
+    await own.pause()
     const posting = failureOf(board.post('flow', {}))
     await board.close()
     expect(await posting).toBeInstanceOf(OutcomeUnknown)
-    own.resume()
+    await own.resume()
   })
 
   test('races with others of its kind, in processes of their own, and each job is one owner’s', async () => {
