@@ -3,7 +3,7 @@
  * made of is in `transactions.ts`, what becomes of them in `committer.ts`.
  */
 import type { Encoding } from '../../core/codec.ts'
-import { Duplicate, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
+import { Duplicate, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
 import {
   BadVersion,
   NodeExists,
