@@ -10,13 +10,16 @@ const ALONE = [
   'test/zookeeper/driver-native.test.ts',
   'test/guides/zookeeper-client.test.ts',
   'test/board/sequence-end.test.ts',
+  'test/board/fences.test.ts',
   'test/persistence/directory-links.test.ts',
+  'test/persistence/directory-steps.test.ts',
   'test/unit/board/queue-costs.test.ts',
 ]
 
 export default defineConfig({
   test: {
     globalSetup: ['test/support/global-setup.ts'],
+    reporters: ['default', './test/support/addon-reporter.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',

@@ -62,12 +62,12 @@ const pages = (folder, names) => {
 
 const SIDEBAR = [
   { text: 'Getting started', items: pages('start', ['embed', 'conductors', 'operate']) },
-  { text: 'Concepts', items: [page('ownership.md'), page('failure.md'), page('guides/choosing-a-board.md')] },
+  { text: 'Concepts', items: [page('ownership.md'), page('failure.md'), page('guides/choosing-a-board.md'), page('guides/other-names.md')] },
   {
     text: 'Boards',
-    items: pages('guides', ['boards', 'own-loop', 'resources', 'retries', 'idempotency', 'stopping', 'watching']),
+    items: pages('guides', ['boards', 'posting-many', 'results', 'own-loop', 'resources', 'limiting', 'retries', 'idempotency', 'stopping', 'watching']),
   },
-  { text: 'Work', items: pages('guides', ['flows', 'conductors', 'logbooks', 'testing']) },
+  { text: 'Work', items: pages('guides', ['flows', 'job-after-job', 'recurring', 'computing', 'conductors', 'logbooks', 'testing']) },
   { text: 'Running it', items: pages('guides', ['deploying', 'security', 'upgrades', 'postgres', 'redis', 'c-client']) },
   { text: 'TaskFlow', items: pages('guides', ['taskflow', 'taskflow-shared']) },
   { text: 'ZooKeeper', items: pages('guides', ['zookeeper-client']) },

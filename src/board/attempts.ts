@@ -5,13 +5,16 @@
  *
  * - `failed`: the work was tried and did not succeed. Counts towards `maxAttempts`.
  * - `returned`: the owner gave it back unharmed (a shutdown, logbooks away). Costs nothing.
- * - no end, when the next claim comes: a **death**. The owner's process or machine went away in the middle. Deaths at the
- *   end of the list are limited too, or a job that kills whoever runs it would go on for ever.
+ * - no end, when the next claim comes, and the owner lives: an outage of the store ended its session. The claim writes it as
+ *   `returned`, so that jobs are not charged for outages.
+ * - no end, when the next claim comes, and the owner is gone: a **death**. The owner's process or machine went away in the
+ *   middle. Deaths at the end of the list are limited too, or a job that kills whoever runs it would go on for ever.
  *
  * A job with two or more deaths at the end of its list is a **suspect**; a process runs one suspect at a time, so that a
  * poison job does not take its neighbours along.
  */
 import { InvalidPosting } from '../core/errors.ts'
+import { isTooLong, LONGEST_NAME_BYTES } from '../core/texts.ts'
 import { type Backoff, backoff } from '../core/time.ts'
 import type { BackOff } from './back-off.ts'
 
@@ -23,27 +26,39 @@ export interface Attempt {
   readonly reason?: string
 }
 
+/** An attempt as the posting carries it. */
+export interface RecordedAttempt extends Attempt {
+  /** The id of the board object that claimed the job, until the attempt has ended: see `claims/incarnation.ts`. */
+  readonly incarnation?: string
+}
+
 export interface Attempted {
   readonly onOwnerLost?: 'fail'
   readonly runs: number
-  readonly attempts: readonly Attempt[]
+  readonly attempts: readonly RecordedAttempt[]
   readonly maxAttempts: number
 }
 
 /** How many attempts a posting carries along. */
 const KEPT = 20
+/** How many attempts are read; a longer list was not written by any release, and makes each claim of the job slow. */
+const MOST_READ = 100
 /** The most that `maxAttempts` may be: with the deaths that may trail them, that many failures fit {@link KEPT}. */
 export const MOST_ATTEMPTS = 10
 const MOST_TRAILING_DEATHS = 10
 const LONGEST_REASON = 500
+/** The longest incarnation that is read: what this library writes is a UUID. */
+const LONGEST_INCARNATION = 64
+/** The reason of an attempt whose owner lost its session and lives. */
+const LOST_AND_LIVES = 'its owner lost the claim and lives'
 
 /** One for all jobs that were never tried. */
-const NONE: readonly Attempt[] = Object.freeze([])
+const NONE: readonly RecordedAttempt[] = Object.freeze([])
 
 /** The posting as a claim writes it: the next run, with its attempt, and without a delay: a death starts none again. */
 export function beginAttempt<P extends Attempted & { readonly delay?: number }>(
   posting: P,
-  attempt: { who: string; at: Date },
+  attempt: { who: string; at: Date; incarnation?: string },
 ): Omit<P, 'delay'> {
   const { delay: _, ...rest } = posting
   return { ...rest, runs: posting.runs + 1, attempts: trimmed([...posting.attempts, attempt]) }
@@ -54,8 +69,49 @@ export function endAttempt<P extends Attempted>(posting: P, end: { ended: 'faile
   const attempts = [...posting.attempts]
   const newest = attempts.pop()
   if (!newest) return posting
-  const reason = end.reason === undefined ? {} : { reason: end.reason.slice(0, LONGEST_REASON) }
-  return { ...posting, attempts: [...attempts, { ...newest, ended: end.ended, ...reason }] }
+  return { ...posting, attempts: [...attempts, endedAs(newest, end)] }
+}
+
+/** Returns the incarnations of the owners on whose life it depends what this posting is charged for. */
+export function unendedIncarnations(posting: Attempted): string[] {
+  // The loss of its owner is what such a job must not survive, whatever became of the owner.
+  if (posting.onOwnerLost === 'fail') return []
+  const { attempts } = posting
+  const trailing = attempts.slice(attempts.length - trailingDeaths(attempts))
+  return trailing.flatMap(({ incarnation }) => incarnation ?? [])
+}
+
+/** Returns the posting with those attempts as returned whose owners lost their sessions and live. */
+export function withoutOutages<P extends Attempted>(posting: P, living: ReadonlySet<string>): P {
+  if (!unendedIncarnations(posting).some((incarnation) => living.has(incarnation))) return posting
+  const { attempts } = posting
+  const first = attempts.length - trailingDeaths(attempts)
+  return {
+    ...posting,
+    attempts: attempts.map((attempt, index) => {
+      const lives = index >= first && attempt.incarnation !== undefined && living.has(attempt.incarnation)
+      return lives ? endedAs(attempt, { ended: 'returned', reason: LOST_AND_LIVES }) : attempt
+    }),
+  }
+}
+
+/** Returns the attempts as people see them. */
+export function attemptsOf(posting: Pick<Attempted, 'attempts'>): readonly Attempt[] {
+  return posting.attempts.map(({ incarnation: _, ...attempt }) => attempt)
+}
+
+/** Whether it was an outage of the store that ended the attempt. */
+export function isOutage({ ended, reason }: Attempt): boolean {
+  return ended === 'returned' && reason === LOST_AND_LIVES
+}
+
+function endedAs({ who, at }: Attempt, end: { ended: 'failed' | 'returned'; reason?: string }): Attempt {
+  return {
+    who,
+    at,
+    ended: end.ended,
+    ...(end.reason === undefined ? {} : { reason: end.reason.slice(0, LONGEST_REASON) }),
+  }
 }
 
 /** Whether the run under way may fail and the job still be tried again. */
@@ -88,22 +144,26 @@ export function isSuspect(posting: Attempted): boolean {
 }
 
 /** @throws InvalidPosting unless it is a list of attempts; absent is empty */
-export function readAttempts(value: unknown): readonly Attempt[] {
+export function readAttempts(value: unknown): readonly RecordedAttempt[] {
   if (value === undefined) return NONE
   if (!Array.isArray(value)) throw new InvalidPosting('attempts is no list')
   if (value.length === 0) return NONE
+  if (value.length > MOST_READ)
+    throw new InvalidPosting(`attempts has ${value.length} entries, at most ${MOST_READ} are read`)
   return value.map(readAttempt)
 }
 
-function readAttempt(value: unknown): Attempt {
-  const { who, at, ended, reason } = Object(value) as Record<string, unknown>
+function readAttempt(value: unknown): RecordedAttempt {
+  const { who, at, ended, reason, incarnation } = Object(value) as Record<string, unknown>
   const date = new Date(at instanceof Date || typeof at === 'string' || typeof at === 'number' ? at : Number.NaN)
   if (typeof who !== 'string' || Number.isNaN(date.getTime())) throw new InvalidPosting('an attempt is unreadable')
+  if (isTooLong(who)) throw new InvalidPosting(`the owner of an attempt has more than ${LONGEST_NAME_BYTES} bytes`)
   return {
     who,
     at: date,
     ...(ended === 'failed' || ended === 'returned' ? { ended } : {}),
-    ...(typeof reason === 'string' ? { reason } : {}),
+    ...(typeof reason === 'string' ? { reason: reason.slice(0, LONGEST_REASON) } : {}),
+    ...(typeof incarnation === 'string' && incarnation.length <= LONGEST_INCARNATION ? { incarnation } : {}),
   }
 }
 
@@ -121,11 +181,13 @@ function trailingDeaths(attempts: readonly Attempt[]): number {
  * Drops what no limit counts first: deaths that somebody survived, then returned attempts, then the oldest. In this order:
  * a returned attempt may stand between deaths, and without it those before would count with those behind.
  */
-function trimmed(attempts: readonly Attempt[]): readonly Attempt[] {
-  if (attempts.length <= KEPT) return attempts
-  const trailing = attempts.length - 1 - trailingDeaths(attempts.slice(0, -1))
-  const returned = attempts.findIndex((attempt) => attempt.ended === 'returned')
-  const survived = attempts.findIndex((attempt, index) => attempt.ended === undefined && index < trailing)
-  const dropped = survived >= 0 ? survived : Math.max(returned, 0)
-  return trimmed(attempts.filter((_, index) => index !== dropped))
+function trimmed(attempts: readonly RecordedAttempt[]): readonly RecordedAttempt[] {
+  const kept = [...attempts]
+  while (kept.length > KEPT) {
+    const trailing = kept.length - 1 - trailingDeaths(kept.slice(0, -1))
+    const returned = kept.findIndex((attempt) => attempt.ended === 'returned')
+    const survived = kept.findIndex((attempt, index) => attempt.ended === undefined && index < trailing)
+    kept.splice(survived >= 0 ? survived : Math.max(returned, 0), 1)
+  }
+  return kept
 }

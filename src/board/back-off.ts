@@ -48,5 +48,11 @@ export function readBackOff(value: unknown): BackOff | undefined {
     throw new InvalidPosting('backOff: factor has to be a number from 1')
   if (jitter !== undefined && jitter !== 'full' && jitter !== 'none')
     throw new InvalidPosting("backOff: jitter is either 'full' or 'none'")
-  return value as BackOff
+  // Field by field: whatever else is in it was written by others and checked by nobody.
+  return {
+    ...(typeof first === 'number' ? { first } : {}),
+    ...(typeof factor === 'number' ? { factor } : {}),
+    ...(typeof max === 'number' ? { max } : {}),
+    ...(jitter === undefined ? {} : { jitter }),
+  }
 }

@@ -42,8 +42,14 @@ export interface Backend {
 
   /** NotConnected, OutcomeUnknown, PayloadTooLarge, InvalidArgument. One transaction each. */
   post(requests: readonly PostRequest[]): Promise<Result<Posted>[]>
-  /** In a transaction of the caller's own, which commits or does not. Absent where there is no such thing. */
-  postWithin?(client: SqlClient, request: PostRequest): Promise<Posted>
+  /**
+   * In a transaction of the caller's own, which commits or does not. Absent where there is no such thing.
+   *
+   * @throws InvalidArgument for a pool, and for a client that has no transaction open: nothing was posted
+   */
+  postWithin?(client: SqlClient, request: PostRequest): Promise<PostedWithin>
+  /** Returns whether the transaction of {@link postWithin} is still open, or how it ended. */
+  transactionState?(transaction: string): Promise<TransactionState>
   /** NotConnected, NotFound, Unclaimable. One transaction each. */
   claim(choices: readonly Choice[]): Promise<Result<Granted>[]>
   /** NotConnected, ClaimLost, OutcomeUnknown. One transaction each. */
@@ -75,6 +81,8 @@ export interface Backend {
   /** Resolves when the sink has heard of everything that was committed before the call. */
   barrier(): Promise<void>
   trashed(): Promise<TrashedEntry[]>
+  /** Returns what lies in the trash under this id, as far as it can be read; one round trip. */
+  trashedEntry?(id: string): Promise<TrashedEntry | undefined>
 
   /**
    * Shows a participant for as long as the session lasts. One of the same instance takes the place of what was shown.
@@ -210,7 +218,7 @@ export type Posted =
       readonly trashed?: boolean
       readonly revision: number
       readonly order: bigint
-      /** How large the posting is, encoded. */
+      /** How large the posting counts in memory, as in {@link Stored}. */
       readonly bytes: number
     }
   | {
@@ -221,6 +229,12 @@ export type Posted =
       /** Of the key. */
       readonly revision: number
     }
+
+/** What was posted in a transaction of the caller's, which is named so that its end can be looked up. */
+export type PostedWithin = Posted & { readonly transaction: string }
+
+/** `unknown`: too long ago, or the server has lost it. */
+export type TransactionState = 'open' | 'committed' | 'rolled back' | 'unknown'
 
 export interface Choice {
   readonly id: string
@@ -235,8 +249,13 @@ export interface Granted {
   readonly session: string
   /** The posting's revision as this claim wrote it; settles are checked against it. */
   readonly revision: number
-  /** Grows over the whole board: of two claims of a job, or of what they share, the later has the larger one. */
+  /**
+   * Grows over the whole board: of two claims of a job, or of what they share, the later has the larger one. It is raised by
+   * the server's clock, so that a board that was begun anew or restored continues above what was handed out before.
+   */
   readonly fence: bigint
+  /** What the backend recognizes by what this claim made, where the fence does not tell. */
+  readonly mark?: bigint
 }
 
 /** The claim whose job, resources and fence these are is gone. */
@@ -244,6 +263,8 @@ export interface Leftovers {
   readonly id: string
   readonly posting: Posting
   readonly fence: bigint
+  /** As it was granted. */
+  readonly mark?: bigint
 }
 
 /** Ends a claim, in the session and at the revision that granted it. */
@@ -309,13 +330,15 @@ export interface Stored {
   /** By the backend's clock, in milliseconds since 1970; so is the next, which a delay counts from. */
   readonly postedAt: number
   readonly writtenAt: number
-  /** How large the posting is, encoded. */
+  /** How large the posting counts in memory: its encoded size, or more for one that takes unusually much. */
   readonly bytes: number
 }
 
 export interface Unreadable {
   readonly id: string
   readonly error: Error
+  /** How large it is, encoded, where that is known: for who asks for many at once. */
+  readonly bytes?: number
 }
 
 export interface TrashedEntry extends Verdict {

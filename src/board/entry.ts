@@ -48,6 +48,21 @@ export interface Entry {
   place: Place | undefined
   /** Made when somebody waits for the end. */
   end: Deferred<'COMPLETE' | 'TRASHED'> | undefined
+  /** Lives as long as some `Job` of it does that a user may look at: see {@link holdOn}. */
+  holder: WeakRef<object> | undefined
+}
+
+/** Returns what a `Job` keeps for as long as it lives, so that the view knows that somebody may look at it. */
+export function holdOn(entry: Entry): object {
+  const known = entry.holder?.deref()
+  if (known) return known
+  const holder = {}
+  entry.holder = new WeakRef(holder)
+  return holder
+}
+
+export function isHeld({ holder }: Entry): boolean {
+  return holder?.deref() !== undefined
 }
 
 /**
@@ -96,6 +111,7 @@ export function newEntry(id: string | undefined, standing: Standing = 'inside'):
     settled: undefined,
     place: undefined,
     end: undefined,
+    holder: undefined,
   }
 }
 
@@ -105,7 +121,8 @@ export function stateOf(entry: Entry): JobState {
 
 /** Resolves with how the job left the board. */
 export async function endOf(entry: Entry): Promise<'COMPLETE' | 'TRASHED'> {
-  if (entry.ended) return entry.ended
+  // With one there may still be something to read of how it ended.
+  if (entry.ended && !entry.end) return entry.ended
   entry.end ??= deferred()
   return entry.end.promise
 }

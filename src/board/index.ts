@@ -1,6 +1,7 @@
 /** Boards: posting work, seeing it, and owning it one at a time. */
 
-export type { Attempt } from './attempts.ts'
+/** @internal `isOutage` is for conductors. */
+export { type Attempt, isOutage } from './attempts.ts'
 export type { PostBackOff } from './back-off.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'
 /** @internal For conductors, and for what removes logbooks. */

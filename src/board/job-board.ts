@@ -39,6 +39,7 @@ import {
   postAndClaimSettings,
   type WaitOptions,
 } from './options.ts'
+import { OwnKeyWarning } from './own-key.ts'
 import { type PostedJob, Poster } from './poster.ts'
 import { POST_OPTIONS, type PostOptions } from './posting.ts'
 import { TrashedJob } from './trashed-job.ts'
@@ -84,8 +85,12 @@ export class JobBoard implements AsyncDisposable {
       },
     })
     this.#lookup = new Lookup({ backend, view: this.#view, signal })
-    this.#poster = new Poster({ backend, view: this.#view, lookup: this.#lookup })
-    const claims = new HeldClaims({ backend, view: this.#view, who, failed })
+    const ownKey = new OwnKeyWarning({ log, holds: (entry) => this.#claims.has(entry) })
+    this.#poster = new Poster({
+      ...{ backend, view: this.#view, lookup: this.#lookup },
+      keyTaken: (entry, posting) => ownKey.keyTaken(entry, posting),
+    })
+    const claims = new HeldClaims({ backend, view: this.#view, entities: this.#entities, who, failed })
     this.#claims = claims
     const [view, entities, faults] = [this.#view, this.#entities, this.#faults]
     this.#news = new News({ view, claims, entities, faults, failed })

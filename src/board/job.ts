@@ -4,8 +4,9 @@ import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, NotFound, Timeout } from '../core/errors.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import type { JobState } from '../core/states.ts'
-import type { Attempt } from './attempts.ts'
-import { type Entry, endOf, stateOf } from './entry.ts'
+import type { Stoppable } from '../core/stop.ts'
+import { type Attempt, attemptsOf } from './attempts.ts'
+import { type Entry, endOf, holdOn, stateOf } from './entry.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
 import { type Outline, workOf } from './outline.ts'
 import type { Details, Posting, Size } from './posting.ts'
@@ -20,6 +21,8 @@ import type { Priority } from './priority.ts'
 export class Job {
   readonly #entry: Entry
   readonly #posting: Posting | Outline
+  /** Held, never read: see {@link holdOn}. */
+  #holder: object | undefined
   #details: Details | undefined
 
   /** @internal Boards make jobs. */
@@ -68,13 +71,17 @@ export class Job {
     return stored && new Date(stored.postedAt)
   }
 
-  /** The number of the newest run. */
+  /** The number of the newest run; of a job that another process runs, as of a moment ago. */
   get runs(): number {
     return this.#current.runs
   }
 
+  /**
+   * The newest attempts, oldest first. Of a job that another process runs they are as of a moment ago, and they are complete
+   * once {@link wait} has said TRASHED. The last attempt of a job that is COMPLETE left the board with it.
+   */
   get attempts(): readonly Attempt[] {
-    return this.#current.attempts
+    return attemptsOf(this.#current)
   }
 
   /** How long one run may take, in milliseconds from its claim; undefined for as long as it takes. */
@@ -101,6 +108,7 @@ export class Job {
    * the process alive; where nobody works on the board it waits for ever, unless there is a `timeout`.
    *
    * @throws Timeout when the time is over first
+   * @throws NotFound when the job was posted with `client`, and the transaction was rolled back
    * @example await job.wait({ timeout: '30s' })
    */
   async wait(options: WaitOptions = {}): Promise<'COMPLETE' | 'TRASHED'> {
@@ -113,7 +121,12 @@ export class Job {
       options.timeout,
       (time) => new Timeout(`${this}: still ${this.state} after ${time}`),
     )
-    return await unlessAborted(endOf(this.#entry), stop.signal)
+    return await unlessAborted(this.untilEnd(this.#entry, stop), stop.signal)
+  }
+
+  /** @internal Resolves when the job has left the board. The signal ends whatever is done for that meanwhile. */
+  protected untilEnd(entry: Entry, _signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
+    return endOf(entry)
   }
 
   /** For people: uuid and name, nothing of the details. */
@@ -132,6 +145,12 @@ export class Job {
     if (!(#entry in Object(job)))
       throw new InvalidArgument('a job is needed, as boards hand them out; of a uuid, await board.find(uuid)')
     return job.#entry
+  }
+
+  /** @internal From now on, for as long as this lives, the view reads what claims elsewhere change of the job. */
+  followed(): this {
+    this.#holder ??= holdOn(this.#entry)
+    return this
   }
 
   get #current(): Posting | Outline {

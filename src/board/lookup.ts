@@ -44,8 +44,13 @@ export class Lookup {
     const filter = jobsFilter(options)
     if (filter.ensureFresh) await this.refresh()
     const { sections } = this.#backend
-    if (sections && !this.#view.complete) yield* this.#paged(filter, sections)
-    else yield* wholeJobs(listed(this.#view.entries(), filter), this.#backend)
+    if (sections && !this.#view.complete) {
+      yield* this.#paged(filter, sections)
+      return
+    }
+    const entries = listed(this.#view.entries(), filter)
+    if (filter.ensureFresh) await this.#view.held.read(entries)
+    yield* wholeJobs(entries, this.#backend)
   }
 
   /** One round trip for a page's places, and what it takes to read its postings. */
@@ -56,10 +61,9 @@ export class Lookup {
       const there = page.spots.filter(({ priority, claimed }) => {
         return !(filter.onlyUnclaimed && claimed) && (filter.priority === undefined || filter.priority === priority)
       })
-      const jobs = wholeJobs(
-        there.map(({ id }) => this.#view.byId(id)),
-        this.#backend,
-      )
+      const entries = there.map(({ id }) => this.#view.byId(id))
+      if (filter.ensureFresh) await this.#view.held.read(entries)
+      const jobs = wholeJobs(entries, this.#backend)
       for await (const job of jobs) if (accepted(Job.entryOf(job), filter)) yield job
       after = page.spots.at(-1)
       end = page.end
@@ -70,8 +74,9 @@ export class Lookup {
   async find(uuid: string): Promise<Job> {
     assertUuid(uuid)
     const entry = await this.#entryOf(uuid)
+    if (entry) await this.#view.held.read([entry])
     const whole = entry && (await wholeOf(entry, this.#backend))
-    if (whole) return new Job(entry, whole.posting)
+    if (whole) return new Job(entry, whole.posting).followed()
     throw this.#notFound(uuid)
   }
 

@@ -1,6 +1,7 @@
 /** Boards by URI. Opening is connecting. */
 import { InvalidArgument } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
+import { isMisspelt } from '../core/spelling.ts'
 import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
 import type { Backend } from './backend.ts'
 import { JobBoard } from './job-board.ts'
@@ -99,9 +100,12 @@ export async function openBoard(uri: string | URL, options: OpenBoardOptions = {
   const parsed = parseUri(text, 'board')
   const factory = Object.hasOwn(BACKENDS, parsed.scheme) ? BACKENDS[parsed.scheme] : undefined
   if (!factory) {
-    throw new InvalidArgument(
-      `board ${parsed.printable}: unknown scheme ${parsed.scheme}:; write zookeeper://127.0.0.1:2181/demo, postgres://127.0.0.1/database, redis://127.0.0.1:6379/0, or memory:`,
-    )
+    const similar = Object.keys(BACKENDS).find((scheme) => isMisspelt(parsed.scheme, scheme))
+    const advice =
+      similar === undefined
+        ? 'write zookeeper://127.0.0.1:2181/demo, postgres://127.0.0.1/database, redis://127.0.0.1:6379/0, or memory:'
+        : `did you mean ${similar}:?`
+    throw new InvalidArgument(`board ${parsed.printable}: unknown scheme ${parsed.scheme}:; ${advice}`)
   }
   const board = new JobBoard(await factory(parsed, options), options)
   await board.open(options.signal ? { signal: options.signal } : {})

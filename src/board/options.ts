@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { assertLogger, type Logger, silent } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
+import { isTooLong, LONGEST_NAME_BYTES } from '../core/texts.ts'
 import type { Duration } from '../core/time.ts'
 import type { Entity } from './backend.ts'
 import type { JobsOptions } from './listed.ts'
@@ -55,6 +56,7 @@ export type ClaimsOptions = Omit<ClaimNextOptions, 'max' | 'timeout'>
 export function boardSettings(options: BoardOptions): { readonly who: string; readonly log: Logger } {
   const { who = `${hostname()}:${process.pid}`, log = silent } = options
   if (typeof who !== 'string' || who === '') throw new TypeError('who has to be a text that is not empty')
+  if (isTooLong(who)) throw new InvalidArgument(`who can have ${LONGEST_NAME_BYTES} bytes, and has more`)
   assertLogger(log)
   return { who, log }
 }
@@ -81,14 +83,14 @@ export function assertCancelOptions(options: CancelOptions): void {
   assertText(options.reason, 'cancel: reason')
 }
 
-/** @throws InvalidArgument, also from `accept` when it answers with a promise, which would be a yes to everything */
+/** @throws InvalidArgument */
 export function claimNextSettings(options: ClaimNextOptions): Required<Pick<ClaimNextOptions, 'max' | 'accept'>> {
   assertOptions(options, { accept: true, max: true, signal: true, timeout: true }, 'claimNext')
   const { max = 1, accept = () => true } = options
   if (!Number.isSafeInteger(max) || max < 1)
     throw new InvalidArgument(`claimNext: max has to be a whole number from 1, not ${String(max)}`)
   assertAccept(accept, 'claimNext')
-  return { max, accept: (posting) => answerOf(accept(posting)) }
+  return { max, accept }
 }
 
 /** @throws InvalidArgument */
@@ -122,6 +124,8 @@ export function assertEntity(entity: Omit<Entity, 'instance'>): void {
   const example = "as in registerEntity({ kind: 'worker', name: 'one', metadata: {} })"
   if (!isName(kind) || !isName(name))
     throw new InvalidArgument(`registerEntity: kind and name have to be texts that are not empty, ${example}`)
+  if (isTooLong(kind) || isTooLong(name))
+    throw new InvalidArgument(`registerEntity: kind and name can have ${LONGEST_NAME_BYTES} bytes each, ${example}`)
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
     throw new InvalidArgument(`registerEntity: metadata has to be an object, ${example}`)
 }
@@ -148,7 +152,12 @@ function assertAccept(accept: unknown, what: string): void {
   }
 }
 
-function answerOf(answer: unknown): boolean {
+/**
+ * Reads what `accept` has answered.
+ *
+ * @throws InvalidArgument for a promise, which would be a yes to everything
+ */
+export function answerOf(answer: unknown): boolean {
   const { then }: { readonly then?: unknown } = Object(answer)
   if (typeof then !== 'function') return Boolean(answer)
   // Nobody waits for it: what it fails with is not heard otherwise.
@@ -164,6 +173,6 @@ function judged<T>(read: () => T): T {
   }
 }
 
-function isName(value: unknown): boolean {
+function isName(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }

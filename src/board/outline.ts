@@ -49,6 +49,14 @@ export function outlined(stored: Stored): Outlined {
   return { ...stored, posting: Object.assign(known, others) }
 }
 
+/** The details that are shown to an `accept` in the place of those that are not in memory. */
+const shown = new WeakSet<object>()
+
+/** Whether the posting is an outline, shown to an `accept` to find out whether it can be refused without reading it. */
+export function isShownOutline({ details }: Pick<Posting, 'details'>): boolean {
+  return shown.has(details)
+}
+
 /**
  * Whether `accept` says no. If it looks at anything that an outline has not, or throws at one, it has not said so yet: it is
  * to be asked again, with the whole.
@@ -78,6 +86,7 @@ export function isRefused(accept: (posting: Posting) => boolean, posting: Postin
       return Reflect.ownKeys(known)
     },
   })
+  shown.add(details)
   try {
     return !accept({ ...rest, details }) && !lookedFurther
   } catch {

@@ -7,9 +7,11 @@ import {
   NotConnected,
   UnsupportedCapability,
 } from '../core/errors.ts'
+import type { Stoppable } from '../core/stop.ts'
 import { type AnyFlow, checkedStore, missingInputs } from '../flow/index.ts'
 import type { Backend, Posted, Result } from './backend.ts'
 import { type Entry, newEntry } from './entry.ts'
+import { type ExpectedOptions, endOfExpected } from './expected-job.ts'
 import { Job } from './job.ts'
 import type { Lookup } from './lookup.ts'
 import { makePosting, type Posting, type PostOptions, type SqlClient } from './posting.ts'
@@ -20,11 +22,22 @@ import { wholeOf } from './view/whole-jobs.ts'
 export class PostedJob extends Job {
   /** False where a job with the same key was on the board: this is that one, and nothing was posted. */
   readonly created: boolean
+  readonly #expected: Omit<ExpectedOptions, 'signal'> | undefined
 
-  /** @internal */
-  constructor(entry: Entry, { posting, created }: { posting: Posting; created: boolean }) {
-    super(entry, posting)
-    this.created = created
+  /** @internal @param options.expected of a job that is posted in a transaction which is still open */
+  constructor(
+    entry: Entry,
+    options: { posting: Posting; created: boolean; expected?: Omit<ExpectedOptions, 'signal'> },
+  ) {
+    super(entry, options.posting)
+    this.created = options.created
+    this.followed()
+    this.#expected = options.expected
+  }
+
+  protected override untilEnd(entry: Entry, signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
+    if (!this.#expected) return super.untilEnd(entry, signal)
+    return endOfExpected(entry, { ...this.#expected, signal })
   }
 }
 
@@ -34,8 +47,16 @@ export class Poster {
   readonly #backend: Backend
   readonly #view: LiveView
   readonly #lookup: Pick<Lookup, 'refresh' | 'locate'>
+  readonly #keyTaken: (entry: Entry, posting: Posting) => void
 
-  constructor(options: { backend: Backend; view: LiveView; lookup: Pick<Lookup, 'refresh' | 'locate'> }) {
+  /** @param options.keyTaken is called when a post creates nothing, because that job has its key */
+  constructor(options: {
+    backend: Backend
+    view: LiveView
+    lookup: Pick<Lookup, 'refresh' | 'locate'>
+    keyTaken: (entry: Entry, posting: Posting) => void
+  }) {
+    this.#keyTaken = options.keyTaken
     this.#backend = options.backend
     this.#view = options.view
     this.#lookup = options.lookup
@@ -61,7 +82,10 @@ export class Poster {
       await this.#lookup.refresh()
       const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
       const whole = there && (await wholeOf(there, this.#backend))
-      if (there && whole) return new PostedJob(there, { posting: whole.posting, created: false })
+      if (there && whole) {
+        this.#keyTaken(there, posting)
+        return new PostedJob(there, { posting: whole.posting, created: false })
+      }
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
       // One that has become unreadable since it was seen is on the board all the same.
       if (leftBehind && (there || this.#view.hidesSome)) throw this.#hidden(posting)
@@ -71,7 +95,10 @@ export class Poster {
     return new PostedJob(this.#entryOf(posting, posted), { posting, created: true })
   }
 
-  /** The job is known here when it is on the board, which it may never be. One round trip of the client's. */
+  /**
+   * The job is known here when it is on the board, which it may never be. One round trip of the client's; two where its
+   * driver does not know whether a transaction is open.
+   */
   async #postWithin(client: SqlClient, posting: Posting): Promise<PostedJob> {
     const { uri } = this.#backend
     if (!this.#backend.postWithin) {
@@ -81,11 +108,18 @@ export class Poster {
     if (typeof client?.query !== 'function')
       throw new InvalidArgument('post: client is a client of the pg package, as in await pool.connect()')
     const posted = await this.#backend.postWithin(client, { posting })
-    if (posted.created) return new PostedJob(this.#view.expect(posted.id ?? ''), { posting, created: true })
+    if (posted.created) {
+      const refresh = () => this.#lookup.refresh()
+      const expected = { backend: this.#backend, transaction: posted.transaction, refresh }
+      return new PostedJob(this.#view.expect(posted.id ?? ''), { posting, created: true, expected })
+    }
     await this.#lookup.refresh()
     const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
     const whole = there && (await wholeOf(there, this.#backend))
-    if (there && whole) return new PostedJob(there, { posting: whole.posting, created: false })
+    if (there && whole) {
+      this.#keyTaken(there, posting)
+      return new PostedJob(there, { posting: whole.posting, created: false })
+    }
     throw new Duplicate(`job ${posting.uuid} (${posting.name}): its key is taken, by a job that is not seen yet`)
   }
 

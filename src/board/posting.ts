@@ -4,12 +4,13 @@
  * they are, so that two releases and TaskFlow can share a board.
  */
 import { validate as validUuid } from 'uuid'
-import { asStored, decode, type Encoding, encodePlain } from '../core/codec.ts'
+import { asStored, decodeWeighed, type Encoding, encodePlain, weigh } from '../core/codec.ts'
 import { InvalidPosting, JobboardError, PayloadTooLarge } from '../core/errors.ts'
 import type { KnownOptions } from '../core/options.ts'
+import { isTooLong, LONGEST_NAME_BYTES, shortened } from '../core/texts.ts'
 import { type Duration, milliseconds } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
-import { type Attempt, MOST_ATTEMPTS, readAttempts } from './attempts.ts'
+import { MOST_ATTEMPTS, type RecordedAttempt, readAttempts } from './attempts.ts'
 import { type BackOff, makeBackOff, type PostBackOff, readBackOff } from './back-off.ts'
 import { type Priority, toPriority } from './priority.ts'
 import { type Resources, readResources } from './resources.ts'
@@ -40,7 +41,7 @@ export interface Posting {
   readonly delay?: number
   /** How long one run may take, in milliseconds from its claim. */
   readonly deadline?: number
-  /** What becomes of it when the owner of its claim is lost: trashed, with that as the reason. Absent: run again. */
+  /** What becomes of it when its owner dies, or loses its session and lives: trashed. Absent: run again. */
   readonly onOwnerLost?: 'fail'
   /** How many runs may fail before the job is trashed. */
   readonly maxAttempts: number
@@ -50,7 +51,7 @@ export interface Posting {
   /** The number of the newest run: how often the job has been claimed. Never reset. */
   readonly runs: number
   /** The newest attempts, oldest first. */
-  readonly attempts: readonly Attempt[]
+  readonly attempts: readonly RecordedAttempt[]
 }
 
 /** What a job is about: `flow`, `version` and `store` are for conductors, the rest is yours. */
@@ -83,7 +84,10 @@ export interface PostOptions {
   readonly delay?: Duration
   /** How long one run may take, from its claim; then it is aborted, reverted, and counts as failed. */
   readonly deadline?: Duration
-  /** When the owner of its claim dies: `retry`, the default, has another run it; `fail` trashes it, with that as the reason. */
+  /**
+   * When its owner is lost: `retry`, the default, has another run it; `fail` trashes it, with that as the reason. Lost is an
+   * owner that dies, and one that lives and loses its session: what it had begun is half done either way.
+   */
   readonly onOwnerLost?: 'retry' | 'fail'
   /** How many runs may fail before it is trashed; 3 by default, at most 10. */
   readonly maxAttempts?: number
@@ -99,8 +103,13 @@ export interface PostOptions {
   readonly uuid?: string
 }
 
-/** A client of the `pg` package is one, as it is; a pool is none: it has no transaction. */
+/**
+ * A client of the `pg` package, with a transaction open: `await pool.connect()`, then `BEGIN`. A pool is refused by the
+ * compiler and at run time: it takes another connection for each query, so the job would be posted outside the transaction.
+ */
 export interface SqlClient {
+  /** Pools of `pg` have it, clients do not. */
+  readonly totalCount?: never
   query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Readonly<Record<string, unknown>>[] }>
 }
 
@@ -167,25 +176,73 @@ function duration<K extends 'delay' | 'deadline'>(
   return { [name]: ms } as { [N in K]: number }
 }
 
+/** The most memory that a decoded posting may take, in bytes: 500 KB of empty objects would take 32 MB. */
+const MOST_MEMORY_BYTES = 16 * 1_024 * 1_024
+/** What an encoded byte takes in memory at most. */
+const MOST_MEMORY_PER_BYTE = 64
+/** How many bytes of memory count as one encoded byte: about what a usual posting takes. */
+const USUAL_MEMORY_PER_BYTE = 8
+
 /** @throws PayloadTooLarge */
 export function encodePosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
   const bytes = encodePlain(posting, options.encoding)
-  if (bytes.length <= options.limit) return bytes
-  throw new PayloadTooLarge(
-    `job ${posting.uuid} (${posting.name}) is ${bytes.length} bytes, this board takes ${options.limit}; ` +
-      'put large data elsewhere and post where to find it',
-  )
+  if (bytes.length > options.limit) {
+    throw new PayloadTooLarge(
+      `job ${posting.uuid} (${posting.name}) is ${bytes.length} bytes, this board takes ${options.limit}; ` +
+        'put large data elsewhere and post where to find it',
+    )
+  }
+  // What nobody could read again must not be posted.
+  if (bytes.length > MOST_MEMORY_BYTES / MOST_MEMORY_PER_BYTE) assertLight(posting, bytes, options.encoding)
+  return bytes
+}
+
+function assertLight(posting: Posting, bytes: Uint8Array, encoding: Encoding): void {
+  try {
+    weigh(bytes, encoding, MOST_MEMORY_BYTES)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new PayloadTooLarge(`job ${posting.uuid} (${posting.name}) ${why}`, { cause })
+  }
+}
+
+/** A posting, and how large it counts against `viewBytes`. */
+export interface SizedPosting {
+  readonly posting: Posting
+  /** In bytes: its encoded size, or more for a posting that takes an unusual amount of memory once it is decoded. */
+  readonly bytes: number
 }
 
 /**
+ * Reads a posting.
+ *
  * @param life what claims have made of it since it was posted, as {@link encodeLife} wrote it
  * @throws InvalidPosting whatever the bytes are
  */
-export function decodePosting(bytes: Uint8Array, encoding: Encoding, life?: Uint8Array): Posting {
-  const record = raw(bytes, encoding)
-  if (!life) return checked(record)
+export function readSizedPosting(bytes: Uint8Array, encoding: Encoding, life?: Uint8Array): SizedPosting {
+  const { record, memory } = raw(bytes, encoding)
+  const size = sizeOf(bytes.length, memory)
+  if (!life) return { posting: checked(record), bytes: size }
   const { runs: _, attempts: __, delay: ___, ...rest } = record
-  return checked({ ...rest, ...raw(life, encoding) })
+  return { posting: checked({ ...rest, ...raw(life, encoding).record }), bytes: size }
+}
+
+/** Reads a posting as {@link readSizedPosting} does. @throws InvalidPosting whatever the bytes are */
+export function decodePosting(bytes: Uint8Array, encoding: Encoding, life?: Uint8Array): Posting {
+  return readSizedPosting(bytes, encoding, life).posting
+}
+
+/** Returns how large an encoded posting counts against `viewBytes`, in bytes; its own size where it is no posting. */
+export function countedBytes(bytes: Uint8Array, encoding: Encoding): number {
+  try {
+    return sizeOf(bytes.length, weigh(bytes, encoding, Number.POSITIVE_INFINITY))
+  } catch {
+    return bytes.length
+  }
+}
+
+function sizeOf(encoded: number, memory: number): number {
+  return Math.max(encoded, Math.ceil(memory / USUAL_MEMORY_PER_BYTE))
 }
 
 /** What changes from claim to claim, for a board that keeps it apart from the rest. */
@@ -193,13 +250,17 @@ export function encodeLife({ runs, attempts, delay }: Posting, encoding: Encodin
   return encodePlain({ runs, attempts, ...(delay === undefined ? {} : { delay }) }, encoding)
 }
 
-function raw(bytes: Uint8Array, encoding: Encoding): Record<string, unknown> {
+function raw(bytes: Uint8Array, encoding: Encoding): { record: Record<string, unknown>; memory: number } {
+  let value: unknown
+  let memory: number
   try {
-    const value = decode(bytes, encoding)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+    ;({ value, memory } = decodeWeighed(bytes, encoding, { most: MOST_MEMORY_BYTES }))
   } catch (cause) {
-    throw new InvalidPosting(`is no ${encoding} record`, { cause })
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new InvalidPosting(`is no ${encoding} record: ${shortened(why)}`, { cause })
   }
+  // Neither a list nor a Date nor bytes.
+  if (isObject(value) && Object.getPrototypeOf(value) === Object.prototype) return { record: value, memory }
   throw new InvalidPosting(`is no ${encoding} record of a job`)
 }
 
@@ -217,6 +278,7 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
     attempts,
     resources,
     backOff,
+    book,
     ...rest
   } = record
   // As a field of its own it would become the prototype below, and what it holds would have been checked by nobody.
@@ -227,22 +289,31 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
     throw new InvalidPosting(`is of format ${readable}, this release reads up to ${POSTING_FORMAT}; upgrade it`)
   }
   if (typeof uuid !== 'string' || !validUuid(uuid)) {
-    throw new InvalidPosting(typeof uuid === 'string' ? `uuid ${uuid} is no uuid` : 'has no uuid')
+    throw new InvalidPosting(typeof uuid === 'string' ? `uuid ${shortened(uuid)} is no uuid` : 'has no uuid')
   }
   const what = `job ${uuid}: `
   if (typeof name !== 'string' || name === '')
     throw new InvalidPosting(`${what}the name has to be a text that is not empty`)
+  assertShort(what, 'name', name)
   if (!isObject(details)) throw new InvalidPosting(`${what}the details have to be an object`)
   if (details['store'] !== undefined && !isObject(details['store'])) {
     throw new InvalidPosting(`${what}the store has to be an object of the flow's inputs`)
   }
-  if (!isCount(runs)) throw new InvalidPosting(`${what}runs is no count`)
+  for (const field of ['flow', 'version'] as const) {
+    const work = details[field]
+    if (work !== undefined && typeof work !== 'string')
+      throw new InvalidPosting(`${what}details.${field} has to be a text`)
+    assertShort(what, `details.${field}`, work)
+  }
+  // The next run must be countable, too.
+  if (!isCount(runs) || runs >= Number.MAX_SAFE_INTEGER) throw new InvalidPosting(`${what}runs is no count`)
   if (!isCount(maxAttempts) || maxAttempts < 1 || maxAttempts > MOST_ATTEMPTS) {
     throw new InvalidPosting(`${what}maxAttempts has to be a whole number from 1 to ${MOST_ATTEMPTS}`)
   }
   assertOptional(what, rest)
   const wanted = judged(what, () => readResources(resources))
   const pauses = judged(what, () => readBackOff(backOff))
+  const kept = readBook(what, book)
   // A literal: a copy of the record with changes takes half as much memory again, of every job on the board.
   const known = {
     uuid: textOfItsOwn(uuid),
@@ -255,7 +326,13 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
     runs,
     attempts: judged(what, () => readAttempts(attempts)),
   }
-  return Object.assign(known, rest, wanted && { resources: wanted }, pauses && { backOff: pauses })
+  return Object.assign(
+    known,
+    rest,
+    kept && { book: kept },
+    wanted && { resources: wanted },
+    pauses && { backOff: pauses },
+  )
 }
 
 /** `medium` when absent. @throws InvalidPosting */
@@ -265,19 +342,13 @@ export function toSize(value: unknown): Size {
   throw new InvalidPosting(`size is none of ${SIZES.join(', ')}`)
 }
 
-type Optional = 'book' | 'key' | 'delay' | 'deadline' | 'onOwnerLost'
+type Optional = 'key' | 'delay' | 'deadline' | 'onOwnerLost'
 
 function assertOptional(
   what: string,
   fields: { readonly [K in Optional]?: unknown },
 ): asserts fields is Pick<Posting, Optional> {
-  const { book, key, delay, deadline, onOwnerLost } = fields
-  if (
-    book !== undefined &&
-    !(isObject(book) && typeof book['uuid'] === 'string' && validUuid(book['uuid']) && typeof book['name'] === 'string')
-  ) {
-    throw new InvalidPosting(`${what}the book has to be { uuid, name }`)
-  }
+  const { key, delay, deadline, onOwnerLost } = fields
   if (delay !== undefined && !isDuration(delay)) throw new InvalidPosting(`${what}delay has to be milliseconds`)
   if (deadline !== undefined && !isDuration(deadline))
     throw new InvalidPosting(`${what}deadline has to be milliseconds`)
@@ -285,6 +356,23 @@ function assertOptional(
     throw new InvalidPosting(`${what}onOwnerLost has to be fail, or absent`)
   if (key !== undefined && (typeof key !== 'string' || key === ''))
     throw new InvalidPosting(`${what}the key has to be a text that is not empty`)
+  assertShort(what, 'key', key)
+}
+
+/** Reads the book field by field: whatever else is in it was checked by nobody. @throws InvalidPosting */
+function readBook(what: string, book: unknown): Posting['book'] {
+  if (book === undefined) return undefined
+  const { uuid, name }: { readonly uuid?: unknown; readonly name?: unknown } = isObject(book) ? book : {}
+  if (typeof uuid !== 'string' || !validUuid(uuid) || typeof name !== 'string')
+    throw new InvalidPosting(`${what}the book has to be { uuid, name }`)
+  assertShort(what, "book's name", name)
+  return { uuid, name }
+}
+
+/** @throws InvalidPosting for a text that is too long to be a name */
+function assertShort(what: string, field: string, name: string | undefined): void {
+  if (name !== undefined && isTooLong(name))
+    throw new InvalidPosting(`${what}the ${field} has more than ${LONGEST_NAME_BYTES} bytes; use a shorter one`)
 }
 
 /** A text that was cut out of a record keeps all of the record's text in memory. */

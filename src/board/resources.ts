@@ -1,5 +1,6 @@
 /** What a job must own beside itself while it runs: Pulp's model of exclusive and shared names. */
 import { InvalidPosting } from '../core/errors.ts'
+import { isTooLong, LONGEST_NAME_BYTES, shortened } from '../core/texts.ts'
 
 /** Names of what a job owns while it runs, alone (`exclusive`) or together with others who share it. */
 export interface Resources {
@@ -35,7 +36,8 @@ export function readResources(value: unknown): Resources | undefined {
     throw new InvalidPosting('resources has to be { exclusive, shared }')
   const { exclusive, shared, ...others } = value as Record<string, unknown>
   const [unknown] = Object.keys(others)
-  if (unknown !== undefined) throw new InvalidPosting(`resources has no ${unknown}; it has exclusive and shared`)
+  if (unknown !== undefined)
+    throw new InvalidPosting(`resources has no ${shortened(unknown)}; it has exclusive and shared`)
   const count = names('exclusive', exclusive).length + names('shared', shared).length
   if (count > MOST_NAMES) throw new InvalidPosting(`resources has ${count} names, ${MOST_NAMES} are allowed`)
   const alone = new Set(names('exclusive', exclusive))
@@ -51,5 +53,9 @@ function names(field: string, value: unknown): readonly string[] {
   if (value === undefined) return []
   const fine = Array.isArray(value) && value.every((name) => typeof name === 'string' && name !== '')
   if (!fine) throw new InvalidPosting(`resources.${field} has to be a list of names`)
-  return value as string[]
+  const long = (value as string[]).find(isTooLong)
+  if (long === undefined) return value as string[]
+  throw new InvalidPosting(
+    `resources.${field} has a name of more than ${LONGEST_NAME_BYTES} bytes, ${shortened(long)}; use a shorter one`,
+  )
 }

@@ -1,7 +1,7 @@
 /** A job in the trash: what was posted, who put it there, when and why. */
 import { InvalidArgument } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
-import type { Attempt } from './attempts.ts'
+import { type Attempt, attemptsOf } from './attempts.ts'
 import type { TrashedEntry } from './backend.ts'
 import type { Details } from './posting.ts'
 
@@ -33,7 +33,7 @@ export class TrashedJob {
   }
 
   get attempts(): readonly Attempt[] {
-    return this.#entry.posting.attempts
+    return attemptsOf(this.#entry.posting)
   }
 
   /** Who trashed it. */

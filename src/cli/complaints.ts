@@ -8,6 +8,7 @@ import {
   SealedLogbook,
 } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
+import { oneLine as asOneLine } from '../core/texts.ts'
 import type { CliContext } from './context.ts'
 import { type ExitCode, FAILED, WRONG_USAGE } from './exit-codes.ts'
 import { printable } from './render/text.ts'
@@ -28,7 +29,7 @@ export function complain(thrown: unknown, context: CliContext, options: { verbos
 /** Our own messages name the thing and say what to do; of others the class and the cause help. */
 export function oneLine(thrown: unknown): string {
   const text = thrown instanceof JobboardError ? thrown.message : describeError(thrown)
-  return printable(`${text}${hintFor(thrown, text)}`.replaceAll(/\s*\n\s*/g, ' ').trim())
+  return printable(asOneLine(`${text}${hintFor(thrown, text)}`).trim())
 }
 
 /** What a library cannot say of the command line. */

@@ -11,6 +11,8 @@ export interface ConductorView {
   readonly concurrency?: number
   readonly sizes?: readonly string[]
   readonly flows?: readonly string[]
+  /** The versions of each flow that it runs, by name. */
+  readonly versions?: Readonly<Record<string, readonly string[]>>
   /** The uuids of the jobs it runs. */
   readonly jobs?: readonly string[]
   readonly startedAt?: Date
@@ -29,6 +31,7 @@ export function conductorView({ name, metadata }: Entity): ConductorView {
     ...number(metadata, 'concurrency'),
     ...texts(metadata, 'sizes'),
     ...texts(metadata, 'flows'),
+    ...versions(metadata),
     ...texts(metadata, 'jobs'),
     ...(Number.isNaN(started.getTime()) ? {} : { startedAt: started }),
   }
@@ -44,6 +47,13 @@ function text<K extends string>(metadata: Metadata, name: K): { readonly [N in K
 function number<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: number } {
   const value = metadata[name]
   return typeof value === 'number' ? ({ [name]: value } as { [N in K]: number }) : {}
+}
+
+function versions({ versions }: Metadata): Pick<ConductorView, 'versions'> {
+  const lists = Object.entries(Object(versions)).flatMap(([name, list]): [string, string[]][] =>
+    Array.isArray(list) && list.every((item) => typeof item === 'string') ? [[name, list]] : [],
+  )
+  return lists.length > 0 ? { versions: Object.fromEntries(lists) } : {}
 }
 
 function texts<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: string[] } {

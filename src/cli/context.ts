@@ -1,4 +1,5 @@
 /** What a command may touch of the process it runs in. Tests hand it something else. */
+import { createInterface } from 'node:readline/promises'
 import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { INTERRUPTED } from './exit-codes.ts'
@@ -17,6 +18,15 @@ export interface CliContext {
   readonly assertModule?: ((module: string, file: string) => Promise<void>) | undefined
   /** From now until it is disposed Ctrl-C, SIGTERM and the end of the terminal are told here, and end nothing by themselves. */
   readonly interruption: () => Interruption
+  /** Asks a question on the terminal and resolves with the line that is typed; absent where there is no terminal. */
+  readonly ask?: (question: string) => Promise<string>
+  /** From now until it is disposed, exceptions that nothing caught are reported by the caller, and do not end the process here. */
+  readonly takeFaults: () => Disposable
+}
+
+/** A context that knows whether a command takes the faults of the process. */
+export interface ProcessContext extends CliContext {
+  readonly faultsTaken: boolean
 }
 
 export interface Interruption extends Disposable {
@@ -35,15 +45,40 @@ export interface Output {
   flush(): Promise<void>
 }
 
-export function processContext(): CliContext {
+export function processContext(): ProcessContext {
+  let takers = 0
+  const takeFaults = () => {
+    takers += 1
+    return {
+      [Symbol.dispose]: () => {
+        takers -= 1
+      },
+    }
+  }
   return {
+    takeFaults,
+    get faultsTaken() {
+      return takers > 0
+    },
     readStdin: () => text(process.stdin),
     stdout: streamOutput(process.stdout),
     stderr: streamOutput(process.stderr),
     env: process.env,
     cwd: process.cwd(),
     interruption: processInterruption,
+    ...(process.stdin.isTTY && process.stderr.isTTY ? { ask: askOnTerminal } : {}),
   }
+}
+
+/** Asks on standard error, so that results can be redirected. The end of the input (Ctrl-D) is an empty answer. */
+async function askOnTerminal(question: string): Promise<string> {
+  using lines = disposable(createInterface({ input: process.stdin, output: process.stderr }))
+  const ended = new Promise<string>((resolve) => lines.interface.once('close', () => resolve('')))
+  return await Promise.race([lines.interface.question(question), ended])
+}
+
+function disposable<T extends { close(): void }>(opened: T): Disposable & { readonly interface: T } {
+  return { interface: opened, [Symbol.dispose]: () => opened.close() }
 }
 
 /** A second signal so soon, in milliseconds, is the same key, passed on by npm as well. */

@@ -1,8 +1,10 @@
 /** The same for jobs in the trash that somebody has chosen. */
 import type { JobBoard, TrashedJob } from '../board/index.ts'
+import { confirmed } from './confirm.ts'
 import type { CliContext } from './context.ts'
 import { each } from './each.ts'
 import { DONE, type ExitCode } from './exit-codes.ts'
+import { isWhole } from './finding.ts'
 import { openTheBoard } from './opening.ts'
 import type { SharedOptions } from './options.ts'
 import { chooseTrashed, type TrashChoice } from './trash-choice.ts'
@@ -10,23 +12,37 @@ import { chooseTrashed, type TrashChoice } from './trash-choice.ts'
 export interface EachTrashed {
   readonly uuids: readonly string[]
   readonly options: SharedOptions & TrashChoice
-  /** `purging`, say. */
+  /** `purging`, say, and `purged`: see {@link Each}. */
   readonly what: string
+  readonly done: string
+  /** `purge`, say: for the question on a terminal. */
+  readonly verb: string
+  /** Leaves jobs out that were not named by a uuid; says itself which and why. */
+  readonly keep?: (chosen: readonly TrashedJob[]) => readonly TrashedJob[]
   readonly work: (board: JobBoard, job: TrashedJob) => Promise<void>
 }
 
 /** Prints the uuid of each with which it was done; where none was meant, it is said on standard error. */
-export async function eachTrashed({ uuids, options, what, work }: EachTrashed, context: CliContext): Promise<ExitCode> {
+export async function eachTrashed(
+  { uuids, options, what, done, verb, work, keep = (chosen) => chosen }: EachTrashed,
+  context: CliContext,
+): Promise<ExitCode> {
   await using opened = await openTheBoard(options, context, { create: false })
   const { board } = opened
-  const chosen = await chooseTrashed(board, uuids, options)
+  const found = await chooseTrashed(board, uuids, options)
+  const chosen = uuids.length > 0 ? found : keep(found)
+  if (found.length > 0 && chosen.length === 0) return DONE
   if (chosen.length === 0) {
     context.stderr.write(`there are no such jobs in the trash of ${board.uri}\n`)
     return DONE
   }
-  const done = async (job: TrashedJob) => {
+  if (!uuids.every(isWhole)) {
+    const sure = await confirmed(`${verb} ${chosen.join(', ')}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
+    if (!sure) return DONE
+  }
+  const doIt = async (job: TrashedJob) => {
     await work(board, job)
     return true
   }
-  return await each(chosen, { what, work: done }, context)
+  return await each(chosen, { what, done, work: doIt }, context)
 }

@@ -1,34 +1,58 @@
-/** The same for many things, one after the other: what cannot be done with one is complained of, and the others go on. */
+/** The same for many things, some at a time: what cannot be done with one is complained of, and the others go on. */
 import { complain } from './complaints.ts'
 import type { CliContext } from './context.ts'
 import { DONE, type ExitCode, FAILED } from './exit-codes.ts'
 import { Progress } from './progress.ts'
 
+/**
+ * So many are under way at once: what is asked for together shares a transaction or a round trip, so ten thousand take
+ * seconds. More would only wait in line on the way to the server.
+ */
+const AT_ONCE = 64
+
 export interface Each<T> {
-  /** `purging`, say. */
+  /** `purging`, say: for the progress bar. */
   readonly what: string
-  /** @returns false where there was nothing to do */
-  readonly work: (thing: T) => Promise<boolean>
+  /** `purged`, say: for the line with the total. */
+  readonly done: string
+  /** @returns false where there was nothing to do; or the line to print instead of the uuid */
+  readonly work: (thing: T) => Promise<boolean | string>
 }
 
-/** Prints the uuid of each with which it was done. */
+/** Prints the uuid of each with which it was done; of several, the total on standard error. */
 export async function each<T extends { readonly uuid: string }>(
   things: readonly T[],
-  { what, work }: Each<T>,
+  { what, done, work }: Each<T>,
   context: CliContext,
 ): Promise<ExitCode> {
   using progress = new Progress(context, { what, total: things.length })
-  let exitCode: ExitCode = DONE
-  for (const thing of things) {
+  let succeeded = 0
+  let failed = 0
+  let next = 0
+  const one = async (thing: T) => {
     try {
-      if (await work(thing)) await progress.print(thing.uuid)
+      const result = await work(thing)
+      if (result === false) return
+      succeeded += 1
+      await progress.print(result === true ? thing.uuid : result)
     } catch (error) {
       if (error === context.stdout.failed.reason) throw error
       progress.clear()
       complain(error, context)
-      exitCode = FAILED
+      failed += 1
+    } finally {
+      progress.step()
     }
-    progress.step()
   }
-  return exitCode
+  const lane = async () => {
+    while (next < things.length) {
+      const thing = things[next]
+      next += 1
+      if (thing) await one(thing)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, things.length) }, lane))
+  progress.clear()
+  if (things.length > 1) context.stderr.write(`${done} ${succeeded} of ${things.length}\n`)
+  return failed > 0 ? FAILED : DONE
 }

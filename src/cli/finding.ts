@@ -5,30 +5,55 @@ import type { BookDetail } from '../persistence/index.ts'
 import type { Logbooks } from './opening.ts'
 
 const UUID_LENGTH = 36
-/** Of a beginning: shorter ones are slips of the keyboard. */
+/** Of a part: shorter ones are slips of the keyboard. */
 const SHORTEST = 4
+/**
+ * Of a beginning, where something is changed. The first 13 characters of a uuid of version 7 are the millisecond in which it
+ * was made; 8 are a minute, and 4 are weeks: on a board with one job they would match that job, whichever was meant.
+ */
+const SHORTEST_TO_CHANGE = 13
 
-/** @throws NotFound; InvalidArgument for what is no uuid, or part of several */
-export async function findJob(board: JobBoard, uuid: string): Promise<Job> {
-  assertBeginning(uuid)
-  if (uuid.length === UUID_LENGTH) return board.find(uuid.toLowerCase())
-  const found: Job[] = []
-  for await (const job of board.jobs({ ensureFresh: true })) if (fits(job, uuid)) found.push(job)
-  return theOnly(found, { uuid, where: `on ${board.uri}` })
+/** What is done with what is found: a change asks for more of the uuid than a look does. */
+export type Purpose = 'look' | 'change'
+
+/**
+ * Finds the jobs on the board that are named by uuids or parts of them, in the order of their names. Reads the board once.
+ *
+ * @throws NotFound; InvalidArgument for what is not a uuid, or matches several jobs
+ */
+export async function findJobs(board: JobBoard, uuids: readonly string[], purpose: Purpose): Promise<Job[]> {
+  for (const uuid of uuids) assertPart(uuid, purpose)
+  const all: Job[] = []
+  if (!uuids.every(isWhole)) for await (const job of board.jobs({ ensureFresh: true })) all.push(job)
+  const where = `on ${board.uri}`
+  const find = (uuid: string) => {
+    if (isWhole(uuid)) return board.find(uuid.toLowerCase())
+    return theOnly(
+      all.filter((job) => fits(job, uuid, purpose)),
+      { uuid, where, purpose },
+    )
+  }
+  const found = await Promise.all(uuids.map(find))
+  return [...new Map(found.map((job) => [job.uuid, job])).values()]
+}
+
+/** Whether the text is a uuid as a whole, and so names one thing only. */
+export function isWhole(uuid: string): boolean {
+  return uuid.length === UUID_LENGTH
 }
 
 /** @throws as {@link findJob} */
 export async function findTrashed(board: JobBoard, uuid: string): Promise<TrashedJob> {
-  return theOnly(among(await trashOf(board), uuid), { uuid, where: `in the trash of ${board.uri}` })
+  return theOnly(among(await trashOf(board), uuid, 'look'), { uuid, where: `in the trash of ${board.uri}` })
 }
 
-/** Reads the names of all logbooks, where only the beginning of a uuid is given. @throws as {@link findJob} */
-export async function findBook({ persistence, uri }: Logbooks, uuid: string): Promise<BookDetail> {
-  assertBeginning(uuid)
-  if (uuid.length === UUID_LENGTH) return persistence.getBook(uuid.toLowerCase())
+/** Finds a logbook; reads the names of all, where only a part of a uuid is given. @throws as {@link findJobs} */
+export async function findBook({ persistence, uri }: Logbooks, uuid: string, purpose: Purpose): Promise<BookDetail> {
+  assertPart(uuid, purpose)
+  if (isWhole(uuid)) return persistence.getBook(uuid.toLowerCase())
   const found: BookDetail[] = []
-  for await (const book of persistence.listBooks()) if (fits(book, uuid)) found.push(book)
-  return theOnly(found, { uuid, where: `in ${uri}`, what: 'logbook' })
+  for await (const book of persistence.listBooks()) if (fits(book, uuid, purpose)) found.push(book)
+  return theOnly(found, { uuid, where: `in ${uri}`, what: 'logbook', purpose })
 }
 
 /**
@@ -41,14 +66,15 @@ export async function wholeUuid(
   uuid: string,
   { board, logbooks }: { readonly board: JobBoard; readonly logbooks: Logbooks | undefined },
 ): Promise<string> {
-  assertBeginning(uuid)
-  if (uuid.length === UUID_LENGTH) return uuid.toLowerCase()
+  assertPart(uuid, 'look')
+  if (isWhole(uuid)) return uuid.toLowerCase()
   const found = new Map<string, { readonly uuid: string; readonly name: string }>()
-  const note = (one: { readonly uuid: string; readonly name: string }) => fits(one, uuid) && found.set(one.uuid, one)
+  const note = (one: { readonly uuid: string; readonly name: string }) =>
+    fits(one, uuid, 'look') && found.set(one.uuid, one)
   for await (const job of board.jobs({ ensureFresh: true })) note(job)
   for (const job of await trashOf(board)) note(job)
   if (logbooks) for await (const book of logbooks.persistence.listBooks()) note(book)
-  const where = `on ${board.uri}, in its trash${logbooks ? `, or in ${logbooks.uri}` : ''}`
+  const where = `on ${board.uri}, in its trash${logbooks ? ` or in ${logbooks.uri}` : ''}`
   return theOnly([...found.values()], { uuid, where }).uuid
 }
 
@@ -58,15 +84,16 @@ export async function trashOf(board: JobBoard): Promise<TrashedJob[]> {
   return trashed
 }
 
-/** @throws InvalidArgument for what is no uuid, nor the beginning of one */
-export function among<T extends { readonly uuid: string }>(jobs: readonly T[], uuid: string): T[] {
-  assertBeginning(uuid)
-  return jobs.filter((job) => fits(job, uuid))
+/** Returns those of the jobs that the text names. @throws InvalidArgument for what is not a uuid, nor a part of one */
+export function among<T extends { readonly uuid: string }>(jobs: readonly T[], uuid: string, purpose: Purpose): T[] {
+  assertPart(uuid, purpose)
+  return jobs.filter((job) => fits(job, uuid, purpose))
 }
 
-function fits(job: { readonly uuid: string }, uuid: string): boolean {
+function fits(job: { readonly uuid: string }, uuid: string, purpose: Purpose): boolean {
   const part = uuid.toLowerCase()
-  return job.uuid.startsWith(part) || job.uuid.endsWith(part)
+  const beginning = purpose === 'look' || part.length >= SHORTEST_TO_CHANGE
+  return (beginning && job.uuid.startsWith(part)) || job.uuid.endsWith(part)
 }
 
 /**
@@ -76,23 +103,37 @@ function fits(job: { readonly uuid: string }, uuid: string): boolean {
  */
 export function theOnly<T extends { readonly uuid: string; readonly name: string }>(
   found: readonly T[],
-  { uuid, where, what = 'job' }: { readonly uuid: string; readonly where: string; readonly what?: string },
+  {
+    uuid,
+    where,
+    what = 'job',
+    purpose = 'look',
+  }: { readonly uuid: string; readonly where: string; readonly what?: string; readonly purpose?: Purpose },
 ): T {
   const newest = found.at(-1)
-  if (!newest) throw new NotFound(`there is no ${what} ${uuid} ${where}`)
+  if (!newest)
+    throw new NotFound(`there is no ${what} ${uuid} ${where}${purpose === 'change' ? beginningHint(uuid) : ''}`)
   const uuids = [...new Set(found.map((one) => one.uuid))]
   if (uuids.length === 1) return newest
   const two = uuids.slice(0, 2).join(' and ')
   throw new InvalidArgument(
-    `${uuid} is part of the uuids of ${uuids.length} ${what}s ${where}, such as ${two}; write more of it, or the end of it`,
+    `${uuid} matches ${uuids.length} ${what}s ${where}, ${two} among them; give more of the uuid, or its end`,
   )
 }
 
-/** @throws InvalidArgument */
-export function assertBeginning(uuid: string): void {
-  const looksLikeOne = /^[0-9a-f]+(-[0-9a-f]*)*$/i.test(uuid) && uuid.length <= UUID_LENGTH
+/** Returns what to say of a part that may have been meant as a beginning. */
+function beginningHint(uuid: string): string {
+  if (isWhole(uuid) || uuid.length >= SHORTEST_TO_CHANGE) return ''
+  return `; a beginning counts from ${SHORTEST_TO_CHANGE} characters on where something is changed, an end from ${SHORTEST}`
+}
+
+/** @throws InvalidArgument for what cannot be a part of a uuid */
+export function assertPart(uuid: string, purpose: Purpose): void {
+  const looksLikeOne = /^-?[0-9a-f]+(-[0-9a-f]*)*$/i.test(uuid) && uuid.length <= UUID_LENGTH
   if (looksLikeOne && uuid.length >= SHORTEST) return
   const how =
-    'give a uuid, or four characters or more of its beginning or end; jobboard jobs prints the uuid of each job'
-  throw new InvalidArgument(`${uuid} is no uuid; ${how}`)
+    purpose === 'change'
+      ? `give a uuid, its first ${SHORTEST_TO_CHANGE} characters or more, or its last ${SHORTEST} or more`
+      : 'give a uuid, or four characters or more of its beginning or end'
+  throw new InvalidArgument(`${uuid} is not a uuid; ${how}; jobboard jobs prints the uuid of each job`)
 }

@@ -1,4 +1,5 @@
 /** The flows of a module that the command line names: JavaScript, or TypeScript where tsx is at hand. */
+import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { extname, join, resolve } from 'node:path'
@@ -23,10 +24,34 @@ export type ModuleOptions = Pick<CliContext, 'cwd' | 'assertModule'>
  * @throws JobboardError when the module itself throws, or is never done
  */
 export async function loadFlows(module: string, options: ModuleOptions): Promise<AnyFlow[]> {
-  const flows = flowsIn(await loadModule(module, options))
-  if (flows.length > 0) return flows
+  return (await loadFlowsAndServices(module, options)).flows
+}
+
+/** What a flows module gives to whoever runs its flows. */
+export interface FlowsModule {
+  readonly flows: AnyFlow[]
+  /** Its export `services`, as conductors take it: an object, or a function that makes one. */
+  readonly services?: unknown
+}
+
+/**
+ * Loads the flows of a module, and what its tasks find as `ctx.services`.
+ *
+ * @throws as {@link loadFlows}; InvalidArgument for `services` that are neither an object nor a function
+ */
+export async function loadFlowsAndServices(module: string, options: ModuleOptions): Promise<FlowsModule> {
+  const exported = await loadModule(module, options)
+  const flows = flowsIn(exported)
+  if (flows.length === 0) {
+    throw new InvalidArgument(
+      `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
+    )
+  }
+  const services = servicesIn(exported)
+  if (services === undefined) return { flows }
+  if (typeof services === 'function' || (typeof services === 'object' && services !== null)) return { flows, services }
   throw new InvalidArgument(
-    `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
+    `module ${module}: services is ${JSON.stringify(services)}; export an object, or a function that makes one`,
   )
 }
 
@@ -109,8 +134,25 @@ async function evaluate(module: string, file: string): Promise<object> {
     if (stuck.signal.aborted)
       throw new JobboardError(`module ${module} is never done loading: what it awaits at its top level never comes`)
     const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
-    throw new JobboardError(`module ${module} cannot be loaded: ${why}`, { cause })
+    const place = cause instanceof SyntaxError ? await placeOfSyntaxError(file) : ''
+    throw new JobboardError(`module ${module} cannot be loaded: ${place}${why}`, { cause })
   }
+}
+
+/** How long, in milliseconds, Node may take to look at a file. */
+const MAX_CHECK_MS = 10_000
+
+/**
+ * Returns `FILE:LINE: ` of a syntax error. The error of an import() does not have it: Node shows it only where the error ends
+ * the process, so Node is asked to look at the file. Of TypeScript the error itself has it.
+ */
+async function placeOfSyntaxError(file: string): Promise<string> {
+  const said = await new Promise<string>((resolve) => {
+    execFile(process.execPath, ['--check', file], { timeout: MAX_CHECK_MS }, (_, __, stderr) => resolve(stderr))
+  })
+  const place = /^(?:file:\/\/)?(\/.+|[A-Za-z]:[\\/].+):(\d+)$/m.exec(said)
+  if (place) return `${place[1]}:${place[2]}: `
+  return TYPESCRIPT.includes(extname(file)) ? '' : 'in a module that it imports: '
 }
 
 /** Fires where Node would end the process, because nothing can come any more that somebody waits for. */
@@ -127,6 +169,13 @@ function flowsIn(exports: object): AnyFlow[] {
   const { default: main }: { default?: unknown } = exports
   if (typeof main === 'object' && main !== null && !isFlow(main)) values.push(...Object.values(main))
   return [...new Set(values.flat().filter(isFlow))]
+}
+
+/** What a CommonJS module exports may be on its default only. */
+function servicesIn(exports: object): unknown {
+  const { services, default: main }: { services?: unknown; default?: unknown } = exports
+  if (services !== undefined || typeof main !== 'object' || main === null || isFlow(main)) return services
+  return (main as { services?: unknown }).services
 }
 
 function requireFrom(cwd: string): NodeJS.Require {

@@ -25,14 +25,15 @@ export class LiveJobs {
     this.#board = board
   }
 
-  /** Those that are on the board now. */
-  async read(filter: JobsOptions = {}): Promise<LiveJob[]> {
+  /** Reads the jobs that are on the board now, the first `limit` of them in claim order. */
+  async read(filter: JobsOptions = {}, { limit = Number.POSITIVE_INFINITY } = {}): Promise<LiveJob[]> {
     const jobs: LiveJob[] = []
     const before = this.#claimed
     this.#claimed = new Map()
     for await (const job of this.#board.jobs(filter)) {
       const live = await this.#live(job, before.get(job.uuid))
       if (live) jobs.push(live)
+      if (jobs.length >= limit) break
     }
     return jobs
   }

@@ -9,6 +9,8 @@ const argv = process.argv.slice(2)
 
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   process.on(event, (error: unknown) => {
+    // A conductor has jobs to give back first, and says it in its log.
+    if (context.faultsTaken) return
     complain(error, context, { verbose: argv.includes('--verbose') })
     process.exit(1)
   })

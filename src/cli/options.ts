@@ -104,17 +104,21 @@ export function several(text: string, before: readonly string[] = []): readonly 
  *
  * @throws InvalidArgument
  */
-export function jsonObject(text: string, what: string): Record<string, unknown> {
-  const value = parsed(text, what)
+export function jsonObject(text: string, what: string, { fromStdin = false } = {}): Record<string, unknown> {
+  const value = parsed(text, what, { fromStdin })
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   throw new InvalidArgument(`${what} has to be a JSON object with the flow's inputs, such as '{"name":"Ada"}'`)
 }
 
 /** Without the cause, because the parser's own error quotes the text. */
-function parsed(text: string, what: string): unknown {
+function parsed(text: string, what: string, { fromStdin }: { fromStdin: boolean }): unknown {
   try {
     return JSON.parse(text)
   } catch {
+    if (fromStdin) {
+      const found = text.trim() === '' ? 'is empty' : 'is not JSON'
+      throw new InvalidArgument(`${what} -: standard input ${found}; write a JSON object to it, such as {"name":"Ada"}`)
+    }
     throw new InvalidArgument(`${what} is not JSON; quote it for the shell, as in ${what} '{"name":"Ada"}'`)
   }
 }

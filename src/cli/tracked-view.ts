@@ -8,6 +8,8 @@ export interface TrackedView {
   readonly uuid: string
   readonly status: Tracked['status']
   readonly tasks?: Readonly<Record<string, string>>
+  /** How far tasks are that run and say so, from 0 to 1. */
+  readonly progress?: Readonly<Record<string, number>>
   readonly owner?: string
   readonly run?: number
   readonly runs?: number

@@ -9,14 +9,16 @@ export interface TrashChoice {
   readonly name?: string
   readonly olderThan?: string
   readonly all?: boolean
+  readonly yes?: boolean
 }
 
 export function addTrashChoice(command: Command): Command {
   return command
-    .argument('[uuid...]', 'uuids of jobs, their beginnings or ends')
+    .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends')
     .option('--name <name>', 'those of this name')
     .option('--older-than <duration>', 'those that have been there for longer')
     .option('--all', 'all of them')
+    .option('--yes', 'do not ask on a terminal, where only a part of a uuid is given')
 }
 
 /**
@@ -35,5 +37,5 @@ export async function chooseTrashed(
   const trashed = await trashOf(board)
   if (uuids.length === 0) return trashed.filter((job) => (name === undefined || job.name === name) && job.at <= before)
   const where = `in the trash of ${board.uri}`
-  return [...new Set(uuids.map((uuid) => theOnly(among(trashed, uuid), { uuid, where })))]
+  return [...new Set(uuids.map((uuid) => theOnly(among(trashed, uuid, 'change'), { uuid, where, purpose: 'change' })))]
 }

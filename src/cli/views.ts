@@ -56,6 +56,8 @@ export interface AtomView extends Took {
   readonly name: string
   readonly kind: AtomDetail['kind']
   readonly state: AtomState
+  /** Of a task that says how far it is, from 0 to 1. */
+  readonly progress?: number
   readonly updatedAt: Date
   readonly failure?: FailureView
   readonly revertFailure?: FailureView
@@ -146,7 +148,7 @@ export function logbookView(book: LogBook, flow: FlowDetail, redaction: Redactio
 const OVER: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
 
 function atomView(
-  { name, kind, state, states, updatedAt, failure, revertFailure }: AtomDetail,
+  { name, kind, state, states, meta, updatedAt, failure, revertFailure }: AtomDetail,
   redaction: Redaction,
 ): AtomView {
   return {
@@ -154,6 +156,7 @@ function atomView(
     kind,
     state,
     updatedAt,
+    ...(typeof meta['progress'] === 'number' ? { progress: meta['progress'] } : {}),
     ...lastRun(states),
     ...(failure ? { failure: failureView(failure, redaction) } : {}),
     ...(revertFailure ? { revertFailure: failureView(revertFailure, redaction) } : {}),

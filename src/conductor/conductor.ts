@@ -19,18 +19,21 @@ import { NotFound, ShuttingDown, StorageFailure } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
-import { milliseconds } from '../core/time.ts'
+import { milliseconds, monotonic } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
 import { ClaimLoop } from './claim-loop.ts'
 import { Disclosure } from './disclosure.ts'
-import { type Blocked, watchEventLoop } from './event-loop-watch.ts'
+import { type Blocked, blockedText, watchEventLoop } from './event-loop-watch.ts'
 import { type Health, type HealthServer, serveHealth } from './health-server.ts'
+import type { RunProgressed } from './job-run.ts'
 import type { KnownFlows } from './known-flows.ts'
 import type { ConductorSettings } from './options.ts'
 import { Presence } from './presence.ts'
 import { retain } from './retention.ts'
 import { type RunSettled, type RunStarted, Runs } from './runs.ts'
 import { Selection } from './selection.ts'
+import { TaskWatch } from './task-watch.ts'
+import { type Unheeded, unheededText } from './unheeded.ts'
 
 export interface ConductorParts extends ConductorSettings {
   readonly name: string
@@ -48,6 +51,10 @@ export interface ConductorEvents {
   settled: RunSettled
   /** Nothing could run in this process for half of its session's timeout; for longer than that, it loses every claim. */
   blocked: Blocked
+  /** A job was told to stop ten seconds ago, and a task of it goes on. Once for each run. */
+  unheeded: Unheeded
+  /** A task has said how far it is, each time that it does. */
+  progress: RunProgressed
   /** Something failed that no job can be blamed for, or a listener threw. */
   error: { readonly error: Error }
 }
@@ -56,6 +63,8 @@ const EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
   started: true,
   settled: true,
   blocked: true,
+  unheeded: true,
+  progress: true,
   error: true,
 }
 
@@ -81,6 +90,7 @@ export class Conductor implements AsyncDisposable {
   readonly #selection: Selection
   readonly #claimLoop: ClaimLoop
   readonly #presence: Presence
+  readonly #tasks: TaskWatch
   readonly #draining = sharedController()
   readonly #suspend = sharedController()
   readonly #leave = sharedController()
@@ -99,6 +109,8 @@ export class Conductor implements AsyncDisposable {
       parts.log.error({ err: error, event }, 'a listener threw')
     }
     this.#events = new Emitter(listenerThrew, { events: EVENTS })
+    // The event loop is looked at for blocks of half of the session's timeout: what runs for less cannot be one.
+    this.#tasks = new TaskWatch({ minimum: (parts.board.sessionTimeout ?? 0) / 4, now: monotonic })
     this.#runs = new Runs({
       ...parts,
       disclosure: new Disclosure({ ...parts, encrypted: parts.persistence.encrypts === true }),
@@ -109,6 +121,9 @@ export class Conductor implements AsyncDisposable {
       leave: this.#leave.signal,
       started: (event) => this.#runStarted(event),
       settled: (event) => this.#events.emit('settled', event),
+      tasks: this.#tasks,
+      unheeded: (event) => this.#unheeded(event),
+      progressed: (event) => this.#events.emit('progress', event),
       over: (uuid) => this.#runOver(uuid),
       storageWas: (state) => this.#claimLoop.storageWas(state),
       failed: (error) => this.#failed(error),
@@ -303,11 +318,16 @@ export class Conductor implements AsyncDisposable {
     const { sessionTimeout } = this.#parts.board
     if (sessionTimeout === undefined) return undefined
     const blocked = (facts: Blocked) => {
-      const advice = 'the event loop was blocked, or the process stopped: work that blocks belongs in a child process'
-      this.#parts.log.warn({ conductor: this.name, ...facts }, advice)
+      this.#parts.log.warn({ conductor: this.name, ...facts }, blockedText(facts))
       this.#events.emit('blocked', facts)
     }
-    return watchEventLoop({ sessionTimeout, blocked })
+    return watchEventLoop({ sessionTimeout, tasks: this.#tasks, blocked })
+  }
+
+  #unheeded(event: Unheeded): void {
+    const { job, run, tasks } = event
+    this.#parts.log.warn({ conductor: this.name, job: job.uuid, run, tasks }, unheededText(event))
+    this.#events.emit('unheeded', event)
   }
 
   #failed(thrown: unknown): void {

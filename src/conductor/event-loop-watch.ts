@@ -3,6 +3,7 @@
  * lives: blocked for longer than the session's timeout, the process loses every claim, and others take over.
  */
 import { monotonic } from '../core/time.ts'
+import type { TaskOfJob, TaskWatch } from './task-watch.ts'
 
 /** Milliseconds between two looks, at most. */
 const PERIOD = 1_000
@@ -10,6 +11,8 @@ const PERIOD = 1_000
 export interface Blocked {
   /** For so many milliseconds nothing ran but what blocked, or the process was stopped. */
   readonly lag: number
+  /** Tasks that ran when it began, the newest first, at most five: one of them blocks, unless the process was stopped. */
+  readonly tasks: readonly TaskOfJob[]
   /** In milliseconds, as well: blocked for longer, every claim is lost. */
   readonly sessionTimeout: number
 }
@@ -17,15 +20,26 @@ export interface Blocked {
 /** Calls `blocked`, until it is disposed, each time that the event loop was blocked for half of the session's timeout. */
 export function watchEventLoop(options: {
   readonly sessionTimeout: number
+  readonly tasks: Pick<TaskWatch, 'since' | 'turned'>
   readonly blocked: (blocked: Blocked) => void
 }): Disposable {
-  const { sessionTimeout, blocked } = options
+  const { sessionTimeout, tasks, blocked } = options
   const period = Math.min(PERIOD, sessionTimeout / 8)
   let due = monotonic() + period
   const timer = setInterval(() => {
     const lag = Math.round(monotonic() - due)
+    // The look may have been late before the block began. What began in its second half cannot be what blocked for so long.
+    if (lag >= sessionTimeout / 2) blocked({ lag, tasks: tasks.since(due + lag / 2), sessionTimeout })
+    else tasks.turned()
     due = monotonic() + period
-    if (lag >= sessionTimeout / 2) blocked({ lag, sessionTimeout })
   }, period).unref()
   return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+/** Returns the warning for the log. */
+export function blockedText({ lag, tasks }: Blocked): string {
+  const named = tasks.map(({ task, job, name }) => `task ${task} of job ${job} (${name})`).join('; or ')
+  const suspects = named === '' ? ', or the process was stopped' : `, by ${named}, or the process was stopped`
+  const advice = 'work that computes belongs in a worker thread or a child process'
+  return `the event loop was blocked for ${(lag / 1_000).toFixed(1)} s${suspects}: ${advice}`
 }

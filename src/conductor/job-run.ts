@@ -3,7 +3,7 @@
  * what happened; deciding and settling come after.
  */
 
-import type { Claim } from '../board/index.ts'
+import type { Claim, Job } from '../board/index.ts'
 import { abortAfter, followSignals, openedUnless, unlessAborted } from '../core/abort.ts'
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import {
@@ -21,6 +21,7 @@ import {
 } from '../core/errors.ts'
 import { failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
+import type { Stoppable } from '../core/stop.ts'
 import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
@@ -28,6 +29,8 @@ import type { AcquireRequest, FlowLog, Persistence } from '../persistence/index.
 import { bookOf } from './book-owner.ts'
 import type { RunEnding } from './decide.ts'
 import type { KnownFlows } from './known-flows.ts'
+import type { TaskWatch } from './task-watch.ts'
+import { type Unheeded, watchStop } from './unheeded.ts'
 
 export interface RunContext {
   readonly flows: KnownFlows
@@ -45,6 +48,20 @@ export interface RunContext {
   readonly suspend: AbortSignal
   /** Fires when even tasks that do not heed their signal are not waited for any more. */
   readonly leave: AbortSignal
+  /** Fires when code of this job has failed outside of every task's promise, with the error. */
+  readonly fault?: Stoppable
+  readonly tasks: TaskWatch
+  readonly unheeded: (unheeded: Unheeded) => void
+  readonly progressed: (progressed: RunProgressed) => void
+}
+
+/** A task of a job has said how far it is. */
+export interface RunProgressed {
+  readonly job: Job
+  readonly run: number
+  readonly task: string
+  /** From 0 to 1. */
+  readonly progress: number
 }
 
 export interface JobRun {
@@ -56,7 +73,7 @@ export interface JobRun {
 /** Never rejects. */
 export async function runJob(claim: Claim, context: RunContext): Promise<JobRun> {
   // Nothing of the flow runs yet: what does not answer, logbooks or a schema, is not waited for when it has to stop.
-  using early = followSignals([claim.stops.lost, context.suspend])
+  using early = followSignals([claim.stops.lost, context.fault, context.suspend])
   let resolved: Awaited<ReturnType<KnownFlows['resolve']>>
   try {
     resolved = await unlessAborted(context.flows.resolve(claim.job.details), early)
@@ -86,11 +103,13 @@ async function runFlowOf(
   what: { flow: AnyFlow; store: Readonly<Record<string, unknown>>; log: FlowLog },
   context: RunContext,
 ): Promise<JobRun> {
-  using stop = followSignals([claim.stops.lost, context.leave])
+  using stop = followSignals([claim.stops.lost, context.fault, context.leave])
   using cancel = followSignals([claim.stops.cancelled])
   const { job } = claim
   const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
   using _deadline = abortAfter(cancel, job.deadline, late, context.clock)
+  const { tasks, clock, unheeded } = context
+  using _watch = watchStop({ job, run: claim.run, stop: cancel, tasks, clock, unheeded })
   const engine = new Engine({
     ...what,
     signals: { stop, suspend: context.suspend, cancel },
@@ -100,7 +119,9 @@ async function runFlowOf(
     logger: context.log.child({ job: job.uuid }),
     concurrency: context.flowConcurrency,
     clock: context.clock,
+    performing: (task, how) => tasks.begin({ job: job.uuid, name: job.name, task }, how),
   })
+  engine.on('progress', ({ atom: task, progress }) => context.progressed({ job, run: claim.run, task, progress }))
   try {
     const { state, failures, revertFailures } = await engine.run()
     if (claim.stops.lost.aborted) return over({ kind: 'lost' })

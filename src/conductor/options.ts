@@ -13,6 +13,8 @@ import type { OnFailure } from './decide.ts'
 import { assertFailuresOnBoard, type FailuresOnBoard } from './disclosure.ts'
 import type { HealthAddress } from './health-server.ts'
 
+export const DEFAULT_ABORT_TIMEOUT = '5s'
+
 /** What a conductor runs, where, and how it ends. Durations are milliseconds, or texts such as `'25s'`. */
 export interface ConductorOptions {
   /** A URI, opened here and closed at the stop; or an open board, left open. */
@@ -132,7 +134,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     concurrency: availableParallelism(),
     flowConcurrency: DEFAULT_CONCURRENCY,
     drainTimeout: '25s',
-    abortTimeout: '5s',
+    abortTimeout: DEFAULT_ABORT_TIMEOUT,
     onFailure: 'retry',
     takeoverDelay: 0,
     burst: false,

@@ -1,7 +1,7 @@
 /** Removes logbooks that are over and old. Any number of conductors may be at it: what one has removed the next does not find. */
 import { boardId, type JobBoard } from '../board/index.ts'
 import { unlessAborted } from '../core/abort.ts'
-import { NotConnected, NotFound, SealedLogbook, StorageFailure } from '../core/errors.ts'
+import { IncompatibleVersion, NotConnected, NotFound, SealedLogbook, StorageFailure } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { sleep } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
@@ -80,17 +80,17 @@ function reportOnce(book: string, error: unknown, { log, reported }: Look & Pick
  * logbook its heir would do everything once more.
  */
 async function isNeeded(book: string, { board, persistence }: Retention): Promise<boolean> {
-  const found = await persistence.getBook(book).catch(unlessMissingOrSealed)
-  if (found === 'sealed') return true
+  const found = await persistence.getBook(book).catch(unlessMissingOrUnreadable)
+  if (found === 'unreadable') return true
   for (const { uuid } of found?.flows ?? []) {
     if (await board.find(uuid).catch(unlessMissing)) return true
   }
   return false
 }
 
-/** What is sealed with a key that is not here is for those who have it: it must not keep the rest from being removed. */
-function unlessMissingOrSealed(error: unknown): 'sealed' | undefined {
-  if (error instanceof SealedLogbook) return 'sealed'
+/** What is sealed with a key that is not here, or written by a newer release, is for those who can read it. */
+function unlessMissingOrUnreadable(error: unknown): 'unreadable' | undefined {
+  if (error instanceof SealedLogbook || error instanceof IncompatibleVersion) return 'unreadable'
   return unlessMissing(error)
 }
 

@@ -1,12 +1,14 @@
-/** A conductor as a daemon: the only place that touches the process' signals. */
+/** A conductor as a daemon: the only place that touches the process' signals, and listens for its faults. */
 import { constants } from 'node:os'
 import { ShuttingDown } from '../core/errors.ts'
 import { daemonLog } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
-import { monotonic } from '../core/time.ts'
+import { milliseconds, monotonic } from '../core/time.ts'
+import { traceWork } from '../core/work.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { Conductor } from './conductor.ts'
-import { CONDUCTOR_OPTIONS, type ConductorOptions } from './options.ts'
+import { Crash, onFault } from './crash.ts'
+import { CONDUCTOR_OPTIONS, type ConductorOptions, DEFAULT_ABORT_TIMEOUT } from './options.ts'
 import type { ServicesFor } from './services.ts'
 import { startConductor } from './start-conductor.ts'
 
@@ -34,6 +36,10 @@ const ONE_PRESS = 500
  * drains it, the second aborts what still runs, the third ends the process at once. SIGUSR2 pauses it, and resumes one
  * that is paused. It logs JSON lines to standard error unless it is given another log.
  *
+ * An exception that nothing caught, or a rejection that nothing handled, ends the process with exit code 1: logged once with
+ * its stack, job and task; the job that it came from has failed, all others go back to the board uncharged, within
+ * `abortTimeout`; a board and logbooks that were given open are closed.
+ *
  * @throws as `startConductor`; ShuttingDown when a signal came before it had started
  * @example await runConductor({ board: uri, persistence: uri, flows: [hello], concurrency: 8 })
  */
@@ -45,6 +51,18 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
   const log = rest.log ?? daemonLog({ name: 'jobboard' })
   const early = new AbortController()
   let conductor: Conductor | undefined
+  let starting: Promise<Conductor> | undefined
+  const crash = new Crash({
+    log,
+    conductor: async () => {
+      if (!conductor) early.abort(new ShuttingDown('the process had a fault before the conductor had started'))
+      return conductor ?? starting?.catch(() => undefined)
+    },
+    abortTimeout: abortTimeoutOf(rest),
+    opened: [rest.board, rest.persistence].filter((place) => typeof place !== 'string'),
+  })
+  using _work = traceWork()
+  using _faults = onFault((fault) => crash.report(fault))
   using _presses = onPress((signal, count) => {
     if (count > 2) process.exit(128 + constants.signals[signal])
     if (!conductor) return early.abort(new ShuttingDown(`${signal} came before the conductor had started`))
@@ -63,7 +81,8 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
   })
   try {
     const signal = rest.signal ? AbortSignal.any([early.signal, rest.signal]) : early.signal
-    const running = await startConductor({ ...rest, log, signal })
+    starting = startConductor({ ...rest, log, signal })
+    const running = await starting
     conductor = running
     if (pausedEarly) running.pause()
     const told = (async () => started?.(running))()
@@ -71,7 +90,20 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     await Promise.race([running.stopped, told.then(() => running.stopped)])
   } finally {
     // Also when `started` threw, or rejected; and where the stop failed, this is where it is told.
-    await conductor?.stop()
+    try {
+      await conductor?.stop()
+    } finally {
+      await crash.ending
+    }
+  }
+}
+
+/** In milliseconds. What is wrong with the options is found when the conductor starts. */
+function abortTimeoutOf({ abortTimeout = DEFAULT_ABORT_TIMEOUT }: ConductorOptions): number {
+  try {
+    return milliseconds(abortTimeout, 'abortTimeout')
+  } catch {
+    return 0
   }
 }
 

@@ -10,6 +10,7 @@ import { Engine } from '../engine/index.ts'
 import { checkedStore, type Flow, isFlow } from '../flow/index.ts'
 import { type LogbookCodec, openPersistence, type Persistence } from '../persistence/index.ts'
 import { assertFailuresOnBoard, type FailuresOnBoard } from './disclosure.ts'
+import { openServices, type ServicesGiven } from './services.ts'
 import { alone, onBoard } from './turn.ts'
 
 /**
@@ -31,8 +32,11 @@ export interface RunFlowOptions<S = unknown> {
   readonly job?: Omit<PostAndClaimOptions, 'signal' | 'deadline'>
   /** Tells the running task to stop; the flow is suspended, and the signal's reason thrown. */
   readonly signal?: AbortSignal
-  /** What tasks find as `ctx.services`; it is not disposed of. Needed where a task's context is annotated with it. */
-  readonly services?: S
+  /**
+   * What tasks find as `ctx.services`: an object, which is left as it is; or a function that makes one, which is disposed of
+   * at the end. Needed where a task's context is annotated with it.
+   */
+  readonly services?: ServicesGiven<S>
   readonly log?: Logger
   /** How many tasks run at once; 16 by default. */
   readonly concurrency?: number
@@ -47,7 +51,7 @@ export interface RunFlowOptions<S = unknown> {
 /** Options may be left out, unless the flow needs services. */
 type RunFlowArguments<S> = unknown extends S
   ? [options?: RunFlowOptions]
-  : [options: RunFlowOptions<S> & { readonly services: S }]
+  : [options: RunFlowOptions<S> & { readonly services: ServicesGiven<S> }]
 
 const OPTIONS: KnownOptions<RunFlowOptions> = {
   persistence: true,
@@ -99,11 +103,12 @@ export async function runFlow<I extends object, R, S = unknown>(
       run,
       claim: newUuid(),
     })
+    await using opened = await openServices(services, { failed: (error) => reportServices(error, logger) })
     const engine = new Engine({
       flow,
       store: checked,
       log,
-      services,
+      services: opened.services,
       ...turn.engine,
       signals: { ...turn.engine.signals, ...(signal ? { suspend: signal } : {}) },
       ...(logger ? { logger } : {}),
@@ -120,4 +125,9 @@ export async function runFlow<I extends object, R, S = unknown>(
   } finally {
     if (persistence !== given) await persistence.close()
   }
+}
+
+/** What cannot be closed at the end harms no result: it is logged. */
+function reportServices(error: unknown, logger: Logger | undefined): void {
+  logger?.error({ err: error }, 'a service of the flow could not be disposed of')
 }

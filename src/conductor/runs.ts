@@ -7,7 +7,9 @@ import type { Claim, Job } from '../board/index.ts'
 import { followSignals } from '../core/abort.ts'
 import { describeFailure, type Failure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
+import { Stop } from '../core/stop.ts'
 import { backoff, sleep } from '../core/time.ts'
+import { inWork } from '../core/work.ts'
 import { decide, type OnFailure, type Verdict } from './decide.ts'
 import type { Disclosure } from './disclosure.ts'
 import { type JobRun, type RunContext, runJob } from './job-run.ts'
@@ -121,7 +123,10 @@ export class Runs {
 
   async #run(claim: Claim): Promise<JobRun> {
     if (this.#options.draining.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve() }
-    const run = await runJob(claim, this.#options)
+    const fault = new Stop()
+    const { job, run: number } = claim
+    const work = { job: job.uuid, name: job.name, run: number, fail: (error: Error) => fault.abort(error) }
+    const run = await inWork(work, () => runJob(claim, { ...this.#options, fault }))
     this.#options.storageWas(run.ending.kind === 'storage-away' ? 'away' : 'there')
     return run
   }

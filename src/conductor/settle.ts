@@ -1,5 +1,5 @@
 /** Carries out a verdict: tried until it is done, or the claim is lost. */
-import type { Claim, Performed } from '../board/index.ts'
+import { type Claim, isOutage, type Performed } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 import { untilSettled } from '../core/settling.ts'
@@ -66,7 +66,7 @@ async function carryOut(claim: Claim, verdict: Verdict): Promise<Settled> {
 /** Longer each time that it was given back in a row. */
 function restOf({ job }: Claim): number {
   // The newest attempt is the one under way.
-  const before = job.attempts.slice(0, -1)
+  const before = job.attempts.slice(0, -1).filter((attempt) => !isOutage(attempt))
   const other = before.findLastIndex(({ ended }) => ended !== 'returned')
   return backoff(before.length - other, REST)
 }

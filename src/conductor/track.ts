@@ -19,6 +19,8 @@ export interface TrackOptions {
 interface Known {
   readonly uuid: string
   readonly tasks: Readonly<Record<string, AtomState>>
+  /** How far tasks are that run and say so (`ctx.progress`), from 0 to 1, as of a second ago; absent where none does. */
+  readonly progress?: Readonly<Record<string, number>>
 }
 
 /** Of a job on the board. */
@@ -125,7 +127,12 @@ async function inTrash(uuid: string, board: JobBoard): Promise<TrashedJob | unde
 }
 
 function known(uuid: string, flow: FlowDetail | undefined): Known {
-  return { uuid, tasks: Object.fromEntries((flow?.atoms ?? []).map(({ name, state }) => [name, state])) }
+  const atoms = flow?.atoms ?? []
+  const tasks = Object.fromEntries(atoms.map(({ name, state }) => [name, state]))
+  const told = atoms.flatMap(({ name, state, meta: { progress } }) => {
+    return state === 'RUNNING' && typeof progress === 'number' ? [[name, progress] as const] : []
+  })
+  return { uuid, tasks, ...(told.length > 0 ? { progress: Object.fromEntries(told) } : {}) }
 }
 
 function resultsOf({ atoms }: FlowDetail): Record<string, unknown> {

@@ -11,12 +11,15 @@ const MOST = 1_000
 
 export class UnknownFlows {
   readonly #log: Logger
+  /** As in `import 1.0`, for the log. */
   readonly #known: readonly string[]
   readonly #told = new Set<string>()
 
   constructor(options: { log: Logger; flows: KnownFlows }) {
     this.#log = options.log
-    this.#known = options.flows.names
+    this.#known = Object.entries(options.flows.versions).flatMap(([name, versions]) =>
+      versions.map((version) => `${name} ${version}`),
+    )
   }
 
   met({ uuid, details }: Posting): void {

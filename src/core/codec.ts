@@ -1,14 +1,25 @@
 /** How records are written: msgpack (the default) or JSON (what TaskFlow reads). Values are plain data in both. */
 import { Packr } from 'msgpackr'
 import { InvalidArgument } from './errors.ts'
+import {
+  BOXED_NUMBER_BYTES,
+  checkMsgpack,
+  DEEPEST_NESTING,
+  ENTRY_BYTES,
+  ITEM_BYTES,
+  LIST_BYTES,
+  OBJECT_BYTES,
+  TEXT_BYTES,
+} from './msgpack-check.ts'
 
 export type Encoding = 'msgpack' | 'json'
 
 /**
  * `useRecords: false`: shared structures would make one record unreadable without another. `copyBuffers`: bytes in what
- * was decoded would be a window on the encoded record, and changing them would change it.
+ * was decoded would be a window on the encoded record, and changing them would change it. `structuredClone: false`: when it
+ * is not given, the decoder follows references in the bytes, and a few hundred bytes become gigabytes.
  */
-const packr = new Packr({ useRecords: false, mapsAsObjects: true, copyBuffers: true })
+const packr = new Packr({ useRecords: false, mapsAsObjects: true, copyBuffers: true, structuredClone: false })
 
 /**
  * @throws InvalidArgument for what is no plain data: functions, symbols, a structure that contains itself, instances of
@@ -31,13 +42,73 @@ export function encodePlain(value: unknown, encoding: Encoding): Uint8Array {
 }
 
 /**
- * Bytes within come back as Uint8Array, whatever kind of array the record itself lies in.
+ * Decodes a record. Only plain data is accepted, whoever wrote the bytes. Bytes within the record come back as Uint8Array,
+ * whatever kind of array the record itself lies in.
  *
- * @throws Error when the bytes are not of this encoding
+ * @throws Error when the bytes are not of this encoding, or hold what {@link encode} refuses
  */
 export function decode(bytes: Uint8Array, encoding: Encoding): unknown {
-  if (encoding === 'json') return JSON.parse(Buffer.from(bytes).toString('utf8'))
-  return packr.unpack(new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+  return decodeWeighed(bytes, encoding).value
+}
+
+/** A decoded value, and an estimate of the memory that it takes, in bytes. */
+export interface Weighed {
+  readonly value: unknown
+  readonly memory: number
+}
+
+/**
+ * Decodes a record as {@link decode} does, and estimates its size in memory: 500 KB of empty objects take 32 MB.
+ *
+ * @param options.most the largest estimate that is accepted, in bytes; msgpack above it is not decoded
+ * @throws Error as {@link decode}, and for a value above the limit
+ */
+export function decodeWeighed(
+  bytes: Uint8Array,
+  encoding: Encoding,
+  { most = Number.POSITIVE_INFINITY }: { readonly most?: number } = {},
+): Weighed {
+  if (encoding === 'json') {
+    const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
+    return { value, memory: weighJson(value, most) }
+  }
+  const own = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const memory = checkMsgpack(own, most)
+  return { value: packr.unpack(own), memory }
+}
+
+/**
+ * Estimates the memory that a record takes once it is decoded, in bytes.
+ *
+ * @throws Error as {@link decodeWeighed}
+ */
+export function weigh(bytes: Uint8Array, encoding: Encoding, most: number): number {
+  return encoding === 'json' ? decodeWeighed(bytes, encoding, { most }).memory : checkMsgpack(bytes, most)
+}
+
+/** @throws Error for what is nested too deeply, or larger than `most` in memory */
+function weighJson(value: unknown, most: number): number {
+  let memory = 0
+  const add = (part: unknown, depth: number): void => {
+    if (typeof part === 'string') memory += TEXT_BYTES + part.length
+    else if (typeof part === 'number') memory += Number.isInteger(part) ? 0 : BOXED_NUMBER_BYTES
+    if (memory > most)
+      throw new Error(`takes more than ${most} bytes of memory once it is decoded; store less structure`)
+    if (typeof part !== 'object' || part === null) return
+    if (depth >= DEEPEST_NESTING) throw new Error(`is nested deeper than ${DEEPEST_NESTING} levels`)
+    if (Array.isArray(part)) {
+      memory += LIST_BYTES + ITEM_BYTES * part.length
+      for (const item of part) add(item, depth + 1)
+      return
+    }
+    memory += OBJECT_BYTES
+    for (const [key, item] of Object.entries(part)) {
+      memory += ENTRY_BYTES + TEXT_BYTES + key.length
+      add(item, depth + 1)
+    }
+  }
+  add(value, 0)
+  return memory
 }
 
 /**
@@ -145,7 +216,7 @@ function faultOfObject(value: object, depth: number): string | undefined {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : undefined
   if (isScalar(value)) return undefined
   if (!Array.isArray(value) && !isBare(value)) return `an instance of ${value.constructor?.name}`
-  return depth >= DEEPEST ? 'nested too deeply, or contains itself' : undefined
+  return depth >= DEEPEST_NESTING ? 'nested too deeply, or contains itself' : undefined
 }
 
 /** Objects to the language, single values to us. */
@@ -153,7 +224,6 @@ function isScalar(value: object): boolean {
   return value instanceof Uint8Array || value instanceof Date
 }
 
-const DEEPEST = 100
 const LARGEST = 2n ** 64n - 1n
 const SMALLEST = -(2n ** 63n)
 

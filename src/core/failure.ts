@@ -4,6 +4,7 @@
  * `taskflow/types/failure.py`.
  */
 import { JobboardError, NonRetryable } from './errors.ts'
+import { oneLine } from './texts.ts'
 import { type Duration, milliseconds } from './time.ts'
 
 /**
@@ -26,10 +27,10 @@ export interface Failure {
 }
 
 /** Causes deeper than this are cut off: a chain that long is a loop or a defect, and a failure has to fit a record. */
-const DEEPEST_CAUSE = 8
+export const DEEPEST_CAUSE = 8
 /** Of all levels together: an error may have thousands of others in it, and itself among them. */
-const MOST_CAUSES = 32
-const LONGEST_TEXT = 8_192
+export const MOST_CAUSES = 32
+export const LONGEST_TEXT = 8_192
 
 /** How much of an error is looked at still. */
 interface Budget {
@@ -127,8 +128,8 @@ export function describeFailure(failure: Failure): string {
   let above: string | undefined
   for (let at: Failure | undefined = failure; at; at = at.causes?.[0]) {
     // Whatever it is: failures are read back from logbooks and the trash, which others write, too.
-    const name = printable(at.name)
-    const message = printable(at.message).replaceAll(/\s*\n\s*/g, ' ')
+    const name = cut(printable(at.name))
+    const message = oneLine(cut(printable(at.message)))
     if (above !== undefined && told.includes(message || name)) continue
     const text = name === above ? message : `${name}: ${message}`
     told += above === undefined ? text : `, because of ${text}`

@@ -73,6 +73,7 @@ export class Engine {
   #writer: Writer | undefined
   #driving: Promise<unknown> | undefined
   #lastProgress = Number.NEGATIVE_INFINITY
+  #progressTimer: NodeJS.Timeout | undefined
 
   /**
    * @throws InvalidArgument when an option makes no sense, or the flow has a pattern or an atom that this release does not
@@ -109,7 +110,8 @@ export class Engine {
    */
   on<E extends keyof EngineEvents>(event: E, listener: (event: EngineEvents[E]) => unknown): () => void {
     const off = this.#emitter.on(event, listener)
-    this.#listening = true
+    // Transitions are kept for listeners only where there are some; progress is emitted without that.
+    this.#listening ||= event !== 'progress'
     return off
   }
 
@@ -299,6 +301,7 @@ export class Engine {
       flow: this.#flow.name,
       clock,
       logger: this.#logger,
+      performing: this.#options.performing,
       progress: (node, done) => this.#progress(node, done, { standing, ...parts }),
     }
     const follows = { always: [halt, suspend], executing: cancel }
@@ -318,7 +321,9 @@ export class Engine {
   }
 
   async #close({ run, suspend, cancel, deadline }: Session): Promise<void> {
+    clearTimeout(this.#progressTimer)
     await run.drained()
+    clearTimeout(this.#progressTimer)
     for (const held of [suspend, cancel, deadline]) held[Symbol.dispose]()
   }
 
@@ -338,9 +343,14 @@ export class Engine {
     const progress = Math.min(1, Math.max(0, done))
     standing.ledger.note(atom.name, { meta: { progress } })
     this.#emitter.emit('progress', { flow: this.#flow.name, atom: atom.name, progress })
-    const now = monotonic()
-    if (now - this.#lastProgress < PROGRESS_PERIOD) return
-    this.#lastProgress = now
-    writer.record().catch((error: unknown) => halt.abort(error))
+    const wait = this.#lastProgress + PROGRESS_PERIOD - monotonic()
+    const record = () => {
+      this.#progressTimer = undefined
+      this.#lastProgress = monotonic()
+      if (!halt.aborted) writer.record().catch((error: unknown) => halt.abort(error))
+    }
+    // The newest is recorded in the end, also of a task that says nothing more for long.
+    if (wait <= 0) record()
+    else this.#progressTimer ??= setTimeout(record, wait).unref()
   }
 }

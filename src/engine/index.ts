@@ -2,5 +2,5 @@
 export type { Ending } from './ending.ts'
 export { Engine } from './engine.ts'
 export type { AtomMove, EngineEvents, FlowMove, ProgressTold } from './events.ts'
-export { DEFAULT_CONCURRENCY, type EngineOptions } from './options.ts'
+export { DEFAULT_CONCURRENCY, type EngineOptions, type Performing } from './options.ts'
 export type { Statistics } from './statistics.ts'

@@ -41,7 +41,11 @@ export interface EngineOptions {
   readonly deadline?: Duration
   /** @internal What deadlines and the pauses of retries go by. */
   readonly clock?: AlarmClock | undefined
+  /** @internal Is called when the code of an atom begins to run; what it returns is called when that code has ended. */
+  readonly performing?: ((atom: string, how: Performing) => () => void) | undefined
 }
+
+export type Performing = 'execute' | 'revert'
 
 const OPTIONS: KnownOptions<EngineOptions> = {
   flow: true,
@@ -57,6 +61,7 @@ const OPTIONS: KnownOptions<EngineOptions> = {
   neverResolve: true,
   deadline: true,
   clock: true,
+  performing: true,
 }
 
 export const DEFAULT_CONCURRENCY = 16

@@ -1,6 +1,7 @@
 /** Runs the user's code: what atoms execute and revert, and what retries decide. What it throws is an outcome. */
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import type { Stoppable } from '../core/stop.ts'
+import { inTask } from '../core/work.ts'
 import { type Answer, type AtomNode, type ExecutableAtom, History } from '../flow/index.ts'
 import { plain } from './plain.ts'
 import { argumentsOf, type Store } from './scope.ts'
@@ -108,7 +109,7 @@ export class Performer {
       const args = argumentsOf(node, { store: this.#options.store, ledger: this.#options.standing.ledger })
       told.begin()
       begun = true
-      return { ok: true, value: kept(await work(args)) }
+      return { ok: true, value: kept(await inTask(node.atom.name, () => work(args))) }
     } catch (error) {
       const { flow, logger } = this.#options.known
       // Not as `err`: pino writes into what it is given, and some errors are frozen, or in themselves.

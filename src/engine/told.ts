@@ -10,6 +10,7 @@ import { Timeout } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import type { Stoppable } from '../core/stop.ts'
 import type { AtomNode, Context } from '../flow/index.ts'
+import type { EngineOptions } from './options.ts'
 
 /** What is the same for every atom of a run. */
 export interface Known extends Pick<Context, 'fence' | 'run' | 'job' | 'services'> {
@@ -17,6 +18,7 @@ export interface Known extends Pick<Context, 'fence' | 'run' | 'job' | 'services
   readonly clock: AlarmClock
   readonly logger: Logger
   readonly progress: (node: AtomNode, done: number) => void
+  readonly performing: EngineOptions['performing']
 }
 
 /** What depends on whether it executes or reverts. */
@@ -38,6 +40,7 @@ export class Told implements Context {
   #following: FollowingSignal | undefined
   #log: Logger | undefined
   #timer: Disposable | undefined
+  #ended: (() => void) | undefined
   #over = false
 
   constructor(known: Known, node: AtomNode, telling: Telling) {
@@ -70,6 +73,7 @@ export class Told implements Context {
   /** Lets the time begin. */
   begin(): void {
     const { kind, name, deadline } = this.#node.atom
+    this.#ended = this.#known.performing?.(name, this.#telling.progress ? 'execute' : 'revert')
     if (deadline === undefined) return
     const late = (time: string) => new Timeout(`${kind} ${name}: not done within ${time}`)
     this.#timer = abortAfter(this.#follow(), deadline, late, this.#known.clock)
@@ -77,6 +81,7 @@ export class Told implements Context {
 
   end(): void {
     this.#over = true
+    this.#ended?.()
     this.#timer?.[Symbol.dispose]()
     this.#following?.[Symbol.dispose]()
   }

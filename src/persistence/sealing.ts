@@ -10,6 +10,7 @@
 import { decode, encode } from '../core/codec.ts'
 import { InvalidArgument, SealedLogbook } from '../core/errors.ts'
 import type { AtomState } from '../core/states.ts'
+import { checkedSecrets } from './checked-records.ts'
 import { compressed, type LogbookCodec, type RecordPlace } from './codecs.ts'
 import type { AtomDetail } from './models.ts'
 
@@ -121,7 +122,8 @@ function unsealed(
   for (const codec of codecs.toReversed()) bytes = attempted(what, () => codec.decode(bytes, place))
   const secrets: unknown = attempted(what, () => decode(bytes, 'msgpack'))
   if (typeof secrets !== 'object' || secrets === null) throw unreadable(what, 'they are damaged')
-  return parted(secrets).secrets
+  const { failure, revertFailure, history, ...results } = parted(secrets).secrets
+  return { ...results, ...attempted(what, () => checkedSecrets({ failure, revertFailure, history }, what)) }
 }
 
 /** What may lie open, and what is there of secrets. */

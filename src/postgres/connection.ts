@@ -114,6 +114,6 @@ export async function loadPg({ uri }: PostgresPlace): Promise<typeof import('pg'
   try {
     return await import('pg')
   } catch (cause) {
-    throw new InvalidArgument(`${uri.printable} needs the pg package: install pg@8.23.1`, { cause })
+    throw new InvalidArgument(`${uri.printable} needs the pg package: install pg@8`, { cause })
   }
 }

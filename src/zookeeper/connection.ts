@@ -123,7 +123,7 @@ export class Connection {
     const attaching = deferred<ConnectResponse>()
     this.#attaching = attaching
     this.#socket = socket
-    const late = () => this.destroy(new ConnectionFault('late', `no answer within ${connectTimeout} ms`))
+    const late = () => this.destroy(new ConnectionFault('late', `no answer within ${Math.round(connectTimeout)} ms`))
     this.#attachTimer = setTimeout(late, connectTimeout)
     let fault: Error | undefined
     socket.on('data', (chunk: Buffer) => this.#received(chunk))

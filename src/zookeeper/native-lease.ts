@@ -1,11 +1,11 @@
 /**
- * The lease of a session of the C client (`lease.ts`), which tells neither when it asked for a session nor what became of
- * its pings. So what a lease is made of is asked for here:
+ * The lease of a session of the C client (`lease.ts`), which reports neither when it asked for a session nor what became
+ * of its pings. So what a lease is made of is asked for here:
  *
- *     a new session      was asked for no earlier than its handle was made: by then nobody can have let it end. Before it is
- *                        told of, a sync is answered, however long the C client had tried
- *     attached again     proves nothing: when that was asked for nobody knows. What was known before goes on
- *     a touch            a small read, every third of the timeout
+ *     a new session      was asked for no earlier than its handle was made. Before it is used, a sync is answered
+ *     attached again     was asked for no earlier than its handle was made, which is made for this one connection. Before
+ *                        it is used, a proof is answered
+ *     a touch            a small read, every quarter of the timeout, so that the C client has no reason to ping
  *     an echo, a proof   a sync, and behind its answer the deletion of a znode that never was: the leader refuses it when
  *                        most servers have agreed, which is all that a proof takes
  */
@@ -24,7 +24,7 @@ const OPCODES: Readonly<Record<string, number>> = {
   setACL: OPCODE.setAcl,
   sync: OPCODE.sync,
 }
-const TOUCHES_PER_TIMEOUT = 3
+const TOUCHES_PER_TIMEOUT = 4
 const ANY_VERSION = -1
 
 const TOUCH: Question<void> = {
@@ -39,10 +39,17 @@ export const ECHO: Question<void> = {
   ask: (handle, answer) => handle.a_sync('/', (code) => answer(code, () => undefined)),
 }
 const NOWHERE = `/jobboard-proof-${randomUUID()}`
-const PROOF: Question<void> = {
+/**
+ * Its answer is also the first thing to wait for on a connection that attaches again: this handle has not seen what an earlier
+ * one has seen, so any server accepts it, also one that is behind. Whatever a server answers after it is no older than that.
+ */
+export const PROOF: Question<void> = {
   operation: 'delete',
   path: NOWHERE,
-  ask: (handle, answer) => handle.a_delete_(NOWHERE, ANY_VERSION, (code) => answer(code, () => undefined)),
+  ask: (handle, answer) =>
+    handle.a_delete_(NOWHERE, ANY_VERSION, (code) => {
+      answer(answerProves(OPCODE.delete, code) ? NATIVE_CODE.ok : code, () => undefined)
+    }),
 }
 
 export interface NativeLeaseOptions {
@@ -68,13 +75,13 @@ export class NativeLease {
     })
   }
 
-  /** @param openedAt when the handle was made; absent where the session was attached to again */
-  attached(session: { readonly id: bigint; readonly timeout: number }, openedAt?: Instant): void {
-    if (openedAt) this.keeper.attached(session, { at: openedAt, through: 'leader' })
-    else this.keeper.attached(session, { at: NEVER, through: 'server' })
+  /** @param openedAt when the handle was made that has opened the session, or attached to it again */
+  attached(session: { readonly id: bigint; readonly timeout: number }, openedAt: Instant): void {
+    this.keeper.attached(session, { at: openedAt, through: 'leader' })
   }
 
   connected(timeout: number): void {
+    clearInterval(this.#touching)
     this.#touching = setInterval(() => void this.#asked(TOUCH), timeout / TOUCHES_PER_TIMEOUT)
     this.keeper.connected()
   }
@@ -101,6 +108,3 @@ export class NativeLease {
     )
   }
 }
-
-/** Before everything that was asked: what is known of a lease is not moved by it. */
-const NEVER: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }

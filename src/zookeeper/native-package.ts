@@ -18,11 +18,17 @@ export interface NativeConfig {
 
 /** One session. Operations return at once; a number other than 0 says that the callback will not be called. */
 export interface NativeHandle {
+  /** Hexadecimal; with the password, what it takes to attach to the session from another handle. */
   readonly client_id: string
+  readonly client_password: string
   readonly timeout: number
+  /** One of {@link NATIVE_STATE}, among others. */
   readonly state: number
   init(config: object): unknown
+  /** Ends the session, blocking the process until the server has answered, but only if the state is `connected`. */
   close(): unknown
+  /** Closes the socket at once, and not the session, where its server is not among these. */
+  set_servers(hosts: string): number
   on(event: 'connect' | 'connecting', listener: () => void): unknown
   on(event: 'close', listener: (handle: unknown, code: number) => void): unknown
   a_create(path: string, data: Buffer, flags: number, done: Done<[path: string]>): number
@@ -47,8 +53,8 @@ export interface NativeHandle {
 
 type Done<Rest extends readonly unknown[]> = (code: number, text: string, ...rest: Rest) => void
 
-/** Told of session events, too, by types below 0. */
-type NativeWatch = (type: number, state: number, path: string) => void
+/** Called for session events, too, with types below 0. */
+export type NativeWatch = (type: number, state: number, path: string) => void
 
 export interface NativeAcl {
   readonly perms: number
@@ -82,9 +88,29 @@ export const NATIVE_CODE = {
   closing: -116,
 } as const
 
-const NEEDED = ['init', 'close', 'a_create', 'a_createTtl', 'a_delete_', 'a_exists', 'a_get', 'a_set', 'a_sync'].concat(
-  ['aw_exists', 'aw_get', 'aw_get_children2', 'a_get_children2', 'a_get_acl', 'a_set_acl', 'add_auth'],
-)
+/** What `state` says, of a handle that may be used. */
+export const NATIVE_STATE = {
+  /** There is no socket: the last one failed, or `init` did. */
+  none: 0,
+  connecting: 1,
+  associating: 2,
+  connected: 3,
+  /** The C client has closed its socket inside a request, and has not reported it. */
+  notConnected: 999,
+} as const
+
+const NEEDED = [
+  'init',
+  'close',
+  'set_servers',
+  'a_create',
+  'a_createTtl',
+  'a_delete_',
+  'a_exists',
+  'a_get',
+  'a_set',
+  'a_sync',
+].concat(['aw_exists', 'aw_get', 'aw_get_children2', 'a_get_children2', 'a_get_acl', 'a_set_acl', 'add_auth'])
 
 /** @throws InvalidArgument when it is something else, or too old */
 export function checkedPackage(loaded: unknown): NativePackage {

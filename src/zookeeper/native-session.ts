@@ -1,12 +1,11 @@
 /**
- * Holds a session of the C client, and another one after it, and tells of them as our own client does (`states.ts`).
+ * Holds a session of the C client, and another one after it, and reports them as our own client does (`states.ts`).
  *
- * The C client keeps trying for the same session for ever, and says nothing of time. So a suspended session is given up
- * here, one timeout after the sending of the newest request that was answered, or a third of it after the connection was
- * lost if that is later: the C client hears nothing for two thirds before it calls a connection dead. Where somebody
- * relies on the session it ends with its lease (`native-lease.ts`), which is earlier. Requests wait on this side while
- * there is no connection. The C client would take them, too, but fails what it has sent and what it has
- * not sent with one and the same code.
+ * Each connection is a handle of its own that attaches to the session (`native-connection.ts`). A session without a
+ * connection is given up one timeout after the sending of the newest request that was answered, or a third of it after the
+ * connection was lost if that is later. Where the session is relied on it ends with its lease (`native-lease.ts`), which is
+ * earlier. Requests wait on this side while there is no connection: the C client would take them, too, but fails what it
+ * has sent and what it has not sent with one and the same code.
  */
 import { type Deferred, deferred, onAbort } from '../core/abort.ts'
 import { type Instant, systemClock } from '../core/clock.ts'
@@ -15,15 +14,19 @@ import type { Emitter } from '../core/events.ts'
 import { monotonic } from '../core/time.ts'
 import type { DriverEvents } from './client-events.ts'
 import { AuthFailed, connectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
+import type { Hosts } from './hosts.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
-import { ECHO, NativeLease } from './native-lease.ts'
-import { idOf, NATIVE_CODE, type NativeHandle, type NativePackage } from './native-package.ts'
+import type { NativeAuth, NativeConnection, NativeEnd, NativeIdentity } from './native-connection.ts'
+import { NativeConnector } from './native-connector.ts'
+import { ECHO, NativeLease, PROOF } from './native-lease.ts'
+import { NATIVE_CODE, type NativePackage } from './native-package.ts'
 import type { Question } from './native-question.ts'
 import type { RequestOptions } from './pending.ts'
 import { type ClientState, mayFollow } from './states.ts'
 
 export interface NativeSessionOptions {
-  readonly hosts: string
+  readonly hosts: Hosts
+  readonly chroot: string
   readonly sessionTimeout: number
   /** The server's, in milliseconds. */
   readonly tick: number | undefined
@@ -31,42 +34,38 @@ export interface NativeSessionOptions {
   readonly auth: readonly NativeAuth[]
   /** The session is over, and its watches with it. */
   readonly over: (reason: Error) => void
-}
-
-export interface NativeAuth {
-  readonly scheme: string
-  readonly auth: string
+  /** The session has another connection, which knows no watches; `ask` sends on it, before everything else. */
+  readonly attachedAgain: (ask: <T>(question: Question<T>) => Promise<T>) => void
 }
 
 interface Waiting {
   readonly subject: Subject
   readonly options: RequestOptions
-  readonly send: (handle: NativeHandle) => void
+  /** Whether the request need not be sent again: it is under way, or was rejected. */
+  readonly send: (connection: NativeConnection) => boolean
   readonly fail: (error: unknown) => void
 }
 
 const LONGEST_GOODBYE = 3_000
-const REOPEN_AFTER = 1_000
-const NO_HANDLE = 0
-const LARGEST_INT = 2 ** 31 - 1
 
 export class NativeSession {
   readonly #options: NativeSessionOptions
   readonly #emitter: Emitter<DriverEvents>
   readonly #first = deferred()
   readonly #lease: NativeLease
-  #package: NativePackage | undefined
+  #connector: NativeConnector | undefined
   #state: ClientState = 'new'
-  #handle: NativeHandle | undefined
-  #openedAt: Instant = systemClock()
-  #info: { id: bigint; timeout: number } | undefined
+  /** The connection that requests go out on. */
+  #connection: NativeConnection | undefined
+  #info: { readonly id: bigint; readonly timeout: number; readonly identity: NativeIdentity } | undefined
+  /** What the newest connection was granted; it is `#info` as soon as that is ready. */
+  #granted: { readonly id: bigint; readonly timeout: number; readonly identity: NativeIdentity } | undefined
   #previousId: bigint | undefined
   /** When the session was certainly alive, by an answer. */
   #aliveAt = 0
   #waiting: Waiting[] = []
   #patience: NodeJS.Timeout | undefined
   #giveUp: NodeJS.Timeout | undefined
-  #again: NodeJS.Timeout | undefined
   readonly #inFlight = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
   /** Whether there may be another connection. */
@@ -88,7 +87,9 @@ export class NativeSession {
   }
 
   get info(): { readonly id: bigint; readonly timeout: number; readonly leaseUntil: number } | undefined {
-    return this.#info && { ...this.#info, leaseUntil: this.#lease.keeper.until }
+    if (!this.#info) return undefined
+    const { id, timeout } = this.#info
+    return { id, timeout, leaseUntil: this.#lease.keeper.until }
   }
 
   get lease(): Pick<LeaseKeeper, 'hold'> {
@@ -100,8 +101,9 @@ export class NativeSession {
     if (this.#state !== 'new') throw new InvalidState(`connect() is called once, and the client is ${this.#state}`)
     this.#become('connecting')
     load().then((loaded) => {
-      this.#package = loaded
-      if (this.#state === 'connecting') this.#open()
+      if (this.#state !== 'connecting') return
+      this.#connector = this.#connectorOf(loaded)
+      this.#connector.start()
     }, this.#first.reject)
     return this.#first.promise
   }
@@ -123,8 +125,7 @@ export class NativeSession {
     if (this.#closing || this.#state === 'closed') waiting.fail(notSent(question, 'the client is closed', FINAL))
     else if (this.#state === 'new') waiting.fail(notSent(question, 'connect() was not called', FINAL))
     else if (this.#state === 'lost') waiting.fail(notSent(question, 'the session is over', this.#prospect(options)))
-    else if (this.#state === 'connected' && this.#handle) waiting.send(this.#handle)
-    else this.#wait(waiting)
+    else if (!this.#sent(waiting)) this.#wait(waiting)
     return answer.promise
   }
 
@@ -137,33 +138,39 @@ export class NativeSession {
   // --- Asking -------------------------------------------------------------------------------------------------------
 
   #prepare<T>(question: Question<T>, options: RequestOptions, answer: Deferred<T>): Waiting {
-    const send = (handle: NativeHandle) => {
-      if (options.signal?.aborted) return
+    const send = (connection: NativeConnection) => {
+      if (options.signal?.aborted) return true
       if (options.session !== undefined && options.session !== this.#info?.id) {
         const why = 'it was meant for a session that is over'
         answer.reject(notSent(question, why, { type: SessionExpired, again: false }))
-        return
+        return true
       }
       const answered = deferred()
       const sentAt = systemClock()
-      const refused = question.ask(handle, (code, read) => {
+      const sending = connection.ask(question, (code, read) => {
         answered.resolve()
         this.#inFlight.delete(answered.promise)
-        if (this.#handle === handle) this.#heard(question, code, sentAt)
+        if (this.#connection === connection) this.#heard(question, code, sentAt)
         settle(answer, code === NATIVE_CODE.ok ? read : () => raise(this.#errorOf(question, code, options)))
       })
-      if (refused === NATIVE_CODE.ok) this.#inFlight.add(answered.promise)
-      else answer.reject(notSent(question, `the C client does not take it (${refused})`, { again: true }))
+      if (sending === 'unsent') return false
+      if (sending === 'sent') this.#inFlight.add(answered.promise)
+      else answer.reject(notSent(question, `the C client does not take it (${sending.refused})`, { again: true }))
+      return true
     }
     return { subject: question, options, send, fail: answer.reject }
   }
 
-  /** On the connection there is, or not at all; does not wait for another. */
-  #aside(question: Question<void>): Promise<void> {
-    const answer = deferred()
+  #sent({ send }: Waiting): boolean {
+    return this.#state === 'connected' && this.#connection !== undefined && send(this.#connection)
+  }
+
+  /** Asks on the connection there is, or not at all; does not wait for another. */
+  #aside<T>(question: Question<T>): Promise<T> {
+    const answer = deferred<T>()
     const { send, fail } = this.#prepare(question, {}, answer)
-    if (this.#handle) send(this.#handle)
-    else fail(notSent(question, 'there is no connection', { again: true }))
+    const sent = this.#connection !== undefined && send(this.#connection)
+    if (!sent) fail(notSent(question, 'there is no connection', { again: true }))
     return answer.promise
   }
 
@@ -209,56 +216,49 @@ export class NativeSession {
 
   // --- The session's life -------------------------------------------------------------------------------------------
 
-  #open(): void {
-    const { hosts, sessionTimeout } = this.#options
-    if (!this.#package) return
-    const handle = new this.#package({
-      connect: hosts,
-      timeout: Math.round(sessionTimeout),
-      debug_level: 0,
-      host_order_deterministic: false,
-      response_counter_limit: LARGEST_INT,
-    })
-    this.#handle = handle
-    this.#openedAt = systemClock()
-    const current = () => this.#handle === handle
-    handle.on('connect', () => current() && this.#connected(handle))
-    handle.on('connecting', () => current() && this.#suspended())
-    handle.on('close', (_, code) => {
-      if (current()) this.#lose(endOf(code), { again: code === NATIVE_CODE.expired })
-    })
-    handle.init({})
-    if (handle.state !== NO_HANDLE) {
-      // The C client gives them again on every connection, before it sends anything else.
-      for (const { scheme, auth } of this.#options.auth) handle.add_auth(scheme, auth, () => undefined)
-      return
-    }
-    // A name that cannot be resolved: the C client gives up for good, and says so nowhere else.
-    this.#handle = undefined
-    this.#again = setTimeout(() => this.#open(), REOPEN_AFTER)
-  }
-
-  #connected(handle: NativeHandle): void {
-    clearTimeout(this.#giveUp)
-    const id = idOf(handle.client_id)
-    const info = { id, timeout: handle.timeout }
-    if (id === this.#info?.id) {
-      this.#lease.attached(info)
-      this.#becomeConnected(info, handle)
-      return
-    }
-    this.#aliveAt = 0
-    this.#lease.attached(info, this.#openedAt)
-    // Without an answer there is another connection to come.
-    this.#aside(ECHO).then(
-      () => this.#handle === handle && this.#becomeConnected(info, handle),
-      () => undefined,
+  #connectorOf(loaded: NativePackage): NativeConnector {
+    const { hosts, chroot, sessionTimeout, auth } = this.#options
+    return new NativeConnector(
+      { package: loaded, hosts, chroot, sessionTimeout, auth },
+      {
+        wanted: () => (this.#info ? { identity: this.#info.identity, barrier: PROOF } : { barrier: ECHO }),
+        attached: (connection) => this.#attached(connection),
+        ready: (connection) => this.#ready(connection),
+        closed: (_, end) => this.#disconnected(end),
+      },
     )
   }
 
-  #becomeConnected(info: { readonly id: bigint; readonly timeout: number }, handle: NativeHandle): void {
-    const { id } = info
+  #attached(connection: NativeConnection): void {
+    const { session } = connection
+    if (!session) return
+    const { id, timeout, ...identity } = session
+    if (this.#info && this.#info.id !== id) {
+      this.#lose(new SessionExpired('the session is over: the server has made another one'), { again: true })
+      return
+    }
+    if (!this.#info) this.#aliveAt = 0
+    this.#lease.attached({ id, timeout }, connection.openedAt)
+    this.#granted = { id, timeout, identity }
+  }
+
+  #ready(connection: NativeConnection): void {
+    clearTimeout(this.#giveUp)
+    const info = this.#granted
+    if (!info) return
+    const again = this.#info !== undefined
     this.#info = info
+    this.#connection = connection
+    // The barrier, which the connection has asked for itself.
+    this.#heard(again ? PROOF : ECHO, NATIVE_CODE.ok, connection.openedAt)
+    if (again) this.#options.attachedAgain((question) => this.#aside(question))
+    this.#becomeConnected(info, connection)
+  }
+
+  #becomeConnected(
+    { id, timeout }: { readonly id: bigint; readonly timeout: number },
+    connection: NativeConnection,
+  ): void {
     if (this.#state !== 'connecting' && this.#state !== 'suspended') return
     this.#become('connected')
     if (this.#previousId !== id) {
@@ -267,21 +267,28 @@ export class NativeSession {
       this.#emitter.emit('session', { session: id, ...(previous === undefined ? {} : { previous }) })
     }
     // A listener may have closed the client.
-    if (this.#handle !== handle) return
-    this.#lease.connected(info.timeout)
+    if (this.#connection !== connection) return
+    this.#lease.connected(timeout)
     this.#first.resolve()
-    for (const { send } of this.#takeWaiting()) send(handle)
+    for (const waiting of this.#takeWaiting()) if (!this.#sent(waiting)) this.#wait(waiting)
   }
 
-  #suspended(): void {
+  #disconnected({ why, sessionOver }: NativeEnd): void {
+    if (sessionOver !== undefined) {
+      this.#lose(endOf(sessionOver), { again: sessionOver === NATIVE_CODE.expired })
+      return
+    }
+    this.#connection = undefined
     if (this.#state !== 'connected' || !this.#info) return
     const { timeout } = this.#info
     this.#lease.disconnected()
-    this.#become('suspended', new NotSent('the C client has lost its connection'))
+    this.#become('suspended', new NotSent(why))
+    // A listener may have closed the client.
+    if (!this.#info) return
     const patience = Math.max(timeout / 3, this.#aliveAt + timeout - monotonic())
     this.#giveUp = setTimeout(() => {
-      const why = `no connection within ${Math.round(patience)} ms: the session may be over any moment`
-      this.#lose(new SessionExpired(why, { outcome: 'unknown' }), { again: true })
+      const message = `no connection within ${Math.round(patience)} ms: the session may be over any moment`
+      this.#lose(new SessionExpired(message, { outcome: 'unknown' }), { again: true })
     }, patience)
   }
 
@@ -295,37 +302,36 @@ export class NativeSession {
     clearTimeout(this.#giveUp)
     this.#lease.disconnected()
     this.#lease.keeper.ended()
-    const handle = this.#handle
-    this.#handle = undefined
+    const connection = this.#connector?.stop()
+    this.#connection = undefined
     this.#info = undefined
     this.#goesOn = options.again && this.#options.newSession === 'automatic'
     this.#become('lost', reason)
     this.#first.reject(reason)
     this.#options.over(reason)
     this.#rejectWaiting('the session is over', (asked) => this.#prospect(asked))
-    // Never inside a callback of the C client: it would be freed while it is in use.
+    // Ending the session of a connection blocks the process: the listeners of the loss come first.
     setImmediate(() => {
-      handle?.close()
+      connection?.end()
       if (!this.#goesOn) this.#lease.keeper.close(reason)
       if (this.#state !== 'lost' || this.#closing || !this.#goesOn) return
       this.#become('connecting')
-      this.#open()
+      this.#connector?.start()
     })
   }
 
   async #shut(): Promise<void> {
     clearTimeout(this.#giveUp)
-    clearTimeout(this.#again)
     this.#goesOn = false
     this.#rejectWaiting('the client is closed', () => FINAL)
     if (this.#state === 'connected') await this.#answered()
     await new Promise((resolve) => setImmediate(resolve))
-    const handle = this.#handle
-    this.#handle = undefined
+    const connection = this.#connector?.stop()
+    this.#connection = undefined
     this.#info = undefined
     this.#lease.disconnected()
     this.#lease.keeper.close()
-    handle?.close()
+    connection?.end()
     if (this.#state !== 'closed') this.#become('closed')
     const reason = new SessionExpired('the client was closed, and its session with it')
     this.#options.over(reason)

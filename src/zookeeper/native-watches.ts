@@ -1,9 +1,16 @@
-/** One-shot watches of the C client: it is told of changes only, and forgets with the session whom it was to tell. */
+/**
+ * One-shot watches of the C client. A handle reports changes as long as its connection lasts; the next connection is
+ * another handle, where every watch that was set is set again (`setAgain`). What the server says then is compared with what
+ * it said when the watch was set: what differs is reported as the event that the server would have sent. The requests
+ * that set watches again are the first of a connection, so a change is reported before any later answer.
+ */
 import { callHandler } from './handlers.ts'
-import type { OneShotHandler } from './one-shots.ts'
-import type { WatchEventType } from './records.ts'
+import { NATIVE_CODE, type NativeStat, type NativeWatch, statOf } from './native-package.ts'
+import type { Question } from './native-question.ts'
+import type { OneShotHandler, OneShotKind } from './one-shots.ts'
+import type { Stat, WatchEventType } from './records.ts'
 
-/** Other types are about the session, which is told in other ways. */
+/** Other types are about the session, which is reported in other ways. */
 const TYPES: Readonly<Record<number, WatchEventType>> = {
   1: 'created',
   2: 'deleted',
@@ -11,45 +18,129 @@ const TYPES: Readonly<Record<number, WatchEventType>> = {
   4: 'childrenChanged',
 }
 
-export interface NativeWatch {
-  /** What the C client calls. */
-  readonly told: (type: number, state: number, path: string) => void
+/** A handler that waits for one event. */
+export class OneShotOfNative {
+  readonly path: string
+  readonly kind: OneShotKind
+  readonly handler: OneShotHandler
+  readonly #watches: NativeWatches
+  #seen: Seen | undefined
+
+  constructor(watches: NativeWatches, of: Pick<OneShotOfNative, 'path' | 'kind' | 'handler'>) {
+    this.#watches = watches
+    this.path = of.path
+    this.kind = of.kind
+    this.handler = of.handler
+  }
+
+  /**
+   * Returns a function for a handle to call. It is another one each time: the package keeps the handle in the function,
+   * and aborts the process when an earlier handle calls it. It runs inside of a callback of the package, so it defers.
+   */
+  listener(): NativeWatch {
+    return (type, _, path) => {
+      const event = TYPES[type]
+      if (event) setImmediate(() => this.#watches.report(this, { type: event, path }))
+    }
+  }
+
+  /** What the znode was when the server began to watch; undefined before that. */
+  get seen(): Seen | undefined {
+    return this.#seen
+  }
+
+  /** The server watches, and answered this. */
+  set(stat: Stat | undefined): void {
+    this.#seen = { stat }
+  }
+}
+
+interface Seen {
+  /** Undefined where there was no znode. */
+  readonly stat: Stat | undefined
 }
 
 export class NativeWatches {
-  readonly #waiting = new Map<NativeWatch, { readonly path: string; readonly handler: OneShotHandler }>()
+  readonly #waiting = new Set<OneShotOfNative>()
   readonly #onFault: (error: unknown, path: string) => void
 
-  /** @param onFault told of a handler of a watch of that path that threw or rejected */
+  /** @param onFault called with what a handler of a watch of that path threw, or rejected with */
   constructor(onFault: (error: unknown, path: string) => void) {
     this.#onFault = onFault
   }
 
-  add(path: string, handler: OneShotHandler): NativeWatch {
-    const watch: NativeWatch = {
-      told: (type, _, changed) => {
-        const event = TYPES[type]
-        if (event && this.#waiting.delete(watch)) this.#call(() => handler({ type: event, path: changed }), path)
-      },
-    }
-    this.#waiting.set(watch, { path, handler })
+  add(path: string, kind: OneShotKind, handler: OneShotHandler): OneShotOfNative {
+    const watch = new OneShotOfNative(this, { path, kind, handler })
+    this.#waiting.add(watch)
     return watch
   }
 
-  /** The request was refused: the server does not watch. */
-  forget(watch: NativeWatch): void {
+  /** Forgets a watch whose request failed: the server does not watch. */
+  forget(watch: OneShotOfNative): void {
     this.#waiting.delete(watch)
   }
 
-  over(reason: Error): void {
-    const waiting = [...this.#waiting.values()]
-    this.#waiting.clear()
-    for (const { path, handler } of waiting) {
-      this.#call(() => handler({ type: 'lost', path, reason }), path)
+  /** Calls the handler, once. */
+  report(watch: OneShotOfNative, event: Parameters<OneShotHandler>[0]): void {
+    if (!this.#waiting.delete(watch)) return
+    callHandler(
+      () => watch.handler(event),
+      (error) => this.#onFault(error, watch.path),
+    )
+  }
+
+  /**
+   * Sets on a new connection what was set on the last one, and reports what has changed in between. Where a watch cannot be
+   * set any more it is reported as lost.
+   *
+   * @param ask sends requests in order on that connection, and rejects with `isGap` errors where it breaks
+   * @param isGap whether an error says that the connection broke; the next connection sets the watch again then
+   */
+  setAgain(
+    ask: (question: Question<Stat | undefined>) => Promise<Stat | undefined>,
+    isGap: (error: unknown) => boolean,
+  ): void {
+    for (const watch of [...this.#waiting]) {
+      const { seen, path } = watch
+      if (!seen) continue
+      ask(settingOf(watch)).then(
+        (stat) => {
+          const type = changeOf(watch.kind, seen.stat, stat)
+          if (type) this.report(watch, { type, path })
+          else watch.set(stat)
+        },
+        (error: unknown) => {
+          if (isGap(error)) return
+          this.report(watch, { type: 'lost', path, reason: error instanceof Error ? error : new Error(String(error)) })
+        },
+      )
     }
   }
 
-  #call(tell: () => unknown, path: string): void {
-    callHandler(tell, (error) => this.#onFault(error, path))
+  /** Reports to every handler that its watch is lost with the session. */
+  over(reason: Error): void {
+    for (const watch of [...this.#waiting]) this.report(watch, { type: 'lost', path: watch.path, reason })
   }
+}
+
+function settingOf(watch: OneShotOfNative): Question<Stat | undefined> {
+  const { kind, path } = watch
+  return {
+    operation: kind === 'children' ? 'getChildren' : 'exists',
+    path,
+    ask: (handle, answer) => {
+      const done = (code: number, stat: NativeStat | null) =>
+        answer(code === NATIVE_CODE.noNode ? NATIVE_CODE.ok : code, () => (stat ? statOf(stat) : undefined))
+      if (kind === 'data') return handle.aw_exists(path, watch.listener(), (code, _, stat) => done(code, stat))
+      return handle.aw_get_children2(path, watch.listener(), (code, _, _names, stat) => done(code, stat))
+    },
+  }
+}
+
+/** What the server reports when a watch is set on a znode that was `before` and is `now`. */
+function changeOf(kind: OneShotKind, before: Stat | undefined, now: Stat | undefined): WatchEventType | undefined {
+  if (!now) return before && 'deleted'
+  if (!before) return 'created'
+  if (kind === 'children') return now.pzxid === before.pzxid ? undefined : 'childrenChanged'
+  return now.mzxid === before.mzxid ? undefined : 'dataChanged'
 }

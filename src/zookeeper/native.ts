@@ -13,14 +13,16 @@ import { type Duration, milliseconds } from '../core/time.ts'
 import { ACL, type Acl } from './acl.ts'
 import { assertList, assertOneOf, checkedVersion, checkRequestOptions } from './arguments.ts'
 import { type DriverEvents, EVENTS } from './client-events.ts'
-import { formatEndpoint, parseConnectString } from './connect-string.ts'
+import { parseConnectString } from './connect-string.ts'
 import { type CreateMode, kindOf } from './create.ts'
 import { znodeData } from './data.ts'
 import type { ZooKeeperDriver } from './driver.ts'
-import { errorOfCode, NO_NODE, NodeExists, RequestTooLarge } from './errors.ts'
+import { ConnectionLoss, errorOfCode, NO_NODE, NodeExists, NotSent, RequestTooLarge } from './errors.ts'
 import { HandlerFaults } from './handler-faults.ts'
+import { Hosts } from './hosts.ts'
 import type { LeaseHold } from './lease-keeper.ts'
 import { DRIVER, lacks, NATIVE_CAPABILITIES, refuseForeign } from './native-capabilities.ts'
+import type { NativeAuth } from './native-connection.ts'
 import {
   checkedPackage,
   NATIVE_CODE,
@@ -28,11 +30,13 @@ import {
   type NativeHandle,
   type NativePackage,
   type NativeStat,
+  type NativeWatch,
   statOf,
 } from './native-package.ts'
 import type { Answer, Question } from './native-question.ts'
-import { type NativeAuth, NativeSession } from './native-session.ts'
-import { type NativeWatch, NativeWatches } from './native-watches.ts'
+import { NativeSession } from './native-session.ts'
+import { NativeWatches } from './native-watches.ts'
+import type { OneShotKind } from './one-shots.ts'
 import { lasting } from './options.ts'
 import { checkPath, lineageOf } from './path.ts'
 import type { RequestOptions } from './pending.ts'
@@ -102,7 +106,6 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     assertOptions(options, OPTIONS, 'a native client')
     if (options.log !== undefined) assertLogger(options.log)
     if (options.newSession !== undefined) assertOneOf(options.newSession, ['automatic', 'never'], 'newSession')
-    // As it was understood, not as it was written: the C client takes no spaces, no slash at the end and no default port.
     const { endpoints, chroot } = parseConnectString(options.hosts)
     this.#options = options
     this.#sessionTimeout = lasting(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
@@ -111,12 +114,14 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     this.#watches = new NativeWatches((error, path) => faults.ofWatch(error, path))
     this.#session = new NativeSession(
       {
-        hosts: `${endpoints.map(formatEndpoint).join()}${chroot}`,
+        hosts: new Hosts(endpoints),
+        chroot,
         sessionTimeout: this.#sessionTimeout,
         tick: options.tick === undefined ? undefined : lasting(options.tick, 'tick'),
         newSession: options.newSession ?? 'automatic',
         auth: options.auth ?? [],
         over: (reason) => this.#watches.over(reason),
+        attachedAgain: (ask) => this.#watches.setAgain(ask, isGap),
       },
       this.#emitter,
     )
@@ -209,19 +214,21 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   /** @param options.watch called when it is created, deleted or written */
   async exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
-    return this.#read<Stat | undefined>('exists', path, options, (handle, watch, answer) => {
+    const reading = { operation: 'exists', path, kind: 'data', statOf: (stat: Stat | undefined) => stat } as const
+    return this.#read<Stat | undefined>(reading, options, (handle, watch, answer) => {
       const done = (code: number, _: string, stat: NativeStat | null) =>
         code === NATIVE_CODE.noNode ? answer(NATIVE_CODE.ok, () => undefined) : answer(code, () => present(stat))
-      return watch ? handle.aw_exists(path, watch.told, done) : handle.a_exists(path, false, done)
+      return watch ? handle.aw_exists(path, watch, done) : handle.a_exists(path, false, done)
     })
   }
 
   /** @param options.watch called when it is deleted or written */
   async getData(path: string, options: ReadOptions = {}): Promise<ReadData> {
-    return this.#read<ReadData>('getData', path, options, (handle, watch, answer) => {
+    const reading = { operation: 'getData', path, kind: 'data', statOf: ({ stat }: ReadData) => stat } as const
+    return this.#read<ReadData>(reading, options, (handle, watch, answer) => {
       const done = (code: number, _: string, stat: NativeStat | null, data: Buffer | null) =>
         answer(code, () => ({ data, stat: present(stat) }))
-      return watch ? handle.aw_get(path, watch.told, done) : handle.a_get(path, false, done)
+      return watch ? handle.aw_get(path, watch, done) : handle.a_get(path, false, done)
     })
   }
 
@@ -242,10 +249,12 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   /** @param options.watch called when a child is created or deleted, and when the znode itself is deleted */
   async getChildren(path: string, options: ReadOptions = {}): Promise<{ names: string[]; stat: Stat }> {
-    return this.#read<{ names: string[]; stat: Stat }>('getChildren', path, options, (handle, watch, answer) => {
+    type Children = { names: string[]; stat: Stat }
+    const reading = { operation: 'getChildren', path, kind: 'children', statOf: ({ stat }: Children) => stat } as const
+    return this.#read<Children>(reading, options, (handle, watch, answer) => {
       const done = (code: number, _: string, names: string[] | null, stat: NativeStat | null) =>
         answer(code, () => ({ names: names ?? [], stat: present(stat) }))
-      return watch ? handle.aw_get_children2(path, watch.told, done) : handle.a_get_children2(path, false, done)
+      return watch ? handle.aw_get_children2(path, watch, done) : handle.a_get_children2(path, false, done)
     })
   }
 
@@ -324,15 +333,24 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   /** A read, with its watch if one is wanted; what is not answered is not watched. */
   #read<T>(
-    operation: string,
-    path: string,
+    { operation, path, kind, statOf }: Reading<T>,
     options: ReadOptions,
     ask: (handle: NativeHandle, watch: NativeWatch | undefined, answer: Answer<T>) => number,
   ): Promise<T> {
     checkPath(path)
-    const watch = options.watch && this.#watches.add(path, options.watch)
-    const answer = this.#ask<T>(options, { operation, path, ask: (handle, told) => ask(handle, watch, told) })
-    if (watch) answer.catch(() => this.#watches.forget(watch))
+    const watch = options.watch && this.#watches.add(path, kind, options.watch)
+    const question = {
+      operation,
+      path,
+      ask: (handle: NativeHandle, answer: Answer<T>) => ask(handle, watch?.listener(), answer),
+    }
+    const answer = this.#ask<T>(options, question)
+    if (watch) {
+      answer.then(
+        (value) => watch.set(statOf(value)),
+        () => this.#watches.forget(watch),
+      )
+    }
     return answer
   }
 
@@ -347,6 +365,20 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     }
     return Buffer.from(data.buffer, data.byteOffset, data.byteLength)
   }
+}
+
+interface Reading<T> {
+  readonly operation: string
+  readonly path: string
+  /** Which kind of watch the server sets for it. */
+  readonly kind: OneShotKind
+  /** The Stat in the answer; undefined where there is no znode. */
+  readonly statOf: (value: T) => Stat | undefined
+}
+
+/** Whether the connection broke before an answer, so that the next connection has to find out. */
+function isGap(error: unknown): boolean {
+  return error instanceof ConnectionLoss || error instanceof NotSent
 }
 
 async function load(given: unknown): Promise<NativePackage> {

@@ -1,10 +1,12 @@
 /** Places for boards, on each backend, with what tests do to them behind the boards' backs. */
 import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { OpenBoardOptions } from '../../src/board/index.ts'
 import { openBoard } from '../../src/board/index.ts'
 import { Job } from '../../src/board/job.ts'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
+import { decodeGate } from '../../src/board/zookeeper/records.ts'
 import type { ZooKeeper } from '../../src/zookeeper/index.ts'
 import type { BoardBackend, BoardPlace } from '../contract/board.ts'
 import { expireSession } from '../support/expire-session.ts'
@@ -25,7 +27,7 @@ export const zookeeperBoards: BoardBackend = {
 }
 
 function memoryPlace(): BoardPlace {
-  const name = randomUUID()
+  let name = randomUUID()
   const backends = new Map<JobBoard, MemoryBackend>()
   return {
     open: async (options = {}) => {
@@ -38,6 +40,12 @@ function memoryPlace(): BoardPlace {
     expire: async (board) => backends.get(board)?.expireSession(),
     putRaw: async (bytes) => memorySpace(name).putRaw(bytes),
     removeRaw: async (job) => memorySpace(name).removeRaw(idOf(job)),
+    beginAnew: async () => {
+      name = randomUUID()
+      // A process that begins anew takes longer than one step of the clock.
+      const before = Date.now()
+      while (Date.now() === before) await nextTurn()
+    },
     [Symbol.asyncDispose]: async () => undefined,
   }
 }
@@ -53,6 +61,8 @@ export interface ZooKeeperPlace extends BoardPlace {
   /** Names of what lies at the board's top: postings and locks. */
   jobNodes(): Promise<string[]>
   trashNodes(): Promise<string[]>
+  /** What the gate says now. */
+  fenceBase(): Promise<bigint>
 }
 
 export async function zookeeperPlace(
@@ -77,7 +87,11 @@ export async function zookeeperPlace(
     removeRaw: async (job) => {
       await witness.delete(`${path}/${idOf(job)}`)
     },
+    beginAnew: async () => {
+      await witness.deleteRecursive(path)
+    },
     jobNodes: async () => (await witness.getChildren(path)).names.filter((name) => !name.startsWith('.')).sort(),
+    fenceBase: async () => decodeGate((await witness.getData(`${path}/.gate`)).data).fenceBase,
     trashNodes: async () => (await witness.getChildren(`${path}/.trash`)).names.sort(),
     [Symbol.asyncDispose]: () => witness.close(),
   }

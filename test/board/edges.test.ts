@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { encodePosting, makePosting, type PostOptions } from '../../src/board/posting.ts'
 import { LARGEST_POST } from '../../src/board/zookeeper/changing.ts'
+import { decodeGate } from '../../src/board/zookeeper/records.ts'
 import { decode, encode } from '../../src/core/codec.ts'
 import { Duplicate, NotConnected, PayloadTooLarge, Unclaimable } from '../../src/core/errors.ts'
 import { ACL } from '../../src/zookeeper/index.ts'
@@ -31,7 +32,10 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       }),
     )
     for (let number = 0; number < 8; number++) await boss.post('flow', {})
-    const gateAt = async () => (await place.witness.exists(`${place.path}/.gate`))?.mzxid ?? 0n
+    const gateAt = async () => {
+      const { data, stat } = await place.witness.getData(`${place.path}/.gate`)
+      return decodeGate(data).fenceBase + stat.mzxid
+    }
     const paused: { from: bigint; to: bigint }[] = []
     for (let round = 0; round < 15; round++) {
       const asker = workers[round % 3]?.board ?? boss
@@ -74,7 +78,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using board = await place.open({ who: 'w'.repeat(200) })
     const options: PostOptions = {
       uuid: '00000000-0000-7000-8000-000000000000',
-      key: 'k'.repeat(4_096),
+      key: 'k'.repeat(1_024),
       resources: {
         exclusive: Array.from({ length: 128 }, (_, number) => `${number} ${'x'.repeat(180)}`),
         shared: Array.from({ length: 128 }, (_, number) => `${number} ${'s'.repeat(180)}`),

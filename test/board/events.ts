@@ -29,6 +29,11 @@ export function rebirthOf(board: JobBoard): Promise<void> {
   })
 }
 
+/** Resolves when the board is connected again: in the same session, unless that was lost. */
+export async function returnOf(board: JobBoard): Promise<void> {
+  await next(board, 'state', ({ state }) => state === 'connected')
+}
+
 const KINDS = ['posted', 'claimed', 'abandoned', 'consumed', 'trashed'] as const
 
 /** Everything told about jobs from now on, as `kind name`. */

@@ -46,7 +46,8 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
       const posted = await board.post('flow', {}, job)
       return () => board.claim(posted)
     },
-    writes: 2,
+    // The third raises the fence: it is the first claim on a new board.
+    writes: 3,
     decidedBy: 2,
     before: NEVER_RUN,
     after: DIED,

@@ -67,10 +67,9 @@ export async function postgresPlaceOn(
       return openBoard(`${uri.replace(/:\d+\//, `:${port}/`)}${parameters}`, options)
     },
     expire: async (board) => {
-      // What a taker does to one that hangs: its backend is ended, then what it held is free.
+      // What a taker does to one that hangs: its backend is ended, and what it held is free before it can attach again.
       const session = await sessionOf(board)
-      await query('SELECT pg_terminate_backend(backend) FROM @.sessions WHERE id = $1', [session])
-      await query('SELECT @.end_session($1)', [session])
+      await query('SELECT pg_terminate_backend(backend), @.end_session(id) FROM @.sessions WHERE id = $1', [session])
     },
     putRaw: async (bytes) => {
       const [row] = await query(
@@ -89,6 +88,11 @@ export async function postgresPlaceOn(
         SELECT @.tell(board, 'consumed', ARRAY[id]) FROM gone`,
         [id],
       )
+    },
+    beginAnew: async () => {
+      await query('DELETE FROM @.jobs WHERE board = (SELECT id FROM @.boards WHERE name = $1)', [name])
+      await query('DELETE FROM @.boards WHERE name = $1', [name])
+      await query('ALTER SEQUENCE @.fences RESTART')
     },
     [Symbol.asyncDispose]: () => witness.close(),
   }

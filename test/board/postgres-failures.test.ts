@@ -8,7 +8,7 @@ import { PostgresConnection, postgresPlace } from '../../src/postgres/index.ts'
 import { startNode } from '../support/node-process.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { startProxy, type TcpProxy } from '../support/proxy.ts'
-import { failureOf, firing, lossOf, next, rebirthOf } from './events.ts'
+import { failureOf, next, rebirthOf, returnOf } from './events.ts'
 import { all, namesOn, refresh } from './jobs.ts'
 import { type PostgresPlace, postgresPlaceOn } from './postgres-boards.ts'
 import { ownerCutOff, stoppedOwner } from './takeovers.ts'
@@ -182,7 +182,7 @@ describe.each(CASES)('$name', (operation) => {
     const { proxy, board } = scene
     const act = await operation.ready(scene)
     const before = await operation.done(scene)
-    const back = rebirthOf(board)
+    const back = returnOf(board)
     proxy.mode = 'swallow-replies'
     const acting = act().catch((error: unknown) => error)
     await untilDone(scene, operation, before)
@@ -190,11 +190,9 @@ describe.each(CASES)('$name', (operation) => {
     proxy.mode = 'pass'
     await back
     const result = await acting
-    // The session went with its connection: a claim that was granted in it is lost.
-    if (operation.name === 'claim') {
-      if (result instanceof Error) throw result
-      await firing((result as Claim).lost)
-    } else expect(result).not.toBeInstanceOf(Error)
+    expect(result).not.toBeInstanceOf(Error)
+    // The session outlives its connection, and with it a claim that was granted in it.
+    if (operation.name === 'claim') (result as Claim).assertHeld()
     if (operation.name === 'post') expect((await board.find((result as Job).uuid)).uuid).toBe((result as Job).uuid)
     expect(await operation.done(scene)).toBe(before + 1)
   })
@@ -204,7 +202,7 @@ describe.each(CASES)('$name', (operation) => {
     const { proxy, board } = scene
     const act = await operation.ready(scene)
     const before = await operation.done(scene)
-    const back = rebirthOf(board)
+    const back = returnOf(board)
     proxy.mode = 'drop-requests'
     const sent = proxy.nextRequest()
     const failure = failureOf(act())
@@ -289,19 +287,17 @@ describe('an owner', () => {
     expect(await owner.entities('conductor')).toHaveLength(1)
   })
 
-  test('whose backend is ended by the administrator loses its claims at once', async () => {
+  test('whose backend is ended by the administrator keeps its claims', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     const claim = await claimOn(board)
     const session = await place.sessionOf(board)
-    const [lost, back] = [lossOf(claim), rebirthOf(board)]
+    const back = returnOf(board)
     await place.query('SELECT pg_terminate_backend(backend) FROM @.sessions WHERE id = $1', [session])
-    expect(await lost).toBeInstanceOf(ClaimLost)
     await back
-    // It ends its former session by itself, and waits for nobody's time to pass.
-    const [again] = await board.claimNext()
-    expect(again.run).toBe(2)
-    await again.consume()
+    expect(await place.sessionOf(board)).toBe(session)
+    expect(claim.lost.aborted).toBe(false)
+    await claim.consume()
   })
 })
 
@@ -351,9 +347,9 @@ describe('a server', () => {
     await using own = await startPostgres()
     await using place = await postgresPlaceOn(own.uri)
     await using board = await place.open()
-    const lost = next(board, 'state', ({ state }) => state === 'lost')
+    const away = next(board, 'state', ({ state }) => state === 'disconnected')
     await own.kill()
-    await lost
+    await away
     expect(await failureOf(board.post('flow', {}))).toBeInstanceOf(NotConnected)
     const back = next(board, 'state', ({ state }) => state === 'connected')
     await own.restart()

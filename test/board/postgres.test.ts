@@ -1,7 +1,8 @@
 /** What is Postgres' own of a board there: where it is, who may use it, what stands between, how it is told of changes. */
 import { randomUUID } from 'node:crypto'
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openBoard } from '../../src/board/index.ts'
+import { openBoard, type SqlClient } from '../../src/board/index.ts'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { PostgresBackend } from '../../src/board/postgres/backend.ts'
 import {
@@ -229,6 +230,89 @@ describe("a job that is posted in a transaction of one's own", () => {
     try {
       const again = await board.post('flow', {}, { client, key: 'one' })
       expect(again).toMatchObject({ created: false, uuid: first.uuid })
+    } finally {
+      await client.close()
+    }
+  })
+
+  test('is refused for a pool, which would commit it at once', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const pool = new pg.Pool({ connectionString: server.uri })
+    try {
+      // @ts-expect-error the compiler refuses a pool, too
+      const refused = await failureOf(board.post('flow', {}, { client: pool }))
+      expect(refused).toBeInstanceOf(InvalidArgument)
+      expect(String(refused)).toContain('const client = await pool.connect()')
+      // Whatever it looks like: a wrapper of a pool has no transaction either.
+      const wrapper: SqlClient = { query: (text, values) => pool.query(text, values) }
+      expect(await failureOf(board.post('flow', {}, { client: wrapper }))).toBeInstanceOf(InvalidArgument)
+    } finally {
+      await pool.end()
+    }
+    expect(await namesOn(board)).toEqual([])
+  })
+
+  test('is refused for a client that has no transaction open, before and after one', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const client = new pg.Client({ connectionString: server.uri })
+    await client.connect()
+    try {
+      const refused = () => failureOf(board.post('flow', {}, { client }))
+      expect(String(await refused())).toContain('client has no transaction open')
+      await client.query('BEGIN')
+      await board.post('flow', {}, { client, name: 'inside' })
+      await client.query('COMMIT')
+      expect(await refused()).toBeInstanceOf(InvalidArgument)
+      // The driver knows of a BEGIN only when it is answered; the server knows better.
+      void client.query('BEGIN')
+      await board.post('flow', {}, { client, name: 'queued' })
+      await client.query('COMMIT')
+    } finally {
+      await client.end()
+    }
+    expect(await namesOn(board)).toEqual(['inside', 'queued'])
+  })
+
+  test('costs no further round trip where the driver knows of the transaction', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const client = new pg.Client({ connectionString: server.uri })
+    await client.connect()
+    try {
+      await client.query('BEGIN')
+      const sent: string[] = []
+      const counting: SqlClient = {
+        query: (text, values) => {
+          sent.push(text)
+          return client.query(text, values)
+        },
+      }
+      await board.post('flow', {}, { client: Object.assign(counting, { getTransactionStatus: () => 'T' }) })
+      expect(sent).toHaveLength(1)
+      await client.query('COMMIT')
+    } finally {
+      await client.end()
+    }
+  })
+
+  test('ends a wait for it when the transaction is rolled back, whole or to a savepoint', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const client = await transaction()
+    try {
+      const job = await board.post('flow', {}, { client })
+      const waiting = failureOf(job.wait())
+      await client.query('ROLLBACK', [])
+      expect(await waiting).toBeInstanceOf(NotFound)
+      expect(await failureOf(job.wait())).toBeInstanceOf(NotFound)
+      await client.query('BEGIN', [])
+      await client.query('SAVEPOINT before', [])
+      const other = await board.post('flow', {}, { client })
+      await client.query('ROLLBACK TO SAVEPOINT before', [])
+      await client.query('COMMIT', [])
+      expect(await failureOf(other.wait())).toBeInstanceOf(NotFound)
     } finally {
       await client.close()
     }

@@ -141,7 +141,10 @@ function attacksOn(path: string, paths: readonly string[]): Readonly<Record<stri
     cancelRequested: false,
     shared: false,
   }
-  const [gate, marker] = [transactions.gate(layout, bytes), paths.find((each) => each.includes('-sessions/')) ?? '']
+  const [gate, marker] = [
+    transactions.gate(layout, bytes, { version: 1 }),
+    paths.find((each) => each.includes('-sessions/')) ?? '',
+  ]
   return {
     post: transactions.post(layout, { bytes }),
     claim: transactions.claim(layout, waiting, { ...at, revision: 0, bytes, lock: bytes }),

@@ -6,12 +6,33 @@ import { IncompatibleVersion, InvalidArgument, NotConnected } from '../../src/co
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { freePort } from '../support/ports.ts'
 import { connected } from '../zookeeper/clients.ts'
+import { boardAt } from './backends.ts'
 import { zookeeperPlace } from './boards.ts'
 import { failureOf, lossOf, next } from './events.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 
 describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
   const FOLDERS = ['.cancel', '.entities', '.gate', '.keys', '.permits', '.trash']
+
+  test('is opened although all its postings together, and its trash, are more than a client takes in one answer', async () => {
+    await using place = await zookeeperPlace()
+    await using poster = await place.open()
+    const text = 'x'.repeat(100_000)
+    for (let n = 0; n < 12; n += 1) {
+      const job = await poster.post('flow', { text }, { name: `job ${n}` })
+      if (n % 2 === 0) await (await poster.claim(job)).trash()
+      else await place.putRaw(Buffer.alloc(100_000, 0xc1))
+    }
+    await using board = await boardAt(place, { maxReplyBytes: 350_000 })
+    expect(await namesOn(board)).toHaveLength(6)
+    await expect
+      .poll(() =>
+        all(board.trashed())
+          .then((trash) => trash.length)
+          .catch(() => 0),
+      )
+      .toBe(6)
+  })
 
   describe('as znodes', () => {
     test('is laid out under the names that TaskFlow gives them', async () => {
@@ -40,7 +61,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const lock = await witness.getData(`${path}/${id}.lock`)
       expect(lock.stat.ephemeralOwner).not.toBe(0n)
       expect(decode(lock.data ?? new Uint8Array(), 'msgpack')).toEqual({ owner: 'owner' })
-      expect(claim.fence).toBe(lock.stat.czxid)
+      expect(claim.fence).toBe(lock.stat.czxid + (await place.fenceBase()))
 
       await using _entity = await board.registerEntity({ kind: 'conductor', name: 'host:1', metadata: {} })
       expect((await witness.getChildren(`${path}/.entities/conductor`)).names).toEqual(['host%3A1'])

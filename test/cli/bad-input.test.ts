@@ -96,7 +96,7 @@ describe('wrong usage: exit code 2', () => {
       '--priority has to be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW; did you mean HIGH?',
     ],
     [['show'], "missing required argument 'uuid'"],
-    [['show', '42'], '42 is no uuid; give a uuid, or four characters or more of its beginning or end'],
+    [['show', '42'], '42 is not a uuid; give a uuid, or four characters or more of its beginning or end'],
     [['show', UUID, '--persistence', 'memory:'], 'logbooks in memory: are those of another process'],
     [['show', UUID, '--persistence', 'sqlite:x'], 'no logbooks can be kept in sqlite:; write'],
     [['conductor'], 'conductor needs the code of its flows: add --flows MODULE'],

@@ -1,8 +1,9 @@
 /** `jobboard doctor` finds what is wrong with boards and logbooks, and says what to do. */
 import { chmod, mkdir } from 'node:fs/promises'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { conductorView } from '../../src/cli/conductor-view.ts'
 import { clockFinding } from '../../src/cli/doctor/finding.ts'
+import { examineJobs } from '../../src/cli/doctor/jobs.ts'
 import { numbersFinding } from '../../src/cli/doctor/zookeeper.ts'
 import { openBoard, openPersistence } from '../../src/index.ts'
 import { ACL } from '../../src/zookeeper/index.ts'
@@ -34,7 +35,8 @@ async function doctor(...args: string[]): Promise<{ exitCode: number | null; fou
   return { exitCode, found }
 }
 
-const wrong = (found: readonly Said[]) => found.filter(({ severity }) => severity !== 'ok')
+const wrong = <F extends Pick<Said, 'severity'>>(found: readonly F[]) =>
+  found.filter(({ severity }) => severity !== 'ok')
 
 describe('a board that is well', () => {
   test('on ZooKeeper: each thing is said to be so', async () => {
@@ -95,6 +97,26 @@ describe('jobs', () => {
       expect.stringMatching(/^warning logbooks: there are no logbooks in /),
     ])
     expect(conductorView((await board.entities('conductor'))[0] ?? never()).name).toBe('one')
+  })
+
+  test('that were told to stop and run all the same', async () => {
+    // In memory: a session with a server takes a clock that jumps for a machine that was suspended.
+    await using board = await openBoard('memory:', { who: 'deaf' })
+    await using _one = await board.registerEntity({ kind: 'conductor', name: 'deaf', metadata: { flows: ['hello'] } })
+    await using late = await board.claim(await board.post('hello', {}, { deadline: 1 }))
+    await using fine = await board.claim(await board.post('hello', {}, { deadline: '1h' }))
+    await using cancelled = await board.claim(await board.post('hello', {}))
+    await board.cancel(cancelled.job)
+    // The doctor allows for clocks that differ by two seconds.
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 17_000 })
+    const found = await examineJobs({ board, unreadable: [], stuckAfter: 3_600_000 }).finally(() => vi.useRealTimers())
+    expect(wrong(found).map(({ text }) => text)).toEqual([
+      expect.stringMatching(
+        new RegExp(`^job ${late.job.uuid} \\(hello\\): its deadline passed 1\\ds ago, and deaf still runs it$`),
+      ),
+      `job ${cancelled.job.uuid} (hello): its cancellation was requested, and deaf still runs it`,
+    ])
+    expect(fine.lost.aborted).toBe(false)
   })
 
   test('that wait for a conductor', async () => {

@@ -1,6 +1,9 @@
 /** What operators do: waiting, cancelling, pausing, looking at conductors, and putting the trash in order. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { encode } from '../../src/core/codec.ts'
 import { openBoard } from '../../src/index.ts'
+import { ZooKeeper } from '../../src/zookeeper/index.ts'
+import { refresh } from '../board/jobs.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { FLOWS, jsonLines, killLeftOvers, type Outcome, type Workplace, workplace } from './workplace.ts'
 
@@ -25,6 +28,11 @@ function complaint({ exitCode, stdout, stderr }: Outcome): [exitCode: number | n
 }
 
 const conduct = () => place.jobboard(['conductor', '--flows', 'flows.js', '--burst'])
+/** Answers no, and notes what was asked. */
+const refusing = (asked: string[]) => (question: string) => {
+  asked.push(question)
+  return 'n'
+}
 const beginning = (uuid: string) => uuid.slice(0, 30)
 
 describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
@@ -77,10 +85,10 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     for (const uuid of uuids) await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
     await place.jobboard(['cancel', uuids[0] ?? ''])
     const some = complaint(await place.bare(['wait', '0199c0de', '--board', place.board]))
-    expect(some).toEqual([2, expect.stringContaining('is part of the uuids of 2 jobs')])
+    expect(some).toEqual([2, expect.stringContaining('matches 2 jobs')])
     await place.jobboard(['cancel', uuids[1] ?? ''])
     const all = complaint(await place.bare(['wait', '0199c0de', '--board', place.board]))
-    expect(all).toEqual([2, expect.stringContaining('is part of the uuids of 2 jobs')])
+    expect(all).toEqual([2, expect.stringContaining('matches 2 jobs')])
   })
 
   test('post: a flow that no living conductor knows is posted, and it is said', async () => {
@@ -123,6 +131,57 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     expect((await place.jobboard(['trash', 'show', beginning(waiting)])).stdout).toMatch(
       /reason +cancelled by .*: by mistake\n/,
     )
+  })
+
+  test('cancel: a short beginning names no job, although only one on the board begins so', async () => {
+    const uuid = await post('hello', '--store', '{"name":"Ada"}')
+    const [exitCode, line] = complaint(await place.jobboard(['cancel', uuid.slice(0, 8)]))
+    expect([exitCode, line]).toEqual([1, expect.stringContaining(`there is no job ${uuid.slice(0, 8)}`)])
+    for (const part of [uuid.slice(0, 13), uuid.slice(-8)]) {
+      const asked: string[] = []
+      const no = await place.jobboard(['cancel', part], { answer: refusing(asked) })
+      expect(no).toEqual({ exitCode: 0, stdout: '', stderr: 'nothing was changed\n' })
+      expect(asked).toEqual([`cancel job ${uuid} (hello)? [y/N] `])
+    }
+    const asked: string[] = []
+    const whole = await place.jobboard(['cancel', uuid], { answer: refusing(asked) })
+    expect([whole.exitCode, asked]).toEqual([0, []])
+  })
+
+  test('cancel: many at once, by name or all of them, where that is confirmed', async () => {
+    for (let number = 0; number < 30; number += 1) await post('hello', '--store', '{"name":"Ada"}', '--name', 'import')
+    const other = await post('hello', '--store', '{"name":"Bob"}')
+    const [exitCode, line] = complaint(await place.jobboard(['cancel', '--name', 'import']))
+    expect([exitCode, line]).toEqual([2, expect.stringMatching(/cancel 30 jobs on .*, 0 of them running\?.*add --yes/)])
+    expect(jsonLines((await place.jobboard(['jobs', '--json'])).stdout)).toHaveLength(31)
+    expect(jsonLines((await place.jobboard(['jobs', '--json', '--limit', '3'])).stdout)).toHaveLength(3)
+    const done = await place.jobboard(['cancel', '--name', 'import', '--yes', '--reason', 'posted by mistake'])
+    expect([done.exitCode, done.stderr]).toEqual([0, 'cancelled 30 of 30\n'])
+    expect(done.stdout.match(/ is in the trash\n/g)).toHaveLength(30)
+    expect(jsonLines((await place.jobboard(['jobs', '--json'])).stdout)).toMatchObject([{ uuid: other }])
+    const all = await place.jobboard(['cancel', '--all'], { answer: () => 'y' })
+    expect(all).toEqual({ exitCode: 0, stdout: `job ${other} (hello) is in the trash\n`, stderr: '' })
+    expect((await place.jobboard(['cancel', '--all'])).stderr).toContain('there are no such jobs')
+  })
+
+  test('trash restore: jobs whose owners died stay in the trash, unless they are asked for', async () => {
+    const attempts = Array.from({ length: 10 }, () => ({ who: 'dead', at: new Date() }))
+    const poison = '0199c0de-0000-7000-8000-000000000001'
+    {
+      await using board = await openBoard(place.board)
+      await using witness = new ZooKeeper({ hosts: zookeeperHosts })
+      await witness.connect()
+      const posting = { uuid: poison, name: 'poison', details: { flow: 'hello' }, priority: 'NORMAL', attempts }
+      await witness.create(`${place.path}/job`, encode(posting, 'msgpack'), { sequential: true })
+      await refresh(board)
+      await board.claim(await board.find(poison)).catch(() => undefined)
+    }
+    const good = await post('hello', '--store', '{"name":"Ada"}')
+    await place.jobboard(['cancel', good])
+    const some = await place.jobboard(['trash', 'restore', '--all'])
+    expect(some).toMatchObject({ exitCode: 0, stdout: `${good}\n` })
+    expect(some.stderr).toContain('1 job stays in the trash')
+    expect((await place.jobboard(['trash', 'restore', '--all', '--poison'])).stdout).toBe(`${poison}\n`)
   })
 
   test('post: with a key, with resources, later: what the board then says of them', async () => {
@@ -180,13 +239,13 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     const uuid = await post('hello', '--store', '{"name":"Ada"}')
     expect(await place.jobboard(['pause'])).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringContaining('nobody claims'),
+      stdout: expect.stringContaining('claiming paused on'),
     })
     await conduct()
     expect((await place.jobboard(['jobs'])).stdout).toContain(uuid)
     expect(await place.jobboard(['resume'])).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringContaining('claimed again'),
+      stdout: expect.stringContaining('claiming resumed'),
     })
     await conduct()
     expect((await place.jobboard(['jobs'])).stdout).toContain('no jobs on')
@@ -209,7 +268,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await conductor.says('Ctrl-C')
     const [titles, row] = (await place.jobboard(['conductors'])).stdout.split('\n')
     expect(titles).toMatch(/^NAME +STATE +RUNS +SIZES +FLOWS +HOST +PID +UP +RELEASE$/)
-    expect(row).toMatch(/^one +(starting|idle) +0\/3 +large +refused, hello +\S+ +\d+ +\d+s +\d+\.\d+\.\d+$/)
+    expect(row).toMatch(/^one +(starting|idle) +0\/3 +large +refused 1\.0, hello 2\.1 +\S+ +\d+ +\d+s +\d+\.\d+\.\d+$/)
     expect(jsonLines((await place.jobboard(['conductors', '--json'])).stdout)).toMatchObject([
       {
         name: 'one',
@@ -271,10 +330,12 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   })
 
   test.each([
-    [['cancel', 'nonsense'], 2, 'nonsense is no uuid'],
-    [['wait', 'ab'], 2, 'ab is no uuid'],
+    [['cancel', 'nonsense'], 2, 'nonsense is not a uuid; give a uuid, its first 13 characters or more'],
+    [['cancel'], 2, 'which jobs?'],
+    [['cancel', 'abcdef', '--all'], 2, 'which jobs?'],
+    [['wait', 'ab'], 2, 'ab is not a uuid'],
     [['wait', '00000000-0000-7000-8000-000000000000'], 1, 'no job 00000000-0000-7000-8000-000000000000 on'],
-    [['cancel', 'abcdef'], 1, 'there is no job abcdef'],
+    [['cancel', 'abcdef'], 1, 'a beginning counts from 13 characters on where something is changed'],
     [['wait', '00000000', '--within', 'soon'], 2, '--within: "soon" is no duration'],
     [['trash', 'show', 'abcdef'], 1, 'there is no job abcdef in the trash'],
     [['trash', 'purge'], 2, 'say which jobs'],
@@ -287,8 +348,9 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   })
 
   test('the beginning of several uuids is refused, and names two', async () => {
-    const uuids = [await post('hello', '--store', '{"name":"Ada"}'), await post('hello', '--store', '{"name":"Bob"}')]
-    const common = uuids[0]?.slice(0, 4) ?? ''
+    const common = '0199c0de-0000-7000'
+    const uuids = [1, 2].map((number) => `${common}-8000-00000000000${number}`)
+    for (const uuid of uuids) await post('hello', '--store', '{"name":"Ada"}', '--uuid', uuid)
     const [exitCode, line] = complaint(await place.jobboard(['cancel', common]))
     expect(exitCode).toBe(2)
     for (const uuid of uuids) expect(line).toContain(uuid)

@@ -21,6 +21,7 @@ function context(columns: number | undefined) {
       env: {},
       cwd: '/',
       interruption: () => ({ signal: never, [Symbol.dispose]: () => undefined }),
+      takeFaults: () => ({ [Symbol.dispose]: () => undefined }),
     },
     out,
     err,
@@ -70,6 +71,6 @@ test('what fails is complained of, the others are done', async () => {
     if (uuid === 'b') throw new Error('no paper')
     return uuid !== 'c'
   }
-  expect(await each(things, { what: 'purging', work }, given)).toBe(1)
-  expect([out.join(''), err.join('')]).toEqual(['a\n', 'jobboard: Error: no paper\n'])
+  expect(await each(things, { done: 'done', what: 'purging', work }, given)).toBe(1)
+  expect([out.join(''), err.join('')]).toEqual(['a\n', 'jobboard: Error: no paper\ndone 1 of 3\n'])
 })

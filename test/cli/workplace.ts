@@ -29,6 +29,8 @@ export interface RunOptions {
   readonly columns?: number
   /** Presses Ctrl-C, in this process. */
   readonly interrupt?: AbortSignal
+  /** Answers a question of the command line, as on a terminal; without it there is none. */
+  readonly answer?: (question: string) => string
   /** Told whatever is written to standard output, in this process, as it comes; and to standard error. */
   readonly heard?: (text: string) => unknown
   readonly complained?: (text: string) => unknown
@@ -105,7 +107,8 @@ function shippedRun(): Run {
 }
 
 async function called(args: readonly string[], options: RunOptions & { readonly cwd: string }): Promise<Outcome> {
-  const { cwd, env = {}, stdin = '', columns, interrupt = new AbortController().signal, heard, complained } = options
+  const { cwd, env = {}, stdin = '', columns, interrupt = new AbortController().signal } = options
+  const { heard, complained, answer } = options
   const [stdout, stderr] = [collector(columns, heard), collector(columns, complained)]
   const exitCode = await shippedRun()(args, {
     readStdin: async () => stdin,
@@ -114,6 +117,8 @@ async function called(args: readonly string[], options: RunOptions & { readonly 
     env,
     cwd,
     interruption: () => ({ signal: interrupt, [Symbol.dispose]: () => undefined }),
+    ...(answer ? { ask: async (question: string) => answer(question) } : {}),
+    takeFaults: () => ({ [Symbol.dispose]: () => undefined }),
   })
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
 }

@@ -1,11 +1,11 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { pino } from 'pino'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { runFlow, startConductor, track } from '../../src/conductor/index.ts'
 import { removeFinished } from '../../src/conductor/retention.ts'
 import { deferred } from '../../src/core/abort.ts'
-import { NotFound, StorageFailure } from '../../src/core/errors.ts'
+import { NonRetryable, NotFound, StorageFailure } from '../../src/core/errors.ts'
 import { silent } from '../../src/core/log.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { encrypted, openPersistence } from '../../src/persistence/index.ts'
@@ -53,6 +53,74 @@ test('a job is followed from the queue to its results', async () => {
     tasks: { add: 'SUCCESS', hold: 'SUCCESS' },
   })
   expect(conductor.name).toBe('worker')
+})
+
+test('a job is followed from a process that does not run it', async () => {
+  const uri = `memory:${randomUUID()}`
+  await using board = await openBoard(uri, { who: 'service' })
+  await using elsewhere = await openBoard(uri, { who: 'worker' })
+  await using persistence = await openPersistence('memory:')
+  const [reached, free] = [deferred(), deferred()]
+  const hold = task('hold', {
+    execute: async (_args, { run }) => {
+      if (run === 1) throw new Error('boom 1')
+      reached.resolve()
+      await free.promise
+      throw new NonRetryable('boom 2')
+    },
+  })
+  const flow = linear('hold', input<object>(), hold)
+  const job = await board.post(flow, {}, { backOff: { first: 0 } })
+  await using _conductor = await startConductor({ board: elsewhere, persistence, flows: [flow] })
+  await reached.promise
+  expect(await track(job.uuid, { board, persistence })).toMatchObject({
+    status: 'running',
+    owner: 'worker',
+    run: 2,
+    since: expect.any(Date),
+  })
+  free.resolve()
+  expect(await job.wait()).toBe('TRASHED')
+  expect(job.attempts.map(({ reason }) => reason)).toEqual([
+    expect.stringContaining('boom 1'),
+    expect.stringContaining('boom 2'),
+  ])
+})
+
+test('how far a task is shows in events and to everybody who tracks the job, without a write for each call', async () => {
+  const uri = `memory:${randomUUID()}`
+  await using board = await openBoard(uri, { who: 'service' })
+  await using elsewhere = await openBoard(uri, { who: 'worker' })
+  await using persistence = await openPersistence('memory:')
+  const [told, free] = [deferred(), deferred()]
+  const copy = task('copy', {
+    execute: async (_args, { progress }) => {
+      for (let done = 0; done <= 500; done += 1) progress(done / 1_000)
+      told.resolve()
+      await free.promise
+    },
+  })
+  const flow = linear('copy', input<object>(), copy)
+  await using conductor = await startConductor({ board: elsewhere, persistence, flows: [flow] })
+  const events: unknown[] = []
+  conductor.on('progress', (event) => events.push(event))
+  const job = await board.post(flow, {})
+  await told.promise
+  // The first is on record at once, the newest a second later.
+  await vi.waitFor(
+    async () => {
+      expect(await track(job.uuid, { board, persistence })).toMatchObject({
+        status: 'running',
+        progress: { copy: 0.5 },
+      })
+    },
+    { timeout: 10_000 },
+  )
+  expect(events).toHaveLength(501)
+  expect(events.at(-1)).toMatchObject({ job: { uuid: job.uuid }, run: 1, task: 'copy', progress: 0.5 })
+  free.resolve()
+  await job.wait()
+  expect(await track(job.uuid, { board, persistence })).not.toHaveProperty('progress')
 })
 
 test('a job that failed tells why, in the trash and without', async () => {

@@ -128,7 +128,8 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     const settled: string[] = []
     conductor.on('settled', (event) => settled.push(event.settled))
     const job = await board.post(flow, {})
-    const { lag, sessionTimeout } = await blocked
+    const { lag, sessionTimeout, tasks } = await blocked
+    expect(tasks).toEqual([{ job: job.uuid, name: 'flow', task: 'block' }])
     expect(sessionTimeout).toBe(1_000)
     expect(lag).toBeGreaterThan(1_000)
     expect(await job.wait()).toBe('COMPLETE')

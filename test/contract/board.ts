@@ -9,6 +9,7 @@ import { cancellingContract } from './board/cancelling.ts'
 import { capabilitiesContract } from './board/capabilities.ts'
 import { claimingContract } from './board/claiming.ts'
 import { delaysContract } from './board/delays.ts'
+import { elsewhereContract } from './board/elsewhere.ts'
 import { endsContract } from './board/ends.ts'
 import { entitiesContract } from './board/entities.ts'
 import { eventsContract } from './board/events.ts'
@@ -18,6 +19,7 @@ import { losingContract } from './board/losing.ts'
 import { misuseContract } from './board/misuse.ts'
 import { ownJobsContract } from './board/own-jobs.ts'
 import { pausingContract } from './board/pausing.ts'
+import { poisonContract } from './board/poison.ts'
 import { postingContract } from './board/posting.ts'
 import { resourcesContract } from './board/resources.ts'
 import { settlingContract } from './board/settling.ts'
@@ -43,6 +45,8 @@ export interface BoardPlace extends AsyncDisposable {
   putRaw(bytes: Uint8Array): Promise<string>
   /** Takes the posting away, and nothing else of what belongs to the job, as somebody might by hand. */
   removeRaw(job: Job): Promise<void>
+  /** Removes the whole board, with all numbers that it has counted. No board object is open on it. */
+  beginAnew(): Promise<void>
 }
 
 /** The place of one test. Boards that are opened through it are closed at the end. */
@@ -52,6 +56,7 @@ export type Place = Omit<BoardPlace, keyof AsyncDisposable>
 export const WINDOW_PARTS: readonly PartName[] = [
   'posting and looking',
   'claiming',
+  'what is known of jobs that run elsewhere',
   'what a job waits for',
   'resources',
   'delays and deadlines',
@@ -61,6 +66,7 @@ export const WINDOW_PARTS: readonly PartName[] = [
 /** The parts that sharing a board with TaskFlow can change: records are JSON, locks have a revision, trash is its own. */
 export const SHARED_PARTS: readonly PartName[] = [
   'posting and looking',
+  'postings that do harm',
   'claiming',
   'settling',
   'losing a claim',
@@ -79,9 +85,11 @@ type PartName =
   | 'waiting and closing'
   | 'entities'
   | 'misuse'
+  | 'postings that do harm'
   | 'pause and resume'
   | 'the trash'
   | 'what a job waits for'
+  | 'what is known of jobs that run elsewhere'
   | 'keys'
   | 'resources'
   | 'delays and deadlines'
@@ -129,6 +137,7 @@ export function boardContract(
       expire: (board) => there().expire(board),
       putRaw: (bytes) => there().putRaw(bytes),
       removeRaw: (job) => there().removeRaw(job),
+      beginAnew: () => there().beginAnew(),
     }
     // What it cannot do is not left out: that it is refused is tested with the capabilities.
     const { keys, resources, delays, cancel } = backend.capabilities
@@ -137,6 +146,7 @@ export function boardContract(
     part('settling', () => settlingContract(use))
     part('attempts and their limits', () => limitsContract(use))
     part('losing a claim', () => losingContract(use, backend.capabilities))
+    part('what is known of jobs that run elsewhere', () => elsewhereContract(use))
     part('events', () => eventsContract(use, backend.capabilities))
     part('waiting and closing', () => endsContract(use))
     part('entities', () => entitiesContract(use))
@@ -149,6 +159,7 @@ export function boardContract(
     if (delays) part('delays and deadlines', () => delaysContract(use, backend.capabilities))
     if (cancel) part('cancelling', () => cancellingContract(use, backend.capabilities))
     part('a job that its poster claims', () => ownJobsContract(use, backend.capabilities))
+    part('postings that do harm', () => poisonContract(use, backend))
     part('capabilities', () => capabilitiesContract(use, backend.capabilities))
   })
 }

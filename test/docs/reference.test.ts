@@ -146,6 +146,7 @@ describe('what is exported', () => {
     ['`openPersistence(uri, options)`', ['OpenPersistenceOptions']],
     ['`openPersistenceOver(driver, options)`', ['DriverPersistenceOptions']],
     ['`track(uuid, options)`', ['TrackOptions']],
+    ['`waitForJob(uuid, options)`', ['WaitForJobOptions']],
     ['`persistence.listBooks(query)`', ['BookQuery']],
     ['`runFlow(flow, store, options)`', ['RunFlowOptions']],
     ['`new Engine(options)`', ['EngineOptions']],

@@ -21,9 +21,14 @@ export const nativeLeftOut: boolean = (process.env['JOBBOARD_SKIP'] ?? '')
   .split(',')
   .some((name) => name.trim() === COMPILER.name)
 
-/** @returns what `require('zookeeper')` gives */
-export async function nativePackage(): Promise<unknown> {
+/** Compiles the package where it is not there yet, and loads nothing of it into this process. */
+export async function ensureNativePackage(): Promise<void> {
   await provide(COMPILER, { here: true })
   await ensureInstalled(NATIVE_FOLDER, { because: 'the native driver needs the package zookeeper, compiled' })
+}
+
+/** @returns what `require('zookeeper')` gives */
+export async function nativePackage(): Promise<unknown> {
+  await ensureNativePackage()
   return requireFrom(NATIVE_FOLDER, 'zookeeper')
 }

@@ -67,6 +67,20 @@ export class PostgresPrograms {
     )
   }
 
+  /** Returns a schema as SQL, as `pg_dump` writes it. */
+  async dump(uri: string, { schema }: { readonly schema: string }): Promise<string> {
+    const { stdout } = await run(this.#path('pg_dump'), [`--dbname=${uri}`, `--schema=${schema}`])
+    return stdout
+  }
+
+  /** Runs SQL, such as a dump, in one transaction. */
+  async runSql(uri: string, sql: string): Promise<void> {
+    const flags = ['--quiet', '--no-psqlrc', '--single-transaction', '--set=ON_ERROR_STOP=1']
+    const running = run(this.#path('psql'), [...flags, uri])
+    running.child.stdin?.end(sql)
+    await running
+  }
+
   /** From that folder, since its user may not enter ours; and without root's rights, which it refuses. */
   #inside(folder: string, [program = '', ...args]: readonly string[]): readonly string[] {
     const asUser = isRoot() ? ['setpriv', `--reuid=${USER}`, `--regid=${USER}`, '--init-groups'] : []

@@ -1,5 +1,6 @@
 /** The official C client, as a driver, and as a witness for ours: what one writes the other reads alike. */
 import { beforeAll, describe, expect, test } from 'vitest'
+import { deferred } from '../../src/core/abort.ts'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import {
   ACL,
@@ -9,9 +10,10 @@ import {
   type ZooKeeperDriver,
 } from '../../src/zookeeper/index.ts'
 import { driverContract } from '../contract/zookeeper.ts'
+import { isAnswered } from '../support/answered-socket.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { nativeLeftOut, nativePackage } from '../support/native-package.ts'
-import { connected, failureOf, text } from './clients.ts'
+import { connected, failureOf, portOf, text } from './clients.ts'
 
 describe.skipIf(!zookeeperHosts || nativeLeftOut)('the native driver', () => {
   let zookeeperPackage: unknown
@@ -55,6 +57,33 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('the native driver', () => {
     const path = namespace()
     await ours.create(path, null)
     expect((await theirs.getData(path)).data).toBeNull()
+  })
+
+  test('a process that was held up for most of a session keeps it, and every socket that it opens then is polled', async () => {
+    await using client = new NativeZooKeeper({
+      hosts: zookeeperHosts,
+      package: zookeeperPackage,
+      sessionTimeout: 2_500,
+    })
+    await client.connect()
+    const session = client.session?.id
+    const states: string[] = []
+    const back = deferred()
+    const answers = deferred<readonly Promise<boolean>[]>()
+    client.on('state', ({ state }) => {
+      states.push(state)
+      if (state === 'connected') back.resolve()
+      if (state !== 'suspended') return
+      // As many sockets as there may be free numbers up to the one that was the C client's. They send when it has another.
+      const open = () => isAnswered(portOf(zookeeperHosts), { after: back.promise })
+      answers.resolve(Array.from({ length: 16 }, open))
+    })
+    await client.sync('/')
+    const end = performance.now() + 1_800
+    while (performance.now() < end);
+    expect(await Promise.all(await answers.promise)).toEqual(Array.from({ length: 16 }, () => true))
+    expect(states).toEqual(['suspended', 'connected'])
+    expect(client.session?.id).toBe(session)
   })
 
   for (const [what, writerFirst] of [

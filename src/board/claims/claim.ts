@@ -48,6 +48,7 @@ export interface Granting {
   readonly session: string
   readonly revision: number
   readonly fence: bigint
+  readonly mark?: bigint
   readonly posting: Posting
   readonly settle: (claim: Claim, settlement: DistributiveOmit<Settlement, 'cancelRequested'>) => Promise<void>
   /** What the deadline goes by. */
@@ -204,8 +205,8 @@ export class Claim implements AsyncDisposable {
 
   /** @internal What may be left of it once it is taken away. */
   get leftovers(): Leftovers {
-    const { id, posting } = this.#granting
-    return { id, posting, fence: this.fence }
+    const { id, posting, mark } = this.#granting
+    return { id, posting, fence: this.fence, ...(mark === undefined ? {} : { mark }) }
   }
 
   /** @internal Whether a release seen on the board is this claim's own doing. */

@@ -11,7 +11,7 @@ import {
   Unclaimable,
   UnsupportedCapability,
 } from '../../core/errors.ts'
-import { beginAttempt, isSuspect, limitReached } from '../attempts.ts'
+import { beginAttempt, isSuspect, limitReached, unendedIncarnations, withoutOutages } from '../attempts.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -24,6 +24,7 @@ import type {
   Settlement,
   Stored,
 } from '../backend.ts'
+import type { EntityRegistry } from '../entity-registry.ts'
 import { type Entry, type Place, stateOf, type WholePlace } from '../entry.ts'
 import { Job } from '../job.ts'
 import { NO_REASON } from '../options.ts'
@@ -34,10 +35,26 @@ import { wholeOf } from '../view/whole-jobs.ts'
 import { heldBack } from '../waiting-for.ts'
 import { Claim } from './claim.ts'
 import { Crowd } from './crowd.ts'
+import { Incarnation } from './incarnation.ts'
 import { Refusals } from './refusals.ts'
+import { SafeAccept } from './safe-accept.ts'
 
 /** How long, in milliseconds, the lease is watched after the last claim has ended. */
 const LINGER = 2_000
+
+export interface HeldClaimsOptions {
+  readonly backend: Backend
+  readonly view: LiveView
+  readonly entities: EntityRegistry
+  readonly who: string
+  readonly failed: (error: Error) => void
+}
+
+/** A job that was chosen, with its posting as the claim is to be judged by: attempts that an outage ended have their end. */
+interface Candidate {
+  readonly place: WholePlace
+  readonly posting: Posting
+}
 
 export class HeldClaims {
   readonly #backend: Backend
@@ -51,18 +68,22 @@ export class HeldClaims {
   readonly #trying = new Set<WholePlace>()
   readonly #crowd = new Crowd()
   readonly #refusals: Refusals
+  readonly #incarnation: Incarnation
+  readonly #accept: SafeAccept
   /** Held while there are claims, or may be soon. */
   #hold: SessionHold | undefined
   #holdTimer: NodeJS.Timeout | undefined
   #session: SessionEvent | undefined
   #paused: boolean | undefined
 
-  constructor(options: { backend: Backend; view: LiveView; who: string; failed: (error: Error) => void }) {
+  constructor(options: HeldClaimsOptions) {
     this.#backend = options.backend
     this.#view = options.view
     this.#who = options.who
     this.#failed = options.failed
     this.#refusals = new Refusals({ ...options, open: () => this.open })
+    this.#incarnation = new Incarnation(options)
+    this.#accept = new SafeAccept(options)
   }
 
   /**
@@ -73,7 +94,7 @@ export class HeldClaims {
     if (!this.open) return []
     const { queue, kept } = this.#view
     queue.advance(this.#backend.now())
-    const accept = (posting: Posting) => this.#possible(posting) && asked.accept(posting)
+    const accept = (posting: Posting) => this.#possible(posting) && this.#accept.ask(asked.accept, posting)
     const wanted = { ...asked, accept, suspectHeld: this.#suspectHeld(), spread: this.#spread(asked.max) }
     const places = queue.take(wanted)
     kept.readAhead(wanted, { starved: places.length === 0 })
@@ -170,6 +191,7 @@ export class HeldClaims {
 
   sessionChanged(event: SessionEvent): void {
     this.#session = event
+    if (event.state === 'lost') this.#incarnation.sessionLost()
     if (event.state === 'lost' || event.state === 'closed')
       this.loseAll(`the session with ${this.#backend.uri} is over`)
   }
@@ -222,6 +244,7 @@ export class HeldClaims {
   async #claimAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
     for (const place of places) this.#trying.add(place)
     this.#hold ??= this.#backend.holdSession()
+    this.#incarnation.begin()
     try {
       const results = await this.#tryAll(places)
       const lost = results.filter((result) => 'error' in result && result.error instanceof Unclaimable).length
@@ -236,36 +259,83 @@ export class HeldClaims {
 
   /** Those that are over a limit go to the trash instead. What becomes of one takes no other along. */
   async #tryAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
-    const within = places.filter(({ stored }) => limitReached(stored.posting) === undefined)
-    const over = places.filter(({ stored }) => limitReached(stored.posting) !== undefined)
+    const { candidates, refused } = await this.#judged(places)
+    const within: Candidate[] = []
+    const over: Candidate[] = []
+    for (const candidate of candidates) {
+      const limit = attempted(() => limitReached(candidate.posting))
+      if ('value' in limit && limit.value === undefined) within.push(candidate)
+      else over.push(candidate)
+    }
     const [claimed, discarded] = await Promise.all([
       this.#claimEach(within),
-      Promise.all(over.map((place) => this.#discard(place).catch(failed))),
+      Promise.all(over.map((candidate) => this.#discard(candidate).catch(failed))),
     ])
-    const results = [...claimed, ...discarded]
-    for (const [index, place] of [...within, ...over].entries()) {
+    const results = [...claimed, ...discarded, ...refused.map(({ error }) => ({ error }))]
+    const tried = [...within, ...over, ...refused]
+    for (const [index, { place }] of tried.entries()) {
       const result = results[index]
       if (result && 'error' in result) this.#refusals.refused(place, result.error)
     }
     return results
   }
 
+  /**
+   * Finds out which attempts without an end were ended by an outage; nothing is asked where there are none. Where nobody
+   * can be asked, the job is not claimed now: it could be trashed for deaths that were none.
+   */
+  async #judged(places: readonly WholePlace[]): Promise<{
+    readonly candidates: readonly Candidate[]
+    readonly refused: readonly { readonly place: WholePlace; readonly error: Error }[]
+  }> {
+    const candidates = places.map((place) => ({ place, posting: place.stored.posting }))
+    const owners = new Set(candidates.flatMap(({ posting }) => unendedIncarnations(posting)))
+    if (owners.size === 0) return { candidates, refused: [] }
+    try {
+      const living = await this.#incarnation.living(owners)
+      const judged = candidates.map(({ place, posting }) => ({ place, posting: withoutOutages(posting, living) }))
+      return { candidates: judged, refused: [] }
+    } catch (error) {
+      const doubtful = ({ posting }: Candidate) => unendedIncarnations(posting).length > 0
+      const refused = candidates.filter(doubtful).map(({ place }) => ({ place, ...failed(error) }))
+      return { candidates: candidates.filter((candidate) => !doubtful(candidate)), refused }
+    }
+  }
+
   /** One transaction each, asked for together. */
-  async #claimEach(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
-    if (places.length === 0) return []
+  async #claimEach(candidates: readonly Candidate[]): Promise<Result<Claim>[]> {
+    if (candidates.length === 0) return []
     const at = new Date((this.#backend.clock ?? systemAlarmClock).now())
-    const choices = places.map(({ stored: { id, revision, posting } }): Choice => {
-      return { id, revision, who: this.#who, posting: beginAttempt(posting, { who: this.#who, at }) }
-    })
-    const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => failed(error)))
+    const attempt = { who: this.#who, at, incarnation: this.#incarnation.id }
+    const places = candidates.map(({ place }) => place)
+    // Each in a try of its own: a posting that no attempt can be added to must not keep its neighbours from being claimed.
+    const chosen = candidates.map(({ place, posting }) =>
+      attempted<Choice>(() => {
+        const { id, revision } = place.stored
+        return { id, revision, who: this.#who, posting: beginAttempt(posting, attempt) }
+      }),
+    )
+    const choices = chosen.flatMap((choice) => ('value' in choice ? [choice.value] : []))
+    const answers = await this.#answersTo(choices)
     const claimed = places.map(({ entry }, index): Result<Claim> => {
-      const [answer, choice] = [answers[index], choices[index]]
-      if (!answer || !choice) return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
-      return 'error' in answer ? answer : { value: this.#granted(entry, choice, answer.value) }
+      const choice = chosen[index]
+      if (!choice || 'error' in choice) return choice ?? this.#noAnswer()
+      const answer = answers.get(choice.value) ?? this.#noAnswer()
+      return 'error' in answer ? answer : attempted(() => this.#granted(entry, choice.value, answer.value))
     })
     await this.#proven(claimed.flatMap((result) => ('value' in result ? [result.value] : [])))
     await Promise.all(places.map(({ entry }, index) => this.#handOut(entry, claimed[index])))
     return claimed
+  }
+
+  async #answersTo(choices: readonly Choice[]): Promise<ReadonlyMap<Choice, Result<Granted>>> {
+    if (choices.length === 0) return new Map()
+    const answers = await this.#backend.claim(choices).catch((error: unknown) => choices.map(() => failed(error)))
+    return new Map(choices.map((choice, index) => [choice, answers[index] ?? this.#noAnswer()]))
+  }
+
+  #noAnswer(): { readonly error: Error } {
+    return { error: new NotConnected(`${this.#backend.uri} gave no answer`) }
   }
 
   /**
@@ -287,11 +357,12 @@ export class HeldClaims {
   }
 
   #granted(entry: Entry, { id, posting }: Choice, granted: Granted): Claim {
-    const { session, revision, fence } = granted
+    const { session, revision, fence, mark } = granted
     this.#view.rewrote(entry, { posting, revision })
     const claim = new Claim({
       job: new Job(entry),
       ...{ id, who: this.#who, session, revision, fence, posting },
+      ...(mark === undefined ? {} : { mark }),
       settle: (settled, settlement) => {
         return this.#settle(entry, settled, { ...settlement, cancelRequested: entry.cancelRequested })
       },
@@ -317,12 +388,14 @@ export class HeldClaims {
     // The change was told before the answer: a suspect that waited for this one to end is looked at again now.
     this.#view.changed.notify()
     if (!error) return
+    // It was not settled as this process meant to: what became of it is for others to say.
+    if (entry.settled === settlement.posting) entry.settled = undefined
     this.#freeLeftovers(claim)
     throw error
   }
 
-  async #discard({ entry, stored }: WholePlace): Promise<Result<Claim>> {
-    const { id, revision, posting } = stored
+  async #discard({ place: { entry, stored }, posting }: Candidate): Promise<Result<Claim>> {
+    const { id, revision } = stored
     const limit = limitReached(posting) ?? 'over a limit'
     const { cancelRequested } = entry
     const result = await this.#backend.discard({
@@ -342,6 +415,11 @@ export class HeldClaims {
     await this.#backend.barrier()
     if (stateOf(entry) === 'COMPLETE' || stateOf(entry) === 'TRASHED') return new NotFound(`${job} has left the board`)
     return refusal ?? new Unclaimable(`${job} changed just now; try again`)
+  }
+
+  /** Whether this board holds the claim of the job. */
+  has(entry: Entry): boolean {
+    return this.#claims.has(entry)
   }
 
   /** Somebody wants the job given up; it may be one of these. */
@@ -365,6 +443,7 @@ export class HeldClaims {
       if (this.#claims.size > 0 || this.#trying.size > 0) return
       this.#hold?.[Symbol.dispose]()
       this.#hold = undefined
+      this.#incarnation.rest()
     }, LINGER)
     this.#holdTimer.unref()
   }
@@ -391,6 +470,14 @@ export class HeldClaims {
 function cannotClaim(job: Job, { lacking, uri }: { lacking: keyof BackendCapabilities; uri: string }): Error {
   const message = `${job}: ${uri} has no ${lacking}, which it takes to claim it; it stays for boards that have`
   return new UnsupportedCapability(message, { capability: lacking })
+}
+
+function attempted<T>(work: () => T): Result<T> {
+  try {
+    return { value: work() }
+  } catch (error) {
+    return failed(error)
+  }
 }
 
 /** So that what becomes of one job takes no claim of another along. */

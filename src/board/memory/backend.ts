@@ -22,7 +22,7 @@ import type {
   TrashedEntry,
   Unreadable,
 } from '../backend.ts'
-import { decodePosting, encodePosting, type Posting } from '../posting.ts'
+import { encodePosting, type Posting, readSizedPosting } from '../posting.ts'
 import { MemorySpace } from './space.ts'
 
 /** As large as a posting may be on ZooKeeper: what works here in a test works there. */
@@ -147,10 +147,10 @@ export class MemoryBackend implements Backend {
       const row = this.#space.read(id)
       if (!row) return undefined
       const { bytes, revision, order, postedAt, writtenAt } = row
-      const posting = attempt(() => decodePosting(bytes, 'msgpack'))
-      return 'error' in posting
-        ? { id, error: unreadable(id, posting.error) }
-        : { id, posting: posting.value, revision, order, postedAt, writtenAt, bytes: bytes.length }
+      const read = attempt(() => readSizedPosting(bytes, 'msgpack'))
+      return 'error' in read
+        ? { id, error: unreadable(id, read.error), bytes: bytes.length }
+        : { id, ...read.value, revision, order, postedAt, writtenAt }
     })
   }
 
@@ -172,6 +172,11 @@ export class MemoryBackend implements Backend {
   async trashed(): Promise<TrashedEntry[]> {
     this.#opened()
     return this.#space.trashed()
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    this.#opened()
+    return this.#space.trashedEntry(id)
   }
 
   async register(entity: Entity): Promise<void> {

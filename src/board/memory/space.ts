@@ -19,7 +19,7 @@ import type {
   TrashedEntry,
   Verdict,
 } from '../backend.ts'
-import { decodePosting, type Posting } from '../posting.ts'
+import { countedBytes, decodePosting, type Posting } from '../posting.ts'
 import { Permits } from './permits.ts'
 
 interface Held {
@@ -127,7 +127,7 @@ export class MemorySpace {
     this.#permits.take(id, row.posting)
     this.#write(row, bytes)
     row.held = held
-    this.#fence += 1n
+    this.#fence = nextFence(this.#fence, this.clock.now())
     this.#tell({ kind: 'updated', id }, { kind: 'claimed', id })
     return { revision: row.revision, fence: this.#fence }
   }
@@ -201,12 +201,12 @@ export class MemorySpace {
   }
 
   trashed(): TrashedEntry[] {
-    return [...this.#trash].map(([id, { bytes, ...entry }]) => ({
-      id,
-      revision: 0,
-      posting: decodePosting(bytes, ENCODING),
-      ...entry,
-    }))
+    return [...this.#trash].map(([id, row]) => trashedEntryOf(id, row))
+  }
+
+  trashedEntry(id: string): TrashedEntry | undefined {
+    const row = this.#trash.get(id)
+    return row && trashedEntryOf(id, row)
   }
 
   register(entity: Entity, session: string): void {
@@ -242,7 +242,7 @@ export class MemorySpace {
     if (key !== undefined) this.#keys.set(key, id)
     this.#tell({ kind: 'posted', id })
     this.#wakeAfter(delay, added)
-    return { id, revision: row.revision, order: row.order, bytes: bytes.length }
+    return { id, revision: row.revision, order: row.order, bytes: countedBytes(bytes, ENCODING) }
   }
 
   #write(row: Row, bytes: Uint8Array): void {
@@ -295,4 +295,17 @@ export class MemorySpace {
 
 function notInTrash({ posting }: TrashedEntry): NotFound {
   return new NotFound(`job ${posting.uuid} (${posting.name}) is not in the trash any more`)
+}
+
+/**
+ * Returns the next fence: at least the time in microseconds, so that the space of the next process, which knows nothing of
+ * this one, continues above it.
+ */
+function nextFence(last: bigint, nowMs: number): bigint {
+  const micros = BigInt(Math.floor(nowMs * 1_000))
+  return micros > last ? micros : last + 1n
+}
+
+function trashedEntryOf(id: string, { bytes, ...entry }: TrashRow): TrashedEntry {
+  return { id, revision: 0, posting: decodePosting(bytes, ENCODING), ...entry }
 }

@@ -5,7 +5,7 @@
 import { unlessAborted } from '../../core/abort.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
 import { atMost } from '../../core/time.ts'
-import { type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
+import { type PostgresConnection, type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -17,6 +17,7 @@ import type {
   GateRequest,
   Granted,
   Posted,
+  PostedWithin,
   PostRequest,
   Result,
   Sections,
@@ -24,6 +25,7 @@ import type {
   Settlement,
   Sink,
   Stored,
+  TransactionState,
   TrashedEntry,
   Unreadable,
 } from '../backend.ts'
@@ -34,6 +36,7 @@ import { openBoardRow } from './board-row.ts'
 import { BoardChanger } from './changing.ts'
 import { CleanUp } from './clean-up.ts'
 import { Feed } from './feed.ts'
+import { transactionStateOf } from './outbox.ts'
 import { BoardReader } from './reading.ts'
 import { Requests } from './requests.ts'
 import { BoardSections } from './sections.ts'
@@ -84,6 +87,7 @@ const FAREWELL = 5_000
 export class PostgresBackend implements Backend {
   readonly uri: string
   readonly capabilities = EVERYTHING
+  readonly sessionTimeout: number
   readonly sections: Sections
   readonly #options: PostgresBackendOptions
   readonly #pool: PostgresPool
@@ -95,6 +99,7 @@ export class PostgresBackend implements Backend {
 
   constructor(options: PostgresBackendOptions) {
     this.uri = options.uri
+    this.sessionTimeout = options.sessionTimeout
     this.#options = options
     this.#pool = new PostgresPool(options.place)
     this.sections = {
@@ -143,8 +148,15 @@ export class PostgresBackend implements Backend {
     return resultOfEach(requests, (request) => changer.post(request))
   }
 
-  postWithin(client: SqlClient, request: PostRequest): Promise<Posted> {
+  postWithin(client: SqlClient, request: PostRequest): Promise<PostedWithin> {
     return this.#opened.changer.postWithin(client, request)
+  }
+
+  async transactionState(transaction: string): Promise<TransactionState> {
+    const { rows } = await asking('looking for the end of a transaction', () =>
+      this.#pool.query('SELECT pg_xact_status($1::xid8) AS status', [transaction]),
+    )
+    return transactionStateOf(rows[0]?.['status'])
   }
 
   async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
@@ -199,6 +211,10 @@ export class PostgresBackend implements Backend {
       sink.error(entry)
       return []
     })
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return asking(`looking for ${id} in the trash`, () => this.#opened.reader.trashedEntry(id))
   }
 
   async register(entity: Entity): Promise<void> {
@@ -286,13 +302,19 @@ export class PostgresBackend implements Backend {
     const feed = new Feed({ schema, board, sink, period, observed: (at) => this.#clock.observe(at) })
     const failed = (error: Error) => sink.error(error)
     const cleanUp = new CleanUp({ driver: this.#pool, schema, board, signal, failed })
-    const keeper: SessionKeeper = new SessionKeeper({
+    const sourceOf = (connection: PostgresConnection) => ({
+      connection,
+      failed: (error: unknown) => connection.cut(error),
+    })
+    const keeper = new SessionKeeper({
       ...{ place, uri, board, who, ttl, listen, failed },
-      opened: async (session) => {
-        const broken = (error: unknown) =>
-          keeper.lose(session, error instanceof Error ? error : new Error(String(error)))
-        await feed.attach({ connection: session.connection, failed: broken })
+      opened: (_, connection) => feed.attach(sourceOf(connection)),
+      suspended: ({ label }, reason) => {
+        feed.suspend()
+        sink.session({ state: 'disconnected', session: label, reason })
       },
+      reattached: (_, connection) => feed.resume(sourceOf(connection)),
+      resumed: ({ label }) => sink.session({ state: 'connected', session: label }),
       became: ({ label }) => {
         sink.session({ state: 'connected', session: label })
         sink.gap()

@@ -14,12 +14,14 @@ import type {
   GateRequest,
   Granted,
   Posted,
+  PostedWithin,
   PostRequest,
   Settlement,
   TrashedEntry,
 } from '../backend.ts'
-import { encodeLife, encodePosting, type Posting, type SqlClient } from '../posting.ts'
+import { countedBytes, encodeLife, encodePosting, type Posting, type SqlClient } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
+import { assertInTransaction } from './outbox.ts'
 import { digestOf, jobId, jobNumber } from './records.ts'
 import type { Answer, Requests } from './requests.ts'
 import type { Session } from './session.ts'
@@ -92,15 +94,21 @@ export class BoardChanger {
   }
 
   /** As one statement of a transaction that is not ours: the answer cannot be lost by us, nor kept. */
-  async postWithin(client: SqlClient, { posting }: PostRequest): Promise<Posted> {
+  async postWithin(client: SqlClient, { posting }: PostRequest): Promise<PostedWithin> {
     const { schema, board } = this.#options
     const bytes = encodePosting(posting, { encoding: 'msgpack', limit: LARGEST_POST })
+    await assertInTransaction(client, { what: `post of ${named(posting)}`, schema })
     const values = [board, ...postValues([{ request: { posting }, bytes }])]
-    const text = `SELECT ${schema}.post(NULL, NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9)::text AS answer`
+    const text = `SELECT ${schema}.post(NULL, NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9)::text AS answer,
+      pg_current_xact_id()::text AS transaction`
     const { rows } = await asking(`post of ${named(posting)}`, () => client.query(text, values))
-    const { ids, taken } = JSON.parse(String(rows[0]?.['answer'])) as PostAnswer
+    const { answer, transaction } = rows[0] ?? {}
+    const { ids, taken } = JSON.parse(String(answer)) as PostAnswer
     const holder = taken?.[0]
-    return holder ? takenBy(holder) : posted(ids[0] ?? 0, { bytes: bytes.length, fate: undefined })
+    const made = holder
+      ? takenBy(holder)
+      : posted(ids[0] ?? 0, { bytes: countedBytes(bytes, 'msgpack'), fate: undefined })
+    return { ...made, transaction: String(transaction) }
   }
 
   async claim(request: Choice): Promise<Granted> {
@@ -189,7 +197,8 @@ export class BoardChanger {
       return some.map(({ bytes }, index) => {
         const number = ids[index] ?? 0
         const holder = taken?.[index]
-        return { value: holder ? takenBy(holder) : posted(number, { bytes: bytes.length, fate: fates.get(number) }) }
+        const fate = fates.get(number)
+        return { value: holder ? takenBy(holder) : posted(number, { bytes: countedBytes(bytes, 'msgpack'), fate }) }
       })
     })
   }

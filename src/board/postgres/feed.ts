@@ -8,6 +8,7 @@
  * Notifications say only that it is time to look. Without them it is looked once per period, and after each request of
  * our own before anybody hears its answer.
  */
+import { type Deferred, deferred } from '../../core/abort.ts'
 import type { PostgresConnection } from '../../postgres/index.ts'
 import type { Change, Sink } from '../backend.ts'
 import { PRIORITIES } from '../priority.ts'
@@ -36,6 +37,8 @@ interface Source {
 export class Feed {
   readonly #options: FeedOptions
   #source: Source | undefined
+  /** Set while the session has no connection: whoever waits for a look waits until there is one. */
+  #suspended: Deferred<void> | undefined
   #snapshot = ''
   #seenAt = 0
   #looking: Promise<void> = Promise.resolve()
@@ -56,6 +59,27 @@ export class Feed {
   detach(): void {
     this.#source = undefined
     clearTimeout(this.#timer)
+    this.#resumed()
+  }
+
+  /** Waits for another connection of the same session: what happens meanwhile is read from there, and nothing is missed. */
+  suspend(): void {
+    if (!this.#source) return
+    this.#source = undefined
+    clearTimeout(this.#timer)
+    this.#suspended = deferred()
+  }
+
+  /** Goes on from the last look. Resolves when the sink has heard of everything that was committed before the call. */
+  async resume(source: Source): Promise<void> {
+    this.#source = source
+    this.#resumed()
+    await this.caughtUp()
+  }
+
+  #resumed(): void {
+    this.#suspended?.resolve()
+    this.#suspended = undefined
   }
 
   /**
@@ -63,7 +87,7 @@ export class Feed {
    * because then the sink was told of a gap.
    */
   caughtUp(): Promise<void> {
-    if (!this.#source) return Promise.resolve()
+    if (!this.#source && !this.#suspended) return Promise.resolve()
     this.#next ??= this.#lookAfter(this.#looking)
     return this.#next
   }
@@ -87,22 +111,34 @@ export class Feed {
     await this.#looking
   }
 
+  /** Looks once; again on another connection where this one breaks, since somebody waits for what a look would tell. */
   async #look(): Promise<void> {
-    const source = this.#source
-    if (!source) return
+    while (this.#source || this.#suspended) {
+      if (this.#suspended) await this.#suspended.promise
+      const source = this.#source
+      if (source && (await this.#lookAt(source))) return
+    }
+  }
+
+  /** @returns whether the sink was told what there is to see */
+  async #lookAt(source: Source): Promise<boolean> {
     const { schema, board } = this.#options
     try {
       const text = `SELECT * FROM ${schema}.changes_since($1, $2)`
       const { rows } = await source.connection.query(text, [board, this.#snapshot])
-      if (this.#source !== source) return
+      if (this.#source !== source) return false
       const before = this.#seenAt
       this.#see(rows[0])
       this.#tell(rows[0]?.['told'])
       if (this.#seenAt - before > FORGOTTEN) await this.#missed(source)
     } catch (error) {
-      if (this.#source === source) source.failed(error)
+      if (this.#source !== source) return false
+      this.suspend()
+      source.failed(error)
+      return false
     }
     if (this.#source === source) this.#again()
+    return true
   }
 
   async #missed(source: Source): Promise<void> {

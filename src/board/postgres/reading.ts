@@ -59,6 +59,13 @@ WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
     return row && { who: fromStorable(String(row['cancelled_by'])), reason: fromStorable(String(row['cancel_reason'])) }
   }
 
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    const text =
+      'SELECT *, extract(epoch FROM trashed_at)::float8 * 1000 AS at FROM @.trash WHERE board = $1 AND id = $2'
+    const [row] = (await this.#query(text, [jobNumber(id)])).rows
+    return row && trashedOf(row)
+  }
+
   /** Oldest first; an entry that cannot be read as the error that says so. */
   async trashed(): Promise<(TrashedEntry | Error)[]> {
     const { rows } = await this.#query(`

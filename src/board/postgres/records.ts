@@ -2,10 +2,11 @@
 import { createHash } from 'node:crypto'
 import { decode } from '../../core/codec.ts'
 import { InvalidPosting } from '../../core/errors.ts'
-import type { Failure } from '../../core/failure.ts'
+import { readFailure } from '../../core/read-failure.ts'
 import { fromStorable, type Row } from '../../postgres/index.ts'
 import type { Entity, Stored, TrashedEntry, Unreadable } from '../backend.ts'
-import { decodePosting, type Posting } from '../posting.ts'
+import { readMetadata } from '../entity-metadata.ts'
+import { decodePosting, type Posting, readSizedPosting } from '../posting.ts'
 
 /** The board's own name for a posting. */
 export function jobId(number: number | string): string {
@@ -30,22 +31,21 @@ export function storedOf(row: Row): Stored | Unreadable {
   try {
     return {
       id,
-      posting: postingOf(row),
+      ...readSizedPosting(bytesIn(row, 'body') ?? new Uint8Array(), 'msgpack', bytesIn(row, 'life')),
       revision: Number(row['revision']),
       order: BigInt(String(row['id'])),
       postedAt: Number(row['posted_at']),
       writtenAt: Number(row['written_at']),
-      bytes: bytesIn(row, 'body')?.length ?? 0,
     }
   } catch (cause) {
     const message = `${id} ${cause instanceof Error ? cause.message : cause}; it is not claimed here, remove it`
-    return { id, error: new InvalidPosting(message, { cause }) }
+    return { id, error: new InvalidPosting(message, { cause }), bytes: bytesIn(row, 'body')?.length ?? 0 }
   }
 }
 
 /** @throws InvalidPosting */
 export function trashedOf(row: Row): TrashedEntry {
-  const failure = bytesIn(row, 'failure')
+  const failure = readFailure(decoded(bytesIn(row, 'failure')))
   return {
     id: jobId(String(row['id'])),
     revision: 0,
@@ -53,7 +53,7 @@ export function trashedOf(row: Row): TrashedEntry {
     who: fromStorable(String(row['who'])),
     at: new Date(Number(row['at'])),
     reason: fromStorable(String(row['reason'])),
-    ...(failure ? { failure: decode(failure, 'msgpack') as Failure } : {}),
+    ...(failure ? { failure } : {}),
   }
 }
 
@@ -62,12 +62,21 @@ export function entityOf(row: Row): Entity {
     kind: fromStorable(String(row['kind'])),
     name: fromStorable(String(row['name'])),
     instance: String(row['instance']),
-    metadata: decode(bytesIn(row, 'metadata') ?? new Uint8Array(), 'msgpack') as Entity['metadata'],
+    metadata: readMetadata(decoded(bytesIn(row, 'metadata'))),
   }
 }
 
 function postingOf(row: Row): Posting {
   return decodePosting(bytesIn(row, 'body') ?? new Uint8Array(), 'msgpack', bytesIn(row, 'life'))
+}
+
+/** One record that cannot be read must not hide those beside it. */
+function decoded(bytes: Uint8Array | undefined): unknown {
+  try {
+    return bytes && decode(bytes, 'msgpack')
+  } catch {
+    return 'a record that cannot be read'
+  }
 }
 
 function bytesIn(row: Row, column: string): Uint8Array | undefined {

@@ -1,14 +1,19 @@
 /**
- * The session: one connection of its own, which holds a lock that means "this participant lives", and a row whose heart
- * beats three times per TTL.
+ * The session: a row whose heart beats three times per TTL, and a connection of its own, which holds a lock that means "this
+ * participant lives".
  *
- *     connecting → connected ──→ lost ──→ connecting …       and from each of them: closed
+ *     connecting → connected ⇄ re-attaching       and from each of them: closed
+ *         ↑            └──→ lost ←──┘
+ *         └───────────────────┘
  *
- * It is lost, with every claim, as soon as its connection is: the lock is free then. Nothing is connected again behind its
- * back; what comes next is another session, which first ends its predecessor, so that nobody waits for the TTL to pass.
+ * **A connection that breaks** does not end the session. Another one proves itself by the session's row, under its lock, and
+ * takes a lock anew (`functions/reattaching.ts`); claims stand meanwhile, since the row is what everybody judges them by. The
+ * session is lost, with every claim, when its lease ends before that, or the server knows it no more: because another has
+ * taken it over, or because this is another server than it was, or one that was started again. What comes next is another
+ * session, which first ends its predecessor, so that nobody waits for the TTL to pass.
  *
- * **The lease** ends one TTL after the sending of the last heartbeat that was answered, less a margin: the server's clock
- * read that heartbeat later than it was sent, so nobody takes over before. It is looked at by a timer, and by whoever asks.
+ * **The lease** ends one TTL after the sending of the last heartbeat or re-attachment that was answered, less a margin: the
+ * server's clock read it later than it was sent, so nobody takes over before. It is looked at by a timer, and by whoever asks.
  */
 import { type Deferred, deferred } from '../../core/abort.ts'
 import { type Instant, systemClock } from '../../core/clock.ts'
@@ -22,7 +27,6 @@ export interface Session {
   readonly id: number
   /** As everybody else is told it. */
   readonly label: string
-  readonly connection: PostgresConnection
 }
 
 export interface SessionKeeperOptions {
@@ -36,9 +40,15 @@ export interface SessionKeeperOptions {
   /** False: nobody listens to notifications, and scans alone tell what changes. */
   readonly listen: boolean
   /** There is a session, and nothing is known of the board in it yet. */
-  readonly opened: (session: Session) => Promise<void>
+  readonly opened: (session: Session, connection: PostgresConnection) => Promise<void>
   /** It is the one there is from now on. */
   readonly became: (session: Session) => void
+  /** Its connection is broken, and another one is tried. Called at once. */
+  readonly suspended: (session: Session, reason: Error) => void
+  /** It goes on over this connection. Resolves when nothing was missed. */
+  readonly reattached: (session: Session, connection: PostgresConnection) => Promise<void>
+  /** It goes on, and everything that happened meanwhile is known. */
+  readonly resumed: (session: Session) => void
   /** Called at once, before anything else can happen. */
   readonly lost: (session: Session, reason: Error) => void
   readonly notified: (notification: Notification) => void
@@ -51,6 +61,12 @@ export class SessionKeeper {
   readonly #options: SessionKeeperOptions
   readonly #closing = new AbortController()
   #current: Session | undefined
+  /** Of the current session; none while it is being attached to another. */
+  #connection: PostgresConnection | undefined
+  /** How often the current session was attached to a connection, or was to be. */
+  #attachments = 0
+  /** Fires when the session is over that is being attached to another connection. */
+  #attaching = new AbortController()
   /** Lost, and not yet ended by us. */
   readonly #former = new Set<number>()
   #known: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
@@ -98,8 +114,10 @@ export class SessionKeeper {
     this.#former.add(session.id)
     clearTimeout(this.#beat)
     clearTimeout(this.#end)
+    this.#attaching.abort(reason)
     this.#options.lost(session, reason)
-    session.connection.cut(reason)
+    this.#connection?.cut(reason)
+    this.#connection = undefined
     if (!this.#closing.signal.aborted) this.#reconnecting = this.#reconnect()
   }
 
@@ -113,11 +131,18 @@ export class SessionKeeper {
     const session = this.#current
     this.#current = undefined
     if (!session) return
-    const { connection, id } = session
+    const connection = this.#connection ?? (await this.#lastConnection())
+    if (!connection) return
     const patience = setTimeout(() => connection.cut(new Error('it does not answer')), FAREWELL)
-    await this.#endSession(connection, id).catch(() => undefined)
+    await this.#endSession(connection, session.id).catch(() => undefined)
     clearTimeout(patience)
     await connection.close()
+  }
+
+  /** For a session that has lost its connection: what it held is free at once if the server is there. */
+  async #lastConnection(): Promise<PostgresConnection | undefined> {
+    const signal = AbortSignal.timeout(FAREWELL)
+    return PostgresConnection.open(this.#options.place, { signal }).catch(() => undefined)
   }
 
   /** How long the lease lasts yet, in milliseconds. */
@@ -149,10 +174,10 @@ export class SessionKeeper {
       try {
         connection.onNotification(notified)
         const session = await this.#begin(connection, signal)
-        await opened(session)
+        await opened(session, connection)
         signal.throwIfAborted()
         connection.lost.throwIfAborted()
-        this.#became(session)
+        this.#became(session, connection)
       } catch (error) {
         connection.cut(error)
         throw error
@@ -176,7 +201,8 @@ export class SessionKeeper {
     this.#known = sentAt
     if (listen) await connection.query(`LISTEN ${channelOf(schema, board)}`, [])
     const id = Number(rows[0]?.['id'])
-    return { id, label: `session ${id}`, connection }
+    this.#attachments = 0
+    return { id, label: `session ${id}` }
   }
 
   /**
@@ -203,21 +229,91 @@ export class SessionKeeper {
     this.#former.delete(id)
   }
 
-  #became(session: Session): void {
+  #became(session: Session, connection: PostgresConnection): void {
     this.#current = session
     const next = this.#next
     this.#next = deferred()
     this.#next.promise.catch(() => undefined)
     next.resolve()
-    const gone = () => this.lose(session, asError(session.connection.lost.reason))
-    session.connection.lost.addEventListener('abort', gone, { once: true })
-    this.#watch(session)
-    this.#schedule(session)
+    this.#attached(session, connection)
     this.#options.became(session)
   }
 
-  #schedule(session: Session): void {
-    this.#beat = setTimeout(() => void this.#heartbeat(session), this.#options.ttl / 3)
+  #attached(session: Session, connection: PostgresConnection): void {
+    this.#connection = connection
+    const { lost } = connection
+    lost.addEventListener('abort', () => this.#broken(session, connection, asError(lost.reason)), { once: true })
+    this.#watch(session)
+    this.#schedule(session, connection)
+  }
+
+  #broken(session: Session, connection: PostgresConnection, reason: Error): void {
+    if (this.#connection !== connection || this.#closing.signal.aborted) return
+    this.#connection = undefined
+    clearTimeout(this.#beat)
+    if (!this.alive(session.label)) return
+    this.#options.suspended(session, reason)
+    this.#attaching = new AbortController()
+    this.#reconnecting = this.#reattach(session, AbortSignal.any([this.#attaching.signal, this.#closing.signal]))
+  }
+
+  /** Until it is attached, or over. */
+  async #reattach(session: Session, signal: AbortSignal): Promise<void> {
+    const { uri, failed } = this.#options
+    const what = `going on with a session on ${uri}`
+    for (let attempt = 1; !signal.aborted; attempt += 1) {
+      try {
+        if (!(await this.#attach(session, signal)))
+          this.lose(session, new NotConnected(`${what}: another took it over, or the server was started again`))
+        return
+      } catch (error) {
+        if (signal.aborted) return
+        const reason = inBoardsWords(what, error)
+        if (!(reason instanceof NotConnected)) failed(reason)
+        await sleep(backoff(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
+      }
+    }
+  }
+
+  /** @returns false when the server knows the session no more */
+  async #attach(session: Session, signal: AbortSignal): Promise<boolean> {
+    const { place, board, listen, ttl, notified, reattached, resumed } = this.#options
+    const { schema } = place
+    // Another connection may get through where this one does not, and the lease goes on.
+    const soon = AbortSignal.any([signal, AbortSignal.timeout(Math.max(MIN_ATTACHING_MS, ttl / 6))])
+    const connection = await PostgresConnection.open(place, { signal: soon })
+    const cut = () => connection.cut(new NotConnected('the server did not answer in time'))
+    soon.addEventListener('abort', cut, { once: true })
+    try {
+      connection.onNotification(notified)
+      await connection.query(READ_COMMITTED, [])
+      this.#attachments += 1
+      const sentAt = systemClock()
+      const text = `SELECT ${schema}.reattach($1, $2) AS attached`
+      const { rows } = await connection.query(text, [session.id, this.#attachments])
+      signal.throwIfAborted()
+      if (rows[0]?.['attached'] !== true) {
+        connection.cut(new Error('the session is over'))
+        return false
+      }
+      this.#known = sentAt
+      if (listen) await connection.query(`LISTEN ${channelOf(schema, board)}`, [])
+      await reattached(session, connection)
+      signal.throwIfAborted()
+      connection.lost.throwIfAborted()
+      this.#attached(session, connection)
+      resumed(session)
+      return true
+    } catch (error) {
+      connection.cut(error)
+      throw error
+    } finally {
+      soon.removeEventListener('abort', cut)
+    }
+  }
+
+  #schedule(session: Session, connection: PostgresConnection): void {
+    this.#beat = setTimeout(() => void this.#heartbeat(session, connection), this.#options.ttl / 3)
   }
 
   /** Tells of the lease's end on time, should nobody ask. */
@@ -226,12 +322,14 @@ export class SessionKeeper {
     this.#end = setTimeout(() => this.alive(session.label) && this.#watch(session), Math.max(this.#left, 1))
   }
 
-  async #heartbeat(session: Session): Promise<void> {
-    const { place, uri, beaten } = this.#options
+  async #heartbeat(session: Session, connection: PostgresConnection): Promise<void> {
+    const { place, uri, ttl, beaten } = this.#options
     const sentAt = systemClock()
+    // Connections break without a word, in a firewall say: another can be had before the lease is over.
+    const patience = setTimeout(() => connection.cut(new NotConnected('a heartbeat was not answered')), ttl / 3)
     try {
-      const { rows } = await session.connection.query(`SELECT ${place.schema}.heartbeat($1) AS expired`, [session.id])
-      if (this.#current !== session) return
+      const { rows } = await connection.query(`SELECT ${place.schema}.heartbeat($1) AS expired`, [session.id])
+      if (this.#connection !== connection) return
       const found = rows[0]?.['expired']
       if (!Array.isArray(found)) {
         const how = 'another took it over, or the connection leads to another backend than it did'
@@ -240,13 +338,18 @@ export class SessionKeeper {
       }
       this.#known = sentAt
       this.#watch(session)
-      this.#schedule(session)
+      this.#schedule(session, connection)
       beaten(found.map(Number))
     } catch (error) {
-      this.lose(session, inBoardsWords(`a heartbeat on ${uri}`, error))
+      connection.cut(inBoardsWords(`a heartbeat on ${uri}`, error))
+    } finally {
+      clearTimeout(patience)
     }
   }
 }
+
+/** How long one attempt to attach a session to another connection may take at least, in milliseconds. */
+const MIN_ATTACHING_MS = 500
 
 /** What an owner may need to stop when it learns of the end, in milliseconds; of a short TTL a fifth. */
 const MARGIN = 3_000

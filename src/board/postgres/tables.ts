@@ -9,6 +9,9 @@ import { PRIORITIES, rank } from '../priority.ts'
  * - `session` is the claim. The index on it is what a take-over finds the jobs of the dead by.
  * - `changes` is how boards hear of each other: what a transaction did, one row of each kind, with the transaction's number.
  *   Whoever has seen the board in one snapshot reads what was committed since by that number, in `feed.ts`.
+ * - A fence is `fence_base` plus the next of `fences`. The base only grows: a session that begins to claim raises it by the
+ *   clock, so that a database that was restored, or begun anew, continues above what was handed out. `sessions.fences` is
+ *   the sequence for which the session has done so: a restored one is another, also for a session that lives on.
  * - `receipts` holds the answer to the last request of each connection, in case it is lost: `requests.ts`.
  *
  * Where rows are found by one of two keys, the key that tells them apart comes first: a plan that was made for a small table
@@ -27,6 +30,7 @@ CREATE TABLE ${schema}.boards (
   name text COLLATE "C" NOT NULL UNIQUE,
   format integer NOT NULL,
   paused boolean NOT NULL DEFAULT false,
+  fence_base bigint NOT NULL DEFAULT 0,
   horizon pg_snapshot NOT NULL DEFAULT pg_current_snapshot(),
   horizon_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   created_at timestamptz NOT NULL DEFAULT now()
@@ -42,7 +46,8 @@ CREATE TABLE ${schema}.sessions (
   backend_start timestamptz NOT NULL,
   server_start timestamptz NOT NULL,
   ttl interval NOT NULL,
-  heartbeat_at timestamptz NOT NULL
+  heartbeat_at timestamptz NOT NULL,
+  fences oid
 );
 CREATE INDEX sessions_by_board ON ${schema}.sessions (board);
 CREATE TABLE ${schema}.jobs (

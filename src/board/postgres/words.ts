@@ -24,10 +24,14 @@ export function inBoardsWords(what: string, thrown: unknown): Error {
 }
 
 /**
- * What every connection that changes something is told first: functions count on each of their statements seeing what was
- * committed before it, whatever the database, or the user, has as its default.
+ * What every connection that changes something is told first, whatever the database, or the user, has as its default.
+ *
+ * - Functions count on each of their statements seeing what was committed before it.
+ * - A commit that was answered outlasts a crash of the server: sessions go on after one, and a claim that the server had
+ *   forgotten would have two owners. Settings that are stricter than `local` stay as they are.
  */
-export const READ_COMMITTED = "SET default_transaction_isolation TO 'read committed'"
+export const READ_COMMITTED = `SELECT set_config('default_transaction_isolation', 'read committed', false),
+  CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'local', false) END`
 
 /** What only looks, or can be done again without harm. */
 export async function asking<T>(what: string, ask: () => Promise<T>): Promise<T> {

@@ -26,7 +26,7 @@ import type {
   TrashedEntry,
   Unreadable,
 } from '../backend.ts'
-import type { Posting } from '../posting.ts'
+import { countedBytes, type Posting } from '../posting.ts'
 import { attempted, resultOf } from '../results.ts'
 import { type Answer, Committer, MISSING } from './committer.ts'
 import { Layout, orderOf } from './layout.ts'
@@ -75,6 +75,7 @@ interface Opened {
 export class RedisBackend implements Backend {
   readonly capabilities = EVERYTHING
   readonly uri: string
+  readonly sessionTimeout: number
   readonly sections: Sections
   readonly #options: RedisBackendOptions
   readonly #layout: Layout
@@ -83,6 +84,7 @@ export class RedisBackend implements Backend {
   /** @throws InvalidArgument for a prefix that cannot be one */
   constructor(options: RedisBackendOptions) {
     this.uri = options.place.uri
+    this.sessionTimeout = options.place.ttl
     this.#options = options
     this.#layout = new Layout(options.place.prefix)
     this.sections = new BoardSections({
@@ -123,7 +125,7 @@ export class RedisBackend implements Backend {
     const steps = requests.map((request, index) =>
       attempted(() => {
         const bytes = writePosting(request.posting, { limit: LARGEST_POST })
-        sizes[index] = bytes.length
+        sizes[index] = countedBytes(bytes, 'msgpack')
         return postStep(request, { bytes })
       }),
     )
@@ -211,6 +213,10 @@ export class RedisBackend implements Backend {
 
   async trashed(): Promise<TrashedEntry[]> {
     return this.#opened.reader.trashed()
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return this.#opened.reader.trashedEntry(id)
   }
 
   async register(entity: Entity): Promise<void> {

@@ -42,7 +42,7 @@ export async function loadDriver({ uri }: RedisPlace): Promise<Driver> {
   try {
     return await import('ioredis')
   } catch (cause) {
-    throw new InvalidArgument(`${uri} needs the ioredis package: install ioredis@5.11.1`, { cause })
+    throw new InvalidArgument(`${uri} needs the ioredis package: install ioredis@5`, { cause })
   }
 }
 

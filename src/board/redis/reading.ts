@@ -45,6 +45,11 @@ export class BoardReader {
     return value && readCancellation(value)
   }
 
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    const value = await this.#value('trash', id)
+    return value && readTrash(id, value)
+  }
+
   /** Oldest first. What cannot be read is told of, and left out. */
   async trashed(): Promise<TrashedEntry[]> {
     const ids = await this.#ordered('trashed')

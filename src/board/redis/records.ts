@@ -2,8 +2,10 @@
 import { decode, encode } from '../../core/codec.ts'
 import { InvalidPosting } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
+import { readFailure } from '../../core/read-failure.ts'
 import type { Cancellation, Entity, Stored, TrashedEntry, Unreadable, Verdict } from '../backend.ts'
-import { decodePosting, encodePosting, type Posting } from '../posting.ts'
+import { readMetadata } from '../entity-metadata.ts'
+import { decodePosting, encodePosting, type Posting, readSizedPosting } from '../posting.ts'
 import { orderOf } from './layout.ts'
 
 /** As large as a posting may be on ZooKeeper: what is posted here can be posted there. */
@@ -28,13 +30,13 @@ export function readStored(id: string, row: unknown, bytes: unknown): Stored | U
   if (!(row instanceof Uint8Array) || !(bytes instanceof Uint8Array)) return undefined
   const { revision, postedAt, writtenAt } = readRow(textOf(row))
   try {
-    const posting = decodePosting(bytes, ENCODING)
-    return { id, posting, revision, postedAt, writtenAt, order: orderOf(id), bytes: bytes.length }
+    return { id, ...readSizedPosting(bytes, ENCODING), revision, postedAt, writtenAt, order: orderOf(id) }
   } catch (error) {
     const cause = error instanceof Error ? error : new Error(String(error))
     return {
       id,
       error: new InvalidPosting(`${id} ${cause.message}; it is not claimed here, remove it`, { cause }),
+      bytes: bytes.length,
     }
   }
 }
@@ -65,7 +67,8 @@ export function readTrash(id: string, value: Uint8Array): TrashedEntry {
   if (!(posting instanceof Uint8Array) || typeof who !== 'string' || typeof reason !== 'string' || Number.isNaN(+at))
     throw new InvalidPosting(`trash entry ${id} is unreadable`)
   const entry = { id, revision: 0, posting: decodePosting(posting, ENCODING), who, at, reason }
-  return failure ? { ...entry, failure: failure as Failure } : entry
+  const read = readFailure(failure)
+  return read ? { ...entry, failure: read } : entry
 }
 
 export function encodeCancellation({ who, reason }: Cancellation): Uint8Array {
@@ -88,7 +91,7 @@ export function readEntity(value: Uint8Array): Entity | undefined {
   for (let at = value.indexOf(58); at >= 0; at = value.indexOf(58, at + 1)) {
     const { kind, name, instance, metadata } = fieldsOf(value.subarray(at + 1))
     if (typeof kind === 'string' && typeof name === 'string' && typeof instance === 'string')
-      return { kind, name, instance, metadata: Object(metadata) as Entity['metadata'] }
+      return { kind, name, instance, metadata: readMetadata(metadata) }
   }
   return undefined
 }

@@ -96,10 +96,17 @@ export class ContentReader {
     }
     if (batch.length === 0) return
     const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
-    this.#usualBytes =
-      contents.reduce((sum, read) => sum + (read && 'bytes' in read ? read.bytes : 0), 0) / batch.length
+    // Those that cannot be read count, too: a board full of large ones would else be asked for all at once.
+    this.#usualBytes = contents.reduce((sum, read) => sum + (read?.bytes ?? 0), 0) / batch.length
     batch.forEach(({ entry, changes }, index) => {
-      if (entry.changes === changes && this.#wanted.delete(entry)) found(entry, contents[index])
+      if (entry.changes !== changes || !this.#wanted.delete(entry)) return
+      try {
+        found(entry, contents[index])
+      } catch (thrown) {
+        // One posting that the view cannot take in is hidden; those beside it are read all the same.
+        const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+        found(entry, { id: entry.id ?? '', error })
+      }
     })
     progressed()
   }

@@ -37,6 +37,8 @@ export interface KeptContentsOptions {
   readonly entries: () => Iterable<Entry>
   /** Reads what was given up. */
   readonly reader: Pick<ContentReader, 'busy' | 'want'>
+  /** An outline could not be made of its posting: it is shown to nobody as claimable any more. */
+  readonly unusable: (entry: Entry, error: Error) => void
 }
 
 export class KeptContents {
@@ -44,6 +46,7 @@ export class KeptContents {
   readonly #queue: ClaimQueue
   readonly #entries: () => Iterable<Entry>
   readonly #reader: Pick<ContentReader, 'busy' | 'want'>
+  readonly #unusable: (entry: Entry, error: Error) => void
   /** What was read for one who had nothing to claim, and how large it is. */
   readonly #needed = new Map<Entry, number>()
   #neededBytes = 0
@@ -57,6 +60,7 @@ export class KeptContents {
     this.#queue = options.queue
     this.#entries = options.entries
     this.#reader = options.reader
+    this.#unusable = options.unusable
   }
 
   /** The posting was read because it is new or has changed, not because somebody needs it. */
@@ -120,10 +124,15 @@ export class KeptContents {
     this.#neededBytes += bytes
   }
 
+  /** Never throws: it is called for whatever changes on the board, and one posting must not stop the view. */
   #giveUp(entry: Entry): void {
     if (!entry.stored || !isWhole(entry.stored)) return
-    entry.stored = outlined(entry.stored)
-    this.#queue.update(entry)
+    try {
+      entry.stored = outlined(entry.stored)
+      this.#queue.update(entry)
+    } catch (error) {
+      this.#unusable(entry, error instanceof Error ? error : new Error(String(error)))
+    }
   }
 
   *#leastNeededFirst(): Generator<WholePlace, void, undefined> {

@@ -19,6 +19,7 @@ import { ClaimQueue } from '../queue/queue.ts'
 import { Beyond } from './beyond.ts'
 import { DueTimer } from './due-timer.ts'
 import { Gap } from './gap.ts'
+import { HeldJobs } from './held-jobs.ts'
 import type { KeptContents } from './kept-contents.ts'
 import { LastWords } from './last-words.ts'
 import { OwnPosts } from './own-posts.ts'
@@ -40,6 +41,7 @@ const NOTHING: ViewListing = { jobs: [], claimed: new Set(), trashed: new Set(),
 export class LiveView implements Windowed {
   readonly queue = new ClaimQueue()
   readonly beyond: Beyond
+  readonly held: HeldJobs
   /** Notified whenever something may have become claimable, or current. */
   readonly changed = new Condition()
   readonly #backend: Backend
@@ -79,7 +81,15 @@ export class LiveView implements Windowed {
       gone: (entry) => this.current && !entry.ended && entry.id !== undefined && this.#lastWords.of(entry, entry.id),
       progressed: () => this.evaluate(),
     })
-    this.#jobs = new ViewJobs({ queue: this.queue, forget: (entry) => this.#postings.forget(entry) })
+    this.held = new HeldJobs({
+      ...{ backend: options.backend, signal: options.signal },
+      updated: (entry) => this.queue.update(entry),
+    })
+    this.#jobs = new ViewJobs({
+      queue: this.queue,
+      forget: (entry) => this.#postings.forget(entry),
+      ended: (entry, end) => this.held.ended(entry, end),
+    })
     this.#gap = new Gap({
       ...{ signal: options.signal, failed },
       list: () => this.#list(),
@@ -173,6 +183,7 @@ export class LiveView implements Windowed {
   giveUp(reason: Error): void {
     this.#dueTimer.stop()
     this.#window?.stop()
+    this.held.stop()
     this.#jobs.giveUp(reason)
     this.evaluate()
   }
@@ -370,6 +381,7 @@ export class LiveView implements Windowed {
     if (entry.claimed === claimed) return
     entry.claimed = claimed
     this.#postings.claimed(entry)
+    if (claimed) this.held.claimed(entry)
     this.queue.update(entry)
     this.#listener.happened(claimed ? 'claimed' : 'abandoned', entry)
     if (!claimed) this.#window?.settle(entry)

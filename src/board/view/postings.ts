@@ -49,7 +49,10 @@ export class Postings {
       },
     })
     this.#givenUp = new ContentReader({ ...reading, found: (entry, content) => this.#found(entry, content) })
-    this.kept = new KeptContents({ limit: bytes, queue, entries, reader: this.#givenUp })
+    this.kept = new KeptContents({
+      ...{ limit: bytes, queue, entries, reader: this.#givenUp },
+      unusable: (entry, error) => this.#hide(entry, error),
+    })
   }
 
   get busy(): boolean {
@@ -100,7 +103,7 @@ export class Postings {
     this.#reader.forget(entry)
     this.#givenUp.forget(entry)
     const first = entry.stored === undefined
-    if ('error' in content) this.#illegibly(entry, content)
+    if ('error' in content) this.#illegibly(entry, content.error)
     else {
       entry.stored = content
       entry.content = 'fresh'
@@ -111,7 +114,12 @@ export class Postings {
     this.#options.queue.update(entry)
   }
 
-  #illegibly(entry: Entry, { error }: Unreadable): void {
+  #hide(entry: Entry, error: Error): void {
+    this.#illegibly(entry, error)
+    this.#options.queue.update(entry)
+  }
+
+  #illegibly(entry: Entry, error: Error): void {
     if (entry.fault !== error.message) this.#options.failed(error)
     entry.fault = error.message
     entry.content = 'unreadable'

@@ -14,14 +14,21 @@ export class ViewJobs {
   readonly #queue: ClaimQueue
   /** Nothing has to be read for it any more. */
   readonly #forget: (entry: Entry) => void
+  readonly #ended: (entry: Entry, end: End) => void
   readonly #entries = new Map<string, Entry>()
   readonly #uuids = new UuidIndex(() => this.#entries.values())
   /** How many are on the board, where the backend tells: the view may be a part of it. */
   #count: number | undefined
 
-  constructor(options: { queue: ClaimQueue; forget: (entry: Entry) => void }) {
+  /** @param options.ended resolves the wait for the end of a job that has left the board */
+  constructor(options: {
+    queue: ClaimQueue
+    forget: (entry: Entry) => void
+    ended: (entry: Entry, end: End) => void
+  }) {
     this.#queue = options.queue
     this.#forget = options.forget
+    this.#ended = options.ended
   }
 
   get size(): number {
@@ -90,7 +97,7 @@ export class ViewJobs {
     entry.ended = end
     this.handles.ended(id, end)
     this.#queue.update(entry)
-    entry.end?.resolve(end)
+    this.#ended(entry, end)
     return end
   }
 

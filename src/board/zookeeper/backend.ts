@@ -70,6 +70,8 @@ export interface ZooKeeperBackendOptions extends WantedBoard, Security {
   readonly scanPeriod?: Duration
   /** From which count of children on postings are numbered here; for tests. */
   readonly numbersFrom?: number
+  /** The longest answer that is taken from a server; for tests. */
+  readonly maxReplyBytes?: number
   readonly log?: Logger
 }
 
@@ -254,6 +256,10 @@ export class ZooKeeperBackend implements Backend {
     })
   }
 
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return asking(`looking for ${id} in the trash`, () => this.#opened.reader.trashedEntry(id))
+  }
+
   async register(entity: Entity): Promise<void> {
     await asking(`registering ${entity.kind} ${entity.name}`, () => this.#opened.entities.register(entity))
   }
@@ -329,6 +335,8 @@ export class ZooKeeperBackend implements Backend {
       committer: this.#committer,
       reader,
       gate,
+      session: () => this.#zookeeper.session,
+      now: () => this.#clock.now(),
       overtaking: this.#overtaking,
       folders,
       lostPosts: new LostPosts(reader),
@@ -358,7 +366,9 @@ export class ZooKeeperBackend implements Backend {
     lateCancellations.changed(changes)
     marks.changed(changes)
     sink.changes(record.shared ? early.sift(changes) : changes)
-    if (batch.some(({ path }) => path === this.#layout.gate)) gate.look()
+    const ofGate = batch.filter(({ path }) => path === this.#layout.gate)
+    if (ofGate.some(({ type }) => type === 'deleted')) gate.forget()
+    if (ofGate.length > 0) gate.look()
   }
 
   /** Attached to a session, old or new, with the watch armed: from here on every change is told. */
@@ -392,9 +402,10 @@ export class ZooKeeperBackend implements Backend {
 }
 
 /** What the client has defaults of its own for. The ACL is the board's, which is not open yet. */
-function optional({ tick, auth, sasl, tls }: ZooKeeperBackendOptions): Partial<ZooKeeperOptions> {
+function optional({ tick, auth, sasl, tls, maxReplyBytes }: ZooKeeperBackendOptions): Partial<ZooKeeperOptions> {
   return {
     ...(tick === undefined ? {} : { tick }),
+    ...(maxReplyBytes === undefined ? {} : { maxReplyBytes }),
     ...(auth ? { auth } : {}),
     ...(sasl ? { sasl } : {}),
     ...(tls ? { tls } : {}),

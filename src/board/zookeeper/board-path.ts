@@ -22,6 +22,7 @@ import {
   encodeBoardRecord,
   encodeGate,
   NEW_BOARD,
+  OPEN_GATE,
   SHARED_BOARD,
   UNFINISHED_BOARD,
 } from './records.ts'
@@ -115,7 +116,7 @@ async function makeBoard(zookeeper: ZooKeeperDriver, layout: Layout, record: Boa
     await zookeeper.multi([
       op.create(layout.path, encodeBoardRecord(record)),
       ...layout.folders.map((folder) => op.create(folder, null)),
-      op.create(layout.gate, encodeGate({ paused: false })),
+      op.create(layout.gate, encodeGate(OPEN_GATE)),
     ])
   } catch (error) {
     // Another process was faster; what it made is read next.
@@ -154,7 +155,7 @@ async function finishBoard(
   { record, version }: { readonly record: BoardRecord; readonly version: number },
 ): Promise<void> {
   for (const folder of layout.folders) await unlessThere(zookeeper.create(folder))
-  await unlessThere(zookeeper.create(layout.gate, encodeGate({ paused: false })))
+  await unlessThere(zookeeper.create(layout.gate, encodeGate(OPEN_GATE)))
   await zookeeper.setData(layout.path, encodeBoardRecord(record), { version })
 }
 

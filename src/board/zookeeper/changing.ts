@@ -3,7 +3,7 @@
  * made of is in `transactions.ts`, what becomes of them in `committer.ts`.
  */
 import type { Encoding } from '../../core/codec.ts'
-import { Duplicate, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
+import { ClaimLost, Duplicate, NotConnected, NotFound, PayloadTooLarge, Unclaimable } from '../../core/errors.ts'
 import {
   BadVersion,
   NodeExists,
@@ -24,17 +24,18 @@ import type {
   TrashedEntry,
   Verdict,
 } from '../backend.ts'
-import type { Posting } from '../posting.ts'
+import { countedBytes, type Posting } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
 import type { Done, Doubt, Touch, Transaction } from './batch.ts'
 import type { Committer } from './committer.ts'
+import { FenceBase } from './fence-base.ts'
 import type { Gate, SeenGate } from './gate.ts'
 import type { LateCancellations } from './late-cancellations.ts'
 import type { Layout } from './layout.ts'
 import type { LostPosts } from './lost-posts.ts'
 import type { Overtaking } from './overtaking.ts'
 import { asking, type BoardReader, type Marked, type ReadMany } from './reading.ts'
-import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash } from './records.ts'
+import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash, type GateRecord } from './records.ts'
 import { inTrashAlready, isTaken, notCancelled, notClaimed, notInTrash, notSettled } from './refused-steps.ts'
 import type { ResourceFolders } from './resource-folders.ts'
 import type { SequenceNumbers } from './sequence-numbers.ts'
@@ -60,6 +61,10 @@ export interface ChangerOptions {
   readonly reader: BoardReader
   readonly readMany: ReadMany
   readonly gate: Gate
+  /** The session there is now, with the newest transaction that is known; undefined without a connection. */
+  readonly session: () => { readonly id: bigint; readonly newestZxid: bigint } | undefined
+  /** The servers' clock, in milliseconds since 1970. */
+  readonly now: () => number
   readonly overtaking: Overtaking
   readonly folders: ResourceFolders
   readonly numbers: SequenceNumbers
@@ -72,13 +77,16 @@ export interface GrantedIn {
   readonly session: bigint
   readonly revision: number
   readonly fence: bigint
+  readonly mark: bigint
 }
 
 export class BoardChanger {
   readonly #options: ChangerOptions
+  readonly #fences: FenceBase
 
   constructor(options: ChangerOptions) {
     this.#options = options
+    this.#fences = new FenceBase({ now: options.now, raise: (seen, base) => this.#raiseFence(seen, base) })
   }
 
   async post({ posting, takeOver }: PostRequest): Promise<Posted> {
@@ -86,6 +94,7 @@ export class BoardChanger {
     const what = `post of ${named(posting)}`
     const bytes = this.#encoded(posting, { limit: LARGEST_POST })
     this.#assertClaimable(posting, bytes)
+    const counted = countedBytes(bytes, this.#options.encoding)
     let revision = takeOver
     while (true) {
       const path = numbers.next()
@@ -97,9 +106,9 @@ export class BoardChanger {
           touches: touches({ key: posting.key }),
           done: ({ zxid, results: [created] }) => {
             const id = created && 'path' in created ? { id: layout.idOf(created.path) } : {}
-            return { created: true, ...id, revision: 0, order: zxid, bytes: bytes.length }
+            return { created: true, ...id, revision: 0, order: zxid, bytes: counted }
           },
-          recovered: ({ zxid }) => this.#postedIn(zxid, { uuid: posting.uuid, bytes: bytes.length, path }),
+          recovered: ({ zxid }) => this.#postedIn(zxid, { uuid: posting.uuid, bytes: counted, path }),
           ...(key ? { doubt: this.#doubtOf(key) } : {}),
           // A key that is taken, and a number of our own that somebody else has too, are answers to look at.
           refused: (error, step) => (isTaken(error, step) ? new Taken() : error),
@@ -133,20 +142,73 @@ export class BoardChanger {
     if (exclusive.length + shared.length > 0) await asking(what, () => folders.prepare([...exclusive, ...shared]))
     const bytes = this.#encoded(posting)
     const lock = encodeLock(who, encoding)
-    const { version, paused } = gate.seen ?? (await asking(what, () => gate.read()))
-    if (paused) throw new Unclaimable(`${what}: the board is paused`)
-    const granted = (done: Done) => ({ session: done.session, revision: revision + 1, fence: done.zxid })
-    return await committer.commit<GrantedIn>({
-      what,
-      steps: transactions.claim(layout, id, { revision, bytes, lock, posting, shared: this.#shared }),
-      touches: [...touches({ id }), ...grants(posting)],
-      guard: transactions.gateCheck(layout, version),
-      overtaken: () => overtaken(what, tracked.overtakenBy),
-      mend: (step, error) => this.#missingResource(step, error),
-      done: granted,
-      recovered: granted,
-      refused: (error, step) => notClaimed(what, error, step),
-    })
+    while (true) {
+      const { session, version, fenceBase } = await this.#openGate(what)
+      const granted = ({ session, zxid }: Done) => ({
+        ...{ session, revision: revision + 1, fence: fenceBase + zxid, mark: zxid },
+      })
+      try {
+        return await committer.commit<GrantedIn>({
+          what,
+          steps: transactions.claim(layout, id, { revision, bytes, lock, posting, shared: this.#shared }),
+          touches: [...touches({ id }), ...grants(posting)],
+          // Another session may be with servers that have lost what this base was seen with.
+          session,
+          guard: transactions.gateCheck(layout, version),
+          overtaken: () => overtaken(what, tracked.overtakenBy),
+          mend: (step, error) => this.#missingResource(step, error),
+          done: granted,
+          recovered: granted,
+          refused: (error, step) => (isGateMoved(error, step) ? new Taken() : notClaimed(what, error, step)),
+        })
+      } catch (error) {
+        // Nothing was done: the gate was written meanwhile, or the session ended before the claim was sent.
+        if (!(error instanceof Taken || error instanceof ClaimLost)) throw error
+        await asking(what, () => gate.read())
+      }
+    }
+  }
+
+  /** The gate as claims of this session may use it. @throws Unclaimable while the board is paused */
+  async #openGate(what: string): Promise<SeenGate & { readonly session: bigint }> {
+    const { gate, session: current } = this.#options
+    let seen = gate.seen ?? (await asking(what, () => gate.read()))
+    if (!current()) seen = await asking(what, () => gate.read())
+    const session = current()
+    if (!session) throw new NotConnected(`${what}: nothing was done: there is no session`)
+    const closed = () => new Unclaimable(`${what}: the board is paused`)
+    if (seen.paused) throw closed()
+    const examined = await this.#fences.examined(seen, { session: session.id, zxid: session.newestZxid })
+    if (examined.paused) throw closed()
+    return { ...examined, session: session.id }
+  }
+
+  async #raiseFence(seen: SeenGate, fenceBase: bigint): Promise<SeenGate> {
+    return (await this.#writeGate('raising the fence', seen, { ...seen, fenceBase })) ?? this.#readGate()
+  }
+
+  #readGate(): Promise<SeenGate> {
+    return asking('reading the gate', () => this.#options.gate.read())
+  }
+
+  /** Undefined where it is not as it was seen any more. */
+  #writeGate(what: string, { version }: SeenGate, record: GateRecord): Promise<SeenGate | undefined> {
+    const { layout, committer, gate } = this.#options
+    return committer
+      .commit<SeenGate>({
+        what,
+        steps: transactions.gate(layout, encodeGate(record), { version }),
+        touches: [{ name: 'gate', mode: 'alone' }],
+        done: ({ results: [set] }) =>
+          gate.wrote({ ...record, version: set && 'version' in set ? set.version : version + 1 }),
+        // Somebody else may have set it since.
+        recovered: () => this.#readGate(),
+        refused: (error) => (error instanceof BadVersion || error instanceof NoNode ? new Taken() : error),
+      })
+      .catch((error: unknown) => {
+        if (error instanceof Taken) return undefined
+        throw error
+      })
   }
 
   settle(settlement: Settlement, session: bigint): Promise<void> {
@@ -216,18 +278,17 @@ export class BoardChanger {
       })
   }
 
-  setGate({ paused }: GateRequest): Promise<SeenGate> {
-    const { layout, committer, gate } = this.#options
+  /** What the gate says of fences is kept: it is written as it was seen, or read and written again. */
+  async setGate({ paused }: GateRequest): Promise<SeenGate> {
+    const { gate } = this.#options
     const what = paused ? 'pause of the board' : 'resumption of the board'
-    return committer.commit<SeenGate>({
-      what,
-      steps: transactions.gate(layout, encodeGate({ paused })),
-      touches: [{ name: 'gate', mode: 'alone' }],
-      done: ({ results: [set] }) => gate.wrote({ version: set && 'version' in set ? set.version : 0, paused }),
-      // Somebody else may have set it since.
-      recovered: () => asking(what, () => gate.read()),
-      refused: (error) => error,
-    })
+    let seen = gate.seen ?? (await asking(what, () => gate.read()))
+    while (true) {
+      const { fenceBase } = seen
+      const written = await this.#writeGate(what, seen, { paused, fenceBase })
+      if (written) return written
+      seen = await asking(what, () => gate.read())
+    }
   }
 
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
@@ -350,6 +411,10 @@ function overtaken(what: string, by: 'change' | 'end' | undefined): Error | unde
   return by === 'end'
     ? new NotFound(`${what}: it has left the board`)
     : new Unclaimable(`${what}: it was claimed or changed by another`)
+}
+
+function isGateMoved(error: ZooKeeperError, step: Step | 'guard' | undefined): boolean {
+  return step === 'guard' && (error instanceof BadVersion || error instanceof NoNode)
 }
 
 /** A transaction of which nothing but its effect is wanted. */

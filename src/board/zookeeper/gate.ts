@@ -1,12 +1,11 @@
-/** The gate: whether the board grants claims, and at which revision of the gate that is known. */
+/** The gate: whether the board grants claims, what their fences begin at, and at which revision of the gate that is known. */
 import { NodeExists, NoNode, type ReadData, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
-import { decodeGate, encodeGate } from './records.ts'
+import { decodeGate, encodeGate, type GateRecord, OPEN_GATE } from './records.ts'
 
 /** The gate as it was seen. */
-export interface SeenGate {
+export interface SeenGate extends GateRecord {
   readonly version: number
-  readonly paused: boolean
 }
 
 export interface GateOptions {
@@ -30,6 +29,11 @@ export class Gate {
 
   get seen(): SeenGate | undefined {
     return this.#seen
+  }
+
+  /** Forgets what was seen: a gate that is made again may have the version that another had. */
+  forget(): void {
+    this.#seen = undefined
   }
 
   /** What was just read of it, by whomever. */
@@ -63,7 +67,7 @@ export class Gate {
       } catch (error) {
         if (!(error instanceof NoNode)) throw error
       }
-      await zookeeper.create(layout.gate, encodeGate({ paused: false })).catch((error: unknown) => {
+      await zookeeper.create(layout.gate, encodeGate(OPEN_GATE)).catch((error: unknown) => {
         if (!(error instanceof NodeExists)) throw error
       })
     }

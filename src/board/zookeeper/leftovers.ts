@@ -2,8 +2,7 @@
  * What is left of a claim that was taken away by hand while its session lives: the lock beside a posting that somebody
  * deleted, the permits of a lock that somebody deleted. They would keep others off until the session ends.
  *
- * A claim makes all of them in one transaction, and the fence is that transaction's number: what has another one is
- * another's. What stands cannot be replaced but by hand, so that nothing comes between the look and the deletion.
+ * A claim makes all of them in one transaction, whose number it keeps as its mark: what has another one is another's. What stands cannot be replaced but by hand, so that nothing comes between the look and the deletion.
  */
 import { BadVersion, NoNode, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Leftovers } from '../backend.ts'
@@ -13,7 +12,7 @@ import type { Layout } from './layout.ts'
 /** Two round trips, and a transaction for each that is there. */
 export async function freeLeftovers(
   at: { readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'delete'>; readonly layout: Layout },
-  { id, posting, fence }: Leftovers,
+  { id, posting, mark }: Leftovers,
 ): Promise<void> {
   const { zookeeper, layout } = at
   const { exclusive, shared } = resourcesOf(posting)
@@ -24,7 +23,7 @@ export async function freeLeftovers(
   ]
   const free = async (path: string) => {
     const stat = await zookeeper.exists(path)
-    if (stat?.czxid !== fence) return
+    if (!stat || stat.czxid !== mark) return
     await zookeeper.delete(path, { version: stat.version }).catch((error: unknown) => {
       if (!(error instanceof NoNode || error instanceof BadVersion)) throw error
     })

@@ -1,6 +1,6 @@
 /** Reads the board: what is on it, what its postings say, who holds what, what is in the trash. Changes nothing. */
 import type { Encoding } from '../../core/codec.ts'
-import { InvalidPosting, JobboardError, NotConnected } from '../../core/errors.ts'
+import { InvalidPosting, NotConnected } from '../../core/errors.ts'
 import {
   inWordsOf,
   NoAuth,
@@ -18,10 +18,15 @@ import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '..
 import { compareDigits, isJob, isNumberedByServer, type Layout, lockedJob } from './layout.ts'
 import { decodeCancellation, decodeKey, decodeLock, decodeMark, decodeTrash } from './records.ts'
 import type { Counts } from './scan.ts'
-import { readPosting } from './shared-posting.ts'
+import { readSized } from './shared-posting.ts'
 
-/** How many znodes are asked for in one request: an answer of that many large postings is still bearable. */
-const BATCH = 64
+/**
+ * How many znodes are asked for in one request. As servers ship a znode has 1 MiB, and a client closes the connection over an
+ * answer of more than 64 MiB: a batch of this many is half as large.
+ */
+const BATCH = 32
+/** How many requests for znodes are under way at once: together they may be that many times as large. */
+const BATCHES_AT_ONCE = 8
 /** Entries of the trash are never written again. */
 const TRASH_REVISION = 0
 
@@ -119,6 +124,15 @@ export class BoardReader {
     return ids.filter((_, index) => found[index] !== undefined)
   }
 
+  /** Returns the trash entry of a job, also of one that is marked and has not been moved yet. */
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    const [marked, moved] = await this.#options.readMany([this.#layout.posting(id), this.#layout.trash(id)])
+    const node = moved ?? marked
+    if (!node || node instanceof NoAuth) return undefined
+    const entry = this.#trashedEntry({ id, revision: TRASH_REVISION }, node.data)
+    return entry instanceof Error ? undefined : entry
+  }
+
   /** Whether the job is in the trash. */
   async isTrashed(id: string): Promise<boolean> {
     return (await unlessGone(this.#zookeeper.getData(this.#layout.trash(id)))) !== undefined
@@ -151,19 +165,16 @@ export class BoardReader {
     const { czxid: order, version: revision, ctime: postedAt, mtime: writtenAt } = stat
     const encoded = data ?? new Uint8Array()
     try {
-      const posting = readPosting(encoded, this.#encoding)
-      return { id, posting, revision, order, postedAt, writtenAt, bytes: encoded.length }
+      return { id, ...readSized(encoded, this.#encoding), revision, order, postedAt, writtenAt }
     } catch (cause) {
-      if (!(cause instanceof JobboardError)) throw cause
       if (decodeMark(id, encoded, this.#encoding)) {
         this.#options.marked({ id, revision, bytes: encoded })
         return undefined
       }
-      const what = this.#layout.posting(id)
-      return {
-        id,
-        error: new InvalidPosting(`${what} ${cause.message}; it is not claimed here, remove or repair it`, { cause }),
-      }
+      // Whatever was thrown: an error that left here would hide every posting that was asked for with this one.
+      const what = `${this.#layout.posting(id)} ${cause instanceof Error ? cause.message : String(cause)}`
+      const error = new InvalidPosting(`${what}; it is not claimed here, remove or repair it`, { cause })
+      return { id, error, bytes: encoded.length }
     }
   }
 
@@ -200,17 +211,38 @@ export async function listBoard(
   }
 }
 
-/** One request for every so many. */
-export function readingInBatches(zookeeper: ZooKeeper): ReadMany {
-  return async (paths) => {
-    const batches = Array.from({ length: Math.ceil(paths.length / BATCH) }, (_, n) =>
-      paths.slice(n * BATCH, (n + 1) * BATCH),
-    )
-    const answers = await Promise.all(
-      batches.map((batch) => zookeeper.multiRead(batch.map((path) => op.getData(path)))),
-    )
-    return answers.flatMap(({ results }) => results.map(foundData))
+/**
+ * Returns a reader that sends one request for every so many znodes. Servers may be configured to keep larger ones: after an
+ * answer that was too large for this client the next requests are for half as many, or the same answer would break each
+ * connection for ever.
+ */
+export function readingInBatches(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadMany {
+  let size = BATCH
+  const readBatch = async (paths: readonly string[]) => {
+    try {
+      const { results } = await zookeeper.multiRead(paths.map((path) => op.getData(path)))
+      return results.map(foundData)
+    } catch (error) {
+      if (isTooLarge(error)) size = Math.max(1, Math.min(size, Math.floor(paths.length / 2)))
+      throw error
+    }
   }
+  return async (paths) => {
+    const found: Found[] = []
+    while (found.length < paths.length) {
+      const batches: (readonly string[])[] = []
+      for (let from = found.length; from < paths.length && batches.length < BATCHES_AT_ONCE; from += size)
+        batches.push(paths.slice(from, from + size))
+      for (const batch of await Promise.all(batches.map(readBatch))) found.push(...batch)
+    }
+    return found
+  }
+}
+
+/** Whether the connection was closed because of an answer that this client does not take; the class is the client's own. */
+function isTooLarge(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) if (at.name === 'MalformedBytes') return true
+  return false
 }
 
 /** One that is not for us, a stranger's say, is an answer among others. */

@@ -2,7 +2,9 @@
 import { decode, type Encoding, encode } from '../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
+import { readFailure } from '../../core/read-failure.ts'
 import type { Cancellation, Entity, TrashedEntry, Verdict } from '../backend.ts'
+import { readMetadata } from '../entity-metadata.ts'
 import type { Posting } from '../posting.ts'
 import { fieldsIn, readPosting, textOf, writePosting } from './shared-posting.ts'
 
@@ -46,15 +48,29 @@ export function decodeBoardRecord(bytes: Uint8Array | null, path: string): Board
   return { format, encoding, shared: encoding === 'json', ...(unfinished ? UNFINISHED_BOARD : {}) }
 }
 
+/** What the gate holds, on every board. */
+export interface GateRecord {
+  readonly paused: boolean
+  /** What is added to the zxid of a claim to make its fence: see `fence-base.ts`. 0 on a board without a claim. */
+  readonly fenceBase: bigint
+}
+
+export const OPEN_GATE: GateRecord = { paused: false, fenceBase: 0n }
+
+/** A fence base as text: at most 20 digits, and none in front that says nothing. */
+const DECIMAL = /^[1-9]\d{0,19}$/
+
 /** JSON on every board, like the board's record. */
-export function encodeGate(gate: { readonly paused: boolean }): Uint8Array {
-  return encode({ paused: gate.paused }, 'json')
+export function encodeGate({ paused, fenceBase }: GateRecord): Uint8Array {
+  // As text: a number of JSON is exact up to 2^53 only.
+  return encode({ paused, ...(fenceBase === 0n ? {} : { fenceBase: String(fenceBase) }) }, 'json')
 }
 
 /** A gate that says nothing is open: nobody would know how to open it. */
-export function decodeGate(bytes: Uint8Array | null): { readonly paused: boolean } {
-  const { paused } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
-  return { paused: paused === true }
+export function decodeGate(bytes: Uint8Array | null): GateRecord {
+  const { paused, fenceBase } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
+  const isNumber = typeof fenceBase === 'string' && DECIMAL.test(fenceBase)
+  return { paused: paused === true, fenceBase: isNumber ? BigInt(fenceBase) : 0n }
 }
 
 export function encodeCancellation(cancellation: Cancellation, encoding: Encoding): Uint8Array {
@@ -136,7 +152,8 @@ export function decodeTrash(
     throw new InvalidPosting(`trash entry ${id} is unreadable`)
   }
   const entry = { id, revision, posting: readPosting(posting, encoding), who, at: date, reason }
-  return failure ? { ...entry, failure: failure as Failure } : entry
+  const read = readFailure(failure)
+  return read ? { ...entry, failure: read } : entry
 }
 
 export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
@@ -147,7 +164,7 @@ export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
 export function decodeEntity(bytes: Uint8Array | null, encoding: Encoding): Entity | undefined {
   const { kind, name, instance, metadata } = bytes ? fieldsOf(() => decode(bytes, encoding)) : {}
   if (typeof kind !== 'string' || typeof name !== 'string' || typeof instance !== 'string') return undefined
-  return { kind, name, instance, metadata: Object(metadata) as Entity['metadata'] }
+  return { kind, name, instance, metadata: readMetadata(metadata) }
 }
 
 function cut(failure: Failure): Failure {

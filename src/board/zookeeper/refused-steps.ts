@@ -12,8 +12,8 @@ export function isTaken(error: ZooKeeperError, step: Refused): boolean {
   return step.about === 'key' && [NodeExists, BadVersion, NoNode].some((type) => error instanceof type)
 }
 
-export function notClaimed(what: string, cause: ZooKeeperError, step: Refused): Error {
-  if (step === 'guard') return new Unclaimable(`${what}: the board was paused or resumed just now`, { cause })
+export function notClaimed(what: string, cause: ZooKeeperError, refused: Refused): Error {
+  const step = refused === 'guard' ? undefined : refused
   if (step?.about === 'posting' && cause instanceof NoNode) {
     return new NotFound(`${what}: it has left the board`, { cause })
   }

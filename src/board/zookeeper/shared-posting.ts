@@ -7,7 +7,7 @@
  */
 import type { Encoding } from '../../core/codec.ts'
 import { InvalidArgument } from '../../core/errors.ts'
-import { decodePosting, encodePosting, type Posting } from '../posting.ts'
+import { encodePosting, type Posting, readSizedPosting, type SizedPosting } from '../posting.ts'
 
 /** The text of fields that have to be written as they were read. It travels along wherever a posting is copied. */
 const VERBATIM = Symbol('fields as they were written')
@@ -32,10 +32,16 @@ export function writePosting(posting: Posting, options: { encoding: Encoding; li
 
 /** @throws InvalidPosting whatever the bytes are */
 export function readPosting(bytes: Uint8Array, encoding: Encoding): Posting {
-  const posting = decodePosting(bytes, encoding)
-  if (encoding !== 'json') return posting
+  return readSized(bytes, encoding).posting
+}
+
+/** Reads a posting, and how large it counts. @throws InvalidPosting whatever the bytes are */
+export function readSized(bytes: Uint8Array, encoding: Encoding): SizedPosting {
+  const sized = readSizedPosting(bytes, encoding)
+  if (encoding !== 'json') return sized
   const kept = [...fieldsIn(textOf(bytes))].filter(([field, text]) => !CHANGING.has(field) && !isExact(text))
-  return kept.length === 0 ? posting : Object.assign(posting, { [VERBATIM]: new Map(kept) })
+  if (kept.length > 0) Object.assign(sized.posting, { [VERBATIM]: new Map(kept) })
+  return sized
 }
 
 /** Texts, brackets and separators, and everything else: numbers, true, false, null. */

@@ -14,7 +14,7 @@
  * | restore           | delete trash entry at its revision, create posting (+ create key)                             |
  * | purge             | delete trash entry at its revision                                                           |
  * | cancel            | check posting, create cancel request                                                         |
- * | gate              | setData gate                                                                                 |
+ * | gate, fence base  | setData gate at its revision                                                                 |
  * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if anybody holds any of it     |
  * | permit, shared    | create `x`, delete `x`, create `s-<job>`: the first create fails if a writer holds it         |
  *
@@ -193,8 +193,8 @@ export function cancel(layout: Layout, id: string, request: Uint8Array): Step[] 
   ]
 }
 
-export function gate(layout: Layout, record: Uint8Array): Step[] {
-  return [{ about: 'gate', op: op.setData(layout.gate, record) }]
+export function gate(layout: Layout, record: Uint8Array, { version }: { readonly version: number }): Step[] {
+  return [{ about: 'gate', op: op.setData(layout.gate, record, { version }) }]
 }
 
 function unlocked(layout: Layout, id: string, { shared }: { readonly shared: boolean }): Step {

@@ -1,25 +1,65 @@
-/** What `jobboard cancel` does: asks for a job to be given up. */
+/** What `jobboard cancel` does: requests the cancellation of jobs. */
+import type { Job, JobBoard } from '../../board/index.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import { confirmed } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
+import { each } from '../each.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { findJob } from '../finding.ts'
+import { findJobs, isWhole } from '../finding.ts'
 import { openTheBoard } from '../opening.ts'
 import type { SharedOptions } from '../options.ts'
-import { printJson, printLines } from '../output.ts'
-import { printable } from '../render/text.ts'
+import { printable, printableJson } from '../render/text.ts'
 
 export interface CancelCommandOptions extends SharedOptions {
+  readonly name?: string
+  readonly all?: boolean
+  readonly yes?: boolean
   readonly reason?: string
   readonly json?: boolean
 }
 
-/** @throws NotFound when it has left the board */
-export async function cancel(uuid: string, options: CancelCommandOptions, context: CliContext): Promise<ExitCode> {
+/**
+ * @throws InvalidArgument where nothing says which jobs, or they are many and there is no terminal to ask on
+ * @throws NotFound when one that is named has left the board
+ */
+export async function cancel(
+  uuids: readonly string[],
+  options: CancelCommandOptions,
+  context: CliContext,
+): Promise<ExitCode> {
+  const { name, all = false, yes, reason } = options
+  if ([uuids.length > 0, name !== undefined, all].filter(Boolean).length !== 1)
+    throw new InvalidArgument('which jobs? give uuids, or --name NAME, or --all')
   await using opened = await openTheBoard(options, context, { create: false })
   const { board } = opened
-  const job = await findJob(board, uuid)
-  await board.cancel(job, options.reason === undefined ? {} : { reason: options.reason })
-  const trashed = job.state === 'TRASHED'
-  if (options.json) await printJson(context, [{ uuid: job.uuid, name: job.name, state: job.state }])
-  else await printLines(context, [printable(`${job} ${trashed ? 'is in the trash' : 'is asked to be given up'}`)])
-  return DONE
+  const byUuid = uuids.length > 0
+  const jobs = byUuid ? await findJobs(board, uuids, 'change') : await jobsOf(board, name)
+  if (jobs.length === 0) {
+    context.stderr.write(`there are no such jobs on ${board.uri}\n`)
+    return DONE
+  }
+  if (!byUuid && !(await confirmed(question(jobs, board), { yes, offTerminal: 'refuse' }, context))) return DONE
+  const exact = uuids.every(isWhole)
+  if (byUuid && !exact && !(await confirmed(`cancel ${jobs.join(', ')}?`, { yes, offTerminal: 'proceed' }, context)))
+    return DONE
+  const work = async (job: Job) => {
+    await board.cancel(job, reason === undefined ? {} : { reason })
+    const { uuid, state } = job
+    if (options.json) return printableJson({ uuid, name: job.name, state })
+    return printable(state === 'TRASHED' ? `${job} is in the trash` : `cancellation of ${job} requested`)
+  }
+  return await each(jobs, { what: 'cancelling', done: 'cancelled', work }, context)
+}
+
+async function jobsOf(board: JobBoard, name: string | undefined): Promise<Job[]> {
+  const jobs: Job[] = []
+  const filter = name === undefined ? {} : { name }
+  for await (const job of board.jobs({ ensureFresh: true, ...filter })) jobs.push(job)
+  return jobs
+}
+
+function question(jobs: readonly Job[], { uri }: JobBoard): string {
+  const running = jobs.filter(({ state }) => state === 'CLAIMED').length
+  const many = jobs.length === 1 ? 'cancel 1 job' : `cancel ${jobs.length} jobs`
+  return `${many} on ${uri}, ${running} of them running?`
 }

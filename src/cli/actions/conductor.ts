@@ -5,7 +5,7 @@ import { printableDuration } from '../../core/time.ts'
 import { type ConductorFlags, type ConductorSettings, conductorSettingsOf } from '../conductor-flags.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { flowsOption, loadFlows } from '../flows-module.ts'
+import { flowsOption, loadFlowsAndServices } from '../flows-module.ts'
 import { openConductorsLogbooks, openTheBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printable } from '../render/text.ts'
@@ -18,7 +18,7 @@ export interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
 
 export async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
   const settings = conductorSettingsOf(options)
-  const flows = await loadFlows(flowsOption(options, 'conductor'), context)
+  const { flows, services } = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
   const { daemonLog, redactedLog, runConductor } = await machinery()
   const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
   const redact = redactedKeys(options, context)
@@ -28,10 +28,12 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
   const { board } = opened
   const say = (line: string) => context.stdout.write(`${printable(line)}\n`)
   const flowNames = [...new Set(flows.map((flow) => flow.name))].sort().join(', ')
+  using _faults = context.takeFaults()
   await runConductor({
     board,
     persistence,
     flows,
+    ...(services === undefined ? {} : { services }),
     log: plain,
     redact,
     ...settings,

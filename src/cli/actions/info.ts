@@ -17,10 +17,12 @@ export interface InfoCommandOptions extends SharedOptions, WatchFlags {
 export async function info(options: InfoCommandOptions, context: CliContext): Promise<ExitCode> {
   await using opened = await openTheBoard(options, context, { create: false })
   using reader = new InfoReader(opened.board)
+  const watched = options.watch === true && context.stdout.columns !== undefined
   const frame = async (): Promise<Frame> => {
     const view = await reader.read()
     const content = printableJson(view)
-    return { content, lines: options.json ? [content] : infoLines(view, screenOf(context)) }
+    const layout = { watched, rows: watched ? context.stdout.rows || undefined : undefined }
+    return { content, lines: options.json ? [content] : infoLines(view, screenOf(context), layout) }
   }
   await show(frame, options, context)
   return DONE

@@ -19,6 +19,7 @@ export interface JobsCommandOptions extends SharedOptions, WatchFlags {
   readonly name?: string
   readonly priority?: Priority
   readonly size?: Size
+  readonly limit?: number
   readonly json?: boolean
 }
 
@@ -28,7 +29,7 @@ export async function jobs(options: JobsCommandOptions, context: CliContext): Pr
   const { board } = opened
   const [live, changes] = [new LiveJobs(board), new Changes()]
   const frame = async (): Promise<Frame> => {
-    const jobs = await live.read(filterOf(options))
+    const jobs = await live.read(filterOf(options), options.limit === undefined ? {} : { limit: options.limit })
     const views = jobs.map(({ view }) => view)
     const content = JSON.stringify(views)
     if (options.json) return { content, lines: changes.since(jobs).map(printableJson) }

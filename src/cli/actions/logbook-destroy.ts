@@ -4,10 +4,11 @@ import { isOfOtherBoard } from '../../conductor/index.ts'
 import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
 import type { BookDetail } from '../../persistence/index.ts'
+import { confirmed } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
 import { each } from '../each.ts'
-import type { ExitCode } from '../exit-codes.ts'
-import { findBook } from '../finding.ts'
+import { DONE, type ExitCode } from '../exit-codes.ts'
+import { findBook, isWhole } from '../finding.ts'
 import { type Logbooks, needLogbooks, openTheBoard } from '../opening.ts'
 import { ageLimit, boardUri, type SharedOptions } from '../options.ts'
 
@@ -17,6 +18,7 @@ export interface LogbookDestroyCommandOptions extends SharedOptions {
   readonly state?: readonly FlowState[]
   readonly all?: boolean
   readonly force?: boolean
+  readonly yes?: boolean
 }
 
 type Chosen = Pick<BookDetail, 'uuid' | 'name' | 'meta'>
@@ -44,12 +46,17 @@ export async function logbookDestroy(
   const meant = named ? chosen : chosen.filter((book) => keptFor(book) === undefined)
   if (!named) reportKept(chosen, { keptFor, context })
   if (chosen.length === 0) context.stderr.write(`there are no such logbooks in ${logbooks.uri}\n`)
+  if (named && !uuids.every(isWhole)) {
+    const names = chosen.map(({ uuid, name }) => `${uuid} (${name})`).join(', ')
+    const sure = await confirmed(`destroy logbook ${names}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
+    if (!sure) return DONE
+  }
   const work = async (book: Chosen) => {
     const why = keptFor(book)
     if (why !== undefined) throw kept(book, why)
     return logbooks.persistence.destroyBook(book.uuid, named ? {} : { unchangedSince: before })
   }
-  return await each(meant, { what: 'destroying', work }, context)
+  return await each(meant, { what: 'destroying', done: 'destroyed', work }, context)
 }
 
 function reportKept(books: readonly Chosen[], { keptFor, context }: { keptFor: KeptFor; context: CliContext }): void {
@@ -97,7 +104,7 @@ async function byBoard(options: SharedOptions, context: CliContext): Promise<Kep
 
 async function byUuid(uuids: readonly string[], logbooks: Logbooks): Promise<Chosen[]> {
   const found: Chosen[] = []
-  for (const uuid of uuids) found.push(await findBook(logbooks, uuid))
+  for (const uuid of uuids) found.push(await findBook(logbooks, uuid, 'change'))
   return found
 }
 

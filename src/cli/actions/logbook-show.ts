@@ -22,7 +22,7 @@ export async function logbookShow(
 ): Promise<ExitCode> {
   const redaction = new Redaction(redactedKeys(options, context))
   await using logbooks = await needLogbooks(options, context, { missing: 'throw' })
-  const { uuid: found } = await findBook(logbooks, uuid)
+  const { uuid: found } = await findBook(logbooks, uuid, 'look')
   const report = bookReport(await logbooks.persistence.getBook(found), redaction)
   if (options.json) await printJson(context, [report])
   else await printLines(context, logbookReport(report, screenOf(context)))

@@ -9,6 +9,6 @@ export async function pause(options: SharedOptions, context: CliContext): Promis
   await using opened = await openTheBoard(options, context, { create: false })
   const { board } = opened
   await board.pause()
-  await printLines(context, [`nobody claims jobs of ${board.uri} any more; jobboard resume lets them again`])
+  await printLines(context, [`claiming paused on ${board.uri}; jobboard resume ends that`])
   return DONE
 }

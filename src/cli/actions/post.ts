@@ -33,7 +33,7 @@ export interface PostCommandOptions extends SharedOptions, ResourceFlags, Endles
 }
 
 export async function post(name: string, options: PostCommandOptions, context: CliContext): Promise<ExitCode> {
-  const store = jsonObject(await storeText(options, context), '--store')
+  const store = jsonObject(await storeText(options, context), '--store', { fromStdin: options.store === '-' })
   if (options.uuid !== undefined && !validate(options.uuid))
     throw new InvalidArgument(`--uuid: ${options.uuid} is no uuid`)
   const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)

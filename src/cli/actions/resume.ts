@@ -9,6 +9,6 @@ export async function resume(options: SharedOptions, context: CliContext): Promi
   await using opened = await openTheBoard(options, context, { create: false })
   const { board } = opened
   await board.resume()
-  await printLines(context, [`jobs of ${board.uri} are claimed again`])
+  await printLines(context, [`claiming resumed on ${board.uri}`])
   return DONE
 }

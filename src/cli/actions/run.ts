@@ -1,5 +1,6 @@
 /** What `jobboard run` does: runs a flow in this process, on a board's resources where a board is named. */
 import type { JobBoard, Priority } from '../../board/index.ts'
+import type { ServicesGiven } from '../../conductor/index.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { describeFailure, failureOf } from '../../core/failure.ts'
 import { Redaction } from '../../core/redaction.ts'
@@ -10,7 +11,7 @@ import { AtomLines } from '../atom-lines.ts'
 import { complain } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED, INTERRUPTED } from '../exit-codes.ts'
-import { flowNamed, flowsOption } from '../flows-module.ts'
+import { chooseFlow, flowsOption, loadFlowsAndServices } from '../flows-module.ts'
 import { boardIsNamed, openConductorsLogbooks, openTheBoard } from '../opening.ts'
 import { duration, jsonObject, persistenceUri, redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
@@ -36,11 +37,13 @@ export interface RunCommandOptions extends SharedOptions, ResourceFlags {
 /** @throws InvalidArgument, MissingDependencies, and what board and logbooks throw, before anything has run */
 export async function runNow(name: string, options: RunCommandOptions, context: CliContext): Promise<ExitCode> {
   const redaction = new Redaction(redactedKeys(options, context))
-  const store = jsonObject(await storeText(options, context), '--store')
+  const store = jsonObject(await storeText(options, context), '--store', { fromStdin: options.store === '-' })
   const settings = settingsOf(options)
   const onBoard = !options.alone && boardIsNamed(options, context)
   if (!onBoard) assertNothingOfBoard(options)
-  const flow = await flowNamed(name, flowsOption(options, 'run'), context)
+  const module = flowsOption(options, 'run')
+  const { flows, services } = await loadFlowsAndServices(module, context)
+  const flow = chooseFlow(name, flows, module)
   checkStore(flow, store)
   await using persistence = await logbooksOf(options, context)
   await using opened = onBoard ? await openTheBoard(options, context) : undefined
@@ -49,7 +52,7 @@ export async function runNow(name: string, options: RunCommandOptions, context: 
   const { signal } = interruption
   const redact = redactedKeys(options, context)
   const running = {
-    ...{ flow, store, lines, persistence, signal, settings, redact },
+    ...{ flow, store, lines, persistence, services, signal, settings, redact },
     ...(opened ? { board: opened.board } : {}),
   }
   try {
@@ -67,6 +70,8 @@ interface Running {
   readonly store: object
   readonly lines: AtomLines
   readonly persistence: Persistence
+  /** An object, or a function that makes what tasks find as `ctx.services`; undefined where the module exports none. */
+  readonly services: unknown
   readonly board?: JobBoard
   readonly signal: AbortSignal
   readonly settings: ReturnType<typeof settingsOf>
@@ -74,13 +79,15 @@ interface Running {
 }
 
 /** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
-async function execute({ flow, store, lines, persistence, board, signal, settings, redact }: Running): Promise<object> {
+async function execute(running: Running): Promise<object> {
+  const { flow, store, lines, persistence, services, board, signal, settings, redact } = running
   const { runFlow } = await import('../../conductor/index.ts')
   const { job, ...rest } = settings
   const { results } = await runFlow(flow as Flow<object, object, unknown>, store, {
     persistence: watched(persistence, (transition) => lines.told(transition)),
     signal,
     redact,
+    ...(services === undefined ? {} : { services: services as ServicesGiven<unknown> }),
     ...rest,
     ...(board ? { board, job } : {}),
   })

@@ -6,7 +6,7 @@ import { toDot, toMermaid } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { assertBeginning, wholeUuid } from '../finding.ts'
+import { assertPart, wholeUuid } from '../finding.ts'
 import { chooseFlow, loadFlows } from '../flows-module.ts'
 import { type Logbooks, openLogbooks, openTheBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
@@ -32,7 +32,7 @@ export interface ShowCommandOptions extends SharedOptions {
 }
 
 export async function show(named: string, options: ShowCommandOptions, context: CliContext): Promise<ExitCode> {
-  assertBeginning(named)
+  assertPart(named, 'look')
   const redaction = new Redaction(redactedKeys(options, context))
   await using logbooks = await openLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { create: false })

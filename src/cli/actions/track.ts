@@ -4,7 +4,7 @@ import { NotFound } from '../../core/errors.ts'
 import { Redaction } from '../../core/redaction.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { assertBeginning, wholeUuid } from '../finding.ts'
+import { assertPart, wholeUuid } from '../finding.ts'
 import { needLogbooks, openTheBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
@@ -19,7 +19,7 @@ export interface TrackCommandOptions extends SharedOptions {
 
 /** @throws NotFound when nothing is known of it */
 export async function track(named: string, options: TrackCommandOptions, context: CliContext): Promise<ExitCode> {
-  assertBeginning(named)
+  assertPart(named, 'look')
   const redaction = new Redaction(redactedKeys(options, context))
   await using logbooks = await needLogbooks(options, context)
   await using opened = await openTheBoard(options, context, { create: false })

@@ -12,5 +12,8 @@ export async function trashPurge(
   options: TrashPurgeCommandOptions,
   context: CliContext,
 ): Promise<ExitCode> {
-  return eachTrashed({ uuids, options, what: 'purging', work: (board, job) => board.purge(job) }, context)
+  return eachTrashed(
+    { uuids, options, what: 'purging', done: 'purged', verb: 'purge', work: (board, job) => board.purge(job) },
+    context,
+  )
 }

@@ -1,22 +1,28 @@
-/** `jobboard cancel`: asks for a job to be given up. */
+/** `jobboard cancel`: requests the cancellation of jobs. */
 import type { Command } from 'commander'
 import type { Run } from '../action.ts'
 
 export function defineCancel(program: Command, run: Run): void {
   program
     .command('cancel')
-    .summary('ask for a job to be given up')
+    .summary('cancel jobs')
     .description(
-      'Asks for a job to be given up. One that was never run is in the trash at once; one that runs is told, undone, and ' +
-        'trashed then; one that waits half done is undone by the conductor that claims it next.',
+      'Cancels jobs. One that was never run is in the trash at once. One that runs is notified, reverted, and then ' +
+        'trashed. One that waits half done is reverted by the conductor that claims it next.',
     )
-    .argument('<uuid>', 'uuid of the job, its beginning or its end')
+    .argument('[uuid...]', 'uuids of jobs, their first 13 characters or more, or their ends')
+    .option('--name <name>', 'all jobs of this name')
+    .option('--all', 'all jobs on the board')
+    .option('--yes', 'do not ask; needed with --name and --all where there is no terminal')
     .option('--reason <text>', 'for people, and kept in the trash (default: cancelled)')
-    .option('--json', 'print a JSON object')
-    .addHelpText('after', "\nExample:\n  $ jobboard cancel 0199c0de --reason 'posted by mistake'")
+    .option('--json', 'print a JSON object for each job')
+    .addHelpText(
+      'after',
+      "\nExamples:\n  $ jobboard cancel 0199c0de-85f8 --reason 'posted by mistake'\n  $ jobboard cancel --name import --yes",
+    )
     .action(
       run(async (context, command: Command) =>
-        (await import('../actions/cancel.ts')).cancel(command.args[0] ?? '', command.optsWithGlobals(), context),
+        (await import('../actions/cancel.ts')).cancel(command.args, command.optsWithGlobals(), context),
       ),
     )
 }

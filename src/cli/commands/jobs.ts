@@ -1,7 +1,7 @@
 /** `jobboard jobs`: what is on the board. */
 import type { Command } from 'commander'
 import type { Run } from '../action.ts'
-import { oneOf } from '../options.ts'
+import { count, oneOf } from '../options.ts'
 import { addWatchFlags } from '../watch-flags.ts'
 import { PRIORITY_WORDS, SIZE_WORDS } from '../words.ts'
 
@@ -18,6 +18,7 @@ export function defineJobs(program: Command, run: Run): void {
       oneOf('--priority', PRIORITY_WORDS),
     )
     .option('--size <size>', `only jobs of this size: ${SIZE_WORDS.join(', ')}`, oneOf('--size', SIZE_WORDS))
+    .option('--limit <n>', 'only the first so many', count('--limit'))
     .option(
       '--json',
       'print each job as a JSON object on a line of its own; with --watch, each whenever it has changed',

@@ -14,7 +14,7 @@ export function defineLogbookDestroy(logbook: Command, run: Run): void {
         'and one of another board may be needed on that: they are left alone, unless --force is given; so a board has ' +
         'to be named.',
     )
-    .argument('[uuid...]', 'uuids of logbooks, their beginnings or ends')
+    .argument('[uuid...]', 'uuids of logbooks, their first 13 characters or more, or their ends')
     .option('--name <name>', 'those of this name')
     .option('--older-than <duration>', 'those in which nothing has changed for longer')
     .option(
@@ -24,6 +24,7 @@ export function defineLogbookDestroy(logbook: Command, run: Run): void {
     )
     .option('--all', 'all of them')
     .option('--force', 'also those whose job is on the board, which is not asked then, and those of other boards')
+    .option('--yes', 'do not ask on a terminal, where only a part of a uuid is given')
     .addHelpText(
       'after',
       '\nExamples:\n  $ jobboard logbook destroy --older-than 30d\n  $ jobboard logbook destroy 0199c0de --force',

@@ -8,9 +8,10 @@ export function defineTrashRestore(trash: Command, run: Run): void {
     .command('restore')
     .summary('put jobs back on the board')
     .description(
-      'Puts jobs out of the trash back on the board, at the end of the queue, with their uuid and without their attempts. Each uuid that was restored is printed.',
+      'Puts jobs out of the trash back on the board, at the end of the queue, with their uuid and without their attempts. Each uuid that was restored is printed. Jobs whose last owners died while running them are left out, unless they are named by uuid or --poison is given.',
     )
   addTrashChoice(command)
+    .option('--poison', 'with --name, --older-than or --all: also jobs whose last owners died while running them')
     .addHelpText('after', '\nExample:\n  $ jobboard trash restore --name hello')
     .action(
       run(async (context, command: Command) =>

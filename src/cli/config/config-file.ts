@@ -50,7 +50,10 @@ function parseConfig(text: string, { file, shown }: Pick<ConfigFile, 'file' | 's
     return `${shown}:${line}:${col}`
   }
   const [broken] = document.errors
-  if (broken) throw new InvalidArgument(`${at(broken.pos[0])}: ${firstLine(broken.message)}`)
+  if (broken) {
+    const advice = 'check the indentation and the colons here, and put a value that holds ": " in quotes'
+    throw new InvalidArgument(`${at(broken.pos[0])}: this is not valid YAML (${firstLine(broken.message)}); ${advice}`)
+  }
   const problem = (path: Path, message: string) => new InvalidArgument(`${at(offsetOf(document, path))}: ${message}`)
   const found = CONFIG.safeParse(document.toJS() ?? {})
   if (found.success) return { file, shown, config: found.data, problem }

@@ -64,8 +64,15 @@ async function* examineLogbooks({ options, context }: Examination): AsyncGenerat
 }
 
 function unreached(about: string, problem: unknown, scheme: string): Finding {
-  const advice = scheme.startsWith('directory') ? 'name a folder of this machine' : 'see the servers above, and the URI'
+  const advice = scheme.startsWith('directory') ? folderAdvice(problem) : 'see the servers above, and the URI'
   return error(about, oneLine(problem), advice)
+}
+
+function folderAdvice(problem: unknown): string {
+  const text = String(problem)
+  return /permission|EACCES|EPERM/i.test(text)
+    ? "run as the folder's owner, or give this user the right to read, write and enter it"
+    : 'name a folder of this machine'
 }
 
 interface Where {

@@ -15,6 +15,8 @@ export interface JobsExamined {
 
 /** A job whose owner names no conductor may be one of a loop, or of a run in the foreground: after so long it is odd. */
 const UNKNOWN_OWNER_AFTER = milliseconds('5m', '')
+/** How far the clock of an owner may be from ours. */
+const CLOCKS_DIFFER_MS = 2_000
 /** As many deaths in a row make a suspect, of which a process runs one at a time. */
 const SUSPECT = 2
 
@@ -28,6 +30,7 @@ export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamine
     ...pauseFindings(board),
     ...conductorFindings(entities, waiting.length),
     ...stuckFindings(claimed, { entities, stuckAfter }),
+    ...unheededFindings(claimed),
     ...poisonFindings(jobs),
     ...orphanFindings(waiting, entities),
     ...unreadable.map((problem) => error('posting', problem.message, 'remove or repair it, where it was written')),
@@ -86,6 +89,23 @@ function stuckFindings(claimed: readonly Job[], { entities, stuckAfter }: Clock)
     if (held <= stuckAfter) return []
     const advice = `jobboard show ${job.uuid} says how far it is, jobboard cancel ${job.uuid} asks it back; a deadline bounds runs`
     return [warning('claim', since, advice)]
+  })
+}
+
+/** Jobs that were told to stop, and run all the same. */
+function unheededFindings(claimed: readonly Job[]): Finding[] {
+  const now = Date.now()
+  return claimed.flatMap((job) => {
+    const newest = job.attempts.at(-1)
+    const late = job.deadline === undefined || !newest ? 0 : now - newest.at.getTime() - job.deadline
+    const told = [
+      ...(late > CLOCKS_DIFFER_MS ? [`its deadline passed ${span(late)} ago`] : []),
+      ...(job.cancelRequested ? ['its cancellation was requested'] : []),
+    ]
+    if (told.length === 0) return []
+    const text = `${job}: ${told.join(', and ')}, and ${newest?.who ?? 'its owner'} still runs it`
+    const advice = `it may be reverting: jobboard track ${job.uuid}; a task that ignores ctx.signal ends with its process only`
+    return [warning('unheeded', text, advice)]
   })
 }
 

@@ -11,11 +11,16 @@ export function conductorsTable(conductors: readonly ConductorView[], screen: Sc
     { title: 'STATE', of: ({ state }) => state, tone: ({ state }) => toneOf(state) },
     { title: 'RUNS', of: ({ running, concurrency }) => [running ?? '?', concurrency ?? '?'].join('/') },
     { title: 'SIZES', of: ({ sizes }) => sizes?.join(', ') ?? 'all', optional: true },
-    { title: 'FLOWS', of: ({ flows }) => flows?.join(', '), min: 12 },
+    { title: 'FLOWS', of: flowsOf, min: 12 },
     { title: 'HOST', of: ({ host }) => host, min: 8, optional: true },
     { title: 'PID', of: ({ pid }) => pid?.toString(), optional: true },
     { title: 'UP', of: ({ startedAt }) => startedAt && age(startedAt, screen.now), optional: true },
     { title: 'RELEASE', of: ({ version }) => version, optional: true },
   ]
   return table(columns, conductors, screen)
+}
+
+/** Returns the flows with their versions, as in `import 1.0, 2.0, hello 1.0`. */
+function flowsOf({ flows, versions = {} }: ConductorView): string | undefined {
+  return flows?.map((name) => [name, versions[name]?.join(', ')].filter(Boolean).join(' ')).join(', ')
 }

@@ -9,20 +9,33 @@ import type { Screen } from './screen.ts'
 import { type Column, table } from './table.ts'
 import { printable } from './text.ts'
 
-export function infoLines(info: InfoView, screen: Screen): string[] {
-  return [
-    headline(info, screen),
+export interface InfoLayout {
+  /** How many lines there are; what matters less is left out where they do not suffice. */
+  readonly rows?: number | undefined
+  /** Drawn again and again: with a clock, and how it ends. */
+  readonly watched?: boolean | undefined
+}
+
+export function infoLines(info: InfoView, screen: Screen, { rows, watched = false }: InfoLayout = {}): string[] {
+  const lines = (counts: string[]) => [
+    headline(info, screen, { watched }),
     '',
-    ...countLines(info, screen),
+    ...counts,
     '',
     ...conductorLines(info, screen),
     ...runningLines(info, screen),
   ]
+  const { states, priorities } = countLines(info, screen)
+  const whole = lines([...states, '', ...priorities])
+  // On a low terminal the bottom would be cut off, and conductors say more than the bars of five priorities.
+  return rows === undefined || whole.length < rows ? whole : lines(states)
 }
 
-function headline({ board, state, paused }: InfoView, { paint }: Screen): string {
+function headline({ board, state, paused }: InfoView, screen: Screen, { watched }: { watched: boolean }): string {
+  const { paint, now } = screen
   const word = state !== 'connected' ? state : paused ? 'paused' : 'open'
-  return `${printable(board)}  ${paint(word, toneOf(word) ?? 'good')}`
+  const clock = watched ? `  ${now.toTimeString().slice(0, 8)}, Ctrl-C ends` : ''
+  return `${printable(board)}  ${paint(word, toneOf(word) ?? 'good')}${clock}`
 }
 
 interface Row {
@@ -36,11 +49,10 @@ const LEAST_COLUMNS = 10
 const TITLE = 11
 const NUMBER = 8
 
-function countLines({ jobs, trashed }: InfoView, screen: Screen): string[] {
+function countLines({ jobs, trashed }: InfoView, screen: Screen): { states: string[]; priorities: string[] } {
   const rows: readonly Row[] = [
     { title: 'UNCLAIMED', parts: [[jobs.unclaimed, 'odd']] },
     { title: 'CLAIMED', parts: [[jobs.claimed, 'busy']] },
-    { title: 'TRASHED', parts: [[trashed, 'bad']] },
   ]
   const priorities = PRIORITY_WORDS.map((title): Row => {
     const { claimed, unclaimed } = jobs.byPriority[title]
@@ -52,10 +64,14 @@ function countLines({ jobs, trashed }: InfoView, screen: Screen): string[] {
       ],
     }
   })
+  // The trash has no bar: how much is in it says nothing of how much is to do.
   const most = Math.max(...[...rows, ...priorities].map(totalOf))
   const width = Math.max(LEAST_COLUMNS, Math.min(MOST_COLUMNS, (screen.width ?? 80) - TITLE - NUMBER - 2))
   const line = (row: Row) => lineOf(row, { most, width, screen })
-  return [...rows.map(line), '', ...priorities.map(line)]
+  return {
+    states: [...rows.map(line), `${'TRASHED'.padEnd(TITLE)}${String(trashed).padStart(NUMBER)}`],
+    priorities: priorities.map(line),
+  }
 }
 
 function lineOf(row: Row, { most, width, screen }: { most: number; width: number; screen: Screen }): string {
@@ -70,7 +86,10 @@ function totalOf({ parts }: Row): number {
 function conductorLines({ conductors, slots }: InfoView, screen: Screen): string[] {
   if (conductors.length === 0) return [screen.paint('no conductors', 'odd')]
   const title = conductors.length === 1 ? '1 conductor' : `${conductors.length} conductors`
-  return [`${title}, ${slots.busy} of ${slots.all} slots taken`, ...conductorsTable(conductors, screen)]
+  return [
+    `${title}, ${slots.busy} of ${slots.all} slots taken (as they reported, every 2 s at most)`,
+    ...conductorsTable(conductors, screen),
+  ]
 }
 
 function runningLines({ running, jobs }: InfoView, screen: Screen): string[] {

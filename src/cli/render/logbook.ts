@@ -1,4 +1,5 @@
 /** A logbook's flow, for people: how far it is, what each atom took, and what failed because of what. */
+import { oneLine } from '../../core/texts.ts'
 import type { AtomView, FailureView, LogbookView } from '../views.ts'
 import { span } from './age.ts'
 import { type Facts, lined } from './facts.ts'
@@ -35,11 +36,16 @@ export function logbookLines(
 
 const COLUMNS: readonly Column<AtomView>[] = [
   { title: 'TASK', of: ({ name }) => name, min: 8 },
-  { title: 'STATE', of: ({ state }) => state, tone: ({ state }) => toneOf(state) },
+  { title: 'STATE', of: (atom) => standing(atom), tone: ({ state }) => toneOf(state) },
   { title: 'TOOK', of: ({ milliseconds }) => (milliseconds === undefined ? undefined : span(milliseconds)) },
   { title: 'UPDATED', of: ({ updatedAt }) => updatedAt.toISOString(), optional: true },
   { title: 'FAILURE', of: (atom) => shortly(atom), min: 16 },
 ]
+
+/** With how far it is, where it says so. */
+function standing({ state, progress }: AtomView): string {
+  return state === 'RUNNING' && progress !== undefined ? `${state} ${Math.round(progress * 100)}%` : state
+}
 
 /** The rest stands below, whole. */
 function shortly({ failure, revertFailure }: AtomView): string | undefined {
@@ -67,7 +73,7 @@ function links(failure: FailureView, depth: number): string[] {
 }
 
 function headline({ name, message }: FailureView): string {
-  return `${name}: ${message}`.replaceAll(/\s*\n\s*/g, ' ')
+  return oneLine(`${name}: ${message}`)
 }
 
 /** What looks like work under way, and is none. */

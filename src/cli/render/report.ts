@@ -30,13 +30,22 @@ function jobLines(job: Reported, screen: Screen): string[] {
   return [head, ...lined(facts), ...attemptLines(job, screen)]
 }
 
-function boardFacts({ owner, priority, size, runs, maxAttempts, postedAt }: JobView): Facts {
+function boardFacts({
+  owner,
+  priority,
+  size,
+  runs,
+  maxAttempts,
+  postedAt,
+  attempts,
+}: JobView & Pick<Reported, 'attempts'>): Facts {
+  const failed = attempts.filter(({ ended }) => ended === 'failed').length
   return [
     ['owner', owner],
     ['priority', priority],
     ['size', size],
     ['posted', postedAt?.toISOString()],
-    ['runs', `${runs}; ${maxAttempts} may fail`],
+    ['runs', `${runs}; ${failed} failed, trashed at ${maxAttempts} failures`],
   ]
 }
 

@@ -42,21 +42,27 @@ function restLines({ status, tasks = {} }: TrackedView): string[] {
   return halfDone.map((name) => printable(`${name} was stopped in the middle, and begins again in the next run`))
 }
 
+function standing({ state, progress }: TaskRow): string {
+  return progress === undefined ? state : `${state} ${Math.round(progress * 100)}%`
+}
+
 interface TaskRow {
   readonly name: string
   readonly state: string
+  /** From 0 to 1. */
+  readonly progress: number | undefined
   readonly result: string | undefined
 }
 
-function taskLines({ tasks = {}, results }: TrackedView, screen: Screen): string[] {
+function taskLines({ tasks = {}, progress = {}, results }: TrackedView, screen: Screen): string[] {
   const rows = Object.entries(tasks).map(([name, state]): TaskRow => {
     const result = results && Object.hasOwn(results, name) ? JSON.stringify(results[name]) : undefined
-    return { name, state, result }
+    return { name, state, result, progress: Object.hasOwn(progress, name) ? progress[name] : undefined }
   })
   if (rows.length === 0) return []
   const columns: readonly Column<TaskRow>[] = [
     { title: 'TASK', of: ({ name }) => name, min: 8 },
-    { title: 'STATE', of: ({ state }) => state, tone: ({ state }) => toneOf(state) },
+    { title: 'STATE', of: standing, tone: ({ state }) => toneOf(state) },
     ...(results ? [{ title: 'RESULT', of: ({ result }: TaskRow) => result, min: 16 }] : []),
   ]
   return ['', ...table(columns, rows, screen)]

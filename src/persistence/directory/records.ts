@@ -8,7 +8,8 @@
  */
 import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
 import { applyTransitions } from '../apply.ts'
-import { type RecordedTransition, writtenAtom } from '../flow-image.ts'
+import { checkedBook, checkedTransition, checkedWholeFlow, damaged } from '../checked-records.ts'
+import { writtenAtom } from '../flow-image.ts'
 import type { BookDetail, FlowDetail } from '../models.ts'
 import type { Transition } from '../persistence.ts'
 import { frame, unframe } from './frames.ts'
@@ -34,16 +35,17 @@ export function transitionBytes({ state, meta, atoms }: Transition, at: Date): U
 
 /** @throws IncompatibleVersion @throws StorageFailure when it is damaged */
 export function readBook(bytes: Buffer, file: string): BookDetail {
-  const book = content(unframe(bytes), { key: 'book', file }) as BookDetail
-  // The first release did not write it.
-  return { ...book, updatedAt: book.updatedAt ?? book.createdAt }
+  return checkedBook(content(recordsIn(bytes, file), { key: 'book', file }), file)
 }
 
 /** @throws IncompatibleVersion @throws StorageFailure when it is damaged */
 export function readFlow(bytes: Buffer, file: string): FlowDetail {
-  const [first, ...transitions] = unframe(bytes)
-  const flow = content([first], { key: 'flow', file }) as FlowDetail
-  return applyTransitions(flow, transitions as RecordedTransition[])
+  const [first, ...transitions] = recordsIn(bytes, file)
+  const flow = checkedWholeFlow(content([first], { key: 'flow', file }), file)
+  return applyTransitions(
+    flow,
+    transitions.map((transition) => checkedTransition(transition, file)),
+  )
 }
 
 /**
@@ -51,8 +53,17 @@ export function readFlow(bytes: Buffer, file: string): FlowDetail {
  * one; it is nobody's then, which is right: whoever made it did not live on.
  */
 export function readMark(bytes: Buffer, file: string): string | undefined {
-  const records = unframe(bytes)
+  const records = recordsIn(bytes, file)
   return records.length === 0 ? undefined : String(content(records, { key: 'claim', file }))
+}
+
+/** @throws StorageFailure for a record whose checksum is right and whose content is not */
+function recordsIn(bytes: Buffer, file: string): unknown[] {
+  try {
+    return unframe(bytes)
+  } catch (cause) {
+    throw damaged(file, cause instanceof Error ? cause.message : String(cause), cause)
+  }
 }
 
 function content([first]: readonly unknown[], { key, file }: { key: string; file: string }): unknown {

@@ -2,6 +2,7 @@
 import { decode, encode } from '../../core/codec.ts'
 import type { AtomState, FlowState } from '../../core/states.ts'
 import { fromStorable, type Row, storable } from '../../postgres/index.ts'
+import { checkedAtom, checkedBook, checkedFlow, damaged } from '../checked-records.ts'
 import { writtenAtom } from '../flow-image.ts'
 import type { AtomDetail, BookDetail, FlowDetail, Meta, StateChange } from '../models.ts'
 
@@ -31,18 +32,21 @@ export function statesJson(states: readonly StateChange<FlowState | AtomState>[]
   return JSON.stringify(states)
 }
 
+/** @throws StorageFailure when the row is damaged */
 export function bookOf(row: Row): BookDetail {
-  return {
+  const book = {
     uuid: text(row, 'uuid'),
     name: text(row, 'name'),
     meta: record(row, 'meta'),
     createdAt: instant(row, 'created_at'),
     updatedAt: instant(row, 'updated_at'),
   }
+  return checkedBook(book, `logbook ${book.uuid}`)
 }
 
+/** @throws StorageFailure when the row is damaged */
 export function flowOf(row: Row, atoms: readonly AtomDetail[]): FlowDetail {
-  return {
+  const flow = {
     uuid: text(row, 'uuid'),
     name: text(row, 'name'),
     version: text(row, 'version'),
@@ -55,14 +59,14 @@ export function flowOf(row: Row, atoms: readonly AtomDetail[]): FlowDetail {
     createdAt: instant(row, 'created_at'),
     updatedAt: instant(row, 'updated_at'),
   }
+  // The atoms were checked one by one.
+  return { ...checkedFlow(flow, `flow ${flow.uuid}`), atoms }
 }
 
+/** @throws StorageFailure when the row is damaged */
 export function atomOf(row: Row): AtomDetail {
-  const body = record(row, 'body') as Omit<
-    AtomDetail,
-    'name' | 'kind' | 'version' | 'state' | 'intention' | 'updatedAt'
-  >
-  return {
+  const body = record(row, 'body')
+  const atom = {
     ...body,
     name: text(row, 'name'),
     kind: text(row, 'kind') as AtomDetail['kind'],
@@ -73,6 +77,7 @@ export function atomOf(row: Row): AtomDetail {
     createdAt: instant(row, 'created_at'),
     states: states<AtomState>(row),
   }
+  return checkedAtom(atom, `atom ${atom.name}`)
 }
 
 function text(row: Row, column: string): string {
@@ -80,7 +85,13 @@ function text(row: Row, column: string): string {
 }
 
 function record(row: Row, column: string): Meta {
-  return decode(row[column] as Uint8Array, 'msgpack') as Meta
+  try {
+    const value = decode(row[column] as Uint8Array, 'msgpack')
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Meta
+  } catch (cause) {
+    throw damaged(`column ${column} of a logbook`, cause instanceof Error ? cause.message : String(cause), cause)
+  }
+  throw damaged(`column ${column} of a logbook`, 'it holds no object')
 }
 
 function instant(row: Row, column: string): Date {
@@ -88,7 +99,11 @@ function instant(row: Row, column: string): Date {
 }
 
 function states<S extends FlowState | AtomState>(row: Row): readonly StateChange<S>[] {
-  const told = row['states']
-  const parsed = (typeof told === 'string' ? JSON.parse(told) : told) as { state: S; at: string; run: number }[]
-  return parsed.map(({ state, at, run }) => ({ state, at: new Date(at), run }))
+  const column = row['states']
+  const parsed: unknown = typeof column === 'string' ? JSON.parse(column) : column
+  if (!Array.isArray(parsed)) throw damaged('column states of a logbook', 'it is no list')
+  return parsed.map((change: unknown) => {
+    const { state, at, run } = Object(change) as { state: S; at: string; run: number }
+    return { state, at: new Date(at), run }
+  })
 }

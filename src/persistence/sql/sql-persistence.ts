@@ -15,6 +15,7 @@ import { GroupCommit, type Outcome } from '../../core/group-commit.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
 import {
   areMigrated,
+  fromStorable,
   type Migrations,
   migrate,
   quoted,
@@ -22,7 +23,7 @@ import {
   type SqlDriver,
   storable,
 } from '../../postgres/index.ts'
-import { assertBookQuery, assertInstant, type BookQuery } from '../book-query.ts'
+import { assertBookQuery, assertInstant, type BookQuery, unlessUnreadable } from '../book-query.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import { patiently } from '../patience.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
@@ -164,11 +165,15 @@ export class SqlPersistence implements Persistence {
     for (let given = 0; given < limit; ) {
       const size = Math.min(limit - given, 500)
       const page = listStatement(quoted(this.#options.schema), { ...query, limit: size, ...(after ? { after } : {}) })
-      const books = (await this.#query(page.text, page.values)).map(bookOf)
-      yield* books
-      if (books.length < size) return
-      given += size
-      after = books.at(-1)?.uuid
+      const rows = await this.#query(page.text, page.values)
+      for (const row of rows) {
+        const book = await unlessUnreadable(Promise.resolve().then(() => bookOf(row)))
+        if (!book) continue
+        yield book
+        given += 1
+      }
+      if (rows.length < size) return
+      after = fromStorable(String(rows.at(-1)?.['uuid']))
     }
   }
 

@@ -1,6 +1,7 @@
 /** What is in the znodes: msgpack, with the format's number, so that an older release says so instead of misreading it. */
 import { decode, encode } from '../../core/codec.ts'
 import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
+import { checkedAtom, checkedBook, checkedFlow, damaged } from '../checked-records.ts'
 import type { AtomDetail, BookDetail, FlowDetail } from '../models.ts'
 
 const FORMAT = 1
@@ -41,18 +42,21 @@ export function assertRoot(data: Uint8Array | null, path: string): void {
 }
 
 export function readBook(data: Uint8Array | null, path: string): BookRecord {
-  return content<BookRecord>(data, { key: 'book', path })
+  const { book, gone } = content<BookRecord>(data, { key: 'book', path })
+  if (gone !== undefined && typeof gone !== 'string') throw damaged(path, 'gone is no text')
+  return { book: checkedBook(book, path), ...(gone === undefined ? {} : { gone }) }
 }
 
 export function readFlow(data: Uint8Array | null, path: string): FlowRecord {
-  return content<FlowRecord>(data, { key: 'flow', path })
+  const { flow, term, writes } = content<FlowRecord>(data, { key: 'flow', path })
+  if (typeof term !== 'string' || !Number.isSafeInteger(writes)) throw damaged(path, 'it names no term, or no writes')
+  return { flow: checkedFlow(flow, path), term, writes }
 }
 
 export function readAtom(data: Uint8Array | null, path: string): AtomDetail {
-  return content<{ readonly atom: AtomDetail }>(data, { key: 'atom', path }).atom
+  return checkedAtom(content<{ readonly atom: AtomDetail }>(data, { key: 'atom', path }).atom, path)
 }
 
-/** That it is what we wrote is all that can be known of it. */
 function content<T extends object>(data: Uint8Array | null, { key, path }: { key: string; path: string }): T {
   const fields = fieldsOf(data)
   const { format } = fields

@@ -73,6 +73,10 @@ export async function redisPlace(
     removeRaw: async (job) => {
       await witness.hdel(key('jobs'), idOf(job))
     },
+    beginAnew: async () => {
+      const keys = await witness.keys(key('*'))
+      if (keys.length > 0) await witness.del(keys)
+    },
     jobIds: async () => (await witness.hkeys(key('jobs'))).sort(),
     trashIds: async () => (await witness.hkeys(key('trash'))).sort(),
     [Symbol.asyncDispose]: async () => witness.disconnect(),

@@ -9,7 +9,7 @@ import type { Place } from '../board.ts'
 /** Names that are no names of files, that look like others' names, that are too long for one. */
 export const ODD_NAMES = [
   ...['/', '.', '..', 'a/b', 'a%2Fb', 'A', 'a', ' ', 'x', 's-job0000000000', '~', 'ünï\u0000code 💥', '\ud800'],
-  ...['l'.repeat(4_096), `${'l'.repeat(4_095)}m`],
+  ...['l'.repeat(1_024), `${'l'.repeat(1_023)}m`],
 ]
 
 export function keysContract({ open, removeRaw }: Place): void {

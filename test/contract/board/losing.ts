@@ -1,9 +1,10 @@
 /** An owner whose session ends has lost everything, is told at once, and harms nobody afterwards. */
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
+import type { Claim, JobBoard } from '../../../src/board/index.ts'
 import { ClaimLost } from '../../../src/core/errors.ts'
 import { failureOf, historyOf, lossOf, next, rebirthOf } from '../../board/events.ts'
-import { claimed, refresh } from '../../board/jobs.ts'
+import { all, claimed, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 export function losingContract({ open, expire }: Place, { everyChange }: BackendCapabilities): void {
@@ -51,6 +52,8 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     })
     await expire(former)
     expect(await working).toBe('lost')
+    // So that nobody can tell that it lived.
+    await former.close()
     const [taken] = await heir.claimNext()
     expect(taken.job.attempts[0]).not.toHaveProperty('ended')
   })
@@ -68,6 +71,68 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     })
     expect(ended).toBe('lost')
     await (await taken)[0].consume()
+  })
+
+  describe('an owner that lost its session and lives', () => {
+    /** Claims all jobs of the board, and loses them. */
+    async function outage(board: JobBoard, jobs: number): Promise<void> {
+      const claims = await claimAll(board, jobs)
+      const losses = claims.map(lossOf)
+      const back = rebirthOf(board)
+      await expire(board)
+      await Promise.all([...losses, back])
+    }
+
+    test('has not died: its next claim records that it gave the job back', async () => {
+      const board = await open({ who: 'one name' })
+      await board.post('flow', {})
+      await outage(board, 1)
+      const [claim] = await board.claimNext()
+      expect(claim.job.attempts).toEqual([
+        { who: 'one name', at: expect.any(Date), ended: 'returned', reason: 'its owner lost the claim and lives' },
+        { who: 'one name', at: expect.any(Date) },
+      ])
+    })
+
+    test('has not died for another owner either, once it is back', async () => {
+      const [former, heir] = await Promise.all([open({ who: 'former' }), open({ who: 'heir' })])
+      await former.post('flow', {})
+      await outage(former, 1)
+      while ((await heir.entities('jobboard-owner')).length === 0) await refresh(heir)
+      await refresh(heir)
+      const [claim] = await heir.claimNext()
+      expect(claim.job.attempts).toMatchObject([{ who: 'former', ended: 'returned' }, { who: 'heir' }])
+    })
+
+    test('charges its job nothing, however often it happens, and its death counts afterwards', async () => {
+      const board = await open({ who: 'mortal' })
+      const job = await board.post('flow', {})
+      for (let times = 0; times < 11; times++) await outage(board, 1)
+      await claimAll(board, 1)
+      await board.close()
+      const heir = await open()
+      const claim = await heir.claim(await heir.find(job.uuid))
+      const ends = claim.job.attempts.map(({ ended }) => ended)
+      expect(ends).toEqual([...Array(11).fill('returned'), undefined, undefined])
+      await claim.consume()
+    })
+
+    test('has its jobs side by side again: none of them is a suspect', async () => {
+      const [board, other] = await Promise.all([open(), open()])
+      for (let number = 0; number < 8; number++) await other.post('flow', {}, { name: `job ${number}` })
+      await refresh(board)
+      for (let times = 0; times < 2; times++) await outage(board, 8)
+      expect(await claimAll(board, 8)).toHaveLength(8)
+    })
+
+    test('is lost all the same for a job that must not survive its owner', async () => {
+      const board = await open({ who: 'former' })
+      const job = await board.post('flow', {}, { onOwnerLost: 'fail' })
+      await outage(board, 1)
+      await refresh(board)
+      if (job.state === 'UNCLAIMED') await failureOf(board.claim(job))
+      expect(await all(board.trashed())).toMatchObject([{ uuid: job.uuid, reason: 'its owner former was lost' }])
+    })
   })
 
   test('every claim of the session is lost, none of another board', async () => {
@@ -148,4 +213,11 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     const inherited = await heir.claimNext({ max: 5 })
     expect(inherited.length).toBeGreaterThan(0)
   })
+}
+
+/** Waits until so many were claimed: not all of them may be free at once. */
+async function claimAll(board: JobBoard, jobs: number): Promise<Claim[]> {
+  const claims: Claim[] = []
+  while (claims.length < jobs) claims.push(...(await board.claimNext({ max: jobs - claims.length })))
+  return claims
 }

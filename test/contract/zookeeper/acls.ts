@@ -1,10 +1,11 @@
 /** Who may do what, and who one is. */
 import { expect, test } from 'vitest'
 import * as zk from '../../../src/zookeeper/index.ts'
-import { namespace } from '../../support/namespace.ts'
-import { failureOf } from '../../zookeeper/clients.ts'
+import { namespace, zookeeperHosts } from '../../support/namespace.ts'
+import { startProxy } from '../../support/proxy.ts'
+import { failureOf, portOf } from '../../zookeeper/clients.ts'
 import type { DriverUnderTest } from '../zookeeper.ts'
-import { bytes, connected, EMPTY } from './driven.ts'
+import { bytes, connected, EMPTY, reaches } from './driven.ts'
 
 export function aclContract(driver: DriverUnderTest): void {
   test('an ACL is kept, counted and obeyed', async () => {
@@ -24,7 +25,8 @@ export function aclContract(driver: DriverUnderTest): void {
 
   test('who one is, is told to the server on every connection', async () => {
     const auth = [{ scheme: 'digest', auth: 'ada:secret' }]
-    await using ada = await connected(driver, { auth })
+    await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
+    await using ada = await connected(driver, { auth, hosts: proxy.hosts })
     await using stranger = await connected(driver)
     const path = namespace()
     await ada.create(path, bytes('private'))
@@ -33,5 +35,11 @@ export function aclContract(driver: DriverUnderTest): void {
     expect(await failureOf(stranger.getData(path))).toBeInstanceOf(zk.NoAuth)
     expect((await ada.getData(path)).stat.aversion).toBe(1)
     expect((await ada.getACL(path)).acl).toEqual(own)
+    const suspended = reaches(ada, 'suspended')
+    proxy.resetAll()
+    await suspended
+    expect((await ada.getData(path)).stat.aversion).toBe(1)
+    // The C client blocks this process while it closes a session, and with it the proxy that its answer would come by.
+    await proxy.close()
   })
 }

@@ -43,6 +43,41 @@ export function sessionsContract(driver: DriverUnderTest): void {
     expect((await client.exists(path))?.ephemeralOwner).toBe(session)
     expect((await back).session).toBe(session)
     expect(states).toEqual(['suspended', 'connected'])
+    // The C client blocks this process while it closes a session, and with it the proxy that its answer would come by.
+    await proxy.close()
+  })
+
+  test('a connection that goes silent is given up while its session can still be saved', async () => {
+    await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
+    await using client = await connected(driver, { hosts: proxy.hosts, sessionTimeout: 2_500 })
+    const session = sessionOf(client)
+    const states = statesOf(client)
+    const suspended = reaches(client, 'suspended')
+    const back = reaches(client, 'connected')
+    proxy.mode = 'blackhole'
+    const asked = failureOf(client.exists('/'))
+    await suspended
+    proxy.mode = 'pass'
+    expect((await back).session).toBe(session)
+    expect(states).toEqual(['suspended', 'connected'])
+    expect(await asked).toMatchObject({ name: 'ConnectionLoss', outcome: 'unknown' })
+    // The C client blocks this process while it closes a session, and with it the proxy that its answer would come by.
+    await proxy.close()
+  })
+
+  test('a lease goes on over another connection: attaching and a write prove it', async () => {
+    await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
+    await using client = await connected(driver, { hosts: proxy.hosts })
+    using hold = client.holdLease()
+    const { until } = await hold.proven()
+    const suspended = reaches(client, 'suspended')
+    const back = reaches(client, 'connected')
+    proxy.resetAll()
+    await Promise.all([suspended, back])
+    await client.create(namespace(), EMPTY)
+    expect(client.session?.leaseUntil).toBeGreaterThan(until)
+    // The C client blocks this process while it closes a session, and with it the proxy that its answer would come by.
+    await proxy.close()
   })
 
   test('a session that has expired is followed by another', async () => {

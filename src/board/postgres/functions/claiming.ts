@@ -1,4 +1,9 @@
-/** Jobs, their resources and their attempts are taken in one go, for one session. */
+/**
+ * Jobs, their resources and their attempts are taken in one go, for one session.
+ *
+ * A claim reads the fence base and draws its number under the gate's lock, which it holds until it commits; the base is
+ * changed only by a transaction that holds that lock alone. So no claim adds an older base to a later number.
+ */
 import { lockClasses } from '../names.ts'
 import { BY_KEYS } from './plans.ts'
 
@@ -6,6 +11,13 @@ import { BY_KEYS } from './plans.ts'
 export function claiming(schema: string): string {
   const { gate } = lockClasses(schema)
   return `
+CREATE FUNCTION @.raise_fences(p_board integer) RETURNS void LANGUAGE plpgsql AS $function$
+BEGIN
+  PERFORM pg_advisory_xact_lock(${gate}, p_board);
+  UPDATE @.boards SET fence_base = greatest(fence_base,
+    floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint - (SELECT last_value FROM @.fences)) WHERE id = p_board;
+END $function$;
+
 CREATE FUNCTION @.claim(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
   p_exclusive boolean[]) RETURNS json LANGUAGE plpgsql ${BY_KEYS} AS $function$
@@ -18,10 +30,16 @@ DECLARE
   v_granted bigint[];
   v_places integer[];
   v_fences bigint[];
+  v_paused boolean;
+  v_base bigint;
 BEGIN
+  UPDATE @.sessions SET fences = '@.fences'::regclass
+  WHERE id = p_session AND fences IS DISTINCT FROM '@.fences'::regclass::oid;
+  IF FOUND THEN PERFORM @.raise_fences(p_board); END IF;
   IF NOT @.lives(p_session) THEN RETURN @.answer(p_lane, p_number, '{"over": true}'); END IF;
   PERFORM pg_advisory_xact_lock_shared(${gate}, p_board);
-  IF (SELECT paused FROM @.boards WHERE id = p_board) THEN RETURN @.answer(p_lane, p_number, '{"paused": true}'); END IF;
+  SELECT paused, fence_base INTO v_paused, v_base FROM @.boards WHERE id = p_board;
+  IF v_paused THEN RETURN @.answer(p_lane, p_number, '{"paused": true}'); END IF;
   IF p_resources <> '{}' THEN
     PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(r) ELSE pg_advisory_xact_lock_shared(r) END
     FROM (SELECT r, bool_or(e) AS alone FROM unnest(p_resources, p_exclusive) AS a(r, e) GROUP BY r ORDER BY r) AS sorted;
@@ -54,7 +72,7 @@ BEGIN
       due_at = '-infinity', life = substring(p_lives FROM a.start::integer FOR a.length)
     FROM asked a
     WHERE j.id = ANY(ARRAY[a.id]) AND j.session IS NULL AND j.revision = a.revision AND a.at <> ALL(v_blocked)
-    RETURNING j.id, a.at - 1 AS at, nextval('@.fences') AS fence
+    RETURNING j.id, a.at - 1 AS at, v_base + nextval('@.fences') AS fence
   )
   SELECT array_agg(id), array_agg(at), array_agg(fence) INTO v_granted, v_places, v_fences FROM granted;
   IF v_granted IS NOT NULL THEN PERFORM @.tell(p_board, 'claimed', v_granted); END IF;

@@ -204,6 +204,10 @@ export class StepwiseBackend implements Backend {
     })
   }
 
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return asking(`looking for ${id} in the trash`, () => this.#opened.reader.trashedEntry(id))
+  }
+
   async register(entity: Entity): Promise<void> {
     await asking(`registering ${entity.kind} ${entity.name}`, () => this.#opened.entities.register(entity))
   }
@@ -271,6 +275,7 @@ export class StepwiseBackend implements Backend {
       locks: new Locks({ ...parts, steps }),
       numbers: new SequenceNumbers({ newPosting: this.#layout.newPosting, count: () => mirror.versions?.jobs }),
       clock: (time) => this.#clock.observe(time),
+      now: () => this.#clock.now(),
     })
     return { reader, changer, entities: new EntityNodes(parts), gate, mirror, patrol, sink }
   }

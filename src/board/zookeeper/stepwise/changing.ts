@@ -11,7 +11,7 @@
  * | trash     | SETDATA POSTING at that revision: the trash entry, as a mark; delete cancel request, delete lock         |
  * | discard   | create lock, SETDATA POSTING at the revision seen: the mark; delete cancel request, delete lock          |
  * | cancel    | look for posting, CREATE CANCEL REQUEST, look again: taken away when the posting is gone                 |
- * | gate      | SETDATA GATE                                                                                             |
+ * | gate      | SETDATA GATE at the revision seen; so is the fence base, by the claim that finds it too low              |
  * | purge     | DELETE TRASH ENTRY, or the posting that bears the mark                                                   |
  *
  * The lock is what all boards agree on: those that have multi make it with the rest of a claim or not at all. What a lock
@@ -50,12 +50,13 @@ import type {
   TrashedEntry,
   Verdict,
 } from '../../backend.ts'
-import type { Posting } from '../../posting.ts'
+import { countedBytes, type Posting } from '../../posting.ts'
 import { FRAME, type GrantedIn, LARGEST_POST, named } from '../changing.ts'
-import type { Gate } from '../gate.ts'
+import { FenceBase } from '../fence-base.ts'
+import type { Gate, SeenGate } from '../gate.ts'
 import { compareDigits, isJob, type Layout } from '../layout.ts'
 import { asking, type BoardReader, unlessGone } from '../reading.ts'
-import { decodeMark, encodeCancellation, encodeGate, encodeLock, encodeTrash } from '../records.ts'
+import { decodeMark, encodeCancellation, encodeGate, encodeLock, encodeTrash, type GateRecord } from '../records.ts'
 import { notInTrash } from '../refused-steps.ts'
 import type { SequenceNumbers } from '../sequence-numbers.ts'
 import { writePosting } from '../shared-posting.ts'
@@ -75,13 +76,17 @@ export interface StepwiseOptions {
   readonly numbers: SequenceNumbers
   /** Told of the server's time, in milliseconds since 1970. */
   readonly clock: (time: number) => void
+  /** The servers' clock, in milliseconds since 1970. */
+  readonly now: () => number
 }
 
 export class StepwiseChanger {
   readonly #options: StepwiseOptions
+  readonly #fences: FenceBase
 
   constructor(options: StepwiseOptions) {
     this.#options = options
+    this.#fences = new FenceBase({ now: options.now, raise: (seen, base) => this.#raiseFence(seen, base) })
   }
 
   /** Two round trips: the answer to a create tells no more than its path. */
@@ -98,7 +103,7 @@ export class StepwiseChanger {
       (made) => layout.idOf(made.path),
       (error: unknown) => this.#findPosted(posting, { what, newest, error }),
     )
-    const posted = { created: true, revision: 0, bytes: bytes.length } as const
+    const posted = { created: true, revision: 0, bytes: countedBytes(bytes, this.#options.encoding) } as const
     const stat = await asking(what, () => mirror.made(id)).catch((error: unknown) => {
       throw error instanceof NotConnected ? outcomeUnknown(what, error) : error
     })
@@ -186,18 +191,24 @@ export class StepwiseChanger {
   }
 
   async setGate({ paused }: GateRequest): Promise<void> {
-    const { zookeeper, layout, gate } = this.#options
+    const { gate } = this.#options
     const what = paused ? 'pause of the board' : 'resumption of the board'
     while (true) {
-      const { version } = await asking(what, () => gate.read())
-      try {
-        const written = await versionedSetData(zookeeper, layout.gate, encodeGate({ paused }), { version })
-        gate.wrote({ version: written.version, paused })
-        return
-      } catch (error) {
-        // Somebody else has set it since.
-        if (!(error instanceof BadVersion || error instanceof NoNode)) throw notDone(what, error)
-      }
+      const seen = await asking(what, () => gate.read())
+      if (await this.#writeGate(what, seen, { paused, fenceBase: seen.fenceBase })) return
+    }
+  }
+
+  /** Undefined where it is not as it was seen any more. */
+  async #writeGate(what: string, { version }: SeenGate, record: GateRecord): Promise<SeenGate | undefined> {
+    const { zookeeper, layout, gate } = this.#options
+    try {
+      const written = await versionedSetData(zookeeper, layout.gate, encodeGate(record), { version })
+      return gate.wrote({ ...record, version: written.version })
+    } catch (error) {
+      // Somebody else has set it since.
+      if (error instanceof BadVersion || error instanceof NoNode) return undefined
+      throw notDone(what, error)
     }
   }
 
@@ -218,6 +229,12 @@ export class StepwiseChanger {
     throw new NotFound(`${what}: it is not in the trash any more`)
   }
 
+  async #raiseFence(seen: SeenGate, fenceBase: bigint): Promise<SeenGate> {
+    const what = 'raising the fence'
+    const written = await this.#writeGate(what, seen, { ...seen, fenceBase })
+    return written ?? asking(what, () => this.#options.gate.read())
+  }
+
   // --- Steps --------------------------------------------------------------------------------------------------------
 
   async #claimLocked(
@@ -231,16 +248,33 @@ export class StepwiseChanger {
       written = true
       clock(mtime)
       // Behind the write, so whatever was asked for before it is seen.
-      const [{ paused }, cancelled] = await Promise.all([gate.read(), zookeeper.exists(layout.cancel(id), { session })])
+      const [seen, cancelled] = await Promise.all([gate.read(), zookeeper.exists(layout.cancel(id), { session })])
+      const { paused, fenceBase } = await this.#fenced(seen, { session, zxid: mzxid })
       if (paused) throw new Unclaimable(`${what}: the board is paused`)
       if (cancelled) mirror.tell('cancelled', id)
       mirror.tell('claimed', id)
-      return { session, revision: version, fence: mzxid }
+      return { session, revision: version, fence: fenceBase + mzxid, mark: mzxid }
     } catch (error) {
       if (written) await this.#takeBack(id, { posting, revision: revision + 1, session })
       await this.#options.locks.release(id, session)
       mirror.tell('updated', id)
       throw notClaimed(what, error)
+    }
+  }
+
+  /**
+   * The gate with the base that a claim of this session may use. When the session is over the claim is lost, and what the
+   * gate says may be younger than the claim that follows: then the base is 0, and whoever compares fences refuses this one.
+   */
+  async #fenced(seen: SeenGate, at: { readonly session: bigint; readonly zxid: bigint }): Promise<SeenGate> {
+    const isOver = () => this.#options.zookeeper.session?.id !== at.session
+    if (seen.paused) return seen
+    try {
+      const examined = await this.#fences.examined(seen, at)
+      return isOver() ? { ...examined, fenceBase: 0n } : examined
+    } catch (error) {
+      if (!isOver()) throw error
+      return { ...seen, fenceBase: 0n }
     }
   }
 

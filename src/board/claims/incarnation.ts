@@ -1,0 +1,117 @@
+/**
+ * Tells an owner that died from an owner that lost its session and lives.
+ *
+ * Each board object that claims has an *incarnation*, a random id that is written into the attempts of its claims and
+ * registered on the board as an entity. The entity ends with the session and is registered again in the next session. So
+ * an attempt without an end whose incarnation is registered at the next claim belongs to a process that lives: an outage
+ * of the store ended its session, and the job is not charged. A process that was killed never registers its incarnation
+ * again, and a process that is started again, also under the same name, has another one.
+ *
+ * An incarnation also ends when the event loop stood still for half of the session's timeout before the session was lost.
+ * Work that blocks the event loop causes that as well, and without a limit such a job would go around for ever.
+ */
+import type { Clock, Instant } from '../../core/clock.ts'
+import { systemClock } from '../../core/clock.ts'
+import { newUuid } from '../../core/uuid.ts'
+import type { Backend } from '../backend.ts'
+import type { EntityRegistry, RegisteredEntity } from '../entity-registry.ts'
+
+/** The kind of the entities that incarnations are registered as. */
+export const OWNER_KIND = 'jobboard-owner'
+
+/** The longest time between two looks at the clock, in milliseconds. */
+const MAX_PERIOD_MS = 1_000
+
+export interface IncarnationOptions {
+  readonly backend: Pick<Backend, 'entities' | 'sessionTimeout'>
+  readonly entities: Pick<EntityRegistry, 'register'>
+  readonly clock?: Clock
+}
+
+export class Incarnation {
+  readonly #options: IncarnationOptions
+  readonly #clock: Clock
+  #id = newUuid()
+  #registration: Promise<RegisteredEntity | undefined> | undefined
+  #watch: NodeJS.Timeout | undefined
+  #seenAt: Instant
+  /** When the event loop was last seen to turn again after it had stood still. */
+  #stalledAt: Instant | undefined
+
+  constructor(options: IncarnationOptions) {
+    this.#options = options
+    this.#clock = options.clock ?? systemClock
+    this.#seenAt = this.#clock()
+  }
+
+  /** The id that the attempts of this owner carry. */
+  get id(): string {
+    return this.#id
+  }
+
+  /**
+   * Registers the incarnation unless it is registered, and watches the event loop until {@link rest}. Claims do not wait
+   * for it: an incarnation that could not be registered counts as dead, and the next claim tries again.
+   */
+  begin(): void {
+    const entity = { kind: OWNER_KIND, name: this.#id, metadata: {} }
+    this.#registration ??= this.#options.entities.register(entity).catch(() => {
+      this.#registration = undefined
+      return undefined
+    })
+    const { sessionTimeout } = this.#options.backend
+    if (this.#watch || sessionTimeout === undefined) return
+    this.#seenAt = this.#clock()
+    this.#watch = setInterval(() => this.#look(), Math.min(MAX_PERIOD_MS, sessionTimeout / 8)).unref()
+  }
+
+  /** Stops watching the event loop: no claim is held. */
+  rest(): void {
+    clearInterval(this.#watch)
+    this.#watch = undefined
+    this.#stalledAt = undefined
+  }
+
+  /** Begins another incarnation if this process itself was the reason why the session was lost. */
+  sessionLost(): void {
+    if (!this.#watch || !this.#stalled()) return
+    const former = this.#registration
+    this.#id = newUuid()
+    this.#registration = undefined
+    this.#stalledAt = undefined
+    void former?.then((entity) => entity?.[Symbol.asyncDispose]()).catch(() => undefined)
+  }
+
+  /**
+   * Returns those of the incarnations that live. Costs one listing of entities, unless all of them are this one.
+   *
+   * @throws NotConnected when nobody can be asked
+   */
+  async living(incarnations: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+    const own = new Set(incarnations.has(this.#id) ? [this.#id] : [])
+    if (incarnations.size === own.size) return own
+    const registered = new Set((await this.#options.backend.entities(OWNER_KIND)).map(({ name }) => name))
+    return new Set([...own, ...[...incarnations].filter((incarnation) => registered.has(incarnation))])
+  }
+
+  #look(): void {
+    const now = this.#clock()
+    if (passed(this.#seenAt, now) >= this.#tolerated) this.#stalledAt = now
+    this.#seenAt = now
+  }
+
+  /** Whether the event loop stood still not longer ago than a session lasts. */
+  #stalled(): boolean {
+    this.#look()
+    return this.#stalledAt !== undefined && passed(this.#stalledAt, this.#clock()) <= 2 * this.#tolerated
+  }
+
+  get #tolerated(): number {
+    return (this.#options.backend.sessionTimeout ?? Number.POSITIVE_INFINITY) / 2
+  }
+}
+
+/** Returns the milliseconds between two instants: by the wall clock where the machine was suspended. */
+function passed(from: Instant, to: Instant): number {
+  return Math.max(to.monotonic - from.monotonic, to.wall - from.wall)
+}

@@ -1,0 +1,97 @@
+/**
+ * Keeps what the view knows of jobs that run elsewhere up to date, for those who hold a `Job`: its run, its attempts, and
+ * after its end in the trash the attempt that ended it. A claim changes the posting, and a view does not read postings of
+ * claimed jobs: most are gone before anybody asks.
+ *
+ * Only jobs that somebody in this process holds cost a read, and only if they are still claimed a moment later; the read is
+ * one for all of them. A board whose jobs nobody holds reads nothing.
+ */
+import { deferred } from '../../core/abort.ts'
+import type { Backend, Stored } from '../backend.ts'
+import { type Entry, isHeld } from '../entry.ts'
+import { isWhole, outlined } from '../outline.ts'
+
+/** How long a job must be claimed before its posting is read. */
+const PAUSE_MS = 50
+/** How many postings are asked for at once. */
+const BATCH = 512
+
+export interface HeldJobsOptions {
+  readonly backend: Pick<Backend, 'read' | 'trashedEntry'>
+  /** Ends everything that goes on in the background. */
+  readonly signal: AbortSignal
+  /** The posting of an entry has changed. */
+  readonly updated: (entry: Entry) => void
+}
+
+export class HeldJobs {
+  readonly #options: HeldJobsOptions
+  readonly #claimed = new Set<Entry>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: HeldJobsOptions) {
+    this.#options = options
+  }
+
+  /** Notes that somebody has claimed the job. What this process claims itself is known without a read. */
+  claimed(entry: Entry): void {
+    if (entry.chosen || !isHeld(entry) || this.#options.signal.aborted) return
+    this.#claimed.add(entry)
+    this.#timer ??= setTimeout(() => this.#look(), PAUSE_MS).unref()
+  }
+
+  /** Reads the postings of those that are claimed: as the claims have written them. Throws what the backend throws. */
+  async read(entries: Iterable<Entry>): Promise<void> {
+    const claimed = [...entries].filter(isClaimed)
+    for (let from = 0; from < claimed.length; from += BATCH) {
+      const batch = claimed.slice(from, from + BATCH).map((entry) => ({ entry, changes: entry.changes }))
+      const contents = await this.#options.backend.read(batch.map(({ entry }) => entry.id ?? ''))
+      batch.forEach(({ entry, changes }, index) => {
+        const content = contents[index]
+        // Released or changed meanwhile: the view reads it for that.
+        if (content && 'posting' in content && isClaimed(entry) && entry.changes === changes) this.#keep(entry, content)
+      })
+    }
+  }
+
+  /**
+   * Resolves the wait for the job's end. One that another process has trashed is looked up in the trash before, because
+   * that is where its last attempt is; where that cannot be done the end is told without.
+   */
+  ended(entry: Entry, end: 'COMPLETE' | 'TRASHED'): void {
+    const { trashedEntry } = this.#options.backend
+    if (end === 'TRASHED' && !entry.settled && entry.id !== undefined && trashedEntry && isHeld(entry)) {
+      entry.end ??= deferred()
+      void this.#lookInTrash(entry, entry.id)
+    } else entry.end?.resolve(end)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #look(): void {
+    this.#timer = undefined
+    const entries = [...this.#claimed].filter(isHeld)
+    this.#claimed.clear()
+    // Without a connection its return is a gap, after which everything is read.
+    this.read(entries).catch(() => undefined)
+  }
+
+  #keep(entry: Entry, content: Stored): void {
+    const { stored } = entry
+    if (stored && stored.revision > content.revision) return
+    entry.stored = stored && !isWhole(stored) ? outlined(content) : content
+    this.#options.updated(entry)
+  }
+
+  async #lookInTrash(entry: Entry, id: string): Promise<void> {
+    const found = await this.#options.backend.trashedEntry?.(id).catch(() => undefined)
+    if (found) entry.settled = found.posting
+    entry.end?.resolve('TRASHED')
+  }
+}
+
+function isClaimed({ claimed, ended, stored }: Entry): boolean {
+  return claimed && !ended && stored !== undefined
+}

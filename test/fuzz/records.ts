@@ -1,0 +1,111 @@
+/** Bytes that somebody could have written where a record would be: odd values, records with odd fields, records with flipped bytes. */
+import { randomUUID } from 'node:crypto'
+import { type Encoding, encodePlain } from '../../src/core/codec.ts'
+import { jsonPoison, msgpackPoison, nested, PLACE, postingRecord, references, withRaw } from '../support/poison.ts'
+import type { Random } from '../support/random.ts'
+
+/** What the conductor beside the records can run: a posting that is not claimed shows less. */
+export const FLOW = 'innocent'
+
+export interface RecordMaker {
+  /** Bytes in the place of a posting. */
+  posting(): Uint8Array
+  /** Bytes in the place of this record. */
+  record(real: Readonly<Record<string, unknown>>): Uint8Array
+}
+
+/** Makes bytes by chance; the same seed makes the same. */
+export function recordMaker(random: Random, encoding: Encoding): RecordMaker {
+  const poison = encoding === 'json' ? jsonPoison() : msgpackPoison()
+
+  const odd = (depth = 0): unknown => {
+    const leaf = () =>
+      random.pick<unknown>([
+        ...[
+          null,
+          true,
+          0,
+          -1,
+          1.5,
+          1e308,
+          Number.MAX_SAFE_INTEGER,
+          2 ** 31,
+          '',
+          ' ',
+          '\u0000',
+          '\ud800',
+          'x'.repeat(3_000),
+        ],
+        ...[
+          'VERY_HIGH',
+          'flow',
+          randomUUID(),
+          '__proto__',
+          'constructor',
+          nested(random.between(2, 99)),
+          ' \n'.repeat(5_000),
+        ],
+        ...(encoding === 'json' ? [] : [new Date(random.between(-1e9, 1e9)), new Uint8Array(3), 2n ** 63n]),
+      ])
+    if (depth > 2 || random.next() < 0.6) return leaf()
+    const parts = Array.from({ length: random.between(0, 5) }, () => odd(depth + 1))
+    return random.next() < 0.5 ? parts : Object.fromEntries(parts.map((part, index) => [FIELDS[index] ?? 'x', part]))
+  }
+
+  const encoded = (value: unknown): Uint8Array =>
+    encoding === 'json' ? Buffer.from(JSON.stringify(value) ?? '') : encodePlain(value, encoding)
+
+  const mutated = (real: Readonly<Record<string, unknown>>): Uint8Array => {
+    const kind = random.between(0, 4)
+    if (kind === 0) return encoded(odd())
+    const copy: Record<string, unknown> = { ...real }
+    const fields = [...Object.keys(real), ...FIELDS]
+    for (let changes = random.between(1, 3); changes > 0; changes -= 1) copy[random.pick(fields)] = odd()
+    if (kind === 1 && encoding === 'msgpack') {
+      const details = { flow: FLOW, store: { bad: [PLACE] } }
+      const where = random.next() < 0.5 ? { details } : { [random.pick(fields)]: [PLACE] }
+      const bytes = withRaw({ ...real, ...where }, references(random.between(2, 12)))
+      return random.next() < 0.5 ? bytes : Buffer.concat([bytes, Buffer.from([0])])
+    }
+    if (kind <= 2) return encoded(copy)
+    const bytes = Uint8Array.from(encoded(kind === 3 ? real : copy))
+    for (let flips = random.between(1, 4); flips > 0; flips -= 1)
+      bytes[random.between(0, bytes.length - 1)] = random.between(0, 255)
+    return random.next() < 0.2 ? bytes.subarray(0, random.between(0, bytes.length)) : bytes
+  }
+
+  return {
+    posting: () => {
+      if (random.next() < 0.2) return random.pick(poison)[1]
+      const attempt = {
+        who: 'somebody',
+        at: new Date(0).toISOString(),
+        ended: random.pick(['failed', 'returned', 'x']),
+      }
+      const attempts = Array.from({ length: random.between(0, 30) }, () => attempt)
+      return mutated(
+        postingRecord({
+          details: { flow: FLOW, store: {} },
+          attempts,
+          runs: random.between(0, 30),
+          key: randomUUID(),
+          book: { uuid: randomUUID(), name: 'b' },
+        }),
+      )
+    },
+    record: mutated,
+  }
+}
+
+const FIELDS = [
+  'details',
+  'attempts',
+  'resources',
+  'backOff',
+  'book',
+  'failure',
+  'metadata',
+  'delay',
+  'deadline',
+  'onOwnerLost',
+]

@@ -1,0 +1,81 @@
+/** When a session raises what fences begin at, and to what. */
+import { expect, test } from 'vitest'
+import { FenceBase } from '../../../src/board/zookeeper/fence-base.ts'
+import type { SeenGate } from '../../../src/board/zookeeper/gate.ts'
+
+const SECOND = 1_000_000_000n
+const NOW_MS = 1_800_000_000_000
+const NOW = BigInt(NOW_MS) * 1_000_000n
+
+/** A gate on a server that takes a write only at the version it has. */
+class Server {
+  gate: SeenGate = { version: 0, paused: false, fenceBase: 0n }
+  now = NOW_MS
+  writes = 0
+  readonly fences = new FenceBase({
+    now: () => this.now,
+    raise: async (seen, fenceBase) => {
+      await undefined
+      if (seen.version === this.gate.version) {
+        this.writes += 1
+        this.gate = { ...seen, version: seen.version + 1, fenceBase }
+      }
+      return this.gate
+    },
+  })
+}
+
+test('a base that is behind the clock is raised so that the next fence is the clock', async () => {
+  const server = new Server()
+  const zxid = (7n << 32n) + 5n
+  const gate = await server.fences.examined(server.gate, { session: 1n, zxid })
+  expect(gate).toMatchObject({ version: 1, fenceBase: NOW - zxid })
+})
+
+test('a session examines the base once; the next session does so again', async () => {
+  const server = new Server()
+  let gate = await server.fences.examined(server.gate, { session: 1n, zxid: 1n })
+  server.now += 3_600_000
+  gate = await server.fences.examined(gate, { session: 1n, zxid: 2n })
+  expect(server.writes).toBe(1)
+  gate = await server.fences.examined(gate, { session: 2n, zxid: 3n })
+  expect(server.writes).toBe(2)
+  expect(gate.fenceBase + 3n).toBe(NOW + 3_600n * SECOND)
+})
+
+test('a base that is less than a second behind, or ahead of the clock, is left as it is', async () => {
+  const server = new Server()
+  const [behind, ahead] = [NOW - SECOND / 2n, NOW + 3_600n * SECOND]
+  for (const [session, fenceBase] of [
+    [1n, behind],
+    [2n, ahead],
+  ] as const) {
+    server.gate = { ...server.gate, fenceBase }
+    expect(await server.fences.examined(server.gate, { session, zxid: 1n })).toBe(server.gate)
+  }
+  expect(server.writes).toBe(0)
+})
+
+test('another base than was examined is examined too: the gate was made again', async () => {
+  const server = new Server()
+  await server.fences.examined(server.gate, { session: 1n, zxid: 1n })
+  server.gate = { version: 0, paused: false, fenceBase: 0n }
+  expect((await server.fences.examined(server.gate, { session: 1n, zxid: 9n })).fenceBase).toBe(NOW - 9n)
+})
+
+test('who loses the race for the gate takes what the other wrote', async () => {
+  const server = new Server()
+  const seen = server.gate
+  server.gate = { version: 4, paused: true, fenceBase: NOW }
+  expect(await server.fences.examined(seen, { session: 1n, zxid: 1n })).toBe(server.gate)
+  expect(server.writes).toBe(0)
+})
+
+test('claims that begin together wait for one raise', async () => {
+  const server = new Server()
+  const seen = server.gate
+  const at = { session: 1n, zxid: 1n }
+  const gates = await Promise.all([1, 2, 3].map(() => server.fences.examined(seen, at)))
+  expect(new Set(gates).size).toBe(1)
+  expect(server.writes).toBe(1)
+})

@@ -1,0 +1,75 @@
+/** Who lives, and who lost the session through a fault of its own. */
+import { expect, test } from 'vitest'
+import type { Entity } from '../../../src/board/backend.ts'
+import { Incarnation } from '../../../src/board/claims/incarnation.ts'
+
+/** An incarnation on a clock that the test sets, with the entities it shows. */
+function scene() {
+  const shown: Entity[] = []
+  const now = { monotonic: 0, wall: 0 }
+  const incarnation = new Incarnation({
+    backend: { sessionTimeout: 10_000, entities: async () => shown },
+    entities: {
+      register: async (entity) => {
+        const whole = { ...entity, instance: 'one' }
+        shown.push(whole)
+        return {
+          update: async () => undefined,
+          [Symbol.asyncDispose]: async () => void shown.splice(shown.indexOf(whole), 1),
+        }
+      },
+    },
+    clock: () => ({ ...now }),
+  })
+  const pass = (ms: number) => {
+    now.monotonic += ms
+    now.wall += ms
+  }
+  return { incarnation, shown, now, pass }
+}
+
+test('an incarnation outlives a session that its store has ended', async () => {
+  const { incarnation, pass } = scene()
+  incarnation.begin()
+  const { id } = incarnation
+  pass(4_999)
+  incarnation.sessionLost()
+  expect(incarnation.id).toBe(id)
+  expect(await incarnation.living(new Set([id, 'another']))).toEqual(new Set([id]))
+  incarnation.rest()
+})
+
+test.each([
+  ['stood still for half of the timeout', { monotonic: 5_000, wall: 5_000 }],
+  ['was on a machine that was suspended', { monotonic: 10, wall: 60_000 }],
+])('an incarnation ends with a session that was lost while its process %s', async (_, passed) => {
+  const { incarnation, shown, now } = scene()
+  incarnation.begin()
+  const { id } = incarnation
+  Object.assign(now, passed)
+  incarnation.sessionLost()
+  expect(incarnation.id).not.toBe(id)
+  incarnation.begin()
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(shown.map(({ name }) => name)).not.toContain(id)
+  expect(await incarnation.living(new Set([id]))).toEqual(new Set())
+  incarnation.rest()
+})
+
+test('an incarnation that could not be registered is registered by the next claim', async () => {
+  let tries = 0
+  const incarnation = new Incarnation({
+    backend: { sessionTimeout: 10_000, entities: async () => [] },
+    entities: {
+      register: async () => {
+        tries += 1
+        throw new Error('not now')
+      },
+    },
+  })
+  incarnation.begin()
+  await new Promise((resolve) => setImmediate(resolve))
+  incarnation.begin()
+  expect(tries).toBe(2)
+  incarnation.rest()
+})
