@@ -4,6 +4,8 @@
 export { type Attempt, isOutage } from './attempts.ts'
 export type { PostBackOff } from './back-off.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'
+/** @internal For conductors, and for what removes logbooks. */
+export { boardId } from './board-id.ts'
 export type { Claim, PerformContext, Performed } from './claims/claim.ts'
 export type { AbandonOptions, TrashOptions } from './claims/settle-options.ts'
 export type { RegisteredEntity } from './entity-registry.ts'

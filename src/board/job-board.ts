@@ -256,7 +256,7 @@ export class JobBoard implements AsyncDisposable {
   /**
    * Out of the trash, to the end of the queue: with its uuid and its run number, without attempts. One transaction.
    *
-   * @throws NotFound when it is not in the trash any more; Duplicate when a job with its key is on the board
+   * @throws NotFound when it is not in the trash any more; Duplicate when its key is taken
    */
   async restore(trashed: TrashedJob): Promise<void> {
     this.#lifecycle.assertRunning()

@@ -13,7 +13,7 @@
  *
  * A slot stays taken until the code of its run has really ended.
  */
-import type { JobBoard } from '../board/index.ts'
+import { boardId, type JobBoard } from '../board/index.ts'
 import { abortAfter, followSignals, sharedController, unlessAborted } from '../core/abort.ts'
 import { NotFound, ShuttingDown, StorageFailure } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
@@ -114,6 +114,7 @@ export class Conductor implements AsyncDisposable {
     this.#runs = new Runs({
       ...parts,
       disclosure: new Disclosure({ ...parts, encrypted: parts.persistence.encrypts === true }),
+      boardId: boardId(parts.board.uri),
       clock: parts.board.clock,
       draining: this.#draining.signal,
       suspend: this.#suspend.signal,

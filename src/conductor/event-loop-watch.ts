@@ -22,16 +22,18 @@ export function watchEventLoop(options: {
   readonly sessionTimeout: number
   readonly tasks: Pick<TaskWatch, 'since' | 'turned'>
   readonly blocked: (blocked: Blocked) => void
+  /** The monotonic clock, in milliseconds; that of the process by default. */
+  readonly now?: () => number
 }): Disposable {
-  const { sessionTimeout, tasks, blocked } = options
+  const { sessionTimeout, tasks, blocked, now = monotonic } = options
   const period = Math.min(PERIOD, sessionTimeout / 8)
-  let due = monotonic() + period
+  let due = now() + period
   const timer = setInterval(() => {
-    const lag = Math.round(monotonic() - due)
+    const lag = Math.round(now() - due)
     // The look may have been late before the block began. What began in its second half cannot be what blocked for so long.
     if (lag >= sessionTimeout / 2) blocked({ lag, tasks: tasks.since(due + lag / 2), sessionTimeout })
     else tasks.turned()
-    due = monotonic() + period
+    due = now() + period
   }, period).unref()
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

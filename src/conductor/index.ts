@@ -1,4 +1,7 @@
 /** Conductors: claim jobs, run their flows, settle them. */
+
+/** @internal For `jobboard logbook destroy`. */
+export { isOfOtherBoard } from './book-owner.ts'
 export type { Conductor, ConductorEvents, ConductorState } from './conductor.ts'
 export type { OnFailure } from './decide.ts'
 export type { FailuresOnBoard } from './disclosure.ts'

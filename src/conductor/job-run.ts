@@ -26,6 +26,7 @@ import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { AcquireRequest, FlowLog, Persistence } from '../persistence/index.ts'
+import { bookOf } from './book-owner.ts'
 import type { RunEnding } from './decide.ts'
 import type { KnownFlows } from './known-flows.ts'
 import type { TaskWatch } from './task-watch.ts'
@@ -33,6 +34,8 @@ import { type Unheeded, watchStop } from './unheeded.ts'
 
 export interface RunContext {
   readonly flows: KnownFlows
+  /** Of the board whose jobs are run; kept in the logbooks that are made for them. */
+  readonly boardId: string
   readonly persistence: Persistence
   /** What tasks find as `ctx.services`. */
   readonly services: unknown
@@ -82,7 +85,7 @@ export async function runJob(claim: Claim, context: RunContext): Promise<JobRun>
   }
   try {
     const request = {
-      book: claim.job.book,
+      book: bookOf(claim.job.book, context),
       flow: { uuid: claim.job.uuid, name: resolved.flow.name, version: resolved.flow.version },
       run: claim.run,
       claim: newUuid(),

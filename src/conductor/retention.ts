@@ -1,10 +1,11 @@
 /** Removes logbooks that are over and old. Any number of conductors may be at it: what one has removed the next does not find. */
-import type { JobBoard } from '../board/index.ts'
+import { boardId, type JobBoard } from '../board/index.ts'
 import { unlessAborted } from '../core/abort.ts'
 import { IncompatibleVersion, NotConnected, NotFound, SealedLogbook, StorageFailure } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { sleep } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
+import { isOfOtherBoard } from './book-owner.ts'
 
 export interface Retention {
   readonly board: JobBoard
@@ -43,11 +44,14 @@ export async function retain(retention: Retention, signal: AbortSignal): Promise
 /** @returns how many were removed */
 export async function removeFinished(retention: Retention, look: Look = {}): Promise<number> {
   const { board, persistence, age } = retention
+  const ownBoard = boardId(board.uri)
   const { signal } = look
   const unchangedSince = new Date(Date.now() - age)
   let removed = 0
-  for await (const { uuid } of persistence.listBooks({ finished: true, unchangedSince })) {
+  for await (const { uuid, meta } of persistence.listBooks({ finished: true, unchangedSince })) {
     if (signal?.aborted || !board.connected) break
+    // Whether its job rests on the other board cannot be seen from here; without the logbook it would do everything again.
+    if (isOfOtherBoard(meta, { boardId: ownBoard })) continue
     try {
       if (await isNeeded(uuid, retention)) continue
       if (await persistence.destroyBook(uuid, { unchangedSince }).catch(unlessMissing)) removed += 1

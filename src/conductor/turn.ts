@@ -1,10 +1,12 @@
 /** What a flow that runs in the foreground holds while it runs: nothing, or a job on a board, which is settled at the end. */
-import { type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '../board/index.ts'
+import { boardId, type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '../board/index.ts'
 import { ClaimLost, InvalidArgument } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { newUuid } from '../core/uuid.ts'
 import type { Ending, EngineOptions } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
+import type { BookRequest } from '../persistence/index.ts'
+import { bookOf } from './book-owner.ts'
 import type { Verdict } from './decide.ts'
 import { Disclosure, type DisclosureOptions } from './disclosure.ts'
 import { settle } from './settle.ts'
@@ -12,7 +14,7 @@ import { settle } from './settle.ts'
 export interface Turn extends AsyncDisposable {
   /** Of the flow in the logbook. */
   readonly uuid: string
-  readonly book: { readonly uuid: string; readonly name: string }
+  readonly book: BookRequest
   readonly run: number
   readonly engine: Pick<EngineOptions, 'signals' | 'assertOwner' | 'context' | 'clock'>
   settle(ending: Ending): Promise<void>
@@ -59,7 +61,7 @@ export async function onBoard(
   const { job, run, fence } = claim
   return {
     uuid: job.uuid,
-    book: job.book,
+    book: bookOf(job.book, { boardId: boardId(board.uri) }),
     run,
     engine: {
       signals: { stop: claim.lost, cancel: claim.cancelled },

@@ -77,13 +77,16 @@ export interface BookRequest {
 }
 
 export interface FlowRequest {
-  readonly book: { readonly uuid: string; readonly name: string }
+  /** Its meta is kept where this makes the book; a book that is there stays as it is. */
+  readonly book: BookRequest
   readonly flow: { readonly uuid: string; readonly name: string; readonly version: string }
+  /** The flow's. */
   readonly meta?: Meta
 }
 
 export interface AcquireRequest {
-  readonly book: { readonly uuid: string; readonly name: string }
+  /** Its meta is kept where this makes the book; a book that is there stays as it is. */
+  readonly book: BookRequest
   readonly flow: { readonly uuid: string; readonly name: string; readonly version: string }
   /** From 1; the run number of the claim. */
   readonly run: number

@@ -1,6 +1,6 @@
 /** Logbooks from the command line: found, shown and destroyed, but never while their job needs them. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openBoard, openPersistence, runFlow } from '../../src/index.ts'
+import { boardId, openBoard, openPersistence, runFlow } from '../../src/index.ts'
 import { hello, refused } from './flows.ts'
 import { jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
 
@@ -122,6 +122,26 @@ describe('destroy', () => {
     const bare = ['logbook', 'destroy', uuid, '--persistence', place.persistence]
     expect(await place.bare(bare)).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('or add --force') })
     expect(await place.bare([...bare, '--force'])).toEqual({ exitCode: 0, stdout: `${uuid}\n`, stderr: '' })
+  })
+
+  test('not of another board, whose jobs the one that was named does not know, unless that is meant', async () => {
+    await using other = await openBoard(`${place.board}-other`)
+    await runFlow(hello, { name: 'Ada' }, { persistence: place.persistence, board: other })
+    await using _board = await openBoard(place.board)
+    const [book] = (await list()).books
+    expect(await place.jobboard(['logbook', 'destroy', '--all'])).toMatchObject({
+      exitCode: 0,
+      stdout: '',
+      stderr: expect.stringMatching(/^1 left alone: they are of other boards; name their board with --board .*\n$/),
+    })
+    const named = await place.jobboard(['logbook', 'destroy', book?.uuid ?? ''])
+    expect(named).toMatchObject({
+      exitCode: 1,
+      stdout: '',
+      stderr: expect.stringContaining(`board ${boardId(other.uri)}`),
+    })
+    const byItsBoard = await place.jobboard(['logbook', 'destroy', '--all', '--board', `${place.board}-other`])
+    expect(byItsBoard).toEqual({ exitCode: 0, stdout: `${book?.uuid}\n`, stderr: '' })
   })
 
   test('of work under way only what is asked for by state, or by name of the logbook', async () => {

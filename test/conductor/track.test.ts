@@ -2,10 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { pino } from 'pino'
 import { expect, test, vi } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
-import { startConductor, track } from '../../src/conductor/index.ts'
+import { runFlow, startConductor, track } from '../../src/conductor/index.ts'
 import { removeFinished } from '../../src/conductor/retention.ts'
 import { deferred } from '../../src/core/abort.ts'
-import { NonRetryable, StorageFailure } from '../../src/core/errors.ts'
+import { NonRetryable, NotFound, StorageFailure } from '../../src/core/errors.ts'
 import { silent } from '../../src/core/log.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { encrypted, openPersistence } from '../../src/persistence/index.ts'
@@ -179,6 +179,51 @@ test('logbooks that are over and old are removed, unless their job is still on t
   for await (const { uuid } of persistence.listBooks()) left.push(uuid)
   expect(left.toSorted()).toEqual([waiting.uuid, 'empty'].toSorted())
   expect(await track(job.uuid, { board, persistence })).toMatchObject({ status: 'unknown' })
+})
+
+test('where boards share logbooks, those of a job that rests on another board stay', async () => {
+  await using storage = await openPersistence('memory:')
+  const names = [randomUUID(), randomUUID()] as const
+  await using first = await openBoard(`memory:${names[0]}`)
+  await using second = await openBoard(`memory:${names[1]}`)
+  const fail = task('fail', {
+    execute: async () => {
+      throw new Error('no paper')
+    },
+  })
+  const flow = linear('print', input<object>(), fail)
+  const resting = deferred<void>()
+  await using conductor = await startConductor({ board: first, persistence: storage, flows: [flow] })
+  conductor.on('settled', () => resting.resolve())
+  const job = await first.post(flow, {}, { backOff: { first: '1h' } })
+  await resting.promise
+  const log = await storage.acquire(requestOf('unmarked', 1))
+  await log.write({ state: 'SUCCESS' })
+  // Both are over, and old: the first only for who asks the board that its job is on.
+  const { meta, flows } = await storage.getBook(job.book.uuid)
+  expect([meta, flows.map(({ state }) => state)]).toEqual([{ board: `memory:${names[0]}` }, ['REVERTED']])
+  const retention = { persistence: storage, log: silent, age: -1_000 }
+  expect(await removeFinished({ ...retention, board: second })).toBe(1)
+  await expect(storage.getBook('unmarked')).rejects.toThrow(NotFound)
+  expect(await removeFinished({ ...retention, board: first })).toBe(0)
+  expect((await storage.getBook(job.book.uuid)).flows).toHaveLength(1)
+  await first.cancel(job)
+  await job.wait()
+  expect(await removeFinished({ ...retention, board: second })).toBe(0)
+  expect(await removeFinished({ ...retention, board: first })).toBe(1)
+})
+
+test('a logbook that a flow in the foreground makes for a job is marked with its board; one without a board is not', async () => {
+  await using persistence = await openPersistence('memory:')
+  const name = randomUUID()
+  await using board = await openBoard(`memory:${name}`)
+  const flow = linear('sum', input<{ n: number }>(), add)
+  await runFlow(flow, { n: 1 }, { persistence })
+  await runFlow(flow, { n: 1 }, { persistence, board })
+  const metas: unknown[] = []
+  for await (const { meta } of persistence.listBooks()) metas.push(meta)
+  expect(metas).toHaveLength(2)
+  expect(metas).toEqual(expect.arrayContaining([{}, { board: `memory:${name}` }]))
 })
 
 test('a logbook that is sealed with a key that is not here stays, and keeps no other from being removed', async () => {

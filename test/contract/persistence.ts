@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ClaimLost, Fenced, InvalidArgument, InvalidState, NotFound } from '../../src/core/errors.ts'
-import type { BookQuery, FlowLog, Persistence } from '../../src/persistence/index.ts'
+import type { BookQuery, FlowLog, Meta, Persistence } from '../../src/persistence/index.ts'
 import { atom, atomNames, requestOf, written } from '../persistence/flows.ts'
 import { count } from '../support/counts.ts'
 
@@ -52,6 +52,39 @@ export function persistenceContract(backend: PersistenceBackend): void {
         const makers = [here, there, here, there]
         const made = await Promise.all(makers.map((by) => by.createBook({ uuid, name: 'book' })))
         expect(made.filter(Boolean)).toHaveLength(1)
+      })
+
+      test('the acquire, or the flow, that makes a book keeps its meta, and no later one changes it', async () => {
+        const meta = { board: 'a board', at: new Date(7) }
+        const bookOf = (uuid: string, more: Meta) => ({ uuid, name: 'book', meta: more })
+        const [acquired, made, bare] = [randomUUID(), randomUUID(), randomUUID()]
+        await here.acquire({ ...requestOf(acquired, 1), book: bookOf(acquired, meta) })
+        const { flow } = requestOf(made, 1)
+        await here.createFlow({ book: bookOf(made, meta), flow, meta: { of: 'the flow' } })
+        await here.createBook(bookOf(bare, meta))
+        for (const uuid of [acquired, made, bare]) {
+          const log = await there.acquire({ ...requestOf(uuid, 2), book: bookOf(uuid, { board: 'another', more: 1 }) })
+          await log.write({ state: 'SUCCESS' })
+          const book = await here.getBook(uuid)
+          expect(book.meta).toEqual(meta)
+          expect(book.flows.map((each) => each.meta)).toEqual([uuid === made ? { of: 'the flow' } : {}])
+        }
+        const listed: Meta[] = []
+        for await (const book of there.listBooks({ finished: true })) listed.push(book.meta)
+        expect(listed).toEqual([meta, meta, meta])
+      })
+
+      test('of acquires at once that make one book, each with its meta, one has made it', async () => {
+        const uuid = randomUUID()
+        const requests = Array.from({ length: 8 }, (_, number) => {
+          const { flow, ...request } = requestOf(uuid, 1)
+          const book = { uuid, name: 'book', meta: { [`by-${number}`]: number } }
+          return { ...request, book, flow: { ...flow, uuid: `flow-${number}` } }
+        })
+        await Promise.all(requests.map((request, number) => (number % 2 ? here : there).acquire(request)))
+        const { meta, flows } = await here.getBook(uuid)
+        expect(Object.keys(meta)).toHaveLength(1)
+        expect(flows).toHaveLength(8)
       })
 
       test('listing gives every book without its flows', async () => {

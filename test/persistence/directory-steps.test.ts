@@ -18,9 +18,24 @@ vi.mock('node:fs/promises', async (original) => {
 
 const LISTINGS: readonly Listing[] = ['stable', 'all', 'first']
 
-/** Calls `scene` with each number of steps after which its actor stops, up to the one that it does not reach. */
-async function afterEachStep(scene: (stopBefore: number) => Promise<'stopped' | 'finished'>): Promise<number> {
-  for (let stopBefore = 0; ; stopBefore++) if ((await scene(stopBefore)) === 'finished') return stopBefore
+/**
+ * Calls `scene` with each number of steps after which its actor stops, up to the one that it does not reach; with `every` only
+ * with one of so many numbers, beginning with `first`.
+ */
+async function afterEachStep(
+  scene: (stopBefore: number) => Promise<'stopped' | 'finished'>,
+  { every = 1, first = 0 }: { every?: number; first?: number } = {},
+): Promise<number> {
+  for (let stopBefore = first; ; stopBefore += every) if ((await scene(stopBefore)) === 'finished') return stopBefore
+}
+
+/**
+ * Which steps a scene is stopped at that is played with each kind of listing: in `npm test` each kind has a third of them, so
+ * that together they have all.
+ */
+function stepsOf(listing: Listing): { every: number; first: number } {
+  const every = count({ test: LISTINGS.length, long: 1 })
+  return { every, first: LISTINGS.indexOf(listing) % every }
 }
 
 /** A folder of logbooks, and books in it that are numbered. */
@@ -70,7 +85,7 @@ test.each(LISTINGS)(
         expect(records, where).toHaveLength(1)
         expect(await filesOfBook(directory, uuid), where).toHaveLength(3)
         return at
-      })
+      }, stepsOf(listing))
       expect(steps).toBeGreaterThan(10)
     }
   },
@@ -94,7 +109,7 @@ async function afterEachPair(
 test('two changes of a book that stop anywhere, each at its own step, are not lost', async () => {
   const { persistence, newBook } = await logbooks()
   const change = (uuid: string, key: string) => persistence.updateBook(uuid, { meta: { [key]: 1 } })
-  await afterEachPair({ every: count({ test: 2, long: 1 }) }, async ({ first, second }) => {
+  await afterEachPair({ every: count({ test: 4, long: 1 }) }, async ({ first, second }) => {
     const uuid = newBook()
     await persistence.createBook({ uuid, name: 'book', meta: { made: 1 } })
     await change(uuid, 'before')
@@ -186,7 +201,7 @@ test.each(LISTINGS)(
         await runOnce(persistence, { uuid, run: 9, acknowledged })
         expect(atomNames(await persistence.getBook(uuid)), where).toEqual(expect.arrayContaining(acknowledged))
         return at
-      })
+      }, stepsOf(listing))
       expect(steps).toBeGreaterThan(20)
     }
   },
@@ -194,7 +209,7 @@ test.each(LISTINGS)(
 
 test('two runs that stop anywhere, each at its own step, lose nothing of the others', async () => {
   const { persistence, newBook } = await logbooks()
-  await afterEachPair({ every: count({ test: 9, long: 1 }) }, async ({ first, second }) => {
+  await afterEachPair({ every: count({ test: 23, long: 1 }) }, async ({ first, second }) => {
     const uuid = newBook()
     const acknowledged: string[] = []
     await runOnce(persistence, { uuid, run: 1, acknowledged })
@@ -294,7 +309,7 @@ test('flows that are made while runs acquire them are made once, and only what w
       // Where a run took it over in the same moment, it is the run's.
       if (made) expect(found?.meta, `stopped before step ${stopBefore}`).toEqual({ from: 'slow' })
       return at
-    })
+    }, stepsOf(listing))
   }
 })
 

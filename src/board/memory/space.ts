@@ -172,7 +172,7 @@ export class MemorySpace {
   restore(entry: TrashedEntry, posting: Posting, bytes: Uint8Array): void {
     if (!this.#trash.has(entry.id)) throw notInTrash(entry)
     if (posting.key !== undefined && this.#keys.has(posting.key)) {
-      throw new Duplicate(`job ${posting.uuid}: a job with its key is on the board`)
+      throw new Duplicate(`job ${posting.uuid}: its key is taken on the board; restore it when the key is free`)
     }
     this.#trash.delete(entry.id)
     this.#add(posting, bytes)

@@ -151,7 +151,8 @@ export class BoardChanger {
     const { priority, onOwnerLost = null } = posting
     const life = encodeLife(posting, 'msgpack')
     const answer = await this.#ask(what, 'restore', [jobNumber(id), life, priority, keyOf(posting), onOwnerLost])
-    if (answer === 'taken') throw new Duplicate(`${what}: a job with its key is on the board`)
+    if (answer === 'taken')
+      throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
     if (answer === 'gone') throw notInTrash(what)
   }
 

@@ -186,7 +186,8 @@ export class RedisBackend implements Backend {
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
     const { done, told } = await this.#do(restoreStep(entry, posting))
     if (done) return
-    if (told[0] === 'key') throw new Duplicate(`${nameOf(posting)}: a job with its key is on the board`)
+    if (told[0] === 'key')
+      throw new Duplicate(`${nameOf(posting)}: its key is taken on the board; restore it when the key is free`)
     throw notInTrash(entry)
   }
 

@@ -302,7 +302,10 @@ export class BoardChanger {
       touches: touches({ id: entry.id, key: posting.key }),
       refused: (error, step) => {
         if (isTaken(error, step) && step !== 'guard' && step?.about === 'posting') return new Taken()
-        if (isTaken(error, step)) return new Duplicate(`${what}: a job with its key is on the board`, { cause: error })
+        if (isTaken(error, step))
+          return new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`, {
+            cause: error,
+          })
         return notInTrash(what, error)
       },
     })

@@ -1,6 +1,9 @@
 /** What `jobboard logbook destroy` does: removes logbooks that nobody needs any more. */
+import { boardId } from '../../board/index.ts'
+import { isOfOtherBoard } from '../../conductor/index.ts'
 import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
+import type { BookDetail } from '../../persistence/index.ts'
 import { confirmed } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
 import { each } from '../each.ts'
@@ -18,10 +21,10 @@ export interface LogbookDestroyCommandOptions extends SharedOptions {
   readonly yes?: boolean
 }
 
-interface Chosen {
-  readonly uuid: string
-  readonly name: string
-}
+type Chosen = Pick<BookDetail, 'uuid' | 'name' | 'meta'>
+
+/** What the board that was named says of a logbook: its job is there, or it is of another board. */
+type KeptFor = (book: Chosen) => 'job' | 'other-board' | undefined
 
 /** @throws InvalidArgument where nothing says which, or no board can be asked what it needs */
 export async function logbookDestroy(
@@ -36,29 +39,41 @@ export async function logbookDestroy(
   const before = ageLimit(olderThan ?? '0', '--older-than')
   if (!force) assertBoardNamed(options, context)
   await using logbooks = await needLogbooks(options, context, { missing: 'throw' })
-  const needed = force ? new Set<string>() : await booksOnBoard(options, context)
+  const keptFor = force ? () => undefined : await byBoard(options, context)
   const named = uuids.length > 0
   const chosen = named ? await byUuid(uuids, logbooks) : await matching(options, { logbooks, before })
-  // By age many are meant, and those that are needed are no mistake; whoever names one is told.
-  const meant = named ? chosen : chosen.filter(({ uuid }) => !needed.has(uuid))
-  if (meant.length < chosen.length)
-    context.stderr.write(`${chosen.length - meant.length} left alone: their jobs are on the board\n`)
-  else if (meant.length === 0) context.stderr.write(`there are no such logbooks in ${logbooks.uri}\n`)
+  // By age many are meant, and those that are needed are no mistake; naming one of them is refused.
+  const meant = named ? chosen : chosen.filter((book) => keptFor(book) === undefined)
+  if (!named) reportKept(chosen, { keptFor, context })
+  if (chosen.length === 0) context.stderr.write(`there are no such logbooks in ${logbooks.uri}\n`)
   if (named && !uuids.every(isWhole)) {
     const names = chosen.map(({ uuid, name }) => `${uuid} (${name})`).join(', ')
     const sure = await confirmed(`destroy logbook ${names}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
     if (!sure) return DONE
   }
-  const work = async ({ uuid, name }: Chosen) => {
-    if (needed.has(uuid)) throw stillNeeded(uuid, name)
-    return logbooks.persistence.destroyBook(uuid, named ? {} : { unchangedSince: before })
+  const work = async (book: Chosen) => {
+    const why = keptFor(book)
+    if (why !== undefined) throw kept(book, why)
+    return logbooks.persistence.destroyBook(book.uuid, named ? {} : { unchangedSince: before })
   }
   return await each(meant, { what: 'destroying', done: 'destroyed', work }, context)
 }
 
-function stillNeeded(uuid: string, name: string): InvalidState {
+function reportKept(books: readonly Chosen[], { keptFor, context }: { keptFor: KeptFor; context: CliContext }): void {
+  const count = (why: ReturnType<KeptFor>) => books.filter((book) => keptFor(book) === why).length
+  const [jobs, others] = [count('job'), count('other-board')]
+  if (jobs > 0) context.stderr.write(`${jobs} left alone: their jobs are on the board\n`)
+  if (others > 0) context.stderr.write(`${others} left alone: they are of other boards; ${ANOTHER_BOARD}\n`)
+}
+
+const ANOTHER_BOARD = 'name their board with --board as its conductors do, or add --force'
+
+function kept({ uuid, name, meta }: Chosen, why: 'job' | 'other-board'): InvalidState {
+  const logbook = `logbook ${uuid} (${name})`
   return new InvalidState(
-    `logbook ${uuid} (${name}): its job is on the board and would do everything once more; cancel it first, or add --force`,
+    why === 'job'
+      ? `${logbook}: its job is on the board and would do everything once more; cancel it first, or add --force`
+      : `${logbook}: it is of board ${meta['board']}, and its job may be there; ${ANOTHER_BOARD}`,
   )
 }
 
@@ -71,7 +86,7 @@ function assertBoardNamed(options: SharedOptions, context: CliContext): void {
   }
 }
 
-async function booksOnBoard(options: SharedOptions, context: CliContext): Promise<ReadonlySet<string>> {
+async function byBoard(options: SharedOptions, context: CliContext): Promise<KeptFor> {
   await using opened = await openTheBoard(options, context, { create: false })
   const books = new Set<string>()
   for await (const job of opened.board.jobs({ ensureFresh: true })) books.add(job.book.uuid)
@@ -80,7 +95,11 @@ async function booksOnBoard(options: SharedOptions, context: CliContext): Promis
     const why = `a job on ${opened.board.uri} cannot be read here, and its logbook is not known: upgrade, or add --force`
     throw new IncompatibleVersion(why, { cause: hidden })
   }
-  return books
+  const own = { boardId: boardId(opened.board.uri) }
+  return ({ uuid, meta }) => {
+    if (books.has(uuid)) return 'job'
+    return isOfOtherBoard(meta, own) ? 'other-board' : undefined
+  }
 }
 
 async function byUuid(uuids: readonly string[], logbooks: Logbooks): Promise<Chosen[]> {
@@ -97,6 +116,6 @@ async function matching(
   const query = { ...(name === undefined ? {} : { name }), unchangedSince: before }
   const found: Chosen[] = []
   const which = state === undefined ? { finished: true } : { state }
-  for await (const { uuid, name } of logbooks.persistence.listBooks({ ...query, ...which })) found.push({ uuid, name })
+  for await (const book of logbooks.persistence.listBooks({ ...query, ...which })) found.push(book)
   return found
 }

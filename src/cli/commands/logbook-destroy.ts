@@ -10,8 +10,9 @@ export function defineLogbookDestroy(logbook: Command, run: Run): void {
     .summary('remove logbooks for good')
     .description(
       'Removes logbooks for good. Each uuid that was destroyed is printed. By name, age or --all only those are meant ' +
-        'whose flows are over, unless --state says otherwise. A logbook whose job is on the board is needed there: it ' +
-        'is left alone, unless --force is given; so a board has to be named.',
+        'whose flows are over, unless --state says otherwise. A logbook whose job is on the board is needed there, ' +
+        'and one of another board may be needed on that: they are left alone, unless --force is given; so a board has ' +
+        'to be named.',
     )
     .argument('[uuid...]', 'uuids of logbooks, their first 13 characters or more, or their ends')
     .option('--name <name>', 'those of this name')
@@ -22,7 +23,7 @@ export function defineLogbookDestroy(logbook: Command, run: Run): void {
       someOf('--state', FLOW_STATE_WORDS),
     )
     .option('--all', 'all of them')
-    .option('--force', 'also those whose job is on the board, which is not asked then')
+    .option('--force', 'also those whose job is on the board, which is not asked then, and those of other boards')
     .option('--yes', 'do not ask on a terminal, where only a part of a uuid is given')
     .addHelpText(
       'after',

@@ -43,6 +43,7 @@ function parametersOf(batch: readonly AcquireRequest[]): unknown[] {
     batch.map(({ flow }) => storable(flow.version)),
     batch.map(({ run }) => run),
     batch.map(({ claim }) => storable(claim)),
+    batch.map(({ book }) => bytes(book.meta ?? {})),
     bytes({}),
     statesJson([{ state: 'PENDING', at, run: 0 }]),
     at.toISOString(),

@@ -134,7 +134,7 @@ export class SqlPersistence implements Persistence {
     const { book, flow, meta = {} } = request
     const at = new Date()
     const values = [
-      ...[storable(book.uuid), storable(book.name), bytes({})],
+      ...[storable(book.uuid), storable(book.name), bytes(book.meta ?? {})],
       ...[storable(flow.uuid), storable(flow.name), storable(flow.version), bytes(meta)],
       ...[statesJson([{ state: 'PENDING', at, run: 0 }]), at.toISOString()],
     ]

@@ -8,7 +8,7 @@
  * usually wait for each other in a circle; if they do, Postgres breaks one off after a second, and it is repeated.
  */
 export interface Statements {
-  /** $1–$7: books, their names, flows, names, versions, runs, claims; $8 empty meta, $9 states, $10 now. */
+  /** $1–$8: books, their names, flows, names, versions, runs, claims, books' metas; $9 empty meta, $10 states, $11 now. */
   readonly acquire: string
   /** $1 book, $2 flow: who has it. */
   readonly owner: string
@@ -35,16 +35,16 @@ export function statements(schema: string): Statements {
   return {
     acquire: `
 WITH asked AS (
-  SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])
-    WITH ORDINALITY AS a(book, book_name, uuid, name, version, run, claim, at)
+  SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bytea[])
+    WITH ORDINALITY AS a(book, book_name, uuid, name, version, run, claim, book_meta, at)
 ), made AS (
   INSERT INTO ${books} AS b (uuid, name, meta, created_at, updated_at)
-  SELECT DISTINCT ON (book) book, book_name, $8::bytea, $10::timestamptz, $10 FROM asked ORDER BY book
+  SELECT DISTINCT ON (book) book, book_name, book_meta, $11::timestamptz, $11 FROM asked ORDER BY book, at
   ON CONFLICT (uuid) DO UPDATE SET name = b.name
   RETURNING id, uuid
 ), taken AS (
   INSERT INTO ${flows} AS f (book, uuid, name, version, state, meta, states, run, claim, term, created_at, updated_at)
-  SELECT m.id, a.uuid, a.name, a.version, 'PENDING', $8, $9::jsonb, a.run, a.claim, 1, $10, $10
+  SELECT m.id, a.uuid, a.name, a.version, 'PENDING', $9::bytea, $10::jsonb, a.run, a.claim, 1, $11, $11
   FROM asked a JOIN made m ON m.uuid = a.book ORDER BY m.id, a.uuid
   ON CONFLICT (book, uuid) DO UPDATE
     SET run = excluded.run, claim = excluded.claim, term = f.term + 1, updated_at = excluded.updated_at

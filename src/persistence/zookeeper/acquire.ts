@@ -77,10 +77,11 @@ async function look(
 
 /** The book is made, or is still what it was: it must not be removed under a flow that is being made. */
 function bookOps({ layout }: Place, { book }: FlowRequest, there: ReadBook | undefined): Op[] {
-  const path = layout.book(book.uuid)
+  const { uuid, name, meta = {} } = book
+  const path = layout.book(uuid)
   if (there) return [op.check(path, { version: there.version })]
   const at = new Date()
-  return [op.create(path, bookBytes({ book: { ...book, meta: {}, createdAt: at, updatedAt: at } }))]
+  return [op.create(path, bookBytes({ book: { uuid, name, meta, createdAt: at, updatedAt: at } }))]
 }
 
 /** Whether it was done; if not, somebody was faster, and it has to be looked at again. */

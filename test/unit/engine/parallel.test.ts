@@ -3,6 +3,7 @@ import { runFlow } from '../../../src/conductor/index.ts'
 import { deferred } from '../../../src/core/abort.ts'
 import { Cancelled, ShuttingDown, StorageFailure, Timeout } from '../../../src/core/errors.ts'
 import { WrappedFailure } from '../../../src/core/failure.ts'
+import type { Duration } from '../../../src/core/time.ts'
 import { Engine } from '../../../src/engine/index.ts'
 import {
   type AnyTask,
@@ -15,6 +16,7 @@ import {
   task,
   unordered,
 } from '../../../src/flow/index.ts'
+import { HandClock } from '../../../src/testing/index.ts'
 import { failing, progressing, tell } from './traces.ts'
 import { fails, intercepted, tracing, Workshop } from './workshop.ts'
 
@@ -189,15 +191,20 @@ describe('interrupted', () => {
   })
 })
 
+/** Lets this time pass, and rejects with the reason for which the signal fires then. */
+function rejectedAfter(time: Duration, { ctx, clock }: { ctx: Context; clock: HandClock }): Promise<never> {
+  return new Promise((_, reject) => {
+    ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason))
+    clock.advance(time)
+  })
+}
+
 describe('time', () => {
   test('an atom whose deadline has passed is told, and fails if it heeds that', async () => {
     await using shop = new Workshop()
-    const slow = task('slow', {
-      deadline: 1,
-      execute: (_args, { signal }) =>
-        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
-    })
-    const ending = await shop.run(linear('f', input(), slow))
+    const clock = new HandClock()
+    const slow = task('slow', { deadline: 1, execute: (_args, ctx) => rejectedAfter(1, { ctx, clock }) })
+    const ending = await shop.run(linear('f', input(), slow), { clock })
     expect(ending).toMatchObject({
       state: 'REVERTED',
       failures: [{ code: Timeout.code, message: 'task slow: not done within 1 ms' }],
@@ -207,10 +214,11 @@ describe('time', () => {
   test('a flow whose deadline has passed is reverted', async () => {
     await using shop = new Workshop()
     const trace: string[] = []
-    const during = ({ signal }: Context) =>
-      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    // By the real clock a busy machine is over the deadline before b has begun.
+    const clock = new HandClock()
+    const during = (ctx: Context) => rejectedAfter('5ms', { ctx, clock })
     const flow = linear('f', input(), tracing('a', trace), tracing('b', trace, { during }))
-    const ending = await shop.run(flow, { deadline: '5ms' })
+    const ending = await shop.run(flow, { deadline: '5ms', clock })
     expect(ending.error).toBeInstanceOf(Timeout)
     expect(trace).toEqual(['a', 'b', '-b', '-a'])
   })
