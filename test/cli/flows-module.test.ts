@@ -93,7 +93,12 @@ describe('no flows', () => {
     ['no-such-package', '', 2, 'module no-such-package is not there: no such file seen from '],
     ['folder', '', 2, 'folder is a folder; name the module in it, as in folder/flows.js'],
     ['broken.mjs', '\nexport const = 1', 1, '/broken.mjs:2: SyntaxError: '],
-    ['imports-broken.mjs', 'import "data:text/javascript,export const = 1"', 1, 'cannot be loaded: in a module that it imports: SyntaxError: '],
+    [
+      'imports-broken.mjs',
+      'import "data:text/javascript,export const = 1"',
+      1,
+      'cannot be loaded: in a module that it imports: SyntaxError: ',
+    ],
     ['throws.mjs', 'throw new Error("no\\npaper")', 1, 'module throws.mjs cannot be loaded: Error: no paper'],
     ['imports.mjs', 'import "./gone.mjs"', 1, 'module imports.mjs cannot be loaded: Error: Cannot find module '],
     ['endless.mjs', 'await new Promise(() => {})', 1, 'module endless.mjs is never done loading: what it awaits'],
