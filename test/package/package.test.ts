@@ -8,6 +8,8 @@ import { ROOT } from '../support/build.ts'
 import { count } from '../support/counts.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { type NodeVersion, nodeFolder } from '../support/nodes.ts'
+import { startPostgres } from '../support/postgres.ts'
+import { startRedis } from '../support/redis.ts'
 import { type Packed, pack, type Stranger, stranger } from './packed.ts'
 
 let packed: Packed
@@ -205,6 +207,38 @@ describe.skipIf(!zookeeperHosts)('the first ten minutes', () => {
   })
 })
 
+/** The oldest drivers that the package says it takes; all other tests run with the newest. */
+const OLDEST = { pg: '8.11.0', ioredis: '5.4.1' } as const
+
+describe('an application with drivers of its own', () => {
+  test('installs the package beside the oldest that it takes, and works with them', async () => {
+    const { peerDependencies } = await manifest()
+    expect(peerDependencies).toMatchObject({ pg: '>=8.11 <9', ioredis: '>=5.4 <6', zookeeper: '^7.0.0' })
+    const beside = Object.entries(OLDEST).map(([name, version]) => `${name}@${version}`)
+    await using app = await stranger(packed.tarball, { beside })
+    await using postgres = await startPostgres()
+    await using redis = await startRedis()
+    await app.write(
+      'life.mjs',
+      `
+      import { readFile } from 'node:fs/promises'
+      import { openBoard } from 'jobboard'
+      for (const name of ['pg', 'ioredis'])
+        console.log(JSON.parse(await readFile(\`node_modules/\${name}/package.json\`, 'utf8')).version)
+      for (const uri of process.argv.slice(2)) {
+        const board = await openBoard(uri)
+        const job = await board.post('flow', { n: 1 }, { resources: { exclusive: ['disk'] } })
+        const [claim] = await board.claimNext()
+        await claim.consume()
+        console.log(await job.wait())
+        await board.close()
+      }`,
+    )
+    const said = await app.run(`node life.mjs '${postgres.uri}?board=old' '${redis.uri}/0?prefix=old'`)
+    expect(said.trim().split('\n')).toEqual([OLDEST.pg, OLDEST.ioredis, 'COMPLETE', 'COMPLETE'])
+  })
+})
+
 type Run = (line: string) => Promise<string>
 
 async function inTrash(run: Run): Promise<string[]> {
@@ -225,6 +259,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>
   readonly bin: Readonly<Record<string, string>>
   readonly scripts: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
 }
 
 async function manifest(): Promise<Manifest> {

@@ -37,8 +37,15 @@ export interface ShellOptions {
   readonly path?: string
 }
 
-/** Somebody with an empty folder who does as the README says. */
-export async function stranger(tarball: string): Promise<Stranger> {
+/**
+ * Makes an empty folder and installs the package in it, as the README says.
+ *
+ * @param options.beside what else is installed, as `npm install` takes it: an application's own drivers
+ */
+export async function stranger(
+  tarball: string,
+  { beside = [] }: { readonly beside?: readonly string[] } = {},
+): Promise<Stranger> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'jobboard-stranger-')))
   const run: Stranger['run'] = async (line, { env = {}, path } = {}) => {
     const PATH = [path, process.env['PATH']].filter((part) => part !== undefined).join(':')
@@ -46,7 +53,7 @@ export async function stranger(tarball: string): Promise<Stranger> {
     return (await promisify(execFile)('/bin/sh', ['-c', line], options)).stdout
   }
   await run('npm init --yes && npm pkg set type=module')
-  await run(`npm install --prefer-offline --no-audit --no-fund ${tarball}`)
+  await run(`npm install --prefer-offline --no-audit --no-fund ${[...beside, tarball].join(' ')}`)
   // What the README has them install beside it: large, and of no interest here.
   for (const name of ['tsx', '@types/node']) {
     const link = join(folder, 'node_modules', name)
