@@ -154,7 +154,7 @@ export class SqlPersistence implements Persistence {
     const rows = await this.#query(this.#statements.readBook, [storable(uuid)])
     const [first] = rows
     if (!first) throw this.#notFound(uuid)
-    return { ...bookOf(part(first, 'book_')), flows: flowsOf(rows) }
+    return naming(uuid, () => ({ ...bookOf(part(first, 'book_')), flows: flowsOf(rows) }))
   }
 
   async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
@@ -226,6 +226,16 @@ export class SqlPersistence implements Persistence {
 
   #notFound(uuid: string): NotFound {
     return new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
+  }
+}
+
+/** Names the book where a row of it is damaged: a row of an atom does not say which book it is in. */
+function naming<T>(uuid: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof StorageFailure) || error.message.includes(uuid)) throw error
+    throw new StorageFailure(`logbook ${uuid}: ${error.message}`, { cause: error })
   }
 }
 
