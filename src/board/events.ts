@@ -18,6 +18,11 @@ export interface BoardEvents {
   abandoned: JobEvent
   consumed: JobEvent
   trashed: JobEvent
+  /**
+   * No living conductor has known the flow for `unacceptedAfter`, and other jobs wait for what its jobs want: from now on they
+   * wait no longer.
+   */
+  unaccepted: { readonly flow: string; readonly version: string | undefined; readonly job: Job }
   state: { readonly state: SessionState; readonly reason?: Error }
   /** Something failed in the background, or a listener threw. */
   error: { readonly error: Error }

@@ -9,6 +9,7 @@ const EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
   abandoned: true,
   consumed: true,
   trashed: true,
+  unaccepted: true,
   state: true,
   error: true,
 }

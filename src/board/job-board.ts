@@ -11,6 +11,7 @@ import { followSignals } from '../core/abort.ts'
 import { type AlarmClock, systemAlarmClock } from '../core/alarm-clock.ts'
 import { Duplicate, InvalidState, Unclaimable } from '../core/errors.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
+import type { Logger } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
 import type { Flow } from '../flow/index.ts'
 import type { Backend, Cancellation, Entity, SessionState } from './backend.ts'
@@ -23,6 +24,7 @@ import type { Entry } from './entry.ts'
 import type { BoardEvents } from './events.ts'
 import { Faults } from './faults.ts'
 import { Job } from './job.ts'
+import type { Work } from './known-work.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
 import { News } from './news.ts'
@@ -53,6 +55,7 @@ const HEAD_START = '1h'
 export class JobBoard implements AsyncDisposable {
   /** The owner that this board's claims name. */
   readonly who: string
+  readonly #log: Logger
   readonly #backend: Backend
   readonly #lifecycle: Lifecycle
   readonly #view: LiveView
@@ -66,8 +69,9 @@ export class JobBoard implements AsyncDisposable {
 
   /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty; InvalidArgument for `log` and `viewBytes` */
   constructor(backend: Backend, options: BoardOptions = {}) {
-    const { who, log } = boardSettings(options)
+    const { who, log, unacceptedAfter } = boardSettings(options)
     this.who = who
+    this.#log = log
     this.#backend = backend
     this.#lifecycle = new Lifecycle(`board ${backend.uri}`)
     const { signal } = this.#lifecycle
@@ -77,10 +81,12 @@ export class JobBoard implements AsyncDisposable {
     this.#view = new LiveView({
       backend,
       bytes: options.viewBytes,
+      unacceptedAfter,
       signal,
       listener: {
         happened: (happening, entry) => this.#happened(happening, entry),
         cancelled: (entry) => this.#claims.cancelled(entry),
+        unaccepted: (work, first) => this.#unaccepted(work, first),
         failed,
       },
     })
@@ -139,6 +145,7 @@ export class JobBoard implements AsyncDisposable {
     const off = this.#faults.events.on(event, listener)
     if (event === 'error') this.#faults.listened()
     if (event === 'posted') this.#view.announceAll()
+    if (event === 'unaccepted') this.#view.unaccepted.begin()
     return off
   }
 
@@ -395,6 +402,15 @@ export class JobBoard implements AsyncDisposable {
   #happened(happening: Happening, entry: Entry): void {
     this.#claims.happened(happening, entry)
     if (entry.stored) this.#faults.events.emit(happening, { job: new Job(entry) })
+  }
+
+  #unaccepted({ flow, version }: Work, first: Entry): void {
+    const job = new Job(first)
+    this.#log.warn(
+      { flow, version, job: job.uuid },
+      'jobs of a flow that no living conductor knows hold others back from their resources no longer: start a conductor that has the flow, or cancel them',
+    )
+    this.#faults.events.emit('unaccepted', { flow, version, job })
   }
 
   #failed(error: Error): void {

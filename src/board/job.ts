@@ -11,6 +11,7 @@ import { assertWaitOptions, type WaitOptions } from './options.ts'
 import { type Outline, workOf } from './outline.ts'
 import type { Details, Posting, Size } from './posting.ts'
 import type { Priority } from './priority.ts'
+import type { Resources } from './resources.ts'
 
 /**
  * A job as this board sees it: what was posted, its state, and a way to wait for its end. Reading it asks nobody; it is as
@@ -51,6 +52,11 @@ export class Job {
     const posting = this.#posting
     this.#details ??= structuredClone('details' in posting ? posting.details : workOf(posting))
     return this.#details
+  }
+
+  /** What it must own while it runs; without names where it wants nothing. */
+  get resources(): Resources {
+    return this.#posting.resources ?? {}
   }
 
   /** The logbook of the job. */

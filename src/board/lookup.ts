@@ -115,7 +115,8 @@ export class Lookup {
     const own = await this.own(job)
     using _held = await this.#view.beyond.hold(Job.entryOf(own))
     if (!this.isCurrent(own)) await this.refresh()
-    return waitingFor(Job.entryOf(own), { queue: this.#view.queue, paused: options.paused(), backend: this.#backend })
+    const { queue, unaccepted } = this.#view
+    return waitingFor(Job.entryOf(own), { queue, unaccepted, paused: options.paused(), backend: this.#backend })
   }
 
   async #entryOf(uuid: string): Promise<Entry | undefined> {

@@ -21,6 +21,7 @@ const OPTIONS: KnownOptions<OpenBoardOptions> = {
   who: true,
   log: true,
   viewBytes: true,
+  unacceptedAfter: true,
   signal: true,
   create: true,
   auth: true,

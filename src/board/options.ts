@@ -4,7 +4,7 @@ import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { assertLogger, type Logger, silent } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
 import { isTooLong, LONGEST_NAME_BYTES } from '../core/texts.ts'
-import type { Duration } from '../core/time.ts'
+import { type Duration, milliseconds } from '../core/time.ts'
 import type { Entity } from './backend.ts'
 import type { JobsOptions } from './listed.ts'
 import { POST_OPTIONS, type Posting, type PostOptions, toSize } from './posting.ts'
@@ -20,7 +20,14 @@ export interface BoardOptions {
    * known in outline only, and read again when its turn comes. Infinity keeps everything.
    */
   readonly viewBytes?: number
+  /**
+   * After how long jobs of a flow that no living conductor knows stop holding back other jobs that want the same resources; 1 h
+   * by default. They stay on the board, and hold others back again once a conductor knows the flow.
+   */
+  readonly unacceptedAfter?: Duration
 }
+
+const DEFAULT_UNACCEPTED_AFTER = '1h'
 
 /** How long to wait, and what ends it sooner: the signal's reason is thrown then. */
 export interface WaitOptions {
@@ -52,13 +59,20 @@ export interface ClaimNextOptions {
 /** Which jobs to claim, one after the other, until the signal fires. */
 export type ClaimsOptions = Omit<ClaimNextOptions, 'max' | 'timeout'>
 
-/** @throws TypeError when `who` is no text or empty; InvalidArgument for a logger that is none */
-export function boardSettings(options: BoardOptions): { readonly who: string; readonly log: Logger } {
-  const { who = `${hostname()}:${process.pid}`, log = silent } = options
+export interface BoardSettings {
+  readonly who: string
+  readonly log: Logger
+  /** In milliseconds. */
+  readonly unacceptedAfter: number
+}
+
+/** @throws TypeError when `who` is no text or empty; InvalidArgument for a logger that is none, and for what is no duration */
+export function boardSettings(options: BoardOptions): BoardSettings {
+  const { who = `${hostname()}:${process.pid}`, log = silent, unacceptedAfter = DEFAULT_UNACCEPTED_AFTER } = options
   if (typeof who !== 'string' || who === '') throw new TypeError('who has to be a text that is not empty')
   if (isTooLong(who)) throw new InvalidArgument(`who can have ${LONGEST_NAME_BYTES} bytes, and has more`)
   assertLogger(log)
-  return { who, log }
+  return { who, log, unacceptedAfter: milliseconds(unacceptedAfter, 'unacceptedAfter') }
 }
 
 /** Of {@link PostOptions}, what makes sense where the poster claims the job; and how long to wait for its turn. */

@@ -1,9 +1,11 @@
 /** Why a job is not being run: what operators ask first. */
+import { printableDuration } from '../core/time.ts'
 import type { Backend, Entity } from './backend.ts'
 import type { Entry } from './entry.ts'
 import { Job } from './job.ts'
-import { workOf } from './outline.ts'
+import { CONDUCTOR_KIND, isKnown, printableWork, type Work, workNamed } from './known-work.ts'
 import type { ClaimQueue } from './queue/queue.ts'
+import type { UnacceptedFlows } from './view/unaccepted-flows.ts'
 
 /** What holds a job back; `text` says it to people. */
 export type WaitingFor = { readonly text: string } & (
@@ -28,6 +30,11 @@ export interface Situation {
   readonly paused: boolean
 }
 
+export interface WholeSituation extends Situation {
+  readonly backend: Pick<Backend, 'read' | 'entities'>
+  readonly unaccepted: Pick<UnacceptedFlows, 'learn' | 'after'>
+}
+
 /** What holds it back as far as this process knows; undefined where nothing does: it runs, has ended, or can be claimed. */
 export function heldBack(entry: Entry, { queue, paused }: Situation): WaitingFor | undefined {
   if (entry.ended || entry.claimed) return undefined
@@ -41,24 +48,33 @@ export function heldBack(entry: Entry, { queue, paused }: Situation): WaitingFor
   return blocker && behind(blocker)
 }
 
-/** The same, and since when whoever holds a resource has it, and whether anybody knows the flow. */
-export async function waitingFor(
-  entry: Entry,
-  { backend, ...situation }: Situation & { readonly backend: Pick<Backend, 'read' | 'entities'> },
-): Promise<WaitingFor | undefined> {
+/** The same, and since when whoever holds a resource has it, and whether any conductor knows the flow. */
+export async function waitingFor(entry: Entry, situation: WholeSituation): Promise<WaitingFor | undefined> {
+  const { backend, queue, unaccepted } = situation
   const held = heldBack(entry, situation)
-  if (held?.kind === 'resource') {
-    const holder = situation.queue.blockedBy(entry)?.entry
-    const since = holder?.claimed ? await claimedAt(holder, backend) : undefined
+  if (entry.ended || entry.claimed || (held && held.kind !== 'resource')) return held
+  const blocker = queue.blockedBy(entry)?.entry
+  if (held && blocker?.claimed) {
+    const since = await claimedAt(blocker, backend)
     return since ? { ...held, since } : held
   }
-  const { flow, version } = entry.stored ? workOf(entry.stored.posting) : {}
-  if (held || flow === undefined || entry.ended || entry.claimed) return held
-  const conductors = await backend.entities('conductor')
-  // Who works without conductors, in loops of their own, names no flows anywhere: nothing is known to be missing.
-  if (conductors.length === 0 || conductors.some((conductor) => knows(conductor, { flow, version }))) return undefined
-  const what = version === undefined ? flow : `${flow} in version ${version}`
-  return { kind: 'flow', flow, text: `no conductor here knows flow ${what}` }
+  const conductors = await backend.entities(CONDUCTOR_KIND)
+  // It may be that nobody waits for those before it any more.
+  unaccepted.learn(conductors)
+  const still = heldBack(entry, situation)
+  const first = queue.blockedBy(entry)?.entry
+  const unknown = unknownWork(first ?? entry, conductors)
+  if (!unknown) return still
+  const text = `no conductor here knows flow ${printableWork(unknown)}`
+  if (!still) return { kind: 'flow', flow: unknown.flow, text }
+  if (!first || still.kind !== 'resource') return still
+  const until = `after ${printableDuration(unaccepted.after)} without one, others no longer wait for it`
+  return { ...still, text: `${still.text}; ${text}: ${until}` }
+}
+
+function unknownWork({ stored, claimed }: Entry, conductors: readonly Entity[]): Work | undefined {
+  const work = stored && !claimed ? workNamed(stored) : undefined
+  return work && !isKnown(work, conductors) ? work : undefined
 }
 
 function behind({ resource, entry }: { resource: string; entry: Entry }): WaitingFor {
@@ -73,12 +89,4 @@ async function claimedAt({ id, stored }: Entry, backend: Pick<Backend, 'read'>):
   const [now] = id === undefined ? [] : await backend.read([id])
   const { posting } = now && 'posting' in now ? now : (stored ?? {})
   return posting?.attempts.at(-1)?.at
-}
-
-/** One that does not say which flows it knows, or which versions of them, may know this one. */
-function knows({ metadata }: Entity, { flow, version }: { flow: string; version: string | undefined }): boolean {
-  const { flows, versions } = metadata
-  if (Array.isArray(flows) && !flows.some((known) => known === flow || Object(known).name === flow)) return false
-  const known: unknown = Object.hasOwn(Object(versions), flow) ? Object(versions)[flow] : undefined
-  return version === undefined || !Array.isArray(known) || known.includes(version)
 }

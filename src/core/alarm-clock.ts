@@ -9,9 +9,10 @@ import { monotonic } from './time.ts'
 
 /**
  * What an alarm is set for. `delay`: a job rests on the board. `pause`: a retry of a flow waits before its next attempt.
- * `deadline`: the limit of something that runs.
+ * `deadline`: the limit of something that runs. `review`: a board looks whether conductors know the flows of jobs that
+ * others wait behind; no work waits for it.
  */
-export type AlarmKind = 'delay' | 'pause' | 'deadline'
+export type AlarmKind = 'delay' | 'pause' | 'deadline' | 'review'
 
 export interface AlarmClock {
   /** In milliseconds since 1970; may be set back. */

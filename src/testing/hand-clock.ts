@@ -9,7 +9,10 @@ import { type Patience, within } from './patience.ts'
 /** Somebody waits for this time to come. */
 export interface SetAlarm {
   readonly at: Date
-  /** `delay`: a job rests on the board. `pause`: a retry waits for its next attempt. `deadline`: of a task, flow or job. */
+  /**
+   * `delay`: a job rests on the board. `pause`: a retry waits for its next attempt. `deadline`: of a task, flow or job.
+   * `review`: the board looks whether conductors know the flows of jobs that others wait behind.
+   */
   readonly kind: AlarmKind
 }
 
@@ -78,9 +81,14 @@ export class HandClock implements AlarmClock {
     this.#advanceTo(this.#now + milliseconds(by, 'advance'))
   }
 
-  /** Turns it on to the next time that somebody waits for, for that reason if one is named. @returns whether there was one */
+  /**
+   * Turns it on to the next time that somebody waits for, for that reason if one is named. A `review` has to be named: a
+   * board makes one after the other for as long as it is blocked, and no work waits for them.
+   *
+   * @returns whether there was one
+   */
   advanceToNext(kind?: AlarmKind): boolean {
-    const next = this.#inOrder().find((alarm) => kind === undefined || alarm.kind === kind)
+    const next = this.#inOrder().find((alarm) => (kind === undefined ? alarm.kind !== 'review' : alarm.kind === kind))
     if (next) this.#advanceTo(next.time)
     return next !== undefined
   }

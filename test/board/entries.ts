@@ -13,6 +13,7 @@ export interface EntryOptions {
   readonly deaths?: number
   readonly resources?: Resources
   readonly dueAt?: number
+  readonly flow?: string
 }
 
 /** How large each posting says it is. */
@@ -34,9 +35,9 @@ export function unreadEntry(): Entry {
 
 /** The entry as it is once its posting was read. */
 export function readNow(entry: Entry, options: EntryOptions = {}): void {
-  const { name = 'job', priority = 'NORMAL', deaths = 0, resources, dueAt = 0 } = options
+  const { name = 'job', priority = 'NORMAL', deaths = 0, resources, dueAt = 0, flow } = options
   const attempts = Array.from({ length: deaths }, () => ({ who: 'who', at: new Date(0) }))
-  const made = makePosting({ name, details: {}, priority })
+  const made = makePosting({ name, details: flow === undefined ? {} : { flow }, priority })
   const delay = dueAt === 0 ? {} : { delay: dueAt }
   const posting = {
     ...made,

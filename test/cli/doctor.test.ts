@@ -119,6 +119,21 @@ describe('jobs', () => {
     expect(fine.lost.aborted).toBe(false)
   })
 
+  test('that others wait for in vain, because no living conductor knows their flow', async () => {
+    await using board = await openBoard('memory:')
+    await using _one = await board.registerEntity({ kind: 'conductor', name: 'one', metadata: { flows: ['hello'] } })
+    await board.post('hello', {}, { name: 'before', resources: { exclusive: ['disk'] } })
+    const old = await board.post('old', {}, { resources: { exclusive: ['disk'], shared: ['net'] } })
+    await board.post('hello', {}, { name: 'shares', resources: { shared: ['net'] } })
+    await board.post('hello', {}, { name: 'alone', resources: { exclusive: ['net'] } })
+    await board.post('hello', {}, { name: 'disk', resources: { shared: ['disk'] } })
+    const found = wrong(await examineJobs({ board, unreadable: [], stuckAfter: 3_600_000 }))
+    expect(found.map(({ severity, about, text }) => `${severity} ${about}: ${text}`)).toEqual([
+      `error flow: 1 job of flow old, which no living conductor knows: ${old.uuid}`,
+      `warning resources: 2 jobs want resources that ${old} wants before them, and no living conductor knows its flow`,
+    ])
+  })
+
   test('that wait for a conductor', async () => {
     await using board = await openBoard(place.board)
     await board.post('hello', {})

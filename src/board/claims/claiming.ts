@@ -36,7 +36,8 @@ export class Claiming {
   /** Resolves when there is a job to claim. @throws Timeout */
   async wait(options: WaitOptions): Promise<void> {
     assertWaitOptions(options)
-    const { claims } = this.#options
+    const { claims, view } = this.#options
+    view.unaccepted.begin()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     using _timer = options.timeout === 0 ? undefined : this.#timer(stop, options.timeout)
@@ -47,6 +48,7 @@ export class Claiming {
   async next(options: ClaimNextOptions): Promise<[Claim, ...Claim[]]> {
     const settings = claimNextSettings(options)
     const { claims, view } = this.#options
+    view.unaccepted.begin()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     // Looked at while it waits only: what has been chosen may be this caller's by the time it fires.
@@ -99,6 +101,7 @@ export class Claiming {
 
   async #this(job: Job, options: WaitOptions): Promise<Claim> {
     const { claims, view } = this.#options
+    view.unaccepted.begin()
     const entry = Job.entryOf(job)
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])

@@ -11,6 +11,9 @@
  * A job keeps its place in the lines of its resources while it is being tried, while its content is read anew, and when
  * nobody here would accept it. So what was posted first is not overtaken because of how this process works.
  *
+ * A job whose flow no conductor has known for long is **set aside**: no other job waits for it, until a conductor knows the
+ * flow again. It can be taken as before. `view/unaccepted-flows.ts` says which flows these are.
+ *
  * A posting of which only the outline is in memory is **missing**: the job keeps its place, and what is behind it in claim
  * order is not taken before it was read anew, unless its outline is enough to refuse it.
  *
@@ -22,6 +25,7 @@ import { isSuspect } from '../attempts.ts'
 import type { Stored } from '../backend.ts'
 import { compareClaimOrder, compareIds, type Identified, type Ordered } from '../claim-order.ts'
 import type { Entry, Place, Stance, WholePlace } from '../entry.ts'
+import { type Work, workKey, workNamed } from '../known-work.ts'
 import { isRefused, isWhole, type Outlined } from '../outline.ts'
 import type { Posting } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
@@ -45,6 +49,19 @@ export interface Wanted {
   readonly random?: () => number
 }
 
+/** Jobs of one flow that stand in line for resources. */
+export interface WaitingWork {
+  readonly work: Work
+  /** Since when the first of them could be claimed if its resources were free, in milliseconds on the server's clock. */
+  readonly since: number
+  /** The first of them in claim order. */
+  readonly first: Entry
+}
+
+const NONE: ReadonlySet<string> = new Set()
+/** How many flows are noted: what others post must not fill the memory of one who asks for none of it. */
+const MOST_CLAIMED = 1_000
+
 export class ClaimQueue {
   readonly #ready = new Sorted<WholePlace, Ordered>(compareClaimOrder)
   /** What could be taken if its posting were whole. */
@@ -57,6 +74,10 @@ export class ClaimQueue {
   readonly #behindUnread = new Threshold<Place, Identified>(compareIds)
   /** Those that somebody here waits for: see {@link reserve}. */
   readonly #reserved = new Set<Entry>()
+  /** Keys of the flows whose jobs are set aside: see {@link setAside}. */
+  #aside: ReadonlySet<string> = new Set()
+  /** Keys of the flows of which jobs with resources were claimed: see {@link claimedWork}. */
+  readonly #claimedWork = new Set<string>()
   #now = 0
   #size = 0
   #bytes = 0
@@ -83,6 +104,49 @@ export class ClaimQueue {
   /** When the next delay is over, in milliseconds on the server's clock: call {@link advance} then. */
   get nextDue(): number | undefined {
     return this.#asleep.first?.dueAt
+  }
+
+  /** Whether a job may be waiting behind another that nobody has claimed. */
+  get contended(): boolean {
+    return this.#lines.contended || this.#aside.size > 0
+  }
+
+  /** Returns, by its key, the work of all jobs that stand in such lines. Looks at all lines. */
+  contendingWork(): Map<string, WaitingWork> {
+    const found = new Map<string, { work: Work; since: number; first: Place }>()
+    for (const place of this.#lines.contenders()) {
+      const work = workNamed(place.stored)
+      if (!work) continue
+      const since = Math.max(place.dueAt, place.stored.writtenAt)
+      const key = workKey(work)
+      const known = found.get(key)
+      if (!known) found.set(key, { work, since, first: place })
+      else {
+        known.since = Math.min(known.since, since)
+        if (compareClaimOrder(place, known.first) < 0) known.first = place
+      }
+    }
+    return new Map([...found].map(([key, { first, ...rest }]) => [key, { ...rest, first: first.entry }]))
+  }
+
+  /** Lets nobody wait for the jobs of these flows from now on, by their keys, and of all others as usual. */
+  setAside(keys: ReadonlySet<string>): void {
+    const changed = new Set<Place>()
+    for (const place of this.#lines.waiting()) {
+      const work = workNamed(place.stored)
+      const key = work && workKey(work)
+      if (key !== undefined && keys.has(key) !== this.#aside.has(key)) changed.add(place)
+    }
+    this.#aside = keys
+    for (const { entry, stance } of changed) this.#move(entry, stance)
+  }
+
+  /** Returns the keys of the flows of which jobs with resources were claimed since the last call, here or elsewhere. */
+  claimedWork(): ReadonlySet<string> {
+    if (this.#claimedWork.size === 0) return NONE
+    const claimed = new Set(this.#claimedWork)
+    this.#claimedWork.clear()
+    return claimed
   }
 
   /** To be called after anything about the entry has changed. Costs nothing where that makes no difference. */
@@ -258,7 +322,7 @@ export class ClaimQueue {
       this.#asleep.add(place)
       return
     }
-    this.#lines.enter(place)
+    this.#lines.enter(place, this.#groupOf(place))
     if (place.stance === 'waiting' && wantsAny(place) && !this.#behindUnread.add(place)) place.blocks += 1
   }
 
@@ -272,6 +336,17 @@ export class ClaimQueue {
     }
     this.#lines.leave(place)
     if (place.stance === 'waiting' && wantsAny(place)) this.#behindUnread.delete(place)
+  }
+
+  /** Returns the group with which the place is set aside, if it is; notes of one that is claimed that its flow is known. */
+  #groupOf(place: Place): string | undefined {
+    if (!this.contended || !wantsAny(place)) return undefined
+    const work = workNamed(place.stored)
+    const key = work && workKey(work)
+    if (key === undefined) return undefined
+    if (place.stance !== 'holding') return this.#aside.has(key) ? key : undefined
+    if (this.#claimedWork.size < MOST_CLAIMED) this.#claimedWork.add(key)
+    return undefined
   }
 
   #count({ stored }: Place, times: 1 | -1): void {

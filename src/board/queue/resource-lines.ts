@@ -8,10 +8,15 @@
  * **In two steps**, because a claim turns who stood first into a holder: `leave` and `enter` move without telling anybody,
  * `settle` then tells those for whom something has changed. One step at a time, ten thousand readers behind the writer
  * would be let in and out again by its claim.
+ *
+ * **Set aside** are the jobs of flows that no conductor has known for long (`view/unaccepted-flows.ts`): nobody waits for them
+ * any more. Those of one flow are a line of their own (`set-aside.ts`). They still wait for whoever holds the resource, and
+ * for jobs before them that are not set aside.
  */
 import { compareClaimOrder, type Ordered } from '../claim-order.ts'
 import type { Entry, Place } from '../entry.ts'
 import type { Wants } from '../resources.ts'
+import { SetAside } from './set-aside.ts'
 import { Sorted } from './sorted.ts'
 import { Threshold } from './threshold.ts'
 
@@ -25,6 +30,9 @@ export interface Blocker {
 export class ResourceLines {
   readonly #lines = new Map<string, ResourceLine>()
   readonly #tell: (place: Place, passes: boolean) => void
+  /** The places that are set aside, each with the group of those that it waits with: a place leaves the line it entered. */
+  readonly #setAside = new Map<Place, string>()
+  #contended = false
 
   /** @param tell hears of every place in line that passes from now on in one of its lines, or does not any more */
   constructor(tell: (place: Place, passes: boolean) => void) {
@@ -36,15 +44,51 @@ export class ResourceLines {
     return this.#lines.size
   }
 
-  /** Takes hold of the resources, or stands in line for them; counts into `place.blocks` the lines in which it waits. */
-  enter(place: Place): void {
-    for (const name of place.wants.exclusive) this.#line(name).enter(place, 'exclusive')
-    for (const name of place.wants.shared) this.#line(name).enter(place, 'shared')
+  /** Whether one job may have waited behind another, neither of them claimed, since {@link contenders} were asked for last. */
+  get contended(): boolean {
+    return this.#contended
+  }
+
+  /**
+   * Takes hold of the resources, or stands in line for them; counts into `place.blocks` the lines in which it waits.
+   *
+   * @param aside the group with which it is set aside, if it is
+   */
+  enter(place: Place, aside?: string): void {
+    if (aside !== undefined) this.#setAside.set(place, aside)
+    for (const name of place.wants.exclusive) this.#enter(name, { place, mode: 'exclusive', aside })
+    for (const name of place.wants.shared) this.#enter(name, { place, mode: 'shared', aside })
   }
 
   leave(place: Place): void {
-    for (const name of place.wants.exclusive) this.#line(name).leave(place, 'exclusive')
-    for (const name of place.wants.shared) this.#line(name).leave(place, 'shared')
+    const aside = this.#setAside.get(place)
+    if (aside !== undefined) this.#setAside.delete(place)
+    for (const name of place.wants.exclusive) this.#line(name).leave({ place, mode: 'exclusive', aside })
+    for (const name of place.wants.shared) this.#line(name).leave({ place, mode: 'shared', aside })
+  }
+
+  /**
+   * Returns the places in all lines where one that waits may wait for another that waits. A place is there once for each of its
+   * lines. Nothing may change during the walk, which has to come to its end.
+   */
+  *contenders(): Generator<Place, void, undefined> {
+    this.#contended = false
+    for (const line of this.#lines.values()) {
+      if (!line.contended) continue
+      this.#contended = true
+      yield* line.waiting()
+    }
+  }
+
+  /** Returns the places in all lines, once for each line, those that are set aside too. Nothing may change during the walk. */
+  *waiting(): Generator<Place, void, undefined> {
+    for (const line of this.#lines.values()) yield* line.waiting()
+  }
+
+  #enter(name: string, entering: InLine): void {
+    const line = this.#line(name)
+    line.enter(entering)
+    this.#contended ||= line.contended
   }
 
   /** To be called after `enter` and `leave`, for what was entered and left. */
@@ -57,7 +101,7 @@ export class ResourceLines {
   blockerOf(place: Place): Blocker | undefined {
     for (const mode of ['exclusive', 'shared'] as const) {
       for (const resource of place.wants[mode]) {
-        const entry = this.#lines.get(resource)?.blockerOf(place, mode)
+        const entry = this.#lines.get(resource)?.blockerOf(place, { mode, aside: this.#setAside.get(place) })
         if (entry) return { resource, entry }
       }
     }
@@ -79,6 +123,13 @@ export class ResourceLines {
   }
 }
 
+/** A place in one line. */
+interface InLine {
+  readonly place: Place
+  readonly mode: Mode
+  readonly aside: string | undefined
+}
+
 /** One resource. Its parts are made on first use: a board may have as many resources as jobs, each wanted by one. */
 class ResourceLine {
   #holders: Record<Mode, Set<Entry>> | undefined
@@ -86,15 +137,31 @@ class ResourceLine {
   #readers: Threshold<Place, Ordered> | undefined
   /** The writer that passes. */
   #next: Place | undefined
+  #setAside: SetAside | undefined
 
   get empty(): boolean {
-    return !this.#held() && !this.#writers?.size && !this.#readers?.size
+    return !this.#held() && this.#waiting === 0
   }
 
-  enter(place: Place, mode: Mode): void {
+  /** Whether one that waits may wait for another that waits: readers alone never do. */
+  get contended(): boolean {
+    return this.#waiting > 1 && this.#waiting > (this.#readers?.size ?? 0)
+  }
+
+  *waiting(): Generator<Place, void, undefined> {
+    yield* this.#writers ?? []
+    yield* this.#readers ?? []
+    yield* this.#setAside ?? []
+  }
+
+  enter({ place, mode, aside }: InLine): void {
     if (place.stance === 'holding') {
       this.#holders ??= { exclusive: new Set(), shared: new Set() }
       this.#holders[mode].add(place.entry)
+    } else if (aside !== undefined) {
+      this.#setAside ??= new SetAside()
+      this.#setAside.add(place, { group: aside, mode })
+      place.blocks += 1
     } else if (mode === 'exclusive') {
       this.#writers ??= new Sorted<Place, Ordered>(compareClaimOrder)
       this.#writers.add(place)
@@ -105,8 +172,9 @@ class ResourceLine {
     }
   }
 
-  leave(place: Place, mode: Mode): void {
+  leave({ place, mode, aside }: InLine): void {
     if (place.stance === 'holding') this.#holders?.[mode].delete(place.entry)
+    else if (aside !== undefined) this.#setAside?.delete(place, aside)
     else if (mode === 'exclusive') {
       this.#writers?.delete(place)
       if (this.#next === place) this.#next = undefined
@@ -117,15 +185,19 @@ class ResourceLine {
     const writer = this.#writers?.first
     this.#readers?.move(this.#holders?.exclusive.size ? 'none' : (writer ?? 'all'), tell)
     const next = writer && !this.#held() && !isBefore(this.#readers?.first, writer) ? writer : undefined
-    if (next === this.#next) return
-    if (this.#next) tell(this.#next, false)
-    this.#next = next
-    if (next) tell(next, true)
+    if (next !== this.#next) {
+      const former = this.#next
+      this.#next = next
+      if (former) tell(former, false)
+      if (next) tell(next, true)
+    }
+    this.#setAside?.settle((first, mode) => this.#obstacleOf(first, mode) === undefined, tell)
   }
 
-  blockerOf(place: Place, mode: Mode): Entry | undefined {
+  blockerOf(place: Place, { mode, aside }: { mode: Mode; aside: string | undefined }): Entry | undefined {
     const [holder] = this.#holders?.exclusive ?? []
     const writer = this.#writers?.first
+    if (aside !== undefined) return this.#obstacleOf(place, mode) ?? this.#setAside?.before(place, aside)?.entry
     if (mode === 'shared') return this.#readers?.passes(place) ? undefined : (holder ?? writer?.entry)
     if (place === this.#next) return undefined
     const [reader] = this.#holders?.shared ?? []
@@ -133,11 +205,28 @@ class ResourceLine {
     return holder ?? reader ?? (writer && isBefore(first, writer) ? first : writer)?.entry
   }
 
+  /** Returns who keeps a place that is set aside waiting, those of its own group aside: a holder, or who stands before it. */
+  #obstacleOf(place: Ordered, mode: Mode): Entry | undefined {
+    const [holder] = this.#holders?.exclusive ?? []
+    if (holder) return holder
+    const writer = this.#writers?.first
+    if (isBefore(writer, place)) return writer.entry
+    if (mode === 'shared') return undefined
+    const [reader] = this.#holders?.shared ?? []
+    const first = this.#readers?.first
+    return reader ?? (isBefore(first, place) ? first.entry : undefined)
+  }
+
+  /** How many wait, or are set aside. */
+  get #waiting(): number {
+    return (this.#writers?.size ?? 0) + (this.#readers?.size ?? 0) + (this.#setAside?.size ?? 0)
+  }
+
   #held(): boolean {
     return this.#holders !== undefined && this.#holders.exclusive.size + this.#holders.shared.size > 0
   }
 }
 
-function isBefore(one: Place | undefined, other: Place): one is Place {
+function isBefore(one: Place | undefined, other: Ordered): one is Place {
   return one !== undefined && compareClaimOrder(one, other) < 0
 }

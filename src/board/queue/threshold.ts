@@ -7,7 +7,7 @@ import { type Compare, Sorted } from './sorted.ts'
 /** Where those that pass end: before this one, or with the last. `none`: nobody passes. */
 export type Bound<K> = K | 'all' | 'none'
 
-export class Threshold<T extends K, K extends object = T> {
+export class Threshold<T extends K, K extends object = T> implements Iterable<T> {
   readonly #compare: Compare<K>
   readonly #items: Sorted<T, K>
   #bound: Bound<K> = 'none'
@@ -24,6 +24,11 @@ export class Threshold<T extends K, K extends object = T> {
 
   get first(): T | undefined {
     return this.#items.first
+  }
+
+  /** In order, those that pass first. Nothing may be added or removed during the walk. */
+  [Symbol.iterator](): Iterator<T, void, undefined> {
+    return this.#items[Symbol.iterator]()
   }
 
   /** Whether it passes from the beginning. */

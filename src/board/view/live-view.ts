@@ -15,6 +15,7 @@
 import { Condition } from '../../core/condition.ts'
 import type { Backend, Change, Spot, Standpoint, Stored } from '../backend.ts'
 import type { Entry, Standing } from '../entry.ts'
+import type { Work } from '../known-work.ts'
 import { ClaimQueue } from '../queue/queue.ts'
 import { Beyond } from './beyond.ts'
 import { DueTimer } from './due-timer.ts'
@@ -24,6 +25,7 @@ import type { KeptContents } from './kept-contents.ts'
 import { LastWords } from './last-words.ts'
 import { OwnPosts } from './own-posts.ts'
 import { Postings } from './postings.ts'
+import { UnacceptedFlows } from './unaccepted-flows.ts'
 import { ViewJobs } from './view-jobs.ts'
 import { type ViewListing, ViewWindow, type Windowed } from './window.ts'
 
@@ -33,6 +35,8 @@ export interface ViewListener {
   happened(happening: Happening, entry: Entry): void
   /** Somebody wants the job given up. */
   cancelled(entry: Entry): void
+  /** From now on no job waits for those of this flow, the first of which is given: no conductor knows it. */
+  unaccepted(work: Work, first: Entry): void
   failed(error: Error): void
 }
 
@@ -42,6 +46,7 @@ export class LiveView implements Windowed {
   readonly queue = new ClaimQueue()
   readonly beyond: Beyond
   readonly held: HeldJobs
+  readonly unaccepted: UnacceptedFlows
   /** Notified whenever something may have become claimable, or current. */
   readonly changed = new Condition()
   readonly #backend: Backend
@@ -61,12 +66,14 @@ export class LiveView implements Windowed {
 
   /**
    * @param options.bytes how much of the postings stays in memory; 64 MiB by default
+   * @param options.unacceptedAfter in milliseconds
    * @param options.signal ends everything that goes on in the background
    */
   constructor(options: {
     backend: Backend
     listener: ViewListener
     bytes?: number | undefined
+    unacceptedAfter: number
     signal: AbortSignal
   }) {
     this.#backend = options.backend
@@ -105,6 +112,11 @@ export class LiveView implements Windowed {
     })
     const now = () => options.backend.now()
     const { signal } = options
+    this.unaccepted = new UnacceptedFlows({
+      ...{ backend: options.backend, queue: this.queue, after: options.unacceptedAfter, signal, failed },
+      unaccepted: (work, first) => options.listener.unaccepted(work, first),
+      changed: () => this.evaluate(),
+    })
     this.#dueTimer = new DueTimer({ now, due: () => this.evaluate() })
     this.#lastWords = new LastWords({
       ...{ sections, failed, current: () => this.current },
@@ -182,6 +194,7 @@ export class LiveView implements Windowed {
   /** No end will be heard of any more: whoever waits for one is told, and so are those who come later. */
   giveUp(reason: Error): void {
     this.#dueTimer.stop()
+    this.unaccepted.stop()
     this.#window?.stop()
     this.held.stop()
     this.#jobs.giveUp(reason)
@@ -415,6 +428,7 @@ export class LiveView implements Windowed {
     this.#window?.tend()
     this.kept.trim()
     this.queue.advance(this.#backend.now())
+    this.unaccepted.tend()
     this.changed.notify()
     if (!this.#signal.aborted) this.#dueTimer.set(this.queue.nextDue)
   }

@@ -33,6 +33,7 @@ export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamine
     ...unheededFindings(claimed),
     ...poisonFindings(jobs),
     ...orphanFindings(waiting, entities),
+    ...blockingFindings(waiting, entities),
     ...unreadable.map((problem) => error('posting', problem.message, 'remove or repair it, where it was written')),
   ]
   if (found.every(({ severity }) => severity === 'ok'))
@@ -142,6 +143,33 @@ function orphanFindings(waiting: readonly Job[], entities: readonly Entity[]): F
       text,
       'start a conductor that has the flow; cancelling ends at once only jobs that were never run: others are undone first, by a conductor that has the flow',
     )
+  })
+}
+
+/** Jobs that others wait for in vain: of a flow that no living conductor knows, with resources that later jobs want too. */
+function blockingFindings(waiting: readonly Job[], entities: readonly Entity[]): Finding[] {
+  if (entities.length === 0) return []
+  /** By the name of a resource: the first that wants it, and the first that wants it alone. */
+  const orphans = new Map<string, { first: Job; alone?: Job }>()
+  const blocked = new Map<Job, Job[]>()
+  // In claim order.
+  for (const job of waiting) {
+    const { flow, version }: { flow?: unknown; version?: unknown } = job.details
+    const { exclusive = [], shared = [] } = job.resources
+    if (typeof flow === 'string' && !entities.some((entity) => knows(entity, { flow, version }))) {
+      for (const name of exclusive) orphans.set(name, { first: job, alone: job, ...orphans.get(name) })
+      for (const name of shared) orphans.set(name, { first: job, ...orphans.get(name) })
+      continue
+    }
+    const before =
+      exclusive.flatMap((name) => orphans.get(name)?.first ?? [])[0] ??
+      shared.flatMap((name) => orphans.get(name)?.alone ?? [])[0]
+    if (before) blocked.set(before, [...(blocked.get(before) ?? []), job])
+  }
+  return [...blocked].map(([orphan, jobs]) => {
+    const what = `${counted(jobs.length, 'job')} ${jobs.length === 1 ? 'wants' : 'want'} resources that ${orphan} wants before them`
+    const advice = `start a conductor that has the flow, or jobboard cancel ${orphan.uuid}; others no longer wait for it once no conductor has known its flow for unacceptedAfter (1h by default)`
+    return warning('resources', `${what}, and no living conductor knows its flow`, advice)
   })
 }
 

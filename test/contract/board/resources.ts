@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim, Job, JobBoard, Resources } from '../../../src/board/index.ts'
 import { InvalidPosting, Unclaimable } from '../../../src/core/errors.ts'
-import { failureOf, lossOf } from '../../board/events.ts'
+import { failureOf, lossOf, next } from '../../board/events.ts'
 import { claimed, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 import { ODD_NAMES } from './keys.ts'
@@ -140,6 +140,24 @@ export function resourcesContract({ open, expire }: Place): void {
       }
       expect((await waiting)[0].job.name).toBe('second')
     })
+  })
+
+  test('jobs of a flow that no conductor knows hold others back only for a while, and again once one knows it', async () => {
+    const [here, there] = await Promise.all([open(), open({ unacceptedAfter: 0 })])
+    await using _young = await here.registerEntity({ kind: 'conductor', name: 'a', metadata: { flows: ['young'] } })
+    const unaccepted = next(there, 'unaccepted')
+    const old = await here.post('old', {}, { name: 'old', resources: ALONE })
+    await here.post('young', {}, { name: 'young', resources: ALONE })
+    const claim = await claimed(there, 'young')
+    expect(await unaccepted).toMatchObject({ flow: 'old', job: { uuid: old.uuid } })
+    expect(String(await failureOf(here.claim(old)))).toContain('disk')
+
+    const younger = await here.post('young', {}, { name: 'younger', resources: { shared: ['disk'] } })
+    await using _old = await here.registerEntity({ kind: 'conductor', name: 'b', metadata: { flows: ['old'] } })
+    await claim.consume()
+    await refresh(there)
+    expect(await there.waitingFor(younger)).toMatchObject({ kind: 'resource', job: { uuid: old.uuid } })
+    expect(await take(there)).toEqual(['old'])
   })
 
   test('claims of several boards at the same time never overlap', async () => {

@@ -32,8 +32,9 @@ describe('a view with room for ten postings', () => {
     board = await openSmall(name, { viewBytes: Number.POSITIVE_INFINITY })
     const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
     const stop = new AbortController()
-    const listener = { happened: () => undefined, cancelled: () => undefined, failed: () => undefined }
-    view = new LiveView({ backend, listener, bytes: 10 * ONE, signal: stop.signal })
+    const ignored = () => undefined
+    const listener = { happened: ignored, cancelled: ignored, unaccepted: ignored, failed: ignored }
+    view = new LiveView({ backend, listener, bytes: 10 * ONE, unacceptedAfter: 0, signal: stop.signal })
     await backend.open({
       changes: (batch) => view.apply(batch),
       gap: () => view.gap(),

@@ -121,6 +121,21 @@ describe('a chain of claims on one resource', () => {
   })
 })
 
+test('20,000 jobs that are set aside on a resource cost the claims of others nothing, and are not looked at', () => {
+  const young = entriesOf(3, { name: 'young', resources: writers })
+  const asides = entriesOf(MANY, { flow: 'old', resources: readers, priority: 'HIGH' })
+  const queue = queueOf(...young, ...asides)
+  queue.setAside(new Set(['old']))
+  const cost = costOf(() => {
+    for (const entry of young) {
+      claim(queue, entry)
+      change(queue, entry, { ended: 'COMPLETE' })
+    }
+    queue.update(entryOf({ flow: 'old', resources: readers, priority: 'HIGH' }))
+  })
+  expect(cost).toBeLessThan(4 * A_FEW)
+})
+
 test('20,000 whose postings were given up are asked about one by one only where they come before what is taken', () => {
   const [first, last] = [entryOf({ name: 'first', priority: 'HIGH' }), entryOf({ name: 'last', priority: 'LOW' })]
   const queue = queueOf(first, last)

@@ -52,9 +52,11 @@ function viewOf(answers: Partial<Sections>) {
   const listener = {
     happened: (what: string, { id }: { id?: string | undefined }) => happened.push(`${what} ${id}`),
     cancelled: () => undefined,
+    unaccepted: () => undefined,
     failed: (error: Error) => happened.push(`failed ${error.message}`),
   }
-  const view = new LiveView({ backend: backend as Backend, listener, signal: new AbortController().signal })
+  const { signal } = new AbortController()
+  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
   return { view, happened, sections, backend }
 }
 
