@@ -118,8 +118,8 @@ describe('what stands between a board and its server', () => {
     await using board = await place.openAt(server.port, { parameters: '&sessionTimeout=1s' })
     const claim = await board.claim(await board.post('flow', {}))
     const lost = next(board, 'state', ({ state }) => state === 'lost')
-    // As it looks from a connection that was silently made anew: the backend in the row is another's.
-    await place.query('UPDATE @.sessions SET backend = backend + 1')
+    // As it looks from a connection that was silently made anew: the backend in the row is another's, and a later one's.
+    await place.query('UPDATE @.sessions SET backend = backend + 1, attachment = attachment + 100')
     await lost
     expect(claim.lost.aborted).toBe(true)
   })
