@@ -214,7 +214,6 @@ describe('time', () => {
   test('a flow whose deadline has passed is reverted', async () => {
     await using shop = new Workshop()
     const trace: string[] = []
-    // By the real clock a busy machine is over the deadline before b has begun.
     const clock = new HandClock()
     const during = (ctx: Context) => rejectedAfter('5ms', { ctx, clock })
     const flow = linear('f', input(), tracing('a', trace), tracing('b', trace, { during }))
