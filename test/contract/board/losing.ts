@@ -105,12 +105,20 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     })
 
     test('charges its job nothing, however often it happens, and its death counts afterwards', async () => {
-      const board = await open({ who: 'mortal' })
-      const job = await board.post('flow', {})
-      for (let times = 0; times < 11; times++) await outage(board, 1)
-      await claimAll(board, 1)
-      await board.close()
+      // In turn: a client whose connections break one after the other waits longer and longer before the next.
+      const owners = await Promise.all(Array.from({ length: 3 }, () => open({ who: 'mortal' })))
       const heir = await open()
+      const job = await heir.post('flow', {})
+      for (let times = 0; times < 11; times++) {
+        const owner = owners[times % owners.length] ?? heir
+        await refresh(owner)
+        await outage(owner, 1)
+        const alive = Math.min(times + 1, owners.length)
+        while ((await heir.entities('jobboard-owner')).length < alive) await refresh(heir)
+      }
+      const doomed = await open({ who: 'mortal' })
+      await claimAll(doomed, 1)
+      await doomed.close()
       const claim = await heir.claim(await heir.find(job.uuid))
       const ends = claim.job.attempts.map(({ ended }) => ended)
       expect(ends).toEqual([...Array(11).fill('returned'), undefined, undefined])
