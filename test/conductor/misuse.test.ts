@@ -49,7 +49,7 @@ describe('startConductor', () => {
     await using conductor = await startConductor(options)
     const on = conductor.on.bind(conductor) as (event: string, listener: () => void) => void
     expect(() => on('finished', () => undefined)).toThrow(
-      'there is no event "finished"; there are started, settled, blocked, error',
+      'there is no event "finished"; there are started, settled, blocked, unheeded, progress, error',
     )
   })
 })
@@ -83,5 +83,5 @@ test('jobs of a flow that is not known are told of once for each flow and versio
     ['hullo', undefined],
     ['hello', '2.0'],
   ])
-  expect(lines[0]).toMatchObject({ known: ['hello'], msg: expect.stringContaining('are left to others') })
+  expect(lines[0]).toMatchObject({ known: ['hello 1.0'], msg: expect.stringContaining('are left to others') })
 })

@@ -27,7 +27,8 @@ async function goneCounter(uri: string, channel: string): Promise<GoneCounter & 
   let wanted = Number.POSITIVE_INFINITY
   let version: number | undefined
   redis.on('messageBuffer', (_: Buffer, message: Buffer) => {
-    const [to, entries] = decode(message, 'msgpack') as [number, string[]]
+    // Behind the signature, 40 hexadecimal digits.
+    const [to, entries] = decode(message.subarray(40), 'msgpack') as [number, string[]]
     if (version !== undefined && version !== to - entries.length) missed.push(`missed what came before ${to}`)
     version = to
     for (const entry of entries) {
