@@ -39,6 +39,8 @@ import { Incarnation } from './incarnation.ts'
 import { Refusals } from './refusals.ts'
 import { SafeAccept } from './safe-accept.ts'
 
+/** So often a job that is named is tried, while it changes under the hands of whoever claims it. */
+const MOST_TRIES = 3
 /** How long, in milliseconds, the lease is watched after the last claim has ended. */
 const LINGER = 2_000
 
@@ -132,23 +134,35 @@ export class HeldClaims {
    * @throws Unclaimable, NotFound; UnsupportedCapability for what the backend cannot claim
    */
   async claim(job: Job): Promise<Claim> {
+    for (let tries = 1; ; tries += 1) {
+      const result = await this.#tryToClaim(job)
+      if (result instanceof Claim) return result
+      if (result !== 'changed') throw result
+      if (tries === MOST_TRIES) throw new Unclaimable(`${job} changed just now; try again`)
+    }
+  }
+
+  /** Returns the claim, why there is none, or `changed` where the view was behind and has caught up. */
+  async #tryToClaim(job: Job): Promise<Claim | Error | 'changed'> {
     const entry = Job.entryOf(job)
-    if (entry.ended || !entry.stored) throw new NotFound(`${job} has left the board`)
+    if (entry.ended || !entry.stored) return new NotFound(`${job} has left the board`)
     const lacking = this.#backend.lacks?.(entry.stored.posting)
-    if (lacking) throw cannotClaim(job, { lacking, uri: this.#backend.uri })
+    if (lacking) return cannotClaim(job, { lacking, uri: this.#backend.uri })
     this.#view.queue.advance(this.#backend.now())
     const held = heldBack(entry, { queue: this.#view.queue, paused: false })
-    if (held) throw new Unclaimable(`${job}: ${held.text}`)
+    if (held) return new Unclaimable(`${job}: ${held.text}`)
     const place = this.#view.queue.pick(entry)
     const whole = place && (await this.#whole(place))
-    if (!whole) throw await this.#unclaimable(job, entry)
+    if (!whole) return await this.#unclaimable(job, entry)
     const [result] = await this.#claimAll([whole])
     if (result && 'value' in result) return result.value
     const limit = limitReached(whole.stored.posting)
     if (result?.error instanceof Unclaimable && limit === undefined) {
-      throw await this.#unclaimable(job, entry, result.error)
+      const why = await this.#unclaimable(job, entry)
+      // A refusal that no change explains, of a resource that is held say, would be the same once more.
+      return why === 'changed' && entry.place === place ? result.error : why
     }
-    throw result?.error ?? new NotConnected(`${this.#backend.uri} gave no answer`)
+    return result?.error ?? new NotConnected(`${this.#backend.uri} gave no answer`)
   }
 
   /** The claim of the job. @throws NotFound when nobody holds one, NotOwner when another does */
@@ -405,8 +419,8 @@ export class HeldClaims {
     return 'error' in result ? result : { error: new Unclaimable(`job ${posting.uuid} was trashed: ${limit}`) }
   }
 
-  /** @param refusal what the backend said, if it was asked */
-  async #unclaimable(job: Job, entry: Entry, refusal?: Error): Promise<Error> {
+  /** Finds out why a job is not to be claimed; `changed` where nothing that is known now speaks against it. */
+  async #unclaimable(job: Job, entry: Entry): Promise<Error | 'changed'> {
     if (entry.ended || entry.id === undefined) return new NotFound(`${job} has left the board`)
     if (entry.content === 'unreadable') return new Unclaimable(`${job} cannot be read or claimed here`)
     const owner = await this.#backend.owner(entry.id)
@@ -414,7 +428,7 @@ export class HeldClaims {
     // Released since, or gone: what has happened is on its way to the view.
     await this.#backend.barrier()
     if (stateOf(entry) === 'COMPLETE' || stateOf(entry) === 'TRASHED') return new NotFound(`${job} has left the board`)
-    return refusal ?? new Unclaimable(`${job} changed just now; try again`)
+    return 'changed'
   }
 
   /** Whether this board holds the claim of the job. */
