@@ -30,7 +30,7 @@ describe.skipIf(!zookeeperHosts)('an owner whose lease has run out', () => {
     for (const name of ['a', 'b', 'c', 'd']) await one.post('flow', {}, { name, resources: { shared: ['disk'] } })
     await refresh(two)
     const mine = await one.claimNext({ max: 2 })
-    // What it has not received yet it would try to claim, in vain, and get fewer at once.
+    // A board that has not received these claims would try the same jobs first, and get fewer than two.
     await refresh(two)
     const yours = await two.claimNext({ max: 2 })
     expect([...mine, ...yours].map(({ job }) => job.name)).toEqual(['a', 'b', 'c', 'd'])

@@ -39,7 +39,7 @@ import { Incarnation } from './incarnation.ts'
 import { Refusals } from './refusals.ts'
 import { SafeAccept } from './safe-accept.ts'
 
-/** So often a job that is named is tried, while it changes under the hands of whoever claims it. */
+/** How often the claim of a named job is tried while other boards change the job at the same time. */
 const MOST_TRIES = 3
 /** How long, in milliseconds, the lease is watched after the last claim has ended. */
 const LINGER = 2_000
@@ -142,7 +142,7 @@ export class HeldClaims {
     }
   }
 
-  /** Returns the claim, why there is none, or `changed` where the view was behind and has caught up. */
+  /** Returns the claim, the error that says why there is none, or `changed` if the view was behind and has caught up. */
   async #tryToClaim(job: Job): Promise<Claim | Error | 'changed'> {
     const entry = Job.entryOf(job)
     if (entry.ended || !entry.stored) return new NotFound(`${job} has left the board`)
