@@ -167,8 +167,10 @@ export interface Spot extends Standpoint {
 
 /** Parts of a board, each as it is at some moment of the call. */
 export interface Sections {
-  /** How many jobs of the head of the board a view holds, about. */
+  /** About how many jobs of the head of the board a view holds. */
   readonly window: number
+  /** About how many bytes of postings a view holds of those. */
+  readonly windowBytes: number
   /**
    * Up to so many jobs behind `after` in claim order. `due` leaves out those that are claimed, and those that rest; `end`
    * tells that there are no more.

@@ -3,7 +3,6 @@ import { type Deferred, deferred } from '../core/abort.ts'
 import type { JobState } from '../core/states.ts'
 import type { Standpoint, Stored } from './backend.ts'
 import type { Ordered } from './claim-order.ts'
-import type { Outlined } from './outline.ts'
 import type { Posting } from './posting.ts'
 import type { Wants } from './resources.ts'
 
@@ -26,8 +25,8 @@ export interface Entry {
   standing: Standing
   /** Where it stands, as long as its posting was not read. */
   at: Standpoint | undefined
-  /** The posting as it was last read; in outline where the whole was given up to save memory. */
-  stored: Stored | Outlined | undefined
+  /** The posting as it was last read. */
+  stored: Stored | undefined
   claimed: boolean
   /** Somebody asked for it back: it is due at once, so that what it has done is reverted. */
   cancelRequested: boolean
@@ -71,20 +70,15 @@ export function isHeld({ holder }: Entry): boolean {
  */
 export interface Place extends Ordered {
   readonly entry: Entry
-  readonly stored: Stored | Outlined
+  readonly stored: Stored
   readonly stance: Stance
   readonly wants: Wants
   /** In milliseconds on the server's clock; 0 is at once. */
   readonly dueAt: number
   /** How many reasons keep it from being claimed: lines in which it has to wait, postings before it that nobody has read. */
   blocks: number
-  /** Whether it is among those that can be taken now, or could be if the posting were whole. */
+  /** Whether it is among those that can be taken now. */
   ready: boolean
-}
-
-/** One whose posting is whole: what is claimed. */
-export interface WholePlace extends Place {
-  readonly stored: Stored
 }
 
 /**

@@ -7,7 +7,6 @@ import type { Job } from './job.ts'
 
 /** Something happened to a job, on whatever board. */
 export interface JobEvent {
-  /** Its details may be flow and version only: see `viewBytes`. */
   readonly job: Job
 }
 

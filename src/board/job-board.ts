@@ -4,7 +4,6 @@
  *
  * Costs, in transactions and round trips of the backend: `post`, `claim` and each settle one transaction; `jobs`, `find`,
  * `wait`, `jobCount` and `job.state` nothing (`ensureFresh`, and a `find` of what is not in the view, one round trip).
- * Where the postings exceed `viewBytes`, what was given up is read anew: one round trip for up to a megabyte.
  */
 
 import { followSignals } from '../core/abort.ts'
@@ -67,7 +66,7 @@ export class JobBoard implements AsyncDisposable {
   readonly #claiming: Claiming
   readonly #news: News
 
-  /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty; InvalidArgument for `log` and `viewBytes` */
+  /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty; InvalidArgument for `log` */
   constructor(backend: Backend, options: BoardOptions = {}) {
     const { who, log, unacceptedAfter } = boardSettings(options)
     this.who = who
@@ -80,7 +79,6 @@ export class JobBoard implements AsyncDisposable {
     this.#faults = new Faults(log)
     this.#view = new LiveView({
       backend,
-      bytes: options.viewBytes,
       unacceptedAfter,
       signal,
       listener: {
@@ -166,7 +164,7 @@ export class JobBoard implements AsyncDisposable {
     return this.#lifecycle.stop(async () => {
       await this.#backend.close()
       this.#claims.loseAll('the board was closed')
-      this.#view.giveUp(new InvalidState(`board ${this.uri} was closed`))
+      this.#view.close(new InvalidState(`board ${this.uri} was closed`))
     })
   }
 
@@ -329,7 +327,7 @@ export class JobBoard implements AsyncDisposable {
   async claim(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
     const own = await this.#lookup.own(job)
-    using _held = await this.#view.beyond.hold(Job.entryOf(own))
+    using _held = await this.#view.pin(Job.entryOf(own))
     if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
     return this.#claims.claim(own).catch(async (error: unknown) => {

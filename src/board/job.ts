@@ -8,7 +8,6 @@ import type { Stoppable } from '../core/stop.ts'
 import { type Attempt, attemptsOf } from './attempts.ts'
 import { type Entry, endOf, holdOn, stateOf } from './entry.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
-import { type Outline, workOf } from './outline.ts'
 import type { Details, Posting, Size } from './posting.ts'
 import type { Priority } from './priority.ts'
 import type { Resources } from './resources.ts'
@@ -21,13 +20,13 @@ import type { Resources } from './resources.ts'
  */
 export class Job {
   readonly #entry: Entry
-  readonly #posting: Posting | Outline
+  readonly #posting: Posting
   /** Held, never read: see {@link holdOn}. */
   #holder: object | undefined
   #details: Details | undefined
 
   /** @internal Boards make jobs. */
-  constructor(entry: Entry, posting: Posting | Outline | undefined = entry.stored?.posting) {
+  constructor(entry: Entry, posting: Posting | undefined = entry.stored?.posting) {
     if (!posting) throw new NotFound(`job ${entry.id} has not been read`)
     this.#entry = entry
     this.#posting = posting
@@ -44,13 +43,9 @@ export class Job {
   /**
    * The flow to run, its inputs, and whatever else was posted; a copy, so that work which changes it changes nothing on the
    * board. May hold secrets: never print it whole.
-   *
-   * Of a job that was not asked for, but is named by an event or waited for by another, only flow and version, if the rest
-   * was given up to save memory (`viewBytes`): `board.find` reads it.
    */
   get details(): Details {
-    const posting = this.#posting
-    this.#details ??= structuredClone('details' in posting ? posting.details : workOf(posting))
+    this.#details ??= structuredClone(this.#posting.details)
     return this.#details
   }
 
@@ -159,7 +154,7 @@ export class Job {
     return this
   }
 
-  get #current(): Posting | Outline {
+  get #current(): Posting {
     const { ended, settled, stored } = this.#entry
     return (ended && settled) ?? stored?.posting ?? this.#posting
   }

@@ -1,6 +1,5 @@
 /** Which work the living conductors know, as their entities say: kind `conductor`, metadata `flows` and `versions`. */
 import type { Entity, Stored } from './backend.ts'
-import { isWhole, type Outlined } from './outline.ts'
 
 /** The kind of the entities that conductors are registered as. */
 export const CONDUCTOR_KIND = 'conductor'
@@ -12,8 +11,8 @@ export interface Work {
 }
 
 /** Returns what the posting names; undefined for one that names no flow. Anybody may have written it: it is checked. */
-export function workNamed(stored: Stored | Outlined): Work | undefined {
-  const { flow, version } = isWhole(stored) ? stored.posting.details : stored.posting.work
+export function workNamed(stored: Stored): Work | undefined {
+  const { flow, version } = stored.posting.details
   if (typeof flow !== 'string') return undefined
   return { flow, version: typeof version === 'string' ? version : undefined }
 }

@@ -2,7 +2,6 @@
 import type { Stored } from './backend.ts'
 import { compareClaimOrder, type Ordered } from './claim-order.ts'
 import type { Entry } from './entry.ts'
-import type { Outlined } from './outline.ts'
 import type { Size } from './posting.ts'
 import type { Priority } from './priority.ts'
 
@@ -37,6 +36,6 @@ export function accepted(entry: Entry, options: JobsOptions): boolean {
   return size === undefined || posting.size === size
 }
 
-function placed(entry: Entry, { id, order, posting }: Stored | Outlined): Placed {
+function placed(entry: Entry, { id, order, posting }: Stored): Placed {
   return { id, order, priority: posting.priority, entry }
 }

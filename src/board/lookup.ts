@@ -9,7 +9,7 @@ import { Job } from './job.ts'
 import { accepted, type JobsOptions, listed } from './listed.ts'
 import { assertUuid, jobsFilter } from './options.ts'
 import type { LiveView } from './view/live-view.ts'
-import { wholeJobs, wholeOf } from './view/whole-jobs.ts'
+import { readJob, readJobs } from './view/read-jobs.ts'
 import { type WaitingFor, waitingFor } from './waiting-for.ts'
 
 /** How many jobs are asked for at once of a board that is not in the view. */
@@ -44,13 +44,13 @@ export class Lookup {
     const filter = jobsFilter(options)
     if (filter.ensureFresh) await this.refresh()
     const { sections } = this.#backend
-    if (sections && !this.#view.complete) {
+    if (sections && !this.#view.isWholeBoard) {
       yield* this.#paged(filter, sections)
       return
     }
     const entries = listed(this.#view.entries(), filter)
-    if (filter.ensureFresh) await this.#view.held.read(entries)
-    yield* wholeJobs(entries, this.#backend)
+    if (filter.ensureFresh) await this.#view.followed.read(entries)
+    yield* readJobs(entries, this.#backend)
   }
 
   /** One round trip for a page's places, and what it takes to read its postings. */
@@ -62,8 +62,8 @@ export class Lookup {
         return !(filter.onlyUnclaimed && claimed) && (filter.priority === undefined || filter.priority === priority)
       })
       const entries = there.map(({ id }) => this.#view.byId(id))
-      if (filter.ensureFresh) await this.#view.held.read(entries)
-      const jobs = wholeJobs(entries, this.#backend)
+      if (filter.ensureFresh) await this.#view.followed.read(entries)
+      const jobs = readJobs(entries, this.#backend)
       for await (const job of jobs) if (accepted(Job.entryOf(job), filter)) yield job
       after = page.spots.at(-1)
       end = page.end
@@ -74,8 +74,8 @@ export class Lookup {
   async find(uuid: string): Promise<Job> {
     assertUuid(uuid)
     const entry = await this.#entryOf(uuid)
-    if (entry) await this.#view.held.read([entry])
-    const whole = entry && (await wholeOf(entry, this.#backend))
+    if (entry) await this.#view.followed.read([entry])
+    const whole = entry && (await readJob(entry, this.#backend))
     if (whole) return new Job(entry, whole.posting).followed()
     throw this.#notFound(uuid)
   }
@@ -97,7 +97,7 @@ export class Lookup {
   /** Whether the view knows the job as it is now, as far as it has heard. */
   isCurrent(own: Job): boolean {
     const { ended, content } = Job.entryOf(own)
-    return ended !== undefined || (this.#view.current && content === 'fresh')
+    return ended !== undefined || (this.#view.isCurrent && content === 'fresh')
   }
 
   async owner(job: Job): Promise<string | undefined> {
@@ -113,7 +113,7 @@ export class Lookup {
   /** @param options.paused whether the board is, asked when the view has caught up */
   async waitingFor(job: Job, options: { readonly paused: () => boolean }): Promise<WaitingFor | undefined> {
     const own = await this.own(job)
-    using _held = await this.#view.beyond.hold(Job.entryOf(own))
+    using _held = await this.#view.pin(Job.entryOf(own))
     if (!this.isCurrent(own)) await this.refresh()
     const { queue, unaccepted } = this.#view
     return waitingFor(Job.entryOf(own), { queue, unaccepted, paused: options.paused(), backend: this.#backend })
@@ -122,11 +122,11 @@ export class Lookup {
   async #entryOf(uuid: string): Promise<Entry | undefined> {
     if (!this.#view.byUuid(uuid)) await this.refresh()
     const known = this.#view.byUuid(uuid)
-    if (known || this.#view.complete) return known
+    if (known || this.#view.isWholeBoard) return known
     const id = await this.#backend.sections?.find(uuid)
     if (id === undefined) return undefined
     const entry = this.#view.byId(id)
-    return (await wholeOf(entry, this.#backend)) && !entry.ended ? entry : undefined
+    return (await readJob(entry, this.#backend)) && !entry.ended ? entry : undefined
   }
 
   #notFound(uuid: string): NotFound {

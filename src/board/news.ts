@@ -26,7 +26,7 @@ export class News {
     const { view, failed } = options
     this.sink = {
       changes: (batch) => view.apply(batch),
-      gap: () => view.gap(),
+      gap: () => view.resync(),
       counted: (jobs) => view.counted(jobs),
       holds: (uuid) => view.mayHold(uuid),
       paused: (paused) => this.#pausedChanged(paused),

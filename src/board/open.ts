@@ -20,7 +20,6 @@ export interface OpenBoardOptions extends BoardOptions, SecurityOptions {
 const OPTIONS: KnownOptions<OpenBoardOptions> = {
   who: true,
   log: true,
-  viewBytes: true,
   unacceptedAfter: true,
   signal: true,
   create: true,

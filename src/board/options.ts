@@ -16,11 +16,6 @@ export interface BoardOptions {
   readonly who?: string
   readonly log?: Logger
   /**
-   * How many bytes of postings, by their size on the board, stay in memory; 64 MiB by default. Of a longer queue the end is
-   * known in outline only, and read again when its turn comes. Infinity keeps everything.
-   */
-  readonly viewBytes?: number
-  /**
    * After how long jobs of a flow that no living conductor knows stop holding back other jobs that want the same resources; 1 h
    * by default. They stay on the board, and hold others back again once a conductor knows the flow.
    */

@@ -16,7 +16,7 @@ import { Job } from './job.ts'
 import type { Lookup } from './lookup.ts'
 import { makePosting, type Posting, type PostOptions, type SqlClient } from './posting.ts'
 import type { LiveView } from './view/live-view.ts'
-import { wholeOf } from './view/whole-jobs.ts'
+import { readJob } from './view/read-jobs.ts'
 
 /** A job as `post` answers it. */
 export class PostedJob extends Job {
@@ -81,14 +81,14 @@ export class Poster {
     while (!posted.created) {
       await this.#lookup.refresh()
       const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
-      const whole = there && (await wholeOf(there, this.#backend))
+      const whole = there && (await readJob(there, this.#backend))
       if (there && whole) {
         this.#keyTaken(there, posting)
         return new PostedJob(there, { posting: whole.posting, created: false })
       }
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
       // One that has become unreadable since it was seen is on the board all the same.
-      if (leftBehind && (there || this.#view.hidesSome)) throw this.#hidden(posting)
+      if (leftBehind && (there || this.#view.hidesJobs)) throw this.#hidden(posting)
       before = posted
       posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
     }
@@ -111,11 +111,11 @@ export class Poster {
     if (posted.created) {
       const refresh = () => this.#lookup.refresh()
       const expected = { backend: this.#backend, transaction: posted.transaction, refresh }
-      return new PostedJob(this.#view.expect(posted.id ?? ''), { posting, created: true, expected })
+      return new PostedJob(this.#view.byId(posted.id ?? ''), { posting, created: true, expected })
     }
     await this.#lookup.refresh()
     const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
-    const whole = there && (await wholeOf(there, this.#backend))
+    const whole = there && (await readJob(there, this.#backend))
     if (there && whole) {
       this.#keyTaken(there, posting)
       return new PostedJob(there, { posting: whole.posting, created: false })
@@ -141,7 +141,7 @@ export class Poster {
     const { id, trashed, revision, order, bytes } = posted
     const now = this.#backend.now()
     const at = { posting, revision, order, postedAt: now, writtenAt: now, bytes }
-    if (id !== undefined) return this.#view.learn({ id, ...at })
+    if (id !== undefined) return this.#view.addOwnPost({ id, ...at })
     const gone = newEntry(undefined)
     gone.stored = { id: '', ...at }
     gone.ended = trashed ? 'TRASHED' : 'COMPLETE'

@@ -206,7 +206,7 @@ function assertLight(posting: Posting, bytes: Uint8Array, encoding: Encoding): v
   }
 }
 
-/** A posting, and how large it counts against `viewBytes`. */
+/** A posting, and how large it counts in memory. */
 export interface SizedPosting {
   readonly posting: Posting
   /** In bytes: its encoded size, or more for a posting that takes an unusual amount of memory once it is decoded. */
@@ -232,7 +232,7 @@ export function decodePosting(bytes: Uint8Array, encoding: Encoding, life?: Uint
   return readSizedPosting(bytes, encoding, life).posting
 }
 
-/** Returns how large an encoded posting counts against `viewBytes`, in bytes; its own size where it is no posting. */
+/** Returns how large an encoded posting counts in memory, in bytes; its own size where it is no posting. */
 export function countedBytes(bytes: Uint8Array, encoding: Encoding): number {
   try {
     return sizeOf(bytes.length, weigh(bytes, encoding, Number.POSITIVE_INFINITY))

@@ -159,7 +159,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
 
   test('a job that has become unreadable here keeps its key', async () => {
     await using place = await zookeeperPlace()
-    await using board = await place.open({ viewBytes: 0 })
+    await using board = await place.open()
     const job = await board.post('flow', {}, { key: 'one' })
     const path = `${place.path}/${idOf(job)}`
     const { data } = await place.witness.getData(path)

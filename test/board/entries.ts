@@ -1,6 +1,5 @@
 /** Entries of a live view that nobody keeps, for what is decided about them alone. */
 import { type Entry, newEntry } from '../../src/board/entry.ts'
-import { isWhole, outlined } from '../../src/board/outline.ts'
 import { makePosting, type Posting } from '../../src/board/posting.ts'
 import type { Priority } from '../../src/board/priority.ts'
 import { ClaimQueue, type Wanted } from '../../src/board/queue/queue.ts'
@@ -57,11 +56,6 @@ export function readNow(entry: Entry, options: EntryOptions = {}): void {
 export function normalised(resources: Resources): Wants {
   const read = readResources(resources)
   return resourcesOf(read ? { resources: read } : {})
-}
-
-/** The entry once its posting was given up to save memory. */
-export function giveUp(entry: Entry): void {
-  if (entry.stored && isWhole(entry.stored)) entry.stored = outlined(entry.stored)
 }
 
 export function idOf(number: number): string {

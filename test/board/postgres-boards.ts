@@ -21,14 +21,17 @@ export interface PostgresPlace extends BoardPlace {
 /**
  * Many boards in one schema: making one takes longer than most tests do.
  *
- * @param options.window how many jobs a view holds
+ * @param options.window how many jobs a view holds, and how many bytes of postings
  */
 export function postgresBoards(
   server: () => { readonly uri: string },
-  { window }: { readonly window?: number } = {},
+  { window, windowBytes }: { readonly window?: number; readonly windowBytes?: number } = {},
 ): BoardBackend {
   const schema = newSchema()
-  const parameters = window === undefined ? '' : `&window=${window}`
+  const size = { ...(window === undefined ? {} : { window }), ...(windowBytes === undefined ? {} : { windowBytes }) }
+  const parameters = Object.entries(size)
+    .map(([name, value]) => `&${name}=${value}`)
+    .join('')
   return {
     name: `postgres:${parameters}`,
     capabilities: EVERYTHING,

@@ -377,7 +377,7 @@ async function deafBoard(place: PostgresPlace): Promise<JobBoard> {
   const board = uri.parameters.get('board') ?? ''
   const backend = new PostgresBackend({
     ...{ uri: uri.printable, place: postgresPlace(uri, ['board']), board, who: 'deaf' },
-    ...{ sessionTimeout: 30_000, scanPeriod: 200, window: 100, listen: false },
+    ...{ sessionTimeout: 30_000, scanPeriod: 200, window: 100, windowBytes: 2 ** 26, listen: false },
   })
   const opened = new JobBoard(backend, { who: 'deaf' })
   await opened.open()

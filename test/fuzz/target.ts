@@ -15,8 +15,8 @@ const flow = linear(FLOW, input(), task('work', { execute: () => 'done' }))
 const inMemory = uri.startsWith('memory:')
 
 async function openTarget(): Promise<JobBoard> {
-  if (!inMemory) return openBoard(uri, { viewBytes: 100_000 })
-  const board = new JobBoard(new MemoryBackend({ uri, space: memorySpace('fuzz') }), { viewBytes: 100_000 })
+  if (!inMemory) return openBoard(uri)
+  const board = new JobBoard(new MemoryBackend({ uri, space: memorySpace('fuzz') }))
   await board.open()
   return board
 }

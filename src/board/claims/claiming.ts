@@ -56,7 +56,7 @@ export class Claiming {
     using _timer = options.timeout === 0 ? undefined : this.#timer(late, options.timeout)
     while (true) {
       stop.signal.throwIfAborted()
-      while (view.beyond.isShortFor(settings.max) && (await view.beyond.readOn(stop))) stop.signal.throwIfAborted()
+      while (view.isTooShortFor(settings.max) && (await view.readOn(stop))) stop.signal.throwIfAborted()
       const places = claims.choose(settings)
       if (places.length === 0) {
         await this.#changed(late, options.timeout)
@@ -74,7 +74,7 @@ export class Claiming {
    */
   async #changed(stop: FollowingSignal, timeout: Duration | undefined): Promise<void> {
     const { claims, view } = this.#options
-    const more = claims.open ? view.beyond.readOn(stop) : Promise.resolve(false)
+    const more = claims.open ? view.readOn(stop) : Promise.resolve(false)
     if (timeout !== 0) {
       more.catch(() => undefined)
       await view.changed.wait(stop)
@@ -91,7 +91,7 @@ export class Claiming {
     const { claims, view } = this.#options
     using _reserved = view.queue.reserve(Job.entryOf(job))
     try {
-      using _held = await view.beyond.hold(Job.entryOf(job))
+      using _held = await view.pin(Job.entryOf(job))
       return await this.#this(job, options)
     } catch (error) {
       await claims.giveUp(job, describeError(error)).catch(() => undefined)

@@ -25,13 +25,12 @@ import type {
   Stored,
 } from '../backend.ts'
 import type { EntityRegistry } from '../entity-registry.ts'
-import { type Entry, type Place, stateOf, type WholePlace } from '../entry.ts'
+import { type Entry, type Place, stateOf } from '../entry.ts'
 import { Job } from '../job.ts'
 import { NO_REASON } from '../options.ts'
 import type { Posting } from '../posting.ts'
-import { isWholePlace } from '../queue/queue.ts'
 import type { Happening, LiveView } from '../view/live-view.ts'
-import { wholeOf } from '../view/whole-jobs.ts'
+import { readJob } from '../view/read-jobs.ts'
 import { heldBack } from '../waiting-for.ts'
 import { Claim } from './claim.ts'
 import { Crowd } from './crowd.ts'
@@ -54,7 +53,7 @@ export interface HeldClaimsOptions {
 
 /** A job that was chosen, with its posting as the claim is to be judged by: attempts that an outage ended have their end. */
 interface Candidate {
-  readonly place: WholePlace
+  readonly place: Place
   readonly posting: Posting
 }
 
@@ -67,7 +66,7 @@ export class HeldClaims {
   /** Which of them may be poison. */
   readonly #suspects = new Set<Entry>()
   /** Chosen, and the answer is not there yet. */
-  readonly #trying = new Set<WholePlace>()
+  readonly #trying = new Set<Place>()
   readonly #crowd = new Crowd()
   readonly #refusals: Refusals
   readonly #incarnation: Incarnation
@@ -92,15 +91,13 @@ export class HeldClaims {
    * What is claimable now, up to `max`, set aside for {@link take}. Synchronous: between finding nothing and waiting for
    * a change, no change can slip through.
    */
-  choose(asked: { max: number; accept: (posting: Posting) => boolean }): WholePlace[] {
+  choose(asked: { max: number; accept: (posting: Posting) => boolean }): Place[] {
     if (!this.open) return []
-    const { queue, kept } = this.#view
+    const { queue } = this.#view
     queue.advance(this.#backend.now())
     const accept = (posting: Posting) => this.#possible(posting) && this.#accept.ask(asked.accept, posting)
     const wanted = { ...asked, accept, suspectHeld: this.#suspectHeld(), spread: this.#spread(asked.max) }
-    const places = queue.take(wanted)
-    kept.readAhead(wanted, { starved: places.length === 0 })
-    return places
+    return queue.take(wanted)
   }
 
   /** This very job, set aside for {@link take} as with {@link choose}, if its turn has come. */
@@ -110,10 +107,9 @@ export class HeldClaims {
     return this.#view.queue.pickFree(entry)
   }
 
-  /** Undefined where others were faster. @throws NotConnected where its posting had to be read, and could not be */
+  /** Undefined where others were faster. */
   async takeThis(place: Place): Promise<Claim | undefined> {
-    const whole = await this.#whole(place)
-    const [claim] = whole ? await this.take([whole]) : []
+    const [claim] = await this.take([place])
     return claim
   }
 
@@ -123,13 +119,13 @@ export class HeldClaims {
   }
 
   /** Tries to claim what was chosen; empty where others were faster. */
-  async take(places: readonly WholePlace[]): Promise<Claim[]> {
+  async take(places: readonly Place[]): Promise<Claim[]> {
     const results = await this.#claimAll(places)
     return results.flatMap((result) => ('value' in result ? [result.value] : []))
   }
 
   /**
-   * Claims this very job; where its posting is not in memory, it is read before.
+   * Claims this very job.
    *
    * @throws Unclaimable, NotFound; UnsupportedCapability for what the backend cannot claim
    */
@@ -152,11 +148,10 @@ export class HeldClaims {
     const held = heldBack(entry, { queue: this.#view.queue, paused: false })
     if (held) return new Unclaimable(`${job}: ${held.text}`)
     const place = this.#view.queue.pick(entry)
-    const whole = place && (await this.#whole(place))
-    if (!whole) return await this.#unclaimable(job, entry)
-    const [result] = await this.#claimAll([whole])
+    if (!place) return await this.#unclaimable(job, entry)
+    const [result] = await this.#claimAll([place])
     if (result && 'value' in result) return result.value
-    const limit = limitReached(whole.stored.posting)
+    const limit = limitReached(place.stored.posting)
     if (result?.error instanceof Unclaimable && limit === undefined) {
       const why = await this.#unclaimable(job, entry)
       // A refusal that no change explains, of a resource that is held say, would be the same once more.
@@ -186,7 +181,7 @@ export class HeldClaims {
     const entry = Job.entryOf(job)
     const { id, ended, claimed } = entry
     if (ended || id === undefined) throw new NotFound(`${job} has left the board`)
-    const stored = claimed || job.runs > 0 ? undefined : await wholeOf(entry, this.#backend)
+    const stored = claimed || job.runs > 0 ? undefined : await readJob(entry, this.#backend)
     if (stored?.posting.runs === 0 && (await this.#trashUnrun(entry, stored, reason))) return
     await this.#backend.request({ kind: 'cancel', id, job: String(job), who: this.#who, reason })
   }
@@ -224,7 +219,7 @@ export class HeldClaims {
 
   /** Whether anything may be claimed at all. */
   get open(): boolean {
-    return this.#session?.state === 'connected' && this.#view.current && this.#paused === false
+    return this.#session?.state === 'connected' && this.#view.isCurrent && this.#paused === false
   }
 
   /** Whether this backend can claim such a job at all. */
@@ -243,19 +238,7 @@ export class HeldClaims {
     return this.#suspects.size > 0
   }
 
-  /** Undefined where there is nothing that could be read; it is not being tried any more then. */
-  async #whole(place: Place): Promise<WholePlace | undefined> {
-    if (isWholePlace(place)) return place
-    let stored: Stored | undefined
-    try {
-      stored = await wholeOf(place.entry, this.#backend)
-    } finally {
-      if (!stored) this.#refusals.release([place])
-    }
-    return stored && { ...place, stored }
-  }
-
-  async #claimAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
+  async #claimAll(places: readonly Place[]): Promise<Result<Claim>[]> {
     for (const place of places) this.#trying.add(place)
     this.#hold ??= this.#backend.holdSession()
     this.#incarnation.begin()
@@ -272,7 +255,7 @@ export class HeldClaims {
   }
 
   /** Those that are over a limit go to the trash instead. What becomes of one takes no other along. */
-  async #tryAll(places: readonly WholePlace[]): Promise<Result<Claim>[]> {
+  async #tryAll(places: readonly Place[]): Promise<Result<Claim>[]> {
     const { candidates, refused } = await this.#judged(places)
     const within: Candidate[] = []
     const over: Candidate[] = []
@@ -298,9 +281,9 @@ export class HeldClaims {
    * Finds out which attempts without an end were ended by an outage; nothing is asked where there are none. Where nobody
    * can be asked, the job is not claimed now: it could be trashed for deaths that were none.
    */
-  async #judged(places: readonly WholePlace[]): Promise<{
+  async #judged(places: readonly Place[]): Promise<{
     readonly candidates: readonly Candidate[]
-    readonly refused: readonly { readonly place: WholePlace; readonly error: Error }[]
+    readonly refused: readonly { readonly place: Place; readonly error: Error }[]
   }> {
     const candidates = places.map((place) => ({ place, posting: place.stored.posting }))
     const owners = new Set(candidates.flatMap(({ posting }) => unendedIncarnations(posting)))
@@ -372,7 +355,7 @@ export class HeldClaims {
 
   #granted(entry: Entry, { id, posting }: Choice, granted: Granted): Claim {
     const { session, revision, fence, mark } = granted
-    this.#view.rewrote(entry, { posting, revision })
+    this.#view.addOwnWrite(entry, { posting, revision })
     const claim = new Claim({
       job: new Job(entry),
       ...{ id, who: this.#who, session, revision, fence, posting },

@@ -3,7 +3,7 @@
  * faster, and the place is not chosen again. What would be chosen again at once, for ever, rests or is hidden.
  */
 import { ClaimLost, JobboardError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
-import type { Entry, Place, WholePlace } from '../entry.ts'
+import type { Entry, Place } from '../entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 
 /** How long a job rests, in milliseconds, whose claim a server refused because of its own troubles. */
@@ -31,7 +31,7 @@ export class Refusals {
   }
 
   /** The claim of `place` was refused with `error`. */
-  refused(place: WholePlace, error: Error): void {
+  refused(place: Place, error: Error): void {
     if (isNews(error)) this.#restIfUnexplained(place)
     else if (error instanceof JobboardError && error.retryable) this.#rest(place, PAUSE)
     else this.#hide(place.entry, error)
@@ -48,7 +48,7 @@ export class Refusals {
    * A refusal is explained by what has been told: another has the job, or its resource. One that is not, because a permit
    * was left behind by hand say, would come back at once, for ever, and each costs the servers a transaction.
    */
-  #restIfUnexplained(place: WholePlace): void {
+  #restIfUnexplained(place: Place): void {
     const { entry, blocks } = place
     if (entry.place !== place || blocks > 0 || entry.content !== 'fresh' || !this.#options.open()) return
     const times = (this.#unexplained.get(place) ?? 0) + 1
@@ -56,7 +56,7 @@ export class Refusals {
     if (times >= UNEXPLAINED) this.#rest(place, Math.min(LONGEST_PAUSE, PAUSE * 2 ** (times - UNEXPLAINED)))
   }
 
-  #rest(place: WholePlace, milliseconds: number): void {
+  #rest(place: Place, milliseconds: number): void {
     this.#resting.add(place)
     setTimeout(() => {
       this.#resting.delete(place)

@@ -5,7 +5,6 @@
 import { InvalidPosting } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { answerOf } from '../options.ts'
-import { isShownOutline } from '../outline.ts'
 import type { Posting } from '../posting.ts'
 
 /** How many jobs are remembered whose error was reported. */
@@ -29,8 +28,6 @@ export class SafeAccept {
     try {
       answer = accept(posting)
     } catch (error) {
-      // Of an outline it may have missed what was not in memory: it is asked again, with the whole.
-      if (isShownOutline(posting)) throw error
       this.#report(posting, error)
       return false
     }

@@ -32,6 +32,7 @@ import type {
 import type { Posting, SqlClient } from '../posting.ts'
 import { resultOf, resultOfEach } from '../results.ts'
 import { ServerClock } from '../server-clock.ts'
+import type { WindowSize } from '../window-size.ts'
 import { openBoardRow } from './board-row.ts'
 import { BoardChanger } from './changing.ts'
 import { CleanUp } from './clean-up.ts'
@@ -43,7 +44,7 @@ import { BoardSections } from './sections.ts'
 import { type Session, SessionKeeper } from './session.ts'
 import { asking } from './words.ts'
 
-export interface PostgresBackendOptions {
+export interface PostgresBackendOptions extends WindowSize {
   readonly uri: string
   readonly place: PostgresPlace
   /** Of the board, among those of the schema. */
@@ -53,8 +54,6 @@ export interface PostgresBackendOptions {
   /** In milliseconds, like the next. */
   readonly sessionTimeout: number
   readonly scanPeriod: number
-  /** How many jobs a view holds of the head of the board, about. */
-  readonly window: number
   /** False: notifications are not listened to; for tests. */
   readonly listen?: boolean
 }
@@ -104,6 +103,7 @@ export class PostgresBackend implements Backend {
     this.#pool = new PostgresPool(options.place)
     this.sections = {
       window: options.window,
+      windowBytes: options.windowBytes,
       stretch: (asked) => this.#looking(() => this.#sections.stretch(asked)),
       resting: (asked) => this.#looking(() => this.#sections.resting(asked)),
       claimed: () => this.#looking(() => this.#sections.claimed()),

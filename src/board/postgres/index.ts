@@ -4,7 +4,7 @@ import { milliseconds } from '../../core/time.ts'
 import type { ResourceUri } from '../../core/uri.ts'
 import { postgresPlace } from '../../postgres/index.ts'
 import type { Backend } from '../backend.ts'
-import { windowOf } from '../window-size.ts'
+import { windowSizeOf } from '../window-size.ts'
 import { PostgresBackend } from './backend.ts'
 
 interface Options {
@@ -17,7 +17,7 @@ const LONGEST_SCAN_PERIOD = 30_000
 
 /** @throws InvalidArgument for an address, or a parameter, that means nothing */
 export function postgresBackend(uri: ResourceUri, { who, create }: Options): Backend {
-  const place = postgresPlace(uri, ['board', 'sessionTimeout', 'scanPeriod', 'window'])
+  const place = postgresPlace(uri, ['board', 'sessionTimeout', 'scanPeriod', 'window', 'windowBytes'])
   const board = uri.parameters.get('board') ?? 'default'
   if (board === '') throw new InvalidArgument(`${uri.printable}: board is empty; leave it out, or name one`)
   const sessionTimeout = durationOf(uri, 'sessionTimeout', '30s')
@@ -25,7 +25,7 @@ export function postgresBackend(uri: ResourceUri, { who, create }: Options): Bac
   if (scanPeriod > LONGEST_SCAN_PERIOD)
     throw new InvalidArgument(`${uri.printable}: scanPeriod is at most ${LONGEST_SCAN_PERIOD / 1_000}s`)
   return new PostgresBackend({
-    ...{ uri: uri.printable, place, board, who, sessionTimeout, scanPeriod, window: windowOf(uri) },
+    ...{ uri: uri.printable, place, board, who, sessionTimeout, scanPeriod, ...windowSizeOf(uri) },
     ...(create === undefined ? {} : { create }),
   })
 }

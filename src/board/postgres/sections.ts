@@ -16,7 +16,7 @@ export interface BoardSectionsOptions {
 /** As the functions tell a job. */
 type Told = readonly [id: number, rank: number, dueAt: number, claimed: boolean, cancelled: boolean]
 
-export class BoardSections implements Omit<Sections, 'window'> {
+export class BoardSections implements Omit<Sections, 'window' | 'windowBytes'> {
   readonly #options: BoardSectionsOptions
 
   constructor(options: BoardSectionsOptions) {

@@ -14,9 +14,6 @@
  * A job whose flow no conductor has known for long is **set aside**: no other job waits for it, until a conductor knows the
  * flow again. It can be taken as before. `view/unaccepted-flows.ts` says which flows these are.
  *
- * A posting of which only the outline is in memory is **missing**: the job keeps its place, and what is behind it in claim
- * order is not taken before it was read anew, unless its outline is enough to refuse it.
- *
  * **Costs.** Those that can be taken are kept apart and in order, so taking never meets the others, and a change costs what
  * it changes: its own place, and those that it blocks or frees.
  */
@@ -24,9 +21,8 @@
 import { isSuspect } from '../attempts.ts'
 import type { Stored } from '../backend.ts'
 import { compareClaimOrder, compareIds, type Identified, type Ordered } from '../claim-order.ts'
-import type { Entry, Place, Stance, WholePlace } from '../entry.ts'
+import type { Entry, Place, Stance } from '../entry.ts'
 import { type Work, workKey, workNamed } from '../known-work.ts'
-import { isRefused, isWhole, type Outlined } from '../outline.ts'
 import type { Posting } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
 import { pickAtRandom } from '../spread.ts'
@@ -63,9 +59,7 @@ const NONE: ReadonlySet<string> = new Set()
 const MOST_CLAIMED = 1_000
 
 export class ClaimQueue {
-  readonly #ready = new Sorted<WholePlace, Ordered>(compareClaimOrder)
-  /** What could be taken if its posting were whole. */
-  readonly #missing = new Sorted<Place, Ordered>(compareClaimOrder)
+  readonly #ready = new Sorted<Place, Ordered>(compareClaimOrder)
   readonly #asleep = new Sorted<Place>(compareDue)
   readonly #lines = new ResourceLines((place, passes) => this.#told(place, passes))
   /** Jobs whose posting nobody here has seen. What they want is not known, so those behind them wait that want anything. */
@@ -87,7 +81,7 @@ export class ClaimQueue {
     return this.#size
   }
 
-  /** How many bytes their postings take in memory, by their size when they are encoded: those that are whole. */
+  /** How many bytes their postings take in memory, by their size when they are encoded. */
   get bytes(): number {
     return this.#bytes
   }
@@ -95,10 +89,6 @@ export class ClaimQueue {
   /** How many rest, and are known here. */
   get resting(): number {
     return this.#asleep.size
-  }
-
-  get firstMissing(): Place | undefined {
-    return this.#missing.first
   }
 
   /** When the next delay is over, in milliseconds on the server's clock: call {@link advance} then. */
@@ -192,7 +182,7 @@ export class ClaimQueue {
   }
 
   /** The first that are claimable, in claim order. They count as being tried until {@link release}. */
-  take(wanted: Wanted): WholePlace[] {
+  take(wanted: Wanted): Place[] {
     const { max, random = Math.random } = wanted
     const found = this.#find(wanted)
     const taken = found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
@@ -217,30 +207,10 @@ export class ClaimQueue {
     return entry.place?.stance === 'waiting' && entry.place.blocks === 0 ? this.pick(entry) : undefined
   }
 
-  /** Whether there is anything to take, or to be read anew and taken unless it is refused then. */
+  /** Returns whether there is anything to take. */
   has(accept: (posting: Posting) => boolean): boolean {
     for (const place of this.#ready) if (accept(place.stored.posting)) return true
-    return !this.missing({ accept, suspectHeld: false }).next().done
-  }
-
-  /**
-   * What could be taken if its posting were whole, and is not refused by its outline, in claim order: all of it, or what is
-   * before a certain place.
-   */
-  *missing(
-    { accept, suspectHeld }: Pick<Wanted, 'accept' | 'suspectHeld'>,
-    before?: Ordered,
-  ): Generator<Place, void, undefined> {
-    for (const place of this.#missing) {
-      if (before && compareClaimOrder(before, place) < 0) return
-      const { posting } = place.stored
-      if (!(suspectHeld && isSuspect(posting)) && !isRefused(accept, posting)) yield place
-    }
-  }
-
-  /** What can be taken now, the last in claim order first. */
-  backwards(): Iterable<WholePlace> {
-    return this.#ready.backwards()
+    return false
   }
 
   release(places: readonly Place[]): void {
@@ -266,9 +236,9 @@ export class ClaimQueue {
   }
 
   /** What there is to pick from: `max`, or more of the first priority where they are to be spread. */
-  #find(wanted: Wanted): WholePlace[] {
+  #find(wanted: Wanted): Place[] {
     const { max, accept, suspectHeld, spread } = wanted
-    const found: WholePlace[] = []
+    const found: Place[] = []
     let suspects = suspectHeld
     for (const place of this.#ready) {
       const first = found[0] ?? place
@@ -278,15 +248,7 @@ export class ClaimQueue {
       suspects ||= isSuspect(posting)
       found.push(place)
     }
-    return this.#beforeMissing(found, wanted)
-  }
-
-  /** Without those that stand behind one that is missing. */
-  #beforeMissing(found: WholePlace[], wanted: Wanted): WholePlace[] {
-    const last = found.at(-1)
-    if (!last || this.#missing.size === 0) return found
-    const [missing] = this.missing(wanted, last)
-    return missing ? found.filter((place) => compareClaimOrder(place, missing) < 0) : found
+    return found
   }
 
   #choose(place: Place): void {
@@ -327,7 +289,7 @@ export class ClaimQueue {
   }
 
   #leave(place: Place): void {
-    if (place.ready) this.#withdraw(place)
+    if (place.ready) this.#ready.delete(place)
     place.ready = false
     if (place.stance !== 'holding') this.#count(place, -1)
     if (place.stance === 'asleep') {
@@ -351,7 +313,7 @@ export class ClaimQueue {
 
   #count({ stored }: Place, times: 1 | -1): void {
     this.#size += times
-    if (isWhole(stored)) this.#bytes += times * stored.bytes
+    this.#bytes += times * stored.bytes
   }
 
   #told(place: Place, passes: boolean): void {
@@ -359,32 +321,22 @@ export class ClaimQueue {
     this.#show(place)
   }
 
-  /** Puts it among those that can be taken, or would be missed, or away from them. */
+  /** Puts it among those that can be taken, or away from them. */
   #show(place: Place): void {
     const { content } = place.entry
     const ready = place.stance === 'waiting' && place.blocks === 0 && content === 'fresh' && !this.#isTaken(place)
     if (ready === place.ready) return
     place.ready = ready
-    if (!ready) this.#withdraw(place)
-    else if (isWholePlace(place)) this.#ready.add(place)
-    else this.#missing.add(place)
+    if (ready) this.#ready.add(place)
+    else this.#ready.delete(place)
   }
 
   #isTaken({ entry }: Place): boolean {
     return entry.chosen || entry.standing === 'beyond' || this.#reserved.has(entry)
   }
-
-  #withdraw(place: Place): void {
-    const among = isWhole(place.stored) ? this.#ready : this.#missing
-    among.delete(place)
-  }
 }
 
-export function isWholePlace(place: Place): place is WholePlace {
-  return isWhole(place.stored)
-}
-
-function newPlace(entry: Entry, stored: Stored | Outlined, stance: Stance): Place {
+function newPlace(entry: Entry, stored: Stored, stance: Stance): Place {
   const { id, order, posting } = stored
   const wants = resourcesOf(posting)
   const dueAt = dueAtOf(stored)
@@ -392,7 +344,7 @@ function newPlace(entry: Entry, stored: Stored | Outlined, stance: Stance): Plac
 }
 
 /** A delay counts from the write that carries it. */
-export function dueAtOf({ posting, writtenAt }: Stored | Outlined): number {
+export function dueAtOf({ posting, writtenAt }: Stored): number {
   return posting.delay === undefined ? 0 : writtenAt + posting.delay
 }
 

@@ -62,14 +62,6 @@ export class Sorted<T extends K, K = T> implements Iterable<T> {
     for (const chunk of this.#chunks) yield* chunk
   }
 
-  /** From the last to the first. Nothing may be added or removed during the walk. */
-  *backwards(): Generator<T, void, undefined> {
-    for (let at = this.#chunks.length - 1; at >= 0; at -= 1) {
-      const chunk = this.#chunks[at] ?? []
-      for (let index = chunk.length - 1; index >= 0; index -= 1) yield chunk[index] as T
-    }
-  }
-
   /** What is not before `start`, in order. Nothing may be added or removed during the walk. */
   *from(start: K): Generator<T, void, undefined> {
     let at = this.#chunkOf(start)

@@ -89,6 +89,7 @@ export class RedisBackend implements Backend {
     this.#layout = new Layout(options.place.prefix)
     this.sections = new BoardSections({
       window: options.place.window,
+      windowBytes: options.place.windowBytes,
       session: () => this.#opened.session,
       uuids: this.#layout.key('uuids'),
     })

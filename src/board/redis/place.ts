@@ -12,7 +12,7 @@ import { readFile } from 'node:fs/promises'
 import { InvalidArgument } from '../../core/errors.ts'
 import { milliseconds } from '../../core/time.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
-import { windowOf } from '../window-size.ts'
+import { type WindowSize, windowSizeOf } from '../window-size.ts'
 
 export interface Host {
   readonly host: string
@@ -29,7 +29,7 @@ export interface RedisTls {
   readonly rejectUnauthorized?: boolean
 }
 
-export interface RedisPlace {
+export interface RedisPlace extends WindowSize {
   /** For people, without the password. */
   readonly uri: string
   readonly kind: 'server' | 'sentinel' | 'cluster'
@@ -42,8 +42,6 @@ export interface RedisPlace {
   readonly prefix: string
   /** How long an owner lives that is not heard of, in milliseconds. */
   readonly ttl: number
-  /** How many jobs a view holds of the head of the board, about. */
-  readonly window: number
 }
 
 const DEFAULT_PREFIX = 'taskflow'
@@ -56,7 +54,7 @@ const TEXTS = ['passphrase', 'servername'] as const
 
 /** @throws InvalidArgument */
 export async function redisPlace(uri: ResourceUri, options: { readonly tls?: RedisTls } = {}): Promise<RedisPlace> {
-  assertParameters(uri, ['prefix', 'ttl', 'window', ...FILES, ...TEXTS])
+  assertParameters(uri, ['prefix', 'ttl', 'window', 'windowBytes', ...FILES, ...TEXTS])
   const kind = kindOf(uri)
   const { printable, parameters, credentials } = uri
   const { master, db } = inPath(uri, kind)
@@ -70,7 +68,7 @@ export async function redisPlace(uri: ResourceUri, options: { readonly tls?: Red
     tls: await tlsOf(uri, options),
     prefix: parameters.get('prefix') ?? DEFAULT_PREFIX,
     ttl: ttlOf(uri),
-    window: windowOf(uri),
+    ...windowSizeOf(uri),
   }
 }
 

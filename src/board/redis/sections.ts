@@ -5,6 +5,7 @@
 import type { Sections, Spot } from '../backend.ts'
 import type { Ordered } from '../claim-order.ts'
 import { PRIORITIES, rank } from '../priority.ts'
+import type { WindowSize } from '../window-size.ts'
 import { script } from './connection.ts'
 import { textOf } from './records.ts'
 import { decoded, listOf } from './replies.ts'
@@ -29,8 +30,7 @@ const EPOCH = 1_577_836_800_000_000
 /** As scripts tell a job. */
 type Told = readonly [id: string, score: string, dueAt: string, claimed: 0 | 1, cancelled: 0 | 1]
 
-export interface BoardSectionsOptions {
-  readonly window: number
+export interface BoardSectionsOptions extends WindowSize {
   readonly session: () => Session
   /** The key of uuids. */
   readonly uuids: string
@@ -38,10 +38,12 @@ export interface BoardSectionsOptions {
 
 export class BoardSections implements Sections {
   readonly window: number
+  readonly windowBytes: number
   readonly #options: BoardSectionsOptions
 
   constructor(options: BoardSectionsOptions) {
     this.window = options.window
+    this.windowBytes = options.windowBytes
     this.#options = options
   }
 

@@ -1,6 +1,6 @@
 /**
- * Reads postings for the live view, in batches, after all changes at hand were applied. What was overtaken by a change is
- * read again, never believed.
+ * Reads postings for the view, in batches, after all changes at hand were applied. A posting that has changed since it was
+ * asked for is read again.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { NotConnected } from '../../core/errors.ts'
@@ -8,106 +8,129 @@ import { backoff, sleep } from '../../core/time.ts'
 import type { Backend, Stored, Unreadable } from '../backend.ts'
 import type { Entry } from '../entry.ts'
 
-/** How many postings are asked for at once, and how large they are together, as far as anybody knows. */
-const BATCH = 512
-const BATCH_BYTES = 4 * 1_024 * 1_024
+/** How many postings are read at once, and how large they may be together, as far as that is known. */
+const MAX_BATCH = 512
+const MAX_BATCH_BYTES = 4 * 1_024 * 1_024
 
-export interface ContentReaderOptions {
-  readonly backend: Pick<Backend, 'read'>
-  /** Ends everything that goes on in the background. */
-  readonly signal: AbortSignal
-  /** What an entry's posting is now; undefined where it is gone. */
-  readonly found: (entry: Entry, content: Stored | Unreadable | undefined) => void
-  /** Something was found, or there is nothing more to read for now. */
-  readonly progressed: () => void
-  readonly failed: (error: unknown) => void
-}
-
-export class ContentReader {
-  readonly #options: ContentReaderOptions
-  /** In the order in which they were asked for, with the number of the request. */
+/** Which postings have to be read, in the order in which they were asked for. */
+export class ReadList {
+  /** With the number of the request. */
   readonly #wanted = new Map<Entry, number>()
   #requests = 0
-  #reading = false
-  /** How large a posting is taken to be that nobody has read: as those that were read last. */
-  #usualBytes = BATCH_BYTES / 64
 
-  constructor(options: ContentReaderOptions) {
-    this.#options = options
+  get isEmpty(): boolean {
+    return this.#wanted.size === 0
   }
 
-  get busy(): boolean {
-    return this.#reading || this.#wanted.size > 0
-  }
-
-  /** What was asked for up to now, for {@link hasRead}. */
+  /** How many postings were asked for up to now, for {@link hasRead}. */
   get requests(): number {
     return this.#requests
   }
 
-  /** Whether everything is read that was asked for up to then, whatever was asked for since: on a busy board it never ends. */
+  /** Returns whether the first `requests` postings are read. Later ones do not count: a busy board asks for ever more. */
   hasRead(requests: number): boolean {
     const [oldest] = this.#wanted.values()
     return oldest === undefined || oldest > requests
   }
 
-  want(entry: Entry): void {
-    if (!this.#wanted.has(entry)) {
-      this.#requests += 1
-      this.#wanted.set(entry, this.#requests)
-    }
-    if (!this.#reading) void this.#read()
+  add(entry: Entry): void {
+    if (this.#wanted.has(entry)) return
+    this.#requests += 1
+    this.#wanted.set(entry, this.#requests)
   }
 
-  /** It is known already, or nobody needs it any more. */
-  forget(entry: Entry): void {
-    this.#wanted.delete(entry)
+  /** Returns whether it was on the list. */
+  delete(entry: Entry): boolean {
+    return this.#wanted.delete(entry)
+  }
+
+  [Symbol.iterator](): Iterator<Entry> {
+    return this.#wanted.keys()
+  }
+}
+
+export interface ContentReaderOptions {
+  readonly backend: Pick<Backend, 'read'>
+  readonly list: ReadList
+  /** Ends everything in the background. */
+  readonly signal: AbortSignal
+  /** Called with the posting of an entry; undefined where it is gone. */
+  readonly onRead: (entry: Entry, content: Stored | Unreadable | undefined) => void
+  /** Called after each batch, and when nothing is left to read. */
+  readonly onProgress: () => void
+  readonly onError: (error: unknown) => void
+}
+
+export class ContentReader {
+  readonly #options: ContentReaderOptions
+  #reading = false
+  /** The size assumed of a posting that was never read, in bytes: the average of the last batch. */
+  #usualBytes = MAX_BATCH_BYTES / 64
+
+  constructor(options: ContentReaderOptions) {
+    this.#options = options
+  }
+
+  /** Whether postings are being read, or have to be. */
+  get isBusy(): boolean {
+    return this.#reading || !this.#options.list.isEmpty
+  }
+
+  /** Starts to read what is on the list, unless that is under way. */
+  start(): void {
+    if (!this.#reading && !this.#options.list.isEmpty) void this.#read()
   }
 
   /** Waits a turn first: all changes at hand make one batch, and the answer to an own post makes reading it needless. */
   async #read(): Promise<void> {
-    const { signal, failed, progressed } = this.#options
+    const { list, signal, onError, onProgress } = this.#options
     this.#reading = true
     await nextTurn()
-    for (let attempt = 1; this.#wanted.size > 0 && !signal.aborted; attempt += 1) {
+    for (let attempt = 1; !list.isEmpty && !signal.aborted; attempt += 1) {
       try {
-        while (this.#wanted.size > 0) await this.#readBatch()
+        while (!list.isEmpty) await this.#readBatch()
       } catch (error) {
-        // What is unread stays wanted: the connection's return is a gap, and closing it reads on.
+        // What is unread stays on the list: the connection's return is a gap, after which reading goes on.
         if (error instanceof NotConnected) break
-        failed(error)
+        onError(error)
         await sleep(backoff(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)
       }
     }
     this.#reading = false
-    progressed()
+    onProgress()
   }
 
   async #readBatch(): Promise<void> {
-    const { backend, found, progressed } = this.#options
-    const batch: { entry: Entry; changes: number }[] = []
-    let bytes = 0
-    for (const entry of this.#wanted.keys()) {
-      bytes += entry.stored?.bytes ?? this.#usualBytes
-      if (batch.length >= BATCH || (batch.length > 0 && bytes > BATCH_BYTES)) break
-      // Claimed meanwhile, as most are that change: the release asks for it again.
-      if (entry.claimed && entry.stored) this.#wanted.delete(entry)
-      else batch.push({ entry, changes: entry.changes })
-    }
+    const { backend, list, onRead, onProgress } = this.#options
+    const batch = this.#nextBatch()
     if (batch.length === 0) return
     const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
-    // Those that cannot be read count, too: a board full of large ones would else be asked for all at once.
+    // Unreadable postings count as well: else a board full of large ones would be asked for all at once.
     this.#usualBytes = contents.reduce((sum, read) => sum + (read?.bytes ?? 0), 0) / batch.length
     batch.forEach(({ entry, changes }, index) => {
-      if (entry.changes !== changes || !this.#wanted.delete(entry)) return
+      if (entry.changes !== changes || !list.delete(entry)) return
       try {
-        found(entry, contents[index])
+        onRead(entry, contents[index])
       } catch (thrown) {
-        // One posting that the view cannot take in is hidden; those beside it are read all the same.
+        // A posting that the view cannot take in is hidden; its neighbours are read all the same.
         const error = thrown instanceof Error ? thrown : new Error(String(thrown))
-        found(entry, { id: entry.id ?? '', error })
+        onRead(entry, { id: entry.id ?? '', error })
       }
     })
-    progressed()
+    onProgress()
+  }
+
+  #nextBatch(): readonly { readonly entry: Entry; readonly changes: number }[] {
+    const { list } = this.#options
+    const batch: { entry: Entry; changes: number }[] = []
+    let bytes = 0
+    for (const entry of list) {
+      bytes += entry.stored?.bytes ?? this.#usualBytes
+      if (batch.length >= MAX_BATCH || (batch.length > 0 && bytes > MAX_BATCH_BYTES)) break
+      // Claimed meanwhile, as most jobs are that change: the release puts it on the list again.
+      if (entry.claimed && entry.stored) list.delete(entry)
+      else batch.push({ entry, changes: entry.changes })
+    }
+    return batch
   }
 }

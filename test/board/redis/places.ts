@@ -19,12 +19,15 @@ export interface RedisPlace extends BoardPlace {
   trashIds(): Promise<string[]>
 }
 
-/** @param options.window how many jobs a view holds */
+/** @param options.window how many jobs a view holds, and how many bytes of postings */
 export function redisBoards(
   server: () => { readonly uri: string },
-  { window }: { readonly window?: number } = {},
+  { window, windowBytes }: { readonly window?: number; readonly windowBytes?: number } = {},
 ): BoardBackend {
-  const parameters = window === undefined ? '' : `&window=${window}`
+  const size = { ...(window === undefined ? {} : { window }), ...(windowBytes === undefined ? {} : { windowBytes }) }
+  const parameters = Object.entries(size)
+    .map(([name, value]) => `&${name}=${value}`)
+    .join('')
   return {
     name: `redis:${parameters}`,
     capabilities: EVERYTHING,

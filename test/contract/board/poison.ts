@@ -33,7 +33,7 @@ export function poisonContract({ open, putRaw }: Place, { jsonOnly }: BoardBacke
   })
 
   test('fields that nobody knows, within the book and the back-off, are not kept', async () => {
-    const board = await open({ viewBytes: 1_000 })
+    const board = await open()
     const uuid = '0199e0b0-0000-7000-8000-000000000000'
     const book = { uuid, name: 'book', more: nested(80) }
     const backOff = { first: 1, more: nested(80) }

@@ -10,7 +10,7 @@ import { newEntry } from '../../../src/board/entry.ts'
 import { PRIORITIES, type Priority } from '../../../src/board/priority.ts'
 import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
 import type { Resources } from '../../../src/board/resources.ts'
-import { BYTES, entryOf, everything, giveUp, idOf, normalised, queueOf, readNow } from '../../board/entries.ts'
+import { BYTES, entryOf, everything, idOf, normalised, queueOf, readNow } from '../../board/entries.ts'
 import { count } from '../../support/counts.ts'
 
 interface Job {
@@ -63,7 +63,6 @@ const step = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('try' as const), max: fc.integer({ min: 1, max: 3 }) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('pick' as const), which }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('give up' as const), which }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('outline' as const), which }) },
 )
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
 
@@ -142,9 +141,6 @@ class Model {
         expect(this.#queue.pick(entry)?.entry).toBe(possible ? entry : undefined)
         return
       }
-      case 'outline':
-        giveUp(entry)
-        break
       case 'give up':
         if (entry.chosen && entry.place) this.#queue.release([entry.place])
         return
@@ -162,14 +158,9 @@ class Model {
     const asleep = this.jobs.filter((job) => isUnclaimed(job) && !job.awake)
     const free = waiting.filter((job) => this.blockersOf(job).length === 0)
     const possible = inOrder(free.filter(({ entry }) => entry.content === 'fresh' && !entry.chosen))
-    const missing = possible.filter(({ entry }) => !isWhole(entry))
-    // Nothing overtakes one whose posting is missing.
-    const claimable = missing[0] ? possible.slice(0, possible.indexOf(missing[0])) : possible
-    this.#checkTaking(claimable)
+    this.#checkTaking(possible)
     expect(this.#queue.has(() => true)).toBe(possible.length > 0)
-    expect([...this.#queue.missing(everything)].map(({ entry }) => entry)).toEqual(missing.map(({ entry }) => entry))
-    expect(this.#queue.firstMissing?.entry).toBe(missing[0]?.entry)
-    expect(this.#queue.bytes).toBe(BYTES * [...waiting, ...asleep].filter(({ entry }) => isWhole(entry)).length)
+    expect(this.#queue.bytes).toBe(BYTES * (waiting.length + asleep.length))
     expect(this.#queue.size).toBe(waiting.length + asleep.length)
     expect(this.#queue.nextDue).toBe(asleep.length === 0 ? undefined : Math.min(...asleep.map((job) => job.dueAt)))
     for (const job of this.jobs) this.#checkBlocker(job)
@@ -222,10 +213,6 @@ function conflict(a: Job, b: Job): boolean {
   const clash = (mine: readonly string[], ...theirs: readonly string[][]) =>
     mine.some((name) => theirs.flat().includes(name))
   return clash(one.exclusive, [...other.exclusive], [...other.shared]) || clash(other.exclusive, [...one.shared])
-}
-
-function isWhole({ stored }: Entry): boolean {
-  return stored !== undefined && 'details' in stored.posting
 }
 
 function keyOf({ stored }: Entry) {

@@ -1,18 +1,7 @@
 /** What a change costs: counted in comparisons of jobs, which is all that the queue ever does with those it meets. */
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Entry } from '../../../src/board/entry.ts'
-import type { Posting } from '../../../src/board/posting.ts'
-import {
-  change,
-  claimable,
-  type EntryOptions,
-  entryOf,
-  everything,
-  giveUp,
-  namesOf,
-  queueOf,
-  unreadEntry,
-} from '../../board/entries.ts'
+import { change, claimable, type EntryOptions, entryOf, everything, queueOf, unreadEntry } from '../../board/entries.ts'
 
 const counted = vi.hoisted(() => ({ comparisons: 0 }))
 
@@ -134,30 +123,6 @@ test('20,000 jobs that are set aside on a resource cost the claims of others not
     queue.update(entryOf({ flow: 'old', resources: readers, priority: 'HIGH' }))
   })
   expect(cost).toBeLessThan(4 * A_FEW)
-})
-
-test('20,000 whose postings were given up are asked about one by one only where they come before what is taken', () => {
-  const [first, last] = [entryOf({ name: 'first', priority: 'HIGH' }), entryOf({ name: 'last', priority: 'LOW' })]
-  const queue = queueOf(first, last)
-  for (const entry of entriesOf(MANY, { name: 'given up' })) {
-    giveUp(entry)
-    queue.update(entry)
-  }
-  let asked = 0
-  const accept = ({ name }: Posting) => {
-    asked += 1
-    return name !== 'given up'
-  }
-  const take = () => {
-    const places = queue.take({ ...everything, accept, max: 1 })
-    queue.release(places)
-    return namesOf(places)
-  }
-  expect(take()).toEqual(['first'])
-  expect(asked).toBe(1)
-  change(queue, first, { ended: 'COMPLETE' })
-  expect(take()).toEqual(['last'])
-  expect(asked).toBe(MANY + 2)
 })
 
 describe('20,000 readers behind a writer', () => {

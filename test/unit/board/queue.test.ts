@@ -1,19 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Entry } from '../../../src/board/entry.ts'
 import type { Posting } from '../../../src/board/posting.ts'
-import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
-import {
-  BYTES,
-  change,
-  claimable,
-  entryOf,
-  everything,
-  giveUp,
-  namesOf,
-  queueOf,
-  readNow,
-  unreadEntry,
-} from '../../board/entries.ts'
+import { BYTES, change, claimable, entryOf, everything, namesOf, queueOf, unreadEntry } from '../../board/entries.ts'
 
 describe('the queue', () => {
   test('takes in claim order, and nothing twice before it is released', () => {
@@ -138,80 +126,6 @@ describe('the queue', () => {
     expect(claimable(queue)).toEqual(['a', 'b'])
   })
 
-  describe('with postings that were given up', () => {
-    const lost = (entry: Entry, queue: ClaimQueue) => {
-      giveUp(entry)
-      queue.update(entry)
-    }
-    const missing = (queue: ClaimQueue, accept = (_: Posting) => true) =>
-      [...queue.missing({ accept, suspectHeld: false })].map(({ stored }) => stored.posting.name)
-
-    test('takes nothing behind one that is missing, and all of it once that was read again', () => {
-      const entries = ['a', 'b', 'c'].map((name) => entryOf({ name }))
-      const [a, b] = entries as [Entry, Entry, Entry]
-      const queue = queueOf(...entries)
-      lost(b, queue)
-      expect(claimable(queue)).toEqual(['a'])
-      expect(missing(queue)).toEqual(['b'])
-      expect(queue.size).toBe(3)
-      change(queue, a, { claimed: true })
-      expect(claimable(queue)).toEqual([])
-      expect(queue.has(() => true)).toBe(true)
-      readNow(b, { name: 'b' })
-      queue.update(b)
-      expect(claimable(queue)).toEqual(['b', 'c'])
-      expect(missing(queue)).toEqual([])
-    })
-
-    test('passes over one that is refused by its outline, not over one of which more is asked', () => {
-      const entries = [entryOf({ name: 'refused' }), entryOf({ name: 'asked' }), entryOf({ name: 'whole' })]
-      const [refused, asked] = entries as [Entry, Entry, Entry]
-      const queue = queueOf(...entries)
-      lost(refused, queue)
-      const accept = ({ name, details }: Posting) => name !== 'refused' && details['tenant'] === undefined
-      expect(claimable(queue, { accept })).toEqual(['asked', 'whole'])
-      lost(asked, queue)
-      expect(claimable(queue, { accept })).toEqual([])
-      expect(missing(queue, accept)).toEqual(['asked'])
-      expect(queue.has(({ name }) => name === 'nothing')).toBe(false)
-    })
-
-    test('passes over a suspect while another runs here', () => {
-      const suspect = entryOf({ name: 'suspect', deaths: 2 })
-      const queue = queueOf(suspect, entryOf({ name: 'innocent' }))
-      lost(suspect, queue)
-      expect(claimable(queue, { suspectHeld: true })).toEqual(['innocent'])
-      expect(claimable(queue)).toEqual([])
-    })
-
-    test('keeps their places in the lines of what they want', () => {
-      const resources = { exclusive: ['printer'] }
-      const [first, second] = [entryOf({ resources }), entryOf({ resources })]
-      const queue = queueOf(first, second)
-      lost(first, queue)
-      expect(queue.blockedBy(second)?.entry).toBe(first)
-      expect(queue.pick(first)?.entry).toBe(first)
-      change(queue, first, { claimed: true, chosen: false })
-      expect(queue.blockedBy(second)?.entry).toBe(first)
-      change(queue, first, { ended: 'COMPLETE' })
-      expect(claimable(queue)).toEqual(['job'])
-    })
-
-    test('counts what is whole and unclaimed', () => {
-      const [one, other] = [entryOf(), entryOf({ dueAt: 1 })]
-      const queue = queueOf(one, other, unreadEntry())
-      expect(queue.bytes).toBe(2 * BYTES)
-      lost(other, queue)
-      expect(queue.bytes).toBe(BYTES)
-      change(queue, one, { claimed: true })
-      expect(queue.bytes).toBe(0)
-      change(queue, one, { claimed: false, content: 'stale' })
-      expect(queue.bytes).toBe(BYTES)
-      for (const entry of [one, other]) change(queue, entry, { ended: 'TRASHED' })
-      expect(queue.bytes).toBe(0)
-    })
-  })
-
   test('picks this very job, also when it is blocked or not due, and nothing twice', () => {
     const resources = { exclusive: ['printer'] }
     const [free, blocked, later] = [entryOf({ resources }), entryOf({ resources }), entryOf({ dueAt: 1 })]
@@ -236,4 +150,16 @@ describe('the queue', () => {
       expect(entry.chosen).toBe(false)
     },
   )
+
+  test('counts the bytes of unclaimed postings', () => {
+    const [one, other] = [entryOf(), entryOf({ dueAt: 1 })]
+    const queue = queueOf(one, other, unreadEntry())
+    expect(queue.bytes).toBe(2 * BYTES)
+    change(queue, one, { claimed: true })
+    expect(queue.bytes).toBe(BYTES)
+    change(queue, one, { claimed: false, content: 'stale' })
+    expect(queue.bytes).toBe(2 * BYTES)
+    for (const entry of [one, other]) change(queue, entry, { ended: 'TRASHED' })
+    expect(queue.bytes).toBe(0)
+  })
 })

@@ -38,6 +38,7 @@ function viewOf(answers: Partial<Sections>) {
   const happened: string[] = []
   const sections: Partial<Sections> = {
     window: 3,
+    windowBytes: 1_000,
     claimed: async () => [],
     fates: async (ids) => ids.map(() => 'there'),
     stretch: async () => ({ spots: [spot(1), spot(2), spot(3)], end: false, at: Date.now() }),
@@ -79,7 +80,7 @@ describe('while a long board is listed', () => {
         return head
       },
     })
-    view.gap()
+    view.resync()
     await view.settled()
     expect(idsIn(view)).toEqual(['job1', 'job2', 'job3'])
     expect(view.queue.take({ max: 3, accept: () => true, suspectHeld: false, spread: 1 })).toHaveLength(3)
@@ -87,11 +88,11 @@ describe('while a long board is listed', () => {
 
   test('a job outside that somebody reads meanwhile is not told to be done', async () => {
     const { view, happened, sections } = viewOf({})
-    view.gap()
+    view.resync()
     await view.settled()
     const answer = deferred()
     Object.assign(sections, { claimed: () => answer.promise.then(() => []) })
-    view.gap()
+    view.resync()
     const entry = view.byId('job9')
     entry.stored = stored(9)
     entry.content = 'fresh'
@@ -103,13 +104,13 @@ describe('while a long board is listed', () => {
 
   test('a job outside that somebody holds on to stays in the view', async () => {
     const { view } = viewOf({})
-    view.gap()
+    view.resync()
     await view.settled()
-    const entry = view.learn({ ...stored(9, { delay: 3_600_000 }), writtenAt: Date.now() })
+    const entry = view.addOwnPost({ ...stored(9, { delay: 3_600_000 }), writtenAt: Date.now() })
     using _reserved = view.queue.reserve(entry)
-    using _held = await view.beyond.hold(entry)
+    using _held = await view.pin(entry)
     await view.settled()
-    view.gap()
+    view.resync()
     await view.settled()
     expect(entry.standing).toBe('beyond')
     expect(view.queue.pickFree(entry)?.entry).toBe(entry)
@@ -117,7 +118,7 @@ describe('while a long board is listed', () => {
 
   test('a job whose posting is gone before anything was told of its end ends as the board says', async () => {
     const { view, happened, sections, backend } = viewOf({})
-    view.gap()
+    view.resync()
     await view.settled()
     Object.assign(sections, { fates: async () => ['trashed'] })
     Object.assign(backend, { read: async () => [undefined] })
@@ -126,5 +127,45 @@ describe('while a long board is listed', () => {
     view.apply([{ kind: 'updated', id: 'job2' }])
     while (!ended.ended) await view.changed.wait()
     expect(happened.filter((what) => what.endsWith('job2'))).toEqual(['posted job2', 'trashed job2'])
+  })
+})
+
+describe('a window of few bytes', () => {
+  const many = (count: number) => Array.from({ length: count }, (_, index) => spot(index + 1))
+  const heavy = (ids: readonly string[]) => ids.map((id) => ({ ...stored(Number(id.slice('job'.length))), bytes: 400 }))
+
+  test('keeps as many postings as fit, however many jobs it may have', async () => {
+    const { view, backend } = viewOf({
+      window: 100,
+      stretch: async ({ after, limit }) => {
+        const rest = many(50).filter(({ order }) => order > (after?.order ?? 0n))
+        return { spots: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
+      },
+    })
+    Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })
+    view.resync()
+    await view.settled()
+    expect(view.queue.bytes).toBeLessThanOrEqual(1_000)
+    expect(idsIn(view)).toContain('job1')
+    expect(view.isWholeBoard).toBe(false)
+  })
+
+  test('reads on in parts that fit, for one who finds nothing in it to claim', async () => {
+    const limits: number[] = []
+    const { view, backend } = viewOf({
+      window: 100,
+      stretch: async ({ after, limit }) => {
+        if (after) limits.push(limit)
+        const rest = many(12).filter(({ order }) => order > (after?.order ?? 0n))
+        return { spots: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
+      },
+    })
+    Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })
+    view.resync()
+    await view.settled()
+    while (await view.readOn());
+    expect(idsIn(view)).toHaveLength(12)
+    expect(view.isWholeBoard).toBe(true)
+    expect(Math.max(...limits)).toBeLessThanOrEqual(3)
   })
 })

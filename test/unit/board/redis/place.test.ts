@@ -26,6 +26,7 @@ describe('where a Redis is', () => {
       prefix: 'mine',
       ttl: 4_000,
       window: 10_000,
+      windowBytes: 67_108_864,
     })
     const usual = {
       hosts: [{ host: '::1', port: 6379 }],

@@ -9,14 +9,13 @@
 import { deferred } from '../../core/abort.ts'
 import type { Backend, Stored } from '../backend.ts'
 import { type Entry, isHeld } from '../entry.ts'
-import { isWhole, outlined } from '../outline.ts'
 
 /** How long a job must be claimed before its posting is read. */
 const PAUSE_MS = 50
 /** How many postings are asked for at once. */
 const BATCH = 512
 
-export interface HeldJobsOptions {
+export interface FollowedJobsOptions {
   readonly backend: Pick<Backend, 'read' | 'trashedEntry'>
   /** Ends everything that goes on in the background. */
   readonly signal: AbortSignal
@@ -24,12 +23,12 @@ export interface HeldJobsOptions {
   readonly updated: (entry: Entry) => void
 }
 
-export class HeldJobs {
-  readonly #options: HeldJobsOptions
+export class FollowedJobs {
+  readonly #options: FollowedJobsOptions
   readonly #claimed = new Set<Entry>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: HeldJobsOptions) {
+  constructor(options: FollowedJobsOptions) {
     this.#options = options
   }
 
@@ -81,7 +80,7 @@ export class HeldJobs {
   #keep(entry: Entry, content: Stored): void {
     const { stored } = entry
     if (stored && stored.revision > content.revision) return
-    entry.stored = stored && !isWhole(stored) ? outlined(content) : content
+    entry.stored = content
     this.#options.updated(entry)
   }
 

@@ -1,0 +1,464 @@
+/**
+ * What this process knows of the board: its jobs by id and by uuid, the claim queue, and which postings have to be read.
+ *
+ * A pure state machine. It does no I/O, sets no timer and calls nobody: what follows from a change is kept as {@link Effect}s,
+ * which the view's loop takes and carries out (`live-view.ts`).
+ *
+ * | report | unread or unknown job | job in the view |
+ * |---|---|---|
+ * | posted | enters the view if the window holds it | – |
+ * | updated | – | its posting is read again, at once or when its claim is released |
+ * | claimed | enters the view, because it holds resources | holds its resources |
+ * | released | – | waits again; leaves the view if the window does not hold it |
+ * | cancelled | enters the view, because it is due at once | is due at once |
+ * | trashed | is remembered until it is gone | is remembered until it is gone |
+ * | gone | ends, if somebody holds on to it | ends |
+ */
+import type { Change, Spot, Standpoint, Stored, Unreadable } from '../backend.ts'
+import { type Entry, newEntry, type Standing } from '../entry.ts'
+import { ClaimQueue } from '../queue/queue.ts'
+import { ReadList } from './content-reader.ts'
+import { type End, RecentEnds, WeakJobs } from './weak-jobs.ts'
+import type { Window } from './window.ts'
+import type { ViewListing } from './window-reader.ts'
+
+export type Happening = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'trashed'
+
+/** What the loop has to do because of a change. */
+export type Effect =
+  | { readonly kind: 'emit'; readonly happening: Happening; readonly entry: Entry }
+  /** Somebody has asked for the job to be given up. */
+  | { readonly kind: 'cancelled'; readonly entry: Entry }
+  /** The posting is gone, and the backend has to be asked how the job ended. */
+  | { readonly kind: 'find-end'; readonly entry: Entry; readonly id: string }
+  | { readonly kind: 'error'; readonly error: unknown }
+
+/** A job that a part of the board shows. */
+export type ShownSpot = Standpoint & { readonly cancelled?: boolean }
+
+const NO_EFFECTS: readonly Effect[] = []
+
+export class JobIndex {
+  readonly queue = new ClaimQueue()
+  readonly toRead = new ReadList()
+  /** Jobs outside the view that somebody in this process holds on to. */
+  readonly outside = new WeakJobs()
+  readonly #ends = new RecentEnds()
+  /** Absent where the view holds the whole board. */
+  readonly #window: Window | undefined
+  readonly #entries = new Map<string, Entry>()
+  readonly #byUuid = new UuidIndex(() => this.#entries.values())
+  /** Jobs whose posting was never readable here: those of a newer release, say. */
+  readonly #unreadable = new Set<Entry>()
+  /** Jobs that entered the view because of a change after their post: `posted` is not emitted for them. */
+  readonly #enteredLate = new WeakSet<Entry>()
+  /** How many jobs are on the board, where the backend reports it: the view may be a part of it. */
+  #count: number | undefined
+  #announcesAll = false
+  #effects: Effect[] = []
+
+  constructor(options: { readonly window: Window | undefined }) {
+    this.#window = options.window
+  }
+
+  // --- Looking things up ------------------------------------------------------------------------------------------------
+
+  /** How many jobs are in the view. */
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** How many jobs are on the board, readable or not. */
+  get jobCount(): number {
+    return this.#count ?? this.#entries.size
+  }
+
+  /** Whether there are jobs in the view whose uuid is not known, because their posting cannot be read here. */
+  get hidesJobs(): boolean {
+    return this.#unreadable.size > 0
+  }
+
+  entries(): IterableIterator<Entry> {
+    return this.#entries.values()
+  }
+
+  /** Returns the job if it is in the view. */
+  get(id: string): Entry | undefined {
+    return this.#entries.get(id)
+  }
+
+  /** Returns the job, in the view or not. The posting of one that is not has to be read by the caller. */
+  getOrCreate(id: string): Entry {
+    return this.#entries.get(id) ?? this.outside.getOrCreate(id)
+  }
+
+  byUuid(uuid: string): Entry | undefined {
+    return this.#byUuid.get(uuid)
+  }
+
+  /** Returns whether the entry is of this view, and not of another board object. */
+  owns(entry: Entry): boolean {
+    return entry.id !== undefined && (this.#entries.get(entry.id) ?? this.outside.get(entry.id)) === entry
+  }
+
+  // --- Effects ----------------------------------------------------------------------------------------------------------
+
+  /** Returns what has to be done because of the changes since the last call. */
+  takeEffects(): readonly Effect[] {
+    if (this.#effects.length === 0) return NO_EFFECTS
+    const effects = this.#effects
+    this.#effects = []
+    return effects
+  }
+
+  #emit(happening: Happening, entry: Entry): void {
+    this.#effects.push({ kind: 'emit', happening, entry })
+  }
+
+  // --- Reports of the backend -------------------------------------------------------------------------------------------
+
+  /** From now on `posted` is emitted for jobs outside the window, too: their postings are read for that. */
+  announceAll(): void {
+    this.#announcesAll = true
+  }
+
+  /** Takes in how many jobs were on the board after the last change. */
+  setCount(jobs: number): void {
+    if (this.#window) this.#count = jobs
+  }
+
+  /** Counts the jobs of a batch: once for each change, also while the view cannot apply it. */
+  count(batch: readonly Change[]): void {
+    if (this.#count === undefined) return
+    for (const { kind, id, again } of batch) {
+      if (kind === 'posted') this.#count += 1
+      else if (kind === 'gone' && (!again || this.#entries.has(id))) this.#count -= 1
+    }
+  }
+
+  apply(change: Change): void {
+    const { id, kind } = change
+    const entry = this.#entries.get(id)
+    if (!entry) this.#applyOutside(change)
+    else if (kind === 'updated') this.#outdate(entry)
+    else if (kind === 'claimed' || kind === 'released') this.#setClaimed(entry, kind === 'claimed')
+    else if (kind === 'trashed') entry.trashing = true
+    else if (kind === 'cancelled') this.#setCancelled(entry)
+    else if (kind === 'gone') this.end(entry, id)
+  }
+
+  /** Without a window, a job that is not in the view is posted now, or has left the board. */
+  #applyOutside({ kind, id, at }: Change): void {
+    if (kind === 'posted') this.#addPosted(id, at)
+    if (!this.#window) return
+    const held = this.outside.get(id)
+    if (kind === 'claimed' || kind === 'cancelled') {
+      const entry = this.#addLate(id)
+      if (kind === 'claimed') this.#setClaimed(entry, true)
+      else this.#setCancelled(entry)
+      this.toRead.add(entry)
+    }
+    if (kind === 'updated' && held?.stored) held.content = 'stale'
+    if (kind === 'trashed') this.#ends.noteTrashing(id)
+    if (kind !== 'gone') return
+    const end = this.#ends.noteGone(id)
+    if (!held) return
+    held.trashing = end === 'TRASHED'
+    this.end(held, id)
+  }
+
+  #addPosted(id: string, at: Standpoint | undefined): void {
+    const standing = at && this.#window ? this.#window.judgePosted(at) : 'inside'
+    if (standing === 'outside') {
+      if (this.#announcesAll) this.toRead.add(this.outside.getOrCreate(id))
+      return
+    }
+    const entry = this.#add(id, standing)
+    entry.at = at
+    this.toRead.add(entry)
+  }
+
+  /** The job has left the board. */
+  end(entry: Entry, id: string): void {
+    const end: End = entry.trashing ? 'TRASHED' : 'COMPLETE'
+    this.#remove(entry)
+    this.outside.take(id)
+    entry.ended = end
+    this.#ends.note(id, end)
+    this.queue.update(entry)
+    this.#emit(end === 'TRASHED' ? 'trashed' : 'consumed', entry)
+  }
+
+  #setClaimed(entry: Entry, claimed: boolean): void {
+    if (entry.claimed === claimed) return
+    entry.claimed = claimed
+    // What has changed while the job was claimed is read now.
+    if (!claimed && entry.content === 'stale') this.toRead.add(entry)
+    this.queue.update(entry)
+    this.#emit(claimed ? 'claimed' : 'abandoned', entry)
+    if (!claimed) this.settle(entry)
+  }
+
+  #setCancelled(entry: Entry): void {
+    if (entry.cancelRequested) return
+    entry.cancelRequested = true
+    this.queue.update(entry)
+    this.#effects.push({ kind: 'cancelled', entry })
+  }
+
+  // --- Listings ---------------------------------------------------------------------------------------------------------
+
+  /** Returns the ids to ask the backend about when the board is listed. */
+  knownIds(): string[] {
+    // Whether a job that is expected was committed is not known: it may come yet.
+    const held = this.outside.all().filter(({ stored }) => stored)
+    return [...this.#entries.values(), ...held].map(({ id }) => id ?? '')
+  }
+
+  /** Takes in what is on the board now. The bounds of the window are those of the listing by then. */
+  takeListing(listing: ViewListing): void {
+    const { window } = listing
+    const listed = new Set(listing.jobs)
+    for (const entry of [...this.#entries.values()]) {
+      const { id = '', newerThanGap: newer } = entry
+      entry.newerThanGap = false
+      if (listed.has(id)) continue
+      // What entered the view after the listing began was not asked about.
+      if (newer || (window && !window.asked.has(id))) this.toRead.add(entry)
+      else if (!window?.outside.has(id)) this.#endUnlisted(entry, id, listing)
+      else if (this.#window?.pinned.has(entry)) this.#keepPinned(entry)
+      else this.#leave(entry)
+    }
+    for (const entry of this.outside.all()) {
+      if (!entry.stored || entry.id === undefined || listed.has(entry.id)) continue
+      // Read since the listing began: it was there by then, and later changes are reported.
+      if (window && !window.asked.has(entry.id)) continue
+      if (window?.outside.has(entry.id)) entry.content = 'stale'
+      else this.#endUnlisted(entry, entry.id, listing)
+    }
+    for (const id of listing.jobs) this.#takeListed(id, listing)
+  }
+
+  #takeListed(id: string, { window, claimed, cancelled }: ViewListing): void {
+    const spot = window?.spots.get(id)
+    const entry = this.#entries.get(id) ?? this.#add(id, 'beyond')
+    if (spot) entry.at = spot
+    this.#outdate(entry)
+    this.#place(entry, spot)
+    this.#setClaimed(entry, claimed.has(id))
+    if (cancelled.has(id)) this.#setCancelled(entry)
+  }
+
+  #place(entry: Entry, spot: Spot | undefined): void {
+    const standing = this.#window && spot ? this.#window.judge(spot) : 'inside'
+    this.#setStanding(entry, standing === 'outside' ? 'beyond' : standing)
+  }
+
+  /** A pinned job that is outside the window stays in the view. */
+  #keepPinned(entry: Entry): void {
+    this.#setStanding(entry, 'beyond')
+    this.#setClaimed(entry, false)
+    this.#outdate(entry)
+  }
+
+  #endUnlisted(entry: Entry, id: string, { trashed }: ViewListing): void {
+    entry.trashing = trashed.has(id)
+    this.end(entry, id)
+  }
+
+  // --- Postings ---------------------------------------------------------------------------------------------------------
+
+  /** Takes in a posting that was read; undefined where it is gone. */
+  takePosting(entry: Entry, content: Stored | Unreadable | undefined): void {
+    if (content) this.#adopt(entry, content)
+    else if (!entry.ended && entry.id !== undefined) this.#goneUnreported(entry, entry.id)
+  }
+
+  /**
+   * Takes in a job that this process has posted, as the answer says. The change is reported before the answer, so the job is
+   * known by now, unless it has ended already, is outside the window, or the view is not current. In the last case a listing
+   * may be older than the post, and the entry is marked as newer.
+   */
+  takeOwnPost(stored: Stored, { isCurrent }: { readonly isCurrent: boolean }): Entry {
+    const known = this.#entries.get(stored.id)
+    const entry = known ?? (isCurrent ? this.#findUnseen(stored) : this.#add(stored.id, 'inside'))
+    if (entry.standing === 'outside') return entry
+    if (!known && !entry.ended) entry.newerThanGap = true
+    if (entry.ended) entry.stored = stored
+    else if (entry.changes === 0 && entry.content === 'unread') this.#adopt(entry, stored)
+    else if (!entry.stored) this.#adoptOutdated(entry, stored)
+    return entry
+  }
+
+  /** Takes in what a claim or settle of this process has written; the claim itself is reported as a change. */
+  takeOwnWrite(entry: Entry, written: { readonly posting: Stored['posting']; readonly revision: number }): void {
+    if (!entry.stored) return
+    entry.stored = { ...entry.stored, ...written }
+    this.queue.update(entry)
+  }
+
+  #adopt(entry: Entry, content: Stored | Unreadable): void {
+    this.toRead.delete(entry)
+    const isFirst = entry.stored === undefined
+    if ('error' in content) this.#hide(entry, content.error)
+    else {
+      entry.stored = content
+      entry.content = 'fresh'
+      entry.fault = undefined
+      this.#unreadable.delete(entry)
+      this.#indexUuid(entry)
+      if (isFirst) this.#emitFirst(entry)
+      this.settle(entry)
+    }
+    this.queue.update(entry)
+  }
+
+  /** The claim of a job that entered the view because of it could not be emitted before its posting was read. */
+  #emitFirst(entry: Entry): void {
+    if (!this.#enteredLate.has(entry)) this.#emit('posted', entry)
+    else if (entry.claimed) this.#emit('claimed', entry)
+  }
+
+  /** The posting has changed since the post was answered: the answer says what the job is, not what it is now. */
+  #adoptOutdated(entry: Entry, stored: Stored): void {
+    entry.stored = stored
+    entry.content = 'stale'
+    this.#indexUuid(entry)
+    this.queue.update(entry)
+    this.#emit('posted', entry)
+  }
+
+  /** Returns the entry of an own post that is not in the view although its change was reported: it has left, or is outside. */
+  #findUnseen(stored: Stored): Entry {
+    const { id } = stored
+    const end = this.#ends.get(id) ?? (this.#window ? undefined : 'COMPLETE')
+    if (end) return { ...newEntry(id), ended: end }
+    const entry = this.outside.getOrCreate(id)
+    if (!entry.stored) {
+      entry.stored = stored
+      entry.content = 'fresh'
+      this.#emit('posted', entry)
+    }
+    if (this.#ends.mayHaveForgotten(id)) this.#effects.push({ kind: 'find-end', entry, id })
+    return entry
+  }
+
+  /** What was read is not so any more. While the job is claimed its posting is not needed; the release reads it. */
+  #outdate(entry: Entry): void {
+    entry.changes += 1
+    if (entry.content !== 'unread') entry.content = 'stale'
+    if (!entry.claimed || entry.content === 'unread') this.toRead.add(entry)
+    this.queue.update(entry)
+  }
+
+  #hide(entry: Entry, error: Error): void {
+    if (entry.fault !== error.message) this.#effects.push({ kind: 'error', error })
+    entry.fault = error.message
+    entry.content = 'unreadable'
+    if (!entry.stored && entry.standing !== 'outside') this.#unreadable.add(entry)
+  }
+
+  /** Where changes and answers come over one connection, the end was reported before; else the backend has to be asked. */
+  #goneUnreported(entry: Entry, id: string): void {
+    if (!this.#window || entry.trashing) this.end(entry, id)
+    else this.#effects.push({ kind: 'find-end', entry, id })
+  }
+
+  // --- The window -------------------------------------------------------------------------------------------------------
+
+  /** Takes in a job of a part of the board that was read. */
+  show(spot: ShownSpot): void {
+    const entry = this.#entries.get(spot.id) ?? this.#addLate(spot.id)
+    entry.at = spot
+    if (spot.cancelled) this.#setCancelled(entry)
+    if (entry.content !== 'fresh') this.toRead.add(entry)
+    this.settle(entry)
+  }
+
+  /** Takes a job of another part of the board into the view. */
+  bringIn(id: string): void {
+    this.toRead.add(this.#addLate(id))
+  }
+
+  /** Places the job anew after it or the window has changed; it leaves the view if the window does not hold it. */
+  settle(entry: Entry): void {
+    if (!this.#window || entry.ended || entry.standing === 'outside') return
+    const standing = this.#window.standingOf(entry)
+    if (standing === 'outside') this.#leave(entry)
+    else if (standing !== undefined && standing !== entry.standing) this.#setStanding(entry, standing)
+  }
+
+  settleAll(): void {
+    for (const entry of [...this.#entries.values()]) this.settle(entry)
+  }
+
+  // --- Entries ----------------------------------------------------------------------------------------------------------
+
+  #add(id: string, standing: Standing): Entry {
+    const entry = this.outside.take(id) ?? newEntry(id)
+    this.#entries.set(id, entry)
+    this.#setStanding(entry, standing)
+    this.#indexUuid(entry)
+    return entry
+  }
+
+  #addLate(id: string): Entry {
+    const entry = this.#add(id, 'beyond')
+    this.#enteredLate.add(entry)
+    return entry
+  }
+
+  #setStanding(entry: Entry, standing: Standing): void {
+    entry.standing = standing
+    this.queue.update(entry)
+  }
+
+  #indexUuid(entry: Entry): void {
+    if (entry.stored && entry.standing !== 'outside') this.#byUuid.add(entry.stored.posting.uuid, entry)
+  }
+
+  /** It is on the board, and not in the view any more. */
+  #leave(entry: Entry): void {
+    this.#remove(entry)
+    this.#setStanding(entry, 'outside')
+    this.outside.add(entry)
+  }
+
+  #remove(entry: Entry): void {
+    if (entry.id !== undefined) this.#entries.delete(entry.id)
+    this.#byUuid.delete(entry)
+    this.toRead.delete(entry)
+    this.#unreadable.delete(entry)
+  }
+}
+
+/** The jobs of a view by uuid. Of two jobs with one uuid the first is found, and the other once that one has left. */
+class UuidIndex {
+  readonly #entries: () => Iterable<Entry>
+  readonly #byUuid = new Map<string, Entry>()
+  readonly #ambiguous = new Set<string>()
+
+  /** @param entries all jobs of the view, which are searched when one of two jobs with the same uuid has left */
+  constructor(entries: () => Iterable<Entry>) {
+    this.#entries = entries
+  }
+
+  get(uuid: string): Entry | undefined {
+    return this.#byUuid.get(uuid)
+  }
+
+  add(uuid: string, entry: Entry): void {
+    const other = this.#byUuid.get(uuid)
+    if (other && other !== entry) this.#ambiguous.add(uuid)
+    else this.#byUuid.set(uuid, entry)
+  }
+
+  /** Removes an entry that has left the view. */
+  delete(entry: Entry): void {
+    const uuid = entry.stored?.posting.uuid
+    if (uuid === undefined || this.#byUuid.get(uuid) !== entry) return
+    this.#byUuid.delete(uuid)
+    if (!this.#ambiguous.delete(uuid)) return
+    for (const other of this.#entries()) if (other.stored?.posting.uuid === uuid) this.add(uuid, other)
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * What a view knows of jobs that are not in it.
+ *
+ * - {@link WeakJobs}: jobs outside the window, and jobs posted in transactions that are not committed yet. Each is known only
+ *   as long as somebody in this process holds on to its entry.
+ * - {@link RecentEnds}: how the last jobs left the board, for a post whose answer arrives after its job has ended.
+ */
+import { compareIds } from '../claim-order.ts'
+import { type Entry, newEntry } from '../entry.ts'
+
+export type End = 'COMPLETE' | 'TRASHED'
+
+/** How many ends of jobs are remembered. */
+const MAX_ENDS = 1_000
+
+export class WeakJobs {
+  readonly #entries = new Map<string, WeakRef<Entry>>()
+  readonly #collected = new FinalizationRegistry<string>((id) => {
+    if (!this.#entries.get(id)?.deref()) this.#entries.delete(id)
+  })
+
+  get(id: string): Entry | undefined {
+    return this.#entries.get(id)?.deref()
+  }
+
+  /** Returns the entry of the job; a new one where there is none. */
+  getOrCreate(id: string): Entry {
+    return this.get(id) ?? this.add(newEntry(id, 'outside'))
+  }
+
+  add(entry: Entry): Entry {
+    const { id } = entry
+    if (id === undefined) return entry
+    this.#entries.set(id, new WeakRef(entry))
+    this.#collected.register(entry, id)
+    return entry
+  }
+
+  /** Removes the job and returns its entry. */
+  take(id: string): Entry | undefined {
+    const entry = this.get(id)
+    this.#entries.delete(id)
+    return entry
+  }
+
+  all(): Entry[] {
+    return [...this.#entries.values()].flatMap((entry) => entry.deref() ?? [])
+  }
+}
+
+export class RecentEnds {
+  readonly #ends = new Map<string, End>()
+  /** The youngest job whose end is not remembered any more. */
+  #forgotten: string | undefined
+  /** The job whose trash entry was reported last, which happens just before its posting goes. */
+  #trashing: string | undefined
+
+  noteTrashing(id: string): void {
+    this.#trashing = id
+  }
+
+  /** Notes that a job outside the view has left the board, and returns how. */
+  noteGone(id: string): End {
+    const end = this.#trashing === id ? 'TRASHED' : 'COMPLETE'
+    this.note(id, end)
+    return end
+  }
+
+  note(id: string, end: End): void {
+    if (this.#ends.has(id)) return
+    this.#ends.set(id, end)
+    const [oldest] = this.#ends.keys()
+    if (this.#ends.size <= MAX_ENDS || oldest === undefined) return
+    this.#ends.delete(oldest)
+    if (!this.#forgotten || compareIds({ id: this.#forgotten }, { id: oldest }) < 0) this.#forgotten = oldest
+  }
+
+  get(id: string): End | undefined {
+    return this.#ends.get(id)
+  }
+
+  /** Returns whether the job may have ended so long ago that its end is not remembered. */
+  mayHaveForgotten(id: string): boolean {
+    return this.#forgotten !== undefined && compareIds({ id }, { id: this.#forgotten }) <= 0
+  }
+}

@@ -1,0 +1,346 @@
+/**
+ * Reads the parts of a long board that belong into the window, and moves its bounds.
+ *
+ * - **It grows** when few of its jobs wait any more, and when a caller finds nothing in it to claim: it reads on behind its end.
+ *   A caller that can claim nothing of a whole board has all of it in the view at last.
+ * - **It shrinks** when it has become twice as long, or larger than its bytes, since jobs that are posted with a higher priority
+ *   enter it: its end moves towards the head.
+ * - **Time passes**: shortly before the horizon it reads on by due time. Where more jobs have become due than it has read, the
+ *   board is listed anew.
+ */
+import { NotConnected } from '../../core/errors.ts'
+import { sleep } from '../../core/time.ts'
+import type { Listing, Sections, Spot } from '../backend.ts'
+import { compareClaimOrder, type Ordered } from '../claim-order.ts'
+import type { Entry } from '../entry.ts'
+import type { JobIndex, ShownSpot } from './job-index.ts'
+import { standpointOf, type Window, wantsResources } from './window.ts'
+
+/** How many jobs that are not due yet are read at once, at most. */
+const MAX_AHEAD = 2_000
+/** How long before the horizon the reader reads on. */
+const LEAD_MS = 1_000
+/** The pause after a fault. */
+const RETRY_PAUSE_MS = 1_000
+/** The longest time that a timer of Node can wait. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+/** What a posting is taken to weigh before any was read. */
+const USUAL_BYTES = 1_024
+
+/** What a view begins with: the board, or the window. */
+export interface ViewListing extends Listing {
+  readonly window?: WindowListing
+}
+
+export interface WindowListing {
+  readonly spots: ReadonlyMap<string, Spot>
+  /** The ids of jobs that were known before. */
+  readonly asked: ReadonlySet<string>
+  /** Those of {@link asked} that are on the board and not in the window. */
+  readonly outside: ReadonlySet<string>
+  readonly end: Ordered | undefined
+  readonly horizon: number
+}
+
+export interface WindowReaderOptions {
+  readonly sections: Sections
+  readonly window: Window
+  readonly index: JobIndex
+  readonly now: () => number
+  /** Whether jobs may be chosen from the view: there is no gap. */
+  readonly isCurrent: () => boolean
+  /** Called when a part was read. */
+  readonly onRead: () => void
+  /** Lists the board anew. */
+  readonly resync: () => void
+  readonly onError: (error: unknown) => void
+  readonly signal: AbortSignal
+}
+
+export class WindowReader {
+  readonly #options: WindowReaderOptions
+  /** How many jobs that are not due yet are read at once. */
+  readonly #ahead: number
+  /** Above this the window shrinks; more where a caller found nothing to claim in less. */
+  #room: { readonly jobs: number; readonly bytes: number }
+  /** How many jobs waited when the window had to shrink because of its bytes: until there are fewer, nothing more fits. */
+  #fitting = Number.POSITIVE_INFINITY
+  /** Whether postings are being read for a caller that found nothing to claim: how large they are is not known yet. */
+  #isGrowing = false
+  #reading: Promise<boolean> | undefined
+  /** Counts listings of the board: an answer to what was asked before the last one is ignored. */
+  #listings = 0
+  /** When to read on by due time, on the backend's clock. */
+  #readAheadAt = Number.POSITIVE_INFINITY
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(options: WindowReaderOptions) {
+    const { window: jobs, windowBytes: bytes } = options.sections
+    this.#options = options
+    this.#ahead = Math.min(MAX_AHEAD, Math.max(2, Math.ceil(jobs / 2)))
+    this.#room = { jobs: 2 * jobs, bytes }
+  }
+
+  /**
+   * Reads everything that a view needs to begin with: two round trips, and on Redis some more for a long window. Claimed jobs are
+   * asked for first: a job that is released between two answers would be in neither if they were asked for last, and a job that
+   * is claimed between them is reported as a change.
+   */
+  async list(known: readonly string[]): Promise<ViewListing> {
+    const { sections, now } = this.#options
+    const before = now()
+    const claimed = await sections.claimed()
+    const [head, soon, fates] = await Promise.all([
+      sections.stretch({ limit: sections.window, due: true }),
+      sections.resting({ after: before, limit: this.#ahead }),
+      known.length > 0 ? sections.fates(known) : [],
+    ])
+    // A clock that was not set by the server's yet may be ahead of it.
+    const after = Math.min(before, head.at)
+    const resting = after < before ? await sections.resting({ after, limit: this.#ahead }) : soon
+    const spots = new Map([...claimed, ...head.spots, ...resting].map((spot) => [spot.id, spot]))
+    const those = (fate: (typeof fates)[number]) => new Set(known.filter((_, index) => fates[index] === fate))
+    const ids = (which: (spot: Spot) => boolean) => [...spots.values()].filter(which).map(({ id }) => id)
+    return {
+      jobs: [...spots.keys()],
+      claimed: new Set(ids((spot) => spot.claimed)),
+      cancelled: new Set(ids((spot) => spot.cancelled)),
+      trashed: those('trashed'),
+      window: {
+        spots,
+        asked: new Set(known),
+        outside: those('there'),
+        end: head.end ? undefined : head.spots.at(-1),
+        horizon: this.#horizonAfter(resting, after),
+      },
+    }
+  }
+
+  /** Sets the bounds that a listing has found, before the index takes the listing in. */
+  begin(listing: WindowListing): void {
+    const { window, sections } = this.#options
+    this.#listings += 1
+    this.#room = { jobs: 2 * sections.window + listing.spots.size, bytes: sections.windowBytes }
+    this.#fitting = Number.POSITIVE_INFINITY
+    this.#isGrowing = false
+    window.reset(listing)
+    this.#setAlarm(listing.horizon - LEAD_MS)
+  }
+
+  /** Grows or shrinks the window where that is due. Called after changes; costs nothing otherwise. */
+  tend(): void {
+    const { sections, window, index, now, isCurrent, signal } = this.#options
+    if (this.#reading || !isCurrent() || signal.aborted) return
+    const { bytes } = index.queue
+    if (this.#isGrowing && index.toRead.isEmpty) {
+      this.#isGrowing = false
+      this.#room = { ...this.#room, bytes: Math.max(this.#room.bytes, bytes + sections.windowBytes) }
+    }
+    if (index.size <= sections.window && bytes <= sections.windowBytes)
+      this.#room = { jobs: 2 * sections.window, bytes: sections.windowBytes }
+    else if (index.size > this.#room.jobs || (bytes > this.#room.bytes && !this.#isGrowing)) this.#shrink()
+    if (now() >= this.#readAheadAt) void this.#read(() => this.#readAhead())
+    else if (window.end && index.toRead.isEmpty && this.#isHalfEmpty) void this.#read(() => this.#readOn())
+  }
+
+  /** Returns whether a caller wants more jobs at once than a window of this size shows, and there are more. */
+  isTooShortFor(jobs: number): boolean {
+    const { sections, window } = this.#options
+    return window.end !== undefined && sections.window < jobs && this.#waiting < jobs
+  }
+
+  /** Reads on behind the end for a caller that finds nothing to claim. Resolves with false where there is nothing to read. */
+  async readOn(): Promise<boolean> {
+    if (!this.#options.window.end && !this.#reading) return false
+    return this.#reading ?? this.#read(() => this.#readOn({ starved: true }))
+  }
+
+  /** Keeps the job in the view until the pin is disposed. */
+  pin(entry: Entry): Disposable {
+    const { window, index } = this.#options
+    window.pinned.add(entry)
+    return {
+      [Symbol.dispose]: () => {
+        window.pinned.delete(entry)
+        index.settle(entry)
+      },
+    }
+  }
+
+  /** Reads until everything before the job is in the view. The job has to be pinned. */
+  async readUpTo(entry: Entry): Promise<void> {
+    const { window } = this.#options
+    for (let at = standpointOf(entry); at && window.end && compareClaimOrder(window.end, at) < 0; ) {
+      if (!(await this.readOn())) return
+    }
+  }
+
+  /** Reads again what stands before the pinned jobs: after a listing the window has its usual length. */
+  readUpToPinned(): void {
+    for (const entry of this.#options.window.pinned) if (wantsResources(entry)) void this.readUpTo(entry)
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** How many jobs of the view are unclaimed and due. */
+  get #waiting(): number {
+    const { queue } = this.#options.index
+    return queue.size - queue.resting
+  }
+
+  get #isHalfEmpty(): boolean {
+    const { sections, index } = this.#options
+    const { bytes } = index.queue
+    return this.#waiting < Math.min(sections.window / 2, this.#fitting) && bytes < sections.windowBytes / 2
+  }
+
+  /** How many more jobs there is room for. */
+  get #free(): number {
+    const { sections, index } = this.#options
+    const { size, bytes } = index.queue
+    const each = size > 0 ? Math.max(1, bytes / size) : USUAL_BYTES
+    const byBytes = Math.ceil((sections.windowBytes - bytes) / each)
+    return Math.max(1, Math.min(sections.window - this.#waiting, byBytes))
+  }
+
+  #read(read: () => Promise<void>): Promise<boolean> {
+    const { window, index, isCurrent, onRead } = this.#options
+    window.beginReading()
+    const reading = this.#tryTo(read).finally(() => {
+      this.#reading = undefined
+      const posted = window.endReading()
+      if (isCurrent()) {
+        this.#show(posted)
+        index.settleAll()
+      }
+      onRead()
+    })
+    this.#reading = reading
+    return reading
+  }
+
+  async #tryTo(read: () => Promise<void>): Promise<boolean> {
+    try {
+      await read()
+      return true
+    } catch (error) {
+      // Without a connection a retry is useless: its return is a gap.
+      if (error instanceof NotConnected) return false
+      this.#options.onError(error)
+      await sleep(RETRY_PAUSE_MS, { signal: this.#options.signal }).catch(() => undefined)
+      return false
+    }
+  }
+
+  async #readOn({ starved = false } = {}): Promise<void> {
+    const { sections, window, index, isCurrent } = this.#options
+    const limit = starved ? Math.max(1, Math.min(sections.window, this.#affordable)) : this.#free
+    const listing = this.#listings
+    const { spots, end } = await sections.stretch({ after: window.end, limit, due: true })
+    if (listing !== this.#listings || !isCurrent()) return
+    window.moveEnd(end ? undefined : spots.at(-1))
+    this.#fitting = Number.POSITIVE_INFINITY
+    this.#show(spots)
+    const jobs = index.size + 2 * sections.window
+    this.#room = { ...this.#room, jobs: starved ? Math.max(this.#room.jobs, jobs) : jobs }
+    this.#isGrowing ||= starved
+  }
+
+  /** How many jobs of the usual size fit into the bytes of a window. */
+  get #affordable(): number {
+    const { sections, index } = this.#options
+    const { size, bytes } = index.queue
+    return Math.ceil(sections.windowBytes / (size > 0 ? Math.max(1, bytes / size) : USUAL_BYTES))
+  }
+
+  async #readAhead(): Promise<void> {
+    const { sections, window, now, isCurrent, resync } = this.#options
+    const listing = this.#listings
+    const after = window.horizon
+    const spots = await sections.resting({ after, limit: this.#ahead })
+    if (listing !== this.#listings || !isCurrent()) return
+    const horizon = this.#horizonAfter(spots, after)
+    if (horizon <= now()) {
+      // More jobs have become due at once than were read: which of them comes first is not known in this way.
+      resync()
+      return
+    }
+    window.moveHorizon(horizon)
+    // Where nothing was learnt, more jobs become due at one instant than are read: that has to pass first.
+    this.#setAlarm(horizon === after ? horizon + 1 : horizon - LEAD_MS)
+    this.#show(spots)
+  }
+
+  /** Returns until when all resting jobs are known, where these are the first to become due. Of the last instant there may be more. */
+  #horizonAfter(spots: readonly Spot[], after: number): number {
+    const last = spots.at(-1)
+    if (!last || spots.length < this.#ahead) return Number.POSITIVE_INFINITY
+    return spots.findLast(({ dueAt }) => dueAt < last.dueAt)?.dueAt ?? Math.max(after, last.dueAt - 1)
+  }
+
+  #setAlarm(at: number): void {
+    this.#readAheadAt = at
+    clearTimeout(this.#timer)
+    if (at === Number.POSITIVE_INFINITY) return
+    const left = Math.max(1, at - this.#options.now())
+    this.#timer = setTimeout(() => this.tend(), Math.min(left, MAX_TIMER_MS))
+    this.#timer.unref()
+  }
+
+  #show(spots: readonly ShownSpot[]): void {
+    const { window, index } = this.#options
+    for (const spot of spots) if (window.judge(spot) !== 'outside') index.show(spot)
+  }
+
+  /** Lets go of what waits behind the end; where that is not enough, moves the horizon and the end. */
+  #shrink(): void {
+    const { sections, window, index, now } = this.#options
+    index.settleAll()
+    const free = [...index.entries()].filter((entry) => !entry.claimed && !window.pinned.has(entry) && !entry.chosen)
+    const places = free.flatMap((entry) => {
+      const at = standpointOf(entry)
+      return at ? [{ ...at, bytes: entry.stored?.bytes ?? 0 }] : []
+    })
+    const resting = places.filter(({ dueAt }) => dueAt > now()).sort((a, b) => a.dueAt - b.dueAt)
+    const ahead = fitting(resting, { jobs: this.#ahead, bytes: sections.windowBytes / 2 })
+    const soon = resting[ahead - 1]
+    if (soon && resting.length > 2 * ahead) {
+      const horizon = Math.min(window.horizon, soon.dueAt)
+      window.moveHorizon(horizon)
+      this.#setAlarm(horizon - LEAD_MS)
+    }
+    const inside = places.filter((at) => window.judge(at) === 'inside').sort(compareClaimOrder)
+    const kept = fitting(inside, { jobs: sections.window, bytes: (sections.windowBytes * 3) / 4 })
+    const last = inside[kept - 1]
+    const isTooLarge = index.queue.bytes > this.#room.bytes
+    if (last && (inside.length > 2 * sections.window || isTooLarge)) window.moveEnd(this.#notBeforePinned(last))
+    index.settleAll()
+    if (isTooLarge) this.#fitting = this.#waiting
+    this.#room = {
+      jobs: index.size + sections.window,
+      bytes: Math.max(sections.windowBytes, index.queue.bytes + sections.windowBytes / 4),
+    }
+  }
+
+  /** Returns the end, or the place of a pinned job behind it whose resources are waited for. */
+  #notBeforePinned(end: Ordered): Ordered {
+    let furthest = end
+    for (const entry of this.#options.window.pinned) {
+      const at = wantsResources(entry) ? standpointOf(entry) : undefined
+      if (at && compareClaimOrder(furthest, at) < 0) furthest = at
+    }
+    return furthest
+  }
+}
+
+/** Returns how many of the first items fit; at least one. */
+function fitting(items: readonly { readonly bytes: number }[], room: { jobs: number; bytes: number }): number {
+  let bytes = 0
+  const tooMany = items.findIndex((item, index) => {
+    bytes += item.bytes
+    return index >= room.jobs || (index > 0 && bytes > room.bytes)
+  })
+  return tooMany === -1 ? items.length : tooMany
+}

@@ -1,0 +1,156 @@
+/**
+ * The index of a view against a naive board: after any sequence of posts, claims, releases, cancellations and ends, with
+ * postings read late or never and the board listed anew at any moment, the view has the jobs of the board, and every event of a
+ * job is emitted once, in order.
+ */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Stored } from '../../../src/board/backend.ts'
+import type { Entry } from '../../../src/board/entry.ts'
+import { makePosting } from '../../../src/board/posting.ts'
+import { JobIndex } from '../../../src/board/view/job-index.ts'
+import { idOf } from '../../board/entries.ts'
+import { count } from '../../support/counts.ts'
+
+const which = fc.nat(1_000)
+const step = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('post' as const) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('claim' as const), which }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('release' as const), which }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('update' as const), which }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('cancel' as const), which }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('end' as const), which, trashed: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('read' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('list' as const) }) },
+)
+type Step = typeof step extends fc.Arbitrary<infer S> ? S : never
+
+interface NaiveJob {
+  readonly id: string
+  revision: number
+  claimed: boolean
+  cancelled: boolean
+}
+
+/** The board as it is, and what was emitted of each job. */
+class NaiveBoard {
+  readonly jobs = new Map<string, NaiveJob>()
+  readonly ended = new Map<string, 'COMPLETE' | 'TRASHED'>()
+  readonly emitted = new Map<string, string[]>()
+  readonly #index = new JobIndex({ window: undefined })
+  #posted = 0
+
+  apply(step: Step): void {
+    if (step.kind === 'post') this.#post()
+    else if (step.kind === 'read') this.#read()
+    else if (step.kind === 'list') this.#list()
+    else {
+      const job = [...this.jobs.values()][step.which % Math.max(1, this.jobs.size)]
+      if (job) this.#change(job, step)
+    }
+    this.#takeEffects()
+  }
+
+  #post(): void {
+    this.#posted += 1
+    const id = idOf(this.#posted)
+    this.jobs.set(id, { id, revision: 0, claimed: false, cancelled: false })
+    this.#index.apply({ kind: 'posted', id })
+  }
+
+  #change(job: NaiveJob, step: Exclude<Step, { kind: 'post' | 'read' | 'list' }>): void {
+    const { id } = job
+    if (step.kind === 'update') {
+      job.revision += 1
+      this.#index.apply({ kind: 'updated', id })
+    } else if (step.kind === 'cancel') {
+      job.cancelled = true
+      this.#index.apply({ kind: 'cancelled', id })
+    } else if (step.kind === 'end') {
+      this.jobs.delete(id)
+      this.ended.set(id, step.trashed ? 'TRASHED' : 'COMPLETE')
+      if (step.trashed) this.#index.apply({ kind: 'trashed', id })
+      this.#index.apply({ kind: 'gone', id })
+    } else {
+      job.claimed = step.kind === 'claim'
+      job.revision += 1
+      this.#index.apply({ kind: 'updated', id })
+      this.#index.apply({ kind: job.claimed ? 'claimed' : 'released', id })
+    }
+  }
+
+  #read(): void {
+    for (const entry of [...this.#index.toRead]) {
+      this.#index.toRead.delete(entry)
+      this.#index.takePosting(entry, this.#stored(entry))
+    }
+  }
+
+  #list(): void {
+    const jobs = [...this.jobs.values()]
+    const ids = (of: (job: NaiveJob) => boolean) => new Set(jobs.filter(of).map(({ id }) => id))
+    this.#index.takeListing({
+      jobs: jobs.map(({ id }) => id),
+      claimed: ids(({ claimed }) => claimed),
+      cancelled: ids(({ cancelled }) => cancelled),
+      trashed: new Set(),
+    })
+  }
+
+  #stored({ id = '' }: Entry): Stored | undefined {
+    const job = this.jobs.get(id)
+    if (!job) return undefined
+    const posting = makePosting({ name: id, details: {} })
+    const uuid = `0199c0de-0000-7000-8000-${id.slice(-10).padStart(12, '0')}`
+    const at = { order: BigInt(id.slice('job'.length)), postedAt: 0, writtenAt: 0, bytes: 1 }
+    return { id, posting: { ...posting, uuid }, revision: job.revision, ...at }
+  }
+
+  #takeEffects(): void {
+    for (const effect of this.#index.takeEffects()) {
+      if (effect.kind !== 'emit') continue
+      const { id = '' } = effect.entry
+      this.emitted.set(id, [...(this.emitted.get(id) ?? []), effect.happening])
+    }
+  }
+
+  check(): void {
+    const known = new Map([...this.#index.entries()].map((entry) => [entry.id ?? '', entry]))
+    expect([...known.keys()].sort()).toEqual([...this.jobs.keys()].sort())
+    expect(this.#index.jobCount).toBe(this.jobs.size)
+    for (const job of this.jobs.values()) {
+      const entry = known.get(job.id)
+      expect(entry).toMatchObject({ claimed: job.claimed, cancelRequested: job.cancelled, ended: undefined })
+      if (entry?.content === 'fresh') expect(this.#index.byUuid(entry.stored?.posting.uuid ?? '')).toBe(entry)
+      // What may be chosen is unclaimed and known as it is now.
+      if (entry?.content === 'fresh' && !job.claimed) expect(entry.stored?.revision).toBe(job.revision)
+    }
+    for (const [id, events] of this.emitted) this.#checkEvents(id, events)
+  }
+
+  #checkEvents(id: string, events: readonly string[]): void {
+    expect(events.filter((event) => event === 'posted').length).toBeLessThanOrEqual(1)
+    const ends = events.filter((event) => event === 'consumed' || event === 'trashed')
+    const end = this.ended.get(id)
+    expect(ends).toEqual(end === undefined ? [] : [end === 'TRASHED' ? 'trashed' : 'consumed'])
+    if (ends.length > 0) expect(events.at(-1)).toBe(ends[0])
+    // Claims and releases take turns.
+    const turns = events.filter((event) => event === 'claimed' || event === 'abandoned')
+    expect(turns.every((event, at) => event === (at % 2 === 0 ? 'claimed' : 'abandoned'))).toBe(true)
+  }
+}
+
+test('the index has what is on the board, and emits each event of a job once', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const board = new NaiveBoard()
+      for (const step of steps) {
+        board.apply(step)
+        board.check()
+      }
+      board.apply({ kind: 'read' })
+      board.check()
+    }),
+    { numRuns: count({ test: 300, long: 20_000 }) },
+  )
+})
