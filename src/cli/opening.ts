@@ -1,8 +1,7 @@
 /** Opening what the URIs name, within a bounded time. Drivers are loaded here, when they are used. */
-import type { JobBoard } from '../board/index.ts'
+import type { JobBoard, OpenBoardOptions } from '../board/index.ts'
 import { abortAfter, followSignals } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, NotFound } from '../core/errors.ts'
-import type { Logger } from '../core/log.ts'
 import { type Duration, sleep } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
@@ -33,7 +32,7 @@ export interface OpenedBoard extends AsyncDisposable {
 export async function openTheBoard(
   options: SharedOptions,
   context: CliContext,
-  settings: { log?: Logger; who?: string; create?: boolean } = {},
+  settings: Pick<OpenBoardOptions, 'log' | 'who' | 'create' | 'unacceptedAfter'> = {},
 ): Promise<OpenedBoard> {
   const uri = boardUri(options, context)
   const { scheme, printable } = parseUri(uri, 'board')
