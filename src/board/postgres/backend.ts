@@ -2,6 +2,7 @@
  * The Postgres backend: what `Backend` asks for, as functions of the database (`functions/`) over a few connections. Who
  * lives: `session.ts`; what is done once: `requests.ts`; what others do: `feed.ts`; who is gone: `clean-up.ts`.
  */
+
 import { unlessAborted } from '../../core/abort.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
 import { atMost } from '../../core/time.ts'
@@ -32,6 +33,7 @@ import type {
 import type { Posting, SqlClient } from '../posting.ts'
 import { resultOf, resultOfEach } from '../results.ts'
 import { ServerClock } from '../server-clock.ts'
+import { pagesOf } from '../trash-pages.ts'
 import { openBoardRow } from './board-row.ts'
 import { BoardChanger } from './changing.ts'
 import { CleanUp } from './clean-up.ts'
@@ -203,14 +205,13 @@ export class PostgresBackend implements Backend {
     if (this.#opened.keeper.current !== session) throw this.#away('looking')
   }
 
-  async trashed(): Promise<TrashedEntry[]> {
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
     const { reader, sink } = this.#opened
-    const entries = await asking(`reading the trash of ${this.uri}`, () => reader.trashed())
-    return entries.flatMap((entry) => {
-      if (!(entry instanceof Error)) return entry
-      sink.error(entry)
-      return []
-    })
+    const what = `reading the trash of ${this.uri}`
+    for (const page of pagesOf(await asking(what, () => reader.trashIndex())))
+      for (const entry of await asking(what, () => reader.trashPage(page)))
+        if (entry instanceof Error) sink.error(entry)
+        else yield entry
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
