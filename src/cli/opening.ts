@@ -2,6 +2,7 @@
 import type { JobBoard, OpenBoardOptions } from '../board/index.ts'
 import { abortAfter, followSignals } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, NotFound } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
 import { type Duration, sleep } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
@@ -129,9 +130,13 @@ export async function needLogbooks(
 }
 
 /** @throws InvalidArgument where there are none named: a conductor must not forget what it did */
-export async function openConductorsLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence> {
+export async function openConductorsLogbooks(
+  options: SharedOptions,
+  context: CliContext,
+  settings: { log?: Logger } = {},
+): Promise<Persistence> {
   const uri = persistenceUri(options, context)
-  if (uri !== undefined) return openAt(uri, { options, context, create: true })
+  if (uri !== undefined) return openAt(uri, { options, context, create: true, ...settings })
   throw noneNamed()
 }
 
@@ -145,10 +150,16 @@ interface Opening {
   readonly options: SharedOptions
   readonly context: CliContext
   readonly create: boolean
+  readonly log?: Logger
 }
 
-async function openAt(uri: string, { options, context, create }: Opening): Promise<Persistence> {
+async function openAt(uri: string, { options, context, create, log }: Opening): Promise<Persistence> {
   const [{ openPersistence }, codec] = await Promise.all([import('../persistence/index.ts'), codecOf(options, context)])
   const onZooKeeper = /^zookeepers?$/.test(parseUri(uri, 'persistence').scheme)
-  return openPersistence(uri, { create, ...codec, ...(onZooKeeper ? credentials(context) : {}) })
+  return openPersistence(uri, {
+    create,
+    ...codec,
+    ...(log ? { log } : {}),
+    ...(onZooKeeper ? credentials(context) : {}),
+  })
 }

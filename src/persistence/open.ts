@@ -1,5 +1,6 @@
 /** From a URI to open logbooks. */
 import { InvalidArgument } from '../core/errors.ts'
+import { assertLogger, type Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { parseUri, type ResourceUri } from '../core/uri.ts'
 import type { LogbookCodec } from './codecs.ts'
@@ -19,11 +20,14 @@ export interface OpenPersistenceOptions extends SecurityOptions {
    * list, which is applied in its order. What was kept without it before can still be read.
    */
   readonly codec?: LogbookCodec | readonly LogbookCodec[]
+  /** Gets a warning where others than expected may read and change logbooks on ZooKeeper or in Postgres; silent by default. */
+  readonly log?: Logger
 }
 
 const OPTIONS: KnownOptions<OpenPersistenceOptions> = {
   create: true,
   codec: true,
+  log: true,
   auth: true,
   sasl: true,
   tls: true,
@@ -38,7 +42,10 @@ interface Scheme {
 
 /** What talks to servers is loaded when it is asked for, not before. */
 const sql: Scheme['make'] = async (uri, options) => {
-  return (await import('./sql/index.ts')).sqlPersistence(uri, withoutSecurity(uri, options))
+  return (await import('./sql/index.ts')).sqlPersistence(uri, {
+    ...withoutSecurity(uri, options),
+    ...(options.log ? { log: options.log } : {}),
+  })
 }
 const zookeeper: Scheme['make'] = async (uri, options) => {
   return (await import('./zookeeper/index.ts')).zooKeeperPersistence(uri, options)
@@ -84,6 +91,7 @@ export async function openPersistence(
   options: OpenPersistenceOptions = {},
 ): Promise<Persistence> {
   assertOptions(options, OPTIONS, 'openPersistence')
+  if (options.log !== undefined) assertLogger(options.log)
   const place = uri instanceof URL ? uri.href : uri
   if (typeof place !== 'string') {
     if (typeof Object(place).open !== 'function')

@@ -5,8 +5,9 @@
 
 import { unlessAborted } from '../../core/abort.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
 import { atMost } from '../../core/time.ts'
-import { type PostgresConnection, type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
+import { type PostgresConnection, type PostgresPlace, PostgresPool, warnOfForeignOwner } from '../../postgres/index.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -52,6 +53,7 @@ export interface PostgresBackendOptions {
   readonly board: string
   readonly who: string
   readonly create?: boolean
+  readonly log?: Logger
   /** In milliseconds, like the next. */
   readonly sessionTimeout: number
   readonly scanPeriod: number
@@ -115,11 +117,14 @@ export class PostgresBackend implements Backend {
   }
 
   async open(sink: Sink, { signal }: { signal: AbortSignal }): Promise<void> {
-    const { place, board: name, create } = this.#options
+    const { place, board: name, create, log } = this.#options
     const wanted = { schema: place.schema, name, ...(create === undefined ? {} : { create }) }
-    const number = await asking(`opening ${this.uri}`, () => {
-      return unlessAborted(openBoardRow(this.#pool, wanted), signal)
-    })
+    const opening = async () => {
+      const number = await openBoardRow(this.#pool, wanted)
+      await warnOfForeignOwner(this.#pool, { schema: place.schema, log })
+      return number
+    }
+    const number = await asking(`opening ${this.uri}`, () => unlessAborted(opening(), signal))
     this.#board = this.#parts(number, sink)
     await this.#board.keeper.start({ signal })
   }

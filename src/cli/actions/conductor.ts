@@ -29,7 +29,7 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
   const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
   const redact = redactedKeys(options, context)
   const log = redactedLog(plain, new Redaction(redact))
-  await using persistence = await openConductorsLogbooks(options, context)
+  await using persistence = await openConductorsLogbooks(options, context, { log })
   await using opened = await openTheBoard(options, context, { log, ...boardSettings })
   const { board } = opened
   const say = (line: string) => context.stdout.write(`${printable(line)}\n`)
