@@ -41,13 +41,8 @@ export interface DriverPersistenceOptions {
   readonly log?: Logger
 }
 
-/**
- * Opens logbooks over a Postgres driver of one's own, which is left open.
- *
- * @throws InvalidArgument for options that mean nothing; StorageFailure when the database cannot be used
- * @example await using persistence = await openPersistenceOver(new pg.Pool({ host: 'db' }), { schema: 'jobs' })
- */
-export async function openPersistenceOver(
+/** Opens logbooks over a driver, see `openPersistenceOver` in `../open.ts`. */
+export async function sqlPersistenceOver(
   driver: SqlDriver,
   options: DriverPersistenceOptions = {},
 ): Promise<Persistence> {
