@@ -1,5 +1,6 @@
 /** Other roles of the database, with no right to anything of a board: what they can do to it, and what they cannot. */
 import { randomUUID } from 'node:crypto'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { boardMigrations } from '../../src/board/postgres/migrations.ts'
@@ -156,6 +157,28 @@ SELECT proname FROM pg_proc WHERE pronamespace = '${schema}'::regnamespace AND p
     await migrate(admin, boardMigrations(schema))
     expect((await admin.query(open, [])).rows).toEqual([])
   })
+})
+
+test('a schema that a stranger owns is reported by boards, logbooks and the doctor; one of ours or of a superuser is not', async () => {
+  await using admin = await connected(server.uri)
+  await admin.query('CREATE ROLE ours LOGIN', [])
+  await admin.query('CREATE SCHEMA evils AUTHORIZATION evil', [])
+  await admin.query('CREATE SCHEMA ours AUTHORIZATION ours', [])
+  const warningsOf = async (uri: string) => {
+    const warnings: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line: string) => warnings.push(line) })
+    await using _board = await openBoard(uri, { log })
+    await using _logbooks = await openPersistence(uri, { log })
+    const findings = await examinePostgres(uri, { what: 'board', timeout: 10_000 })
+    const found = findings.filter(({ about }) => about === 'schema').map(({ text }) => text)
+    return [...warnings.map((line): string => JSON.parse(line).msg), ...found]
+  }
+  // A superuser is a member of every role, and must not take that for its own.
+  const warned = await warningsOf(`${server.uri}?schema=evils`)
+  expect(warned).toHaveLength(3)
+  for (const warning of warned) expect(warning).toContain('schema evils is owned by role evil')
+  expect(await warningsOf(`${server.uri.replace('postgres@', 'ours@')}?schema=ours`)).toEqual([])
+  expect(await warningsOf(`${server.uri}?schema=supers`)).toEqual([])
 })
 
 test('an owner whose backend is stopped is reported by boards and by the doctor, and freed when it goes on', async () => {
