@@ -80,7 +80,11 @@ export interface Backend {
   cancellation(id: string): Promise<Cancellation | undefined>
   /** Resolves when the sink has heard of everything that was committed before the call. */
   barrier(): Promise<void>
-  trashed(): Promise<TrashedEntry[]>
+  /**
+   * Yields what is in the trash, oldest first, without what cannot be read, which the sink gets as errors. It is read page by
+   * page (`trash-pages.ts`): what leaves the trash before its page is read is left out, and what comes later is not listed.
+   */
+  trashed(): AsyncIterable<TrashedEntry>
   /** Returns what lies in the trash under this id, as far as it can be read; one round trip. */
   trashedEntry?(id: string): Promise<TrashedEntry | undefined>
 

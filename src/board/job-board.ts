@@ -252,10 +252,13 @@ export class JobBoard implements AsyncDisposable {
     return this.#lookup.waitingFor(job, { paused: () => this.paused })
   }
 
-  /** What was trashed, oldest first, with who did it and why. */
+  /**
+   * Yields what is in the trash, oldest first, with who trashed it and why. It is read page by page, so that a long trash needs
+   * little memory; what leaves the trash meanwhile may be left out.
+   */
   async *trashed(): AsyncGenerator<TrashedJob, void, undefined> {
     this.#lifecycle.assertRunning()
-    for (const entry of await this.#backend.trashed()) yield new TrashedJob(entry)
+    for await (const entry of this.#backend.trashed()) yield new TrashedJob(entry)
   }
 
   /**

@@ -59,13 +59,17 @@ async function onZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise
 }
 
 async function onPostgres(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
-  const { create, auth, sasl, tls, acl } = options
+  const { create, log, auth, sasl, tls, acl } = options
   if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
     throw new InvalidArgument(
       `board ${uri.printable}: its URI says who asks, and how; leave auth, sasl, tls and acl out`,
     )
   const { postgresBackend } = await import('./postgres/index.ts')
-  return postgresBackend(uri, { who: boardSettings(options).who, ...(create === undefined ? {} : { create }) })
+  return postgresBackend(uri, {
+    who: boardSettings(options).who,
+    ...(create === undefined ? {} : { create }),
+    ...(log ? { log } : {}),
+  })
 }
 
 async function onRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {

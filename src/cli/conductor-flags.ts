@@ -1,5 +1,6 @@
 /** What a conductor can be told on the command line, beside where its jobs, logbooks and flows are. */
 import type { Command } from 'commander'
+import type { OpenBoardOptions } from '../board/index.ts'
 import type { ConductorOptions } from '../conductor/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Duration } from '../core/time.ts'
@@ -16,6 +17,7 @@ export interface ConductorFlags {
   readonly maxJobs?: number
   readonly maxIdleTime?: string
   readonly takeoverDelay?: string
+  readonly unacceptedAfter?: string
   readonly drainTimeout?: string
   readonly abortTimeout?: string
   readonly onFailure?: 'retry' | 'consume'
@@ -62,6 +64,10 @@ export function addConductorFlags(command: Command): void {
     .option('--max-jobs <n>', 'stop after so many jobs', count('--max-jobs'))
     .option('--max-idle-time <duration>', 'stop when nothing has run for so long')
     .option('--takeover-delay <duration>', 'how long to leave half-done jobs of dead owners alone (default: 0s)')
+    .option(
+      '--unaccepted-after <duration>',
+      'how long a job of a flow that no conductor knows holds back others that want its resources (default: 1h)',
+    )
     .option('--drain-timeout <duration>', `how long a stop waits for what runs (default: ${DRAIN_TIMEOUT})`)
     .option('--abort-timeout <duration>', 'how long an abort waits for tasks that do not heed it (default: 5s)')
     .option(
@@ -102,6 +108,16 @@ export function conductorSettingsOf(flags: ConductorFlags): ConductorSettings {
 
 function durationOf(text: string | undefined, flag: string): Duration | undefined {
   return text === undefined ? undefined : duration(text, flag)
+}
+
+/** Returns the flags that are options of the board that the conductor opens. @throws InvalidArgument */
+export function boardSettingsOf(flags: ConductorFlags): Pick<OpenBoardOptions, 'who' | 'unacceptedAfter'> {
+  const unacceptedAfter = durationOf(flags.unacceptedAfter, '--unaccepted-after')
+  return {
+    // The board's claims bear the conductor's name.
+    ...(flags.name === undefined ? {} : { who: flags.name }),
+    ...(unacceptedAfter === undefined ? {} : { unacceptedAfter }),
+  }
 }
 
 /** `8080`, `0.0.0.0:8080`, `[::]:8080`. */

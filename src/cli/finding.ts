@@ -44,7 +44,9 @@ export function isWhole(uuid: string): boolean {
 
 /** @throws as {@link findJob} */
 export async function findTrashed(board: JobBoard, uuid: string): Promise<TrashedJob> {
-  return theOnly(among(await trashOf(board), uuid, 'look'), { uuid, where: `in the trash of ${board.uri}` })
+  assertPart(uuid, 'look')
+  const found = await trashOf(board, (job) => fits(job, uuid, 'look'))
+  return theOnly(found, { uuid, where: `in the trash of ${board.uri}` })
 }
 
 /** Finds a logbook; reads the names of all, where only a part of a uuid is given. @throws as {@link findJobs} */
@@ -72,25 +74,21 @@ export async function wholeUuid(
   const note = (one: { readonly uuid: string; readonly name: string }) =>
     fits(one, uuid, 'look') && found.set(one.uuid, one)
   for await (const job of board.jobs({ ensureFresh: true })) note(job)
-  for (const job of await trashOf(board)) note(job)
+  for await (const job of board.trashed()) note(job)
   if (logbooks) for await (const book of logbooks.persistence.listBooks()) note(book)
   const where = `on ${board.uri}, in its trash${logbooks ? ` or in ${logbooks.uri}` : ''}`
   return theOnly([...found.values()], { uuid, where }).uuid
 }
 
-export async function trashOf(board: JobBoard): Promise<TrashedJob[]> {
+/** Returns those of the jobs in the trash that are wanted; the others do not stay in memory. */
+export async function trashOf(board: JobBoard, wanted: (job: TrashedJob) => boolean): Promise<TrashedJob[]> {
   const trashed: TrashedJob[] = []
-  for await (const job of board.trashed()) trashed.push(job)
+  for await (const job of board.trashed()) if (wanted(job)) trashed.push(job)
   return trashed
 }
 
-/** Returns those of the jobs that the text names. @throws InvalidArgument for what is not a uuid, nor a part of one */
-export function among<T extends { readonly uuid: string }>(jobs: readonly T[], uuid: string, purpose: Purpose): T[] {
-  assertPart(uuid, purpose)
-  return jobs.filter((job) => fits(job, uuid, purpose))
-}
-
-function fits(job: { readonly uuid: string }, uuid: string, purpose: Purpose): boolean {
+/** Whether the text names the job: as a uuid, or a part of one. */
+export function fits(job: { readonly uuid: string }, uuid: string, purpose: Purpose): boolean {
   const part = uuid.toLowerCase()
   const beginning = purpose === 'look' || part.length >= SHORTEST_TO_CHANGE
   return (beginning && job.uuid.startsWith(part)) || job.uuid.endsWith(part)

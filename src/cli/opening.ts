@@ -1,5 +1,5 @@
 /** Opening what the URIs name, within a bounded time. Drivers are loaded here, when they are used. */
-import type { JobBoard } from '../board/index.ts'
+import type { JobBoard, OpenBoardOptions } from '../board/index.ts'
 import { abortAfter, followSignals } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, NotFound } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
@@ -33,7 +33,7 @@ export interface OpenedBoard extends AsyncDisposable {
 export async function openTheBoard(
   options: SharedOptions,
   context: CliContext,
-  settings: { log?: Logger; who?: string; create?: boolean } = {},
+  settings: Pick<OpenBoardOptions, 'log' | 'who' | 'create' | 'unacceptedAfter'> = {},
 ): Promise<OpenedBoard> {
   const uri = boardUri(options, context)
   const { scheme, printable } = parseUri(uri, 'board')
@@ -130,9 +130,13 @@ export async function needLogbooks(
 }
 
 /** @throws InvalidArgument where there are none named: a conductor must not forget what it did */
-export async function openConductorsLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence> {
+export async function openConductorsLogbooks(
+  options: SharedOptions,
+  context: CliContext,
+  settings: { log?: Logger } = {},
+): Promise<Persistence> {
   const uri = persistenceUri(options, context)
-  if (uri !== undefined) return openAt(uri, { options, context, create: true })
+  if (uri !== undefined) return openAt(uri, { options, context, create: true, ...settings })
   throw noneNamed()
 }
 
@@ -146,10 +150,16 @@ interface Opening {
   readonly options: SharedOptions
   readonly context: CliContext
   readonly create: boolean
+  readonly log?: Logger
 }
 
-async function openAt(uri: string, { options, context, create }: Opening): Promise<Persistence> {
+async function openAt(uri: string, { options, context, create, log }: Opening): Promise<Persistence> {
   const [{ openPersistence }, codec] = await Promise.all([import('../persistence/index.ts'), codecOf(options, context)])
   const onZooKeeper = /^zookeepers?$/.test(parseUri(uri, 'persistence').scheme)
-  return openPersistence(uri, { create, ...codec, ...(onZooKeeper ? credentials(context) : {}) })
+  return openPersistence(uri, {
+    create,
+    ...codec,
+    ...(log ? { log } : {}),
+    ...(onZooKeeper ? credentials(context) : {}),
+  })
 }

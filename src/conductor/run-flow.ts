@@ -89,7 +89,10 @@ export async function runFlow<I extends object, R, S = unknown>(
   assertFailuresOnBoard(options.failuresOnBoard, 'runFlow')
   const checked = await checkedStore(flow, store)
   const { persistence: given = 'memory:', codec, signal, services, log: logger, concurrency, deadline } = options
-  const persistence = await openPersistence(given, codec === undefined ? {} : { codec })
+  const persistence = await openPersistence(given, {
+    ...(codec === undefined ? {} : { codec }),
+    ...(logger === undefined || typeof given !== 'string' ? {} : { log: logger }),
+  })
   try {
     await using turn =
       options.board === undefined

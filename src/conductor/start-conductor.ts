@@ -25,7 +25,7 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
   const { signal } = options
   try {
     signal?.throwIfAborted()
-    const persistence = await openedLogbooks(options)
+    const persistence = await openedLogbooks(options, settings.log)
     if (persistence !== options.persistence) owned.unshift(persistence)
     const board = await openedBoard(options, settings.log)
     if (board !== options.board) owned.unshift(board)
@@ -44,10 +44,15 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
   }
 }
 
-async function openedLogbooks({ persistence: given, codec, signal }: ConductorOptions): Promise<Persistence> {
-  const opening = openPersistence(given, codec === undefined ? {} : { codec })
+async function openedLogbooks(
+  { persistence: given, codec, signal }: ConductorOptions,
+  log: Logger,
+): Promise<Persistence> {
+  const rest = codec === undefined ? {} : { codec }
   // What was given open stays open.
-  return typeof given === 'string' ? openedUnless(signal, opening) : unlessAborted(opening, signal)
+  return typeof given === 'string'
+    ? openedUnless(signal, openPersistence(given, { log, ...rest }))
+    : unlessAborted(openPersistence(given, rest), signal)
 }
 
 async function openedBoard(options: ConductorOptions, log: Logger): Promise<JobBoard> {

@@ -9,7 +9,7 @@ export {
   type RecordPlace,
 } from './codecs.ts'
 export type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
-export { type OpenPersistenceOptions, openPersistence } from './open.ts'
+export { type OpenPersistenceOptions, openPersistence, openPersistenceOver } from './open.ts'
 export type {
   AcquireRequest,
   BookRequest,
@@ -18,4 +18,4 @@ export type {
   Persistence,
   Transition,
 } from './persistence.ts'
-export { type DriverPersistenceOptions, openPersistenceOver } from './sql/index.ts'
+export type { DriverPersistenceOptions } from './sql/index.ts'

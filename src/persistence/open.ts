@@ -1,13 +1,16 @@
 /** From a URI to open logbooks. */
 import { InvalidArgument } from '../core/errors.ts'
+import { assertLogger, type Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { parseUri, type ResourceUri } from '../core/uri.ts'
+import type { SqlDriver } from '../postgres/index.ts'
 import type { LogbookCodec } from './codecs.ts'
 import { directoryPersistence } from './directory/index.ts'
 import { memoryPersistence } from './memory/index.ts'
 import type { Persistence } from './persistence.ts'
 import { SealedPersistence } from './sealed-persistence.ts'
 import { Sealing } from './sealing.ts'
+import type { DriverPersistenceOptions } from './sql/index.ts'
 import type { SecurityOptions } from './zookeeper/index.ts'
 
 /** How logbooks are opened: who asks, and what is done to results before they are kept. */
@@ -19,11 +22,14 @@ export interface OpenPersistenceOptions extends SecurityOptions {
    * list, which is applied in its order. What was kept without it before can still be read.
    */
   readonly codec?: LogbookCodec | readonly LogbookCodec[]
+  /** Gets a warning where others than expected may read and change logbooks on ZooKeeper or in Postgres; silent by default. */
+  readonly log?: Logger
 }
 
 const OPTIONS: KnownOptions<OpenPersistenceOptions> = {
   create: true,
   codec: true,
+  log: true,
   auth: true,
   sasl: true,
   tls: true,
@@ -38,7 +44,10 @@ interface Scheme {
 
 /** What talks to servers is loaded when it is asked for, not before. */
 const sql: Scheme['make'] = async (uri, options) => {
-  return (await import('./sql/index.ts')).sqlPersistence(uri, withoutSecurity(uri, options))
+  return (await import('./sql/index.ts')).sqlPersistence(uri, {
+    ...withoutSecurity(uri, options),
+    ...(options.log ? { log: options.log } : {}),
+  })
 }
 const zookeeper: Scheme['make'] = async (uri, options) => {
   return (await import('./zookeeper/index.ts')).zooKeeperPersistence(uri, options)
@@ -84,6 +93,7 @@ export async function openPersistence(
   options: OpenPersistenceOptions = {},
 ): Promise<Persistence> {
   assertOptions(options, OPTIONS, 'openPersistence')
+  if (options.log !== undefined) assertLogger(options.log)
   const place = uri instanceof URL ? uri.href : uri
   if (typeof place !== 'string') {
     if (typeof Object(place).open !== 'function')
@@ -101,6 +111,20 @@ export async function openPersistence(
   const persistence = new SealedPersistence(await scheme.make(parsed, options), sealing)
   await persistence.open()
   return persistence
+}
+
+/**
+ * Opens logbooks over a Postgres driver of one's own, which is left open.
+ *
+ * @throws InvalidArgument for options that mean nothing; StorageFailure when the database cannot be used
+ * @example await using persistence = await openPersistenceOver(new pg.Pool({ host: 'db' }), { schema: 'jobs' })
+ */
+export async function openPersistenceOver(
+  driver: SqlDriver,
+  options: DriverPersistenceOptions = {},
+): Promise<Persistence> {
+  // What is for Postgres alone is loaded by those who have one.
+  return (await import('./sql/index.ts')).sqlPersistenceOver(driver, options)
 }
 
 /** @throws InvalidArgument for what only ZooKeeper can be told so: an ACL that nobody heeds would leave all to everybody */

@@ -29,7 +29,7 @@ import {
   readReplyHeader,
   type WatchEvent,
 } from './records.ts'
-import { connectFrame, numberFrame, ping, xidAfter } from './requests.ts'
+import { connectFrame, numberFrame, ping, type RequestNumbers } from './requests.ts'
 import { openSocket, type TlsOptions } from './socket.ts'
 import { tlsFault } from './tls-faults.ts'
 
@@ -57,6 +57,8 @@ export interface ConnectionOptions {
   readonly maxReplyBytes: number
   readonly clock: Clock
   readonly counters: Counters
+  /** Shared by all connections of a client. */
+  readonly numbers: RequestNumbers
 }
 
 /** What the system calls it when the other side hangs up. */
@@ -75,7 +77,6 @@ export class Connection {
   #attachTimer: NodeJS.Timeout | undefined
   #heartbeat: Heartbeat | undefined
   #ready = false
-  #xid = 0
   #full = false
   #over = false
 
@@ -151,8 +152,7 @@ export class Connection {
     const frames: Buffer[] = []
     for (const pending of requests) {
       const { xid, frame, operation } = pending.request
-      if (xid === undefined) this.#xid = xidAfter(this.#xid)
-      pending.xid = xid ?? this.#xid
+      pending.xid = xid ?? this.#options.numbers.next()
       pending.sentAt = sentAt
       numberFrame(frame, pending.xid)
       if (xid === XID.auth) this.#authInFlight.push(pending)

@@ -70,6 +70,14 @@ export type { Security, SecurityOptions } from './security.ts'
 export type { SessionInfo } from './session-options.ts'
 export type { TlsOptions } from './socket.ts'
 export type { ClientState } from './states.ts'
-export { aclOfNewTree, aclOfTree, isForAll, isSameAcl, strangersIn, type WantedAcl } from './tree-acl.ts'
+export {
+  aclOfNewTree,
+  aclOfTree,
+  isForAll,
+  isSameAcl,
+  strangersIn,
+  type WantedAcl,
+  warnOfStrangers,
+} from './tree-acl.ts'
 export type { WatchHandler } from './watches.ts'
 export type { ReadOptions, Watch } from './watching.ts'

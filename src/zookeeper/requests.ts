@@ -69,9 +69,25 @@ export function numberFrame(frame: Buffer, xid: number): void {
 
 const LARGEST_XID = 2_147_483_647
 
-/** Numbers start at 1: servers use 0 for themselves and would count every request under it as never answered. */
-export function xidAfter(xid: number): number {
-  return xid === LARGEST_XID ? 1 : xid + 1
+/**
+ * Numbers the requests of one client, over all its connections. A server that is told of a commit takes it for the answer to
+ * the oldest write that waits there under the same session and number. The commit may belong to a request that the session
+ * has sent to another server before its connection broke: if numbers began anew with each connection, the server could
+ * report a write as done that was refused, or that never arrived.
+ */
+export class RequestNumbers {
+  #last: number
+
+  /** @param last the number that was given last */
+  constructor(last = 0) {
+    this.#last = last
+  }
+
+  /** Returns the next number. They start at 1: servers use 0 for themselves and would count such a request as never answered. */
+  next(): number {
+    this.#last = this.#last === LARGEST_XID ? 1 : this.#last + 1
+    return this.#last
+  }
 }
 
 /** The size of what the server will count: the frame without its length. */

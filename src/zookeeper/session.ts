@@ -29,7 +29,7 @@ import { LeaseKeeper } from './lease-keeper.ts'
 import { refuse } from './outbox.ts'
 import { Pending } from './pending.ts'
 import { type ConnectResponse, NO_PASSWORD } from './records.ts'
-import { closeSession } from './requests.ts'
+import { closeSession, RequestNumbers } from './requests.ts'
 import { Sender } from './sender.ts'
 import type { SessionInfo, SessionOptions, SessionOwner } from './session-options.ts'
 import { type ClientState, StateMachine } from './states.ts'
@@ -56,6 +56,7 @@ export class Session {
   readonly #abandoned: Abandonment
   readonly #search: WriterSearch
   readonly #counters = new Counters()
+  readonly #numbers = new RequestNumbers()
   readonly #first: Deferred<void> = deferred()
   #held: Held | undefined
   /** The newest transaction seen in this session: a server that is behind it would show the past. */
@@ -211,7 +212,10 @@ export class Session {
     const { connectTimeout, maxReplyBytes, tls, log } = this.#options
     const over = deferred<Error>()
     const connection: Connection = new Connection(
-      { server, tls, connectTimeout, maxReplyBytes, clock: this.#clock, counters: this.#counters },
+      {
+        ...{ server, tls, connectTimeout, maxReplyBytes },
+        ...{ clock: this.#clock, counters: this.#counters, numbers: this.#numbers },
+      },
       {
         alive: () => this.#keeper.alive(),
         events: (batch) => this.#owner.events(batch),

@@ -4,6 +4,7 @@
  * no two processes can disagree, and nobody has to be told.
  */
 import { InvalidArgument } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
 import { accessDenied, type Tenant } from './access.ts'
 import { ACL, type Acl } from './acl.ts'
 import { isIdentity } from './own-identities.ts'
@@ -68,6 +69,20 @@ export function strangersIn(
   if (acl || !identified) return undefined
   const strangers = namesOf(found.filter((each) => !own.has(each)))
   return strangers === '' ? undefined : strangers
+}
+
+/** Warns of those whom {@link strangersIn} has found. */
+export function warnOfStrangers(
+  strangers: string | undefined,
+  { tenant, path, log }: { readonly tenant: Tenant; readonly path: string; readonly log: Logger | undefined },
+): void {
+  if (strangers === undefined) return
+  const [are, it, one] = tenant === 'board' ? ['is', 'it', 'a board that is'] : ['are', 'them', 'logbooks that are']
+  log?.warn(
+    { path, strangers },
+    `${tenant} ${path} ${are} open to ${strangers}, though this client gave credentials: whoever is named may read and change ` +
+      `${it}; give the ACL you expect as the option acl, or ?acl=creator for ${one} yours alone`,
+  )
 }
 
 /** Whether both let the same identities do the same. */

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { nativeLeftOut } from '../support/native-package.ts'
+import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../support/native-package.ts'
 import { freePort } from '../support/ports.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { PostgresPrograms } from '../support/postgres-programs.ts'
@@ -39,6 +39,10 @@ async function clockPasses(time: bigint): Promise<void> {
 }
 
 describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
+  beforeAll(async () => {
+    if (!nativeLeftOut) await ensureNativePackage()
+  }, COMPILING_LIMIT_MS)
+
   test('a board that is restored from a backup, or whose servers lost all data, continues above what it handed out', async () => {
     const path = namespace('board')
     const folder = await mkdtemp(join(tmpdir(), 'jobboard-backup-'))

@@ -1,8 +1,11 @@
 /** The board over the official C client keeps the contract, but for what it says it cannot do. */
-import { describe } from 'vitest'
+import { beforeAll, describe } from 'vitest'
 import { boardContract } from '../contract/board.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { nativeLeftOut } from '../support/native-package.ts'
+import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../support/native-package.ts'
 import { nativeBoards } from './native-boards.ts'
 
-describe.skipIf(!zookeeperHosts || nativeLeftOut)('on a real server', () => boardContract(nativeBoards))
+describe.skipIf(!zookeeperHosts || nativeLeftOut)('on a real server', () => {
+  beforeAll(ensureNativePackage, COMPILING_LIMIT_MS)
+  boardContract(nativeBoards)
+})

@@ -1,12 +1,12 @@
 /** Boards over the C client and boards over our own on one path: no job is ever owned twice, and each goes on with the other's. */
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Claim, type JobBoard, openBoard } from '../../src/board/index.ts'
 import { Layout } from '../../src/board/zookeeper/layout.ts'
 import { encodeBoardRecord, NEW_BOARD, UNFINISHED_BOARD } from '../../src/board/zookeeper/records.ts'
 import { InvalidArgument, Timeout, Unclaimable, UnsupportedCapability } from '../../src/core/errors.ts'
 import { OPCODE } from '../../src/zookeeper/opcodes.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { nativeLeftOut, nativePackage } from '../support/native-package.ts'
+import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut, nativePackage } from '../support/native-package.ts'
 import { overhear } from '../support/overhearing.ts'
 import { startProxy } from '../support/proxy.ts'
 import { portOf } from '../zookeeper/clients.ts'
@@ -17,6 +17,8 @@ import { all, claimed, namesOn, refresh } from './jobs.ts'
 import { nativeBoardAt } from './native-boards.ts'
 
 describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one path', () => {
+  beforeAll(ensureNativePackage, COMPILING_LIMIT_MS)
+
   const JOBS = 120
 
   test('who want the same jobs never both own one, whatever becomes of it', async () => {

@@ -2,11 +2,11 @@
  * What takes several steps may end between any two of them: by a death, a lost answer, the end of a session. Whatever is left
  * then, every board goes on with it, those over the C client and those over our own.
  */
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
 import { JobboardError, OutcomeUnknown } from '../../src/core/errors.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { nativeLeftOut } from '../support/native-package.ts'
+import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../support/native-package.ts'
 import { idOf, type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
 import { failureOf } from './events.ts'
 import { type FaultyDriver, faultyDriver } from './faulty-driver.ts'
@@ -106,6 +106,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
 }
 
 describe.skipIf(!zookeeperHosts || nativeLeftOut)('between the steps of an operation over the C client', () => {
+  beforeAll(ensureNativePackage, COMPILING_LIMIT_MS)
   interface Scene {
     readonly place: ZooKeeperPlace
     readonly board: JobBoard

@@ -1,5 +1,6 @@
 /** Other roles of the database, with no right to anything of a board: what they can do to it, and what they cannot. */
 import { randomUUID } from 'node:crypto'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { boardMigrations } from '../../src/board/postgres/migrations.ts'
@@ -158,6 +159,28 @@ SELECT proname FROM pg_proc WHERE pronamespace = '${schema}'::regnamespace AND p
   })
 })
 
+test('a schema that a stranger owns is reported by boards, logbooks and the doctor; one of ours or of a superuser is not', async () => {
+  await using admin = await connected(server.uri)
+  await admin.query('CREATE ROLE ours LOGIN', [])
+  await admin.query('CREATE SCHEMA evils AUTHORIZATION evil', [])
+  await admin.query('CREATE SCHEMA ours AUTHORIZATION ours', [])
+  const warningsOf = async (uri: string) => {
+    const warnings: string[] = []
+    const log = pino({ level: 'warn' }, { write: (line: string) => warnings.push(line) })
+    await using _board = await openBoard(uri, { log })
+    await using _logbooks = await openPersistence(uri, { log })
+    const findings = await examinePostgres(uri, { what: 'board', timeout: 10_000 })
+    const found = findings.filter(({ about }) => about === 'schema').map(({ text }) => text)
+    return [...warnings.map((line): string => JSON.parse(line).msg), ...found]
+  }
+  // A superuser is a member of every role, and must not take that for its own.
+  const warned = await warningsOf(`${server.uri}?schema=evils`)
+  expect(warned).toHaveLength(3)
+  for (const warning of warned) expect(warning).toContain('schema evils is owned by role evil')
+  expect(await warningsOf(`${server.uri.replace('postgres@', 'ours@')}?schema=ours`)).toEqual([])
+  expect(await warningsOf(`${server.uri}?schema=supers`)).toEqual([])
+})
+
 test('an owner whose backend is stopped is reported by boards and by the doctor, and freed when it goes on', async () => {
   await using place = await postgresPlaceOn(server.uri)
   await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=1s' })
@@ -211,6 +234,26 @@ describe('a role that holds advisory locks', () => {
     expect(board.paused).toBe(true)
     await board.resume()
     await (await claimed(board, 'job')).consume()
+  })
+
+  test('of the sessions to come delays no session, and none that needs another connection', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    const parameters = '&statementTimeout=10m'
+    await using owner = await place.openAt(server.port, { parameters })
+    await owner.post('flow', {}, { name: 'job' })
+    const claim = await claimed(owner, 'job')
+    await using evil = await connected(evilUri())
+    const [row] = await place.query('SELECT last_value AS last FROM @.session_ids')
+    await evil.query('SELECT pg_advisory_lock($1::integer, $2::integer + n) FROM generate_series(1, 50) n', [
+      lockClasses(place.schema).session,
+      Number(row?.['last']),
+    ])
+    const back = next(owner, 'state', ({ state }) => state !== 'disconnected')
+    await place.query('SELECT pg_terminate_backend(backend) FROM @.sessions')
+    expect((await back).state).toBe('connected')
+    await claim.consume()
+    await using other = await place.openAt(server.port, { parameters })
+    expect(other.connected).toBe(true)
   })
 
   test('of a resource holds back only who wants it, and for a bounded time', async () => {

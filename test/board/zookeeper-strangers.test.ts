@@ -3,7 +3,9 @@ import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { type OpenBoardOptions, openBoard } from '../../src/board/index.ts'
 import { Layout } from '../../src/board/zookeeper/layout.ts'
+import { startConductor } from '../../src/conductor/index.ts'
 import { AccessDenied, InvalidArgument } from '../../src/core/errors.ts'
+import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
 import { ACL, digestId, PERMISSION } from '../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
@@ -84,6 +86,33 @@ describe.skipIf(!zookeeperHosts)('who gives credentials and no ACL', () => {
       expect(warnings[0]).toContain(`board ${path} is open to ${acl === ACL.open ? 'world:anyone' : 'digest:evil'}`)
       expect(warnings[0]).not.toContain(evils.id)
     }
+  })
+
+  test('is warned of logbooks that are open to everybody, or to others, and not of their own', async () => {
+    for (const acl of [ACL.open, [adas, evils]]) {
+      const { uri, path } = await somewhere()
+      await using _evil = await openPersistence(uri, { auth: [EVIL], acl })
+      const { log, warnings } = logged()
+      await using _logbooks = await openPersistence(uri, { auth: [ADA], log })
+      expect(warnings).toHaveLength(1)
+      expect(warnings[0]).toContain(`logbooks ${path} are open to ${acl === ACL.open ? 'world:anyone' : 'digest:evil'}`)
+      expect(warnings[0]).not.toContain(evils.id)
+    }
+    const { uri } = await somewhere()
+    const { log, warnings } = logged()
+    await using _own = await openPersistence(uri, { auth: [ADA], log })
+    await using _again = await openPersistence(uri, { auth: [ADA], log })
+    expect(warnings).toEqual([])
+  })
+
+  test('is warned by a conductor that opens its logbooks itself', async () => {
+    const { uri, path } = await somewhere()
+    await using _evil = await openPersistence(uri, { auth: [EVIL], acl: ACL.open })
+    const { log, warnings } = logged()
+    const persistence = uri.replace('://', '://ada:love%2Flace@')
+    const flow = linear('hello', input(), task('only', { execute: () => undefined }))
+    await using _conductor = await startConductor({ board: 'memory:', persistence, flows: [flow], log })
+    expect(warnings).toMatchObject([expect.stringContaining(`logbooks ${path} are open to world:anyone`)])
   })
 
   test('is warned of nothing on a board of their own, or with the ACL that is named', async () => {

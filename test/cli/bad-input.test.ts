@@ -103,6 +103,7 @@ describe('wrong usage: exit code 2', () => {
     [['conductor', '--flows', 'flows.js', '--concurrency', 'all'], '--concurrency has to be a whole number from 1'],
     [['conductor', '--flows', 'flows.js', '--size', 'huge'], '--size has to be one of small, medium, large'],
     [['conductor', '--flows', 'flows.js', '--max-idle-time', 'soon'], '--max-idle-time: "soon" is no duration'],
+    [['conductor', '--flows', 'flows.js', '--unaccepted-after', 'soon'], '--unaccepted-after: "soon" is no duration'],
     [['conductor', '--flows', 'flows.js', '--health', 'here'], '--health has to be a port, or host:port'],
     [['conductor', '--flows', 'flows.js', '--log-level', 'loud'], '--log-level has to be one of trace, debug, info'],
     [['conductor', '--flows', 'flows.js', '--drain-timeout', '-1'], '--drain-timeout: "-1" is no duration'],

@@ -99,6 +99,21 @@ redact: [text]
     expect([exitCode, stdout]).toEqual([0, expect.stringMatching(/^conductor yours runs /)])
     expect((await place.jobboard(['conductor', '--burst', '--name', 'mine'])).stdout).toMatch(/^conductor mine runs /)
   })
+
+  test.each([
+    ['typed', '', ['--unaccepted-after', '0']],
+    ['in the file', 'unacceptedAfter: 0', []],
+  ])('how long jobs of flows that no conductor knows hold back others: %s', async (_, line, flags) => {
+    await config(`flows: ./flows.mjs\nconductor:\n  logLevel: silent\n  ${line}\n`)
+    await using board = await openBoard(place.board)
+    const resources = { exclusive: ['disk'] }
+    const old = await board.post('old', {}, { resources })
+    const young = await board.post('hello', { name: 'Ada' }, { resources })
+    const ended = place.jobboard(['conductor', '--max-jobs', '1', '--max-idle-time', '30s', ...flags])
+    expect(await young.wait({ timeout: '20s' })).toBe('COMPLETE')
+    expect(await ended).toMatchObject({ exitCode: 0 })
+    expect(old.state).toBe('UNCLAIMED')
+  })
 })
 
 test('secrets come from the environment, and are never printed', async () => {

@@ -1,12 +1,12 @@
 /** `jobboard doctor` finds what is wrong with boards and logbooks, and says what to do. */
 import { chmod, mkdir } from 'node:fs/promises'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { conductorView } from '../../src/cli/conductor-view.ts'
 import { clockFinding } from '../../src/cli/doctor/finding.ts'
 import { examineJobs } from '../../src/cli/doctor/jobs.ts'
-import { numbersFinding } from '../../src/cli/doctor/zookeeper.ts'
+import { examineNode, numbersFinding } from '../../src/cli/doctor/zookeeper.ts'
 import { openBoard, openPersistence } from '../../src/index.ts'
-import { ACL } from '../../src/zookeeper/index.ts'
+import { ACL, digestId, PERMISSION, ZooKeeper } from '../../src/zookeeper/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
@@ -37,6 +37,26 @@ async function doctor(...args: string[]): Promise<{ exitCode: number | null; fou
 
 const wrong = <F extends Pick<Said, 'severity'>>(found: readonly F[]) =>
   found.filter(({ severity }) => severity !== 'ok')
+
+test('the marker by which the doctor reads the clock of ZooKeeper has the ACL of the board', async () => {
+  const made: [path: string, acl: unknown][] = []
+  const create = ZooKeeper.prototype.create
+  const spy = vi.spyOn(ZooKeeper.prototype, 'create').mockImplementation(async function (this: ZooKeeper, ...args) {
+    const created = await create.apply(this, args)
+    made.push([args[0], (await this.getACL(created.path)).acl])
+    return created
+  })
+  onTestFinished(() => spy.mockRestore())
+  const auth = [{ scheme: 'digest', auth: 'ada:hunter2' }]
+  await using _board = await openBoard(place.board, { auth, acl: ACL.creatorAll })
+  made.length = 0
+  const security = { auth }
+  const findings = await examineNode({ uri: place.board, what: 'board', security, timeout: 5_000 })
+  expect(findings.map(({ about }) => about)).toContain('clock')
+  expect(made).toEqual([
+    [expect.stringMatching(/-sessions\//), [{ permissions: PERMISSION.ALL, ...digestId('ada', 'hunter2') }]],
+  ])
+})
 
 describe('a board that is well', () => {
   test('on ZooKeeper: each thing is said to be so', async () => {

@@ -1,8 +1,9 @@
 /** Where flows come from: JavaScript and TypeScript, paths and packages, and what is said when there are none. */
-import { cp, symlink } from 'node:fs/promises'
+import { cp, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/index.ts'
+import { all } from '../board/jobs.ts'
 import { ROOT } from '../support/build.ts'
 import { FLOWS, killLeftOvers, type Workplace, workplace } from './workplace.ts'
 
@@ -78,6 +79,68 @@ describe('TypeScript', () => {
       stdout: '',
       stderr: `jobboard: module flows.ts is TypeScript, and tsx is not installed in ${place.cwd}; run npm install tsx there, or name the JavaScript\n`,
     })
+  })
+})
+
+describe('services', () => {
+  const module = (services: string) => `
+import { appendFileSync } from 'node:fs'
+import { input, linear, task } from 'jobboard'
+
+const note = (text) => appendFileSync(new URL('notes', import.meta.url), text + '\\n')
+const save = task('save', { provides: 'saved', execute: (_, { services }) => services.db.save() })
+export const hello = linear('hello', input(), save)
+export const services = ${services}
+`
+  const FACTORY = `() => {
+  note('made')
+  return { db: { save: () => 'in the database', [Symbol.asyncDispose]: async () => note('ended') } }
+}`
+  const notes = async (place: Workplace) =>
+    (await readFile(join(place.cwd, 'notes'), 'utf8').catch(() => '')).split('\n')
+
+  test('of the module are what tasks find, made once by who runs flows, and ended; not made to post', async () => {
+    await using place = await workplace()
+    await place.write('flows.mjs', module(FACTORY))
+    for (let posted = 0; posted < 2; posted++) {
+      const { exitCode, stderr } = await place.jobboard(['post', 'hello', '--flows', 'flows.mjs'])
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    }
+    expect(await notes(place)).toEqual([''])
+    const conductor = ['conductor', '--flows', 'flows.mjs', '--max-jobs', '2', '--log-level', 'silent']
+    expect(await place.jobboard(conductor)).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await notes(place)).toEqual(['made', 'ended', ''])
+    await using board = await openBoard(place.board)
+    expect([board.jobCount, (await all(board.trashed())).length]).toEqual([0, 0])
+
+    const run = await place.jobboard(['run', 'hello', '--alone', '--flows', 'flows.mjs', '--quiet'])
+    expect(run).toEqual({ exitCode: 0, stdout: 'saved  "in the database"\n', stderr: '' })
+    expect(await notes(place)).toEqual(['made', 'ended', 'made', 'ended', ''])
+  })
+
+  test('that are an object are taken as it is; what is neither object nor function is refused before anything is claimed', async () => {
+    await using place = await workplace()
+    await place.write('object.mjs', module(`{ db: { save: () => 'by an object' } }`))
+    const run = ['run', 'hello', '--alone', '--quiet', '--flows']
+    expect((await place.jobboard([...run, 'object.mjs'])).stdout).toBe('saved  "by an object"\n')
+    await place.write('text.mjs', module(`'db'`))
+    for (const args of [
+      [...run, 'text.mjs'],
+      ['conductor', '--flows', 'text.mjs'],
+    ]) {
+      const says = 'jobboard: module text.mjs: services is "db"; export an object, or a function that makes one\n'
+      expect(await place.jobboard(args)).toEqual({ exitCode: 2, stdout: '', stderr: says })
+    }
+  })
+
+  test('that cannot be made end the conductor, and the job stays for others', async () => {
+    await using place = await workplace()
+    await place.write('broken.mjs', module(`() => { throw new Error('no database there') }`))
+    await place.jobboard(['post', 'hello'])
+    const { exitCode, stderr } = await place.jobboard(['conductor', '--flows', 'broken.mjs', '--log-level', 'silent'])
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('no database there')])
+    await using board = await openBoard(place.board)
+    expect((await all(board.jobs())).map(({ state, runs }) => [state, runs])).toEqual([['UNCLAIMED', 0]])
   })
 })
 

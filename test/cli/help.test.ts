@@ -88,6 +88,17 @@ test('boards, logbooks, conductors and drivers are loaded when they are used', a
   expect([...reached.packages].sort()).toEqual(['commander'])
 })
 
+test('the library loads what talks to servers when a place on them is opened', async () => {
+  const foldersOf = (files: Iterable<string>) =>
+    new Set([...files].map((file) => relative(join(ROOT, 'dist'), dirname(file))))
+  const library = await staticImports(join(ROOT, 'dist/index.js'))
+  const folders = [...foldersOf(library.files)]
+  expect(folders.filter((folder) => /zookeeper|postgres|sql/.test(folder))).toEqual([])
+  expect([...library.packages].sort()).toEqual(['msgpackr', 'pino', 'uuid'])
+  const zookeeper = await staticImports(join(ROOT, 'dist/board/zookeeper/index.js'))
+  expect(foldersOf(zookeeper.files)).not.toContain('board/zookeeper/stepwise')
+})
+
 function words(command: string): string[] {
   return command === '' ? [] : command.split(' ')
 }

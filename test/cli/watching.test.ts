@@ -12,12 +12,13 @@ afterEach(async () => place[Symbol.asyncDispose]())
 afterAll(killLeftOvers)
 
 /** What it prints, until Ctrl-C; `until` waits for words in it. */
-function watching(args: readonly string[], columns?: number) {
+function watching(args: readonly string[], columns?: number, rows?: number) {
   const key = new AbortController()
   let said = ''
   const outcome = place.jobboard([...args, '--watch', '--interval', '10ms'], {
     interrupt: key.signal,
     ...(columns === undefined ? {} : { columns }),
+    ...(rows === undefined ? {} : { rows }),
     heard: (text) => {
       said += text
     },
@@ -88,6 +89,27 @@ describe('--watch', () => {
     const frames = stdout.split('\x1b[H')
     expect(frames.length).toBeGreaterThan(2)
     for (const frame of frames.slice(1)) expect(frame.endsWith('\x1b[K\n\x1b[J')).toBe(true)
+  })
+
+  test('info on a low terminal: the conductors, and not the bars of the priorities; what still is too much is counted', async () => {
+    await using board = await openBoard(place.board)
+    const metadata = { flows: ['hello'], concurrency: 1, running: 0 }
+    await using _one = await board.registerEntity({ kind: 'conductor', name: 'one', metadata })
+    const frameOf = async (rows: number, last: string) => {
+      const watch = watching(['info'], 80, rows)
+      await watch.until(last)
+      const [, frame = ''] = (await watch.end()).stdout.split('\x1b[H')
+      return frame.replaceAll('\x1b[K', '').split('\n').slice(0, -1)
+    }
+    const high = await frameOf(24, 'one ')
+    expect(high.filter((line) => /^VERY_(HIGH|LOW) /.test(line))).toHaveLength(2)
+    const low = await frameOf(12, 'one ')
+    expect(low.length).toBeLessThan(12)
+    expect(low.join('\n')).not.toContain('VERY_')
+    expect(low).toEqual(expect.arrayContaining([expect.stringMatching(/^UNCLAIMED /), expect.stringMatching(/^one /)]))
+    const lowest = await frameOf(5, 'lines more')
+    expect(lowest).toHaveLength(4)
+    expect(lowest.at(-1)).toMatch(/^… and \d+ lines more$/)
   })
 
   test('on a terminal that does not know how wide it is: whole', async () => {

@@ -27,6 +27,8 @@ export interface RunOptions {
   readonly cwd?: string
   /** As wide as a terminal; in a pipe by default. Not of a process, which has none. */
   readonly columns?: number
+  /** As high as a terminal. */
+  readonly rows?: number
   /** Presses Ctrl-C, in this process. */
   readonly interrupt?: AbortSignal
   /** Answers a question of the command line, as on a terminal; without it there is none. */
@@ -107,9 +109,9 @@ function shippedRun(): Run {
 }
 
 async function called(args: readonly string[], options: RunOptions & { readonly cwd: string }): Promise<Outcome> {
-  const { cwd, env = {}, stdin = '', columns, interrupt = new AbortController().signal } = options
+  const { cwd, env = {}, stdin = '', columns, rows, interrupt = new AbortController().signal } = options
   const { heard, complained, answer } = options
-  const [stdout, stderr] = [collector(columns, heard), collector(columns, complained)]
+  const [stdout, stderr] = [collector({ columns, rows }, heard), collector({ columns, rows }, complained)]
   const exitCode = await shippedRun()(args, {
     readStdin: async () => stdin,
     stdout,
@@ -123,10 +125,14 @@ async function called(args: readonly string[], options: RunOptions & { readonly 
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
 }
 
-function collector(columns: number | undefined, heard: (text: string) => unknown = () => undefined) {
+function collector(
+  { columns, rows }: { readonly columns: number | undefined; readonly rows: number | undefined },
+  heard: (text: string) => unknown = () => undefined,
+) {
   const written: string[] = []
   return {
     columns,
+    rows,
     failed: new AbortController().signal,
     write: (text: string) => {
       written.push(text)

@@ -7,7 +7,7 @@ import { readPage } from '../docs/pages.ts'
 import { expectPrints, snippetsOf, strangersPackage, transpile } from '../docs/snippets.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { NATIVE_FOLDER, nativeLeftOut, nativePackage } from '../support/native-package.ts'
+import { COMPILING_LIMIT_MS, ensureNativePackage, NATIVE_FOLDER, nativeLeftOut } from '../support/native-package.ts'
 import { type SecureZooKeeper, startSecureZooKeeper } from '../support/zookeeper-secure.ts'
 
 const GUIDE = await readPage('docs/guides/zookeeper-client.md')
@@ -19,6 +19,7 @@ describe.skipIf(!zookeeperHosts)('the guide to the ZooKeeper client', () => {
   let secure: SecureZooKeeper
 
   beforeAll(async () => {
+    if (!nativeLeftOut) await ensureNativePackage()
     folder = await strangersPackage()
     await symlink(join(NATIVE_FOLDER, 'node_modules/zookeeper'), join(folder, 'node_modules/zookeeper'))
     authority = await createAuthority()
@@ -30,7 +31,7 @@ describe.skipIf(!zookeeperHosts)('the guide to the ZooKeeper client', () => {
       writeFile(join(folder, 'client.key'), key),
     ])
     await transpile(folder, SNIPPETS)
-  })
+  }, COMPILING_LIMIT_MS)
 
   afterAll(async () => {
     await secure?.stop()
@@ -41,7 +42,6 @@ describe.skipIf(!zookeeperHosts)('the guide to the ZooKeeper client', () => {
   for (const snippet of SNIPPETS) {
     const { title, native } = snippet
     test.skipIf(native && nativeLeftOut)(`example ${title}, prints what it says`, async () => {
-      if (native) await nativePackage()
       const hosts = await emptyPlace()
       const here = (text: string) =>
         text.replaceAll('127.0.0.1:2181', hosts).replace('zookeeper.example.com:2281', secure.secureHosts)

@@ -3,7 +3,7 @@
  * goes on: nothing that was acknowledged is lost.
  */
 import { join } from 'node:path'
-import { expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { ClaimLost, Fenced, NotFound } from '../../src/core/errors.ts'
 import { openPersistence, type Persistence } from '../../src/persistence/index.ts'
 import { count } from '../support/counts.ts'
@@ -342,6 +342,94 @@ test('a book that changes while it is removed for its age stays, whatever step t
     })
     expect(steps).toBeGreaterThan(10)
   }
+})
+
+test('a change that is acknowledged while the book is removed for its age is in it, wherever both had stopped', async () => {
+  const { persistence, newBook } = await logbooks()
+  await afterEachPair({ every: count({ test: 3, long: 1 }) }, async ({ first, second }) => {
+    const uuid = newBook()
+    await persistence.createBook({ uuid, name: 'book' })
+    const unchangedSince = new Date()
+    await until(() => Date.now() > unchangedSince.getTime())
+    const change = await new Actor({ stopBefore: first }).begin(() =>
+      persistence.updateBook(uuid, { meta: { kept: 1 } }),
+    )
+    const removal = await new Actor({ stopBefore: second }).begin(() =>
+      persistence.destroyBook(uuid, { unchangedSince }),
+    )
+    const refused = (await change.end()).error
+    const { error } = await removal.end()
+    const where = `stopped before steps ${first} and ${second}`
+    if (refused === undefined) expect((await persistence.getBook(uuid)).meta, where).toEqual({ kept: 1 })
+    else expect(refused, where).toBeInstanceOf(NotFound)
+    if (error !== undefined) expect(error, where).toBeInstanceOf(NotFound)
+    return { at: [change.at, removal.at] }
+  })
+})
+
+describe('a book that is destroyed and made anew', () => {
+  test.each(['one', 'two'] as const)(
+    'keeps its changes, whatever step a change (number %s) of the former had come to',
+    async (number) => {
+      const { persistence, newBook } = await logbooks()
+      const change = (uuid: string, key: string) => persistence.updateBook(uuid, { meta: { [key]: 1 } })
+      await afterEachStep(async (stopBefore) => {
+        const uuid = newBook()
+        await persistence.createBook({ uuid, name: 'former' })
+        if (number === 'two') await change(uuid, 'before')
+        const { at, end } = await new Actor({ stopBefore }).begin(() => change(uuid, 'slow'))
+        await persistence.destroyBook(uuid)
+        await persistence.createBook({ uuid, name: 'new' })
+        await change(uuid, 'new')
+        const { error } = await end()
+        const where = `stopped before step ${stopBefore}`
+        expect(error, where).toBeUndefined()
+        const { name, meta } = await persistence.getBook(uuid)
+        expect(name, where).toBe('new')
+        expect(meta, where).toMatchObject({ new: 1 })
+        return at
+      })
+    },
+  )
+
+  test('keeps its flows, whatever step a run of the former had come to', async () => {
+    const { persistence, newBook } = await logbooks()
+    await afterEachStep(async (stopBefore) => {
+      const uuid = newBook()
+      const { book, flow } = requestOf(uuid, 1)
+      await persistence.createFlow({ book, flow, meta: { from: 'former' } })
+      await runOnce(persistence, { uuid, run: 1, acknowledged: [] })
+      const { at, end } = await new Actor({ stopBefore }).begin(() =>
+        runOnce(persistence, { uuid, run: 2, acknowledged: [] }),
+      )
+      await persistence.destroyBook(uuid)
+      await persistence.createFlow({ book, flow, meta: { from: 'new' } })
+      const where = `stopped before step ${stopBefore}`
+      expectRefusal((await end()).error)
+      const [found] = (await persistence.getBook(uuid)).flows
+      expect(found?.meta, where).toEqual({ from: 'new' })
+      return at
+    })
+  })
+
+  test('keeps what its runs have written, whatever step the removal had come to', async () => {
+    const { persistence, newBook } = await logbooks()
+    await afterEachStep(async (stopBefore) => {
+      const uuid = newBook()
+      await runOnce(persistence, { uuid, run: 1, acknowledged: [] })
+      const { at, end } = await new Actor({ stopBefore }).begin(() => persistence.destroyBook(uuid))
+      await runOnce(persistence, { uuid, run: 2, acknowledged: [] })
+      const { error } = await end()
+      const where = `stopped before step ${stopBefore}`
+      expect(error, where).toBeUndefined()
+      const found = await persistence.getBook(uuid).catch((failure: unknown) => failure)
+      if (!(found instanceof NotFound)) expect(found, where).toMatchObject({ flows: [{ atoms: [{ name: 'run-2' }] }] })
+      const acknowledged: string[] = []
+      await runOnce(persistence, { uuid, run: 3, acknowledged })
+      expect(atomNames(await persistence.getBook(uuid)), where).toEqual(expect.arrayContaining(acknowledged))
+      return at
+    })
+  })
 })
 
 /** Calls other work in turn until it is so; the clock goes on by itself. */

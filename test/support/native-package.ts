@@ -21,6 +21,9 @@ export const nativeLeftOut: boolean = (process.env['JOBBOARD_SKIP'] ?? '')
   .split(',')
   .some((name) => name.trim() === COMPILER.name)
 
+/** How long compiling the package may take on a busy machine: longer than a test may. */
+export const COMPILING_LIMIT_MS = 600_000
+
 /** Compiles the package where it is not there yet, and loads nothing of it into this process. */
 export async function ensureNativePackage(): Promise<void> {
   await provide(COMPILER, { here: true })

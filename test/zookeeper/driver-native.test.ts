@@ -12,7 +12,7 @@ import {
 import { driverContract } from '../contract/zookeeper.ts'
 import { isAnswered } from '../support/answered-socket.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { nativeLeftOut, nativePackage } from '../support/native-package.ts'
+import { COMPILING_LIMIT_MS, nativeLeftOut, nativePackage } from '../support/native-package.ts'
 import { connected, failureOf, portOf, text } from './clients.ts'
 
 describe.skipIf(!zookeeperHosts || nativeLeftOut)('the native driver', () => {
@@ -20,7 +20,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('the native driver', () => {
 
   beforeAll(async () => {
     zookeeperPackage = await nativePackage()
-  })
+  }, COMPILING_LIMIT_MS)
 
   const native = async (): Promise<NativeZooKeeper> => {
     const client = new NativeZooKeeper({ hosts: zookeeperHosts, package: zookeeperPackage })

@@ -7,7 +7,7 @@ import { addonAbort } from '../support/addon-abort.ts'
 import { startBreakingProxy } from '../support/breaking-proxy.ts'
 import { count } from '../support/counts.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { ensureNativePackage, NATIVE_FOLDER, nativeLeftOut } from '../support/native-package.ts'
+import { COMPILING_LIMIT_MS, ensureNativePackage, NATIVE_FOLDER, nativeLeftOut } from '../support/native-package.ts'
 import { startNode } from '../support/node-process.ts'
 import { randomly } from '../support/random.ts'
 import { portOf } from './clients.ts'
@@ -18,7 +18,7 @@ const LOSSES_PER_CLIENT = count({ test: 5, long: 12 })
 const ROUNDS = count({ test: 1, long: 15 })
 
 describe.skipIf(!zookeeperHosts || nativeLeftOut)('the C client under load, whose connections break', () => {
-  beforeAll(ensureNativePackage)
+  beforeAll(ensureNativePackage, COMPILING_LIMIT_MS)
 
   test.each(['reset', 'end'] as const)(
     'by a %s: no abort, no deaf socket, no lost session, no missed change, no wrong outcome',

@@ -169,9 +169,9 @@ export class MemoryBackend implements Backend {
     this.#opened()
   }
 
-  async trashed(): Promise<TrashedEntry[]> {
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
     this.#opened()
-    return this.#space.trashed()
+    yield* this.#space.trashed()
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {

@@ -200,8 +200,11 @@ export class MemorySpace {
     return this.#rows.get(id)?.held?.who
   }
 
-  trashed(): TrashedEntry[] {
-    return [...this.#trash].map(([id, row]) => trashedEntryOf(id, row))
+  *trashed(): Generator<TrashedEntry, void, undefined> {
+    for (const id of [...this.#trash.keys()]) {
+      const entry = this.trashedEntry(id)
+      if (entry) yield entry
+    }
   }
 
   trashedEntry(id: string): TrashedEntry | undefined {

@@ -2,10 +2,12 @@
  * The Postgres backend: what `Backend` asks for, as functions of the database (`functions/`) over a few connections. Who
  * lives: `session.ts`; what is done once: `requests.ts`; what others do: `feed.ts`; who is gone: `clean-up.ts`.
  */
+
 import { unlessAborted } from '../../core/abort.ts'
 import { InvalidState, NotConnected } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
 import { atMost } from '../../core/time.ts'
-import { type PostgresConnection, type PostgresPlace, PostgresPool } from '../../postgres/index.ts'
+import { type PostgresConnection, type PostgresPlace, PostgresPool, warnOfForeignOwner } from '../../postgres/index.ts'
 import type {
   Backend,
   BackendCapabilities,
@@ -32,6 +34,7 @@ import type {
 import type { Posting, SqlClient } from '../posting.ts'
 import { resultOf, resultOfEach } from '../results.ts'
 import { ServerClock } from '../server-clock.ts'
+import { pagesOf } from '../trash-pages.ts'
 import type { WindowSize } from '../window-size.ts'
 import { openBoardRow } from './board-row.ts'
 import { BoardChanger } from './changing.ts'
@@ -51,6 +54,7 @@ export interface PostgresBackendOptions extends WindowSize {
   readonly board: string
   readonly who: string
   readonly create?: boolean
+  readonly log?: Logger
   /** In milliseconds, like the next. */
   readonly sessionTimeout: number
   readonly scanPeriod: number
@@ -113,11 +117,14 @@ export class PostgresBackend implements Backend {
   }
 
   async open(sink: Sink, { signal }: { signal: AbortSignal }): Promise<void> {
-    const { place, board: name, create } = this.#options
+    const { place, board: name, create, log } = this.#options
     const wanted = { schema: place.schema, name, ...(create === undefined ? {} : { create }) }
-    const number = await asking(`opening ${this.uri}`, () => {
-      return unlessAborted(openBoardRow(this.#pool, wanted), signal)
-    })
+    const opening = async () => {
+      const number = await openBoardRow(this.#pool, wanted)
+      await warnOfForeignOwner(this.#pool, { schema: place.schema, log })
+      return number
+    }
+    const number = await asking(`opening ${this.uri}`, () => unlessAborted(opening(), signal))
     this.#board = this.#parts(number, sink)
     await this.#board.keeper.start({ signal })
   }
@@ -203,14 +210,13 @@ export class PostgresBackend implements Backend {
     if (this.#opened.keeper.current !== session) throw this.#away('looking')
   }
 
-  async trashed(): Promise<TrashedEntry[]> {
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
     const { reader, sink } = this.#opened
-    const entries = await asking(`reading the trash of ${this.uri}`, () => reader.trashed())
-    return entries.flatMap((entry) => {
-      if (!(entry instanceof Error)) return entry
-      sink.error(entry)
-      return []
-    })
+    const what = `reading the trash of ${this.uri}`
+    for (const page of pagesOf(await asking(what, () => reader.trashIndex())))
+      for (const entry of await asking(what, () => reader.trashPage(page)))
+        if (entry instanceof Error) sink.error(entry)
+        else yield entry
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {

@@ -1,5 +1,6 @@
 /** `postgres://user:password@host:5432/database?board=NAME&schema=jobboard&sessionTimeout=30s&scanPeriod=10s&window=10000&…` */
 import { InvalidArgument } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
 import { milliseconds } from '../../core/time.ts'
 import type { ResourceUri } from '../../core/uri.ts'
 import { postgresPlace } from '../../postgres/index.ts'
@@ -10,13 +11,14 @@ import { PostgresBackend } from './backend.ts'
 interface Options {
   readonly who: string
   readonly create?: boolean
+  readonly log?: Logger
 }
 
 /** Whoever has not looked for longer has to list the board. */
 const LONGEST_SCAN_PERIOD = 30_000
 
 /** @throws InvalidArgument for an address, or a parameter, that means nothing */
-export function postgresBackend(uri: ResourceUri, { who, create }: Options): Backend {
+export function postgresBackend(uri: ResourceUri, { who, create, log }: Options): Backend {
   const place = postgresPlace(uri, ['board', 'sessionTimeout', 'scanPeriod', 'window', 'windowBytes'])
   const board = uri.parameters.get('board') ?? 'default'
   if (board === '') throw new InvalidArgument(`${uri.printable}: board is empty; leave it out, or name one`)
@@ -27,6 +29,7 @@ export function postgresBackend(uri: ResourceUri, { who, create }: Options): Bac
   return new PostgresBackend({
     ...{ uri: uri.printable, place, board, who, sessionTimeout, scanPeriod, ...windowSizeOf(uri) },
     ...(create === undefined ? {} : { create }),
+    ...(log ? { log } : {}),
   })
 }
 

@@ -66,10 +66,22 @@ WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
     return row && trashedOf(row)
   }
 
-  /** Oldest first; an entry that cannot be read as the error that says so. */
-  async trashed(): Promise<(TrashedEntry | Error)[]> {
+  /** Returns which entries the trash has and how large they are, oldest first. */
+  async trashIndex(): Promise<{ readonly id: string; readonly bytes: number }[]> {
     const { rows } = await this.#query(`
-SELECT *, extract(epoch FROM trashed_at)::float8 * 1000::float8 AS at FROM @.trash WHERE board = $1 ORDER BY trashed_at, id`)
+SELECT id, pg_catalog.octet_length(body) + coalesce(pg_catalog.octet_length(life), 0) + coalesce(pg_catalog.octet_length(failure), 0) AS bytes
+FROM @.trash WHERE board = $1 ORDER BY trashed_at, id`)
+    return rows.map((row) => ({ id: String(row['id']), bytes: Number(row['bytes']) }))
+  }
+
+  /** Returns these entries of the trash, as far as they are there still; one that cannot be read as the error that says so. */
+  async trashPage(page: readonly { readonly id: string }[]): Promise<(TrashedEntry | Error)[]> {
+    const { rows } = await this.#query(
+      `
+SELECT *, extract(epoch FROM trashed_at)::float8 * 1000::float8 AS at FROM @.trash
+WHERE board = $1 AND id = ANY($2::bigint[]) ORDER BY trashed_at, id`,
+      [page.map(({ id }) => id)],
+    )
     return rows.map((row) => {
       try {
         return trashedOf(row)

@@ -212,7 +212,7 @@ export class RedisBackend implements Backend {
     await this.#opened.session.look()
   }
 
-  async trashed(): Promise<TrashedEntry[]> {
+  trashed(): AsyncIterable<TrashedEntry> {
     return this.#opened.reader.trashed()
   }
 

@@ -1,5 +1,6 @@
 /** Reads what is on a board. Long lists are read page by page: nobody waits for Redis while it makes one long answer. */
 import type { Cancellation, Entity, Stored, TrashedEntry, Unreadable } from '../backend.ts'
+import { pagesOf } from '../trash-pages.ts'
 import { script } from './connection.ts'
 import type { Layout } from './layout.ts'
 import { readCancellation, readEntity, readHolder, readStored, readTrash, textOf } from './records.ts'
@@ -9,7 +10,6 @@ import type { Session } from './session.ts'
 
 const SCRIPT = script(READ)
 const PAGE = 5_000
-const TRASH_PAGE = 200
 
 export class BoardReader {
   readonly #session: Session
@@ -50,24 +50,32 @@ export class BoardReader {
     return value && readTrash(id, value)
   }
 
-  /** Oldest first. What cannot be read is told of, and left out. */
-  async trashed(): Promise<TrashedEntry[]> {
+  /** Yields the entries of the trash, oldest first. What cannot be read is reported as an error, and left out. */
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
     const ids = await this.#ordered('trashed')
-    const entries: TrashedEntry[] = []
-    for (let from = 0; from < ids.length; from += TRASH_PAGE) {
-      const page = ids.slice(from, from + TRASH_PAGE)
-      const values = listOf(await this.#session.ask('hmget', this.#layout.key('trash'), ...page))
-      for (const [index, id] of page.entries()) {
-        const value = values[index]
-        if (!(value instanceof Uint8Array)) continue
-        try {
-          entries.push(readTrash(id, value))
-        } catch (error) {
-          this.#failed(error instanceof Error ? error : new Error(String(error)))
-        }
+    for (let from = 0; from < ids.length; from += PAGE)
+      for (const page of pagesOf(await this.#sized(ids.slice(from, from + PAGE)))) yield* await this.#trashPage(page)
+  }
+
+  /** With the sizes of their entries: a script that returned them all would make everybody else wait. */
+  async #sized(ids: readonly string[]): Promise<{ readonly id: string; readonly bytes: number }[]> {
+    const key = this.#layout.key('trash')
+    return Promise.all(ids.map(async (id) => ({ id, bytes: Number(await this.#session.ask('hstrlen', key, id)) })))
+  }
+
+  async #trashPage(page: readonly { readonly id: string }[]): Promise<TrashedEntry[]> {
+    const ids = page.map(({ id }) => id)
+    const values = listOf(await this.#session.ask('hmget', this.#layout.key('trash'), ...ids))
+    return ids.flatMap((id, index) => {
+      const value = values[index]
+      if (!(value instanceof Uint8Array)) return []
+      try {
+        return readTrash(id, value)
+      } catch (error) {
+        this.#failed(error instanceof Error ? error : new Error(String(error)))
+        return []
       }
-    }
-    return entries
+    })
   }
 
   async entities(): Promise<Entity[]> {

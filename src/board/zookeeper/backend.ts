@@ -2,6 +2,7 @@
  * The ZooKeeper backend: what `Backend` asks for, as znodes and multis. Where things are: `layout.ts`; what is one
  * transaction: `transactions.ts`; what it means: `changing.ts`; what became of it: `committer.ts`.
  */
+
 import { InvalidState, NotFound } from '../../core/errors.ts'
 import { type Logger, silent } from '../../core/log.ts'
 import { type Duration, milliseconds, monotonic } from '../../core/time.ts'
@@ -40,6 +41,7 @@ import type {
 import type { Posting } from '../posting.ts'
 import { resultOf, resultOfEach } from '../results.ts'
 import { ServerClock } from '../server-clock.ts'
+import { pagesOf } from '../trash-pages.ts'
 import { openBoardPath, type WantedBoard } from './board-path.ts'
 import { BoardChanger } from './changing.ts'
 import { Committer } from './committer.ts'
@@ -242,18 +244,18 @@ export class ZooKeeperBackend implements Backend {
     await Promise.all([this.#opened.early.settled(), this.#opened.gate.settled()])
   }
 
-  async trashed(): Promise<TrashedEntry[]> {
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
     const { reader, marks, sink } = this.#opened
-    const entries = await asking(`reading the trash of ${this.uri}`, async () => {
+    const what = `reading the trash of ${this.uri}`
+    const index = await asking(what, async () => {
       await this.#zookeeper.sync(this.#layout.path)
       await marks.settled()
-      return reader.trashed()
+      return reader.trashIndex()
     })
-    return entries.flatMap((entry) => {
-      if (!(entry instanceof Error)) return entry
-      sink.error(entry)
-      return []
-    })
+    for (const page of pagesOf(index))
+      for (const entry of await asking(what, () => reader.trashPage(page)))
+        if (entry instanceof Error) sink.error(entry)
+        else yield entry
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {

@@ -20,6 +20,7 @@ import {
   type Stat,
   strangersIn,
   type WantedAcl,
+  warnOfStrangers,
   type ZooKeeperDriver,
 } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
@@ -83,7 +84,7 @@ export async function openBoardPath(
       if (!record.unfinished) {
         const isGuarded = wanted.identified || wanted.acl !== undefined || wanted.tls?.cert !== undefined
         if (isGuarded && !isForAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
-        warnOfStrangers(strangersIn(acl, wanted, own), { layout, log: wanted.log })
+        warnOfStrangers(strangersIn(acl, wanted, own), { tenant: 'board', path: layout.path, log: wanted.log })
         return record
       }
       const { unfinished: _, ...finished } = record
@@ -101,18 +102,6 @@ function makeWith(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Lay
   if (isForAll(acl)) return
   const message = `board ${path} has an ACL, and the C client makes every znode for everybody; open it without client=native`
   throw new UnsupportedCapability(message, { capability: 'aclOnCreate' })
-}
-
-function warnOfStrangers(
-  strangers: string | undefined,
-  { layout, log }: { readonly layout: Layout; readonly log: Logger | undefined },
-): void {
-  if (strangers === undefined) return
-  log?.warn(
-    { path: layout.path, strangers },
-    `board ${layout.path} is open to ${strangers}, though this client gave credentials: whoever is named may read and change ` +
-      'it; give the ACL you expect as the option acl, or ?acl=creator for a board that is yours alone',
-  )
 }
 
 /**

@@ -15,7 +15,6 @@ import {
 import type { Backend } from '../backend.ts'
 import { ZooKeeperBackend } from './backend.ts'
 import { DEFAULT_PATH, Layout } from './layout.ts'
-import { StepwiseBackend } from './stepwise/backend.ts'
 
 export type { SecurityOptions } from '../../zookeeper/index.ts'
 
@@ -45,6 +44,8 @@ export async function zooKeeperBackend(uri: ResourceUri, options: Options): Prom
   }
   if (!isNative(uri))
     return new ZooKeeperBackend({ ...board, ...client, ...security, ...(encoding === undefined ? {} : { encoding }) })
+  // Most boards have our own client, and no use for what is done step by step.
+  const { StepwiseBackend } = await import('./stepwise/backend.ts')
   const { identified = false, auth = [], ...rest } = security
   const zookeeper = new NativeZooKeeper({ ...client, ...rest, auth: auth.map(asText) })
   return new StepwiseBackend({ ...board, identified, zookeeper })

@@ -4,6 +4,7 @@
  * They were posted many together as a rule, in one transaction: one look finds them all. A look for each would list the
  * board, and read the trash, as often as there were jobs in it.
  */
+import { pagesOf } from '../trash-pages.ts'
 import type { BoardReader } from './reading.ts'
 
 /** The job is on the board under this id; or it has left it, maybe for the trash. */
@@ -16,11 +17,11 @@ interface Look {
 }
 
 export class LostPosts {
-  readonly #reader: Pick<BoardReader, 'postedIn' | 'read' | 'trashed' | 'isTrashed'>
+  readonly #reader: Pick<BoardReader, 'postedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>
   /** By transaction; as long as anybody waits for it. */
   readonly #looks = new Map<bigint, Promise<Look>>()
 
-  constructor(reader: Pick<BoardReader, 'postedIn' | 'read' | 'trashed' | 'isTrashed'>) {
+  constructor(reader: Pick<BoardReader, 'postedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>) {
     this.#reader = reader
   }
 
@@ -49,7 +50,10 @@ export class LostPosts {
   }
 
   async #trashed(): Promise<ReadonlySet<string>> {
-    const entries = await this.#reader.trashed()
-    return new Set(entries.flatMap((entry) => (entry instanceof Error ? [] : entry.posting.uuid)))
+    const uuids = new Set<string>()
+    for (const page of pagesOf(await this.#reader.trashIndex()))
+      for (const entry of await this.#reader.trashPage(page))
+        if (!(entry instanceof Error)) uuids.add(entry.posting.uuid)
+    return uuids
   }
 }

@@ -27,6 +27,8 @@ import { readSized } from './shared-posting.ts'
 const BATCH = 32
 /** How many requests for znodes are under way at once: together they may be that many times as large. */
 const BATCHES_AT_ONCE = 8
+/** How many Stats are asked for at once. */
+const STATS_AT_ONCE = 1_000
 /** Entries of the trash are never written again. */
 const TRASH_REVISION = 0
 
@@ -47,8 +49,16 @@ export interface Marked {
   readonly bytes: Uint8Array
 }
 
+/** An entry of the trash that has not been read. */
+export interface TrashIndexEntry {
+  readonly id: string
+  /** Where it may be: the last of these that is there counts. */
+  readonly paths: readonly string[]
+  readonly bytes: number
+}
+
 export interface ReaderOptions {
-  readonly zookeeper: Pick<ZooKeeperDriver, 'getChildren' | 'getData'>
+  readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
   readonly encoding: Encoding
   readonly readMany: ReadMany
@@ -91,30 +101,52 @@ export class BoardReader {
   }
 
   /**
-   * In the order in which they were trashed; unreadable entries come as the error that says so.
+   * Returns which entries the trash has and how large they are, in the order in which they were trashed.
    *
    * @param marked jobs that lie on the board still, with the mark
    */
-  async trashed(marked: Iterable<string> = []): Promise<(TrashedEntry | Error)[]> {
-    const { readMany } = this.#options
+  async trashIndex(marked: Iterable<string> = []): Promise<TrashIndexEntry[]> {
+    const layout = this.#layout
     const ids = [...marked]
     // Those first: one that is moved meanwhile is found in both places, rather than in none.
-    const onBoard = await readMany(ids.map((id) => this.#layout.posting(id)))
-    const { names } = await this.#zookeeper.getChildren(this.#layout.trashFolder)
-    const moved = names.filter(isJob)
-    const inTrash = await readMany(moved.map((id) => this.#layout.trash(id)))
-    const there = new Map<string, ReadData>()
-    const denied: NoAuth[] = []
-    const add = (id: string | undefined, node: Found) => {
-      if (node instanceof NoAuth) denied.push(node)
-      else if (node && id !== undefined) there.set(id, node)
-    }
-    for (const [index, node] of onBoard.entries()) add(ids[index], node)
-    for (const [index, node] of inTrash.entries()) add(moved[index], node)
-    const entries = [...there]
+    const onBoard = await this.#stats(ids.map((id) => layout.posting(id)))
+    const moved = (await this.#zookeeper.getChildren(layout.trashFolder)).names.filter(isJob)
+    const inTrash = await this.#stats(moved.map((id) => layout.trash(id)))
+    const there = new Map<string, { readonly stat: Stat; readonly paths: readonly string[] }>()
+    ids.forEach((id, index) => {
+      const stat = onBoard[index]
+      if (stat) there.set(id, { stat, paths: [layout.posting(id), layout.trash(id)] })
+    })
+    moved.forEach((id, index) => {
+      const stat = inTrash[index]
+      if (stat) there.set(id, { stat, paths: [layout.trash(id)] })
+    })
+    return [...there]
       .sort(([, { stat: a }], [, { stat: b }]) => (a.mzxid < b.mzxid ? -1 : a.mzxid > b.mzxid ? 1 : 0))
-      .map(([id, { data }]) => this.#trashedEntry({ id, revision: TRASH_REVISION }, data))
-    return [...denied, ...entries]
+      .map(([id, { stat, paths }]) => ({ id, paths, bytes: stat.dataLength }))
+  }
+
+  /** Returns these entries, as far as they are there still; one that cannot be read as the error that says so. */
+  async trashPage(page: readonly TrashIndexEntry[]): Promise<(TrashedEntry | Error)[]> {
+    const nodes = await this.#options.readMany(page.flatMap(({ paths }) => paths))
+    let read = 0
+    return page.flatMap(({ id, paths }) => {
+      const found = nodes.slice(read, read + paths.length)
+      read += paths.length
+      const node = found.findLast((each) => each !== undefined && !(each instanceof NoAuth)) ?? found.at(-1)
+      if (!node || node instanceof NoAuth) return node ?? []
+      return this.#trashedEntry({ id, revision: TRASH_REVISION }, node.data)
+    })
+  }
+
+  /** Without the contents: an entry of the trash may have a megabyte. */
+  async #stats(paths: readonly string[]): Promise<(Stat | undefined)[]> {
+    const stats: (Stat | undefined)[] = []
+    for (let from = 0; from < paths.length; from += STATS_AT_ONCE) {
+      const some = paths.slice(from, from + STATS_AT_ONCE)
+      stats.push(...(await Promise.all(some.map((path) => this.#zookeeper.exists(path)))))
+    }
+    return stats
   }
 
   /** Returns those of the ids that are in the trash; without ids, asks for nothing. */

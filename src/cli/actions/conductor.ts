@@ -2,7 +2,12 @@
 import type { Conductor } from '../../conductor/index.ts'
 import { Redaction } from '../../core/redaction.ts'
 import { printableDuration } from '../../core/time.ts'
-import { type ConductorFlags, type ConductorSettings, conductorSettingsOf } from '../conductor-flags.ts'
+import {
+  boardSettingsOf,
+  type ConductorFlags,
+  type ConductorSettings,
+  conductorSettingsOf,
+} from '../conductor-flags.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { flowsOption, loadFlowsAndServices } from '../flows-module.ts'
@@ -18,13 +23,14 @@ export interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
 
 export async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
   const settings = conductorSettingsOf(options)
+  const boardSettings = boardSettingsOf(options)
   const { flows, services } = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
   const { daemonLog, redactedLog, runConductor } = await machinery()
   const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
   const redact = redactedKeys(options, context)
   const log = redactedLog(plain, new Redaction(redact))
-  await using persistence = await openConductorsLogbooks(options, context)
-  await using opened = await openTheBoard(options, context, { log, ...whoOf(options) })
+  await using persistence = await openConductorsLogbooks(options, context, { log })
+  await using opened = await openTheBoard(options, context, { log, ...boardSettings })
   const { board } = opened
   const say = (line: string) => context.stdout.write(`${printable(line)}\n`)
   const flowNames = [...new Set(flows.map((flow) => flow.name))].sort().join(', ')
@@ -64,9 +70,4 @@ async function machinery() {
     import('../../conductor/index.ts'),
   ])
   return { daemonLog, redactedLog, runConductor }
-}
-
-/** The board's claims bear the conductor's name. */
-function whoOf({ name }: ConductorCommandOptions): { who?: string } {
-  return name === undefined ? {} : { who: name }
 }

@@ -52,7 +52,7 @@ interface Places {
  * and still lie there when it was posted again; of what lies there a logbook that cannot be read is no reason to know nothing.
  */
 async function endedBefore(uuid: string, { board, logbooks }: Places): Promise<Ended | undefined> {
-  const trashed = (await trashOf(board)).findLast((job) => job.uuid === uuid)
+  const trashed = (await trashOf(board, (job) => job.uuid === uuid)).at(-1)
   const flow = await flowOf(uuid, trashed?.book.uuid ?? uuid, logbooks).catch((error: unknown) => {
     if (!trashed) throw error
   })

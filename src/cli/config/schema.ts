@@ -49,6 +49,7 @@ export const CONFIG = z.strictObject({
       name: text.optional(),
       size: z.array(z.enum(SIZE_WORDS)).optional(),
       takeoverDelay: span.optional(),
+      unacceptedAfter: span.optional(),
       drainTimeout: span.optional(),
       abortTimeout: span.optional(),
       onFailure: z.enum(['retry', 'consume']).optional(),

@@ -24,7 +24,13 @@ export interface Settled {
 }
 
 /** Of a conductor. */
-const DURATIONS: readonly string[] = ['takeoverDelay', 'drainTimeout', 'abortTimeout', 'removeLogbooksAfter']
+const DURATIONS: readonly string[] = [
+  'takeoverDelay',
+  'unacceptedAfter',
+  'drainTimeout',
+  'abortTimeout',
+  'removeLogbooksAfter',
+]
 
 /** Whatever is no URI is a name: URIs begin with a scheme and a colon. */
 const URI = /^[a-z][a-z0-9+.-]*:/i

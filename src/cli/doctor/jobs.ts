@@ -168,7 +168,7 @@ function blockingFindings(waiting: readonly Job[], entities: readonly Entity[]):
   }
   return [...blocked].map(([orphan, jobs]) => {
     const what = `${counted(jobs.length, 'job')} ${jobs.length === 1 ? 'wants' : 'want'} resources that ${orphan} wants before them`
-    const advice = `start a conductor that has the flow, or jobboard cancel ${orphan.uuid}; others no longer wait for it once no conductor has known its flow for unacceptedAfter (1h by default)`
+    const advice = `start a conductor that has the flow, or jobboard cancel ${orphan.uuid}; others no longer wait for it once no conductor has known its flow for --unaccepted-after of the conductors (1h by default)`
     return warning('resources', `${what}, and no living conductor knows its flow`, advice)
   })
 }

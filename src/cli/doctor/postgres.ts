@@ -1,6 +1,14 @@
 /** What is wrong with a Postgres, or with what this user may do there. */
 import { parseUri, type ResourceUri } from '../../core/uri.ts'
-import { fromStorable, PostgresConnection, postgresPlace, type Row, storable } from '../../postgres/index.ts'
+import {
+  foreignOwner,
+  foreignOwnerAdvice,
+  fromStorable,
+  PostgresConnection,
+  postgresPlace,
+  type Row,
+  storable,
+} from '../../postgres/index.ts'
 import { clockFinding, error, type Finding, ok, warning } from './finding.ts'
 
 /** Parameters that boards and logbooks read by themselves. */
@@ -32,9 +40,10 @@ export async function examinePostgres(
     const now = row['now'] instanceof Date ? row['now'].getTime() : before
     const findings = [...serverFindings(row), clockFinding([now - after, now - before])]
     const rights = rightsFindings(row, place.schema)
+    const owner = await foreignOwner(connection, place.schema)
     const mayLook = what === 'board' && rights.every(({ severity }) => severity === 'ok')
     const stopped = mayLook ? await stoppedFindings(connection, { schema: place.schema, uri: parsed }) : []
-    return [...findings, ...rights, ...stopped]
+    return [...findings, ...rights, ...ownerFindings(owner, place.schema), ...stopped]
   } finally {
     await connection.close()
   }
@@ -56,6 +65,12 @@ async function stoppedFindings(
       `look at process ${backend} on the database's server: let it go on (kill -CONT), or restart Postgres`,
     ),
   )
+}
+
+function ownerFindings(owner: string | undefined, schema: string): Finding[] {
+  if (owner === undefined) return []
+  const { problem, advice } = foreignOwnerAdvice(owner, schema)
+  return [warning('schema', problem, advice)]
 }
 
 function serverFindings({ version, standby, most, connections }: Row): Finding[] {

@@ -18,8 +18,15 @@ export function jobsTable(jobs: readonly JobView[], screen: Screen): string[] {
   return table(columns, jobs, screen)
 }
 
-export function trashTable(jobs: readonly TrashView[], screen: Screen): string[] {
-  const columns: readonly Column<TrashView>[] = [
+/** What a table shows of a job in the trash: its failure and attempts need not stay in memory. */
+export type TrashRow = Pick<TrashView, 'uuid' | 'name' | 'at' | 'by' | 'reason'>
+
+export function trashRow({ uuid, name, at, by, reason }: TrashView): TrashRow {
+  return { uuid, name, at, by, reason }
+}
+
+export function trashTable(jobs: readonly TrashRow[], screen: Screen): string[] {
+  const columns: readonly Column<TrashRow>[] = [
     { title: 'UUID', of: (job) => job.uuid },
     { title: 'NAME', of: (job) => job.name, min: 16 },
     { title: 'AGE', of: (job) => age(job.at, screen.now) },

@@ -22,6 +22,10 @@
  * for the newest again. A refused write may have been seen by the heir only if the two raced: it is then part of what the
  * heir was handed.
  *
+ * **A book that is made anew is left alone.** All steps are done in the folder that was opened at the beginning (`inFolder`):
+ * where the book was destroyed meanwhile and another made in its place, the terms of its flows may be the same. The acquire
+ * begins again then.
+ *
  * **Power failures.** The log is synced before it has its name, and the name before the acquire is acknowledged, so a
  * predecessor's log is removed only when its heir's is safe. A mark need not be synced: it guards against writers that
  * live, and none outlives the machine; from then on the log under the term's name says as much.
@@ -33,7 +37,16 @@ import { acquiredFlow, newFlow } from '../apply.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
 import { fenced } from '../requests.ts'
-import { errnoOf, exists, publish, readIfThere, syncFolders, unlessMissing } from './files.ts'
+import {
+  errnoOf,
+  exists,
+  inFolder,
+  type OpenFolder,
+  publish,
+  readIfThere,
+  syncFolders,
+  unlessMissing,
+} from './files.ts'
 import { readNewestFlow } from './read-flow.ts'
 import { flowBytes, markBytes, readMark } from './records.ts'
 import { compareTerms, listTerms, newestTerm, type Term, type TermFile, termFileName } from './terms.ts'
@@ -54,16 +67,27 @@ const MOST_ATTEMPTS = 20
  * @throws Fenced @throws ClaimLost when the same claim acquired the flow again meanwhile
  */
 export async function acquireTerm(folders: readonly [string, ...string[]], request: AcquireRequest): Promise<Acquired> {
-  const [folder] = folders
+  const [name, ...above] = folders
+  return inFolder(name, (folder) => acquireIn(folder, { above, request }))
+}
+
+async function acquireIn(
+  { path: folder, assertInPlace }: OpenFolder,
+  { above, request }: { readonly above: readonly string[]; readonly request: AcquireRequest },
+): Promise<Acquired> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
     const term = await takeTerm(folder, request)
     const acquired = term && (await startLog(folder, { term, request }))
-    if (!acquired) continue
+    if (!acquired) {
+      await assertInPlace()
+      continue
+    }
     try {
-      await syncFolders(folders)
+      await syncFolders([folder, ...above])
       const files = await listTerms(folder)
-      await assertNewest(folder, { files, term: acquired.term, request })
+      await assertNewest(folder, { files, term: acquired.term, request, assertInPlace })
       await removeOlder(folder, { files, term: acquired.term })
+      await assertInPlace()
       return acquired
     } catch (error) {
       await acquired.file.close()
@@ -79,7 +103,15 @@ export async function acquireTerm(folders: readonly [string, ...string[]], reque
 const BEFORE_ALL: Term = { run: 0, repeat: 0 }
 
 /** Makes a flow unless anybody has made or acquired it; resolves to whether it was made. The folder is yet to be synced. */
-export async function startFlow(folder: string, request: FlowRequest): Promise<boolean> {
+export function startFlow(folder: string, request: FlowRequest): Promise<boolean> {
+  return inFolder(folder, async ({ path, assertInPlace }) => {
+    const made = await startFlowIn(path, request)
+    await assertInPlace()
+    return made
+  })
+}
+
+async function startFlowIn(folder: string, request: FlowRequest): Promise<boolean> {
   if (newestTerm(await listTerms(folder))) return false
   const path = join(folder, termFileName(BEFORE_ALL, 'log'))
   const file = await takenOver(publish(path, flowBytes(newFlow(request, new Date())), { durable: true }))
@@ -155,13 +187,15 @@ async function takenOver<T>(publishing: Promise<T | undefined>): Promise<T | und
 /** Step 4. Without it a run whose predecessor was already removed could go on with an empty flow, until its first write. */
 async function assertNewest(
   folder: string,
-  { files, term, request }: { files: readonly TermFile[]; term: Term; request: AcquireRequest },
+  asked: { files: readonly TermFile[]; term: Term; request: AcquireRequest } & Pick<OpenFolder, 'assertInPlace'>,
 ): Promise<void> {
+  const { files, term, request, assertInPlace } = asked
   const newest = newestTerm(files)
   if (!newest || compareTerms(newest, term) <= 0) {
     if (await exists(join(folder, termFileName(term, 'log')))) return
-    // The listing ran while one newer term took over from another, and missed both.
-    return assertNewest(folder, { files: await listTerms(folder), term, request })
+    // The listing ran while one newer term took over from another, and missed both; or the folder is being removed.
+    await assertInPlace()
+    return assertNewest(folder, { ...asked, files: await listTerms(folder) })
   }
   if (newest.run > term.run || !(await hasClaim(folder, { term: newest, request }))) throw fenced(request, newest.run)
   throw new ClaimLost(`flow ${request.flow.uuid} was acquired once more by the same claim; use that log`)

@@ -22,6 +22,11 @@
  * record `n + 1` had not been removed before (a), so it had not been there. For `book.record`, which is never removed, (b)
  * is that `book.changed` is not there, which is made before the first record is removed.
  *
+ * **A book that is made anew is left alone.** All steps are done in the folder that was opened at the beginning (`inFolder`):
+ * where the book was destroyed meanwhile and another made in its place, its records have the same numbers. Behind step 4 it
+ * looks whether the folder still has its name; where it has not, the change begins again with the book that is there. So a
+ * removal for age, which moves the folder before it looks at the book once more, sees every change that is acknowledged.
+ *
  * A process that dies leaves its `.change` file to the next change.
  */
 import { randomUUID } from 'node:crypto'
@@ -29,7 +34,18 @@ import { type FileHandle, link, readdir, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StorageFailure } from '../../core/errors.ts'
 import type { BookDetail } from '../models.ts'
-import { errnoOf, exists, makeFile, publish, readIfThere, syncFolders, unlessMissing, writeAll } from './files.ts'
+import {
+  errnoOf,
+  exists,
+  inFolder,
+  makeFile,
+  type OpenFolder,
+  publish,
+  readIfThere,
+  syncFolders,
+  unlessMissing,
+  writeAll,
+} from './files.ts'
 import { CHANGED, changedMark, changeOf, changeRecord, isPreparedChange, preparedChange } from './layout.ts'
 import { bookBytes, readBook } from './records.ts'
 
@@ -77,14 +93,24 @@ function newestOf(names: readonly string[]): number | undefined {
 /** Adds a record to the book in this folder, made of the newest one; false where there is no book. Durable afterwards. */
 export async function addRecord(folder: string, changed: (detail: BookDetail) => BookDetail): Promise<boolean> {
   for (;;) {
-    const added = await unlessMissing(tryToAdd(folder, changed))
+    const added = await unlessMissing(inFolder(folder, (opened) => addRecordIn(opened, changed)))
     if (added === 'lost' || (added === undefined && (await exists(changeRecord(folder, 0))))) continue
-    if (added === undefined || added === 'no-book') return false
-    // The book may have been destroyed since; the change was part of what was destroyed.
-    await unlessMissing(makeDurable(folder, added))
-    await removeOlder(folder, added)
-    return true
+    return added === 'added'
   }
+}
+
+async function addRecordIn(
+  { path: folder, assertInPlace }: OpenFolder,
+  changed: (detail: BookDetail) => BookDetail,
+): Promise<'added' | 'lost' | 'no-book'> {
+  const added = await tryToAdd(folder, changed)
+  if (added === 'lost') return added
+  if (typeof added === 'number') await makeDurable(folder, added)
+  // A book that is being removed may have been looked at for the last time; and another may have its name by now.
+  await assertInPlace()
+  if (added === 'no-book') return added
+  await removeOlder(folder, added)
+  return 'added'
 }
 
 /** Steps 1 to 3. @returns the number of the change, or why there is none */

@@ -61,6 +61,40 @@ export async function unlessDestroyed<T>(work: () => Promise<T>): Promise<T> {
 
 const GONE: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST'])
 
+/** A folder that is worked in, whatever becomes of its name. */
+export interface OpenFolder {
+  /** Leads to this very folder, also when it was moved away and another one has its name. */
+  readonly path: string
+  /** Throws ENOENT when the name leads to another folder, or to none. */
+  assertInPlace(): Promise<void>
+}
+
+/**
+ * Works in one folder from beginning to end. A book can be destroyed, which moves its folder away, and made anew under the
+ * same name: by names alone, a slow process would then remove or link files in the new one that it means for the former.
+ *
+ * Linux names an open folder by its descriptor. Elsewhere the name has to do, and such a process must not be that slow.
+ */
+export async function inFolder<T>(path: string, work: (folder: OpenFolder) => Promise<T>): Promise<T> {
+  const handle = await open(path, 'r')
+  const opened = `/proc/self/fd/${handle.fd}`
+  try {
+    const own = process.platform === 'linux' && (await exists(opened)) ? opened : path
+    const assertInPlace = async () => {
+      const [held, there] = await Promise.all([handle.stat({ bigint: true }), stat(path, { bigint: true })])
+      if (held.ino === there.ino && held.dev === there.dev) return
+      throw Object.assign(new Error(`ENOENT: ${path} was destroyed meanwhile`), { code: 'ENOENT' })
+    }
+    return await work({ path: own, assertInPlace })
+  } catch (error) {
+    // People look for the folder by its name.
+    if (error instanceof Error) error.message = error.message.replace(new RegExp(`${opened}(?!\\d)`, 'g'), () => path)
+    throw error
+  } finally {
+    await handle.close()
+  }
+}
+
 export function readIfThere(path: string): Promise<Buffer | undefined> {
   return unlessMissing(readFile(path))
 }

@@ -1,5 +1,6 @@
 /** Logbooks in Postgres: `postgres://user@host/database`, or over a driver of one's own. */
 import { InvalidArgument } from '../../core/errors.ts'
+import { assertLogger, type Logger } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
 import { type Duration, milliseconds } from '../../core/time.ts'
 import { durationIn, type ResourceUri } from '../../core/uri.ts'
@@ -14,7 +15,10 @@ import { SqlPersistence } from './sql-persistence.ts'
 const RETRY_FOR = '30s'
 
 /** @throws InvalidArgument for an address, or a parameter, that means nothing */
-export function sqlPersistence(uri: ResourceUri, options: { readonly create?: boolean } = {}): Persistence {
+export function sqlPersistence(
+  uri: ResourceUri,
+  options: { readonly create?: boolean; readonly log?: Logger } = {},
+): Persistence {
   const place = postgresPlace(uri, ['retryFor'])
   const retryFor = durationIn(uri, 'retryFor') ?? milliseconds(RETRY_FOR, 'retryFor')
   const driver = new PostgresPool(place)
@@ -33,26 +37,25 @@ export interface DriverPersistenceOptions {
   readonly create?: boolean
   /** As of `openPersistence`. */
   readonly codec?: LogbookCodec | readonly LogbookCodec[]
+  /** As of `openPersistence`. */
+  readonly log?: Logger
 }
 
-/**
- * Opens logbooks over a Postgres driver of one's own, which is left open.
- *
- * @throws InvalidArgument for options that mean nothing; StorageFailure when the database cannot be used
- * @example await using persistence = await openPersistenceOver(new pg.Pool({ host: 'db' }), { schema: 'jobs' })
- */
-export async function openPersistenceOver(
+/** Opens logbooks over a driver, see `openPersistenceOver` in `../open.ts`. */
+export async function sqlPersistenceOver(
   driver: SqlDriver,
   options: DriverPersistenceOptions = {},
 ): Promise<Persistence> {
   if (typeof driver?.query !== 'function')
     throw new InvalidArgument('openPersistenceOver takes a driver of Postgres, such as new pg.Pool()')
-  assertOptions(options, { schema: true, retryFor: true, create: true, codec: true }, 'openPersistenceOver')
+  assertOptions(options, { schema: true, retryFor: true, create: true, codec: true, log: true }, 'openPersistenceOver')
+  if (options.log !== undefined) assertLogger(options.log)
   const schema = schemaName(options.schema ?? 'jobboard')
   const retryFor = milliseconds(options.retryFor ?? RETRY_FOR, 'retryFor')
-  const create = options.create === undefined ? {} : { create: options.create }
+  const { create, log } = options
+  const rest = { ...(create === undefined ? {} : { create }), ...(log ? { log } : {}) }
   const sealing = new Sealing(options.codec)
-  const inner = new SqlPersistence({ uri: `postgres: (schema ${schema})`, driver, schema, retryFor, ...create })
+  const inner = new SqlPersistence({ uri: `postgres: (schema ${schema})`, driver, schema, retryFor, ...rest })
   const persistence = new SealedPersistence(inner, sealing)
   await persistence.open()
   return persistence

@@ -13,6 +13,7 @@
 import { InvalidState, NotFound, StorageFailure } from '../../core/errors.ts'
 import { GroupCommit, type Outcome } from '../../core/group-commit.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
+import type { Logger } from '../../core/log.ts'
 import {
   areMigrated,
   fromStorable,
@@ -22,6 +23,7 @@ import {
   type Row,
   type SqlDriver,
   storable,
+  warnOfForeignOwner,
 } from '../../postgres/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery, unlessUnreadable } from '../book-query.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
@@ -46,6 +48,7 @@ export interface SqlPersistenceOptions {
   readonly retryFor: number
   /** False: tables that are not there are not made. */
   readonly create?: boolean
+  readonly log?: Logger
   /** Closes the driver, where it is ours. */
   readonly closeDriver?: () => Promise<void>
 }
@@ -93,11 +96,12 @@ export class SqlPersistence implements Persistence {
   }
 
   async #prepare(): Promise<void> {
-    const { schema, create = true } = this.#options
+    const { schema, create = true, log } = this.#options
     const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(quoted(schema)) }
     if (create) await migrate(this.#driver, migrations)
     else if (!(await areMigrated(this.#driver, migrations)))
       throw noLogbooks(this.uri, `schema ${schema} has no tables of them`)
+    await warnOfForeignOwner(this.#driver, { schema, log })
   }
 
   close(): Promise<void> {

@@ -3,6 +3,7 @@
  * hosts, times, TLS, users and ACLs; `zookeepers:` is TLS.
  */
 import { UnsupportedCapability } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
 import { assertParameters, durationIn, type ResourceUri } from '../../core/uri.ts'
 import { PLACE_PARAMETERS, placeOf, type SecurityOptions } from '../../zookeeper/index.ts'
 import type { Persistence } from '../persistence.ts'
@@ -17,7 +18,7 @@ const RETRY_FOR = 30_000
 /** @throws InvalidArgument when the URI names no hosts, has a parameter that means nothing, or names files that cannot be read */
 export async function zooKeeperPersistence(
   uri: ResourceUri,
-  options: SecurityOptions & { readonly create?: boolean } = {},
+  options: SecurityOptions & { readonly create?: boolean; readonly log?: Logger } = {},
 ): Promise<Persistence> {
   const { parameters, printable } = uri
   if (parameters.has('client')) {
@@ -27,6 +28,7 @@ export async function zooKeeperPersistence(
   assertParameters(uri, ['retryFor', ...PLACE_PARAMETERS])
   const retryFor = durationIn(uri, 'retryFor') ?? RETRY_FOR
   const { path, ...place } = await placeOf(uri, { tenant: 'logbooks', defaultPath: DEFAULT_PATH }, options)
-  const create = options.create === undefined ? {} : { create: options.create }
-  return new ZooKeeperPersistence({ uri: printable, layout: new Layout(path), retryFor, ...place, ...create })
+  const { create, log } = options
+  const rest = { ...(create === undefined ? {} : { create }), ...(log ? { log } : {}) }
+  return new ZooKeeperPersistence({ uri: printable, layout: new Layout(path), retryFor, ...place, ...rest })
 }

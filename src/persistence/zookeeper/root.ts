@@ -3,6 +3,7 @@
  */
 
 import { AccessDenied } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
 import { Rounds } from '../../core/rounds.ts'
 import {
   ACL,
@@ -12,7 +13,9 @@ import {
   type GivenIdentities,
   NodeExists,
   ownEntries,
+  strangersIn,
   type WantedAcl,
+  warnOfStrangers,
   type ZooKeeper,
 } from '../../zookeeper/index.ts'
 import { noLogbooks } from '../requests.ts'
@@ -23,6 +26,7 @@ import { assertRoot, rootBytes } from './records.ts'
 export interface WantedRoot extends WantedAcl, GivenIdentities {
   /** Whether it is made where it is missing; true by default. */
   readonly create?: boolean
+  readonly log?: Logger
 }
 
 /**
@@ -41,11 +45,9 @@ export async function openRoot(
     const [there, access] = await Promise.all([unlessGone(zookeeper.getData(path)), unlessGone(zookeeper.getACL(path))])
     if (there && access) {
       assertRoot(there.data, path)
-      zookeeper.acl = aclBelow(access.acl, {
-        wanted,
-        path,
-        own: await ownEntries(access.acl, { given: wanted, client: zookeeper }),
-      })
+      const own = await ownEntries(access.acl, { given: wanted, client: zookeeper })
+      zookeeper.acl = aclBelow(access.acl, { wanted, path, own })
+      warnOfStrangers(strangersIn(access.acl, wanted, own), { tenant: 'logbooks', path, log: wanted.log })
       return
     }
     if (wanted.create === false) throw noLogbooks(uri, `${path} is not there`)

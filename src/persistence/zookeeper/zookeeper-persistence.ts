@@ -13,6 +13,7 @@
 import { randomUUID } from 'node:crypto'
 import { NotFound } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
+import type { Logger } from '../../core/log.ts'
 import type { Duration } from '../../core/time.ts'
 import {
   atOpening,
@@ -49,6 +50,7 @@ export interface ZooKeeperPersistenceOptions {
   readonly security: Security
   /** False: logbooks that are not there are not made. */
   readonly create?: boolean
+  readonly log?: Logger
   /** In milliseconds. */
   readonly retryFor: number
 }
@@ -60,7 +62,7 @@ export class ZooKeeperPersistence implements Persistence {
   readonly #place: Place
   readonly #lifecycle: Lifecycle
 
-  constructor({ uri, layout, retryFor, security, create, ...reaching }: ZooKeeperPersistenceOptions) {
+  constructor({ uri, layout, retryFor, security, create, log, ...reaching }: ZooKeeperPersistenceOptions) {
     this.uri = uri
     this.#retryFor = retryFor
     const { acl, identified, ...identity } = security
@@ -69,6 +71,7 @@ export class ZooKeeperPersistence implements Persistence {
       ...(acl && { acl }),
       ...(identified && { identified }),
       ...(create === false && { create }),
+      ...(log && { log }),
     }
     const zookeeper = new ZooKeeper({ ...reaching, ...identity })
     this.#place = { zookeeper, layout, committer: new Committer(zookeeper) }

@@ -1,5 +1,6 @@
 /** A client that writes as fast as it is answered, and a diary of what it was told, to be compared with what is there. */
 import { op, type ZooKeeper, ZooKeeperError } from '../../../src/zookeeper/index.ts'
+import { caughtUp } from './mirror.ts'
 
 type Outcome = 'done' | 'refused' | 'not-sent' | 'unknown'
 
@@ -34,7 +35,7 @@ export class Diary {
 
   /** What is not as it was told to be. */
   async contradictions(witness: ZooKeeper): Promise<string[]> {
-    await witness.sync(this.#folder)
+    await caughtUp(witness, this.#folder)
     const there = new Set((await witness.getChildren(this.#folder)).names)
     const found: string[] = []
     for (const [name, line] of this.#lines) {

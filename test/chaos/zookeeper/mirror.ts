@@ -55,14 +55,15 @@ export async function mirror(client: ZooKeeper, path: string, folders: readonly 
 }
 
 /**
- * Resolves when a sync of this client is answered: every event before it has been told then, and what was asked on a
+ * Resolves when a write of this client is answered: every event before it has been reported then, and what was asked on a
  * connection that broke is either done by now or never will be. Until then it may be done late, when the servers have
- * agreed on a leader, say.
+ * agreed on a leader, say. A sync would not do: a former leader that does not know yet that there is another answers it.
  */
 export async function caughtUp(client: ZooKeeper, path: string): Promise<void> {
   for (;;) {
     try {
-      return await client.sync(path)
+      await client.setData(path, null)
+      return
     } catch {
       // The end of the storm may still break a connection.
     }

@@ -31,6 +31,18 @@ export function misuseContract({ open }: Place): void {
     scene = { board, claim, job: await board.post('flow', {}, { name: 'job' }) }
   })
 
+  test('a name of an owner may have 1,024 bytes, which others read as they are; a longer one is refused', async () => {
+    // Two bytes each.
+    const who = 'é'.repeat(512)
+    const owner = await open({ who })
+    const claim = await owner.claim(scene.job)
+    expect(await scene.board.findOwner(await scene.board.find(claim.job.uuid))).toBe(who)
+    await claim.abandon()
+    const failure = await failureOf(open({ who: `${who}x` }))
+    expect(failure).toBeInstanceOf(InvalidArgument)
+    expect(String(failure)).toContain('who can have 1024 bytes')
+  })
+
   const NOT_A_JOB = 'a job is needed, as boards hand them out; of a uuid, await board.find(uuid)'
   describe.each<[keyof JobBoard & string, [what: string, args: unknown[], says: string][]]>([
     [

@@ -114,6 +114,25 @@ export function trashContract({ open }: Place, capabilities: BackendCapabilities
     expect((await all(there.trashed())).map(({ name }) => name)).toEqual(['kept'])
   })
 
+  test('a long trash is read page by page, oldest first: what has left it before its page was read is not listed', async () => {
+    const [here, there] = await Promise.all([open(), open()])
+    // Three of these are more than a page has.
+    const store = { text: 'x'.repeat(450_000) }
+    const names = ['a', 'b', 'c', 'd', 'e']
+    for (const name of names) await here.post('flow', store, { name })
+    const oldestFirst = ['e', 'b', 'd', 'a', 'c']
+    for (const name of oldestFirst) {
+      const job = (await all(here.jobs())).find((each) => each.name === name)
+      if (job) await (await here.claim(job)).trash()
+    }
+    expect((await all(there.trashed())).map(({ name }) => name)).toEqual(oldestFirst)
+
+    const listing = there.trashed()
+    const first = (await listing.next()).value
+    await here.purge(await trashedAs(here, 'c'))
+    expect([first, ...(await all(listing))].map((entry) => entry?.name)).toEqual(['e', 'b', 'd', 'a'])
+  })
+
   test('of many who restore or purge the same at once, one does', async () => {
     const boards = await Promise.all([open(), open(), open()])
     const [here] = boards

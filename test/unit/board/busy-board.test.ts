@@ -55,7 +55,8 @@ test('what became of posts whose answers were lost is looked up once for all of 
   }
   const posts = new LostPosts({
     postedIn: () => note('board', new Map([['there', 'job1']])),
-    trashed: () => note('trash', []),
+    trashIndex: () => note('trash', []),
+    trashPage: () => note('page', []),
     read: () => note('read', []),
     isTrashed: () => note('isTrashed', true),
   })

@@ -3,6 +3,7 @@ import { systemClock } from '../../../src/core/clock.ts'
 import { Connection } from '../../../src/zookeeper/connection.ts'
 import { Counters } from '../../../src/zookeeper/counters.ts'
 import { NO_PASSWORD } from '../../../src/zookeeper/records.ts'
+import { RequestNumbers } from '../../../src/zookeeper/requests.ts'
 import type { TlsOptions } from '../../../src/zookeeper/socket.ts'
 
 const REQUEST = { lastZxid: 0n, timeout: 10_000, session: 0n, password: NO_PASSWORD }
@@ -17,6 +18,7 @@ function connection(tls?: TlsOptions) {
       maxReplyBytes: 1_000,
       clock: systemClock,
       counters: new Counters(),
+      numbers: new RequestNumbers(),
       tls,
     },
     {

@@ -61,9 +61,10 @@ describe('a request', () => {
   })
 
   test('is numbered from 1 and starts there again after the largest number', () => {
-    expect(requests.xidAfter(0)).toBe(1)
-    expect(requests.xidAfter(41)).toBe(42)
-    expect(requests.xidAfter(2 ** 31 - 1)).toBe(1)
+    const numbers = new requests.RequestNumbers()
+    expect([numbers.next(), numbers.next()]).toEqual([1, 2])
+    const largest = new requests.RequestNumbers(2 ** 31 - 2)
+    expect([largest.next(), largest.next()]).toEqual([2 ** 31 - 1, 1])
   })
 
   test('is not changed by what becomes of the data afterwards', () => {

@@ -3,6 +3,7 @@
  * `zookeeper` package. It shares its boards with the backend that has both. What it does one step after the other, and which
  * step decides: `changing.ts`; how it knows what is on the board: `mirror.ts`.
  */
+
 import { InvalidState, UnsupportedCapability } from '../../../core/errors.ts'
 import { type Duration, milliseconds, monotonic } from '../../../core/time.ts'
 import { atOpening, SessionExpired, type StateEvent, type ZooKeeperDriver } from '../../../zookeeper/index.ts'
@@ -30,6 +31,7 @@ import type {
 import type { Posting } from '../../posting.ts'
 import { resultOf, resultOfEach } from '../../results.ts'
 import { ServerClock } from '../../server-clock.ts'
+import { pagesOf } from '../../trash-pages.ts'
 import { openBoardPath, type WantedBoard } from '../board-path.ts'
 import { EntityNodes } from '../entity-nodes.ts'
 import { Gate } from '../gate.ts'
@@ -190,18 +192,18 @@ export class StepwiseBackend implements Backend {
   }
 
   /** What was marked is read by the view, so it is known when that is current. */
-  async trashed(): Promise<TrashedEntry[]> {
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
     const { reader, mirror, sink } = this.#opened
     await this.barrier()
-    const entries = await asking(`reading the trash of ${this.uri}`, async () => {
+    const what = `reading the trash of ${this.uri}`
+    const index = await asking(what, async () => {
       await reader.read(mirror.unread)
-      return reader.trashed(mirror.marked)
+      return reader.trashIndex(mirror.marked)
     })
-    return entries.flatMap((entry) => {
-      if (!(entry instanceof Error)) return entry
-      sink.error(entry)
-      return []
-    })
+    for (const page of pagesOf(index))
+      for (const entry of await asking(what, () => reader.trashPage(page)))
+        if (entry instanceof Error) sink.error(entry)
+        else yield entry
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
