@@ -71,7 +71,7 @@ const SIDEBAR = [
   { text: 'Running it', items: pages('guides', ['deploying', 'security', 'upgrades', 'postgres', 'redis', 'c-client']) },
   { text: 'TaskFlow', items: pages('guides', ['taskflow', 'taskflow-shared']) },
   { text: 'ZooKeeper', items: pages('guides', ['zookeeper-client']) },
-  { text: 'Reference', items: pages('reference', ['cli', 'options', 'events', 'errors', 'states', 'zookeeper-conformance']) },
+  { text: 'Reference', items: pages('reference', ['terms', 'cli', 'options', 'events', 'errors', 'states', 'zookeeper-conformance']) },
   { text: 'API', items: [{ text: 'All that is exported', link: '/api/' }] },
   { text: 'Decisions', collapsed: true, items: decisions() },
 ]
