@@ -19,8 +19,7 @@ import { type Entry, newEntry, type Standing } from '../entry.ts'
 import { ClaimQueue } from '../queue/queue.ts'
 import { ReadList } from './content-reader.ts'
 import { type End, RecentEnds, WeakJobs } from './weak-jobs.ts'
-import type { Window } from './window.ts'
-import type { ViewListing } from './window-reader.ts'
+import type { ViewListing, Window } from './window.ts'
 
 export type Happening = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'trashed'
 

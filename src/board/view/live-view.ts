@@ -22,8 +22,8 @@ import { FollowedJobs } from './followed-jobs.ts'
 import { type Effect, type Happening, JobIndex } from './job-index.ts'
 import { Resync } from './resync.ts'
 import { UnacceptedFlows } from './unaccepted-flows.ts'
-import { Window, wantsResources } from './window.ts'
-import { type ViewListing, WindowReader } from './window-reader.ts'
+import { type ViewListing, Window, wantsResources } from './window.ts'
+import { WindowReader } from './window-reader.ts'
 
 export type { Happening } from './job-index.ts'
 

@@ -10,11 +10,11 @@
  */
 import { NotConnected } from '../../core/errors.ts'
 import { sleep } from '../../core/time.ts'
-import type { Listing, Sections, Spot } from '../backend.ts'
+import type { Sections, Spot } from '../backend.ts'
 import { compareClaimOrder, type Ordered } from '../claim-order.ts'
 import type { Entry } from '../entry.ts'
 import type { JobIndex, ShownSpot } from './job-index.ts'
-import { standpointOf, type Window, wantsResources } from './window.ts'
+import { standpointOf, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
 
 /** How many jobs that are not due yet are read at once, at most. */
 const MAX_AHEAD = 2_000
@@ -26,21 +26,6 @@ const RETRY_PAUSE_MS = 1_000
 const MAX_TIMER_MS = 2 ** 31 - 1
 /** What a posting is taken to weigh before any was read. */
 const USUAL_BYTES = 1_024
-
-/** What a view begins with: the board, or the window. */
-export interface ViewListing extends Listing {
-  readonly window?: WindowListing
-}
-
-export interface WindowListing {
-  readonly spots: ReadonlyMap<string, Spot>
-  /** The ids of jobs that were known before. */
-  readonly asked: ReadonlySet<string>
-  /** Those of {@link asked} that are on the board and not in the window. */
-  readonly outside: ReadonlySet<string>
-  readonly end: Ordered | undefined
-  readonly horizon: number
-}
 
 export interface WindowReaderOptions {
   readonly sections: Sections

@@ -18,7 +18,7 @@
  *
  * A short board is in the view as a whole: there is neither end nor horizon.
  */
-import type { Standpoint } from '../backend.ts'
+import type { Listing, Spot, Standpoint } from '../backend.ts'
 import { compareClaimOrder, type Ordered } from '../claim-order.ts'
 import type { Entry, Standing } from '../entry.ts'
 import { dueAtOf } from '../queue/queue.ts'
@@ -26,6 +26,21 @@ import { resourcesOf } from '../resources.ts'
 
 /** So far behind the horizon still belongs to it, in milliseconds: times are rounded on their way. */
 const SLACK_MS = 5
+
+/** What a view begins with: the board, or the window. */
+export interface ViewListing extends Listing {
+  readonly window?: WindowListing
+}
+
+export interface WindowListing {
+  readonly spots: ReadonlyMap<string, Spot>
+  /** The ids of jobs that were known before. */
+  readonly asked: ReadonlySet<string>
+  /** Those of {@link asked} that are on the board and not in the window. */
+  readonly outside: ReadonlySet<string>
+  readonly end: Ordered | undefined
+  readonly horizon: number
+}
 
 export class Window {
   /** Jobs that stay in the view until their pin is disposed. */
