@@ -52,7 +52,8 @@ local function since(seen)
   local missed = version - seen
   -- Nothing, or what this script has just told.
   if missed == #changes then return changes end
-  if missed < 0 or missed > call('LLEN', LOG) then return false end
+  -- Less than what this script has just told: a version was seen that had not been reached. Redis refuses -0 as an index.
+  if missed < #changes or missed > call('LLEN', LOG) then return false end
   return call('LRANGE', LOG, -missed, -1)
 end
 
