@@ -1,6 +1,7 @@
 /** Znodes that somebody has written into logbooks by hand: a flow is read or refused with an error, and nobody looks for ever. */
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
+import { decode, encode } from '../../src/core/codec.ts'
 import { StorageFailure } from '../../src/core/errors.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
 import { Layout } from '../../src/persistence/zookeeper/layout.ts'
@@ -40,6 +41,22 @@ describe.skipIf(!zookeeperHosts)('a flow with', () => {
     else await expect(next).rejects.toThrow(StorageFailure)
     expect((await persistence.getBook(book)).flows).toHaveLength(1)
     expect(await persistence.destroyBook(book)).toBe(true)
+  })
+
+  test('a term that is no part of a path fails no flow that is acquired beside it', { timeout: 8_000 }, async () => {
+    const path = namespace('logbooks')
+    const request = (uuid: string, run: number) => {
+      return { book: { uuid, name: 'b' }, flow: { uuid, name: 'f', version: '1.0' }, run, claim: 'c' }
+    }
+    const [odd, first, second] = [randomUUID(), randomUUID(), randomUUID()]
+    await using persistence = await openPersistence(`zookeeper://${zookeeperHosts}${path}`)
+    for (const uuid of [odd, first, second]) await (await persistence.acquire(request(uuid, 1))).close()
+    await using witness = await connected({ hosts: zookeeperHosts })
+    const node = new Layout(path).flow(odd, odd)
+    const record = Object(decode((await witness.getData(node)).data ?? new Uint8Array(), 'msgpack'))
+    await witness.setData(node, encode({ ...record, term: 'a\u0001b' }, 'msgpack'))
+    const outcomes = await Promise.allSettled([first, odd, second].map((uuid) => persistence.acquire(request(uuid, 2))))
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
 
   test('znodes below an atom is not removed, and says so', { timeout: 8_000 }, async () => {
