@@ -139,6 +139,9 @@ function assertTexts(fields: Fields, names: readonly string[], where: string): v
 
 function assertDate(value: unknown, where: string, what: string): void {
   if (!(value instanceof Date) || Number.isNaN(value.getTime())) throw damaged(where, `${what} is no date`)
+  // Postgres does not take others back in the form in which dates are written, and would refuse all that is written with it.
+  const year = value.getUTCFullYear()
+  if (year < 1 || year > 9_999) throw damaged(where, `${what} is no date from year 1 to 9999`)
 }
 
 function assertOneOf(value: unknown, known: object, where: string, what: string): void {

@@ -12,6 +12,10 @@ export interface RecordMaker {
   posting(): Uint8Array
   /** Bytes in the place of this record. */
   record(real: Readonly<Record<string, unknown>>): Uint8Array
+  /** A value in the place of any other. */
+  value(): unknown
+  /** The bytes with some of them changed, or without their end. */
+  damaged(bytes: Uint8Array): Uint8Array
 }
 
 /** Makes bytes by chance; the same seed makes the same. */
@@ -58,9 +62,12 @@ export function recordMaker(random: Random, encoding: Encoding): RecordMaker {
   const mutated = (real: Readonly<Record<string, unknown>>): Uint8Array => {
     const kind = random.between(0, 4)
     if (kind === 0) return encoded(odd())
-    const copy: Record<string, unknown> = { ...real }
+    const copy: Record<string, unknown> = structuredClone({ ...real })
     const fields = [...Object.keys(real), ...FIELDS]
-    for (let changes = random.between(1, 3); changes > 0; changes -= 1) copy[random.pick(fields)] = odd()
+    for (let changes = random.between(1, 3); changes > 0; changes -= 1) {
+      const part = partOf(copy, random)
+      part[random.pick(part === copy ? fields : [...Object.keys(part), 'x'])] = odd()
+    }
     if (kind === 1 && encoding === 'msgpack') {
       const details = { flow: FLOW, store: { bad: [PLACE] } }
       const where = random.next() < 0.5 ? { details } : { [random.pick(fields)]: [PLACE] }
@@ -68,7 +75,11 @@ export function recordMaker(random: Random, encoding: Encoding): RecordMaker {
       return random.next() < 0.5 ? bytes : Buffer.concat([bytes, Buffer.from([0])])
     }
     if (kind <= 2) return encoded(copy)
-    const bytes = Uint8Array.from(encoded(kind === 3 ? real : copy))
+    return damaged(encoded(kind === 3 ? real : copy))
+  }
+
+  const damaged = (whole: Uint8Array): Uint8Array => {
+    const bytes = Uint8Array.from(whole)
     for (let flips = random.between(1, 4); flips > 0; flips -= 1)
       bytes[random.between(0, bytes.length - 1)] = random.between(0, 255)
     return random.next() < 0.2 ? bytes.subarray(0, random.between(0, bytes.length)) : bytes
@@ -94,7 +105,24 @@ export function recordMaker(random: Random, encoding: Encoding): RecordMaker {
       )
     },
     record: mutated,
+    value: odd,
+    damaged,
   }
+}
+
+/** Returns the record itself or, as often, an object or a list anywhere within it. */
+function partOf(record: Record<string, unknown>, random: Random): Record<string, unknown> {
+  let part = record
+  while (random.next() < 0.6) {
+    const within = Object.values(part).filter(isContainer)
+    if (within.length === 0) break
+    part = random.pick(within)
+  }
+  return part
+}
+
+function isContainer(value: unknown): value is Record<string, unknown> {
+  return Array.isArray(value) || (typeof value === 'object' && value?.constructor === Object)
 }
 
 const FIELDS = [

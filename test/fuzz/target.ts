@@ -1,17 +1,31 @@
 /**
- * A process with a conductor, for bytes that others write beside it: `target.ts BOARD SEED`. It posts one innocent job after
- * the other and says when each is done, so whoever waits for that line sees a process that hangs, or has crashed. On a board
- * in memory, which nobody else can reach, it writes the bytes itself.
+ * A process with a conductor, for bytes that others write beside it: `target.ts BOARD LOGBOOKS SEED STATE`. It posts one innocent
+ * job after the other and reports when each is done, so a process that waits for that line sees one that hangs, or has
+ * crashed. On a board in memory, which no other process can reach, it writes the bytes itself.
+ *
+ *     alive N      every 100 ms: the event loop turns
+ *     done N       another innocent job is complete
+ *     refused WHY  the innocent job could not be posted, or a look at the board failed; it is tried again
+ *
+ * Beside a board that is not damaged as a whole, nothing of this is refused, or the process ends.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { openBoard } from '../../src/board/index.ts'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
-import { input, linear, startConductor, task } from '../../src/index.ts'
+import { startConductor } from '../../src/index.ts'
+import { openPersistence } from '../../src/persistence/index.ts'
 import { randomly } from '../support/random.ts'
+import { FLOW_OF_TARGETS } from './flow.ts'
 import { FLOW, recordMaker } from './records.ts'
 
-const [uri = '', seed = ''] = process.argv.slice(2)
-const flow = linear(FLOW, input(), task('work', { execute: () => 'done' }))
+const ALIVE_MS = 100
+/** Looking from outside takes longer than a job. */
+const JOBS_PER_LOOK = 4
+const MAX_ERROR_LINES = 200
+
+const [uri = '', logbooks = 'memory:', seed = '', state = 'whole'] = process.argv.slice(2)
 const inMemory = uri.startsWith('memory:')
 
 async function openTarget(): Promise<JobBoard> {
@@ -22,15 +36,51 @@ async function openTarget(): Promise<JobBoard> {
 }
 
 const board = await openTarget()
+const persistence = await openPersistence(logbooks)
 const maker = recordMaker(randomly(Number(seed)), 'msgpack')
-await using _conductor = await startConductor({ board, persistence: 'memory:', flows: [flow] })
-for (let done = 1; ; done += 1) {
+// So few slots that runs which never end are missed soon.
+await using conductor = await startConductor({
+  ...{ board, persistence, flows: [FLOW_OF_TARGETS], concurrency: 8 },
+  removeLogbooksAfter: '1s',
+})
+// For whoever looks for the cause; a record that is reported again and again would be seen here, too.
+let errors = 0
+function report({ error }: { readonly error: Error }): void {
+  errors += 1
+  if (errors <= MAX_ERROR_LINES) console.log(`error ${inspect(error).replaceAll('\n', ' ').slice(0, 300)}`)
+}
+board.on('error', report)
+conductor.on('error', report)
+let alive = 0
+setInterval(() => console.log(`alive ${++alive}`), ALIVE_MS)
+
+let done = 0
+for (let round = 0; ; round += 1) {
   if (inMemory) for (let planted = 0; planted < 5; planted += 1) memorySpace('fuzz').putRaw(maker.posting())
-  // The view reads in turns of the event loop, which a board in memory never waits for by itself.
-  for await (const _ of board.jobs({ ensureFresh: true }));
-  const job = await board.post(FLOW, {}, { priority: 'LOW' })
-  await job.wait()
-  for await (const _ of board.trashed()) break
-  await board.entities('conductor')
-  console.log(`done ${done}`)
+  try {
+    // The view reads in turns of the event loop, which a board in memory never waits for by itself.
+    for await (const _ of board.jobs({ ensureFresh: true }));
+    const job = await board.post(FLOW, {}, { priority: 'LOW', maxAttempts: 1 })
+    const end = await job.wait()
+    if (end !== 'COMPLETE') throw new Error(`the innocent job is ${end}: ${job.attempts.at(-1)?.reason}`)
+    done += 1
+    console.log(`done ${done}`)
+    if (round % JOBS_PER_LOOK === 0) await look()
+  } catch (error) {
+    console.log(`refused ${inspect(error).replaceAll('\n', ' ').slice(0, 3_000)}`)
+    if (state !== 'damaged') process.exit(1)
+    // What is refused at once must not keep the event loop from turning.
+    await nextTurn()
+  }
+}
+
+/** What commands and other processes do: list everything, on a board that is opened anew where there is one. */
+async function look(): Promise<void> {
+  await using other = inMemory ? undefined : await openBoard(uri, { create: false })
+  const seen = other ?? board
+  for await (const _ of seen.jobs({ ensureFresh: true }));
+  for await (const _ of seen.trashed());
+  await seen.entities('conductor')
+  for await (const { uuid } of persistence.listBooks({ limit: 50 }))
+    await persistence.getBook(uuid).catch(() => undefined)
 }

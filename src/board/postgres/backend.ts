@@ -4,7 +4,7 @@
  */
 
 import { unlessAborted } from '../../core/abort.ts'
-import { InvalidState, NotConnected } from '../../core/errors.ts'
+import { InvalidPosting, InvalidState, NotConnected } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { atMost } from '../../core/time.ts'
 import { type PostgresConnection, type PostgresPlace, PostgresPool, warnOfForeignOwner } from '../../postgres/index.ts'
@@ -86,6 +86,8 @@ const EVERYTHING: BackendCapabilities = {
 const LOOK_AGAIN = 250
 /** How long what is under way may take when the board is closed, in milliseconds. */
 const FAREWELL = 5_000
+/** Of jobs with a number that is none. */
+const MAX_REPORTED = 1_000
 
 export class PostgresBackend implements Backend {
   readonly uri: string
@@ -296,6 +298,17 @@ export class PostgresBackend implements Backend {
     return new NotConnected(`${what}: there is no session with ${this.uri}`)
   }
 
+  /** Reports each number once; of a great many the first. */
+  #reporting(failed: (error: Error) => void): (number: unknown) => void {
+    const reported = new Set<unknown>()
+    return (number) => {
+      if (reported.has(number) || reported.size >= MAX_REPORTED) return
+      reported.add(number)
+      const what = `the number ${String(number)} of a job in ${this.uri}`
+      failed(new InvalidPosting(`${what} is none that a board gives; the job is not claimed here, remove it`))
+    }
+  }
+
   #parts(board: number, sink: Sink): Opened {
     const { place, who, sessionTimeout: ttl, scanPeriod: period, listen = true } = this.#options
     const { schema } = place
@@ -305,8 +318,9 @@ export class PostgresBackend implements Backend {
     const [posts, claims, others] = [new Requests(requesting), new Requests(requesting), new Requests(requesting)]
     const requests = [posts, claims, others]
     const reader = new BoardReader({ driver: this.#pool, schema, board })
-    const feed = new Feed({ schema, board, sink, period, observed: (at) => this.#clock.observe(at) })
     const failed = (error: Error) => sink.error(error)
+    const misnumbered = this.#reporting(failed)
+    const feed = new Feed({ schema, board, sink, period, misnumbered, observed: (at) => this.#clock.observe(at) })
     const cleanUp = new CleanUp({ driver: this.#pool, schema, board, signal, failed })
     const sourceOf = (connection: PostgresConnection) => ({
       connection,
@@ -346,7 +360,7 @@ export class PostgresBackend implements Backend {
       gone: (id) => sink.changes([{ kind: 'gone', id, again: true }]),
       fates: (jobs) => reader.fates(jobs),
     })
-    const sections = new BoardSections({ driver: this.#pool, schema, board, uri })
+    const sections = new BoardSections({ driver: this.#pool, schema, board, uri, misnumbered })
     return { sink, reader, sections, changer, feed, keeper, requests }
   }
 }

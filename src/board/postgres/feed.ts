@@ -12,7 +12,7 @@ import { type Deferred, deferred } from '../../core/abort.ts'
 import type { PostgresConnection } from '../../postgres/index.ts'
 import type { Change, Sink } from '../backend.ts'
 import { PRIORITIES } from '../priority.ts'
-import { jobId } from './records.ts'
+import { isJobNumber, jobId } from './records.ts'
 
 /** Of a participant that has not looked for so long, in milliseconds, changes may be gone: they are kept twice as long. */
 const FORGOTTEN = 60_000
@@ -27,6 +27,8 @@ export interface FeedOptions {
   readonly period: number
   /** The server's clock, in milliseconds since 1970, at each look. */
   readonly observed: (at: number) => void
+  /** Called with the number of a job that is none: what is said of it is left out. */
+  readonly misnumbered: (number: unknown) => void
 }
 
 interface Source {
@@ -162,16 +164,18 @@ export class Feed {
     const batch: Change[] = []
     for (const [kind, jobs, ranks, dues] of told as TransactionPart[]) {
       if (kind === 'paused' || kind === 'resumed') this.#options.sink.paused(kind === 'paused')
-      if (kind === 'posted') batch.push(...jobs.map((job, index) => posted(job, ranks?.[index], dues?.[index])))
-      else
-        for (const job of jobs) for (const change of CHANGES[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
+      for (const [index, job] of jobs.entries()) {
+        if (!isJobNumber(job)) this.#options.misnumbered(job)
+        else if (kind === 'posted') batch.push(posted(job, ranks?.[index], dues?.[index]))
+        else for (const change of CHANGES[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
+      }
     }
     if (batch.length > 0) this.#options.sink.changes(batch)
   }
 }
 
 /** What a transaction did of one kind. Of what was posted the places, where they are not the usual, and delays. */
-type TransactionPart = readonly [kind: string, jobs: readonly number[], ranks: number[] | null, dues: number[] | null]
+type TransactionPart = readonly [kind: string, jobs: readonly unknown[], ranks: number[] | null, dues: number[] | null]
 
 function posted(job: number, rank: number | undefined, dueAt = 0): Change {
   const id = jobId(job)

@@ -17,6 +17,11 @@ export function jobNumber(id: string): number {
   return Number(id.slice('job'.length))
 }
 
+/** Whether a number in a row is one that a board gives to a job. Those made by hand may be negative, missing, or too large to be exact. */
+export function isJobNumber(number: unknown): number is number {
+  return Number.isSafeInteger(number) && Number(number) > 0
+}
+
 /** Texts of any length and content, in one that an index takes; no two become one. */
 export function digestOf(...texts: readonly string[]): Buffer {
   return createHash('sha256').update(JSON.stringify(texts)).digest()

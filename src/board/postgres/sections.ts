@@ -2,7 +2,7 @@
 import type { SqlDriver } from '../../postgres/index.ts'
 import type { Sections, Spot } from '../backend.ts'
 import { PRIORITIES, rank } from '../priority.ts'
-import { jobId, jobNumber } from './records.ts'
+import { isJobNumber, jobId, jobNumber } from './records.ts'
 import { asking } from './words.ts'
 
 export interface BoardSectionsOptions {
@@ -11,6 +11,8 @@ export interface BoardSectionsOptions {
   readonly board: number
   /** For errors. */
   readonly uri: string
+  /** Called with the number of a job that is none: it is left out. */
+  readonly misnumbered: (number: unknown) => void
 }
 
 /** As the functions tell a job. */
@@ -24,19 +26,28 @@ export class BoardSections implements Omit<Sections, 'window' | 'windowBytes'> {
   }
 
   async stretch({ after, limit, due }: Parameters<Sections['stretch']>[0]): ReturnType<Sections['stretch']> {
-    const from = after ? [rank(after.priority), jobNumber(after.id)] : [-1, 0]
-    const answer = await this.#ask('SELECT @.stretch($1, $2::smallint, $3, $4, $5) AS answer', [...from, limit, due])
-    const { at, spots } = answer as { at: number; spots: readonly Told[] }
-    return { at, spots: spots.map(spotOf), end: spots.length < limit }
+    const spots: Spot[] = []
+    let at = Number.POSITIVE_INFINITY
+    for (let from: readonly [number, number] = after ? [rank(after.priority), jobNumber(after.id)] : [-1, 0]; ; ) {
+      const count = limit - spots.length
+      const answer = await this.#ask('SELECT @.stretch($1, $2::smallint, $3, $4, $5) AS answer', [...from, count, due])
+      const page = answer as { at: number; spots: readonly Told[] }
+      at = Math.min(at, page.at)
+      spots.push(...this.#spots(page.spots))
+      const last = page.spots.at(-1)
+      if (!last || page.spots.length < count) return { at, spots, end: true }
+      if (spots.length >= limit) return { at, spots, end: false }
+      from = behind(last)
+    }
   }
 
   async resting({ after, limit }: Parameters<Sections['resting']>[0]): Promise<readonly Spot[]> {
     const told = await this.#ask('SELECT @.resting($1, $2, $3) AS answer', [after, limit])
-    return (told as readonly Told[]).map(spotOf)
+    return this.#spots(told as readonly Told[])
   }
 
   async claimed(): Promise<readonly Spot[]> {
-    return ((await this.#ask('SELECT @.claimed($1) AS answer', [])) as readonly Told[]).map(spotOf)
+    return this.#spots((await this.#ask('SELECT @.claimed($1) AS answer', [])) as readonly Told[])
   }
 
   async fates(ids: readonly string[]): ReturnType<Sections['fates']> {
@@ -55,7 +66,16 @@ export class BoardSections implements Omit<Sections, 'window' | 'windowBytes'> {
     if (uuid.includes('\0')) return undefined
     const text = 'SELECT min(id) AS answer FROM @.jobs WHERE board + 0 = $1 AND uuid = $2'
     const found = await this.#ask(text, [uuid])
-    return found === null ? undefined : jobId(String(found))
+    return isJobNumber(Number(found)) ? jobId(String(found)) : undefined
+  }
+
+  /** Leaves out what has a number that no board gives: Postgres would refuse to read it, and with it the jobs beside it. */
+  #spots(told: readonly Told[]): Spot[] {
+    return told.flatMap((each) => {
+      if (isJobNumber(each[0])) return [spotOf(each)]
+      this.#options.misnumbered(each[0])
+      return []
+    })
   }
 
   async #ask(text: string, values: readonly unknown[]): Promise<unknown> {
@@ -64,6 +84,12 @@ export class BoardSections implements Omit<Sections, 'window' | 'windowBytes'> {
     const { rows } = await asking(`listing ${uri}`, query)
     return rows[0]?.['answer']
   }
+}
+
+/** Where the next page begins. In each rank the numbers that are none come first, where they are negative, or last. */
+function behind([id, place]: Told): readonly [rank: number, id: number] {
+  if (isJobNumber(id)) return [place, id]
+  return id > 0 ? [place + 1, 0] : [place, 0]
 }
 
 function spotOf([id, place, dueAt, claimed, cancelled]: Told): Spot {

@@ -2,8 +2,9 @@
  * The Redis backend: what `Backend` asks for, as steps of scripts. Where things are: `layout.ts`; what is one step:
  * `scripts/commit.ts`; how it is sent, and what became of it: `committer.ts`; whose it is, and for how long: `session.ts`.
  */
-import { ClaimLost, Duplicate, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
+import { ClaimLost, Duplicate, InvalidPosting, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
+import { shortened } from '../../core/texts.ts'
 import { atMost } from '../../core/time.ts'
 import type {
   Backend,
@@ -65,6 +66,8 @@ const EVERYTHING: BackendCapabilities = {
 
 /** A hand-made change is one step for each posting; so many are sent at once. */
 const MENDED_AT_ONCE = 256
+/** Of jobs in no place of the claim order. */
+const MAX_REPORTED = 1_000
 
 interface Opened {
   readonly session: Session
@@ -79,6 +82,8 @@ export class RedisBackend implements Backend {
   readonly sections: Sections
   readonly #options: RedisBackendOptions
   readonly #layout: Layout
+  readonly #reported = new Set<string>()
+  #failed: (error: Error) => void = () => undefined
   #board: Opened | undefined
 
   /** @throws InvalidArgument for a prefix that cannot be one */
@@ -92,6 +97,7 @@ export class RedisBackend implements Backend {
       windowBytes: options.place.windowBytes,
       session: () => this.#opened.session,
       uuids: this.#layout.key('uuids'),
+      misplaced: (id) => this.#misplaced(id),
     })
   }
 
@@ -105,6 +111,7 @@ export class RedisBackend implements Backend {
       uneven: () => this.#mend(),
     })
     const failed = (error: Error) => sink.error(error)
+    this.#failed = failed
     const committer: Committer = new Committer({ layout, ttl: place.ttl, session: () => session, failed })
     this.#board = { session, committer, reader: new BoardReader({ session, layout, failed }) }
     await session.open(options)
@@ -257,6 +264,14 @@ export class RedisBackend implements Backend {
   get #opened(): Opened {
     if (this.#board) return this.#board
     throw new InvalidState(`board ${this.uri} is not open`)
+  }
+
+  /** Reports each job once; of a great many the first. */
+  #misplaced(id: string): void {
+    if (this.#reported.has(id) || this.#reported.size >= MAX_REPORTED) return
+    this.#reported.add(id)
+    const what = `${shortened(id)} has a score in ${this.#layout.key('order')} that no board gives`
+    this.#failed(new InvalidPosting(`${what}; it is not claimed here, remove it`))
   }
 
   #do(step: Step): Promise<Answer> {

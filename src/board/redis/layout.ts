@@ -69,7 +69,7 @@ export function fieldName(...texts: readonly string[]): string {
   return `#${createHash('sha256').update(name).digest('hex')}`
 }
 
-/** The number within an id: ids grow as jobs are posted. One that somebody made up by hand may have none. */
+/** The number within an id: ids grow as jobs are posted. One that was made up by hand may have none, or too many digits. */
 export function orderOf(id: string): bigint {
-  return BigInt(/^job(\d+)$/.exec(id)?.[1] ?? 0)
+  return BigInt(/^job(\d{1,16})$/.exec(id)?.[1] ?? 0)
 }

@@ -34,6 +34,8 @@ export interface BoardSectionsOptions extends WindowSize {
   readonly session: () => Session
   /** The key of uuids. */
   readonly uuids: string
+  /** Called with the id of a job whose place in the claim order is none: it is left out. */
+  readonly misplaced: (id: string) => void
 }
 
 export class BoardSections implements Sections {
@@ -56,7 +58,7 @@ export class BoardSections implements Sections {
         await this.#run(SCRIPTS.stretch, [from === '-inf' ? from : `(${from}`, String(count)]),
       )
       at = Math.min(at, Number(now))
-      const page = told.map(spotOf)
+      const page = this.#spots(told)
       spots.push(...(due ? page.filter(({ claimed, dueAt }) => !claimed && dueAt <= at) : page))
       if (spots.length >= limit) return { spots: spots.slice(0, limit), end: false, at }
       if (last === '') return { spots, end: true, at }
@@ -65,11 +67,11 @@ export class BoardSections implements Sections {
   }
 
   async resting({ after, limit }: Parameters<Sections['resting']>[0]): Promise<readonly Spot[]> {
-    return decoded<readonly Told[]>(await this.#run(SCRIPTS.resters, [`(${after}`, String(limit)])).map(spotOf)
+    return this.#spots(decoded<readonly Told[]>(await this.#run(SCRIPTS.resters, [`(${after}`, String(limit)])))
   }
 
   async claimed(): Promise<readonly Spot[]> {
-    return decoded<readonly Told[]>(await this.#run(SCRIPTS.claimed, [])).map(spotOf)
+    return this.#spots(decoded<readonly Told[]>(await this.#run(SCRIPTS.claimed, [])))
   }
 
   async fates(ids: readonly string[]): ReturnType<Sections['fates']> {
@@ -87,6 +89,16 @@ export class BoardSections implements Sections {
     return ids.find((_, index) => fates[index] === 'there')
   }
 
+  /** Leaves out what has a score that no script gives: nothing could be computed from it, also not for the jobs beside it. */
+  #spots(told: readonly Told[]): Spot[] {
+    return told.flatMap((each) => {
+      const score = Number(each[1])
+      if (Number.isSafeInteger(score) && score >= 0) return [spotOf(each, score)]
+      this.#options.misplaced(each[0])
+      return []
+    })
+  }
+
   #run(what: (typeof SCRIPTS)[keyof typeof SCRIPTS], args: readonly string[]): Promise<unknown> {
     return this.#options.session().run(what, args)
   }
@@ -96,12 +108,13 @@ function scoreOf({ priority, order }: Ordered): string {
   return String(rank(priority) * RANK_SCORE + Number(order) - EPOCH)
 }
 
-function spotOf([id, told, dueAt, claimed, cancelled]: Told): Spot {
-  const score = Number(told)
+function spotOf([id, , due, claimed, cancelled]: Told, score: number): Spot {
   const place = Math.floor(score / RANK_SCORE)
   const order = BigInt(score - place * RANK_SCORE + EPOCH)
   const priority = PRIORITIES[place] ?? 'NORMAL'
-  return { id, priority, order, dueAt: Number(dueAt), claimed: claimed === 1, cancelled: cancelled === 1 }
+  // Redis writes infinity in another way than JavaScript reads it.
+  const dueAt = due === 'inf' ? Number.POSITIVE_INFINITY : due === '-inf' ? 0 : Number(due)
+  return { id, priority, order, dueAt, claimed: claimed === 1, cancelled: cancelled === 1 }
 }
 
 function parts(ids: readonly string[]): string[][] {

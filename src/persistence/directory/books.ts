@@ -8,7 +8,7 @@ import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import { encodeName, isShardName, shardName } from '../names.ts'
 import type { BookRequest } from '../persistence.ts'
 import { addRecord, readNewestRecord } from './book-changes.ts'
-import { errnoOf, exists, makeFolder, publish, syncFolders, unlessMissing } from './files.ts'
+import { errnoOf, exists, makeFolder, publish, storing, syncFolders, unlessMissing } from './files.ts'
 import {
   bookFolder,
   bookOfTaken,
@@ -79,7 +79,8 @@ export async function* listBooks(root: string, query: BookQuery): AsyncIterable<
     const behind = shard === first && after !== undefined ? encodeName(after) : ''
     for (const name of (await readdir(join(root, shard))).sort()) {
       if (!isEncodedName(name) || name <= behind) continue
-      const detail = await unlessUnreadable(readMatching(join(root, shard, name), query))
+      const folder = join(root, shard, name)
+      const detail = await unlessUnreadable(storing(`read ${folder}`, () => readMatching(folder, query)))
       if (!detail) continue
       yield detail
       given += 1

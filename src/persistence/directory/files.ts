@@ -8,7 +8,7 @@ import { StorageFailure } from '../../core/errors.ts'
  * What is wrong with the record or its name, and stays wrong. Everything else is about the disk or the machine: another
  * try may go well, and no job is to blame for it.
  */
-const FINAL: ReadonlySet<string> = new Set('ENAMETOOLONG EFBIG EINVAL'.split(' '))
+const FINAL: ReadonlySet<string> = new Set('ENAMETOOLONG EFBIG EINVAL EISDIR ENOTDIR ELOOP'.split(' '))
 
 /** `ENOENT` and its like; undefined for every error that is not the file system's. */
 export function errnoOf(error: unknown): string | undefined {

@@ -75,7 +75,7 @@ export class SqlPersistence implements Persistence {
     this.#statements = statements(quoted(options.schema))
     this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
     this.#acquires = new GroupCommit({
-      commit: (batch) => this.#eachOnItsOwn(batch, (some) => acquireAll(this.#driver, this.#statements, some)),
+      commit: (batch) => this.#acquireAll(batch),
       bytesOf: () => 0,
       most: MOST,
       keyOf: ({ book, flow }) => JSON.stringify([book.uuid, flow.uuid]),
@@ -208,6 +208,16 @@ export class SqlPersistence implements Persistence {
   async #write(write: SqlWrite): Promise<Written> {
     if (this.#lifecycle.state !== 'running') throw new InvalidState(`persistence ${this.uri} is closed`)
     return this.#writes.add(write)
+  }
+
+  /** One that failed for good, a damaged flow say, fails no acquire of another flow that waits behind it. */
+  async #acquireAll(batch: readonly AcquireRequest[]): Promise<Outcome<AcquiredRow>[]> {
+    try {
+      return await this.#eachOnItsOwn(batch, (some) => acquireAll(this.#driver, this.#statements, some))
+    } catch (error) {
+      if (error instanceof StorageFailure && error.retryable) throw error
+      return batch.map(() => ({ error }))
+    }
   }
 
   /** What the database refuses of a batch it refuses as a whole: then one after the other, so that each has its own. */

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { BadVersion, NodeExists, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import { acquiredFlow, newFlow } from '../apply.ts'
+import { damaged } from '../checked-records.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
 import { fenced } from '../requests.ts'
@@ -45,9 +46,28 @@ export async function acquireFlow(place: Place, request: AcquireRequest, term: s
           op.create(termPath(path, term), null),
         ]
       : [op.create(path, flowBytes(taken)), op.create(termPath(path, term), null)]
-    if (!(await done(place, [...bookOps(place, request, book), ...ops]))) continue
+    if (!(await done(place, [...bookOps(place, request, book), ...ops]))) {
+      if (flow) await assertTerm(place, request, flow)
+      continue
+    }
     return acquired(place, { path, term, flow: taken, version: flow ? flow.version + 1 : 0 })
   }
+}
+
+/**
+ * Throws where the flow names a term that is not there: every transaction that takes the flow over would be refused for that.
+ * The term is looked for first: an acquire replaces both at once, and a removal marks the book before it takes a term away.
+ *
+ * @throws StorageFailure
+ */
+async function assertTerm({ zookeeper, layout }: Place, request: AcquireRequest, flow: ReadFlow): Promise<void> {
+  const path = layout.flow(request.book.uuid, request.flow.uuid)
+  await zookeeper.sync(path)
+  if (await zookeeper.exists(termPath(path, flow.term))) return
+  const now = await readBookAndFlow(zookeeper, { book: layout.book(request.book.uuid), flow: path })
+  const isBeingRemoved = !now.book || now.book.gone !== undefined
+  if (isBeingRemoved || now.flow?.version !== flow.version) return
+  throw damaged(path, 'it names a term that is not there')
 }
 
 /** Resolves to false when the flow is there. @throws ZooKeeperError */

@@ -62,8 +62,14 @@ export function isFlowName(name: string): boolean {
   return !name.includes('.')
 }
 
-/** The atoms among a flow's children, in the order in which they were first recorded. */
+/**
+ * Returns the positions of the atoms among a flow's children, in the order in which they were first recorded. A child whose
+ * name is none that this library gives is not an atom: the path made of its number would be another one, which is not there,
+ * and a reader would take that for a flow that is being removed, and look again for ever.
+ */
 export function positionsIn(names: readonly string[]): number[] {
-  const positions = names.filter((name) => !name.startsWith(TERM)).map(Number)
-  return positions.sort((a, b) => a - b)
+  const positions = names.filter((name) => POSITION.test(name)).map(Number)
+  return positions.filter(Number.isSafeInteger).sort((a, b) => a - b)
 }
+
+const POSITION = /^(?:0|[1-9]\d{0,15})$/

@@ -43,18 +43,26 @@ export function assertRoot(data: Uint8Array | null, path: string): void {
 
 export function readBook(data: Uint8Array | null, path: string): BookRecord {
   const { book, gone } = content<BookRecord>(data, { key: 'book', path })
-  if (gone !== undefined && typeof gone !== 'string') throw damaged(path, 'gone is no text')
+  if (gone !== undefined && !isMark(gone)) throw damaged(path, 'gone is no mark of a removal')
   return { book: checkedBook(book, path), ...(gone === undefined ? {} : { gone }) }
 }
 
 export function readFlow(data: Uint8Array | null, path: string): FlowRecord {
   const { flow, term, writes } = content<FlowRecord>(data, { key: 'flow', path })
-  if (typeof term !== 'string' || !Number.isSafeInteger(writes)) throw damaged(path, 'it names no term, or no writes')
+  if (!isMark(term) || !Number.isSafeInteger(writes)) throw damaged(path, 'it names no term, or no writes')
   return { flow: checkedFlow(flow, path), term, writes }
 }
 
 export function readAtom(data: Uint8Array | null, path: string): AtomDetail {
   return checkedAtom(content<{ readonly atom: AtomDetail }>(data, { key: 'atom', path }).atom, path)
+}
+
+/**
+ * Whether it is a UUID, as terms and marks are. They become part of a path: the client refuses one with other characters before
+ * it is sent, and with it the changes of other flows that were to go out together.
+ */
+function isMark(value: unknown): value is string {
+  return typeof value === 'string' && /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(value)
 }
 
 function content<T extends object>(data: Uint8Array | null, { key, path }: { key: string; path: string }): T {

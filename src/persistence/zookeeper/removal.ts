@@ -6,6 +6,7 @@
  * late must not delete what belongs to a book that was made anew.
  */
 import { BadVersion, NoNode, NotEmpty, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
+import { damaged } from '../checked-records.ts'
 import { gonePath, isTermPath } from './layout.ts'
 import { unlessGone } from './reading.ts'
 import { type BookRecord, bookBytes } from './records.ts'
@@ -18,10 +19,13 @@ export function markingGone(path: string, options: { book: BookRecord['book']; v
   return [op.setData(path, bookBytes({ book, gone: mark }), { version }), op.create(gonePath(path, mark), null)]
 }
 
+/** Of a removal that meets others at it. */
+const MAX_ROUNDS = 50
+
 /** Finishes a removal, from wherever somebody has left it. The terms go first: writers are then refused. */
 export async function sweep(zookeeper: ZooKeeper, book: string, mark: string): Promise<void> {
   const marked = gonePath(book, mark)
-  for (;;) {
+  for (let round = 1; ; round += 1) {
     try {
       const paths = await everythingIn(zookeeper, book, marked)
       for (let from = 0; from < paths.length; from += AT_ONCE) {
@@ -34,6 +38,8 @@ export async function sweep(zookeeper: ZooKeeper, book: string, mark: string): P
       // Somebody else is at it, too, or a flow got an atom meanwhile.
       if (!(error instanceof NoNode || error instanceof NotEmpty || error instanceof BadVersion)) throw error
       if (!(await zookeeper.exists(marked))) return
+      // Nobody adds so much to a book that is being removed: these are not znodes of a logbook.
+      if (round === MAX_ROUNDS) throw damaged(book, 'there are znodes in it that no logbook has')
     }
   }
 }

@@ -78,3 +78,7 @@ function framed(payload: Uint8Array): Buffer {
   head.writeUInt32BE(crc32(payload), 4)
   return Buffer.concat([head, payload])
 }
+
+test.each([new Date(-1e14), new Date(8.64e15)])('a date that Postgres would not take back (%s) is damaged', (date) => {
+  expect(() => checkedBook({ ...BOOK, createdAt: date }, 'it')).toThrow(/createdAt is no date from year 1 to 9999/)
+})

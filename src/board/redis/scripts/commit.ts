@@ -106,7 +106,7 @@ function steps.claim(id, revision, who, bytes, exclusive, shared)
     local name = blocked(exclusive, shared)
     if name then return { false, 'resource', name } end
     for _, wanted in ipairs(exclusive) do call('HSET', EXCLUSIVE, wanted, id) end
-    for _, wanted in ipairs(shared) do call('HINCRBY', SHARED, wanted, 1) end
+    for _, wanted in ipairs(shared) do counted(wanted, 1) end
     call('HSET', GRANTED, id, pack({ exclusive, shared }))
     row.more = '+'
   end
@@ -223,7 +223,9 @@ function steps.mend(id)
   elseif posting and not row then
     putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
     -- As if it had been posted when its id says.
-    place(id, 2, tonumber(string.match(id, '^job(%d+)$') or nextSequence()))
+    local number = tonumber(string.match(id, '^job(%d+)$') or '')
+    -- One of many digits would be placed behind every score that can be read.
+    place(id, 2, number and number < 2 ^ 53 and number or nextSequence())
     tell('P' .. id)
   end
   return { true }

@@ -1,0 +1,46 @@
+/** Writes what a board on ZooKeeper keeps, as everyone can who has access to its path. */
+import { NodeExists } from '../../src/zookeeper/index.ts'
+import type { ZooKeeperPlace } from '../board/boards.ts'
+import type { Random } from '../support/random.ts'
+import { CANCELLATION, ENTITY, ODD_TEXTS, TRASH } from './real.ts'
+import type { RecordMaker } from './records.ts'
+
+export async function plantZnodes(place: ZooKeeperPlace, make: RecordMaker, random: Random): Promise<void> {
+  const { witness, path } = place
+  const id = await place.putRaw(make.posting())
+  const sometimes = async (child: string, bytes: () => Uint8Array) => {
+    if (random.next() >= 0.3) return
+    const parent = child.slice(0, child.lastIndexOf('/'))
+    if (parent !== '') await witness.mkdirp(`${path}/${parent}`)
+    await witness.create(`${path}/${child}`, bytes()).catch(unlessThere)
+  }
+  await witness.create(`${path}/.trash/${id}`, make.record(TRASH))
+  await sometimes(`.cancel/${id}`, () => make.record(CANCELLATION))
+  await sometimes(`.keys/${id}`, () => make.record({ uuid: 'u' }))
+  await sometimes(`.entities/conductor/${id}`, () => make.record(ENTITY))
+  await sometimes(`.permits/${id}/x`, () => make.record({ job: id }))
+  await sometimes(`${id}.lock`, () => make.record({ owner: 'w' }))
+  const name = encodeURIComponent(random.pick(ODD_TEXTS)) || 'empty'
+  const folder = random.pick(['', '.trash/', '.cancel/', '.keys/', '.entities/', '.entities/conductor/', '.permits/'])
+  await sometimes(`${folder}${name}`, () => make.record(TRASH))
+}
+
+/** The record at the root of the board, and its gate. */
+export async function damageBoardNodes({ witness, path }: ZooKeeperPlace): Promise<{
+  plant(make: RecordMaker): Promise<unknown>
+  mend(): Promise<unknown>
+}> {
+  const nodes = [path, `${path}/.gate`]
+  const real = await Promise.all(nodes.map(async (node) => (await witness.getData(node)).data))
+  const records = real.map((data): Record<string, unknown> => JSON.parse(Buffer.from(data ?? []).toString()))
+  const write = (bytes: (index: number) => Uint8Array | null) =>
+    Promise.all(nodes.map((node, index) => witness.setData(node, bytes(index))))
+  return {
+    plant: (make) => write((index) => make.record({ ...records[index], fenceBase: '1' })),
+    mend: () => write((index) => real[index] ?? null),
+  }
+}
+
+function unlessThere(error: unknown): void {
+  if (!(error instanceof NodeExists)) throw error
+}
