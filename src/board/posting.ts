@@ -4,7 +4,7 @@
  * they are, so that two releases and TaskFlow can share a board.
  */
 import { validate as validUuid } from 'uuid'
-import { asStored, decodeWeighed, type Encoding, encodePlain, weigh } from '../core/codec.ts'
+import { asStored, decodeWeighed, type Encoding, encodePlain, MAX_MEMORY_PER_BYTE, weigh } from '../core/codec.ts'
 import { InvalidPosting, JobboardError, PayloadTooLarge } from '../core/errors.ts'
 import type { KnownOptions } from '../core/options.ts'
 import { isTooLong, LONGEST_NAME_BYTES, shortened } from '../core/texts.ts'
@@ -176,10 +176,15 @@ function duration<K extends 'delay' | 'deadline'>(
   return { [name]: ms } as { [N in K]: number }
 }
 
-/** The most memory that a decoded posting may take, in bytes: 500 KB of empty objects would take 32 MB. */
-const MOST_MEMORY_BYTES = 16 * 1_024 * 1_024
-/** What an encoded byte takes in memory at most. */
-const MOST_MEMORY_PER_BYTE = 64
+/** The most memory that a decoded posting may take, in bytes, however large it is encoded. */
+const MAX_MEMORY_BYTES = 16 * 1_024 * 1_024
+/**
+ * How many bytes of memory a posting may take in addition to the usual ones: 250 KB of empty objects would take 16 MB, and
+ * dozens of postings are read at once.
+ */
+const MAX_GROWTH_BYTES = 4 * 1_024 * 1_024
+/** How much more may be read than may be posted: claims add attempts, and must not make a job unreadable. */
+const ATTEMPTS_MEMORY_BYTES = 1_024 * 1_024
 /** How many bytes of memory count as one encoded byte: about what a usual posting takes. */
 const USUAL_MEMORY_PER_BYTE = 8
 
@@ -193,13 +198,18 @@ export function encodePosting(posting: Posting, options: { encoding: Encoding; l
     )
   }
   // What nobody could read again must not be posted.
-  if (bytes.length > MOST_MEMORY_BYTES / MOST_MEMORY_PER_BYTE) assertLight(posting, bytes, options.encoding)
+  if (bytes.length * MAX_MEMORY_PER_BYTE > maxMemory(bytes)) assertLight(posting, bytes, options.encoding)
   return bytes
+}
+
+/** Returns how many bytes of memory an encoded posting may take when it is posted. */
+function maxMemory({ length }: Uint8Array): number {
+  return Math.min(MAX_MEMORY_BYTES, USUAL_MEMORY_PER_BYTE * length + MAX_GROWTH_BYTES)
 }
 
 function assertLight(posting: Posting, bytes: Uint8Array, encoding: Encoding): void {
   try {
-    weigh(bytes, encoding, MOST_MEMORY_BYTES)
+    weigh(bytes, encoding, maxMemory(bytes))
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new PayloadTooLarge(`job ${posting.uuid} (${posting.name}) ${why}`, { cause })
@@ -254,7 +264,7 @@ function raw(bytes: Uint8Array, encoding: Encoding): { record: Record<string, un
   let value: unknown
   let memory: number
   try {
-    ;({ value, memory } = decodeWeighed(bytes, encoding, { most: MOST_MEMORY_BYTES }))
+    ;({ value, memory } = decodeWeighed(bytes, encoding, { most: maxMemory(bytes) + ATTEMPTS_MEMORY_BYTES }))
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new InvalidPosting(`is no ${encoding} record: ${shortened(why)}`, { cause })

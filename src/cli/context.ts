@@ -4,6 +4,12 @@ import type { Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { INTERRUPTED } from './exit-codes.ts'
 
+/** Whether the board, and the logbooks, are named by nothing but a config file that was found. */
+export interface ChosenByFile {
+  readonly board: boolean
+  readonly persistence: boolean
+}
+
 export interface CliContext {
   /** All of standard input, to its end. */
   readonly readStdin: () => Promise<string>
@@ -16,6 +22,8 @@ export interface CliContext {
   readonly cwd: string
   /** Throws for a module that a config file names and others could change: nobody has named either. */
   readonly assertModule?: ((module: string, file: string) => Promise<void>) | undefined
+  /** What was chosen by a config file that nobody named: credentials of the environment are not for it. */
+  readonly chosenByFile?: ChosenByFile | undefined
   /** From now until it is disposed Ctrl-C, SIGTERM and the end of the terminal are told here, and end nothing by themselves. */
   readonly interruption: () => Interruption
   /** Asks a question on the terminal and resolves with the line that is typed; absent where there is no terminal. */

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { extname, join, resolve } from 'node:path'
+import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { unlessAborted } from '../core/abort.ts'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
@@ -76,7 +76,7 @@ export function flowsOption({ flows }: { readonly flows?: string }, command: str
 export async function loadModule(module: string, options: ModuleOptions): Promise<object> {
   const file = await locate(module, options)
   await options.assertModule?.(module, file)
-  if (TYPESCRIPT.includes(extname(file))) await understandTypeScript(module, options)
+  if (TYPESCRIPT.includes(extname(file))) await understandTypeScript(module, { ...options, file })
   return evaluate(module, file)
 }
 
@@ -111,16 +111,21 @@ async function locate(module: string, { cwd }: { cwd: string }): Promise<string>
   }
 }
 
-async function understandTypeScript(module: string, { cwd }: { cwd: string }): Promise<void> {
+/** Looks for tsx beside the module: the working directory may belong to somebody else, and what is found is run. */
+async function understandTypeScript(
+  module: string,
+  { file, assertModule }: ModuleOptions & { readonly file: string },
+): Promise<void> {
   let tsx: string
   try {
-    tsx = requireFrom(cwd).resolve('tsx')
+    tsx = createRequire(file).resolve('tsx')
   } catch (cause) {
     throw new InvalidArgument(
-      `module ${module} is TypeScript, and tsx is not installed in ${cwd}; run npm install tsx there, or name the JavaScript`,
+      `module ${module} is TypeScript, and tsx is not installed in ${dirname(file)}; run npm install tsx there, or name the JavaScript`,
       { cause },
     )
   }
+  await assertModule?.(module, tsx)
   // As `node --import tsx` does it, for good: a flow may load more of its modules when it runs. What tsx offers to
   // programs, tsx/esm/api, cannot be resolved from here: a require finds its CommonJS half, which does not work.
   await import(pathToFileURL(tsx).href)

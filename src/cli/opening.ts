@@ -10,7 +10,7 @@ import type { AuthInfo } from '../zookeeper/index.ts'
 import type { BoardLog } from './board-log.ts'
 import { codecOf } from './codecs.ts'
 import { complain } from './complaints.ts'
-import type { CliContext } from './context.ts'
+import type { ChosenByFile, CliContext } from './context.ts'
 import { boardUri, DEFAULT_TIMEOUT, duration, persistenceUri, type SharedOptions } from './options.ts'
 
 /** Between two tries to open a board. */
@@ -46,7 +46,7 @@ export async function openTheBoard(
   const [{ BoardLog }, { openBoard }] = await Promise.all([import('./board-log.ts'), import('../board/index.ts')])
   const log = new BoardLog(settings.log)
   const { log: _log, ...rest } = settings
-  const given = { log: log.logger, ...(scheme.startsWith('zookeeper') ? credentials(context) : {}), ...rest }
+  const given = { log: log.logger, ...(scheme.startsWith('zookeeper') ? credentials('board', context) : {}), ...rest }
   const open = (signal: AbortSignal) => openBoard(uri, { signal, ...given })
   const board = await inTime(open, { log, timeout, uri: printable })
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
@@ -57,10 +57,17 @@ export function boardIsNamed(options: SharedOptions, { env }: CliContext): boole
   return Boolean(options.board || env['JOBBOARD_BOARD'])
 }
 
-/** For boards and logbooks whose URI is to be seen by everybody, as command lines are. */
-export function credentials({ env }: CliContext): { auth?: readonly AuthInfo[] } {
+/**
+ * Returns the credentials of the environment, for boards and logbooks whose URI is to be seen by everybody, as command lines
+ * are. A config file that was only found may lead to anybody's server, so they are not for what it alone chooses, unless
+ * it says `auth` itself.
+ */
+export function credentials(
+  what: keyof ChosenByFile,
+  { env, chosenByFile }: CliContext,
+): { auth?: readonly AuthInfo[] } {
   const auth = env['JOBBOARD_ZOOKEEPER_AUTH']
-  if (!auth) return {}
+  if (!auth || chosenByFile?.[what]) return {}
   if (/^[^:]+:./s.test(auth)) return { auth: [{ scheme: 'digest', auth }] }
   throw new InvalidArgument('JOBBOARD_ZOOKEEPER_AUTH has to be user:password')
 }
@@ -160,6 +167,6 @@ async function openAt(uri: string, { options, context, create, log }: Opening): 
     create,
     ...codec,
     ...(log ? { log } : {}),
-    ...(onZooKeeper ? credentials(context) : {}),
+    ...(onZooKeeper ? credentials('persistence', context) : {}),
   })
 }

@@ -67,7 +67,7 @@ const WITHOUT_CONFIG = ['dev', 'completion']
 async function settled(command: Command, context: CliContext): Promise<CliContext> {
   if (WITHOUT_CONFIG.includes(command.name())) return context
   const { settle } = await import('./config/settings.ts')
-  const { options, own, env, assertModule } = await settle(command.optsWithGlobals(), context)
+  const { options, own, env, assertModule, chosenByFile } = await settle(command.optsWithGlobals(), context)
   const mine = own(command.name())
   for (let at: Command | null = command; at; at = at.parent) {
     for (const option of at.options) {
@@ -77,7 +77,7 @@ async function settled(command: Command, context: CliContext): Promise<CliContex
       if (value !== undefined && isNamed) at.setOptionValueWithSource(name, value, 'config')
     }
   }
-  return { ...context, env, assertModule }
+  return { ...context, env, assertModule, chosenByFile }
 }
 
 /** What was typed may be a name, and the file says of what. */

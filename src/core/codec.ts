@@ -14,6 +14,8 @@ import {
 
 export type Encoding = 'msgpack' | 'json'
 
+export { MAX_MEMORY_PER_BYTE } from './msgpack-check.ts'
+
 /**
  * `useRecords: false`: shared structures would make one record unreadable without another. `copyBuffers`: bytes in what
  * was decoded would be a window on the encoded record, and changing them would change it. `structuredClone: false`: when it

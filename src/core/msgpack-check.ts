@@ -17,6 +17,9 @@ export const BOXED_NUMBER_BYTES = 16
 const BINARY_BYTES = 200
 const DATE_BYTES = 96
 
+/** The most that one encoded byte takes in memory: empty bytes in a list are two. */
+export const MAX_MEMORY_PER_BYTE = (BINARY_BYTES + ITEM_BYTES) / 2
+
 /** Extensions that `encode` writes, or wrote once. */
 const [UNDEFINED, BIGINT, TIMESTAMP] = [0x00, 0x42, 0xff]
 

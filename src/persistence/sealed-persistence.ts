@@ -2,9 +2,11 @@
  * Logbooks, wherever they are, whose results go through codecs. Also around those that are kept without one: a record that
  * somebody else has sealed must not be taken for one without results.
  */
+import { SealedLogbook } from '../core/errors.ts'
 import type { BookQuery } from './book-query.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from './models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from './persistence.ts'
+import { RecordDecoder } from './record-memory.ts'
 import type { FlowPlace, Sealing } from './sealing.ts'
 
 export class SealedPersistence implements Persistence {
@@ -53,7 +55,11 @@ export class SealedPersistence implements Persistence {
     // As it was asked for: what the record says of its place was written by whoever can write to the storage.
     const place = { book: request.book.uuid, flow: request.flow.uuid }
     try {
-      return new SealedFlowLog(log, { flow: this.#unsealed(log.flow, place), place, sealing: this.#sealing })
+      return new SealedFlowLog(log, {
+        flow: this.#unsealed(log.flow, { ...place, decoder: new RecordDecoder() }),
+        place,
+        sealing: this.#sealing,
+      })
     } catch (error) {
       await log.close()
       throw error
@@ -62,7 +68,8 @@ export class SealedPersistence implements Persistence {
 
   async getBook(uuid: string): Promise<LogBook> {
     const book = await this.#inner.getBook(uuid)
-    return { ...book, flows: book.flows.map((flow) => this.#unsealed(flow, { book: uuid, flow: flow.uuid })) }
+    const decoder = new RecordDecoder()
+    return { ...book, flows: book.flows.map((flow) => this.#unsealed(flow, { book: uuid, flow: flow.uuid, decoder })) }
   }
 
   listBooks(query?: BookQuery): AsyncIterable<BookDetail> {
@@ -73,8 +80,18 @@ export class SealedPersistence implements Persistence {
     return this.#inner.destroyBook(uuid, options)
   }
 
-  #unsealed(flow: FlowDetail, place: FlowPlace): FlowDetail {
-    return { ...flow, atoms: flow.atoms.map((atom) => this.#sealing.unseal(atom, place)) }
+  #unsealed(flow: FlowDetail, place: FlowPlace & { readonly decoder: RecordDecoder }): FlowDetail {
+    return { ...flow, atoms: naming(place.book, () => flow.atoms.map((atom) => this.#sealing.unseal(atom, place))) }
+  }
+}
+
+/** Names the book whose results cannot be read: the record of an atom does not say which book it is in. */
+function naming<T>(book: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof SealedLogbook)) throw error
+    throw new SealedLogbook(`logbook ${book}: ${error.message}`, { cause: error })
   }
 }
 

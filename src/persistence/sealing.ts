@@ -7,12 +7,13 @@
  * Whoever can write to the storage chooses `by` and everything beside `sealed`: none of it is believed where a codec is
  * required.
  */
-import { decode, encode } from '../core/codec.ts'
+import { encode } from '../core/codec.ts'
 import { InvalidArgument, SealedLogbook } from '../core/errors.ts'
 import type { AtomState } from '../core/states.ts'
 import { checkedSecrets } from './checked-records.ts'
 import { compressed, type LogbookCodec, type RecordPlace } from './codecs.ts'
 import type { AtomDetail } from './models.ts'
+import { assertReadable, type RecordDecoder } from './record-memory.ts'
 
 interface Seal {
   readonly by: readonly string[]
@@ -57,14 +58,19 @@ export class Sealing {
     return this.#codecs.some((codec) => codec.encrypts)
   }
 
-  /** @throws InvalidArgument when a result is no plain data; SealedLogbook when a codec throws */
+  /**
+   * @throws InvalidArgument when a result is no plain data; StorageFailure when it could not be read again; SealedLogbook when
+   * a codec throws
+   */
   seal(atom: AtomDetail, flow: FlowPlace): AtomDetail {
     if (this.#codecs.length === 0) return atom
     const { open, secrets } = parted(atom)
     if (Object.keys(secrets).length === 0 && !this.#needsSeal(atom)) return open
     const place = { ...flow, atom: atom.name }
-    let bytes = encode(secrets, 'msgpack')
+    const plain = encode(secrets, 'msgpack')
+    let bytes = plain
     for (const codec of this.#codecs) bytes = attempted(`encode atom ${atom.name}`, () => codec.encode(bytes, place))
+    assertReadable(plain, { storedBytes: bytes.length, what: `results of atom ${atom.name}` })
     const sealed: Seal = { by: this.#codecs.map(({ name }) => name), bytes: Uint8Array.from(bytes) }
     const kept: KeptAtom = { ...open, sealed }
     return kept
@@ -73,9 +79,10 @@ export class Sealing {
   /**
    * Returns the atom with its secrets. What was kept without a codec is as it is, unless a codec is required.
    *
+   * @param place.decoder one for all atoms that are read together
    * @throws SealedLogbook when it cannot be read with these codecs, or has not gone through one that is required
    */
-  unseal(atom: KeptAtom, flow: FlowPlace): AtomDetail {
+  unseal(atom: KeptAtom, { decoder, ...flow }: FlowPlace & { readonly decoder: RecordDecoder }): AtomDetail {
     const { sealed, ...rest } = atom
     const { open, secrets } = parted(rest)
     const what = `read the results of atom ${atom.name}`
@@ -87,7 +94,7 @@ export class Sealing {
     const codecs = by.map((name) => this.#codecNamed(name, what))
     this.#assertRequired(by, what)
     // What lies beside a seal was not written with it.
-    return { ...open, ...unsealed(bytes, { codecs, what, place: { ...flow, atom: atom.name } }) }
+    return { ...open, ...unsealed(bytes, { codecs, what, decoder, place: { ...flow, atom: atom.name } }) }
   }
 
   #codecNamed(name: string, what: string): LogbookCodec {
@@ -113,14 +120,19 @@ export class Sealing {
   }
 }
 
+interface Unsealing {
+  readonly codecs: readonly LogbookCodec[]
+  /** What is being done, for errors. */
+  readonly what: string
+  readonly decoder: RecordDecoder
+  readonly place: RecordPlace
+}
+
 /** Undoes the codecs, the last one first. */
-function unsealed(
-  sealed: Uint8Array,
-  { codecs, what, place }: { codecs: readonly LogbookCodec[]; what: string; place: RecordPlace },
-): Secrets {
+function unsealed(sealed: Uint8Array, { codecs, what, decoder, place }: Unsealing): Secrets {
   let bytes = sealed
   for (const codec of codecs.toReversed()) bytes = attempted(what, () => codec.decode(bytes, place))
-  const secrets: unknown = attempted(what, () => decode(bytes, 'msgpack'))
+  const secrets: unknown = attempted(what, () => decoder.decode(bytes, { storedBytes: sealed.length }))
   if (typeof secrets !== 'object' || secrets === null) throw unreadable(what, 'they are damaged')
   const { failure, revertFailure, history, ...results } = parted(secrets).secrets
   return { ...results, ...attempted(what, () => checkedSecrets({ failure, revertFailure, history }, what)) }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
+import { InvalidState } from '../../src/core/errors.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../support/native-package.ts'
 import { freePort } from '../support/ports.ts'
@@ -94,6 +95,27 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     await place.witness.setData(`${place.path}/.gate`, Buffer.from('{"paused":false}'))
     fences.push(await fenceOn(board))
     expectGrowing(fences)
+  })
+
+  test('a gate whose base cannot be read, or is years ahead, is refused and left as it is; posting goes on', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const fence = await fenceOn(board)
+    const gate = `${place.path}/.gate`
+    const { data: sound } = await place.witness.getData(gate)
+    for (const text of ['{"paused":false,"fenceBase":"99999999999999999999"}', '{"fenceBase":7}', '[]', '{']) {
+      await place.witness.setData(gate, Buffer.from(text))
+      await using late = await place.open()
+      for (const one of [board, late]) {
+        const claiming = one.claim(await one.post('flow', {}))
+        await expect(claiming).rejects.toThrow(InvalidState)
+        await expect(claiming).rejects.toThrow(`${gate} is damaged`)
+      }
+      if (!text.includes('99999')) await expect(board.pause()).rejects.toThrow(`${gate} is damaged`)
+      expect(Buffer.from((await place.witness.getData(gate)).data ?? []).toString()).toBe(text)
+    }
+    await place.witness.setData(gate, sound ?? new Uint8Array())
+    expectGrowing([fence, await fenceOn(board)])
   })
 
   test('a pause, its end, and sessions that come and go change nothing of what fences begin at', async () => {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import {
   appendFile,
@@ -312,6 +313,34 @@ test('a record or a log whose name is a link to nothing is damage, and is report
   await expect(persistence.getBook('a')).rejects.toThrow('book.5.record is damaged')
   await expect(persistence.updateBook('a', { meta: {} })).rejects.toThrow('book.5.record is damaged')
   await expect(persistence.getBook('b')).rejects.toThrow('5.log is a link to nothing')
+})
+
+test.each<[string, (path: string, beside: string) => unknown]>([
+  ['a FIFO', (path) => execFileSync('mkfifo', [path])],
+  ['a link to a device that never ends', (path) => symlink('/dev/zero', path)],
+  ['a link to the log of another book', (path, beside) => symlink(beside, path)],
+  ['a folder', (path) => mkdir(path)],
+])('%s in the place of a file is damage of that one book, and holds up nobody', async (_, put) => {
+  const directory = await testDirectory()
+  await using persistence = await openPersistence(`directory:${directory}`)
+  for (const uuid of ['log', 'mark', 'record', 'whole'])
+    await (await persistence.acquire(requestOf(uuid, 1))).write({ state: 'SUCCESS' })
+  const files = (await filesBelow(directory)).map((file) => join(directory, file))
+  const fileOf = (book: string, name: string) =>
+    files.find((file) => file.includes(`/${book}/`) && file.endsWith(name)) ?? ''
+  const whole = fileOf('whole', '1.log')
+  await put(join(dirname(fileOf('log', '1.log')), '2.log'), whole)
+  await put(join(dirname(fileOf('mark', '1.log')), '2.mark'), whole)
+  await put(join(dirname(fileOf('record', 'book.record')), 'book.5.record'), fileOf('whole', 'book.record'))
+  const damaged = (file: string) => expect.objectContaining({ message: expect.stringMatching(file), retryable: false })
+  await expect(persistence.getBook('log')).rejects.toEqual(damaged(String.raw`2\.log is damaged: .*not a regular file`))
+  await expect(persistence.acquire(requestOf('log', 3))).rejects.toEqual(damaged('2.log is damaged'))
+  await expect(persistence.acquire(requestOf('mark', 2))).rejects.toEqual(damaged('2.mark is damaged'))
+  await expect(persistence.getBook('record')).rejects.toEqual(damaged('book.5.record is damaged'))
+  const listed: string[] = []
+  for await (const { uuid } of persistence.listBooks({ state: 'SUCCESS' })) listed.push(uuid)
+  expect(listed).toContain('whole')
+  expect(await persistence.getBook('whole')).toMatchObject({ flows: [{ state: 'SUCCESS' }] })
 })
 
 describe('rights', () => {

@@ -59,6 +59,13 @@ export const EXTENSIONS: readonly (readonly [string, Uint8Array])[] = [
   ['an integer of 17 bytes', hugeInteger(17)],
 ]
 
+/** A list of so many empty objects, of a byte each. */
+export function emptyObjects(count: number): Uint8Array {
+  const head = Buffer.from([0xdd, 0, 0, 0, 0])
+  head.writeUInt32BE(count, 1)
+  return Buffer.concat([head, Buffer.alloc(count, 0x80)])
+}
+
 /** Lists within lists. */
 export function nested(depth: number): unknown {
   let value: unknown = []
@@ -107,6 +114,7 @@ export function msgpackPoison(): Poison[] {
   const inStore = postingRecord({ details: { flow: 'flow', store: { bad: PLACE } } })
   return [
     ...shapes().map(([what, fields]): Poison => [what, encodePlain(postingRecord(fields), 'msgpack')]),
+    ['250 KB of empty objects', withRaw({ ...inStore, uuid: randomUUID() }, emptyObjects(250_000))],
     ['references', withRaw({ ...inStore, uuid: randomUUID() }, references(4))],
     ['a list that contains itself', withRaw({ ...inStore, uuid: randomUUID() }, CYCLE)],
     [

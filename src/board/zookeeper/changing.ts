@@ -28,7 +28,7 @@ import { countedBytes, type Posting } from '../posting.ts'
 import { resourcesOf } from '../resources.ts'
 import type { Done, Doubt, Touch, Transaction } from './batch.ts'
 import type { Committer } from './committer.ts'
-import { FenceBase } from './fence-base.ts'
+import { assertIntact, FenceBase } from './fence-base.ts'
 import type { Gate, SeenGate } from './gate.ts'
 import type { LateCancellations } from './late-cancellations.ts'
 import type { Layout } from './layout.ts'
@@ -86,7 +86,11 @@ export class BoardChanger {
 
   constructor(options: ChangerOptions) {
     this.#options = options
-    this.#fences = new FenceBase({ now: options.now, raise: (seen, base) => this.#raiseFence(seen, base) })
+    this.#fences = new FenceBase({
+      path: options.layout.gate,
+      now: options.now,
+      raise: (seen, base) => this.#raiseFence(seen, base),
+    })
   }
 
   async post({ posting, takeOver }: PostRequest): Promise<Posted> {
@@ -278,12 +282,17 @@ export class BoardChanger {
       })
   }
 
-  /** What the gate says of fences is kept: it is written as it was seen, or read and written again. */
+  /**
+   * What the gate says of fences is kept: it is written as it was seen, or read and written again.
+   *
+   * @throws InvalidState for a gate whose base cannot be read
+   */
   async setGate({ paused }: GateRequest): Promise<SeenGate> {
-    const { gate } = this.#options
+    const { gate, layout } = this.#options
     const what = paused ? 'pause of the board' : 'resumption of the board'
     let seen = gate.seen ?? (await asking(what, () => gate.read()))
     while (true) {
+      assertIntact(seen, layout.gate)
       const { fenceBase } = seen
       const written = await this.#writeGate(what, seen, { paused, fenceBase })
       if (written) return written

@@ -17,15 +17,21 @@
  *   the clock: each raise makes every board read its gate again, and many conductors start at once. What this costs: a
  *   backup of the last second before a raise, restored within that second, repeats numbers.
  *
- * In 64 bits with a sign there is room until the year 2262.
+ * In 64 bits with a sign there is room until the year 2262. A base that is years ahead of the clock was not written by a board:
+ * it is refused, and so is one that cannot be read. Neither is replaced, because a lower base would repeat fences.
  */
+import { InvalidState } from '../../core/errors.ts'
 import type { SeenGate } from './gate.ts'
 
 /** How far fences may be behind the server's clock when a session begins to claim. */
 const MAX_BEHIND_MS = 1_000
+/** How far fences may be ahead of the server's clock: a clock that was wrong may have been put right since. */
+const MAX_AHEAD_MS = 10 * 365 * 86_400_000
 const NANOSECONDS_PER_MS = 1_000_000n
 
 export interface FenceBaseOptions {
+  /** The gate's path, for errors. */
+  readonly path: string
   /** The servers' clock, in milliseconds since 1970. */
   readonly now: () => number
   /** Writes the gate with this base if it is still as it was seen. Resolves to the gate as it is then, whoever wrote it. */
@@ -45,17 +51,23 @@ export class FenceBase {
    * Returns the gate once its base is good for claims of this session. Asks nobody where it was examined before.
    *
    * @param at.zxid a transaction that the server has applied; the newest that is known
+   * @throws InvalidState for a base that cannot be read, or that no server's clock can have given
    */
   async examined(seen: SeenGate, at: { readonly session: bigint; readonly zxid: bigint }): Promise<SeenGate> {
+    const { path } = this.#options
     let gate = seen
+    assertIntact(gate, path)
     while (!this.#isExamined(gate, at.session)) {
       const clock = BigInt(Math.floor(this.#options.now())) * NANOSECONDS_PER_MS
       const behind = clock - (gate.fenceBase + at.zxid)
+      if (-behind > BigInt(MAX_AHEAD_MS) * NANOSECONDS_PER_MS)
+        throw damagedGate(path, `its fenceBase ${gate.fenceBase} is years ahead of the server's clock`)
       if (behind <= BigInt(MAX_BEHIND_MS) * NANOSECONDS_PER_MS) {
         this.#examined = { session: at.session, base: gate.fenceBase }
         break
       }
       gate = await this.#raise(gate, clock - at.zxid)
+      assertIntact(gate, path)
     }
     return gate
   }
@@ -71,4 +83,14 @@ export class FenceBase {
     })
     return this.#raising
   }
+}
+
+/** @throws InvalidState for a gate whose base cannot be read */
+export function assertIntact({ damage }: SeenGate, path: string): void {
+  if (damage !== undefined) throw damagedGate(path, damage)
+}
+
+function damagedGate(path: string, why: string): InvalidState {
+  const how = 'write {"paused":false,"fenceBase":"N"} into it, with the highest fence that was handed out as N'
+  return new InvalidState(`${path} is damaged: ${why}. The board grants no claims until it is repaired: ${how}`)
 }

@@ -53,6 +53,8 @@ export interface GateRecord {
   readonly paused: boolean
   /** What is added to the zxid of a claim to make its fence: see `fence-base.ts`. 0 on a board without a claim. */
   readonly fenceBase: bigint
+  /** What is wrong with the gate where its base cannot be read. Then nothing is granted, and the gate is not written. */
+  readonly damage?: string
 }
 
 export const OPEN_GATE: GateRecord = { paused: false, fenceBase: 0n }
@@ -61,16 +63,30 @@ export const OPEN_GATE: GateRecord = { paused: false, fenceBase: 0n }
 const DECIMAL = /^[1-9]\d{0,19}$/
 
 /** JSON on every board, like the board's record. */
-export function encodeGate({ paused, fenceBase }: GateRecord): Uint8Array {
+export function encodeGate({ paused, fenceBase }: Omit<GateRecord, 'damage'>): Uint8Array {
   // As text: a number of JSON is exact up to 2^53 only.
   return encode({ paused, ...(fenceBase === 0n ? {} : { fenceBase: String(fenceBase) }) }, 'json')
 }
 
-/** A gate that says nothing is open: nobody would know how to open it. */
+/**
+ * Reads the gate. One that is empty, or has neither field, is open and has no base yet. Any other gate without a readable base
+ * may have had one: a base that is made anew could repeat fences.
+ */
 export function decodeGate(bytes: Uint8Array | null): GateRecord {
-  const { paused, fenceBase } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
-  const isNumber = typeof fenceBase === 'string' && DECIMAL.test(fenceBase)
-  return { paused: paused === true, fenceBase: isNumber ? BigInt(fenceBase) : 0n }
+  if (!bytes || bytes.length === 0) return OPEN_GATE
+  let record: unknown
+  try {
+    record = decode(bytes, 'json')
+  } catch {
+    return { ...OPEN_GATE, damage: 'it is not JSON' }
+  }
+  if (typeof record !== 'object' || record === null || Array.isArray(record))
+    return { ...OPEN_GATE, damage: 'it is not an object of JSON' }
+  const { paused, fenceBase }: { readonly paused?: unknown; readonly fenceBase?: unknown } = record
+  const gate = { paused: paused === true, fenceBase: 0n }
+  if (fenceBase === undefined) return gate
+  if (typeof fenceBase === 'string' && DECIMAL.test(fenceBase)) return { ...gate, fenceBase: BigInt(fenceBase) }
+  return { ...gate, damage: `its fenceBase is not a number in quotes, of at most 20 digits` }
 }
 
 export function encodeCancellation(cancellation: Cancellation, encoding: Encoding): Uint8Array {

@@ -21,6 +21,8 @@ export interface Settled {
   readonly env: CliContext['env']
   /** Modules that are named by a file that nobody named are run only if they are ours. */
   readonly assertModule?: CliContext['assertModule']
+  /** What a file that nobody named has chosen, where the credentials of the environment would be used for it. */
+  readonly chosenByFile?: CliContext['chosenByFile']
 }
 
 /** Of a conductor. */
@@ -46,8 +48,11 @@ export async function settle(
   if (!asked && !found) return withoutFile(options, env)
   // Loaded for those who have a file: what reads and checks it takes longer than many a command.
   const { foundConfig, readConfig } = await import('./config-file.ts')
-  if (!found) return new Settling(await readConfig(resolve(cwd, asked ?? ''), { cwd }), env).settle(options)
-  const settling = new Settling(foundConfig(found, { cwd }), env)
+  if (!found) {
+    const named = await readConfig(resolve(cwd, asked ?? ''), { cwd })
+    return new Settling(named, { env, wasFound: false }).settle(options)
+  }
+  const settling = new Settling(foundConfig(found, { cwd }), { env, wasFound: true })
   const settled = settling.settle(options)
   return { ...settled, assertModule: (module, file) => assertTrusted(module, { file, named: settling.modules }) }
 }
@@ -79,6 +84,8 @@ async function assertTrusted(
   )
 }
 
+const AUTH = 'JOBBOARD_ZOOKEEPER_AUTH'
+
 type Kind = 'board' | 'persistence'
 
 /** What stands somewhere in the file. */
@@ -91,18 +98,22 @@ class Settling {
   readonly #file: ConfigFile
   readonly #env: CliContext['env']
   readonly #folder: string
+  /** Whether nobody named the file: then it was found in the working directory or above. */
+  readonly #wasFound: boolean
   /** What the file names as modules, as far as it was looked up. */
   readonly modules = new Set<string>()
 
-  constructor(file: ConfigFile, env: CliContext['env']) {
+  constructor(file: ConfigFile, { env, wasFound }: { readonly env: CliContext['env']; readonly wasFound: boolean }) {
     this.#file = file
     this.#env = env
+    this.#wasFound = wasFound
     this.#folder = dirname(file.file)
   }
 
   settle(options: SharedOptions): Settled {
     const { config } = this.#file
-    const board = this.#named('board', options.board || this.#env['JOBBOARD_BOARD'] || undefined)
+    const askedBoard = options.board || this.#env['JOBBOARD_BOARD'] || undefined
+    const board = this.#named('board', askedBoard)
     const entry = board === undefined ? undefined : this.#boardEntry(board)
     const asked = options.persistence || this.#env['JOBBOARD_PERSISTENCE'] || undefined
     const persistence = this.#named('persistence', asked ?? entry?.persistence)
@@ -118,7 +129,13 @@ class Settling {
       redact: this.#env['JOBBOARD_REDACT'] ? undefined : redact?.join(','),
     }
     const own = (command: string) => (command === 'conductor' ? this.#conductor() : {})
-    return { options: present(found), own, env: this.#environment(entry, logbooks) }
+    const env = this.#environment(entry, logbooks)
+    const settled = { options: present(found), own, env }
+    if (!this.#wasFound || !this.#env[AUTH]) return settled
+    // What the file says of its own board comes before the environment, which does not mean that board.
+    if (!askedBoard && entry?.auth !== undefined) return { ...settled, env: { ...env, [AUTH]: entry.auth } }
+    const withBoard = askedBoard !== undefined && entry?.persistence !== undefined
+    return { ...settled, chosenByFile: { board: !askedBoard, persistence: !asked && !withBoard } }
   }
 
   /** A URI, or the name of one in the file; what is the default there, where nothing is given. */
@@ -177,7 +194,7 @@ class Settling {
     const { auth } = board ?? {}
     const { key, require } = logbooks ?? {}
     return {
-      ...(auth === undefined ? {} : { JOBBOARD_ZOOKEEPER_AUTH: auth }),
+      ...(auth === undefined ? {} : { [AUTH]: auth }),
       ...(key === undefined ? {} : { JOBBOARD_LOGBOOK_KEY: key }),
       ...(require === undefined ? {} : { JOBBOARD_LOGBOOK_REQUIRE: String(require) }),
       ...present(this.#env),

@@ -89,14 +89,14 @@ async function servers(uri: string, { what, options, context }: Where): Promise<
     return (await import('./redis.ts')).examineRedis(uri, { timeout }).catch((): Finding[] => [])
   if (!/^zookeepers?:/i.test(uri)) return []
   const { examineServers } = await import('./zookeeper.ts')
-  return examineServers({ uri, what, security: credentials(context), timeout })
+  return examineServers({ uri, what, security: credentials(what, context), timeout })
 }
 
 async function inside(uri: string, { what, options, context }: Where): Promise<Finding[]> {
   const timeout = timeoutOf(options)
   if (/^zookeepers?:/i.test(uri)) {
     const { examineNode } = await import('./zookeeper.ts')
-    return examineNode({ uri, what, security: credentials(context), timeout })
+    return examineNode({ uri, what, security: credentials(what, context), timeout })
   }
   if (!/^postgres(ql)?:/i.test(uri)) return []
   return (await import('./postgres.ts')).examinePostgres(uri, { what, timeout })

@@ -1,6 +1,7 @@
 /** The few things done with files, and what their errors mean. */
 import { randomUUID } from 'node:crypto'
-import { access, chmod, type FileHandle, link, mkdir, open, readFile, stat, unlink } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, chmod, type FileHandle, link, mkdir, open, stat, unlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { StorageFailure } from '../../core/errors.ts'
 
@@ -95,8 +96,43 @@ export async function inFolder<T>(path: string, work: (folder: OpenFolder) => Pr
   }
 }
 
-export function readIfThere(path: string): Promise<Buffer | undefined> {
-  return unlessMissing(readFile(path))
+/**
+ * Reads a file that this library has written; undefined where it is not there. It is opened without following a link and without
+ * waiting: a FIFO would never open, a link to `/dev/zero` never end, and any other link show the reader a file of somebody else.
+ *
+ * @throws StorageFailure for what is not a regular file
+ */
+export async function readIfThere(path: string): Promise<Buffer | undefined> {
+  const file = await unlessMissing(openRegular(path))
+  if (!file) return undefined
+  try {
+    if (!(await file.stat()).isFile()) throw notRegular(path)
+    return await file.readFile()
+  } finally {
+    await file.close()
+  }
+}
+
+/** Absent where a system has no such flags. */
+const READ_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+
+async function openRegular(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, READ_FLAGS)
+  } catch (error) {
+    if (!IRREGULAR.has(errnoOf(error) ?? '')) throw error
+    // A link to nothing is reported by those who look for the file again and again.
+    await access(path)
+    throw notRegular(path, error)
+  }
+}
+
+/** What `open` says of a link (FreeBSD: EMLINK), and of a socket or of a device without a driver. */
+const IRREGULAR: ReadonlySet<string> = new Set(['ELOOP', 'EMLINK', 'ENXIO', 'EOPNOTSUPP', 'ENODEV'])
+
+function notRegular(path: string, cause?: unknown): StorageFailure {
+  const why = 'it is a link, a folder or a device, not a regular file'
+  return new StorageFailure(`${path} is damaged: ${why}; remove it`, { cause, retryable: false })
 }
 
 /**

@@ -4,13 +4,13 @@
  *     length of the payload (4 bytes, big-endian) | CRC-32 of the payload (4 bytes) | payload (msgpack)
  */
 import { crc32 } from 'node:zlib'
-import { decode, encode } from '../../core/codec.ts'
+import { encodeRecord, RecordDecoder } from '../record-memory.ts'
 
 const HEAD = 8
 
-/** @throws InvalidArgument when the record is no plain data */
+/** @throws InvalidArgument when the record is no plain data; StorageFailure when it could not be read again */
 export function frame(record: unknown): Uint8Array {
-  const payload = encode(record, 'msgpack')
+  const payload = encodeRecord(record)
   const bytes = Buffer.allocUnsafe(HEAD + payload.length)
   bytes.writeUInt32BE(payload.length, 0)
   bytes.writeUInt32BE(crc32(payload), 4)
@@ -21,14 +21,17 @@ export function frame(record: unknown): Uint8Array {
 /**
  * The records up to the first that is not whole. A writer that died leaves a torn one behind, and after a power failure
  * a file may end in zeros: an empty payload would pass its checksum, so it counts as torn.
+ *
+ * @throws Error for a record that is no plain data, or takes too much memory together with those before it
  */
 export function unframe(bytes: Buffer): unknown[] {
   const records: unknown[] = []
+  const decoder = new RecordDecoder()
   for (let at = 0; at + HEAD <= bytes.length; ) {
     const length = bytes.readUInt32BE(at)
     const payload = bytes.subarray(at + HEAD, at + HEAD + length)
     if (length === 0 || payload.length < length || crc32(payload) !== bytes.readUInt32BE(at + 4)) break
-    records.push(decode(payload, 'msgpack'))
+    records.push(decoder.decode(payload))
     at += HEAD + length
   }
   return records

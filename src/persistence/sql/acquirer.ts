@@ -4,6 +4,7 @@ import type { Outcome } from '../../core/group-commit.ts'
 import { type Row, type SqlDriver, storable } from '../../postgres/index.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
 import type { AcquireRequest } from '../persistence.ts'
+import { RecordDecoder } from '../record-memory.ts'
 import { fenced } from '../requests.ts'
 import { atomOf, bytes, flowOf, statesJson } from './rows.ts'
 import type { Statements } from './statements.ts'
@@ -50,6 +51,11 @@ function parametersOf(batch: readonly AcquireRequest[]): unknown[] {
   ]
 }
 
+interface AtomsOfFlow {
+  readonly atoms: AtomDetail[]
+  readonly decoder: RecordDecoder
+}
+
 /**
  * Read after the acquire has been committed: from then on no other term can write, so what is there is all there will be.
  * A flow in its first term has none.
@@ -58,22 +64,22 @@ async function atomsOf(
   driver: SqlDriver,
   statements: Statements,
   rows: readonly Row[],
-): Promise<ReadonlyMap<string, AtomDetail[]>> {
+): Promise<ReadonlyMap<string, AtomsOfFlow>> {
   const flows = rows.filter((row) => Number(row['term']) > 1).map((row) => String(row['id']))
-  const found = new Map<string, AtomDetail[]>()
+  const found = new Map<string, AtomsOfFlow>()
   if (flows.length === 0) return found
   for (const row of (await driver.query(statements.atoms, [flows])).rows) {
     const flow = String(row['flow'])
-    const atoms = found.get(flow)
-    if (atoms) atoms.push(atomOf(row))
-    else found.set(flow, [atomOf(row)])
+    const { atoms, decoder } = found.get(flow) ?? { atoms: [], decoder: new RecordDecoder() }
+    atoms.push(atomOf(row, decoder))
+    found.set(flow, { atoms, decoder })
   }
   return found
 }
 
-function acquired(row: Row, atoms: ReadonlyMap<string, AtomDetail[]>): AcquiredRow {
+function acquired(row: Row, atoms: ReadonlyMap<string, AtomsOfFlow>): AcquiredRow {
   const id = String(row['id'])
-  const flow = flowOf(row, atoms.get(id) ?? [])
+  const flow = flowOf(row, atoms.get(id)?.atoms ?? [])
   return { flow, row: { id, term: Number(row['term']), writes: Number(row['writes']) } }
 }
 

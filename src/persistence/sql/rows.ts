@@ -1,10 +1,10 @@
 /** Between what logbooks hold and what tables hold. */
-import { decode, encode } from '../../core/codec.ts'
 import type { AtomState, FlowState } from '../../core/states.ts'
 import { fromStorable, type Row, storable } from '../../postgres/index.ts'
 import { checkedAtom, checkedBook, checkedFlow, damaged } from '../checked-records.ts'
 import { writtenAtom } from '../flow-image.ts'
 import type { AtomDetail, BookDetail, FlowDetail, Meta, StateChange } from '../models.ts'
+import { encodeRecord, RecordDecoder } from '../record-memory.ts'
 
 /** An atom's columns, but for when it was made and what it went through. */
 export interface AtomColumns {
@@ -23,9 +23,9 @@ export function atomColumns(atom: AtomDetail): AtomColumns {
   return { name: storable(name), kind, version: storable(version), state, intention, updatedAt, body: bytes(body) }
 }
 
-/** @throws InvalidArgument when it is no plain data */
+/** @throws InvalidArgument when it is no plain data; StorageFailure when it could not be read again */
 export function bytes(value: unknown): Buffer {
-  return Buffer.from(encode(value, 'msgpack'))
+  return Buffer.from(encodeRecord(value))
 }
 
 export function statesJson(states: readonly StateChange<FlowState | AtomState>[]): string {
@@ -63,9 +63,12 @@ export function flowOf(row: Row, atoms: readonly AtomDetail[]): FlowDetail {
   return { ...checkedFlow(flow, `flow ${flow.uuid}`), atoms }
 }
 
-/** @throws StorageFailure when the row is damaged */
-export function atomOf(row: Row): AtomDetail {
-  const body = record(row, 'body')
+/**
+ * @param decoder one for all atoms that are read together
+ * @throws StorageFailure when the row is damaged
+ */
+export function atomOf(row: Row, decoder: RecordDecoder): AtomDetail {
+  const body = record(row, 'body', decoder)
   const atom = {
     ...body,
     name: text(row, 'name'),
@@ -84,9 +87,9 @@ function text(row: Row, column: string): string {
   return fromStorable(String(row[column]))
 }
 
-function record(row: Row, column: string): Meta {
+function record(row: Row, column: string, decoder = new RecordDecoder()): Meta {
   try {
-    const value = decode(row[column] as Uint8Array, 'msgpack')
+    const value = decoder.decode(row[column] as Uint8Array)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Meta
   } catch (cause) {
     throw damaged(`column ${column} of a logbook`, cause instanceof Error ? cause.message : String(cause), cause)

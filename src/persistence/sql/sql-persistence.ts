@@ -29,6 +29,7 @@ import { assertBookQuery, assertInstant, type BookQuery, unlessUnreadable } from
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import { patiently } from '../patience.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
+import { RecordDecoder } from '../record-memory.ts'
 import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooks } from '../requests.ts'
 import { type AcquiredRow, acquireAll } from './acquirer.ts'
 import { listStatement } from './listing.ts'
@@ -256,10 +257,11 @@ function naming<T>(uuid: string, read: () => T): T {
 /** A row for each atom, one for a flow without, one for a book without flows; flow by flow. */
 function flowsOf(rows: readonly Row[]): FlowDetail[] {
   const flows: { row: Row; atoms: AtomDetail[] }[] = []
+  const decoder = new RecordDecoder()
   for (const row of rows) {
     if (row['f_id'] === null) continue
     if (flows.at(-1)?.row['f_id'] !== row['f_id']) flows.push({ row, atoms: [] })
-    if (row['a_flow'] !== null) flows.at(-1)?.atoms.push(atomOf(part(row, 'a_')))
+    if (row['a_flow'] !== null) flows.at(-1)?.atoms.push(atomOf(part(row, 'a_'), decoder))
   }
   return flows.map(({ row, atoms }) => flowOf(part(row, 'f_'), atoms))
 }

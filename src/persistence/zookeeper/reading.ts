@@ -1,6 +1,7 @@
 /** Reading books and flows while others write. */
 import { NoNode, op, type Stat, type ZooKeeper, type ZooKeeperError } from '../../zookeeper/index.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
+import { RecordDecoder } from '../record-memory.ts'
 import { atomPath, isFlowName, positionsIn } from './layout.ts'
 import { type BookRecord, type FlowRecord, readAtom, readBook, readFlow } from './records.ts'
 
@@ -64,6 +65,7 @@ export async function readWholeFlow(zookeeper: ZooKeeper, path: string): Promise
 export async function readAtoms(zookeeper: ZooKeeper, path: string): Promise<Map<number, AtomDetail>> {
   const { names } = await zookeeper.getChildren(path)
   const atoms = new Map<number, AtomDetail>()
+  const decoder = new RecordDecoder()
   const positions = positionsIn(names)
   for (let from = 0; from < positions.length; from += AT_ONCE) {
     const some = positions.slice(from, from + AT_ONCE)
@@ -72,7 +74,7 @@ export async function readAtoms(zookeeper: ZooKeeper, path: string): Promise<Map
       const result = results[index]
       if (!result) continue
       if (result.error) throw result.error
-      atoms.set(position, readAtom(result.data, atomPath(path, position)))
+      atoms.set(position, readAtom(result.data, { path: atomPath(path, position), decoder }))
     }
   }
   return atoms

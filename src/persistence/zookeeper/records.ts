@@ -1,8 +1,9 @@
 /** What is in the znodes: msgpack, with the format's number, so that an older release says so instead of misreading it. */
-import { decode, encode } from '../../core/codec.ts'
+import { encode } from '../../core/codec.ts'
 import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
 import { checkedAtom, checkedBook, checkedFlow, damaged } from '../checked-records.ts'
 import type { AtomDetail, BookDetail, FlowDetail } from '../models.ts'
+import { RecordDecoder } from '../record-memory.ts'
 
 const FORMAT = 1
 
@@ -53,8 +54,12 @@ export function readFlow(data: Uint8Array | null, path: string): FlowRecord {
   return { flow: checkedFlow(flow, path), term, writes }
 }
 
-export function readAtom(data: Uint8Array | null, path: string): AtomDetail {
-  return checkedAtom(content<{ readonly atom: AtomDetail }>(data, { key: 'atom', path }).atom, path)
+/** @param options.decoder one for all atoms that are read together */
+export function readAtom(
+  data: Uint8Array | null,
+  { path, decoder }: { readonly path: string; readonly decoder: RecordDecoder },
+): AtomDetail {
+  return checkedAtom(content<{ readonly atom: AtomDetail }>(data, { key: 'atom', path, decoder }).atom, path)
 }
 
 /**
@@ -65,8 +70,15 @@ function isMark(value: unknown): value is string {
   return typeof value === 'string' && /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(value)
 }
 
-function content<T extends object>(data: Uint8Array | null, { key, path }: { key: string; path: string }): T {
-  const fields = fieldsOf(data)
+interface Content {
+  /** The field that a record of this kind has. */
+  readonly key: string
+  readonly path: string
+  readonly decoder?: RecordDecoder
+}
+
+function content<T extends object>(data: Uint8Array | null, { key, path, decoder = new RecordDecoder() }: Content): T {
+  const fields = fieldsOf(data, { key, path, decoder })
   const { format } = fields
   if (typeof format === 'number' && format > FORMAT) {
     const can = `this one reads up to ${FORMAT}`
@@ -76,11 +88,13 @@ function content<T extends object>(data: Uint8Array | null, { key, path }: { key
   throw new StorageFailure(`${path} was not written by jobboard; choose another path for the logbooks`)
 }
 
-function fieldsOf(data: Uint8Array | null): Record<string, unknown> {
+function fieldsOf(data: Uint8Array | null, { key, path, decoder }: Required<Content>): Record<string, unknown> {
   try {
-    const value = data === null || data.length === 0 ? undefined : decode(data, 'msgpack')
+    const value = data === null || data.length === 0 ? undefined : decoder.decode(data)
     return typeof value === 'object' ? { ...value } : {}
-  } catch {
-    return {}
+  } catch (cause) {
+    // The root may be a znode of something else, which must not be called damaged: nobody should remove it.
+    if (key === 'kind') return {}
+    throw damaged(path, cause instanceof Error ? cause.message : String(cause), cause)
   }
 }

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest'
 import { FenceBase } from '../../../src/board/zookeeper/fence-base.ts'
 import type { SeenGate } from '../../../src/board/zookeeper/gate.ts'
+import { InvalidState } from '../../../src/core/errors.ts'
 
 const SECOND = 1_000_000_000n
 const NOW_MS = 1_800_000_000_000
@@ -13,6 +14,7 @@ class Server {
   now = NOW_MS
   writes = 0
   readonly fences = new FenceBase({
+    path: '/board/.gate',
     now: () => this.now,
     raise: async (seen, fenceBase) => {
       await undefined
@@ -78,4 +80,22 @@ test('claims that begin together wait for one raise', async () => {
   const gates = await Promise.all([1, 2, 3].map(() => server.fences.examined(seen, at)))
   expect(new Set(gates).size).toBe(1)
   expect(server.writes).toBe(1)
+})
+
+test('a base that no clock can have given, or that cannot be read, is refused and stays as it is', async () => {
+  const server = new Server()
+  const year = 31_536_000n * SECOND
+  for (const [gate, why] of [
+    [{ ...server.gate, fenceBase: 99_999_999_999_999_999_999n }, 'is years ahead'],
+    [{ ...server.gate, fenceBase: NOW + 11n * year }, 'is years ahead'],
+    [{ ...server.gate, damage: 'it is not JSON' }, 'it is not JSON'],
+  ] as const) {
+    const examining = server.fences.examined(gate, { session: 1n, zxid: 1n })
+    await expect(examining).rejects.toThrow(InvalidState)
+    await expect(examining).rejects.toThrow(/^\/board\/\.gate is damaged: /)
+    await expect(examining).rejects.toThrow(why)
+  }
+  expect(server.writes).toBe(0)
+  const ahead = { ...server.gate, fenceBase: NOW + year }
+  expect(await server.fences.examined(ahead, { session: 1n, zxid: 1n })).toBe(ahead)
 })

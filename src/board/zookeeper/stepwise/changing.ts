@@ -52,7 +52,7 @@ import type {
 } from '../../backend.ts'
 import { countedBytes, type Posting } from '../../posting.ts'
 import { FRAME, type GrantedIn, LARGEST_POST, named } from '../changing.ts'
-import { FenceBase } from '../fence-base.ts'
+import { assertIntact, FenceBase } from '../fence-base.ts'
 import type { Gate, SeenGate } from '../gate.ts'
 import { compareDigits, isJob, type Layout } from '../layout.ts'
 import { asking, type BoardReader, unlessGone } from '../reading.ts'
@@ -86,7 +86,11 @@ export class StepwiseChanger {
 
   constructor(options: StepwiseOptions) {
     this.#options = options
-    this.#fences = new FenceBase({ now: options.now, raise: (seen, base) => this.#raiseFence(seen, base) })
+    this.#fences = new FenceBase({
+      path: options.layout.gate,
+      now: options.now,
+      raise: (seen, base) => this.#raiseFence(seen, base),
+    })
   }
 
   /** Two round trips: the answer to a create tells no more than its path. */
@@ -191,10 +195,11 @@ export class StepwiseChanger {
   }
 
   async setGate({ paused }: GateRequest): Promise<void> {
-    const { gate } = this.#options
+    const { gate, layout } = this.#options
     const what = paused ? 'pause of the board' : 'resumption of the board'
     while (true) {
       const seen = await asking(what, () => gate.read())
+      assertIntact(seen, layout.gate)
       if (await this.#writeGate(what, seen, { paused, fenceBase: seen.fenceBase })) return
     }
   }
