@@ -35,6 +35,8 @@ export class PostgresConnection implements SqlDriver {
     const { signal } = options
     signal?.throwIfAborted()
     const [{ default: pg }, settings] = await Promise.all([loadPg(place), poolSettings(place)])
+    // An abort that came meanwhile would not be reported to the listener below.
+    signal?.throwIfAborted()
     const client = new pg.Client(settings)
     const connection = new PostgresConnection(client)
     const cut = () => connection.cut(new Error('it was given up'))

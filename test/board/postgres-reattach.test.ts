@@ -234,6 +234,83 @@ test('a server that is started again twice ends every claim, and eight jobs run 
     expect(job.attempts.map(({ ended }) => ended)).toEqual(['returned', 'returned', undefined])
 })
 
+test('a connection that breaks while the owner reads what it missed is replaced by another', async () => {
+  await using scene = await setScene()
+  const { owner, place } = scene
+  await owner.post('flow', {})
+  const [claim] = await owner.claimNext()
+  const { backend } = await idAndLock(scene)
+  const states: string[] = []
+  owner.on('state', ({ state }) => states.push(state))
+  await using admin = await administrator()
+  await admin.query('BEGIN', [])
+  await admin.query(`LOCK TABLE ${place.schema}.changes IN ACCESS EXCLUSIVE MODE`, [])
+  await admin.query('SELECT pg_terminate_backend($1)', [backend])
+  const second = await admin.waiting('changes_since')
+  const back = next(owner, 'state', ({ state }) => state !== 'disconnected')
+  await admin.query('SELECT pg_terminate_backend($1)', [second])
+  await admin.query('COMMIT', [])
+  expect((await back).state).toBe('connected')
+  expect(states).toEqual(['disconnected', 'connected'])
+  claim.assertHeld()
+  await claim.consume()
+})
+
+describe('a board that is closed', () => {
+  test('while the server does not answer a new session waits for no answer', async () => {
+    await using scene = await setScene('&sessionTimeout=1s&statementTimeout=10m')
+    const { owner, place } = scene
+    await using admin = await administrator()
+    const lost = next(owner, 'state', ({ state }) => state === 'lost')
+    await admin.query('BEGIN', [])
+    await admin.query(`LOCK TABLE ${place.schema}.sessions IN ACCESS EXCLUSIVE MODE`, [])
+    await lost
+    await admin.waiting('end_session')
+    // The lock is there until the board is closed.
+    await owner.close()
+    await admin.query('COMMIT', [])
+  })
+
+  test('while a heartbeat is under way leaves no timer behind', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using admin = await administrator()
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+    const before = timers()
+    const owner = await place.openAt(server.port, { parameters: '&sessionTimeout=3s' })
+    const { schema } = place
+    await admin.query('BEGIN', [])
+    await admin.query(`LOCK TABLE ${schema}.sessions IN ACCESS EXCLUSIVE MODE`, [])
+    await admin.waiting('heartbeat')
+    const closed = owner.close()
+    await admin.waiting('heartbeat')
+    await admin.query('COMMIT', [])
+    await closed
+    expect(timers()).toBeLessThanOrEqual(before)
+  })
+})
+
+/** A connection of the server's administrator. */
+async function administrator() {
+  const connection = await PostgresConnection.open(postgresPlace(parseUri(server.uri, 'board')))
+  /** Resolves with the backend that waits for a lock in a call of this function. */
+  const waiting = async (call: string): Promise<number> => {
+    while (true) {
+      // Within a transaction the activity is otherwise the same at each look.
+      await connection.query('SELECT pg_stat_clear_snapshot()', [])
+      const { rows } = await connection.query(
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%.' || $1 || '(%'",
+        [call],
+      )
+      if (rows[0]) return Number(rows[0]['pid'])
+    }
+  }
+  return {
+    query: (text: string, values: unknown[]) => connection.query(text, values),
+    waiting,
+    [Symbol.asyncDispose]: () => connection.close(),
+  }
+}
+
 /** Of the owner's session, as the tables tell. */
 async function idAndLock({ place, owner }: Scene): Promise<{ id: number; lock: number; backend: number }> {
   const id = await place.sessionOf(owner)

@@ -213,6 +213,26 @@ describe('a role that holds advisory locks', () => {
     await (await claimed(board, 'job')).consume()
   })
 
+  test('of the sessions to come delays no session, and none that needs another connection', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    const parameters = '&statementTimeout=10m'
+    await using owner = await place.openAt(server.port, { parameters })
+    await owner.post('flow', {}, { name: 'job' })
+    const claim = await claimed(owner, 'job')
+    await using evil = await connected(evilUri())
+    const [row] = await place.query('SELECT last_value AS last FROM @.session_ids')
+    await evil.query('SELECT pg_advisory_lock($1::integer, $2::integer + n) FROM generate_series(1, 50) n', [
+      lockClasses(place.schema).session,
+      Number(row?.['last']),
+    ])
+    const back = next(owner, 'state', ({ state }) => state !== 'disconnected')
+    await place.query('SELECT pg_terminate_backend(backend) FROM @.sessions')
+    expect((await back).state).toBe('connected')
+    await claim.consume()
+    await using other = await place.openAt(server.port, { parameters })
+    expect(other.connected).toBe(true)
+  })
+
   test('of a resource holds back only who wants it, and for a bounded time', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()

@@ -15,7 +15,7 @@
  * **The lease** ends one TTL after the sending of the last heartbeat or re-attachment that was answered, less a margin: the
  * server's clock read it later than it was sent, so nobody takes over before. It is looked at by a timer, and by whoever asks.
  */
-import { type Deferred, deferred } from '../../core/abort.ts'
+import { type Deferred, deferred, onAbort, unlessAborted } from '../../core/abort.ts'
 import { type Instant, systemClock } from '../../core/clock.ts'
 import { NotConnected, UnsupportedCapability } from '../../core/errors.ts'
 import { backoff, sleep } from '../../core/time.ts'
@@ -142,7 +142,14 @@ export class SessionKeeper {
   /** For a session that has lost its connection: what it held is free at once if the server is there. */
   async #lastConnection(): Promise<PostgresConnection | undefined> {
     const signal = AbortSignal.timeout(FAREWELL)
-    return PostgresConnection.open(this.#options.place, { signal }).catch(() => undefined)
+    try {
+      const connection = await PostgresConnection.open(this.#options.place, { signal })
+      const forget = onAbort(signal, () => connection.cut(signal.reason))
+      await connection.query(READ_COMMITTED, []).finally(forget)
+      return connection
+    } catch {
+      return undefined
+    }
   }
 
   /** How long the lease lasts yet, in milliseconds. */
@@ -171,6 +178,8 @@ export class SessionKeeper {
     const { place, uri, opened, notified } = this.#options
     try {
       const connection = await PostgresConnection.open(place, { signal })
+      // A server that does not answer would otherwise hold up whoever closes the board until the statement times out.
+      const forget = onAbort(signal, () => connection.cut(signal.reason))
       try {
         connection.onNotification(notified)
         const session = await this.#begin(connection, signal)
@@ -181,6 +190,8 @@ export class SessionKeeper {
       } catch (error) {
         connection.cut(error)
         throw error
+      } finally {
+        forget()
       }
     } catch (error) {
       signal.throwIfAborted()
@@ -212,10 +223,12 @@ export class SessionKeeper {
   async #assertOwn(backend: number, signal: AbortSignal): Promise<void> {
     const { place, uri } = this.#options
     const probe = await PostgresConnection.open(place, { signal })
+    const forget = onAbort(signal, () => probe.cut(signal.reason))
     try {
       const { rows } = await probe.query('SELECT pg_backend_pid() AS backend', [])
       if (Number(rows[0]?.['backend']) !== backend) return
     } finally {
+      forget()
       await probe.close()
     }
     throw new UnsupportedCapability(
@@ -298,7 +311,8 @@ export class SessionKeeper {
       }
       this.#known = sentAt
       if (listen) await connection.query(`LISTEN ${channelOf(schema, board)}`, [])
-      await reattached(session, connection)
+      // Where this connection breaks, what was missed is read over the next one, and not waited for here.
+      await unlessAborted(reattached(session, connection), connection.lost)
       signal.throwIfAborted()
       connection.lost.throwIfAborted()
       this.#attached(session, connection)
@@ -329,7 +343,8 @@ export class SessionKeeper {
     const patience = setTimeout(() => connection.cut(new NotConnected('a heartbeat was not answered')), ttl / 3)
     try {
       const { rows } = await connection.query(`SELECT ${place.schema}.heartbeat($1) AS expired`, [session.id])
-      if (this.#connection !== connection) return
+      // The timers of a session that is being closed would keep the process alive until its lease has ended.
+      if (this.#connection !== connection || this.#closing.signal.aborted) return
       const found = rows[0]?.['expired']
       if (!Array.isArray(found)) {
         const how = 'another took it over, or the connection leads to another backend than it did'

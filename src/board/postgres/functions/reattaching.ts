@@ -9,11 +9,8 @@
  * Whoever takes over locks the same row, skips it while it is locked, and judges by the same heartbeat: so one of the two
  * comes first, and the other finds the session gone or alive.
  */
-import { lockClasses } from '../names.ts'
-
 /** With `@` for the schema. */
-export function reattaching(schema: string): string {
-  const { session } = lockClasses(schema)
+export function reattaching(): string {
   return `
 CREATE FUNCTION @.reattach(p_session integer, p_attachment integer) RETURNS boolean LANGUAGE plpgsql AS $function$
 DECLARE
@@ -25,8 +22,7 @@ BEGIN
   IF NOT FOUND OR v_session.heartbeat_at + v_session.ttl < clock_timestamp() OR v_session.attachment >= p_attachment THEN
     RETURN false;
   END IF;
-  v_lock := nextval('@.session_ids');
-  PERFORM pg_advisory_lock(${session}, v_lock);
+  v_lock := @.lock_session();
   UPDATE @.sessions s SET backend = a.pid, backend_start = a.backend_start, lock = v_lock, attachment = p_attachment,
     heartbeat_at = clock_timestamp()
   FROM pg_stat_activity a WHERE s.id = p_session AND a.pid = pg_backend_pid();

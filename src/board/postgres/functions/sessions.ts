@@ -1,6 +1,6 @@
 /**
  * A session lives while its backend holds its lock and its heart beats. A lock that another backend holds says nothing: every
- * role that may connect can take it.
+ * role that may connect can take it. So a session waits for no lock: it takes the next number that is free.
  */
 import { lockClasses } from '../names.ts'
 import { BY_KEYS } from './plans.ts'
@@ -9,10 +9,19 @@ import { BY_KEYS } from './plans.ts'
 export function sessions(schema: string): string {
   const { session } = lockClasses(schema)
   return `
-CREATE FUNCTION @.open_session(p_board integer, p_who text, p_ttl float8) RETURNS integer LANGUAGE plpgsql AS $function$
-DECLARE v_id integer := nextval('@.session_ids');
+CREATE FUNCTION @.lock_session() RETURNS integer LANGUAGE plpgsql AS $function$
+DECLARE v_number integer;
 BEGIN
-  PERFORM pg_advisory_lock(${session}, v_id);
+  LOOP
+    v_number := nextval('@.session_ids');
+    EXIT WHEN pg_try_advisory_lock(${session}, v_number);
+  END LOOP;
+  RETURN v_number;
+END $function$;
+
+CREATE FUNCTION @.open_session(p_board integer, p_who text, p_ttl float8) RETURNS integer LANGUAGE plpgsql AS $function$
+DECLARE v_id integer := @.lock_session();
+BEGIN
   INSERT INTO @.sessions (id, board, who, backend, backend_start, server_start, ttl, heartbeat_at, lock)
   SELECT v_id, p_board, p_who, pid, backend_start, pg_postmaster_start_time(), p_ttl * interval '1 ms', clock_timestamp(),
     v_id
