@@ -1,8 +1,10 @@
 /** Fields that somebody has written into the keys of a board by hand: none keeps another job from being done. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fieldName } from '../../../src/board/redis/layout.ts'
 import { encode } from '../../../src/core/codec.ts'
 import { postingRecord } from '../../support/poison.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
+import { idOf } from '../boards.ts'
 import { claimed, refresh } from '../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
 
@@ -58,6 +60,33 @@ const WRITES: readonly (readonly [what: string, write: Write])[] = [
     ({ witness, key }) => witness.multi().rpush(key('log'), entry).hincrby(key('board'), 'version', 1).exec(),
   ]),
 ]
+
+describe('what somebody has written in the place of the grants of a job', () => {
+  test.each([
+    ['bytes that are no record', Buffer.from([0xc1])],
+    ['lists of other things', Buffer.from(encode([[['a'], 7], [{}]], 'msgpack'))],
+    ['a text', Buffer.from(encode('x', 'msgpack'))],
+  ])('%s keeps neither this job nor another from being settled', { timeout: 8_000 }, async (_, bytes) => {
+    await using place = await redisPlace(server)
+    await using board = await place.open()
+    const resources = { exclusive: ['disk'], shared: ['net'] }
+    for (const name of ['a', 'b']) await board.post('flow', {}, { name, ...(name === 'a' ? { resources } : {}) })
+    const [a, b] = [await claimed(board, 'a'), await claimed(board, 'b')]
+    await place.witness.hset(place.key('granted'), idOf(a.job), bytes)
+    await Promise.all([a.consume(), b.consume()])
+    expect(await place.jobIds()).toEqual([])
+  })
+
+  test('a count of a shared resource that is no number begins anew', { timeout: 8_000 }, async () => {
+    await using place = await redisPlace(server)
+    await using board = await place.open()
+    await board.post('flow', {}, { name: 'a', resources: { shared: ['net'] } })
+    await refresh(board)
+    await place.witness.hset(place.key('shared'), fieldName('net'), 'x')
+    await (await claimed(board, 'a')).consume()
+    expect(await place.witness.hlen(place.key('shared'))).toBe(0)
+  })
+})
 
 describe('an innocent job is done beside', () => {
   test.each(WRITES)('%s', { timeout: 8_000 }, async (_, write) => {

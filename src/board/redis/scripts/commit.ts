@@ -106,7 +106,7 @@ function steps.claim(id, revision, who, bytes, exclusive, shared)
     local name = blocked(exclusive, shared)
     if name then return { false, 'resource', name } end
     for _, wanted in ipairs(exclusive) do call('HSET', EXCLUSIVE, wanted, id) end
-    for _, wanted in ipairs(shared) do call('HINCRBY', SHARED, wanted, 1) end
+    for _, wanted in ipairs(shared) do counted(wanted, 1) end
     call('HSET', GRANTED, id, pack({ exclusive, shared }))
     row.more = '+'
   end

@@ -116,16 +116,35 @@ local function putRow(id, row)
   pending[ROWS][id] = whole(row.revision) .. ':' .. row.posted .. ':' .. row.written .. ':' .. row.owner .. row.more
 end
 
+-- The texts of one of the two lists of grants.
+local function names(wants, which)
+  local found = {}
+  if type(wants) ~= 'table' or type(wants[which]) ~= 'table' then return found end
+  for _, name in ipairs(wants[which]) do
+    if type(name) == 'string' then found[#found + 1] = name end
+  end
+  return found
+end
+
+-- How many share the resource now. A value that is no number counts as none.
+local function counted(name, by)
+  local count = redis.pcall('HINCRBY', SHARED, name, by)
+  if type(count) == 'number' then return count end
+  call('HSET', SHARED, name, math.max(by, 0))
+  return math.max(by, 0)
+end
+
 -- The resources of a job are free; the row is the caller's to write.
 local function giveBack(id, row)
   pending[HELD][id] = false
   if row.more == '' then return end
   local granted = call('HGET', GRANTED, id)
   if not granted then return end
-  local wants = unpacked(granted)
-  for _, name in ipairs(wants[1]) do call('HDEL', EXCLUSIVE, name) end
-  for _, name in ipairs(wants[2]) do
-    if call('HINCRBY', SHARED, name, -1) <= 0 then call('HDEL', SHARED, name) end
+  -- What is no record of grants gives nothing back: an error here would end the whole batch, and each that tries it again.
+  local isRecord, wants = pcall(unpacked, granted)
+  for _, name in ipairs(isRecord and names(wants, 1) or {}) do call('HDEL', EXCLUSIVE, name) end
+  for _, name in ipairs(isRecord and names(wants, 2) or {}) do
+    if counted(name, -1) <= 0 then call('HDEL', SHARED, name) end
   end
   call('HDEL', GRANTED, id)
 end
