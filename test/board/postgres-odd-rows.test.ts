@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { encode } from '../../src/core/codec.ts'
 import { postingRecord } from '../support/poison.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
+import { failureOf } from './events.ts'
 import { claimed, refresh } from './jobs.ts'
 import { postgresPlaceOn } from './postgres-boards.ts'
 
@@ -69,6 +70,39 @@ const WRITES: readonly (readonly [what: string, statement: string])[] = [
     `INSERT INTO @.entities (board, key, kind, name, instance, metadata, session) SELECT #, $1, 'conductor', '', '', '\\x00', min(id) FROM @.sessions`,
   ],
 ]
+
+test.each([
+  [
+    'the sequence',
+    `SELECT setval('@.fences', 9223372036854775807), $1::text`,
+    `SELECT setval('@.fences', 1), $1::text`,
+  ],
+  [
+    'numbers that are exact',
+    `SELECT setval('@.fences', 9007199254740992), $1::text`,
+    `SELECT setval('@.fences', 1), $1::text`,
+  ],
+  [
+    'the base of the board',
+    'UPDATE @.boards SET fence_base = 9223372036854775807 WHERE name = $1',
+    'UPDATE @.boards SET fence_base = 1 WHERE name = $1',
+  ],
+])('fences at the end of %s are reported once, and claims go on when they are set', async (_, damage, repair) => {
+  await using place = await postgresPlaceOn(server.uri)
+  await using board = await place.open()
+  const errors: string[] = []
+  board.on('error', ({ error }) => errors.push(String(error)))
+  await (await board.claim(await board.post('flow', {}))).consume()
+  const name = new URL(place.uri).searchParams.get('board')
+  await place.query(damage, [name])
+  const jobs = [await board.post('flow', {}, { name: 'a' }), await board.post('flow', {}, { name: 'b' })]
+  for (const job of jobs)
+    expect(await failureOf(board.claim(job))).toMatchObject({ code: 'JOBBOARD_WRITES_REFUSED', retryable: true })
+  expect(errors).toMatchObject([expect.stringContaining(`${place.schema}.fences`)])
+  await place.query(repair, [name])
+  for (const job of ['a', 'b']) await (await claimed(board, job)).consume()
+  expect(errors).toHaveLength(1)
+})
 
 describe('an innocent job is done beside', () => {
   test.each(WRITES)('%s', { timeout: 8_000 }, async (_, statement) => {

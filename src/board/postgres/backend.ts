@@ -353,7 +353,7 @@ export class PostgresBackend implements Backend {
       beaten: (expired) => cleanUp.beat(expired),
     })
     const changer = new BoardChanger({
-      ...{ schema, board, posts, claims, others },
+      ...{ schema, board, posts, claims, others, failed },
       session: () => keeper.current,
       over: (session) => keeper.lose(session, new NotConnected(`${uri}: the session was ended by another`)),
       heard: () => feed.caughtUp(),

@@ -4,7 +4,15 @@
  */
 
 import { encode } from '../../core/codec.ts'
-import { ClaimLost, Duplicate, JobboardError, NotConnected, NotFound, Unclaimable } from '../../core/errors.ts'
+import {
+  ClaimLost,
+  Duplicate,
+  JobboardError,
+  NotConnected,
+  NotFound,
+  Unclaimable,
+  WritesRefused,
+} from '../../core/errors.ts'
 import { GroupCommit, type Outcome } from '../../core/group-commit.ts'
 import { advisoryKey, storable } from '../../postgres/index.ts'
 import type {
@@ -43,6 +51,7 @@ export interface ChangerOptions {
   readonly session: () => Session | undefined
   /** The server knows nothing of the session any more. */
   readonly over: (session: Session) => void
+  readonly failed: (error: Error) => void
   /** Resolves when everybody here has heard of what was committed before. */
   readonly heard: () => Promise<void>
   /** It has left the board. That was told, unless somebody has taken it away by hand. */
@@ -58,6 +67,7 @@ interface Encoded<T> {
 
 export class BoardChanger {
   readonly #options: ChangerOptions
+  #hasReportedFences = false
   readonly #posts: GroupCommit<Encoded<PostRequest>, Posted>
   readonly #claims: GroupCommit<Encoded<Choice>, Granted>
   readonly #settles: GroupCommit<Encoded<Settlement>, void>
@@ -232,8 +242,23 @@ export class BoardChanger {
       })
       const claimed = answer as ClaimAnswer
       if (claimed.over) this.#options.over(session)
+      if (claimed.outOfFences) this.#reportEndOfFences()
       return grantedBy(claimed, choices, session)
     })
+  }
+
+  /** Once: jobs are claimed again and again. */
+  #reportEndOfFences(): void {
+    if (this.#hasReportedFences) return
+    this.#hasReportedFences = true
+    const { schema, board, failed } = this.#options
+    failed(
+      new JobboardError(
+        `fences of schema ${schema} are at their end, so nothing can be claimed: the last value of the sequence ${schema}.fences and ` +
+          `fence_base of board ${board} in ${schema}.boards add up to 2^53 or nearly that; set the sequence (setval) so that the sum is ` +
+          'larger than every fence that was handed out and smaller than 2^53, or move to another schema',
+      ),
+    )
   }
 
   // --- Settles ----------------------------------------------------------------------------------------------------
@@ -291,6 +316,8 @@ interface ClaimAnswer {
   /** The session is over, or the board paused: nothing is granted. */
   readonly over?: true
   readonly paused?: true
+  /** There is no fence for another claim: nothing is granted. */
+  readonly outOfFences?: true
   readonly granted?: readonly number[] | null
   readonly fences?: readonly number[] | null
   readonly refused?: readonly (readonly [number, 'gone' | 'changed'])[] | null
@@ -298,7 +325,7 @@ interface ClaimAnswer {
 }
 
 function grantedBy(answer: ClaimAnswer, choices: readonly Choice[], session: Session): Outcome<Granted>[] {
-  const { over, paused, granted, fences, refused, busy } = answer
+  const { over, paused, outOfFences, granted, fences, refused, busy } = answer
   const fenceOf = new Map(granted?.map((at, index) => [at, fences?.[index] ?? 0]))
   const reasons = new Map(refused)
   const resources = new Map(busy?.map(([at, , resource]) => [at, resource]))
@@ -308,6 +335,12 @@ function grantedBy(answer: ClaimAnswer, choices: readonly Choice[], session: Ses
     if (fence !== undefined) return { value: { session: session.label, revision: revision + 1, fence: BigInt(fence) } }
     if (over) return { error: new NotConnected(`${what}: the session with the server is over`) }
     if (paused) return { error: new Unclaimable(`${what}: the board is paused`) }
+    if (outOfFences)
+      return {
+        error: new WritesRefused(
+          `${what}: the fences of the board are at their end; nothing was changed, see its error event`,
+        ),
+      }
     if (reasons.get(at) === 'gone') return { error: new NotFound(`${what}: it has left the board`) }
     const resource = resources.get(at)
     if (resource !== undefined) return { error: new Unclaimable(`${what}: another job holds resource ${resource}`) }

@@ -2,7 +2,16 @@
  * The Redis backend: what `Backend` asks for, as steps of scripts. Where things are: `layout.ts`; what is one step:
  * `scripts/commit.ts`; how it is sent, and what became of it: `committer.ts`; whose it is, and for how long: `session.ts`.
  */
-import { ClaimLost, Duplicate, InvalidPosting, InvalidState, NotFound, Unclaimable } from '../../core/errors.ts'
+import {
+  ClaimLost,
+  Duplicate,
+  InvalidPosting,
+  InvalidState,
+  JobboardError,
+  NotFound,
+  Unclaimable,
+  WritesRefused,
+} from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { shortened } from '../../core/texts.ts'
 import { atMost } from '../../core/time.ts'
@@ -66,8 +75,11 @@ const EVERYTHING: BackendCapabilities = {
 
 /** A hand-made change is one step for each posting; so many are sent at once. */
 const MENDED_AT_ONCE = 256
-/** Of jobs in no place of the claim order. */
+/** Of jobs in no place of the claim order, and of other damage. */
 const MAX_REPORTED = 1_000
+
+/** Keys, and names in them, can have any length. */
+const MAX_FAULT_LENGTH = 1_000
 
 interface Opened {
   readonly session: Session
@@ -109,10 +121,12 @@ export class RedisBackend implements Backend {
       attached: () => committer.attached(),
       lost: (id) => committer.lost(id),
       uneven: () => this.#mend(),
+      damaged: (fault) => this.#damaged(fault),
     })
     const failed = (error: Error) => sink.error(error)
     this.#failed = failed
-    const committer: Committer = new Committer({ layout, ttl: place.ttl, session: () => session, failed })
+    const damaged = (fault: string) => this.#damaged(fault)
+    const committer: Committer = new Committer({ layout, ttl: place.ttl, session: () => session, failed, damaged })
     this.#board = { session, committer, reader: new BoardReader({ session, layout, failed }) }
     await session.open(options)
   }
@@ -268,10 +282,19 @@ export class RedisBackend implements Backend {
 
   /** Reports each job once; of a great many the first. */
   #misplaced(id: string): void {
-    if (this.#reported.has(id) || this.#reported.size >= MAX_REPORTED) return
-    this.#reported.add(id)
     const what = `${shortened(id)} has a score in ${this.#layout.key('order')} that no board gives`
-    this.#failed(new InvalidPosting(`${what}; it is not claimed here, remove it`))
+    this.#report(id, new InvalidPosting(`${what}; it is not claimed here, remove it`))
+  }
+
+  /** Reports each damage once, also where it cannot be repaired and is found again and again. */
+  #damaged(fault: string): void {
+    this.#report(fault, new JobboardError(`${this.uri}: ${fault.slice(0, MAX_FAULT_LENGTH)}`))
+  }
+
+  #report(what: string, error: Error): void {
+    if (this.#reported.has(what) || this.#reported.size >= MAX_REPORTED) return
+    this.#reported.add(what)
+    this.#failed(error)
   }
 
   #do(step: Step): Promise<Answer> {
@@ -329,6 +352,10 @@ function refusal({ id, posting }: Pick<Choice, 'id' | 'posting'>, asked: { why: 
       return new NotFound(`${what} has left the board`)
     case 'paused':
       return new Unclaimable(`${what}: the board is paused`)
+    case 'fences':
+      return new WritesRefused(
+        `${what}: the fence of the board is at its end; nothing was changed, see its error event`,
+      )
     case 'resource':
       return new Unclaimable(`${what}: another job holds one of its resources, ${String(asked.resource)}`)
     default:

@@ -9,7 +9,7 @@
 import { deferred } from '../../core/abort.ts'
 import { type Instant, systemClock } from '../../core/clock.ts'
 import { encodePlain } from '../../core/codec.ts'
-import { ClaimLost, OutcomeUnknown } from '../../core/errors.ts'
+import { ClaimLost, OutcomeUnknown, WritesRefused } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Result } from '../backend.ts'
 import { script } from './connection.ts'
@@ -50,6 +50,7 @@ type Head = readonly [
   paused: boolean,
   late: readonly string[],
   again: boolean,
+  faults: readonly string[],
 ]
 
 interface Waiting {
@@ -74,6 +75,8 @@ export interface CommitterOptions {
   readonly ttl: number
   readonly session: () => Session
   readonly failed: (error: Error) => void
+  /** Called with what the script has found damaged, in a sentence. */
+  readonly damaged: (fault: string) => void
 }
 
 export class Committer {
@@ -234,13 +237,14 @@ export class Committer {
     if (this.#batch !== batch) return
     const session = this.#session
     const [head, answers] = answer
-    const [accepted, now, version, changes, paused, late, again] = decoded<Head>(head)
+    const [accepted, now, version, changes, paused, late, again, faults = []] = decoded<Head>(head)
     if (!accepted) {
       // Also where the key is gone: what comes second is the number it knows.
       session.lose(forgotten(session.uri, Number(now)))
       return
     }
     there.acked = batch.number
+    for (const fault of faults) this.#options.damaged(fault)
     session.clock.observe(Number(now))
     // One that was done before has renewed nothing now.
     if (!again) session.answered(there.id, sentAt)
@@ -257,6 +261,7 @@ export class Committer {
     batch.waiting.forEach(({ resolve, step, reject }, index) => {
       const [done, ...rest] = told[index] ?? []
       if (done === undefined) reject(unknown(step))
+      else if (!done && rest[0] === 'damaged') reject(damaged(step, String(rest[1])))
       else if (done || !freeing) resolve({ done, told: rest, session: id, freed: false, again })
       else void freeing.then(() => resolve({ done, told: rest, session: id, freed: true, again }))
     })
@@ -330,6 +335,11 @@ export class Committer {
 function unknown({ what }: Step, cause?: Error): OutcomeUnknown {
   const message = `${what}: the session ended before Redis had answered; nobody can tell whether it was done`
   return new OutcomeUnknown(message, { cause })
+}
+
+function damaged({ what }: Step, problem: string): WritesRefused {
+  const why = `a key of the board holds what no board writes (${problem})`
+  return new WritesRefused(`${what}: ${why}; nothing was changed, repair or remove it`)
 }
 
 function over({ what, words: [name] }: Step): Error {

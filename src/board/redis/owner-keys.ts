@@ -1,9 +1,11 @@
 /** The keys of owners: made, renewed, and cleared away with all that a dead owner held. */
 import { randomBytes } from 'node:crypto'
 import { IncompatibleVersion, NotConnected, NotFound } from '../../core/errors.ts'
+import { shortened } from '../../core/texts.ts'
 import { type Connection, script } from './connection.ts'
 import type { Layout } from './layout.ts'
 import type { RedisPlace } from './place.ts'
+import { textOf } from './records.ts'
 import { decoded, listOf } from './replies.ts'
 import { BURY, JOIN, LOOK } from './scripts/session.ts'
 
@@ -33,6 +35,7 @@ export type Outlook = readonly [
   uneven: boolean,
   jobs: number,
   secret: string,
+  faults: readonly string[],
 ]
 
 export class OwnerKeys {
@@ -61,7 +64,9 @@ export class OwnerKeys {
       throw new NotFound(
         `${uri}: there is no board with the prefix ${prefix}; check the URI, or post a job to make one`,
       )
-    throw new IncompatibleVersion(`${uri}: its format is ${told}, this release knows ${FORMAT}; upgrade it`)
+    throw new IncompatibleVersion(
+      `${uri}: its format is ${shortened(String(told))}, this release knows ${FORMAT}; upgrade it`,
+    )
   }
 
   /** Renews the key, if it is there and knows all that its owner was told was done. */
@@ -78,10 +83,20 @@ export class OwnerKeys {
     return { alive, reason: forgotten(this.#place.uri, last) }
   }
 
-  /** What the owner held is free. Of one that lives nothing is taken, unless it is the owner itself that goes. */
-  bury(connection: Connection, id: string, { itself }: { readonly itself?: boolean } = {}): Promise<unknown> {
-    const args = [id, this.#layout.channel, itself ? '1' : '0']
-    return connection.run(SCRIPTS.bury, this.#layout.keys(id), args)
+  /**
+   * What the owner held is free. Of one that lives nothing is taken, unless it is the owner itself that goes.
+   *
+   * @returns what was found damaged
+   */
+  async bury(
+    connection: Connection,
+    id: string,
+    { itself }: { readonly itself?: boolean } = {},
+  ): Promise<readonly string[]> {
+    const args = [id, this.#layout.channel, itself ? '1' : '0', String(this.#place.ttl)]
+    return listOf(await connection.run(SCRIPTS.bury, this.#layout.keys(id), args)).map((fault) =>
+      fault instanceof Uint8Array ? textOf(fault) : String(fault),
+    )
   }
 }
 

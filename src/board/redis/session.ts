@@ -48,6 +48,8 @@ export interface SessionOptions {
   readonly attached: (attached: Attached) => void
   /** The owner that had this id is no more. */
   readonly lost: (id: string) => void
+  /** Called with what scripts have found damaged, in a sentence. */
+  readonly damaged: (fault: string) => void
   /** Postings were put there, or taken away, by hand. */
   readonly uneven: () => Promise<void>
 }
@@ -129,7 +131,7 @@ export class Session {
     clearTimeout(this.#holeTimer)
     this.feed.end()
     sink.session({ state: 'closed', session: this.#label })
-    const left = there && this.#owners.bury(there.connection, there.id, { itself: true }).catch(() => undefined)
+    const left = there && this.#bury(there.connection, there.id, { itself: true }).catch(() => undefined)
     if (left) await atMost(FAREWELL, left)
     this.#closing.abort(new NotConnected(`${this.uri} was closed`))
     there?.connection.break(new Error('the board was closed'))
@@ -190,7 +192,7 @@ export class Session {
   /** Gives back what these held, as far as they are dead. */
   async bury(ids: readonly string[]): Promise<void> {
     const { connection } = this.#there()
-    await Promise.all(ids.map((id) => this.#owners.bury(connection, id))).catch((error: unknown) => this.#failed(error))
+    await Promise.all(ids.map((id) => this.#bury(connection, id))).catch((error: unknown) => this.#failed(error))
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
@@ -292,11 +294,11 @@ export class Session {
     const there: Attached = { id, connection, acked, sent }
     const sentAt = systemClock()
     if (isNew && this.#former !== undefined) {
-      await this.#owners.bury(connection, this.#former, { itself: true })
+      await this.#bury(connection, this.#former, { itself: true })
       this.#former = undefined
     }
     const outlook = isNew ? await this.#join(there) : await this.#look(there, undefined)
-    if (this.#isLeaving) await this.#owners.bury(connection, id, { itself: true })
+    if (this.#isLeaving) await this.#bury(connection, id, { itself: true })
     // While that was asked, its lease may have run out: what was told to be over does not come back.
     const over = !isNew && this.#id !== id
     if (!outlook || over || this.#isLeaving) return [undefined, undefined]
@@ -334,15 +336,20 @@ export class Session {
     return undefined
   }
 
+  async #bury(connection: Connection, id: string, options: { readonly itself?: boolean } = {}): Promise<void> {
+    for (const fault of await this.#owners.bury(connection, id, options)) this.#options.damaged(fault)
+  }
+
   async #heed(there: Attached, outlook: Outlook): Promise<void> {
-    const [now, version, changes, , late, , uneven, jobs, secret] = outlook
+    const [now, version, changes, , late, , uneven, jobs, secret, faults] = outlook
     this.#secret = secret
+    for (const fault of faults) this.#options.damaged(fault)
     this.clock.observe(Number(now))
     if (this.#attached === there) this.feed.answered(changes, standingOf(outlook))
     // Of what came after it nothing may have been told yet, or it would be counted twice.
     if (this.feed.seen === Number(version)) this.#options.sink.counted(jobs)
     const dead = late.filter((id) => id !== there.id)
-    await Promise.all(dead.map((id) => this.#owners.bury(there.connection, id)))
+    await Promise.all(dead.map((id) => this.#bury(there.connection, id)))
     // What is mended waits for the next connection where this one breaks, and who makes that must not wait for it.
     if (uneven && this.#attached === there) await Promise.race([this.#options.uneven(), there.connection.broken])
     // What was done just now is told by what was published, or by the next look: here it has to be known at once.

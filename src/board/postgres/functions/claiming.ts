@@ -13,6 +13,12 @@ import { BY_KEYS } from './plans.ts'
  */
 const MAX_LOCK_WAIT_MS = 2_000
 
+/**
+ * The largest number up to which each is exact in JavaScript and in JSON, less as many as may be drawn side by side: two
+ * claims behind it could get the same fence.
+ */
+const MAX_FENCE = Number.MAX_SAFE_INTEGER - 1_000_000
+
 /** With `@` for the schema. */
 export function claiming(): string {
   return `
@@ -47,6 +53,9 @@ BEGIN
   LOCK TABLE @.boards IN ROW SHARE MODE;
   SELECT paused, fence_base INTO v_paused, v_base FROM @.boards WHERE id = p_board;
   IF v_paused THEN RETURN @.answer(p_lane, p_number, '{"paused": true}'); END IF;
+  IF v_base::numeric + (SELECT last_value FROM @.fences) >= ${MAX_FENCE} THEN
+    RETURN @.answer(p_lane, p_number, '{"outOfFences": true}');
+  END IF;
   IF p_resources <> '{}' THEN
     BEGIN
       PERFORM CASE WHEN alone THEN pg_advisory_xact_lock(r) ELSE pg_advisory_xact_lock_shared(r) END

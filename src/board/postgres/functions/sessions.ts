@@ -1,6 +1,7 @@
 /**
  * A session lives while its backend holds its lock and its heart beats. A lock that another backend holds says nothing: every
- * role that may connect can take it. So a session waits for no lock: it takes the next number that is free.
+ * role that may connect can take it. So a session waits for no lock, and takes one with a random number: the next number of a
+ * sequence could be foreseen, and each that is held by another role would cost a number of the sequence.
  */
 import { lockClasses } from '../names.ts'
 import { BY_KEYS } from './plans.ts'
@@ -13,18 +14,20 @@ CREATE FUNCTION @.lock_session() RETURNS integer LANGUAGE plpgsql AS $function$
 DECLARE v_number integer;
 BEGIN
   LOOP
-    v_number := nextval('@.session_ids');
+    v_number := ('x' || left(gen_random_uuid()::text, 8))::bit(32)::integer & 2147483647;
     EXIT WHEN pg_try_advisory_lock(${session}, v_number);
   END LOOP;
   RETURN v_number;
 END $function$;
 
 CREATE FUNCTION @.open_session(p_board integer, p_who text, p_ttl float8) RETURNS integer LANGUAGE plpgsql AS $function$
-DECLARE v_id integer := @.lock_session();
+DECLARE
+  v_id integer := nextval('@.session_ids');
+  v_lock integer := @.lock_session();
 BEGIN
   INSERT INTO @.sessions (id, board, who, backend, backend_start, server_start, ttl, heartbeat_at, lock)
   SELECT v_id, p_board, p_who, pid, backend_start, pg_postmaster_start_time(), p_ttl * interval '1 ms', clock_timestamp(),
-    v_id
+    v_lock
   FROM pg_stat_activity WHERE pid = pg_backend_pid();
   RETURN v_id;
 END $function$;

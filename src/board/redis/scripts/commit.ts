@@ -16,9 +16,8 @@ local function nextSequence()
   return sequence
 end
 
-local function place(id, rank, number)
-  placed[#placed + 1] = whole(rank * 2 ^ 50 + number - 1577836800000000)
-  placed[#placed + 1] = id
+local function order(id, place, number)
+  rank(ORDER, id, whole(place * 2 ^ 50 + number - 1577836800000000))
 end
 
 -- Whether anything rests: looked at once, when it is needed.
@@ -26,38 +25,37 @@ local resting
 
 local function wake(id)
   if resting == nil then resting = call('EXISTS', RESTING) == 1 end
-  if resting then call('ZREM', RESTING, id) end
+  if resting then rank(RESTING, id, false) end
 end
 
 local function rest(id, delay)
   resting = true
-  call('ZADD', RESTING, whole(now + delay), id)
+  rank(RESTING, id, whole(now + delay))
 end
 
-local function add(rank, bytes, uuid, key, delay)
+local function add(place, bytes, uuid, key, delay)
   local number = nextSequence()
   local id = 'job' .. whole(number)
-  pending[JOBS][id] = ARGV[bytes]
+  put(JOBS, id, ARGV[bytes])
   putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
-  place(id, rank, number)
-  named[#named + 1] = 0
-  named[#named + 1] = uuid .. ':' .. id
-  if key then call('HSET', TAKEN, key, id .. ':' .. uuid) end
+  order(id, place, number)
+  rank(UUIDS, uuid .. ':' .. id, 0)
+  if key then put(TAKEN, key, id .. ':' .. uuid) end
   if delay then
     rest(id, delay)
-    tell('P' .. id .. ':' .. rank .. ':' .. whole(now + delay))
+    tell('P' .. id .. ':' .. place .. ':' .. whole(now + delay))
   else
-    tell(rank == 2 and 'P' .. id or 'P' .. id .. ':' .. rank)
+    tell(place == 2 and 'P' .. id or 'P' .. id .. ':' .. place)
   end
   return { true, id }
 end
 
--- The uuid of the job that has the key, if that job is there.
+-- The uuid of the job that has the key, if that job is there. A value that names no job is overwritten.
 local function holderOf(key)
-  local holder = key and call('HGET', TAKEN, key)
+  local holder = key and get(TAKEN, key)
   if not holder then return end
   local id, uuid = string.match(holder, '^([^:]*):(.*)$')
-  if has(JOBS, id) then return uuid end
+  if id and has(JOBS, id) then return uuid end
 end
 
 -- Whether anybody has asked for any job to be given up: looked at once, when it is needed.
@@ -66,35 +64,46 @@ local cancels
 local function remove(id, row, key, uuid)
   giveBack(id, row)
   if row.owner == '' then wake(id) end
-  if uuid then unnamed[#unnamed + 1] = uuid .. ':' .. id end
-  pending[JOBS][id], pending[ROWS][id] = false, false
-  displaced[#displaced + 1] = id
+  if uuid then rank(UUIDS, uuid .. ':' .. id, false) end
+  put(JOBS, id, false)
+  put(ROWS, id, false)
+  rank(ORDER, id, false)
   if cancels == nil then cancels = call('EXISTS', CANCELS) == 1 end
-  if cancels then call('HDEL', CANCELS, id) end
+  if cancels then put(CANCELS, id, false) end
   if not key then return end
-  local holder = call('HGET', TAKEN, key)
-  if holder and string.sub(holder, 1, #id + 1) == id .. ':' then call('HDEL', TAKEN, key) end
+  local holder = get(TAKEN, key)
+  if holder and string.sub(holder, 1, #id + 1) == id .. ':' then put(TAKEN, key, false) end
 end
 
 local function toTrash(id, entry)
-  call('HSET', TRASH, id, whole(now) .. ':' .. ARGV[entry])
-  call('ZADD', TRASHED, whole(version + #changes + 1), id)
+  put(TRASH, id, whole(now) .. ':' .. ARGV[entry])
+  rank(TRASHED, id, whole(version + #changes + 1))
   tell('T' .. id)
 end
 
-function steps.post(rank, bytes, uuid, key, delay)
+function steps.post(place, bytes, uuid, key, delay)
   local holder = holderOf(key)
   if holder then return { false, holder } end
-  return add(rank, bytes, uuid, key, delay)
+  return add(place, bytes, uuid, key, delay)
 end
 
 local function blocked(exclusive, shared)
   for _, name in ipairs(exclusive) do
-    if call('HEXISTS', EXCLUSIVE, name) == 1 or call('HEXISTS', SHARED, name) == 1 then return name end
+    if has(EXCLUSIVE, name) or sharing(name) > 0 then return name end
   end
   for _, name in ipairs(shared) do
-    if call('HEXISTS', EXCLUSIVE, name) == 1 then return name end
+    if has(EXCLUSIVE, name) then return name end
   end
+end
+
+-- Whether there is a number for another claim. Beyond 2^53 two claims would get the same one.
+local function hasFence()
+  if fence < 2 ^ 53 - 1 then return true end
+  if not fencesEnd then
+    fault('the field fence of ' .. BOARD .. ' is at its end, so nothing can be claimed; set it to a number that is larger than ' ..
+      'every fence that was handed out, and smaller than 2^53, or move to another prefix')
+  end
+  fencesEnd = true
 end
 
 function steps.claim(id, revision, who, bytes, exclusive, shared)
@@ -102,20 +111,21 @@ function steps.claim(id, revision, who, bytes, exclusive, shared)
   local row = rowOf(id)
   if not row or not has(JOBS, id) then return { false, 'gone' } end
   if row.owner ~= '' or row.revision ~= revision then return { false, 'taken' } end
+  if not hasFence() then return { false, 'fences' } end
   if exclusive then
     local name = blocked(exclusive, shared)
     if name then return { false, 'resource', name } end
-    for _, wanted in ipairs(exclusive) do call('HSET', EXCLUSIVE, wanted, id) end
-    for _, wanted in ipairs(shared) do counted(wanted, 1) end
-    call('HSET', GRANTED, id, pack({ exclusive, shared }))
+    for _, wanted in ipairs(exclusive) do put(EXCLUSIVE, wanted, id) end
+    for _, wanted in ipairs(shared) do share(wanted, sharing(wanted) + 1) end
+    put(GRANTED, id, pack({ exclusive, shared }))
     row.more = '+'
   end
   wake(id)
-  pending[JOBS][id] = ARGV[bytes]
-  pending[HELD][id] = owner .. ':' .. who
+  put(JOBS, id, ARGV[bytes])
+  put(HELD, id, owner .. ':' .. who)
   row.revision, row.written, row.owner = revision + 1, now, owner
   putRow(id, row)
-  fence = math.max(fence + 1, micros)
+  fence = math.max(math.floor(fence) + 1, micros)
   tell('C' .. id)
   return { true, row.revision, fence }
 end
@@ -138,11 +148,11 @@ function steps.abandon(id, revision, bytes, delay)
   local row = ownRow(id, revision)
   if not row then return { false } end
   released(id, row)
-  pending[JOBS][id] = ARGV[bytes]
+  put(JOBS, id, ARGV[bytes])
   row.revision, row.written = revision + 1, now
   putRow(id, row)
   -- One that is asked to be given up is due at once.
-  if delay and call('HEXISTS', CANCELS, id) == 0 then rest(id, delay) end
+  if delay and not has(CANCELS, id) then rest(id, delay) end
   tell('A' .. id)
   return { true }
 end
@@ -167,7 +177,8 @@ end
 function steps.cancel(id, request)
   if not has(ROWS, id) then return { false } end
   cancels = true
-  if call('HSETNX', CANCELS, id, ARGV[request]) == 1 then
+  if not has(CANCELS, id) then
+    put(CANCELS, id, ARGV[request])
     wake(id)
     tell('X' .. id)
   end
@@ -177,40 +188,40 @@ end
 function steps.gate(closed)
   if closed ~= paused then
     paused = closed
-    call('HSET', BOARD, 'paused', closed and '1' or '0')
+    put(BOARD, 'paused', closed and '1' or '0')
     tell(closed and 'G1' or 'G0')
   end
   return { true }
 end
 
 local function outOfTrash(id)
-  call('HDEL', TRASH, id)
-  call('ZREM', TRASHED, id)
+  put(TRASH, id, false)
+  rank(TRASHED, id, false)
 end
 
-function steps.restore(id, rank, bytes, uuid, key)
-  if call('HEXISTS', TRASH, id) == 0 then return { false, 'gone' } end
+function steps.restore(id, place, bytes, uuid, key)
+  if not has(TRASH, id) then return { false, 'gone' } end
   if holderOf(key) then return { false, 'key' } end
   outOfTrash(id)
-  return add(rank, bytes, uuid, key)
+  return add(place, bytes, uuid, key)
 end
 
 function steps.purge(id)
-  if call('HEXISTS', TRASH, id) == 0 then return { false } end
+  if not has(TRASH, id) then return { false } end
   outOfTrash(id)
   return { true }
 end
 
 function steps.register(field, instance, bytes)
-  local there = call('HGET', ENTITIES, field)
+  local there = get(ENTITIES, field)
   if there and string.match(there, '^[^:]*:([^:]*):') ~= instance then return { false } end
-  call('HSET', ENTITIES, field, owner .. ':' .. instance .. ':' .. ARGV[bytes])
+  put(ENTITIES, field, owner .. ':' .. instance .. ':' .. ARGV[bytes])
   return { true }
 end
 
 function steps.unregister(field, instance)
-  local there = call('HGET', ENTITIES, field)
-  if there and string.match(there, '^[^:]*:([^:]*):') == instance then call('HDEL', ENTITIES, field) end
+  local there = get(ENTITIES, field)
+  if there and string.match(there, '^[^:]*:([^:]*):') == instance then put(ENTITIES, field, false) end
   return { true }
 end
 
@@ -225,7 +236,7 @@ function steps.mend(id)
     -- As if it had been posted when its id says.
     local number = tonumber(string.match(id, '^job(%d+)$') or '')
     -- One of many digits would be placed behind every score that can be read.
-    place(id, 2, number and number < 2 ^ 53 and number or nextSequence())
+    order(id, 2, number and number < 2 ^ 53 and number or nextSequence())
     tell('P' .. id)
   end
   return { true }
@@ -240,33 +251,45 @@ export const COMMIT = `${PRELUDE}
 local owner, channel = ARGV[1], ARGV[2]
 local head = unpacked(ARGV[3])
 local number, seen, ttl, grows, serial = head[1], head[2], head[3], head[4], whole(head[5])
-local kept = call('HMGET', OWNER, 'number', 'serial')
-local last = tonumber(kept[1] or '-1')
+-- What is no number, or no hash, knows as much as a key that is gone.
+local kept = redis.pcall('HMGET', OWNER, 'number', 'serial')
+local last = tonumber(kept[1] or '-1') or -1
 if last ~= number and last ~= number - 1 then return { pack({ false, last }) } end
 -- Another batch with this number, which its owner was told was refused, has come over a former connection since.
 if last == number and kept[2] ~= serial then return { pack({ false, last }) } end
 
 local numbers = call('HMGET', BOARD, 'sequence', 'fence')
-local sequence, fence = tonumber(numbers[1] or '0'), tonumber(numbers[2] or '0')
+-- A larger one would have no place in the claim order: see 'order'.
+local sequence = counter('sequence', numbers[1], 1577836800000000 + 2 ^ 50 - 2 ^ 20) or 0
+-- A number that is too large is not replaced by a smaller one: the fence never goes back. What is no number was never handed out.
+local fence, fencesEnd = counter('fence', numbers[2], 1e308) or 0, false
 local refused = false
 ${STEPS}
 -- Done before. It is answered without a write, for this may be a moment in which every write is refused.
 if last == number then
-  return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true }), call('HGET', OWNER, 'answers') }
+  return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults }), call('HGET', OWNER, 'answers') }
 end
 -- The first write of what needs memory is one that a full memory refuses: then nothing has been done.
 if grows then call('HSET', OWNER, 'answers', '') end
 renew(owner, ttl)
 local answers = {}
 for index, step in ipairs(unpacked(ARGV[4])) do
-  local answer = steps[step[1]](unpack(step, 2, 7))
+  mark()
+  local done, answer = pcall(steps[step[1]], unpack(step, 2, 7))
+  if not done then
+    undo()
+    local problem = problemOf(answer)
+    fault('a step of the board, ' .. step[1] .. ', was refused: ' .. problem)
+    answer = { false, 'damaged', problem }
+  end
   refused = refused or not answer[1]
   answers[index] = answer
 end
-call('HSET', BOARD, 'sequence', whole(sequence), 'fence', whole(fence))
+put(BOARD, 'sequence', whole(sequence))
+put(BOARD, 'fence', whole(fence))
 written()
 told(channel)
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
-return { pack({ true, whole(now), whole(version), since(seen), paused, refused and late() or {}, false }), answers }
+return { pack({ true, whole(now), whole(version), since(seen), paused, refused and late() or {}, false, faults }), answers }
 `
