@@ -1,5 +1,5 @@
 /** Where flows come from: JavaScript and TypeScript, paths and packages, and what is said when there are none. */
-import { cp, readFile, symlink } from 'node:fs/promises'
+import { chmod, cp, mkdir, readFile, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/index.ts'
@@ -69,6 +69,44 @@ describe('TypeScript', () => {
       'jobboard: flow hello requires name: add it to --store\n',
     )
     await runs(place, 'flows.ts', 'hello', 'COMPLETE')
+  })
+
+  describe('runs no tsx but one beside the module', () => {
+    const EVIL = 'throw new Error("the tsx of somebody else was run")'
+    const foreignTsx = async (place: Workplace, folder: string) => {
+      await place.write(`${folder}/node_modules/tsx/package.json`, '{"name":"tsx","exports":"./index.mjs"}')
+      await place.write(`${folder}/node_modules/tsx/index.mjs`, EVIL)
+      return join(place.cwd, folder, 'node_modules/tsx/index.mjs')
+    }
+
+    test('not one of the working directory', async () => {
+      await using place = await workplace()
+      await foreignTsx(place, 'work')
+      await place.write('home/flows.ts', TYPED)
+      await place.write('home/words.ts', WORDS)
+      await mkdir(join(place.cwd, 'home/node_modules'))
+      for (const [name, to] of [
+        ['jobboard', ROOT],
+        ['tsx', join(ROOT, 'node_modules/tsx')],
+      ] as const)
+        await symlink(to, join(place.cwd, 'home/node_modules', name))
+      const options = { cwd: join(place.cwd, 'work'), env: { JOBBOARD_BOARD: place.board } }
+      const { stderr } = await place.bare(['post', 'hello', '--flows', '../home/flows.ts'], options)
+      expect(stderr).toBe('jobboard: flow hello requires name: add it to --store\n')
+    })
+
+    test('not one that others can change, for a module that a found config file names', async () => {
+      await using place = await workplace()
+      const tsx = await foreignTsx(place, 'home')
+      await place.write('home/jobboard.yaml', 'flows: ./flows.ts\n')
+      await place.write('home/flows.ts', TYPED)
+      await chmod(tsx, 0o666)
+      const { exitCode, stderr } = await place.bare(['run', 'hello', ...STORE], { cwd: join(place.cwd, 'home') })
+      expect({ exitCode, stderr }).toEqual({
+        exitCode: 2,
+        stderr: expect.stringContaining(`${tsx} can be written by other users: the module that jobboard.yaml names`),
+      })
+    })
   })
 
   test('tsx is missing', async () => {

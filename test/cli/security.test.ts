@@ -42,6 +42,42 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     expect(verbose.stderr).not.toContain('hunter')
   })
 
+  test('gets the credentials of the environment only where the file that leads to it, or the board, was named', async () => {
+    await place.jobboard(['post', 'hello', '--name', 'mine'], { env: ADA })
+    await place.write('jobboard.yaml', `board: main\nboards:\n  main: ${place.board}\n`)
+    const { exitCode, stderr } = await place.bare(['jobs'], { env: ADA })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining('no credentials were given') })
+    const named: readonly (readonly [args: readonly string[], env: object])[] = [
+      [['--board', 'main'], {}],
+      [['--board', place.board], {}],
+      [['--config', 'jobboard.yaml'], {}],
+      [[], { JOBBOARD_BOARD: 'main' }],
+      [[], { JOBBOARD_CONFIG: 'jobboard.yaml' }],
+    ]
+    for (const [args, env] of named)
+      expect(await place.bare(['jobs', ...args], { env: { ...ADA, ...env } })).toMatchObject({
+        exitCode: 0,
+        stdout: expect.stringContaining('mine'),
+      })
+    const entry = `{ uri: '${place.board}', auth: '\${JOBBOARD_ZOOKEEPER_AUTH}' }`
+    await place.write('jobboard.yaml', `board: main\nboards:\n  main: ${entry}\n`)
+    expect(await place.bare(['jobs'], { env: ADA })).toMatchObject({ exitCode: 0, stderr: '' })
+  })
+
+  test('keeps logbooks that a found file chose from the credentials of a board that was named', async () => {
+    const logbooks = place.board.replace(place.path, `${place.path}-logbooks`)
+    await place.bare(['run', 'hello', '--flows', 'flows.js', '--store', '{"name":"Ada"}', '--persistence', logbooks], {
+      env: ADA,
+    })
+    await place.write('jobboard.yaml', `persistence: ${logbooks}\n`)
+    const list = (env: object) => place.bare(['logbook', 'list'], { env: { ...ADA, ...env } })
+    expect(await list({ JOBBOARD_BOARD: place.board })).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringContaining('no credentials were given'),
+    })
+    expect(await list({ JOBBOARD_PERSISTENCE: logbooks })).toMatchObject({ exitCode: 0, stderr: '' })
+  })
+
   test('has a conductor that does not say the password, and runs what was posted', async () => {
     const board = place.board.replace('zookeeper://', 'zookeeper://ada:hunter2@')
     const env = { JOBBOARD_BOARD: board }

@@ -2,7 +2,15 @@
  * What becomes of places whose claim was refused. Most refusals are news that the view has heard already: another was
  * faster, and the place is not chosen again. What would be chosen again at once, for ever, rests or is hidden.
  */
-import { ClaimLost, JobboardError, NotConnected, NotFound, OutcomeUnknown, Unclaimable } from '../../core/errors.ts'
+import {
+  ClaimLost,
+  InvalidState,
+  JobboardError,
+  NotConnected,
+  NotFound,
+  OutcomeUnknown,
+  Unclaimable,
+} from '../../core/errors.ts'
 import type { Entry, Place } from '../entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 
@@ -25,6 +33,8 @@ export class Refusals {
   /** How often they were refused while nothing that is known spoke against them; a change makes another place of it. */
   readonly #unexplained = new WeakMap<Place, number>()
   readonly #resting = new WeakSet<Place>()
+  /** The fault of the board that was reported last. */
+  #boardFault: string | undefined
 
   constructor(options: RefusalsOptions) {
     this.#options = options
@@ -33,8 +43,16 @@ export class Refusals {
   /** The claim of `place` was refused with `error`. */
   refused(place: Place, error: Error): void {
     if (isNews(error)) this.#restIfUnexplained(place)
+    else if (error instanceof InvalidState) this.#restForBoard(place, error)
     else if (error instanceof JobboardError && error.retryable) this.#rest(place, PAUSE)
     else this.#hide(place.entry, error)
+  }
+
+  /** The board grants no claims until it is repaired, which is no fault of the job: it is tried again, and the error reported once. */
+  #restForBoard(place: Place, error: InvalidState): void {
+    if (this.#boardFault !== error.message) this.#options.failed(error)
+    this.#boardFault = error.message
+    this.#rest(place, LONGEST_PAUSE / 10)
   }
 
   /** They may be chosen again, but for those that rest. */
