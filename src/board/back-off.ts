@@ -1,7 +1,7 @@
 /** How long a job rests after a run that failed, as its poster wants it. */
 import { InvalidPosting } from '../core/errors.ts'
 import { assertOptions } from '../core/options.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 
 /** As it is posted. */
 export interface PostBackOff {
@@ -16,7 +16,7 @@ export interface PostBackOff {
 }
 
 /** As it is on the board: in milliseconds. */
-export interface BackOff {
+export interface StoredBackOff {
   readonly first?: number
   readonly factor?: number
   readonly max?: number
@@ -24,22 +24,22 @@ export interface BackOff {
 }
 
 /** @throws InvalidArgument for a duration that is none, InvalidPosting for what else makes no sense */
-export function makeBackOff(options: PostBackOff): BackOff {
+export function makeBackOff(options: PostBackOff): StoredBackOff {
   assertOptions(options, { first: true, factor: true, max: true, jitter: true }, 'post: backOff')
   const { first, max, ...rest } = options
   return {
     ...rest,
-    ...(first === undefined ? {} : { first: milliseconds(first, 'backOff.first') }),
-    ...(max === undefined ? {} : { max: milliseconds(max, 'backOff.max') }),
+    ...(first === undefined ? {} : { first: toMilliseconds(first, 'backOff.first') }),
+    ...(max === undefined ? {} : { max: toMilliseconds(max, 'backOff.max') }),
   }
 }
 
 /** @throws InvalidPosting; absent is the usual */
-export function readBackOff(value: unknown): BackOff | undefined {
+export function parseBackOff(value: unknown): StoredBackOff | undefined {
   if (value === undefined) return undefined
   if (typeof value !== 'object' || value === null)
     throw new InvalidPosting('backOff has to be an object such as { first: 1000 }')
-  const { first, factor, max, jitter } = Object(value) as { readonly [K in keyof BackOff]?: unknown }
+  const { first, factor, max, jitter } = Object(value) as { readonly [K in keyof StoredBackOff]?: unknown }
   for (const time of [first, max]) {
     if (time !== undefined && !(typeof time === 'number' && Number.isFinite(time) && time >= 0))
       throw new InvalidPosting('backOff: first and max have to be milliseconds')

@@ -19,7 +19,7 @@
  */
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import type { Failure } from '../core/failure.ts'
-import type { Ordered } from './claim-order.ts'
+import type { ClaimOrderKey } from './claim-order.ts'
 import type { Posting, SqlClient } from './posting.ts'
 
 export interface Backend {
@@ -36,7 +36,7 @@ export interface Backend {
   readonly clock?: AlarmClock
 
   /** Connects, makes the board where it is missing, and reports to the sink from now on, beginning with a gap. */
-  open(sink: Sink, options: { signal: AbortSignal }): Promise<void>
+  open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void>
   /** Idempotent; ends the session, and with it every claim. */
   close(): Promise<void>
 
@@ -47,17 +47,17 @@ export interface Backend {
    *
    * @throws InvalidArgument for a pool, and for a client that has no transaction open: nothing was posted
    */
-  postWithin?(client: SqlClient, request: PostRequest): Promise<PostedWithin>
-  /** Returns whether the transaction of {@link postWithin} is still open, or how it ended. */
+  postInTransaction?(client: SqlClient, request: PostRequest): Promise<PostedInTransaction>
+  /** Returns whether the transaction of {@link postInTransaction} is still open, or how it ended. */
   transactionState?(transaction: string): Promise<TransactionState>
   /** NotConnected, NotFound, Unclaimable. One transaction each. */
-  claim(choices: readonly Choice[]): Promise<Result<Granted>[]>
+  claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]>
   /** NotConnected, ClaimLost, OutcomeUnknown. One transaction each. */
   settle(settlements: readonly Settlement[]): Promise<Result<void>[]>
   /** Trashes a job that nobody owns. NotConnected, NotFound, Unclaimable, OutcomeUnknown. One transaction. */
-  discard(discarded: Discard): Promise<Result<void>>
+  discard(discarded: DiscardRequest): Promise<Result<void>>
   /** Frees what is left of a claim that was taken away by hand while its session lives. Absent where nothing can be. */
-  freeLeftovers?(left: Leftovers): Promise<void>
+  releaseOrphans?(left: OrphanedClaim): Promise<void>
   /**
    * Asks for something that outlives whoever asked: that a job be given up, or that the board be paused or resumed. When it
    * is done, every later claim knows of it. NotConnected, NotFound, OutcomeUnknown. One transaction.
@@ -69,11 +69,11 @@ export interface Backend {
   purge(entry: TrashedEntry): Promise<void>
 
   /** What is on the board now. Absent where there are sections. */
-  list?(): Promise<Listing>
+  list?(): Promise<BoardListing>
   /** Where a board may be longer than what a process wants to keep in memory: see `window.ts`. Else a view shows all of it. */
-  readonly sections?: Sections
+  readonly sections?: BoardSections
   /** One element per id; undefined where the posting is gone. */
-  read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]>
+  read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]>
   /** Who holds the claim. */
   owner(id: string): Promise<string | undefined>
   /** Who asked for the job to be given up, and why. */
@@ -98,7 +98,7 @@ export interface Backend {
   entities(kind: string): Promise<Entity[]>
 
   /** What it lacks to claim such a job, whoever posted it: the job stays for others. Absent where it can claim all. */
-  lacks?(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined
+  missingCapability?(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined
 
   /** The clock that delays are counted by, in milliseconds since 1970. */
   now(): number
@@ -117,7 +117,7 @@ export interface SessionHold extends Disposable {
    *
    * @throws NotConnected
    */
-  proven(): Promise<string>
+  whenAlive(): Promise<string>
 }
 
 /** What a backend truly cannot do, as data. What is missing is refused, never imitated. */
@@ -129,48 +129,48 @@ export interface BackendCapabilities {
   /** Jobs come back from the trash. */
   readonly restore: boolean
   /** Every change is told. Else how things stand is told, and what was undone at once may go unheard. */
-  readonly everyChange: boolean
+  readonly completeChangeFeed: boolean
 }
 
 /** Who hears what happens on the board. Called synchronously; never throws. */
-export interface Sink {
-  changes(batch: readonly Change[]): void
+export interface BackendSink {
+  changes(batch: readonly BoardChange[]): void
   /** Changes may have been missed: list again. */
   gap(): void
   /** Whether the board grants claims. Told once it is known, and whenever it changes. */
   paused(paused: boolean): void
-  session(event: SessionEvent): void
+  session(event: BoardSessionEvent): void
   /** How many jobs were on the board after what was told last; of a backend with sections, at each gap. */
-  counted(jobs: number): void
+  jobCount(jobs: number): void
   /** Whether a job with this uuid may be on the board: no only where everything told so far speaks against it. */
-  holds(uuid: string): boolean
+  mayExist(uuid: string): boolean
   /** Something failed in the background. */
   error(error: Error): void
 }
 
-export type Change = {
+export type BoardChange = {
   readonly kind: 'posted' | 'updated' | 'gone' | 'claimed' | 'released' | 'trashed' | 'cancelled'
   readonly id: string
   /** Of what was posted, where there are sections. */
-  readonly at?: Standpoint
+  readonly at?: QueueKey
   /** It may have been told before: that is not counted twice. */
   readonly again?: true
 }
 
 /** Where in claim order, and from when on: all that decides whether a view has to look at a job. */
-export interface Standpoint extends Ordered {
+export interface QueueKey extends ClaimOrderKey {
   /** In milliseconds on the backend's clock; 0 is at once. Of one that is asked to be given up, too. */
   readonly dueAt: number
 }
 
 /** A job without its posting. */
-export interface Spot extends Standpoint {
+export interface JobSummary extends QueueKey {
   readonly claimed: boolean
   readonly cancelled: boolean
 }
 
 /** Parts of a board, each as it is at some moment of the call. */
-export interface Sections {
+export interface BoardSections {
   /** About how many jobs of the head of the board a view holds. */
   readonly window: number
   /** About how many bytes of postings a view holds of those. */
@@ -179,17 +179,17 @@ export interface Sections {
    * Up to so many jobs behind `after` in claim order. `due` leaves out those that are claimed, and those that rest; `end`
    * tells that there are no more.
    */
-  stretch(asked: { readonly after?: Ordered | undefined; readonly limit: number; readonly due: boolean }): Promise<{
-    readonly spots: readonly Spot[]
+  range(asked: { readonly after?: ClaimOrderKey | undefined; readonly limit: number; readonly due: boolean }): Promise<{
+    readonly spots: readonly JobSummary[]
     readonly end: boolean
     /** The clock by which they were due. */
     readonly at: number
   }>
   /** Up to so many of those that rest longer than until `after`, the first to wake first. */
-  resting(asked: { readonly after: number; readonly limit: number }): Promise<readonly Spot[]>
-  claimed(): Promise<readonly Spot[]>
+  delayed(asked: { readonly after: number; readonly limit: number }): Promise<readonly JobSummary[]>
+  claimed(): Promise<readonly JobSummary[]>
   /** One for each id. */
-  fates(ids: readonly string[]): Promise<readonly ('there' | 'trashed' | 'gone')[]>
+  statusOf(ids: readonly string[]): Promise<readonly ('there' | 'trashed' | 'gone')[]>
   /** The id of a job with this uuid. */
   find(uuid: string): Promise<string | undefined>
 }
@@ -200,7 +200,7 @@ export interface Sections {
  */
 export type SessionState = 'connected' | 'disconnected' | 'lost' | 'closed'
 
-export interface SessionEvent {
+export interface BoardSessionEvent {
   readonly state: SessionState
   /** Tells this session from every other of this backend object. No secret: it can be logged. */
   readonly session: string
@@ -224,7 +224,7 @@ export type Posted =
       readonly trashed?: boolean
       readonly revision: number
       readonly order: bigint
-      /** How large the posting counts in memory, as in {@link Stored}. */
+      /** How large the posting counts in memory, as in {@link StoredJob}. */
       readonly bytes: number
     }
   | {
@@ -237,12 +237,12 @@ export type Posted =
     }
 
 /** What was posted in a transaction of the caller's, which is named so that its end can be looked up. */
-export type PostedWithin = Posted & { readonly transaction: string }
+export type PostedInTransaction = Posted & { readonly transaction: string }
 
 /** `unknown`: too long ago, or the server has lost it. */
 export type TransactionState = 'open' | 'committed' | 'rolled back' | 'unknown'
 
-export interface Choice {
+export interface ClaimRequest {
   readonly id: string
   readonly who: string
   /** The posting as it was chosen, and its revision: the claim is refused if it has changed since. */
@@ -251,7 +251,7 @@ export interface Choice {
   readonly posting: Posting
 }
 
-export interface Granted {
+export interface ClaimGrant {
   readonly session: string
   /** The posting's revision as this claim wrote it; settles are checked against it. */
   readonly revision: number
@@ -265,7 +265,7 @@ export interface Granted {
 }
 
 /** The claim whose job, resources and fence these are is gone. */
-export interface Leftovers {
+export interface OrphanedClaim {
   readonly id: string
   readonly posting: Posting
   readonly fence: bigint
@@ -283,15 +283,15 @@ export type Settlement = {
   readonly posting: Posting
   /** Whether the job is asked to be given up, as far as the view knows: the request ends with the job. */
   readonly cancelRequested: boolean
-} & ({ readonly kind: 'consume' } | { readonly kind: 'abandon' } | ({ readonly kind: 'trash' } & Verdict))
+} & ({ readonly kind: 'consume' } | { readonly kind: 'abandon' } | ({ readonly kind: 'trash' } & TrashReason))
 
-export type Discard = {
+export type DiscardRequest = {
   readonly id: string
   readonly who: string
   readonly revision: number
   readonly posting: Posting
   readonly cancelRequested: boolean
-} & Verdict
+} & TrashReason
 
 /** Asks for a job to be given up, wherever it runs. Asking twice changes nothing. */
 export interface CancelRequest extends Cancellation {
@@ -313,12 +313,12 @@ export interface GateRequest {
 }
 
 /** Why a job is in the trash. */
-export interface Verdict {
+export interface TrashReason {
   readonly reason: string
   readonly failure?: Failure
 }
 
-export interface Listing {
+export interface BoardListing {
   readonly jobs: readonly string[]
   readonly claimed: ReadonlySet<string>
   /** The ids in the trash. */
@@ -327,7 +327,7 @@ export interface Listing {
   readonly cancelled: ReadonlySet<string>
 }
 
-export interface Stored {
+export interface StoredJob {
   readonly id: string
   readonly posting: Posting
   readonly revision: number
@@ -340,14 +340,14 @@ export interface Stored {
   readonly bytes: number
 }
 
-export interface Unreadable {
+export interface UnreadableJob {
   readonly id: string
   readonly error: Error
   /** How large it is, encoded, where that is known: for who asks for many at once. */
   readonly bytes?: number
 }
 
-export interface TrashedEntry extends Verdict {
+export interface TrashedEntry extends TrashReason {
   readonly id: string
   /** Of the entry: it is restored and purged as it was seen, or not at all. */
   readonly revision: number

@@ -7,7 +7,7 @@
  */
 import { parseUri, type ResourceUri } from '../core/uri.ts'
 
-type Environment = Readonly<Record<string, string | undefined>>
+type PostgresEnvironment = Readonly<Record<string, string | undefined>>
 
 /**
  * Returns the URI in one spelling, reduced to what says which board it is: without credentials and settings, with the hosts
@@ -18,10 +18,10 @@ type Environment = Readonly<Record<string, string | undefined>>
  * @param environment where Postgres' own variables name what the URI leaves out
  * @example boardId('zookeepers://ada:secret@zk2,zk1:2281/demo?tick=2s') // 'zookeeper://zk1:2281,zk2:2181/demo'
  */
-export function boardId(uri: string, environment: Environment = process.env): string {
+export function boardId(uri: string, environment: PostgresEnvironment = process.env): string {
   const parsed = parseUri(uri, 'board')
   const family = parsed.scheme.replace(/^(zookeeper|redis)s/, '$1').replace(/^postgresql$/, 'postgres')
-  if (family === 'zookeeper') return `zookeeper://${hosts(parsed, '2181')}${zooKeeperPath(parsed)}`
+  if (family === 'zookeeper') return `zookeeper://${normalizeHosts(parsed, '2181')}${zooKeeperPath(parsed)}`
   if (family === 'postgres') return postgresId(parsed, environment)
   if (family.startsWith('redis')) return redisId(parsed, family)
   return `${family}:${parsed.path}`
@@ -34,13 +34,13 @@ function zooKeeperPath({ path, parameters }: ResourceUri): string {
   return `${chroot === '' ? '' : `/${chroot}`}${own}`
 }
 
-function postgresId(uri: ResourceUri, environment: Environment): string {
+function postgresId(uri: ResourceUri, environment: PostgresEnvironment): string {
   const { authority, path, credentials, parameters } = uri
   const { PGHOST = 'localhost', PGPORT = '5432', PGUSER, PGDATABASE } = environment
   const host = authority === '' || authority.startsWith(':') ? `${PGHOST}${authority}` : authority
   const database = path.replace(/^\//, '') || PGDATABASE || credentials?.user || PGUSER || ''
   const names = { schema: parameters.get('schema') ?? 'jobboard', board: parameters.get('board') ?? 'default' }
-  return `postgres://${hosts({ authority: host }, PGPORT)}/${database}?${new URLSearchParams(names)}`
+  return `postgres://${normalizeHosts({ authority: host }, PGPORT)}/${database}?${new URLSearchParams(names)}`
 }
 
 function redisId(uri: ResourceUri, family: string): string {
@@ -48,10 +48,10 @@ function redisId(uri: ResourceUri, family: string): string {
   const master = family === 'redis+sentinel' ? `/${parts.shift()}` : ''
   const database = Number(parts[0] ?? 0)
   const names = new URLSearchParams({ prefix: uri.parameters.get('prefix') ?? 'taskflow' })
-  return `${family}://${hosts(uri, master === '' ? '6379' : '26379')}${master}/${database}?${names}`
+  return `${family}://${normalizeHosts(uri, master === '' ? '6379' : '26379')}${master}/${database}?${names}`
 }
 
-function hosts({ authority }: Pick<ResourceUri, 'authority'>, port: string): string {
+function normalizeHosts({ authority }: Pick<ResourceUri, 'authority'>, port: string): string {
   const named = authority.split(',').map((host) => host.trim().toLowerCase())
   return named
     .map((host) => (/:\d+$/.test(host) ? host : `${host}:${port}`))

@@ -2,7 +2,7 @@
 import type { Entity } from './backend.ts'
 
 /** Returns the metadata; empty where it is not an object of fields. */
-export function readMetadata(value: unknown): Entity['metadata'] {
+export function parseMetadata(value: unknown): Entity['metadata'] {
   const isFields = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
   return isFields ? (value as Entity['metadata']) : {}
 }

@@ -3,7 +3,7 @@ import { Emitter } from '../core/events.ts'
 import type { Logger } from '../core/log.ts'
 import type { BoardEvents } from './events.ts'
 
-const EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
+const BOARD_EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
   posted: true,
   claimed: true,
   abandoned: true,
@@ -14,29 +14,29 @@ const EVENTS: Readonly<Record<keyof BoardEvents, true>> = {
   error: true,
 }
 
-export class Faults {
+export class ErrorReporter {
   readonly events: Emitter<BoardEvents>
   readonly #log: Logger
   /** What failed while nobody could listen yet; the first listener for errors is told. */
-  #unheard: Error[] | undefined = []
+  #unreported: Error[] | undefined = []
 
   constructor(log: Logger) {
     this.#log = log
-    this.events = new Emitter((error, event) => this.#listenerFailed(error, event), { events: EVENTS })
+    this.events = new Emitter((error, event) => this.#listenerFailed(error, event), { events: BOARD_EVENTS })
   }
 
   /** @param options.opening nobody can listen to a board that is being opened */
-  failed(error: Error, options: { opening: boolean }): void {
+  report(error: Error, options: { opening: boolean }): void {
     this.#log.warn({ err: error }, 'jobboard: a fault in the background')
-    if (options.opening) this.#unheard?.push(error)
+    if (options.opening) this.#unreported?.push(error)
     this.events.emit('error', { error })
   }
 
   /** Somebody listens for errors from now on. */
-  listened(): void {
+  errorListenerAdded(): void {
     queueMicrotask(() => {
-      const unheard = this.#unheard ?? []
-      this.#unheard = undefined
+      const unheard = this.#unreported ?? []
+      this.#unreported = undefined
       for (const error of unheard) this.events.emit('error', { error })
     })
   }

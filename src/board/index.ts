@@ -14,7 +14,7 @@ export type { Job } from './job.ts'
 export type { JobBoard } from './job-board.ts'
 export type { JobsOptions } from './listed.ts'
 /** @internal For `jobboard/testing`. */
-export { memoryPlace } from './memory-place.ts'
+export { memoryTestBackend } from './memory-place.ts'
 export { type OpenBoardOptions, openBoard } from './open.ts'
 export type {
   BoardOptions,
@@ -28,7 +28,7 @@ export type { PostedJob } from './poster.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './posting.ts'
 export { PRIORITIES, type Priority } from './priority.ts'
 /** @internal For `jobboard doctor`. */
-export { type RedisFacts, redisFacts } from './redis/facts.ts'
+export { type RedisServerInfo, redisServerInfo } from './redis/facts.ts'
 export type { Resources } from './resources.ts'
 export type { TrashedJob } from './trashed-job.ts'
 export type { WaitingFor } from './waiting-for.ts'

@@ -15,18 +15,18 @@ import { assertOptions } from '../core/options.ts'
 import type { Flow } from '../flow/index.ts'
 import type { Backend, Cancellation, Entity, SessionState } from './backend.ts'
 import type { Claim } from './claims/claim.ts'
-import { Claiming } from './claims/claiming.ts'
-import { HeldClaims } from './claims/held-claims.ts'
+import { Claimer } from './claims/claiming.ts'
+import { ClaimManager } from './claims/held-claims.ts'
 import type { AbandonOptions, TrashOptions } from './claims/settle-options.ts'
 import { EntityRegistry, type RegisteredEntity } from './entity-registry.ts'
-import type { Entry } from './entry.ts'
+import type { JobEntry } from './entry.ts'
 import type { BoardEvents } from './events.ts'
-import { Faults } from './faults.ts'
+import { ErrorReporter } from './faults.ts'
 import { Job } from './job.ts'
-import type { Work } from './known-work.ts'
+import type { FlowReference } from './known-work.ts'
 import type { JobsOptions } from './listed.ts'
 import { Lookup } from './lookup.ts'
-import { News } from './news.ts'
+import { BackendEventRouter } from './news.ts'
 import {
   assertCancelOptions,
   assertKind,
@@ -44,11 +44,11 @@ import { OwnKeyWarning } from './own-key.ts'
 import { type PostedJob, Poster } from './poster.ts'
 import { POST_OPTIONS, type PostOptions } from './posting.ts'
 import { TrashedJob } from './trashed-job.ts'
-import { type Happening, LiveView } from './view/live-view.ts'
+import { type JobEventKind, LiveView } from './view/live-view.ts'
 import type { WaitingFor } from './waiting-for.ts'
 
 /** How long others leave a job alone that its poster wants to claim. */
-const HEAD_START = '1h'
+const RESERVED_FOR_POSTER = '1h'
 
 /** A board that is open: posts, lists, claims, settles and tells. Opened by `openBoard`, closed by `close()` or `await using`. */
 export class JobBoard implements AsyncDisposable {
@@ -59,12 +59,12 @@ export class JobBoard implements AsyncDisposable {
   readonly #lifecycle: Lifecycle
   readonly #view: LiveView
   readonly #entities: EntityRegistry
-  readonly #faults: Faults
+  readonly #errorReporter: ErrorReporter
   readonly #lookup: Lookup
   readonly #poster: Poster
-  readonly #claims: HeldClaims
-  readonly #claiming: Claiming
-  readonly #news: News
+  readonly #claims: ClaimManager
+  readonly #claimer: Claimer
+  readonly #eventRouter: BackendEventRouter
 
   /** @internal Use `openBoard`. @throws TypeError when `who` is no text or empty; InvalidArgument for `log` */
   constructor(backend: Backend, options: BoardOptions = {}) {
@@ -74,31 +74,31 @@ export class JobBoard implements AsyncDisposable {
     this.#backend = backend
     this.#lifecycle = new Lifecycle(`board ${backend.uri}`)
     const { signal } = this.#lifecycle
-    const failed = (error: Error) => this.#failed(error)
-    this.#entities = new EntityRegistry({ backend, signal, failed })
-    this.#faults = new Faults(log)
+    const failed = (error: Error) => this.#reportError(error)
+    this.#entities = new EntityRegistry({ backend, signal, onError: failed })
+    this.#errorReporter = new ErrorReporter(log)
     this.#view = new LiveView({
       backend,
       unacceptedAfter,
       signal,
       listener: {
-        happened: (happening, entry) => this.#happened(happening, entry),
-        cancelled: (entry) => this.#claims.cancelled(entry),
-        unaccepted: (work, first) => this.#unaccepted(work, first),
-        failed,
+        jobChanged: (happening, entry) => this.#emitJobEvent(happening, entry),
+        cancelRequested: (entry) => this.#claims.cancelled(entry),
+        flowUnaccepted: (work, first) => this.#emitUnaccepted(work, first),
+        onError: failed,
       },
     })
     this.#lookup = new Lookup({ backend, view: this.#view, signal })
-    const ownKey = new OwnKeyWarning({ log, holds: (entry) => this.#claims.has(entry) })
+    const ownKey = new OwnKeyWarning({ log, holds: (entry) => this.#claims.holds(entry) })
     this.#poster = new Poster({
       ...{ backend, view: this.#view, lookup: this.#lookup },
-      keyTaken: (entry, posting) => ownKey.keyTaken(entry, posting),
+      keyTaken: (entry, posting) => ownKey.warnIfOwnKey(entry, posting),
     })
-    const claims = new HeldClaims({ backend, view: this.#view, entities: this.#entities, who, failed })
+    const claims = new ClaimManager({ backend, view: this.#view, entities: this.#entities, who, onError: failed })
     this.#claims = claims
-    const [view, entities, faults] = [this.#view, this.#entities, this.#faults]
-    this.#news = new News({ view, claims, entities, faults, failed })
-    this.#claiming = new Claiming({ claims, view: this.#view, signal, uri: this.uri })
+    const [view, entities, faults] = [this.#view, this.#entities, this.#errorReporter]
+    this.#eventRouter = new BackendEventRouter({ view, claims, entities, errorReporter: faults, onError: failed })
+    this.#claimer = new Claimer({ claims, view: this.#view, signal, uri: this.uri })
   }
 
   /** For people: the URI, without a password. */
@@ -113,11 +113,11 @@ export class JobBoard implements AsyncDisposable {
 
   /** Whether operations go through now. */
   get connected(): boolean {
-    return this.#news.state === 'connected'
+    return this.#eventRouter.state === 'connected'
   }
 
   get state(): SessionState {
-    return this.#news.state
+    return this.#eventRouter.state
   }
 
   /**
@@ -140,10 +140,10 @@ export class JobBoard implements AsyncDisposable {
 
   /** Calls `listener` at each event, until the function returned is called. A listener that throws harms nobody. */
   on<E extends keyof BoardEvents>(event: E, listener: (event: BoardEvents[E]) => unknown): () => void {
-    const off = this.#faults.events.on(event, listener)
-    if (event === 'error') this.#faults.listened()
+    const off = this.#errorReporter.events.on(event, listener)
+    if (event === 'error') this.#errorReporter.errorListenerAdded()
     if (event === 'posted') this.#view.announceAll()
-    if (event === 'unaccepted') this.#view.unaccepted.begin()
+    if (event === 'unaccepted') this.#view.unaccepted.start()
     return off
   }
 
@@ -152,8 +152,8 @@ export class JobBoard implements AsyncDisposable {
     return this.#lifecycle.start(
       async (stopped) => {
         using either = followSignals([stopped, options.signal])
-        await this.#backend.open(this.#news.sink, either)
-        await this.#view.settled(either)
+        await this.#backend.open(this.#eventRouter.sink, either)
+        await this.#view.whenSettled(either)
       },
       () => this.#backend.close(),
     )
@@ -214,9 +214,9 @@ export class JobBoard implements AsyncDisposable {
     this.#lifecycle.assertRunning()
     const { post, wait } = postAndClaimSettings(options)
     wait.signal?.throwIfAborted()
-    const job = await this.#poster.post(flow, store, { ...post, delay: HEAD_START })
+    const job = await this.#poster.post(flow, store, { ...post, delay: RESERVED_FOR_POSTER })
     if (!job.created) throw new Duplicate(`${job}: it has the key that was asked for, and is on the board already`)
-    return this.#claiming.own(job, wait)
+    return this.#claimer.claimOwnPost(job, wait)
   }
 
   /** The jobs on the board as it stands now: higher priority first, then in posting order. */
@@ -228,7 +228,7 @@ export class JobBoard implements AsyncDisposable {
   /** Resolves when there is a job to claim. @throws Timeout */
   async wait(options: WaitOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
-    return this.#claiming.wait(options)
+    return this.#claimer.waitForClaimable(options)
   }
 
   /** The job with this uuid. @throws NotFound when it is not on the board (any more) */
@@ -268,7 +268,7 @@ export class JobBoard implements AsyncDisposable {
    */
   async restore(trashed: TrashedJob): Promise<void> {
     this.#lifecycle.assertRunning()
-    const entry = TrashedJob.entryOf(trashed)
+    const entry = TrashedJob.entryFor(trashed)
     const { delay: _, ...posting } = entry.posting
     await this.#backend.restore(entry, { ...posting, attempts: [] })
   }
@@ -276,7 +276,7 @@ export class JobBoard implements AsyncDisposable {
   /** Out of the trash for ever; one transaction. @throws NotFound when it is not in the trash any more */
   async purge(trashed: TrashedJob): Promise<void> {
     this.#lifecycle.assertRunning()
-    await this.#backend.purge(TrashedJob.entryOf(trashed))
+    await this.#backend.purge(TrashedJob.entryFor(trashed))
   }
 
   // --- Asking for something that others carry out -----------------------------------------------------------------
@@ -291,7 +291,7 @@ export class JobBoard implements AsyncDisposable {
   async cancel(job: Job, options: CancelOptions = {}): Promise<void> {
     this.#lifecycle.assertRunning()
     assertCancelOptions(options)
-    await this.#claims.giveUp(await this.#lookup.own(job), options.reason ?? NO_REASON)
+    await this.#claims.cancel(await this.#lookup.toOwnEntry(job), options.reason ?? NO_REASON)
   }
 
   /** Who has asked for the job to be given up, and why, if anybody has; one round trip. */
@@ -316,7 +316,7 @@ export class JobBoard implements AsyncDisposable {
 
   /** As this process knows it. */
   get paused(): boolean {
-    return this.#news.paused
+    return this.#eventRouter.paused
   }
 
   // --- Claiming ---------------------------------------------------------------------------------------------------
@@ -329,14 +329,14 @@ export class JobBoard implements AsyncDisposable {
    */
   async claim(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
-    const own = await this.#lookup.own(job)
-    using _held = await this.#view.pin(Job.entryOf(own))
+    const own = await this.#lookup.toOwnEntry(job)
+    using _held = await this.#view.pin(Job.entryFor(own))
     if (!this.#lookup.isCurrent(own)) await this.#lookup.refresh()
     if (this.paused) throw new Unclaimable(`${job}: the board is paused`)
     return this.#claims.claim(own).catch(async (error: unknown) => {
       // Where not every change is told, it may have been refused for what is over by now.
-      const mayBeOver = error instanceof Unclaimable && !Job.entryOf(own).ended
-      if (!mayBeOver || this.#backend.capabilities.everyChange) throw error
+      const mayBeOver = error instanceof Unclaimable && !Job.entryFor(own).ended
+      if (!mayBeOver || this.#backend.capabilities.completeChangeFeed) throw error
       await this.#lookup.refresh()
       return this.#claims.claim(own)
     })
@@ -351,7 +351,7 @@ export class JobBoard implements AsyncDisposable {
    */
   async claimNext(options: ClaimNextOptions = {}): Promise<[Claim, ...Claim[]]> {
     this.#lifecycle.assertRunning()
-    return this.#claiming.next(options)
+    return this.#claimer.claimNext(options)
   }
 
   /**
@@ -360,22 +360,22 @@ export class JobBoard implements AsyncDisposable {
    * @example for await (const claim of board.claims({ signal })) await claim.perform(work)
    */
   async *claims(options: ClaimsOptions = {}): AsyncGenerator<Claim, void, undefined> {
-    yield* this.#claiming.all(options)
+    yield* this.#claimer.claimAll(options)
   }
 
   /** Settles what this board claimed. @throws NotFound when nobody holds it, NotOwner when another does, as Claim.consume */
   async consume(job: Job): Promise<void> {
-    return (await this.#claimOf(job)).consume()
+    return (await this.#requireClaim(job)).consume()
   }
 
   /** @throws as {@link consume} */
   async abandon(job: Job, options?: AbandonOptions): Promise<void> {
-    return (await this.#claimOf(job)).abandon(options)
+    return (await this.#requireClaim(job)).abandon(options)
   }
 
   /** @throws as {@link consume} */
   async trash(job: Job, options?: TrashOptions): Promise<void> {
-    return (await this.#claimOf(job)).trash(options)
+    return (await this.#requireClaim(job)).trash(options)
   }
 
   // --- Participants -----------------------------------------------------------------------------------------------
@@ -395,26 +395,26 @@ export class JobBoard implements AsyncDisposable {
 
   // --- Inside -----------------------------------------------------------------------------------------------------
 
-  async #claimOf(job: Job): Promise<Claim> {
+  async #requireClaim(job: Job): Promise<Claim> {
     this.#lifecycle.assertRunning()
-    return this.#claims.find(await this.#lookup.own(job))
+    return this.#claims.findClaim(await this.#lookup.toOwnEntry(job))
   }
 
-  #happened(happening: Happening, entry: Entry): void {
-    this.#claims.happened(happening, entry)
-    if (entry.stored) this.#faults.events.emit(happening, { job: new Job(entry) })
+  #emitJobEvent(happening: JobEventKind, entry: JobEntry): void {
+    this.#claims.jobChanged(happening, entry)
+    if (entry.stored) this.#errorReporter.events.emit(happening, { job: new Job(entry) })
   }
 
-  #unaccepted({ flow, version }: Work, first: Entry): void {
+  #emitUnaccepted({ flow, version }: FlowReference, first: JobEntry): void {
     const job = new Job(first)
     this.#log.warn(
       { flow, version, job: job.uuid },
       'jobs of a flow that no living conductor knows hold others back from their resources no longer: start a conductor that has the flow, or cancel them',
     )
-    this.#faults.events.emit('unaccepted', { flow, version, job })
+    this.#errorReporter.events.emit('unaccepted', { flow, version, job })
   }
 
-  #failed(error: Error): void {
-    this.#faults.failed(error, { opening: this.#lifecycle.state === 'starting' })
+  #reportError(error: Error): void {
+    this.#errorReporter.report(error, { opening: this.#lifecycle.state === 'starting' })
   }
 }

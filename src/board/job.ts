@@ -1,12 +1,12 @@
 /** A job on a board, as its users hold it. */
 import { type InspectOptions, inspect } from 'node:util'
-import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
+import { abortAfter, followSignals, rejectOnAbort } from '../core/abort.ts'
 import { InvalidArgument, NotFound, Timeout } from '../core/errors.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import type { JobState } from '../core/states.ts'
 import type { Stoppable } from '../core/stop.ts'
-import { type Attempt, attemptsOf } from './attempts.ts'
-import { type Entry, endOf, holdOn, stateOf } from './entry.ts'
+import { type Attempt, toAttempts } from './attempts.ts'
+import { type JobEntry, keepEntry, toJobState, waitForEnd } from './entry.ts'
 import { assertWaitOptions, type WaitOptions } from './options.ts'
 import type { Details, Posting, Size } from './posting.ts'
 import type { Priority } from './priority.ts'
@@ -19,14 +19,14 @@ import type { Resources } from './resources.ts'
  * @example if ((await job.wait({ timeout: '1m' })) === 'TRASHED') console.log(job.attempts.at(-1)?.reason)
  */
 export class Job {
-  readonly #entry: Entry
+  readonly #entry: JobEntry
   readonly #posting: Posting
-  /** Held, never read: see {@link holdOn}. */
+  /** Held, never read: see {@link keepEntry}. */
   #holder: object | undefined
   #details: Details | undefined
 
   /** @internal Boards make jobs. */
-  constructor(entry: Entry, posting: Posting | undefined = entry.stored?.posting) {
+  constructor(entry: JobEntry, posting: Posting | undefined = entry.stored?.posting) {
     if (!posting) throw new NotFound(`job ${entry.id} has not been read`)
     this.#entry = entry
     this.#posting = posting
@@ -82,7 +82,7 @@ export class Job {
    * once {@link wait} has said TRASHED. The last attempt of a job that is COMPLETE left the board with it.
    */
   get attempts(): readonly Attempt[] {
-    return attemptsOf(this.#current)
+    return toAttempts(this.#current)
   }
 
   /** How long one run may take, in milliseconds from its claim; undefined for as long as it takes. */
@@ -96,7 +96,7 @@ export class Job {
 
   /** As this process knows it, without asking the backend. */
   get state(): JobState {
-    return stateOf(this.#entry)
+    return toJobState(this.#entry)
   }
 
   /** Whether somebody has asked for it to be given up, as this process knows; `board.cancellation` tells who, and why. */
@@ -122,12 +122,12 @@ export class Job {
       options.timeout,
       (time) => new Timeout(`${this}: still ${this.state} after ${time}`),
     )
-    return await unlessAborted(this.untilEnd(this.#entry, stop), stop.signal)
+    return await rejectOnAbort(this.waitForEnd(this.#entry, stop), stop.signal)
   }
 
   /** @internal Resolves when the job has left the board. The signal ends whatever is done for that meanwhile. */
-  protected untilEnd(entry: Entry, _signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
-    return endOf(entry)
+  protected waitForEnd(entry: JobEntry, _signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
+    return waitForEnd(entry)
   }
 
   /** For people: uuid and name, nothing of the details. */
@@ -142,20 +142,20 @@ export class Job {
   }
 
   /** @internal @throws InvalidArgument for what is no job: a uuid, say */
-  static entryOf(job: Job): Entry {
+  static entryFor(job: Job): JobEntry {
     if (!(#entry in Object(job)))
       throw new InvalidArgument('a job is needed, as boards hand them out; of a uuid, await board.find(uuid)')
     return job.#entry
   }
 
   /** @internal From now on, for as long as this lives, the view reads what claims elsewhere change of the job. */
-  followed(): this {
-    this.#holder ??= holdOn(this.#entry)
+  isFollowed(): this {
+    this.#holder ??= keepEntry(this.#entry)
     return this
   }
 
   get #current(): Posting {
-    const { ended, settled, stored } = this.#entry
-    return (ended && settled) ?? stored?.posting ?? this.#posting
+    const { ended, settledPosting, stored } = this.#entry
+    return (ended && settledPosting) ?? stored?.posting ?? this.#posting
   }
 }

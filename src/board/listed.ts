@@ -1,7 +1,7 @@
 /** The jobs on a board as people ask for them: filtered, in claim order, claimed ones too. */
-import type { Stored } from './backend.ts'
-import { compareClaimOrder, type Ordered } from './claim-order.ts'
-import type { Entry } from './entry.ts'
+import type { StoredJob } from './backend.ts'
+import { type ClaimOrderKey, compareClaimOrder } from './claim-order.ts'
+import type { JobEntry } from './entry.ts'
 import type { Size } from './posting.ts'
 import type { Priority } from './priority.ts'
 
@@ -15,18 +15,18 @@ export interface JobsOptions {
   readonly size?: Size
 }
 
-interface Placed extends Ordered {
-  readonly entry: Entry
+interface ListedEntry extends ClaimOrderKey {
+  readonly entry: JobEntry
 }
 
-export function listed(entries: Iterable<Entry>, options: JobsOptions): Entry[] {
+export function filterAndSort(entries: Iterable<JobEntry>, options: JobsOptions): JobEntry[] {
   return [...entries]
-    .flatMap((entry) => (entry.stored && accepted(entry, options) ? [placed(entry, entry.stored)] : []))
+    .flatMap((entry) => (entry.stored && matchesFilter(entry, options) ? [toListedEntry(entry, entry.stored)] : []))
     .sort(compareClaimOrder)
     .map(({ entry }) => entry)
 }
 
-export function accepted(entry: Entry, options: JobsOptions): boolean {
+export function matchesFilter(entry: JobEntry, options: JobsOptions): boolean {
   const { onlyUnclaimed = false, name, priority, size } = options
   if (!entry.stored) return false
   const { posting } = entry.stored
@@ -36,6 +36,6 @@ export function accepted(entry: Entry, options: JobsOptions): boolean {
   return size === undefined || posting.size === size
 }
 
-function placed(entry: Entry, { id, order, posting }: Stored): Placed {
+function toListedEntry(entry: JobEntry, { id, order, posting }: StoredJob): ListedEntry {
   return { id, order, priority: posting.priority, entry }
 }

@@ -5,7 +5,7 @@ import { MemoryBackend, MemorySpace } from './memory/index.ts'
 import type { BoardOptions } from './options.ts'
 
 /** @internal Opens boards that all see the same jobs, as those of several processes at one server do. */
-export function memoryPlace(options: { readonly clock: AlarmClock }): {
+export function memoryTestBackend(options: { readonly clock: AlarmClock }): {
   open(options?: BoardOptions): Promise<JobBoard>
 } {
   const space = new MemorySpace(options)

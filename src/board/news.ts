@@ -1,37 +1,37 @@
 /** What the backend tells of the board and of the session: kept for who asks, and passed on to whom it concerns. */
-import type { SessionEvent, SessionState, Sink } from './backend.ts'
-import type { HeldClaims } from './claims/held-claims.ts'
+import type { BackendSink, BoardSessionEvent, SessionState } from './backend.ts'
+import type { ClaimManager } from './claims/held-claims.ts'
 import type { EntityRegistry } from './entity-registry.ts'
-import type { Faults } from './faults.ts'
+import type { ErrorReporter } from './faults.ts'
 import type { LiveView } from './view/live-view.ts'
 
-export interface NewsOptions {
+export interface BackendEventRouterOptions {
   readonly view: LiveView
-  readonly claims: HeldClaims
+  readonly claims: ClaimManager
   readonly entities: EntityRegistry
-  readonly faults: Faults
-  readonly failed: (error: Error) => void
+  readonly errorReporter: ErrorReporter
+  readonly onError: (error: Error) => void
 }
 
-export class News {
+export class BackendEventRouter {
   /** What the backend is given. */
-  readonly sink: Sink
-  readonly #options: NewsOptions
-  #session: SessionEvent | undefined
+  readonly sink: BackendSink
+  readonly #options: BackendEventRouterOptions
+  #session: BoardSessionEvent | undefined
   /** Undefined until it is known. */
   #paused: boolean | undefined
 
-  constructor(options: NewsOptions) {
+  constructor(options: BackendEventRouterOptions) {
     this.#options = options
-    const { view, failed } = options
+    const { view, onError } = options
     this.sink = {
       changes: (batch) => view.apply(batch),
       gap: () => view.resync(),
-      counted: (jobs) => view.counted(jobs),
-      holds: (uuid) => view.mayHold(uuid),
+      jobCount: (jobs) => view.setJobCount(jobs),
+      mayExist: (uuid) => view.mayContain(uuid),
       paused: (paused) => this.#pausedChanged(paused),
       session: (event) => this.#sessionChanged(event),
-      error: failed,
+      error: onError,
     }
   }
 
@@ -51,14 +51,14 @@ export class News {
     view.changed.notify()
   }
 
-  #sessionChanged(event: SessionEvent): void {
-    const { claims, view, entities, faults, failed } = this.#options
+  #sessionChanged(event: BoardSessionEvent): void {
+    const { claims, view, entities, errorReporter, onError } = this.#options
     this.#session = event
     claims.sessionChanged(event)
     if (event.state === 'connected') {
-      entities.connected(event.session).catch(failed)
+      entities.sessionStarted(event.session).catch(onError)
     }
-    faults.events.emit('state', { state: event.state, ...(event.reason ? { reason: event.reason } : {}) })
+    errorReporter.events.emit('state', { state: event.state, ...(event.reason ? { reason: event.reason } : {}) })
     view.changed.notify()
   }
 }

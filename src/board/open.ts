@@ -6,7 +6,7 @@ import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
 import type { Backend } from './backend.ts'
 import { JobBoard } from './job-board.ts'
 import { MemoryBackend, memorySpace } from './memory/index.ts'
-import { assertYesOrNo, type BoardOptions, boardSettings } from './options.ts'
+import { assertBoolean, type BoardOptions, boardSettings } from './options.ts'
 import type { SecurityOptions } from './zookeeper/index.ts'
 
 /** How a board is opened: who asks, and who may do what with a board that is made. */
@@ -17,7 +17,7 @@ export interface OpenBoardOptions extends BoardOptions, SecurityOptions {
   readonly create?: boolean
 }
 
-const OPTIONS: KnownOptions<OpenBoardOptions> = {
+const KNOWN_OPTIONS: KnownOptions<OpenBoardOptions> = {
   who: true,
   log: true,
   unacceptedAfter: true,
@@ -41,24 +41,24 @@ const BACKENDS: Readonly<Record<string, BackendFactory>> = {
       )
     return new MemoryBackend({ uri: uri.printable, space: memorySpace(uri.path) })
   },
-  zookeeper: onZooKeeper,
-  zookeepers: onZooKeeper,
-  postgres: onPostgres,
-  postgresql: onPostgres,
-  redis: onRedis,
-  rediss: onRedis,
-  'redis+sentinel': onRedis,
-  'rediss+sentinel': onRedis,
-  'redis+cluster': onRedis,
-  'rediss+cluster': onRedis,
+  zookeeper: openZooKeeper,
+  zookeepers: openZooKeeper,
+  postgres: openPostgres,
+  postgresql: openPostgres,
+  redis: openRedis,
+  rediss: openRedis,
+  'redis+sentinel': openRedis,
+  'rediss+sentinel': openRedis,
+  'redis+cluster': openRedis,
+  'rediss+cluster': openRedis,
 }
 
-async function onZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
+async function openZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
   const { zooKeeperBackend } = await import('./zookeeper/index.ts')
   return zooKeeperBackend(uri, options)
 }
 
-async function onPostgres(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
+async function openPostgres(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
   const { create, log, auth, sasl, tls, acl } = options
   if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
     throw new InvalidArgument(
@@ -72,7 +72,7 @@ async function onPostgres(uri: ResourceUri, options: OpenBoardOptions): Promise<
   })
 }
 
-async function onRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
+async function openRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
   const { auth = [], sasl, acl } = options
   if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || acl)
     throw new InvalidArgument(
@@ -97,8 +97,8 @@ export async function openBoard(uri: string | URL, options: OpenBoardOptions = {
   const text = uri instanceof URL ? uri.href : uri
   if (typeof text !== 'string' || text === '')
     throw new InvalidArgument('no board was named; give a URI such as zookeeper://127.0.0.1:2181/demo')
-  assertOptions(options, OPTIONS, 'openBoard')
-  assertYesOrNo(options.create, 'openBoard: create')
+  assertOptions(options, KNOWN_OPTIONS, 'openBoard')
+  assertBoolean(options.create, 'openBoard: create')
   // Before a session is opened that nobody would close.
   boardSettings(options)
   const parsed = parseUri(text, 'board')

@@ -1,10 +1,10 @@
 /** What a board and its calls may be told, and what is said to whoever told them nonsense. */
 import { hostname } from 'node:os'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
-import { assertLogger, type Logger, silent } from '../core/log.ts'
+import { assertLogger, type Logger, silentLog } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
-import { isTooLong, LONGEST_NAME_BYTES } from '../core/texts.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { isTooLong, MAX_NAME_BYTES } from '../core/texts.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import type { Entity } from './backend.ts'
 import type { JobsOptions } from './listed.ts'
 import { POST_OPTIONS, type Posting, type PostOptions, toSize } from './posting.ts'
@@ -63,11 +63,11 @@ export interface BoardSettings {
 
 /** @throws TypeError when `who` is no text or empty; InvalidArgument for a logger that is none, and for what is no duration */
 export function boardSettings(options: BoardOptions): BoardSettings {
-  const { who = `${hostname()}:${process.pid}`, log = silent, unacceptedAfter = DEFAULT_UNACCEPTED_AFTER } = options
+  const { who = `${hostname()}:${process.pid}`, log = silentLog, unacceptedAfter = DEFAULT_UNACCEPTED_AFTER } = options
   if (typeof who !== 'string' || who === '') throw new TypeError('who has to be a text that is not empty')
-  if (isTooLong(who)) throw new InvalidArgument(`who can have ${LONGEST_NAME_BYTES} bytes, and has more`)
+  if (isTooLong(who)) throw new InvalidArgument(`who can have ${MAX_NAME_BYTES} bytes, and has more`)
   assertLogger(log)
-  return { who, log, unacceptedAfter: milliseconds(unacceptedAfter, 'unacceptedAfter') }
+  return { who, log, unacceptedAfter: toMilliseconds(unacceptedAfter, 'unacceptedAfter') }
 }
 
 /** Of {@link PostOptions}, what makes sense where the poster claims the job; and how long to wait for its turn. */
@@ -111,13 +111,13 @@ export function assertClaimsOptions(options: ClaimsOptions): void {
 /** Priority and size as they are posted, in any case. @throws InvalidArgument */
 export function jobsFilter(options: JobsOptions): JobsOptions {
   assertOptions(options, { onlyUnclaimed: true, ensureFresh: true, name: true, priority: true, size: true }, 'jobs')
-  for (const name of ['onlyUnclaimed', 'ensureFresh'] as const) assertYesOrNo(options[name], `jobs: ${name}`)
+  for (const name of ['onlyUnclaimed', 'ensureFresh'] as const) assertBoolean(options[name], `jobs: ${name}`)
   assertText(options.name, 'jobs: name')
   const { priority, size } = options
   return {
     ...options,
-    ...(priority === undefined ? {} : { priority: judged(() => toPriority(priority)) }),
-    ...(size === undefined ? {} : { size: judged(() => toSize(size)) }),
+    ...(priority === undefined ? {} : { priority: parseOption(() => toPriority(priority)) }),
+    ...(size === undefined ? {} : { size: parseOption(() => toSize(size)) }),
   }
 }
 
@@ -134,7 +134,7 @@ export function assertEntity(entity: Omit<Entity, 'instance'>): void {
   if (!isName(kind) || !isName(name))
     throw new InvalidArgument(`registerEntity: kind and name have to be texts that are not empty, ${example}`)
   if (isTooLong(kind) || isTooLong(name))
-    throw new InvalidArgument(`registerEntity: kind and name can have ${LONGEST_NAME_BYTES} bytes each, ${example}`)
+    throw new InvalidArgument(`registerEntity: kind and name can have ${MAX_NAME_BYTES} bytes each, ${example}`)
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
     throw new InvalidArgument(`registerEntity: metadata has to be an object, ${example}`)
 }
@@ -145,7 +145,7 @@ export function assertKind(kind: unknown): void {
 }
 
 /** @throws InvalidArgument unless it is absent, or one of the two */
-export function assertYesOrNo(value: unknown, what: string): void {
+export function assertBoolean(value: unknown, what: string): void {
   if (value !== undefined && typeof value !== 'boolean') throw new InvalidArgument(`${what} is true or false`)
 }
 
@@ -166,7 +166,7 @@ function assertAccept(accept: unknown, what: string): void {
  *
  * @throws InvalidArgument for a promise, which would be a yes to everything
  */
-export function answerOf(answer: unknown): boolean {
+export function parseAcceptResult(answer: unknown): boolean {
   const { then }: { readonly then?: unknown } = Object(answer)
   if (typeof then !== 'function') return Boolean(answer)
   // Nobody waits for it: what it fails with is not heard otherwise.
@@ -174,7 +174,7 @@ export function answerOf(answer: unknown): boolean {
   throw new InvalidArgument('accept answered with a promise; it has to say yes or no at once: no async function')
 }
 
-function judged<T>(read: () => T): T {
+function parseOption<T>(read: () => T): T {
   try {
     return read()
   } catch (error) {

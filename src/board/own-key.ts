@@ -3,28 +3,28 @@
  * is posted, and what was meant to go on for ever ends.
  */
 import type { Logger } from '../core/log.ts'
-import type { Entry } from './entry.ts'
+import type { JobEntry } from './entry.ts'
 import type { Posting } from './posting.ts'
 
 /** For how many jobs it is remembered that they were warned of. */
-const REMEMBERED = 1_000
+const MAX_REMEMBERED_JOBS = 1_000
 
 export class OwnKeyWarning {
   readonly #log: Logger
   /** Whether this board holds the claim of the job. */
-  readonly #holds: (entry: Entry) => boolean
+  readonly #holdsClaim: (entry: JobEntry) => boolean
   readonly #warned = new Set<string>()
 
-  constructor(options: { readonly log: Logger; readonly holds: (entry: Entry) => boolean }) {
+  constructor(options: { readonly log: Logger; readonly holds: (entry: JobEntry) => boolean }) {
     this.#log = options.log
-    this.#holds = options.holds
+    this.#holdsClaim = options.holds
   }
 
   /** Warns once per job, where the job that has the key is one of the same flow that this board runs. */
-  keyTaken(entry: Entry, { key, name, details }: Posting): void {
+  warnIfOwnKey(entry: JobEntry, { key, name, details }: Posting): void {
     const running = entry.stored?.posting
-    if (!running || !this.#holds(entry) || running.name !== name || this.#warned.has(running.uuid)) return
-    if (this.#warned.size >= REMEMBERED) this.#warned.clear()
+    if (!running || !this.#holdsClaim(entry) || running.name !== name || this.#warned.has(running.uuid)) return
+    if (this.#warned.size >= MAX_REMEMBERED_JOBS) this.#warned.clear()
     this.#warned.add(running.uuid)
     const message =
       'nothing was posted: the key is that of a job of the same name which runs here now. If a task posts its own successor, ' +

@@ -8,10 +8,10 @@ import {
   UnsupportedCapability,
 } from '../core/errors.ts'
 import type { Stoppable } from '../core/stop.ts'
-import { type AnyFlow, checkedStore, missingInputs } from '../flow/index.ts'
+import { type AnyFlow, checkStore, missingInputs } from '../flow/index.ts'
 import type { Backend, Posted, Result } from './backend.ts'
-import { type Entry, newEntry } from './entry.ts'
-import { type ExpectedOptions, endOfExpected } from './expected-job.ts'
+import { type JobEntry, newEntry } from './entry.ts'
+import { type ExpectedJobOptions, waitForExpectedEnd } from './expected-job.ts'
 import { Job } from './job.ts'
 import type { Lookup } from './lookup.ts'
 import { makePosting, type Posting, type PostOptions, type SqlClient } from './posting.ts'
@@ -22,39 +22,39 @@ import { readJob } from './view/read-jobs.ts'
 export class PostedJob extends Job {
   /** False where a job with the same key was on the board: this is that one, and nothing was posted. */
   readonly created: boolean
-  readonly #expected: Omit<ExpectedOptions, 'signal'> | undefined
+  readonly #expected: Omit<ExpectedJobOptions, 'signal'> | undefined
 
   /** @internal @param options.expected of a job that is posted in a transaction which is still open */
   constructor(
-    entry: Entry,
-    options: { posting: Posting; created: boolean; expected?: Omit<ExpectedOptions, 'signal'> },
+    entry: JobEntry,
+    options: { posting: Posting; created: boolean; expected?: Omit<ExpectedJobOptions, 'signal'> },
   ) {
     super(entry, options.posting)
     this.created = options.created
-    this.followed()
+    this.isFollowed()
     this.#expected = options.expected
   }
 
-  protected override untilEnd(entry: Entry, signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
-    if (!this.#expected) return super.untilEnd(entry, signal)
-    return endOfExpected(entry, { ...this.#expected, signal })
+  protected override waitForEnd(entry: JobEntry, signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
+    if (!this.#expected) return super.waitForEnd(entry, signal)
+    return waitForExpectedEnd(entry, { ...this.#expected, signal })
   }
 }
 
-type TakenKey = Extract<Posted, { readonly created: false }>
+type KeyTaken = Extract<Posted, { readonly created: false }>
 
 export class Poster {
   readonly #backend: Backend
   readonly #view: LiveView
   readonly #lookup: Pick<Lookup, 'refresh' | 'locate'>
-  readonly #keyTaken: (entry: Entry, posting: Posting) => void
+  readonly #keyTaken: (entry: JobEntry, posting: Posting) => void
 
   /** @param options.keyTaken is called when a post creates nothing, because that job has its key */
   constructor(options: {
     backend: Backend
     view: LiveView
     lookup: Pick<Lookup, 'refresh' | 'locate'>
-    keyTaken: (entry: Entry, posting: Posting) => void
+    keyTaken: (entry: JobEntry, posting: Posting) => void
   }) {
     this.#keyTaken = options.keyTaken
     this.#backend = options.backend
@@ -73,10 +73,10 @@ export class Poster {
     assertFlow(flow)
     if (typeof flow !== 'string' && flow.schema) await assertPayload(flow, store)
     const usual = typeof flow === 'string' ? undefined : flow.posting
-    const posting = makePosting({ ...usual, ...options, ...requestOf(flow, store, options) })
-    this.#assertPossible(posting)
-    if (options.client !== undefined) return this.#postWithin(options.client, posting)
-    let before: TakenKey | undefined
+    const posting = makePosting({ ...usual, ...options, ...toPostRequest(flow, store, options) })
+    this.#assertSupported(posting)
+    if (options.client !== undefined) return this.#postInTransaction(options.client, posting)
+    let before: KeyTaken | undefined
     let posted = await this.#post(posting)
     while (!posted.created) {
       await this.#lookup.refresh()
@@ -88,26 +88,26 @@ export class Poster {
       }
       const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
       // One that has become unreadable since it was seen is on the board all the same.
-      if (leftBehind && (there || this.#view.hidesJobs)) throw this.#hidden(posting)
+      if (leftBehind && (there || this.#view.hidesJobs)) throw this.#unreadableKeyError(posting)
       before = posted
       posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
     }
-    return new PostedJob(this.#entryOf(posting, posted), { posting, created: true })
+    return new PostedJob(this.#toEntry(posting, posted), { posting, created: true })
   }
 
   /**
    * The job is known here when it is on the board, which it may never be. One round trip of the client's; two where its
    * driver does not know whether a transaction is open.
    */
-  async #postWithin(client: SqlClient, posting: Posting): Promise<PostedJob> {
+  async #postInTransaction(client: SqlClient, posting: Posting): Promise<PostedJob> {
     const { uri } = this.#backend
-    if (!this.#backend.postWithin) {
+    if (!this.#backend.postInTransaction) {
       const message = `job ${posting.uuid} (${posting.name}): ${uri} takes part in nobody's transactions; leave client out`
       throw new UnsupportedCapability(message, { capability: 'client' })
     }
     if (typeof client?.query !== 'function')
       throw new InvalidArgument('post: client is a client of the pg package, as in await pool.connect()')
-    const posted = await this.#backend.postWithin(client, { posting })
+    const posted = await this.#backend.postInTransaction(client, { posting })
     if (posted.created) {
       const refresh = () => this.#lookup.refresh()
       const expected = { backend: this.#backend, transaction: posted.transaction, refresh }
@@ -124,7 +124,7 @@ export class Poster {
   }
 
   /** A newer release's job must not lose its key to who cannot read it. */
-  #hidden({ uuid, name }: Posting): Duplicate {
+  #unreadableKeyError({ uuid, name }: Posting): Duplicate {
     return new Duplicate(
       `job ${uuid} (${name}): its key is taken, by a job that is gone or that cannot be read here; ` +
         'upgrade, or remove the postings that are unreadable',
@@ -134,10 +134,10 @@ export class Poster {
   async #post(posting: Posting, takeOver?: number): Promise<Posted> {
     const request = takeOver === undefined ? { posting } : { posting, takeOver }
     const [result] = await this.#backend.post([request])
-    return granted(result)
+    return unwrapPosted(result)
   }
 
-  #entryOf(posting: Posting, posted: Posted & { created: true }): Entry {
+  #toEntry(posting: Posting, posted: Posted & { created: true }): JobEntry {
     const { id, trashed, revision, order, bytes } = posted
     const now = this.#backend.now()
     const at = { posting, revision, order, postedAt: now, writtenAt: now, bytes }
@@ -149,7 +149,7 @@ export class Poster {
   }
 
   /** @throws UnsupportedCapability */
-  #assertPossible(posting: Posting): void {
+  #assertSupported(posting: Posting): void {
     const { capabilities, uri } = this.#backend
     const lacking =
       (posting.key !== undefined && !capabilities.keys && 'keys') ||
@@ -167,7 +167,7 @@ function assertFlow(flow: unknown): void {
   throw new InvalidArgument("post takes a flow, or the name of one, and its store, as in post('resize', { path })")
 }
 
-function requestOf(
+function toPostRequest(
   flow: AnyFlow | string,
   store: object,
   options: PostOptions,
@@ -184,13 +184,13 @@ function requestOf(
 /** @throws InvalidPosting where the flow's schema refuses the store, MissingDependencies where it leaves an input out */
 async function assertPayload(flow: AnyFlow, store: object): Promise<void> {
   try {
-    await checkedStore(flow, store)
+    await checkStore(flow, store)
   } catch (error) {
     throw error instanceof InvalidArgument ? new InvalidPosting(error.message, { cause: error }) : error
   }
 }
 
-function granted<T>(result: Result<T> | undefined): T {
+function unwrapPosted<T>(result: Result<T> | undefined): T {
   if (result && 'value' in result) return result.value
   throw result?.error ?? new NotConnected('the backend gave no answer')
 }

@@ -4,16 +4,16 @@
  * they are, so that two releases and TaskFlow can share a board.
  */
 import { validate as validUuid } from 'uuid'
-import { asStored, decodeWeighed, type Encoding, encodePlain, MAX_MEMORY_PER_BYTE, weigh } from '../core/codec.ts'
+import { decodeWeighed, type Encoding, encodePlain, MAX_MEMORY_PER_BYTE, roundTrip, weigh } from '../core/codec.ts'
 import { InvalidPosting, JobboardError, PayloadTooLarge } from '../core/errors.ts'
 import type { KnownOptions } from '../core/options.ts'
-import { isTooLong, LONGEST_NAME_BYTES, shortened } from '../core/texts.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { isTooLong, MAX_NAME_BYTES, shortenText } from '../core/texts.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
-import { MOST_ATTEMPTS, type RecordedAttempt, readAttempts } from './attempts.ts'
-import { type BackOff, makeBackOff, type PostBackOff, readBackOff } from './back-off.ts'
+import { MAX_ATTEMPTS, parseAttempts, type RecordedAttempt } from './attempts.ts'
+import { makeBackOff, type PostBackOff, parseBackOff, type StoredBackOff } from './back-off.ts'
 import { type Priority, toPriority } from './priority.ts'
-import { type Resources, readResources } from './resources.ts'
+import { parseResources, type Resources } from './resources.ts'
 
 /** Of the layout of a posting; a larger one was written by a newer release and is left to those who can read it. */
 export const POSTING_FORMAT = 1
@@ -46,7 +46,7 @@ export interface Posting {
   /** How many runs may fail before the job is trashed. */
   readonly maxAttempts: number
   /** How long it rests after a run that failed, where that is not the usual. */
-  readonly backOff?: BackOff
+  readonly backOff?: StoredBackOff
   readonly format: number
   /** The number of the newest run: how often the job has been claimed. Never reset. */
   readonly runs: number
@@ -146,31 +146,31 @@ export function makePosting(request: PostOptions & { readonly details: Details; 
     size,
     ...(resources ? { resources } : {}),
     ...(key === undefined ? {} : { key }),
-    ...duration('delay', request.delay),
-    ...duration('deadline', request.deadline),
-    ...ownerLost(request.onOwnerLost),
+    ...parseDurationOption('delay', request.delay),
+    ...parseDurationOption('deadline', request.deadline),
+    ...toOnOwnerLost(request.onOwnerLost),
     maxAttempts,
     ...(request.backOff === undefined ? {} : { backOff: makeBackOff(request.backOff) }),
     format: POSTING_FORMAT,
     runs: 0,
     attempts: [],
   }
-  return checked(Object(asStored(posting)))
+  return checkPosting(Object(roundTrip(posting)))
 }
 
 /** What is usual is not written down. @throws InvalidPosting */
-function ownerLost(asked: PostOptions['onOwnerLost']): Pick<Posting, 'onOwnerLost'> {
+function toOnOwnerLost(asked: PostOptions['onOwnerLost']): Pick<Posting, 'onOwnerLost'> {
   if (asked === undefined || asked === 'retry') return {}
   if (asked === 'fail') return { onOwnerLost: asked }
   throw new InvalidPosting('onOwnerLost is none of retry, fail')
 }
 
-function duration<K extends 'delay' | 'deadline'>(
+function parseDurationOption<K extends 'delay' | 'deadline'>(
   name: K,
   asked: Duration | undefined,
 ): { readonly [N in K]?: number } {
   if (asked === undefined) return {}
-  const ms = milliseconds(asked, name)
+  const ms = toMilliseconds(asked, name)
   if (name === 'deadline' && ms === 0)
     throw new InvalidPosting('deadline: 0 is no time to run in; leave it out for as long as it takes')
   return { [name]: ms } as { [N in K]: number }
@@ -186,7 +186,7 @@ const MAX_GROWTH_BYTES = 4 * 1_024 * 1_024
 /** How much more may be read than may be posted: claims add attempts, and must not make a job unreadable. */
 const ATTEMPTS_MEMORY_BYTES = 1_024 * 1_024
 /** How many bytes of memory count as one encoded byte: about what a usual posting takes. */
-const USUAL_MEMORY_PER_BYTE = 8
+const TYPICAL_MEMORY_PER_BYTE = 8
 
 /** @throws PayloadTooLarge */
 export function encodePosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
@@ -198,16 +198,16 @@ export function encodePosting(posting: Posting, options: { encoding: Encoding; l
     )
   }
   // What nobody could read again must not be posted.
-  if (bytes.length * MAX_MEMORY_PER_BYTE > maxMemory(bytes)) assertLight(posting, bytes, options.encoding)
+  if (bytes.length * MAX_MEMORY_PER_BYTE > maxMemory(bytes)) assertMemoryLimit(posting, bytes, options.encoding)
   return bytes
 }
 
 /** Returns how many bytes of memory an encoded posting may take when it is posted. */
 function maxMemory({ length }: Uint8Array): number {
-  return Math.min(MAX_MEMORY_BYTES, USUAL_MEMORY_PER_BYTE * length + MAX_GROWTH_BYTES)
+  return Math.min(MAX_MEMORY_BYTES, TYPICAL_MEMORY_PER_BYTE * length + MAX_GROWTH_BYTES)
 }
 
-function assertLight(posting: Posting, bytes: Uint8Array, encoding: Encoding): void {
+function assertMemoryLimit(posting: Posting, bytes: Uint8Array, encoding: Encoding): void {
   try {
     weigh(bytes, encoding, maxMemory(bytes))
   } catch (cause) {
@@ -230,11 +230,11 @@ export interface SizedPosting {
  * @throws InvalidPosting whatever the bytes are
  */
 export function readSizedPosting(bytes: Uint8Array, encoding: Encoding, life?: Uint8Array): SizedPosting {
-  const { record, memory } = raw(bytes, encoding)
-  const size = sizeOf(bytes.length, memory)
-  if (!life) return { posting: checked(record), bytes: size }
+  const { record, memory } = decodeRaw(bytes, encoding)
+  const size = memorySize(bytes.length, memory)
+  if (!life) return { posting: checkPosting(record), bytes: size }
   const { runs: _, attempts: __, delay: ___, ...rest } = record
-  return { posting: checked({ ...rest, ...raw(life, encoding).record }), bytes: size }
+  return { posting: checkPosting({ ...rest, ...decodeRaw(life, encoding).record }), bytes: size }
 }
 
 /** Reads a posting as {@link readSizedPosting} does. @throws InvalidPosting whatever the bytes are */
@@ -243,16 +243,16 @@ export function decodePosting(bytes: Uint8Array, encoding: Encoding, life?: Uint
 }
 
 /** Returns how large an encoded posting counts in memory, in bytes; its own size where it is no posting. */
-export function countedBytes(bytes: Uint8Array, encoding: Encoding): number {
+export function toCountedBytes(bytes: Uint8Array, encoding: Encoding): number {
   try {
-    return sizeOf(bytes.length, weigh(bytes, encoding, Number.POSITIVE_INFINITY))
+    return memorySize(bytes.length, weigh(bytes, encoding, Number.POSITIVE_INFINITY))
   } catch {
     return bytes.length
   }
 }
 
-function sizeOf(encoded: number, memory: number): number {
-  return Math.max(encoded, Math.ceil(memory / USUAL_MEMORY_PER_BYTE))
+function memorySize(encoded: number, memory: number): number {
+  return Math.max(encoded, Math.ceil(memory / TYPICAL_MEMORY_PER_BYTE))
 }
 
 /** What changes from claim to claim, for a board that keeps it apart from the rest. */
@@ -260,14 +260,14 @@ export function encodeLife({ runs, attempts, delay }: Posting, encoding: Encodin
   return encodePlain({ runs, attempts, ...(delay === undefined ? {} : { delay }) }, encoding)
 }
 
-function raw(bytes: Uint8Array, encoding: Encoding): { record: Record<string, unknown>; memory: number } {
+function decodeRaw(bytes: Uint8Array, encoding: Encoding): { record: Record<string, unknown>; memory: number } {
   let value: unknown
   let memory: number
   try {
     ;({ value, memory } = decodeWeighed(bytes, encoding, { most: maxMemory(bytes) + ATTEMPTS_MEMORY_BYTES }))
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
-    throw new InvalidPosting(`is no ${encoding} record: ${shortened(why)}`, { cause })
+    throw new InvalidPosting(`is no ${encoding} record: ${shortenText(why)}`, { cause })
   }
   // Neither a list nor a Date nor bytes.
   if (isObject(value) && Object.getPrototypeOf(value) === Object.prototype) return { record: value, memory }
@@ -275,7 +275,7 @@ function raw(bytes: Uint8Array, encoding: Encoding): { record: Record<string, un
 }
 
 /** Judges what came from outside, be it a caller or another release. */
-function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
+function checkPosting(record: Partial<Record<keyof Posting, unknown>>): Posting {
   const {
     uuid,
     name,
@@ -299,12 +299,12 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
     throw new InvalidPosting(`is of format ${readable}, this release reads up to ${POSTING_FORMAT}; upgrade it`)
   }
   if (typeof uuid !== 'string' || !validUuid(uuid)) {
-    throw new InvalidPosting(typeof uuid === 'string' ? `uuid ${shortened(uuid)} is no uuid` : 'has no uuid')
+    throw new InvalidPosting(typeof uuid === 'string' ? `uuid ${shortenText(uuid)} is no uuid` : 'has no uuid')
   }
   const what = `job ${uuid}: `
   if (typeof name !== 'string' || name === '')
     throw new InvalidPosting(`${what}the name has to be a text that is not empty`)
-  assertShort(what, 'name', name)
+  assertNameLength(what, 'name', name)
   if (!isObject(details)) throw new InvalidPosting(`${what}the details have to be an object`)
   if (details['store'] !== undefined && !isObject(details['store'])) {
     throw new InvalidPosting(`${what}the store has to be an object of the flow's inputs`)
@@ -313,28 +313,28 @@ function checked(record: Partial<Record<keyof Posting, unknown>>): Posting {
     const work = details[field]
     if (work !== undefined && typeof work !== 'string')
       throw new InvalidPosting(`${what}details.${field} has to be a text`)
-    assertShort(what, `details.${field}`, work)
+    assertNameLength(what, `details.${field}`, work)
   }
   // The next run must be countable, too.
   if (!isCount(runs) || runs >= Number.MAX_SAFE_INTEGER) throw new InvalidPosting(`${what}runs is no count`)
-  if (!isCount(maxAttempts) || maxAttempts < 1 || maxAttempts > MOST_ATTEMPTS) {
-    throw new InvalidPosting(`${what}maxAttempts has to be a whole number from 1 to ${MOST_ATTEMPTS}`)
+  if (!isCount(maxAttempts) || maxAttempts < 1 || maxAttempts > MAX_ATTEMPTS) {
+    throw new InvalidPosting(`${what}maxAttempts has to be a whole number from 1 to ${MAX_ATTEMPTS}`)
   }
   assertOptional(what, rest)
-  const wanted = judged(what, () => readResources(resources))
-  const pauses = judged(what, () => readBackOff(backOff))
-  const kept = readBook(what, book)
+  const wanted = parseField(what, () => parseResources(resources))
+  const pauses = parseField(what, () => parseBackOff(backOff))
+  const kept = parseBook(what, book)
   // A literal: a copy of the record with changes takes half as much memory again, of every job on the board.
   const known = {
-    uuid: textOfItsOwn(uuid),
+    uuid: detachText(uuid),
     name,
     details,
-    priority: judged(what, () => toPriority(priority)),
-    size: judged(what, () => toSize(size)),
+    priority: parseField(what, () => toPriority(priority)),
+    size: parseField(what, () => toSize(size)),
     maxAttempts,
     format: readable,
     runs,
-    attempts: judged(what, () => readAttempts(attempts)),
+    attempts: parseField(what, () => parseAttempts(attempts)),
   }
   return Object.assign(
     known,
@@ -352,12 +352,12 @@ export function toSize(value: unknown): Size {
   throw new InvalidPosting(`size is none of ${SIZES.join(', ')}`)
 }
 
-type Optional = 'key' | 'delay' | 'deadline' | 'onOwnerLost'
+type OptionalPostingKey = 'key' | 'delay' | 'deadline' | 'onOwnerLost'
 
 function assertOptional(
   what: string,
-  fields: { readonly [K in Optional]?: unknown },
-): asserts fields is Pick<Posting, Optional> {
+  fields: { readonly [K in OptionalPostingKey]?: unknown },
+): asserts fields is Pick<Posting, OptionalPostingKey> {
   const { key, delay, deadline, onOwnerLost } = fields
   if (delay !== undefined && !isDuration(delay)) throw new InvalidPosting(`${what}delay has to be milliseconds`)
   if (deadline !== undefined && !isDuration(deadline))
@@ -366,31 +366,31 @@ function assertOptional(
     throw new InvalidPosting(`${what}onOwnerLost has to be fail, or absent`)
   if (key !== undefined && (typeof key !== 'string' || key === ''))
     throw new InvalidPosting(`${what}the key has to be a text that is not empty`)
-  assertShort(what, 'key', key)
+  assertNameLength(what, 'key', key)
 }
 
 /** Reads the book field by field: whatever else is in it was checked by nobody. @throws InvalidPosting */
-function readBook(what: string, book: unknown): Posting['book'] {
+function parseBook(what: string, book: unknown): Posting['book'] {
   if (book === undefined) return undefined
   const { uuid, name }: { readonly uuid?: unknown; readonly name?: unknown } = isObject(book) ? book : {}
   if (typeof uuid !== 'string' || !validUuid(uuid) || typeof name !== 'string')
     throw new InvalidPosting(`${what}the book has to be { uuid, name }`)
-  assertShort(what, "book's name", name)
+  assertNameLength(what, "book's name", name)
   return { uuid, name }
 }
 
 /** @throws InvalidPosting for a text that is too long to be a name */
-function assertShort(what: string, field: string, name: string | undefined): void {
+function assertNameLength(what: string, field: string, name: string | undefined): void {
   if (name !== undefined && isTooLong(name))
-    throw new InvalidPosting(`${what}the ${field} has more than ${LONGEST_NAME_BYTES} bytes; use a shorter one`)
+    throw new InvalidPosting(`${what}the ${field} has more than ${MAX_NAME_BYTES} bytes; use a shorter one`)
 }
 
 /** A text that was cut out of a record keeps all of the record's text in memory. */
-function textOfItsOwn(text: string): string {
+function detachText(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }
 
-function judged<T>(what: string, read: () => T): T {
+function parseField<T>(what: string, read: () => T): T {
   try {
     return read()
   } catch (error) {

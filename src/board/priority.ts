@@ -1,6 +1,6 @@
 /** TaskFlow's five priorities. */
 import { InvalidPosting } from '../core/errors.ts'
-import { shortened } from '../core/texts.ts'
+import { shortenText } from '../core/texts.ts'
 
 /** All priorities, the first to be claimed first. */
 export const PRIORITIES = ['VERY_HIGH', 'HIGH', 'NORMAL', 'LOW', 'VERY_LOW'] as const
@@ -18,6 +18,6 @@ export function toPriority(value: unknown): Priority {
   if (value === undefined || value === null) return 'NORMAL'
   const found = PRIORITIES.find((priority) => typeof value === 'string' && priority === value.toUpperCase())
   if (found) return found
-  const what = typeof value === 'string' ? `priority ${shortened(value)}` : 'the priority'
+  const what = typeof value === 'string' ? `priority ${shortenText(value)}` : 'the priority'
   throw new InvalidPosting(`${what} is none of ${PRIORITIES.join(', ')}`)
 }

@@ -1,11 +1,11 @@
 /** One result per element, whatever becomes of its neighbours. */
 import type { Result } from './backend.ts'
 
-export function resultOfEach<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
-  return Promise.all(elements.map((element) => resultOf(step(element))))
+export function settleEach<T, R>(elements: readonly T[], step: (element: T) => Promise<R>): Promise<Result<R>[]> {
+  return Promise.all(elements.map((element) => settleOne(step(element))))
 }
 
-export function resultOf<T>(step: Promise<T>): Promise<Result<T>> {
+export function settleOne<T>(step: Promise<T>): Promise<Result<T>> {
   return step.then(
     (value) => ({ value }),
     (error: unknown) => ({ error: error instanceof Error ? error : new Error(String(error)) }),
@@ -13,7 +13,7 @@ export function resultOf<T>(step: Promise<T>): Promise<Result<T>> {
 }
 
 /** What a step returned, or threw. */
-export function attempted<T>(step: () => T): Result<T> {
+export function catchError<T>(step: () => T): Result<T> {
   try {
     return { value: step() }
   } catch (error) {

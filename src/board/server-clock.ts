@@ -7,28 +7,28 @@
 import { monotonic } from '../core/time.ts'
 
 /** How long a sample counts, at least, in milliseconds. */
-const PERIOD = 5 * 60_000
+const SAMPLE_PERIOD_MS = 5 * 60_000
 
 export class ServerClock {
   #since = Number.NEGATIVE_INFINITY
   /** How far the server's clock is ahead of the monotonic one: the best of this period, and of the one before. */
-  #ahead: number | undefined
-  #aheadBefore: number | undefined
+  #offsetMs: number | undefined
+  #previousOffsetMs: number | undefined
 
   /** @param time when an answer that just came was made, in milliseconds since 1970 */
   observe(time: number): void {
     const now = monotonic()
-    if (now - this.#since > PERIOD) {
-      this.#aheadBefore = this.#ahead
-      this.#ahead = undefined
+    if (now - this.#since > SAMPLE_PERIOD_MS) {
+      this.#previousOffsetMs = this.#offsetMs
+      this.#offsetMs = undefined
       this.#since = now
     }
-    this.#ahead = Math.max(this.#ahead ?? Number.NEGATIVE_INFINITY, time - now)
+    this.#offsetMs = Math.max(this.#offsetMs ?? Number.NEGATIVE_INFINITY, time - now)
   }
 
   /** In milliseconds since 1970; this machine's own clock as long as no server has told. */
   now(): number {
-    if (this.#ahead === undefined) return Date.now()
-    return monotonic() + Math.max(this.#ahead, this.#aheadBefore ?? Number.NEGATIVE_INFINITY)
+    if (this.#offsetMs === undefined) return Date.now()
+    return monotonic() + Math.max(this.#offsetMs, this.#previousOffsetMs ?? Number.NEGATIVE_INFINITY)
   }
 }

@@ -1,7 +1,7 @@
 /** A job in the trash: what was posted, who put it there, when and why. */
 import { InvalidArgument } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
-import { type Attempt, attemptsOf } from './attempts.ts'
+import { type Attempt, toAttempts } from './attempts.ts'
 import type { TrashedEntry } from './backend.ts'
 import type { Details } from './posting.ts'
 
@@ -33,7 +33,7 @@ export class TrashedJob {
   }
 
   get attempts(): readonly Attempt[] {
-    return attemptsOf(this.#entry.posting)
+    return toAttempts(this.#entry.posting)
   }
 
   /** Who trashed it. */
@@ -54,7 +54,7 @@ export class TrashedJob {
   }
 
   /** @internal @throws InvalidArgument for what is none: a job, or a uuid */
-  static entryOf(trashed: TrashedJob): TrashedEntry {
+  static entryFor(trashed: TrashedJob): TrashedEntry {
     if (!(#entry in Object(trashed)))
       throw new InvalidArgument('what lies in the trash is needed, as board.trashed() lists it')
     return trashed.#entry

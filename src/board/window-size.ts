@@ -2,7 +2,7 @@
 import { InvalidArgument } from '../core/errors.ts'
 import type { ResourceUri } from '../core/uri.ts'
 
-const DEFAULT_WINDOW = 10_000
+const DEFAULT_WINDOW_JOBS = 10_000
 const DEFAULT_WINDOW_BYTES = 64 * 1_024 * 1_024
 
 export interface WindowSize {
@@ -15,7 +15,7 @@ export interface WindowSize {
 /** Reads the size of the window from a URI. @throws InvalidArgument */
 export function windowSizeOf(uri: Pick<ResourceUri, 'parameters' | 'printable'>): WindowSize {
   return {
-    window: numberOf(uri, { name: 'window', unit: 'jobs' }) ?? DEFAULT_WINDOW,
+    window: numberOf(uri, { name: 'window', unit: 'jobs' }) ?? DEFAULT_WINDOW_JOBS,
     windowBytes: numberOf(uri, { name: 'windowBytes', unit: 'bytes' }) ?? DEFAULT_WINDOW_BYTES,
   }
 }

@@ -7,7 +7,7 @@ export interface ResourceFlags {
 }
 
 /** To be spread into the options of a post. */
-export function askedResources({ exclusive, shared }: ResourceFlags): { readonly resources?: Resources } {
+export function toResourceOptions({ exclusive, shared }: ResourceFlags): { readonly resources?: Resources } {
   if (!exclusive && !shared) return {}
   return {
     resources: { ...(exclusive ? { exclusive: [...exclusive] } : {}), ...(shared ? { shared: [...shared] } : {}) },

@@ -5,7 +5,7 @@
 import { pino } from 'pino'
 import { InvalidPosting, type NotConnected } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
-import { type Logger, silent } from '../core/log.ts'
+import { type Logger, silentLog } from '../core/log.ts'
 
 export class BoardLog {
   /** For the board; passes everything on. */
@@ -15,39 +15,39 @@ export class BoardLog {
   /** Why there was no connection, the last time one was tried. */
   noConnection: string | undefined
 
-  constructor(target: Logger = silent) {
+  constructor(target: Logger = silentLog) {
     this.logger = pino({
       level: 'debug',
       hooks: {
         logMethod: (args, _write, level) => {
           this.#note(args)
-          target[nameOf(level)](...args)
+          target[levelName(level)](...args)
         },
       },
     })
   }
 
   /** A try to open it has failed, and another will be made. */
-  failed(error: NotConnected): void {
-    this.noConnection ??= bare(describeError(error.cause ?? error))
+  noteFailure(error: NotConnected): void {
+    this.noConnection ??= withoutClass(describeError(error.cause ?? error))
   }
 
   #note([facts]: readonly unknown[]): void {
     const { err, reason }: { err?: unknown; reason?: unknown } = Object(facts)
     if (err instanceof InvalidPosting) this.unreadable.push(err)
-    if (typeof reason === 'string') this.noConnection = bare(reason)
+    if (typeof reason === 'string') this.noConnection = withoutClass(reason)
   }
 }
 
 /** Without the class of the error and its causes, which only say the same in other words; more follows in its sentence. */
-function bare(reason: string): string {
+function withoutClass(reason: string): string {
   return reason
     .replace(/^\w+: /, '')
     .replace(/, because of .*/s, '')
     .replace(/\.$/, '')
 }
 
-function nameOf(level: number): 'error' | 'warn' | 'info' | 'debug' {
+function levelName(level: number): 'error' | 'warn' | 'info' | 'debug' {
   if (level >= 50) return 'error'
   if (level >= 40) return 'warn'
   return level >= 30 ? 'info' : 'debug'

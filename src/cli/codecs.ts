@@ -14,7 +14,7 @@ export interface WithCodec {
  *
  * @throws InvalidArgument where both do, for keys that are none, and for a module without a codec
  */
-export async function codecOf(options: SharedOptions, context: CliContext): Promise<WithCodec> {
+export async function openCodec(options: SharedOptions, context: CliContext): Promise<WithCodec> {
   const module = options.codec || context.env['JOBBOARD_CODEC']
   const keys = context.env['JOBBOARD_LOGBOOK_KEY']
   if (module && keys)
@@ -22,7 +22,7 @@ export async function codecOf(options: SharedOptions, context: CliContext): Prom
       'JOBBOARD_LOGBOOK_KEY and --codec both say how logbooks are sealed; leave one of them out',
     )
   if (module) return { codec: await fromModule(module, context) }
-  return keys ? { codec: await fromKeys(keys, isRequired(context)) } : {}
+  return keys ? { codec: await fromKeys(keys, isEncryptionRequired(context)) } : {}
 }
 
 /**
@@ -30,7 +30,7 @@ export async function codecOf(options: SharedOptions, context: CliContext): Prom
  *
  * @throws InvalidArgument for a word that is neither true nor false: a misspelt one must not open what is closed
  */
-function isRequired({ env }: CliContext): { readonly require: boolean } {
+function isEncryptionRequired({ env }: CliContext): { readonly require: boolean } {
   const word = env['JOBBOARD_LOGBOOK_REQUIRE'] || 'true'
   if (word === 'true' || word === 'false') return { require: word === 'true' }
   throw new InvalidArgument(`JOBBOARD_LOGBOOK_REQUIRE must be true or false, got ${JSON.stringify(word)}`)

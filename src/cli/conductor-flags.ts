@@ -4,15 +4,15 @@ import type { OpenBoardOptions } from '../board/index.ts'
 import type { ConductorOptions } from '../conductor/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Duration } from '../core/time.ts'
-import { count, duration, oneOf, someOf } from './options.ts'
-import { SIZE_WORDS } from './words.ts'
+import { choiceParser, choicesParser, countParser, parseDuration } from './options.ts'
+import { SIZE_CHOICES } from './words.ts'
 
 /** As they are on the command line. */
 export interface ConductorFlags {
   readonly concurrency?: number
   readonly flowConcurrency?: number
   readonly name?: string
-  readonly size?: readonly (typeof SIZE_WORDS)[number][]
+  readonly size?: readonly (typeof SIZE_CHOICES)[number][]
   readonly burst?: boolean
   readonly maxJobs?: number
   readonly maxIdleTime?: string
@@ -26,7 +26,7 @@ export interface ConductorFlags {
   readonly health?: string
 }
 
-type Flagged =
+type FlaggedOption =
   | 'concurrency'
   | 'flowConcurrency'
   | 'name'
@@ -42,50 +42,54 @@ type Flagged =
   | 'health'
 
 /** As a conductor is told. */
-export type ConductorSettings = Pick<ConductorOptions, Flagged> & { readonly drainTimeout: Duration }
+export type ConductorFlagSettings = Pick<ConductorOptions, FlaggedOption> & { readonly drainTimeout: Duration }
 
-const DRAIN_TIMEOUT = '25s'
+const DEFAULT_DRAIN_TIMEOUT = '25s'
 
 export function addConductorFlags(command: Command): void {
   command
-    .option('--concurrency <n>', 'how many jobs run at once (default: one for each processor)', count('--concurrency'))
+    .option(
+      '--concurrency <n>',
+      'how many jobs run at once (default: one for each processor)',
+      countParser('--concurrency'),
+    )
     .option(
       '--flow-concurrency <n>',
       'how many tasks of one flow run at once (default: 16)',
-      count('--flow-concurrency'),
+      countParser('--flow-concurrency'),
     )
     .option('--name <name>', 'name on the board, unique among living conductors (default: host:pid)')
     .option(
       '--size <size>',
-      `takes jobs of this size only, one of ${SIZE_WORDS.join(', ')}; may be repeated`,
-      someOf('--size', SIZE_WORDS),
+      `takes jobs of this size only, one of ${SIZE_CHOICES.join(', ')}; may be repeated`,
+      choicesParser('--size', SIZE_CHOICES),
     )
     .option('--burst', 'stop when nothing is left to claim')
-    .option('--max-jobs <n>', 'stop after so many jobs', count('--max-jobs'))
+    .option('--max-jobs <n>', 'stop after so many jobs', countParser('--max-jobs'))
     .option('--max-idle-time <duration>', 'stop when nothing has run for so long')
     .option('--takeover-delay <duration>', 'how long to leave half-done jobs of dead owners alone (default: 0s)')
     .option(
       '--unaccepted-after <duration>',
       'how long a job of a flow that no conductor knows holds back others that want its resources (default: 1h)',
     )
-    .option('--drain-timeout <duration>', `how long a stop waits for what runs (default: ${DRAIN_TIMEOUT})`)
+    .option('--drain-timeout <duration>', `how long a stop waits for what runs (default: ${DEFAULT_DRAIN_TIMEOUT})`)
     .option('--abort-timeout <duration>', 'how long an abort waits for tasks that do not heed it (default: 5s)')
     .option(
       '--on-failure <what>',
       'retry, then trash, or consume what was reverted (default: retry)',
-      oneOf('--on-failure', ['retry', 'consume']),
+      choiceParser('--on-failure', ['retry', 'consume']),
     )
     .option('--remove-logbooks-after <duration>', 'remove logbooks that are over for so long (default: never)')
     .option(
       '--failures-on-board <what>',
       'whole, or named: only classes and codes of errors (default: named where logbooks encrypt)',
-      oneOf('--failures-on-board', ['whole', 'named']),
+      choiceParser('--failures-on-board', ['whole', 'named']),
     )
     .option('--health <[host:]port>', 'answer /healthz and /readyz there over HTTP (default host: 127.0.0.1)')
 }
 
 /** Checked before anything is opened. @throws InvalidArgument */
-export function conductorSettingsOf(flags: ConductorFlags): ConductorSettings {
+export function toConductorSettings(flags: ConductorFlags): ConductorFlagSettings {
   const { concurrency, flowConcurrency, name, size, burst, maxJobs, onFailure, failuresOnBoard, health } = flags
   const settings = {
     concurrency,
@@ -96,23 +100,25 @@ export function conductorSettingsOf(flags: ConductorFlags): ConductorSettings {
     maxJobs,
     onFailure,
     failuresOnBoard,
-    health: health === undefined ? undefined : addressOf(health),
-    maxIdleTime: durationOf(flags.maxIdleTime, '--max-idle-time'),
-    takeoverDelay: durationOf(flags.takeoverDelay, '--takeover-delay'),
-    abortTimeout: durationOf(flags.abortTimeout, '--abort-timeout'),
-    removeLogbooksAfter: durationOf(flags.removeLogbooksAfter, '--remove-logbooks-after'),
-    drainTimeout: duration(flags.drainTimeout ?? DRAIN_TIMEOUT, '--drain-timeout'),
+    health: health === undefined ? undefined : parseAddress(health),
+    maxIdleTime: parseDurationFlag(flags.maxIdleTime, '--max-idle-time'),
+    takeoverDelay: parseDurationFlag(flags.takeoverDelay, '--takeover-delay'),
+    abortTimeout: parseDurationFlag(flags.abortTimeout, '--abort-timeout'),
+    removeLogbooksAfter: parseDurationFlag(flags.removeLogbooksAfter, '--remove-logbooks-after'),
+    drainTimeout: parseDuration(flags.drainTimeout ?? DEFAULT_DRAIN_TIMEOUT, '--drain-timeout'),
   }
-  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined)) as ConductorSettings
+  return Object.fromEntries(
+    Object.entries(settings).filter(([, value]) => value !== undefined),
+  ) as ConductorFlagSettings
 }
 
-function durationOf(text: string | undefined, flag: string): Duration | undefined {
-  return text === undefined ? undefined : duration(text, flag)
+function parseDurationFlag(text: string | undefined, flag: string): Duration | undefined {
+  return text === undefined ? undefined : parseDuration(text, flag)
 }
 
 /** Returns the flags that are options of the board that the conductor opens. @throws InvalidArgument */
 export function boardSettingsOf(flags: ConductorFlags): Pick<OpenBoardOptions, 'who' | 'unacceptedAfter'> {
-  const unacceptedAfter = durationOf(flags.unacceptedAfter, '--unaccepted-after')
+  const unacceptedAfter = parseDurationFlag(flags.unacceptedAfter, '--unaccepted-after')
   return {
     // The board's claims bear the conductor's name.
     ...(flags.name === undefined ? {} : { who: flags.name }),
@@ -121,7 +127,7 @@ export function boardSettingsOf(flags: ConductorFlags): Pick<OpenBoardOptions, '
 }
 
 /** `8080`, `0.0.0.0:8080`, `[::]:8080`. */
-function addressOf(text: string): { port: number; host?: string } {
+function parseAddress(text: string): { port: number; host?: string } {
   const [, inBrackets, plain, digits] = /^(?:(?:\[([^\]]+)\]|([^:[\]]+)):)?(\d{1,5})$/.exec(text) ?? []
   const host = inBrackets ?? plain
   const port = Number(digits)

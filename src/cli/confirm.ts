@@ -1,7 +1,7 @@
 /** Asking before something is changed that may not be what was meant. */
 import { InvalidArgument } from '../core/errors.ts'
 import type { CliContext } from './context.ts'
-import { printable } from './render/text.ts'
+import { escapeUnprintable } from './render/text.ts'
 
 export interface Confirmation {
   /** The option `--yes`: nothing is asked. */
@@ -16,7 +16,7 @@ export interface Confirmation {
  * @throws InvalidArgument where there is no terminal and `offTerminal` is `refuse`, naming `--yes`
  * @example if (!(await confirmed('cancel 3 jobs?', { yes, offTerminal: 'refuse' }, context))) return DONE
  */
-export async function confirmed(
+export async function confirm(
   question: string,
   { yes = false, offTerminal }: Confirmation,
   context: CliContext,
@@ -24,9 +24,9 @@ export async function confirmed(
   if (yes) return true
   if (!context.ask) {
     if (offTerminal === 'proceed') return true
-    throw new InvalidArgument(`${printable(question)} There is no terminal to ask on; add --yes`)
+    throw new InvalidArgument(`${escapeUnprintable(question)} There is no terminal to ask on; add --yes`)
   }
-  const answer = await context.ask(`${printable(question)} [y/N] `)
+  const answer = await context.ask(`${escapeUnprintable(question)} [y/N] `)
   if (/^y(es)?$/i.test(answer.trim())) return true
   context.stderr.write('nothing was changed\n')
   return false

@@ -25,16 +25,16 @@ export interface CliContext {
   /** What was chosen by a config file that nobody named: credentials of the environment are not for it. */
   readonly chosenByFile?: ChosenByFile | undefined
   /** From now until it is disposed Ctrl-C, SIGTERM and the end of the terminal are told here, and end nothing by themselves. */
-  readonly interruption: () => Interruption
+  readonly listenForInterruption: () => Interruption
   /** Asks a question on the terminal and resolves with the line that is typed; absent where there is no terminal. */
   readonly ask?: (question: string) => Promise<string>
   /** From now until it is disposed, exceptions that nothing caught are reported by the caller, and do not end the process here. */
-  readonly takeFaults: () => Disposable
+  readonly captureFaults: () => Disposable
 }
 
 /** A context that knows whether a command takes the faults of the process. */
 export interface ProcessContext extends CliContext {
-  readonly faultsTaken: boolean
+  readonly capturesFaults: boolean
 }
 
 export interface Interruption extends Disposable {
@@ -64,8 +64,8 @@ export function processContext(): ProcessContext {
     }
   }
   return {
-    takeFaults,
-    get faultsTaken() {
+    captureFaults: takeFaults,
+    get capturesFaults() {
       return takers > 0
     },
     readStdin: () => text(process.stdin),
@@ -73,7 +73,7 @@ export function processContext(): ProcessContext {
     stderr: streamOutput(process.stderr),
     env: process.env,
     cwd: process.cwd(),
-    interruption: processInterruption,
+    listenForInterruption: processInterruption,
     ...(process.stdin.isTTY && process.stderr.isTTY ? { ask: askOnTerminal } : {}),
   }
 }
@@ -90,14 +90,14 @@ function disposable<T extends { close(): void }>(opened: T): Disposable & { read
 }
 
 /** A second signal so soon, in milliseconds, is the same key, passed on by npm as well. */
-const SAME_KEY = 1_000
+const SAME_KEYPRESS_MS = 1_000
 
 /** Whoever presses the key again, because nothing seems to happen, gets their way. */
 function processInterruption(): Interruption {
   const controller = new AbortController()
   let since = Number.POSITIVE_INFINITY
   const interrupt = () => {
-    if (performance.now() - since > SAME_KEY) process.exit(INTERRUPTED)
+    if (performance.now() - since > SAME_KEYPRESS_MS) process.exit(INTERRUPTED)
     since = Math.min(since, performance.now())
     controller.abort(new Error('interrupted'))
   }

@@ -1,15 +1,15 @@
 /** The same for jobs in the trash that somebody has chosen. */
 import type { JobBoard, TrashedJob } from '../board/index.ts'
-import { confirmed } from './confirm.ts'
+import { confirm } from './confirm.ts'
 import type { CliContext } from './context.ts'
-import { each } from './each.ts'
+import { forEachWithProgress } from './each.ts'
 import { DONE, type ExitCode } from './exit-codes.ts'
-import { isWhole } from './finding.ts'
-import { openTheBoard } from './opening.ts'
+import { isWholeUuid } from './finding.ts'
+import { openNamedBoard } from './opening.ts'
 import type { SharedOptions } from './options.ts'
 import { chooseTrashed, type TrashChoice } from './trash-choice.ts'
 
-export interface EachTrashed {
+export interface ForEachTrashedOptions {
   readonly uuids: readonly string[]
   readonly options: SharedOptions & TrashChoice
   /** `purging`, say, and `purged`: see {@link Each}. */
@@ -23,11 +23,11 @@ export interface EachTrashed {
 }
 
 /** Prints the uuid of each with which it was done; where none was meant, it is said on standard error. */
-export async function eachTrashed(
-  { uuids, options, what, done, verb, work, keep = (chosen) => chosen }: EachTrashed,
+export async function forEachTrashed(
+  { uuids, options, what, done, verb, work, keep = (chosen) => chosen }: ForEachTrashedOptions,
   context: CliContext,
 ): Promise<ExitCode> {
-  await using opened = await openTheBoard(options, context, { create: false })
+  await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const found = await chooseTrashed(board, uuids, options)
   const chosen = uuids.length > 0 ? found : keep(found)
@@ -36,13 +36,13 @@ export async function eachTrashed(
     context.stderr.write(`there are no such jobs in the trash of ${board.uri}\n`)
     return DONE
   }
-  if (!uuids.every(isWhole)) {
-    const sure = await confirmed(`${verb} ${chosen.join(', ')}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
+  if (!uuids.every(isWholeUuid)) {
+    const sure = await confirm(`${verb} ${chosen.join(', ')}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
     if (!sure) return DONE
   }
   const doIt = async (job: TrashedJob) => {
     await work(board, job)
     return true
   }
-  return await each(chosen, { what, done, work: doIt }, context)
+  return await forEachWithProgress(chosen, { what, done, work: doIt }, context)
 }

@@ -1,5 +1,5 @@
 /** The same for many things, some at a time: what cannot be done with one is complained of, and the others go on. */
-import { complain } from './complaints.ts'
+import { reportError } from './complaints.ts'
 import type { CliContext } from './context.ts'
 import { DONE, type ExitCode, FAILED } from './exit-codes.ts'
 import { Progress } from './progress.ts'
@@ -8,9 +8,9 @@ import { Progress } from './progress.ts'
  * So many are under way at once: what is asked for together shares a transaction or a round trip, so ten thousand take
  * seconds. More would only wait in line on the way to the server.
  */
-const AT_ONCE = 64
+const MAX_CONCURRENT = 64
 
-export interface Each<T> {
+export interface ForEachOptions<T> {
   /** `purging`, say: for the progress bar. */
   readonly what: string
   /** `purged`, say: for the line with the total. */
@@ -20,9 +20,9 @@ export interface Each<T> {
 }
 
 /** Prints the uuid of each with which it was done; of several, the total on standard error. */
-export async function each<T extends { readonly uuid: string }>(
+export async function forEachWithProgress<T extends { readonly uuid: string }>(
   things: readonly T[],
-  { what, done, work }: Each<T>,
+  { what, done, work }: ForEachOptions<T>,
   context: CliContext,
 ): Promise<ExitCode> {
   using progress = new Progress(context, { what, total: things.length })
@@ -38,7 +38,7 @@ export async function each<T extends { readonly uuid: string }>(
     } catch (error) {
       if (error === context.stdout.failed.reason) throw error
       progress.clear()
-      complain(error, context)
+      reportError(error, context)
       failed += 1
     } finally {
       progress.step()
@@ -51,7 +51,7 @@ export async function each<T extends { readonly uuid: string }>(
       if (thing) await one(thing)
     }
   }
-  await Promise.all(Array.from({ length: Math.min(AT_ONCE, things.length) }, lane))
+  await Promise.all(Array.from({ length: Math.min(MAX_CONCURRENT, things.length) }, lane))
   progress.clear()
   if (things.length > 1) context.stderr.write(`${done} ${succeeded} of ${things.length}\n`)
   return failed > 0 ? FAILED : DONE

@@ -6,12 +6,12 @@ import type { Logbooks } from './opening.ts'
 
 const UUID_LENGTH = 36
 /** Of a part: shorter ones are slips of the keyboard. */
-const SHORTEST = 4
+const MIN_PART_LENGTH = 4
 /**
  * Of a beginning, where something is changed. The first 13 characters of a uuid of version 7 are the millisecond in which it
  * was made; 8 are a minute, and 4 are weeks: on a board with one job they would match that job, whichever was meant.
  */
-const SHORTEST_TO_CHANGE = 13
+const MIN_PART_LENGTH_TO_CHANGE = 13
 
 /** What is done with what is found: a change asks for more of the uuid than a look does. */
 export type Purpose = 'look' | 'change'
@@ -22,14 +22,14 @@ export type Purpose = 'look' | 'change'
  * @throws NotFound; InvalidArgument for what is not a uuid, or matches several jobs
  */
 export async function findJobs(board: JobBoard, uuids: readonly string[], purpose: Purpose): Promise<Job[]> {
-  for (const uuid of uuids) assertPart(uuid, purpose)
+  for (const uuid of uuids) assertUuidPart(uuid, purpose)
   const all: Job[] = []
-  if (!uuids.every(isWhole)) for await (const job of board.jobs({ ensureFresh: true })) all.push(job)
+  if (!uuids.every(isWholeUuid)) for await (const job of board.jobs({ ensureFresh: true })) all.push(job)
   const where = `on ${board.uri}`
   const find = (uuid: string) => {
-    if (isWhole(uuid)) return board.find(uuid.toLowerCase())
-    return theOnly(
-      all.filter((job) => fits(job, uuid, purpose)),
+    if (isWholeUuid(uuid)) return board.find(uuid.toLowerCase())
+    return requireOne(
+      all.filter((job) => matchesUuid(job, uuid, purpose)),
       { uuid, where, purpose },
     )
   }
@@ -38,24 +38,24 @@ export async function findJobs(board: JobBoard, uuids: readonly string[], purpos
 }
 
 /** Whether the text is a uuid as a whole, and so names one thing only. */
-export function isWhole(uuid: string): boolean {
+export function isWholeUuid(uuid: string): boolean {
   return uuid.length === UUID_LENGTH
 }
 
 /** @throws as {@link findJob} */
 export async function findTrashed(board: JobBoard, uuid: string): Promise<TrashedJob> {
-  assertPart(uuid, 'look')
-  const found = await trashOf(board, (job) => fits(job, uuid, 'look'))
-  return theOnly(found, { uuid, where: `in the trash of ${board.uri}` })
+  assertUuidPart(uuid, 'look')
+  const found = await readTrash(board, (job) => matchesUuid(job, uuid, 'look'))
+  return requireOne(found, { uuid, where: `in the trash of ${board.uri}` })
 }
 
 /** Finds a logbook; reads the names of all, where only a part of a uuid is given. @throws as {@link findJobs} */
 export async function findBook({ persistence, uri }: Logbooks, uuid: string, purpose: Purpose): Promise<BookDetail> {
-  assertPart(uuid, purpose)
-  if (isWhole(uuid)) return persistence.getBook(uuid.toLowerCase())
+  assertUuidPart(uuid, purpose)
+  if (isWholeUuid(uuid)) return persistence.getBook(uuid.toLowerCase())
   const found: BookDetail[] = []
-  for await (const book of persistence.listBooks()) if (fits(book, uuid, purpose)) found.push(book)
-  return theOnly(found, { uuid, where: `in ${uri}`, what: 'logbook', purpose })
+  for await (const book of persistence.listBooks()) if (matchesUuid(book, uuid, purpose)) found.push(book)
+  return requireOne(found, { uuid, where: `in ${uri}`, what: 'logbook', purpose })
 }
 
 /**
@@ -68,29 +68,29 @@ export async function wholeUuid(
   uuid: string,
   { board, logbooks }: { readonly board: JobBoard; readonly logbooks: Logbooks | undefined },
 ): Promise<string> {
-  assertPart(uuid, 'look')
-  if (isWhole(uuid)) return uuid.toLowerCase()
+  assertUuidPart(uuid, 'look')
+  if (isWholeUuid(uuid)) return uuid.toLowerCase()
   const found = new Map<string, { readonly uuid: string; readonly name: string }>()
   const note = (one: { readonly uuid: string; readonly name: string }) =>
-    fits(one, uuid, 'look') && found.set(one.uuid, one)
+    matchesUuid(one, uuid, 'look') && found.set(one.uuid, one)
   for await (const job of board.jobs({ ensureFresh: true })) note(job)
   for await (const job of board.trashed()) note(job)
   if (logbooks) for await (const book of logbooks.persistence.listBooks()) note(book)
   const where = `on ${board.uri}, in its trash${logbooks ? ` or in ${logbooks.uri}` : ''}`
-  return theOnly([...found.values()], { uuid, where }).uuid
+  return requireOne([...found.values()], { uuid, where }).uuid
 }
 
 /** Returns those of the jobs in the trash that are wanted; the others do not stay in memory. */
-export async function trashOf(board: JobBoard, wanted: (job: TrashedJob) => boolean): Promise<TrashedJob[]> {
+export async function readTrash(board: JobBoard, wanted: (job: TrashedJob) => boolean): Promise<TrashedJob[]> {
   const trashed: TrashedJob[] = []
   for await (const job of board.trashed()) if (wanted(job)) trashed.push(job)
   return trashed
 }
 
 /** Whether the text names the job: as a uuid, or a part of one. */
-export function fits(job: { readonly uuid: string }, uuid: string, purpose: Purpose): boolean {
+export function matchesUuid(job: { readonly uuid: string }, uuid: string, purpose: Purpose): boolean {
   const part = uuid.toLowerCase()
-  const beginning = purpose === 'look' || part.length >= SHORTEST_TO_CHANGE
+  const beginning = purpose === 'look' || part.length >= MIN_PART_LENGTH_TO_CHANGE
   return (beginning && job.uuid.startsWith(part)) || job.uuid.endsWith(part)
 }
 
@@ -99,7 +99,7 @@ export function fits(job: { readonly uuid: string }, uuid: string, purpose: Purp
  *
  * @throws NotFound where there is none, InvalidArgument where there are several
  */
-export function theOnly<T extends { readonly uuid: string; readonly name: string }>(
+export function requireOne<T extends { readonly uuid: string; readonly name: string }>(
   found: readonly T[],
   {
     uuid,
@@ -110,7 +110,7 @@ export function theOnly<T extends { readonly uuid: string; readonly name: string
 ): T {
   const newest = found.at(-1)
   if (!newest)
-    throw new NotFound(`there is no ${what} ${uuid} ${where}${purpose === 'change' ? beginningHint(uuid) : ''}`)
+    throw new NotFound(`there is no ${what} ${uuid} ${where}${purpose === 'change' ? uuidPrefixHint(uuid) : ''}`)
   const uuids = [...new Set(found.map((one) => one.uuid))]
   if (uuids.length === 1) return newest
   const two = uuids.slice(0, 2).join(' and ')
@@ -120,18 +120,18 @@ export function theOnly<T extends { readonly uuid: string; readonly name: string
 }
 
 /** Returns what to say of a part that may have been meant as a beginning. */
-function beginningHint(uuid: string): string {
-  if (isWhole(uuid) || uuid.length >= SHORTEST_TO_CHANGE) return ''
-  return `; a beginning counts from ${SHORTEST_TO_CHANGE} characters on where something is changed, an end from ${SHORTEST}`
+function uuidPrefixHint(uuid: string): string {
+  if (isWholeUuid(uuid) || uuid.length >= MIN_PART_LENGTH_TO_CHANGE) return ''
+  return `; a beginning counts from ${MIN_PART_LENGTH_TO_CHANGE} characters on where something is changed, an end from ${MIN_PART_LENGTH}`
 }
 
 /** @throws InvalidArgument for what cannot be a part of a uuid */
-export function assertPart(uuid: string, purpose: Purpose): void {
+export function assertUuidPart(uuid: string, purpose: Purpose): void {
   const looksLikeOne = /^-?[0-9a-f]+(-[0-9a-f]*)*$/i.test(uuid) && uuid.length <= UUID_LENGTH
-  if (looksLikeOne && uuid.length >= SHORTEST) return
+  if (looksLikeOne && uuid.length >= MIN_PART_LENGTH) return
   const how =
     purpose === 'change'
-      ? `give a uuid, its first ${SHORTEST_TO_CHANGE} characters or more, or its last ${SHORTEST} or more`
+      ? `give a uuid, its first ${MIN_PART_LENGTH_TO_CHANGE} characters or more, or its last ${MIN_PART_LENGTH} or more`
       : 'give a uuid, or four characters or more of its beginning or end'
   throw new InvalidArgument(`${uuid} is not a uuid; ${how}; jobboard jobs prints the uuid of each job`)
 }

@@ -4,13 +4,13 @@ import { stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { unlessAborted } from '../core/abort.ts'
+import { rejectOnAbort } from '../core/abort.ts'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { isMisspelt } from '../core/spelling.ts'
 import { type AnyFlow, isFlow } from '../flow/index.ts'
 import type { CliContext } from './context.ts'
 
-const TYPESCRIPT = ['.ts', '.mts', '.cts', '.tsx']
+const TYPESCRIPT_EXTENSIONS = ['.ts', '.mts', '.cts', '.tsx']
 
 /** Where modules are looked for, and which of them are not to be run. */
 export type ModuleOptions = Pick<CliContext, 'cwd' | 'assertModule'>
@@ -41,13 +41,13 @@ export interface FlowsModule {
  */
 export async function loadFlowsAndServices(module: string, options: ModuleOptions): Promise<FlowsModule> {
   const exported = await loadModule(module, options)
-  const flows = flowsIn(exported)
+  const flows = collectFlows(exported)
   if (flows.length === 0) {
     throw new InvalidArgument(
       `module ${module} has no flows; export what linear() makes, as in: export const hello = linear('hello', …)`,
     )
   }
-  const services = servicesIn(exported)
+  const services = findServices(exported)
   if (services === undefined) return { flows }
   if (typeof services === 'function' || (typeof services === 'object' && services !== null)) return { flows, services }
   throw new InvalidArgument(
@@ -76,7 +76,7 @@ export function flowsOption({ flows }: { readonly flows?: string }, command: str
 export async function loadModule(module: string, options: ModuleOptions): Promise<object> {
   const file = await locate(module, options)
   await options.assertModule?.(module, file)
-  if (TYPESCRIPT.includes(extname(file))) await understandTypeScript(module, { ...options, file })
+  if (TYPESCRIPT_EXTENSIONS.includes(extname(file))) await enableTypeScript(module, { ...options, file })
   return evaluate(module, file)
 }
 
@@ -112,7 +112,7 @@ async function locate(module: string, { cwd }: { cwd: string }): Promise<string>
 }
 
 /** Looks for tsx beside the module: the working directory may belong to somebody else, and what is found is run. */
-async function understandTypeScript(
+async function enableTypeScript(
   module: string,
   { file, assertModule }: ModuleOptions & { readonly file: string },
 ): Promise<void> {
@@ -132,14 +132,14 @@ async function understandTypeScript(
 }
 
 async function evaluate(module: string, file: string): Promise<object> {
-  using stuck = nothingLeftToDo()
+  using stuck = whenEventLoopEmpty()
   try {
-    return await unlessAborted(import(pathToFileURL(file).href), stuck.signal)
+    return await rejectOnAbort(import(pathToFileURL(file).href), stuck.signal)
   } catch (cause) {
     if (stuck.signal.aborted)
       throw new JobboardError(`module ${module} is never done loading: what it awaits at its top level never comes`)
     const why = cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)
-    const place = cause instanceof SyntaxError ? await placeOfSyntaxError(file) : ''
+    const place = cause instanceof SyntaxError ? await locateSyntaxError(file) : ''
     throw new JobboardError(`module ${module} cannot be loaded: ${place}${why}`, { cause })
   }
 }
@@ -151,17 +151,17 @@ const MAX_CHECK_MS = 10_000
  * Returns `FILE:LINE: ` of a syntax error. The error of an import() does not have it: Node shows it only where the error ends
  * the process, so Node is asked to look at the file. Of TypeScript the error itself has it.
  */
-async function placeOfSyntaxError(file: string): Promise<string> {
+async function locateSyntaxError(file: string): Promise<string> {
   const said = await new Promise<string>((resolve) => {
     execFile(process.execPath, ['--check', file], { timeout: MAX_CHECK_MS }, (_, __, stderr) => resolve(stderr))
   })
   const place = /^(?:file:\/\/)?(\/.+|[A-Za-z]:[\\/].+):(\d+)$/m.exec(said)
   if (place) return `${place[1]}:${place[2]}: `
-  return TYPESCRIPT.includes(extname(file)) ? '' : 'in a module that it imports: '
+  return TYPESCRIPT_EXTENSIONS.includes(extname(file)) ? '' : 'in a module that it imports: '
 }
 
 /** Fires where Node would end the process, because nothing can come any more that somebody waits for. */
-function nothingLeftToDo(): Disposable & { readonly signal: AbortSignal } {
+function whenEventLoopEmpty(): Disposable & { readonly signal: AbortSignal } {
   const idle = new AbortController()
   const abort = () => idle.abort()
   process.once('beforeExit', abort)
@@ -169,7 +169,7 @@ function nothingLeftToDo(): Disposable & { readonly signal: AbortSignal } {
 }
 
 /** What a CommonJS module exports is on its default. The same flow may be there twice, under a name and as default. */
-function flowsIn(exports: object): AnyFlow[] {
+function collectFlows(exports: object): AnyFlow[] {
   const values: unknown[] = Object.values(exports)
   const { default: main }: { default?: unknown } = exports
   if (typeof main === 'object' && main !== null && !isFlow(main)) values.push(...Object.values(main))
@@ -177,7 +177,7 @@ function flowsIn(exports: object): AnyFlow[] {
 }
 
 /** What a CommonJS module exports may be on its default only. */
-function servicesIn(exports: object): unknown {
+function findServices(exports: object): unknown {
   const { services, default: main }: { services?: unknown; default?: unknown } = exports
   if (services !== undefined || typeof main !== 'object' || main === null || isFlow(main)) return services
   return (main as { services?: unknown }).services

@@ -4,12 +4,12 @@ import { NotFound } from '../core/errors.ts'
 import { type Duration, sleep } from '../core/time.ts'
 import type { FlowDetail } from '../persistence/index.ts'
 import type { CliContext } from './context.ts'
-import { ENDLESS, type EndlessFlag } from './endless.ts'
+import { UNLIMITED_WAIT_NOTICE, type UnlimitedWait } from './endless.ts'
 import { type Logbooks, openLogbooks } from './opening.ts'
 import type { SharedOptions } from './options.ts'
-import { printable, truncated } from './render/text.ts'
+import { escapeUnprintable, truncate } from './render/text.ts'
 
-export interface Follow extends EndlessFlag {
+export interface Follow extends UnlimitedWait {
   readonly logbooks: Logbooks | undefined
   readonly timeout?: Duration
 }
@@ -20,8 +20,8 @@ export async function logbooksToFollow(options: SharedOptions, context: CliConte
 }
 
 /** Between two looks, in milliseconds. The end is told by the board at once. */
-const LOOK = 1_000
-const CLEAR = '\r\x1b[K'
+const POLL_PERIOD_MS = 1_000
+const CLEAR_LINE = '\r\x1b[K'
 
 /** How it left the board. @throws Timeout when the time is over first */
 export async function follow(
@@ -29,19 +29,19 @@ export async function follow(
   { logbooks, timeout, endless = false }: Follow,
   context: CliContext,
 ): Promise<'COMPLETE' | 'TRASHED'> {
-  if (endless) context.stderr.write(ENDLESS)
+  if (endless) context.stderr.write(UNLIMITED_WAIT_NOTICE)
   const over = new AbortController()
-  const telling = logbooks ? tellAgain(job, { logbooks, over: over.signal }, context) : undefined
+  const reporting = logbooks ? reportProgress(job, { logbooks, over: over.signal }, context) : undefined
   try {
     return await job.wait(timeout === undefined ? {} : { timeout })
   } finally {
     over.abort()
-    await telling
+    await reporting
   }
 }
 
 /** Never rejects: that a logbook cannot be read now is no reason not to wait. */
-async function tellAgain(
+async function reportProgress(
   job: Job,
   { logbooks, over }: { logbooks: Logbooks; over: AbortSignal },
   { stderr }: CliContext,
@@ -49,27 +49,29 @@ async function tellAgain(
   const onTerminal = stderr.columns !== undefined
   let said = ''
   while (!over.aborted) {
-    await sleep(LOOK, { signal: over }).catch(() => undefined)
-    const line = over.aborted ? said : await progressOf(job, logbooks).catch(() => said)
+    await sleep(POLL_PERIOD_MS, { signal: over }).catch(() => undefined)
+    const line = over.aborted ? said : await readProgress(job, logbooks).catch(() => said)
     if (line === said || over.aborted) continue
     // A line that is broken by the terminal is not cleared as a whole.
-    stderr.write(onTerminal ? `${CLEAR}${truncated(line, stderr.columns || Number.POSITIVE_INFINITY)}` : `${line}\n`)
+    stderr.write(
+      onTerminal ? `${CLEAR_LINE}${truncate(line, stderr.columns || Number.POSITIVE_INFINITY)}` : `${line}\n`,
+    )
     said = line
   }
-  if (onTerminal && said !== '') stderr.write(CLEAR)
+  if (onTerminal && said !== '') stderr.write(CLEAR_LINE)
 }
 
-async function progressOf(job: Job, { persistence }: Logbooks): Promise<string> {
+async function readProgress(job: Job, { persistence }: Logbooks): Promise<string> {
   if (job.state === 'UNCLAIMED') return job.runs === 0 ? 'waiting' : `waiting, after run ${job.runs}`
   const book = await persistence.getBook(job.book.uuid).catch((error: unknown) => {
     if (error instanceof NotFound) return undefined
     throw error
   })
   const flow = book?.flows.find(({ uuid }) => uuid === job.uuid)
-  return flow ? printable(atomsOf(flow)) : 'running'
+  return flow ? escapeUnprintable(countAtoms(flow)) : 'running'
 }
 
-function atomsOf({ atoms, run }: FlowDetail): string {
+function countAtoms({ atoms, run }: FlowDetail): string {
   const tasks = atoms.filter(({ kind }) => kind === 'task')
   const done = tasks.filter(({ state }) => state === 'SUCCESS' || state === 'IGNORE').length
   const busy = tasks.filter(({ state }) => state === 'RUNNING' || state === 'REVERTING')

@@ -3,9 +3,9 @@ import type { JobBoard, Priority, SessionState } from '../board/index.ts'
 import { type ConductorView, conductorView } from './conductor-view.ts'
 import { LiveJobs } from './live-jobs.ts'
 import type { JobView } from './views.ts'
-import { PRIORITY_WORDS } from './words.ts'
+import { PRIORITY_CHOICES } from './words.ts'
 
-export interface Count {
+export interface JobCount {
   readonly unclaimed: number
   readonly claimed: number
 }
@@ -15,7 +15,7 @@ export interface InfoView {
   /** Of this look's own session. */
   readonly state: SessionState
   readonly paused: boolean
-  readonly jobs: Count & { readonly byPriority: Readonly<Record<Priority, Count>> }
+  readonly jobs: JobCount & { readonly byPriority: Readonly<Record<Priority, JobCount>> }
   readonly trashed: number
   readonly conductors: readonly ConductorView[]
   /** Of all conductors that say how many they have. */
@@ -27,7 +27,7 @@ export interface InfoView {
 export type RunningView = Pick<JobView, 'uuid' | 'name' | 'owner'> & { readonly since?: Date }
 
 /** So many running jobs are named. */
-const MOST_RUNNING = 10
+const MAX_RUNNING_SHOWN = 10
 
 /** Looks at a board again and again, and reads the trash, which costs most, only when it may have changed. */
 export class InfoReader implements Disposable {
@@ -52,7 +52,7 @@ export class InfoReader implements Disposable {
 
   async read(): Promise<InfoView> {
     const board = this.#board
-    const { jobs, running } = await jobsOf(this.#live)
+    const { jobs, running } = await countJobs(this.#live)
     const conductors = (await board.entities('conductor')).map(conductorView)
     conductors.sort((a, b) => (a.name < b.name ? -1 : 1))
     return {
@@ -60,7 +60,7 @@ export class InfoReader implements Disposable {
       state: board.state,
       paused: board.paused,
       jobs,
-      trashed: await this.#trash(),
+      trashed: await this.#countTrash(),
       conductors,
       slots: {
         busy: sum(conductors.map(({ running = 0 }) => running)),
@@ -71,7 +71,7 @@ export class InfoReader implements Disposable {
   }
 
   /** What others purge is told by no event. */
-  async #trash(): Promise<number> {
+  async #countTrash(): Promise<number> {
     this.#looks += 1
     if (this.#trashed !== undefined && this.#looks % 30 !== 0) return this.#trashed
     let count = 0
@@ -81,8 +81,8 @@ export class InfoReader implements Disposable {
   }
 }
 
-async function jobsOf(live: LiveJobs): Promise<Pick<InfoView, 'jobs' | 'running'>> {
-  const byPriority = Object.fromEntries(PRIORITY_WORDS.map((word) => [word, { unclaimed: 0, claimed: 0 }])) as Record<
+async function countJobs(live: LiveJobs): Promise<Pick<InfoView, 'jobs' | 'running'>> {
+  const byPriority = Object.fromEntries(PRIORITY_CHOICES.map((word) => [word, { unclaimed: 0, claimed: 0 }])) as Record<
     Priority,
     { unclaimed: number; claimed: number }
   >
@@ -96,7 +96,7 @@ async function jobsOf(live: LiveJobs): Promise<Pick<InfoView, 'jobs' | 'running'
   const counts = Object.values(byPriority)
   const unclaimed = sum(counts.map((count) => count.unclaimed))
   const claimed = sum(counts.map((count) => count.claimed))
-  return { jobs: { unclaimed, claimed, byPriority }, running: running.slice(0, MOST_RUNNING) }
+  return { jobs: { unclaimed, claimed, byPriority }, running: running.slice(0, MAX_RUNNING_SHOWN) }
 }
 
 function runningView({ uuid, name, owner }: JobView, since: Date | undefined): RunningView {

@@ -12,14 +12,14 @@ export interface LiveJob {
   readonly since?: Date
 }
 
-interface Claimed {
+interface ClaimRecord {
   readonly owner: string
   readonly since: Date
 }
 
 export class LiveJobs {
   readonly #board: JobBoard
-  #claimed = new Map<string, Claimed>()
+  #claimed = new Map<string, ClaimRecord>()
 
   constructor(board: JobBoard) {
     this.#board = board
@@ -38,7 +38,7 @@ export class LiveJobs {
     return jobs
   }
 
-  async #live(job: Job, before: Claimed | undefined): Promise<LiveJob | undefined> {
+  async #live(job: Job, before: ClaimRecord | undefined): Promise<LiveJob | undefined> {
     const view = jobView(job)
     if (!view) return undefined
     if (view.state === 'CLAIMED') {
@@ -46,7 +46,7 @@ export class LiveJobs {
       return { job, view, ...(since ? { since } : {}) }
     }
     if (job.state !== 'CLAIMED') return { job, view }
-    const claimed = before ?? (await this.#ask(job))
+    const claimed = before ?? (await this.#readClaim(job))
     if (!claimed) return { job, view }
     this.#claimed.set(job.uuid, claimed)
     const { owner, since } = claimed
@@ -54,7 +54,7 @@ export class LiveJobs {
   }
 
   /** Undefined where the claim is over by now. */
-  async #ask(job: Job): Promise<Claimed | undefined> {
+  async #readClaim(job: Job): Promise<ClaimRecord | undefined> {
     const owner = await this.#board.findOwner(job)
     return owner === undefined ? undefined : { owner, since: new Date() }
   }

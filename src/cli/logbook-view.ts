@@ -1,5 +1,5 @@
 /** A logbook, as plain data that JSON can say. Of results there is nothing in it: `track` shows those. */
-import type { Redaction } from '../core/redaction.ts'
+import type { Redactor } from '../core/redaction.ts'
 import type { FlowState } from '../core/states.ts'
 import type { FlowDetail, LogBook } from '../persistence/index.ts'
 import { type LogbookView, logbookView } from './views.ts'
@@ -33,18 +33,18 @@ export function bookView(book: LogBook): BookView {
   const flows = book.flows.map(({ uuid, name, version, state, run, updatedAt }) => {
     return { uuid, name, version, state, run, updatedAt }
   })
-  return { ...factsOf(book), flows }
+  return { ...toBookFacts(book), flows }
 }
 
-export function bookReport(book: LogBook, redaction: Redaction): BookReport {
-  return { ...factsOf(book), flows: book.flows.map((flow) => flowReport(book, flow, redaction)) }
+export function bookReport(book: LogBook, redaction: Redactor): BookReport {
+  return { ...toBookFacts(book), flows: book.flows.map((flow) => flowReport(book, flow, redaction)) }
 }
 
-function flowReport(book: LogBook, flow: FlowDetail, redaction: Redaction): BookReport['flows'][number] {
+function flowReport(book: LogBook, flow: FlowDetail, redaction: Redactor): BookReport['flows'][number] {
   return { ...logbookView(book, flow, redaction), uuid: flow.uuid, name: flow.name }
 }
 
-function factsOf({ uuid, name, createdAt, updatedAt, flows }: LogBook): Omit<BookView, 'flows'> {
+function toBookFacts({ uuid, name, createdAt, updatedAt, flows }: LogBook): Omit<BookView, 'flows'> {
   const newest = flows.reduce((newest, flow) => Math.max(newest, flow.updatedAt.getTime()), updatedAt.getTime())
   return { uuid, name, createdAt, updatedAt: new Date(newest) }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The executable: the process goes in, its exit code comes out. Nothing else here touches the process. */
-import { complain } from './complaints.ts'
+import { reportError } from './complaints.ts'
 import { processContext } from './context.ts'
 import { run } from './run.ts'
 
@@ -10,8 +10,8 @@ const argv = process.argv.slice(2)
 for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   process.on(event, (error: unknown) => {
     // A conductor has jobs to give back first, and says it in its log.
-    if (context.faultsTaken) return
-    complain(error, context, { verbose: argv.includes('--verbose') })
+    if (context.capturesFaults) return
+    reportError(error, context, { verbose: argv.includes('--verbose') })
     process.exit(1)
   })
 }

@@ -8,13 +8,13 @@ import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { AuthInfo } from '../zookeeper/index.ts'
 import type { BoardLog } from './board-log.ts'
-import { codecOf } from './codecs.ts'
-import { complain } from './complaints.ts'
+import { openCodec } from './codecs.ts'
+import { reportError } from './complaints.ts'
 import type { ChosenByFile, CliContext } from './context.ts'
-import { boardUri, DEFAULT_TIMEOUT, duration, persistenceUri, type SharedOptions } from './options.ts'
+import { boardUri, DEFAULT_TIMEOUT, parseDuration, persistenceUri, type SharedOptions } from './options.ts'
 
 /** Between two tries to open a board. */
-const PAUSE = 200
+const RETRY_PAUSE_MS = 200
 
 export interface OpenedBoard extends AsyncDisposable {
   readonly board: JobBoard
@@ -30,7 +30,7 @@ export interface OpenedBoard extends AsyncDisposable {
  * @throws NotFound when a look finds no board
  * @throws NotConnected naming the servers when `--timeout` is over
  */
-export async function openTheBoard(
+export async function openNamedBoard(
   options: SharedOptions,
   context: CliContext,
   settings: Pick<OpenBoardOptions, 'log' | 'who' | 'create' | 'unacceptedAfter'> = {},
@@ -42,17 +42,17 @@ export async function openTheBoard(
       `board ${printable} would be gone with this command; name one that is shared, such as zookeeper://127.0.0.1:2181/demo`,
     )
   }
-  const timeout = duration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout')
+  const timeout = parseDuration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout')
   const [{ BoardLog }, { openBoard }] = await Promise.all([import('./board-log.ts'), import('../board/index.ts')])
   const log = new BoardLog(settings.log)
   const { log: _log, ...rest } = settings
   const given = { log: log.logger, ...(scheme.startsWith('zookeeper') ? credentials('board', context) : {}), ...rest }
   const open = (signal: AbortSignal) => openBoard(uri, { signal, ...given })
-  const board = await inTime(open, { log, timeout, uri: printable })
+  const board = await withTimeout(open, { log, timeout, uri: printable })
   return { board, unreadable: log.unreadable, [Symbol.asyncDispose]: () => board.close() }
 }
 
-/** Whether {@link openTheBoard} would find one named. */
+/** Whether {@link openNamedBoard} would find one named. */
 export function boardIsNamed(options: SharedOptions, { env }: CliContext): boolean {
   return Boolean(options.board || env['JOBBOARD_BOARD'])
 }
@@ -73,7 +73,7 @@ export function credentials(
 }
 
 /** A board gives up trying to connect by itself after its session's timeout, which may be sooner. */
-async function inTime(
+async function withTimeout(
   open: (signal: AbortSignal) => Promise<JobBoard>,
   { log, timeout, uri }: { log: BoardLog; timeout: Duration; uri: string },
 ): Promise<JobBoard> {
@@ -87,9 +87,9 @@ async function inTime(
       return await open(time.signal)
     } catch (error) {
       if (!(error instanceof NotConnected && error.retryable)) throw error
-      log.failed(error)
+      log.noteFailure(error)
     }
-    await sleep(PAUSE, time)
+    await sleep(RETRY_PAUSE_MS, time)
   }
 }
 
@@ -117,23 +117,23 @@ export async function openLogbooks(
       `logbooks in ${printable} are those of another process; name some that are shared, as in directory:./logbooks`,
     )
   }
-  const persistence = await openAt(uri, { options, context, create: false }).catch(async (error: unknown) => {
+  const persistence = await openBoardAt(uri, { options, context, create: false }).catch(async (error: unknown) => {
     if (!(error instanceof NotFound) || settings.missing === 'throw') throw error
-    complain(error, context)
+    reportError(error, context)
     return (await import('../persistence/index.ts')).openPersistence('memory:')
   })
   return { persistence, uri: printable, [Symbol.asyncDispose]: () => persistence.close() }
 }
 
 /** As {@link openLogbooks}. @throws InvalidArgument where none are named */
-export async function needLogbooks(
+export async function requireLogbooks(
   options: SharedOptions,
   context: CliContext,
   settings: { missing?: 'complain' | 'throw' } = {},
 ): Promise<Logbooks> {
   const logbooks = await openLogbooks(options, context, settings)
   if (logbooks) return logbooks
-  throw noneNamed()
+  throw noLogbooksError()
 }
 
 /** @throws InvalidArgument where there are none named: a conductor must not forget what it did */
@@ -143,25 +143,28 @@ export async function openConductorsLogbooks(
   settings: { log?: Logger } = {},
 ): Promise<Persistence> {
   const uri = persistenceUri(options, context)
-  if (uri !== undefined) return openAt(uri, { options, context, create: true, ...settings })
-  throw noneNamed()
+  if (uri !== undefined) return openBoardAt(uri, { options, context, create: true, ...settings })
+  throw noLogbooksError()
 }
 
-function noneNamed(): InvalidArgument {
+function noLogbooksError(): InvalidArgument {
   return new InvalidArgument(
     'no logbooks were named: give --persistence URI or set JOBBOARD_PERSISTENCE, as in --persistence directory:./logbooks',
   )
 }
 
-interface Opening {
+interface OpenOptions {
   readonly options: SharedOptions
   readonly context: CliContext
   readonly create: boolean
   readonly log?: Logger
 }
 
-async function openAt(uri: string, { options, context, create, log }: Opening): Promise<Persistence> {
-  const [{ openPersistence }, codec] = await Promise.all([import('../persistence/index.ts'), codecOf(options, context)])
+async function openBoardAt(uri: string, { options, context, create, log }: OpenOptions): Promise<Persistence> {
+  const [{ openPersistence }, codec] = await Promise.all([
+    import('../persistence/index.ts'),
+    openCodec(options, context),
+  ])
   const onZooKeeper = /^zookeepers?$/.test(parseUri(uri, 'persistence').scheme)
   return openPersistence(uri, {
     create,

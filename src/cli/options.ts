@@ -1,7 +1,7 @@
 /** Reading options: those of all commands, and the shapes they come in. */
 import { InvalidArgument } from '../core/errors.ts'
 import { isMisspelt } from '../core/spelling.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import type { CliContext } from './context.ts'
 
 /** Given before or behind the command's name. */
@@ -36,15 +36,15 @@ export function redactedKeys(options: SharedOptions, context: CliContext): reado
 }
 
 /** `10s`, `1.5m`, or milliseconds: `250`. @throws InvalidArgument */
-export function duration(text: string, what: string): Duration {
+export function parseDuration(text: string, what: string): Duration {
   if (/^\d+$/.test(text)) return Number(text)
-  milliseconds(text, what)
+  toMilliseconds(text, what)
   return text as Duration
 }
 
 /** The instant that is so long ago. @throws InvalidArgument */
 export function ageLimit(text: string, what: string): Date {
-  return new Date(Date.now() - milliseconds(duration(text, what), what))
+  return new Date(Date.now() - toMilliseconds(parseDuration(text, what), what))
 }
 
 /**
@@ -52,7 +52,7 @@ export function ageLimit(text: string, what: string): Date {
  *
  * @throws InvalidArgument
  */
-export function count(option: string, limits: { most?: number } = {}): (text: string) => number {
+export function countParser(option: string, limits: { most?: number } = {}): (text: string) => number {
   const { most = Number.MAX_SAFE_INTEGER } = limits
   const range = limits.most === undefined ? 'from 1' : `from 1 to ${limits.most}`
   return (text) => {
@@ -74,7 +74,7 @@ export interface WordParser<T extends string> {
  *
  * @throws InvalidArgument
  */
-export function oneOf<T extends string>(option: string, words: readonly T[]): WordParser<T> {
+export function choiceParser<T extends string>(option: string, words: readonly T[]): WordParser<T> {
   const parse = (text: string): T => {
     const found = words.find((word) => word.toLowerCase() === text.toLowerCase())
     if (found) return found
@@ -86,16 +86,16 @@ export function oneOf<T extends string>(option: string, words: readonly T[]): Wo
 }
 
 /** The same, where the option may be repeated. @throws InvalidArgument */
-export function someOf<T extends string>(
+export function choicesParser<T extends string>(
   option: string,
   words: readonly T[],
 ): ((text: string, before?: readonly T[]) => readonly T[]) & { readonly words: readonly T[] } {
-  const parse = oneOf(option, words)
+  const parse = choiceParser(option, words)
   return Object.assign((text: string, before: readonly T[] = []) => [...before, parse(text)], { words })
 }
 
 /** Any text, where the option may be repeated. */
-export function several(text: string, before: readonly string[] = []): readonly string[] {
+export function collectText(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, text]
 }
 
@@ -105,13 +105,13 @@ export function several(text: string, before: readonly string[] = []): readonly 
  * @throws InvalidArgument
  */
 export function jsonObject(text: string, what: string, { fromStdin = false } = {}): Record<string, unknown> {
-  const value = parsed(text, what, { fromStdin })
+  const value = parseJson(text, what, { fromStdin })
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   throw new InvalidArgument(`${what} has to be a JSON object with the flow's inputs, such as '{"name":"Ada"}'`)
 }
 
 /** Without the cause, because the parser's own error quotes the text. */
-function parsed(text: string, what: string, { fromStdin }: { fromStdin: boolean }): unknown {
+function parseJson(text: string, what: string, { fromStdin }: { fromStdin: boolean }): unknown {
   try {
     return JSON.parse(text)
   } catch {

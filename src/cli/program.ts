@@ -1,7 +1,7 @@
 /** The command line as commander knows it. What a command does is loaded with its file; drivers only when it runs. */
 import { Command } from 'commander'
 import { packageVersion } from '../core/package-version.ts'
-import type { Run } from './action.ts'
+import type { RunAction } from './action.ts'
 import { defineCancel } from './commands/cancel.ts'
 import { defineCompletion } from './commands/completion.ts'
 import { defineConductor } from './commands/conductor.ts'
@@ -29,7 +29,7 @@ import type { CliContext } from './context.ts'
 import type { ExitCode } from './exit-codes.ts'
 import { DEFAULT_TIMEOUT } from './options.ts'
 
-const AFTER = `
+const HELP_FOOTER = `
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with Ctrl-C.
 
 Logbooks are in directory:DIR, on one machine; postgres:// (or postgresql://)
@@ -50,13 +50,13 @@ Examples:
 /** Throws CommanderError for what it cannot understand, and where it has printed help or version. */
 export async function runProgram(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   let exitCode: ExitCode = 0
-  const run: Run =
+  const run: RunAction =
     (work) =>
     async (...args) => {
       const command = args.at(-1)
-      if (command instanceof Command) exitCode = await work(await settled(command, context), command)
+      if (command instanceof Command) exitCode = await work(await applySettings(command, context), command)
     }
-  await programOf(context, run).parseAsync([...argv], { from: 'user' })
+  await createProgram(context, run).parseAsync([...argv], { from: 'user' })
   return exitCode
 }
 
@@ -64,16 +64,16 @@ export async function runProgram(argv: readonly string[], context: CliContext): 
 const WITHOUT_CONFIG = ['dev', 'completion']
 
 /** Puts what the config file says where nothing was typed; what it says of the environment is in the context. */
-async function settled(command: Command, context: CliContext): Promise<CliContext> {
+async function applySettings(command: Command, context: CliContext): Promise<CliContext> {
   if (WITHOUT_CONFIG.includes(command.name())) return context
-  const { settle } = await import('./config/settings.ts')
+  const { resolveSettings: settle } = await import('./config/settings.ts')
   const { options, own, env, assertModule, chosenByFile } = await settle(command.optsWithGlobals(), context)
   const mine = own(command.name())
   for (let at: Command | null = command; at; at = at.parent) {
     for (const option of at.options) {
       const name = option.attributeName()
       const value = mine[name] ?? options[name]
-      const isNamed = NAMED.includes(name) || at.getOptionValue(name) === undefined
+      const isNamed = NAMED_OPTIONS.includes(name) || at.getOptionValue(name) === undefined
       if (value !== undefined && isNamed) at.setOptionValueWithSource(name, value, 'config')
     }
   }
@@ -81,9 +81,9 @@ async function settled(command: Command, context: CliContext): Promise<CliContex
 }
 
 /** What was typed may be a name, and the file says of what. */
-const NAMED: readonly string[] = ['board', 'persistence']
+const NAMED_OPTIONS: readonly string[] = ['board', 'persistence']
 
-function programOf(context: CliContext, run: Run): Command {
+function createProgram(context: CliContext, run: RunAction): Command {
   const program = new Command('jobboard')
     .exitOverride()
     .configureOutput({
@@ -115,7 +115,7 @@ function programOf(context: CliContext, run: Run): Command {
     .option('--redact <keys>', 'hide what stands under these keys, as in password,token (or JOBBOARD_REDACT)')
     .option('--timeout <duration>', `how long to try to open the board (default: ${DEFAULT_TIMEOUT})`)
     .option('--verbose', 'print the stack trace of an error, and its causes')
-    .addHelpText('after', AFTER)
+    .addHelpText('after', HELP_FOOTER)
   definePost(program, run)
   defineJobs(program, run)
   defineShow(program, run)

@@ -5,15 +5,15 @@
 import { monotonic } from '../core/time.ts'
 import type { CliContext } from './context.ts'
 import { printLines } from './output.ts'
-import { bar } from './render/bar.ts'
-import { truncated } from './render/text.ts'
+import { renderBar } from './render/bar.ts'
+import { truncate } from './render/text.ts'
 
 /** Milliseconds before anything is shown, between two bars, and between two lines. */
-const PATIENCE = 1_000
-const REDRAW = 100
-const LINE = 10_000
-const BAR = 24
-const CLEAR = '\r\x1b[K'
+const FIRST_SHOWN_AFTER_MS = 1_000
+const REDRAW_PERIOD_MS = 100
+const LINE_PERIOD_MS = 10_000
+const BAR_COLUMNS = 24
+const CLEAR_LINE = '\r\x1b[K'
 
 export interface ProgressOptions {
   /** `purging`, say. */
@@ -45,11 +45,15 @@ export class Progress implements Disposable {
     this.#done += 1
     const now = this.#now()
     const onTerminal = this.#context.stderr.columns !== undefined
-    if (now - this.#since < PATIENCE || now - this.#shownAt < (onTerminal ? REDRAW : LINE)) return
+    if (
+      now - this.#since < FIRST_SHOWN_AFTER_MS ||
+      now - this.#shownAt < (onTerminal ? REDRAW_PERIOD_MS : LINE_PERIOD_MS)
+    )
+      return
     this.#shownAt = now
     const line = this.#line(now)
     const room = this.#context.stderr.columns || Number.POSITIVE_INFINITY
-    this.#context.stderr.write(onTerminal ? `${CLEAR}${truncated(line, room)}` : `${line}\n`)
+    this.#context.stderr.write(onTerminal ? `${CLEAR_LINE}${truncate(line, room)}` : `${line}\n`)
     this.#drawn = onTerminal
   }
 
@@ -60,7 +64,7 @@ export class Progress implements Disposable {
   }
 
   clear(): void {
-    if (this.#drawn) this.#context.stderr.write(CLEAR)
+    if (this.#drawn) this.#context.stderr.write(CLEAR_LINE)
     this.#drawn = false
   }
 
@@ -72,6 +76,6 @@ export class Progress implements Disposable {
     const { what, total } = this.#options
     const perItem = (now - this.#since) / this.#done
     const left = Math.ceil((perItem * (total - this.#done)) / 1_000)
-    return `${what} ${bar(this.#done, { most: total, width: BAR, rest: '░' })} ${this.#done} of ${total}, ${left}s left`
+    return `${what} ${renderBar(this.#done, { most: total, width: BAR_COLUMNS, rest: '░' })} ${this.#done} of ${total}, ${left}s left`
   }
 }

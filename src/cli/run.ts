@@ -2,7 +2,7 @@
 import { CommanderError } from 'commander'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { isMisspelt } from '../core/spelling.ts'
-import { complain } from './complaints.ts'
+import { reportError } from './complaints.ts'
 import type { CliContext } from './context.ts'
 import { DONE, type ExitCode, WRONG_USAGE } from './exit-codes.ts'
 import { runProgram } from './program.ts'
@@ -10,20 +10,22 @@ import { runProgram } from './program.ts'
 /** Never rejects, and never ends the process. */
 export async function run(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   try {
-    const exitCode = await understood(argv, context)
+    const exitCode = await runUnderstood(argv, context)
     await context.stdout.flush()
     return exitCode
   } catch (error) {
     const verbose = argv.includes('--verbose')
-    if (error !== context.stdout.failed.reason) return complain(error, context, { verbose })
+    if (error !== context.stdout.failed.reason) return reportError(error, context, { verbose })
     // Whoever read our output has seen enough, as in `| head`.
     if (isBrokenPipe(error)) return DONE
-    return complain(new JobboardError(`the output cannot be written: ${error}`, { cause: error }), context, { verbose })
+    return reportError(new JobboardError(`the output cannot be written: ${error}`, { cause: error }), context, {
+      verbose,
+    })
   }
 }
 
 /** @throws InvalidArgument for what commander cannot understand */
-async function understood(argv: readonly string[], context: CliContext): Promise<ExitCode> {
+async function runUnderstood(argv: readonly string[], context: CliContext): Promise<ExitCode> {
   try {
     return await runProgram(argv, context)
   } catch (error) {
@@ -31,7 +33,7 @@ async function understood(argv: readonly string[], context: CliContext): Promise
     if (error.exitCode === 0) return DONE
     // No command was given, and the help that says which there are is on standard error.
     if (error.code === 'commander.help') return WRONG_USAGE
-    throw new InvalidArgument(messageOf(error))
+    throw new InvalidArgument(safeMessage(error))
   }
 }
 
@@ -39,7 +41,7 @@ async function understood(argv: readonly string[], context: CliContext): Promise
  * A misspelt option with its value in the same word may hold what was meant for `--store`. What commander takes for
  * similar may be another word altogether, and is left out then.
  */
-function messageOf(error: CommanderError): string {
+function safeMessage(error: CommanderError): string {
   const [message = '', suggestion] = error.message.replace(/^error: /, '').split(/\n(?=\(Did you mean)/)
   const bare = error.code === 'commander.unknownOption' ? message.replace(/=.*'/s, "'") : message
   const [, given = ''] = /'(.*)'/s.exec(bare) ?? []

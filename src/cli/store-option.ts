@@ -4,7 +4,7 @@ import { type AnyFlow, missingInputs } from '../flow/index.ts'
 import type { CliContext } from './context.ts'
 
 /** A dash is standard input. */
-export async function storeText({ store }: { readonly store?: string }, context: CliContext): Promise<string> {
+export async function readStoreText({ store }: { readonly store?: string }, context: CliContext): Promise<string> {
   return store === '-' ? context.readStdin() : (store ?? '{}')
 }
 

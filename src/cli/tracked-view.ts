@@ -1,6 +1,6 @@
 /** Where a job stands, as plain data that JSON can say, without what is to be hidden. */
 import type { Tracked } from '../conductor/index.ts'
-import type { Redaction } from '../core/redaction.ts'
+import type { Redactor } from '../core/redaction.ts'
 import { type CancellationView, cancellationView, type FailureView, failureView } from './views.ts'
 
 /** What follows is there where the status has it, see `track`. */
@@ -26,7 +26,7 @@ export interface TrackedView {
   readonly failures?: readonly FailureView[]
 }
 
-export function trackedView(tracked: Tracked, redaction: Redaction): TrackedView {
+export function trackedView(tracked: Tracked, redaction: Redactor): TrackedView {
   switch (tracked.status) {
     case 'waiting': {
       const { waitingFor, ...rest } = pendingView(tracked, redaction)
@@ -50,7 +50,7 @@ export function trackedView(tracked: Tracked, redaction: Redaction): TrackedView
   }
 }
 
-function pendingView<T extends { readonly cancellation?: CancellationView }>(pending: T, redaction: Redaction): T {
+function pendingView<T extends { readonly cancellation?: CancellationView }>(pending: T, redaction: Redactor): T {
   const { cancellation } = pending
   return cancellation ? { ...pending, cancellation: cancellationView(cancellation, redaction) } : pending
 }

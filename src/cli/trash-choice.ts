@@ -2,7 +2,7 @@
 import type { Command } from 'commander'
 import type { JobBoard, TrashedJob } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import { assertPart, fits, theOnly, trashOf } from './finding.ts'
+import { assertUuidPart, matchesUuid, readTrash, requireOne } from './finding.ts'
 import { ageLimit } from './options.ts'
 
 export interface TrashChoice {
@@ -34,13 +34,14 @@ export async function chooseTrashed(
   if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
     throw new InvalidArgument('say which jobs: uuids, or --name and --older-than, or --all')
   const before = ageLimit(olderThan ?? '0', '--older-than')
-  if (uuids.length === 0) return trashOf(board, (job) => (name === undefined || job.name === name) && job.at <= before)
-  for (const uuid of uuids) assertPart(uuid, 'change')
-  const named = await trashOf(board, (job) => uuids.some((uuid) => fits(job, uuid, 'change')))
+  if (uuids.length === 0)
+    return readTrash(board, (job) => (name === undefined || job.name === name) && job.at <= before)
+  for (const uuid of uuids) assertUuidPart(uuid, 'change')
+  const named = await readTrash(board, (job) => uuids.some((uuid) => matchesUuid(job, uuid, 'change')))
   const where = `in the trash of ${board.uri}`
   const found = uuids.map((uuid) =>
-    theOnly(
-      named.filter((job) => fits(job, uuid, 'change')),
+    requireOne(
+      named.filter((job) => matchesUuid(job, uuid, 'change')),
       { uuid, where, purpose: 'change' },
     ),
   )

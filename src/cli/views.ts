@@ -4,10 +4,10 @@
  */
 import type { Attempt, Job, Priority, Size, TrashedJob } from '../board/index.ts'
 import type { Failure } from '../core/failure.ts'
-import type { Redaction } from '../core/redaction.ts'
+import type { Redactor } from '../core/redaction.ts'
 import type { AtomState, FlowState, JobState } from '../core/states.ts'
 import type { AtomDetail, FlowDetail, LogBook } from '../persistence/index.ts'
-import { lastRun, type Took, wholeRun } from './took.ts'
+import { measureLastRun, measureWholeRun, type RunDuration } from './took.ts'
 
 /** Who has asked for a job to be given up, and why. */
 export interface CancellationView {
@@ -52,7 +52,7 @@ export interface TrashView extends WorkView {
   readonly failure?: FailureView
 }
 
-export interface AtomView extends Took {
+export interface AtomView extends RunDuration {
   readonly name: string
   readonly kind: AtomDetail['kind']
   readonly state: AtomState
@@ -63,7 +63,7 @@ export interface AtomView extends Took {
   readonly revertFailure?: FailureView
 }
 
-export interface LogbookView extends Took {
+export interface LogbookView extends RunDuration {
   readonly uuid: string
   readonly name: string
   readonly flow: string
@@ -76,7 +76,7 @@ export interface LogbookView extends Took {
 }
 
 /** What only the report of one job shows, not a list. */
-export interface Particulars {
+export interface JobDetails {
   readonly cancellation?: CancellationView
   readonly storeKeys: readonly string[]
   readonly attempts: readonly Attempt[]
@@ -85,7 +85,7 @@ export interface Particulars {
 /** One job with all that can be told about it. */
 export interface JobReport {
   /** On the board, or in its trash; absent where it has left both. */
-  readonly job?: (JobView | TrashView) & Particulars
+  readonly job?: (JobView | TrashView) & JobDetails
   /** Null where no run has begun yet; absent where nobody said where logbooks are. */
   readonly logbook?: LogbookView | null
 }
@@ -98,22 +98,22 @@ export function jobView(job: Job): JobView | undefined {
   if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
   const newest = job.attempts.at(-1)
   const claimed = job.state === 'CLAIMED' && newest !== undefined && newest.ended === undefined
-  return viewAs(job, claimed ? { state: 'CLAIMED', owner: newest.who } : { state: 'UNCLAIMED' })
+  return toJobView(job, claimed ? { state: 'CLAIMED', owner: newest.who } : { state: 'UNCLAIMED' })
 }
 
 /** A job that was posted just now, whatever has become of it since. */
 export function postedView(job: Job): JobView {
-  return viewAs(job, { state: job.state })
+  return toJobView(job, { state: job.state })
 }
 
-function viewAs(job: Job, standing: Pick<JobView, 'state' | 'owner'>): JobView {
+function toJobView(job: Job, state: Pick<JobView, 'state' | 'owner'>): JobView {
   const { uuid, name, priority, size, runs, maxAttempts, postedAt } = job
   const facts = { priority, size, runs, maxAttempts, ...(postedAt ? { postedAt } : {}) }
   const asked = job.cancelRequested ? { cancelRequested: true as const } : {}
-  return { uuid, name, ...standing, ...asked, ...workView(job), ...facts }
+  return { uuid, name, ...state, ...asked, ...workView(job), ...facts }
 }
 
-export function trashView(job: TrashedJob, redaction: Redaction): TrashView {
+export function trashView(job: TrashedJob, redaction: Redactor): TrashView {
   const { uuid, name, who, at, reason, failure } = job
   return {
     uuid,
@@ -127,29 +127,29 @@ export function trashView(job: TrashedJob, redaction: Redaction): TrashView {
   }
 }
 
-export function cancellationView({ who, reason }: CancellationView, redaction: Redaction): CancellationView {
+export function cancellationView({ who, reason }: CancellationView, redaction: Redactor): CancellationView {
   return { who, reason: redaction.text(reason) }
 }
 
-export function particulars(job: Job | TrashedJob, redaction: Redaction): Particulars {
+export function toJobDetails(job: Job | TrashedJob, redaction: Redactor): JobDetails {
   const attempts = job.attempts.map((attempt) => {
     return attempt.reason === undefined ? attempt : { ...attempt, reason: redaction.text(attempt.reason) }
   })
   return { storeKeys: Object.keys(job.details.store ?? {}), attempts }
 }
 
-export function logbookView(book: LogBook, flow: FlowDetail, redaction: Redaction): LogbookView {
+export function logbookView(book: LogBook, flow: FlowDetail, redaction: Redactor): LogbookView {
   const { name, version, state, run, createdAt, updatedAt } = flow
   const atoms = flow.atoms.map((atom) => atomView(atom, redaction))
-  const took = wholeRun(flow.states, { over: OVER.includes(state) })
+  const took = measureWholeRun(flow.states, { over: FINISHED_STATES.includes(state) })
   return { uuid: book.uuid, name: book.name, flow: name, version, state, run, createdAt, updatedAt, ...took, atoms }
 }
 
-const OVER: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
+const FINISHED_STATES: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
 
 function atomView(
   { name, kind, state, states, meta, updatedAt, failure, revertFailure }: AtomDetail,
-  redaction: Redaction,
+  redaction: Redactor,
 ): AtomView {
   return {
     name,
@@ -157,7 +157,7 @@ function atomView(
     state,
     updatedAt,
     ...(typeof meta['progress'] === 'number' ? { progress: meta['progress'] } : {}),
-    ...lastRun(states),
+    ...measureLastRun(states),
     ...(failure ? { failure: failureView(failure, redaction) } : {}),
     ...(revertFailure ? { revertFailure: failureView(revertFailure, redaction) } : {}),
   }
@@ -173,7 +173,7 @@ function workView({ details }: Job | TrashedJob): WorkView {
 }
 
 /** Without the stack, which is long and about our insides. */
-export function failureView(failure: Failure, redaction: Redaction): FailureView {
+export function failureView(failure: Failure, redaction: Redactor): FailureView {
   // It was read from a logbook or the trash, which others write, too: one that is malformed must not hide the rest.
   const { name, message, code, causes }: { readonly [K in keyof Failure]?: unknown } = Object(failure)
   return {

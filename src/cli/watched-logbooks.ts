@@ -1,10 +1,10 @@
 /** Logbooks that tell of each transition once it is on record: how far a flow is, for who runs it in this process. */
 import type { FlowLog, Persistence, Transition } from '../persistence/index.ts'
 
-export type Told = (transition: Transition) => void
+export type TransitionListener = (transition: Transition) => void
 
 /** Passes everything on. Closing it leaves the logbooks open. */
-export function watched(persistence: Persistence, told: Told): Persistence {
+export function watchPersistence(persistence: Persistence, listener: TransitionListener): Persistence {
   const close = async () => undefined
   return {
     uri: persistence.uri,
@@ -14,7 +14,7 @@ export function watched(persistence: Persistence, told: Told): Persistence {
     createBook: (book) => persistence.createBook(book),
     updateBook: (uuid, change) => persistence.updateBook(uuid, change),
     createFlow: (request) => persistence.createFlow(request),
-    acquire: async (request) => watchedLog(await persistence.acquire(request), told),
+    acquire: async (request) => watchFlowLog(await persistence.acquire(request), listener),
     getBook: (uuid) => persistence.getBook(uuid),
     listBooks: (query) => persistence.listBooks(query),
     destroyBook: (uuid, options) => persistence.destroyBook(uuid, options),
@@ -22,12 +22,12 @@ export function watched(persistence: Persistence, told: Told): Persistence {
   }
 }
 
-function watchedLog(log: FlowLog, told: Told): FlowLog {
+function watchFlowLog(log: FlowLog, listener: TransitionListener): FlowLog {
   return {
     flow: log.flow,
     write: async (transition) => {
       await log.write(transition)
-      told(transition)
+      listener(transition)
     },
     close: () => log.close(),
     [Symbol.asyncDispose]: () => log[Symbol.asyncDispose](),

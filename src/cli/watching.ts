@@ -1,11 +1,11 @@
 /** Looking again and again: one frame over the other on a terminal; in a pipe one after the other, where anything changed. */
 import { NotConnected } from '../core/errors.ts'
-import { milliseconds, sleep } from '../core/time.ts'
-import { complain } from './complaints.ts'
+import { sleep, toMilliseconds } from '../core/time.ts'
+import { reportError } from './complaints.ts'
 import type { CliContext } from './context.ts'
-import { duration } from './options.ts'
+import { parseDuration } from './options.ts'
 import { printLines } from './output.ts'
-import { truncated } from './render/text.ts'
+import { truncate } from './render/text.ts'
 import { DEFAULT_INTERVAL, type WatchFlags } from './watch-flags.ts'
 
 export interface Frame {
@@ -16,14 +16,14 @@ export interface Frame {
 }
 
 /** Draws one frame; or, to `watch`, one after the other until Ctrl-C. Without a connection it waits for one. */
-export async function show(
+export async function showFrames(
   frame: () => Promise<Frame>,
   flags: WatchFlags & { readonly json?: boolean },
   context: CliContext,
 ): Promise<void> {
   if (!flags.watch) return printLines(context, (await frame()).lines)
-  const interval = milliseconds(duration(flags.interval ?? DEFAULT_INTERVAL, '--interval'), '--interval')
-  using interruption = context.interruption()
+  const interval = toMilliseconds(parseDuration(flags.interval ?? DEFAULT_INTERVAL, '--interval'), '--interval')
+  using interruption = context.listenForInterruption()
   const { signal } = interruption
   let before: string | undefined
   for (let fault = ''; !signal.aborted; await sleep(interval, { signal }).catch(() => undefined)) {
@@ -36,27 +36,27 @@ export async function show(
     } catch (error) {
       if (!(error instanceof NotConnected)) throw error
       // Said once, however long it lasts.
-      if (fault !== error.message) complain(error, context)
+      if (fault !== error.message) reportError(error, context)
       fault = error.message
     }
   }
 }
 
-const HOME = '\x1b[H'
-const TO_END_OF_LINE = '\x1b[K'
-const TO_END_OF_SCREEN = '\x1b[J'
+const CURSOR_HOME = '\x1b[H'
+const CLEAR_TO_LINE_END = '\x1b[K'
+const CLEAR_TO_SCREEN_END = '\x1b[J'
 /** Of a terminal that does not say how high it is. */
-const USUAL_ROWS = 24
+const DEFAULT_ROWS = 24
 
 /** Over what was drawn before, so that nothing flickers; what is too much is left out, or the top would scroll away. */
 async function redraw(lines: readonly string[], context: CliContext): Promise<void> {
   // A terminal that does not know how large it is says 0.
-  const rows = context.stdout.rows || USUAL_ROWS
+  const rows = context.stdout.rows || DEFAULT_ROWS
   const columns = context.stdout.columns || Number.POSITIVE_INFINITY
   const room = Math.max(1, rows - 1)
   const shown =
     lines.length <= room ? lines : [...lines.slice(0, room - 1), `… and ${lines.length - room + 1} lines more`]
-  const drawn = shown.map((line) => `${line.includes('\x1b') ? line : truncated(line, columns)}${TO_END_OF_LINE}\n`)
-  context.stdout.write(`${HOME}${drawn.join('')}${TO_END_OF_SCREEN}`)
+  const drawn = shown.map((line) => `${line.includes('\x1b') ? line : truncate(line, columns)}${CLEAR_TO_LINE_END}\n`)
+  context.stdout.write(`${CURSOR_HOME}${drawn.join('')}${CLEAR_TO_SCREEN_END}`)
   await context.stdout.flush()
 }

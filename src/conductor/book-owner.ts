@@ -6,7 +6,7 @@ interface OwnBoard {
 }
 
 /** Returns the request for a job's book: what acquires its flow first makes the book with the mark, at no further write. */
-export function bookOf({ uuid, name }: BookRequest, { boardId }: OwnBoard): BookRequest {
+export function toBookRequest({ uuid, name }: BookRequest, { boardId }: OwnBoard): BookRequest {
   return { uuid, name, meta: { board: boardId } }
 }
 

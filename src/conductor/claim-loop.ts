@@ -7,14 +7,14 @@
  * nothing is left to claim. Before it ends by itself, what it has claimed may finish.
  */
 import type { Claim, JobBoard, Posting } from '../board/index.ts'
-import { type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
+import { type FollowingSignal, followSignals, rejectOnAbort } from '../core/abort.ts'
 import { Condition } from '../core/condition.ts'
 import { ShuttingDown, Timeout } from '../core/errors.ts'
-import { backoff, monotonic, sleep } from '../core/time.ts'
+import { backoffDelay, monotonic, sleep } from '../core/time.ts'
 
-const LONGEST_PAUSE = 30_000
+const MAX_PAUSE_MS = 30_000
 
-const LOOK_AGAIN = new ShuttingDown('a job that was refused may be accepted now: look at the queue again')
+const RECHECK = new ShuttingDown('a job that was refused may be accepted now: look at the queue again')
 
 export interface ClaimLoopOptions {
   readonly board: JobBoard
@@ -26,16 +26,16 @@ export interface ClaimLoopOptions {
   readonly accept: (posting: Posting) => boolean
   readonly dispatch: (claim: Claim) => void
   /** Whether the logbooks, which were away, are there again. Never rejects. */
-  readonly storageIsBack: () => Promise<boolean>
-  readonly failed: (error: unknown) => void
+  readonly isStorageBack: () => Promise<boolean>
+  readonly onError: (error: unknown) => void
   /** How it is has changed: paused, or not any more. */
-  readonly changed: () => void
+  readonly onChange: () => void
 }
 
 export class ClaimLoop {
   readonly #options: ClaimLoopOptions
   /** Slots, pauses, storage: something that it waits for may be there. */
-  readonly #woken = new Condition()
+  readonly #wakeUp = new Condition()
   #taken = 0
   #claimed = 0
   #paused = false
@@ -44,34 +44,34 @@ export class ClaimLoop {
   #storageFailures = 0
   #storageAway = false
   /** After a failure. */
-  #resting = false
+  #isPausing = false
   /** Whether what is known of the queue was asked for after there was nothing to claim. */
-  #sure = false
+  #isQueueFresh = false
   #idleSince = monotonic()
   /** Of the claimNext under way. */
-  #look: FollowingSignal | undefined
-  #lastLook: Date | undefined
+  #claimSignal: FollowingSignal | undefined
+  #lastCheckedAt: Date | undefined
 
   constructor(options: ClaimLoopOptions) {
     this.#options = options
   }
 
   /** Whether it could claim if there were a job and a slot for it. */
-  get healthy(): boolean {
-    return this.#options.board.connected && !this.#resting && !this.#storageAway
+  get isHealthy(): boolean {
+    return this.#options.board.connected && !this.#isPausing && !this.#storageAway
   }
 
   get paused(): boolean {
     return this.#paused
   }
 
-  get storageAway(): boolean {
+  get isStorageAway(): boolean {
     return this.#storageAway
   }
 
   /** When it last could have claimed a job, if there had been one. */
   get lastClaimableCheck(): Date | undefined {
-    return this.#look && this.#options.board.connected ? new Date() : this.#lastLook
+    return this.#claimSignal && this.#options.board.connected ? new Date() : this.#lastCheckedAt
   }
 
   pause(): void {
@@ -83,23 +83,23 @@ export class ClaimLoop {
   }
 
   /** A job that was refused may be accepted now. */
-  lookAgain(): void {
-    this.#look?.abort(LOOK_AGAIN)
+  recheck(): void {
+    this.#claimSignal?.abort(RECHECK)
   }
 
-  slotFreed(): void {
+  noteSlotFreed(): void {
     this.#taken -= 1
     if (this.#taken === 0) this.#idleSince = monotonic()
-    this.#woken.notify()
+    this.#wakeUp.notify()
     // It waits without a limit while something runs.
-    if (this.#taken === 0 && this.#patience() !== undefined) this.lookAgain()
+    if (this.#taken === 0 && this.#claimTimeoutMs() !== undefined) this.recheck()
   }
 
   /** How a run went, as far as it tells whether the logbooks are there. */
-  storageWas(state: 'there' | 'away'): void {
+  noteStorage(state: 'there' | 'away'): void {
     this.#storageAway = state === 'away'
     this.#storageFailures = this.#storageAway ? this.#storageFailures + 1 : 0
-    if (this.#storageAway) this.lookAgain()
+    if (this.#storageAway) this.recheck()
   }
 
   /** Resolves when the signal has fired, or with why it has ended by itself. */
@@ -108,19 +108,19 @@ export class ClaimLoop {
     using _ = this.#noticeOutages()
     while (!signal.aborted) {
       try {
-        await this.#untilReady(signal)
-        const over = await this.#round(signal)
+        await this.#waitUntilReady(signal)
+        const over = await this.#claimOnce(signal)
         this.#failures = 0
         if (over === undefined) continue
-        while (this.#taken > 0) await this.#woken.wait({ signal })
+        while (this.#taken > 0) await this.#wakeUp.wait({ signal })
         return over
       } catch (error) {
         if (signal.aborted) break
         this.#failures += 1
-        this.#options.failed(error)
-        this.#resting = true
-        await sleep(backoff(this.#failures, { first: 100, max: LONGEST_PAUSE }), { signal }).catch(() => undefined)
-        this.#resting = false
+        this.#options.onError(error)
+        this.#isPausing = true
+        await sleep(backoffDelay(this.#failures, { first: 100, max: MAX_PAUSE_MS }), { signal }).catch(() => undefined)
+        this.#isPausing = false
       }
     }
     return undefined
@@ -129,19 +129,19 @@ export class ClaimLoop {
   /** While it waits for a job, the board may go. */
   #noticeOutages(): Disposable {
     const off = this.#options.board.on('state', ({ state }) => {
-      if (state !== 'connected' && this.#look) this.#lastLook = new Date()
+      if (state !== 'connected' && this.#claimSignal) this.#lastCheckedAt = new Date()
     })
     return { [Symbol.dispose]: off }
   }
 
   /** Claims once. Why the loop is over, if it is. */
-  async #round(signal: AbortSignal): Promise<string | undefined> {
+  async #claimOnce(signal: AbortSignal): Promise<string | undefined> {
     const { maxJobs = Number.POSITIVE_INFINITY, slots, dispatch } = this.#options
-    if (this.#spent) return `${maxJobs} jobs were claimed, as many as maxJobs says`
+    if (this.#hasReachedMaxJobs) return `${maxJobs} jobs were claimed, as many as maxJobs says`
     const max = Math.min(slots - this.#taken, maxJobs - this.#claimed)
     const claims = await this.#claimNext(max, signal)
-    if (claims === 'nothing') return this.#overWithNothing(signal)
-    this.#sure = false
+    if (claims === 'nothing') return this.#reasonToStop(signal)
+    this.#isQueueFresh = false
     for (const claim of claims) {
       this.#taken += 1
       this.#claimed += 1
@@ -150,43 +150,43 @@ export class ClaimLoop {
     return undefined
   }
 
-  async #overWithNothing(signal: AbortSignal): Promise<string | undefined> {
+  async #reasonToStop(signal: AbortSignal): Promise<string | undefined> {
     const { burst, maxIdleTime } = this.#options
     if (!burst) return `nothing was claimed for ${maxIdleTime} ms, as long as maxIdleTime says`
-    if (this.#sure) return 'nothing is left to claim, and it runs in a burst'
+    if (this.#isQueueFresh) return 'nothing is left to claim, and it runs in a burst'
     // What this process knows of the queue may be behind: as when the connection has just come back.
     const fresh = this.#options.board.jobs({ onlyUnclaimed: true, ensureFresh: true })
-    await unlessAborted(fresh.next(), signal)
+    await rejectOnAbort(fresh.next(), signal)
     await fresh.return()
-    this.#sure = true
+    this.#isQueueFresh = true
     return undefined
   }
 
   /** Empty when something that was refused may be accepted now; `nothing` when its patience is over. */
   async #claimNext(max: number, signal: AbortSignal): Promise<readonly Claim[] | 'nothing'> {
-    const timeout = this.#patience()
+    const timeout = this.#claimTimeoutMs()
     using look = followSignals([signal])
-    this.#look = look
+    this.#claimSignal = look
     try {
       const { board, accept } = this.#options
       return await board.claimNext({ max, accept, signal: look.signal, ...(timeout === undefined ? {} : { timeout }) })
     } catch (error) {
-      if (error === LOOK_AGAIN && !signal.aborted) return []
+      if (error === RECHECK && !signal.aborted) return []
       if (error instanceof Timeout) return 'nothing'
       throw error
     } finally {
-      this.#lastLook = this.lastClaimableCheck
-      this.#look = undefined
+      this.#lastCheckedAt = this.lastClaimableCheck
+      this.#claimSignal = undefined
     }
   }
 
   /** Whether it has claimed all that it may. */
-  get #spent(): boolean {
+  get #hasReachedMaxJobs(): boolean {
     return this.#claimed >= (this.#options.maxJobs ?? Number.POSITIVE_INFINITY)
   }
 
   /** How long, in milliseconds, it waits for a job; undefined for ever. */
-  #patience(): number | undefined {
+  #claimTimeoutMs(): number | undefined {
     const { burst, maxIdleTime } = this.#options
     if (this.#taken > 0) return undefined
     if (burst) return 0
@@ -194,18 +194,18 @@ export class ClaimLoop {
   }
 
   /** A slot is free, nobody has paused it, and the logbooks are not known to be away. */
-  async #untilReady(signal: AbortSignal): Promise<void> {
-    if (this.#spent) return
-    if (this.#storageFailures > 0) await this.#untilStorageIsBack(signal)
-    while (this.#taken >= this.#options.slots || this.#paused) await this.#woken.wait({ signal })
+  async #waitUntilReady(signal: AbortSignal): Promise<void> {
+    if (this.#hasReachedMaxJobs) return
+    if (this.#storageFailures > 0) await this.#waitForStorage(signal)
+    while (this.#taken >= this.#options.slots || this.#paused) await this.#wakeUp.wait({ signal })
   }
 
   /** At least one pause, also where it is back at once: each job that fails for want of it was claimed in vain. */
-  async #untilStorageIsBack(signal: AbortSignal): Promise<void> {
+  async #waitForStorage(signal: AbortSignal): Promise<void> {
     let tries = this.#storageFailures
     do {
-      await sleep(backoff(tries, { first: 200, max: LONGEST_PAUSE }), { signal })
-      this.#storageAway = !(await unlessAborted(this.#options.storageIsBack(), signal))
+      await sleep(backoffDelay(tries, { first: 200, max: MAX_PAUSE_MS }), { signal })
+      this.#storageAway = !(await rejectOnAbort(this.#options.isStorageBack(), signal))
       tries += 1
     } while (this.#storageAway)
   }
@@ -213,8 +213,8 @@ export class ClaimLoop {
   #setPaused({ paused }: { paused: boolean }): void {
     if (this.#paused === paused) return
     this.#paused = paused
-    this.#woken.notify()
-    if (paused) this.lookAgain()
-    this.#options.changed()
+    this.#wakeUp.notify()
+    if (paused) this.recheck()
+    this.#options.onChange()
   }
 }

@@ -14,26 +14,26 @@
  * A slot stays taken until the code of its run has really ended.
  */
 import { boardId, type JobBoard } from '../board/index.ts'
-import { abortAfter, followSignals, sharedController, unlessAborted } from '../core/abort.ts'
+import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/abort.ts'
 import { NotFound, ShuttingDown, StorageFailure } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { keepAlive } from '../core/keep-alive.ts'
 import { Lifecycle } from '../core/lifecycle.ts'
-import { milliseconds, monotonic } from '../core/time.ts'
+import { monotonic, toMilliseconds } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
 import { ClaimLoop } from './claim-loop.ts'
-import { Disclosure } from './disclosure.ts'
-import { type Blocked, blockedText, watchEventLoop } from './event-loop-watch.ts'
+import { DisclosurePolicy } from './disclosure.ts'
+import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
 import { type Health, type HealthServer, serveHealth } from './health-server.ts'
 import type { RunProgressed } from './job-run.ts'
 import type { KnownFlows } from './known-flows.ts'
 import type { ConductorSettings } from './options.ts'
-import { Presence } from './presence.ts'
+import { Registration } from './presence.ts'
 import { retain } from './retention.ts'
 import { type RunSettled, type RunStarted, Runs } from './runs.ts'
-import { Selection } from './selection.ts'
+import { JobFilter } from './selection.ts'
 import { TaskWatch } from './task-watch.ts'
-import { type Unheeded, unheededText } from './unheeded.ts'
+import { formatStopIgnored, type StopIgnored } from './unheeded.ts'
 
 export interface ConductorParts extends ConductorSettings {
   readonly name: string
@@ -50,20 +50,20 @@ export interface ConductorEvents {
   started: RunStarted
   settled: RunSettled
   /** Nothing could run in this process for half of its session's timeout; for longer than that, it loses every claim. */
-  blocked: Blocked
+  eventLoopBlocked: EventLoopBlocked
   /** A job was told to stop ten seconds ago, and a task of it goes on. Once for each run. */
-  unheeded: Unheeded
+  stopIgnored: StopIgnored
   /** A task has said how far it is, each time that it does. */
   progress: RunProgressed
   /** Something failed that no job can be blamed for, or a listener threw. */
   error: { readonly error: Error }
 }
 
-const EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
+const CONDUCTOR_EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
   started: true,
   settled: true,
-  blocked: true,
-  unheeded: true,
+  eventLoopBlocked: true,
+  stopIgnored: true,
   progress: true,
   error: true,
 }
@@ -75,7 +75,7 @@ const EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
 export type ConductorState = 'starting' | 'busy' | 'idle' | 'paused' | 'draining' | 'aborting' | 'stopped'
 
 /** Of no logbook: to ask whether anybody answers. */
-const NO_BOOK = '00000000-0000-0000-0000-000000000000'
+const NO_BOOK_UUID = '00000000-0000-0000-0000-000000000000'
 
 /**
  * Claims jobs, up to its number of slots, runs their flows, and settles them. Made by `startConductor`; ended by `stop()`,
@@ -87,13 +87,13 @@ export class Conductor implements AsyncDisposable {
   readonly #lifecycle: Lifecycle
   readonly #events: Emitter<ConductorEvents>
   readonly #runs: Runs
-  readonly #selection: Selection
+  readonly #jobFilter: JobFilter
   readonly #claimLoop: ClaimLoop
-  readonly #presence: Presence
+  readonly #registration: Registration
   readonly #tasks: TaskWatch
-  readonly #draining = sharedController()
-  readonly #suspend = sharedController()
-  readonly #leave = sharedController()
+  readonly #draining = createSharedController()
+  readonly #suspend = createSharedController()
+  readonly #leave = createSharedController()
   #healthServer: HealthServer | undefined
   #alive: Disposable | undefined
   #watch: Disposable | undefined
@@ -108,47 +108,47 @@ export class Conductor implements AsyncDisposable {
     const listenerThrew = (error: unknown, event: keyof ConductorEvents) => {
       parts.log.error({ err: error, event }, 'a listener threw')
     }
-    this.#events = new Emitter(listenerThrew, { events: EVENTS })
+    this.#events = new Emitter(listenerThrew, { events: CONDUCTOR_EVENTS })
     // The event loop is looked at for blocks of half of the session's timeout: what runs for less cannot be one.
     this.#tasks = new TaskWatch({ minimum: (parts.board.sessionTimeout ?? 0) / 4, now: monotonic })
     this.#runs = new Runs({
       ...parts,
-      disclosure: new Disclosure({ ...parts, encrypted: parts.persistence.encrypts === true }),
+      disclosure: new DisclosurePolicy({ ...parts, encrypted: parts.persistence.encrypts === true }),
       boardId: boardId(parts.board.uri),
       clock: parts.board.clock,
       draining: this.#draining.signal,
       suspend: this.#suspend.signal,
       leave: this.#leave.signal,
-      started: (event) => this.#runStarted(event),
-      settled: (event) => this.#events.emit('settled', event),
+      onStarted: (event) => this.#runStarted(event),
+      onSettled: (event) => this.#events.emit('settled', event),
       tasks: this.#tasks,
-      unheeded: (event) => this.#unheeded(event),
-      progressed: (event) => this.#events.emit('progress', event),
-      over: (uuid) => this.#runOver(uuid),
-      storageWas: (state) => this.#claimLoop.storageWas(state),
-      failed: (error) => this.#failed(error),
+      onStopIgnored: (event) => this.#onStopIgnored(event),
+      onProgress: (event) => this.#events.emit('progress', event),
+      onEnded: (uuid) => this.#onRunEnded(uuid),
+      onStorage: (state) => this.#claimLoop.noteStorage(state),
+      onError: (error) => this.#reportError(error),
     })
-    this.#selection = new Selection({
+    this.#jobFilter = new JobFilter({
       ...parts,
-      takeoverDelay: milliseconds(parts.takeoverDelay, 'takeoverDelay'),
-      running: (uuid) => this.#runs.has(uuid),
-      lookAgain: () => this.#claimLoop.lookAgain(),
+      takeoverDelay: toMilliseconds(parts.takeoverDelay, 'takeoverDelay'),
+      isRunning: (uuid) => this.#runs.has(uuid),
+      onRecheck: () => this.#claimLoop.recheck(),
     })
     this.#claimLoop = new ClaimLoop({
       ...parts,
       slots: parts.concurrency,
-      maxIdleTime: parts.maxIdleTime === undefined ? undefined : milliseconds(parts.maxIdleTime, 'maxIdleTime'),
-      accept: (posting) => this.#selection.accepts(posting),
+      maxIdleTime: parts.maxIdleTime === undefined ? undefined : toMilliseconds(parts.maxIdleTime, 'maxIdleTime'),
+      accept: (posting) => this.#jobFilter.accepts(posting),
       dispatch: (claim) => this.#runs.begin(claim),
-      storageIsBack: () => this.#storageIsBack(),
-      failed: (error) => this.#failed(error),
-      changed: () => this.#presence.changed(),
+      isStorageBack: () => this.#storageIsBack(),
+      onError: (error) => this.#reportError(error),
+      onChange: () => this.#registration.statusChanged(),
     })
-    this.#presence = new Presence({
+    this.#registration = new Registration({
       ...parts,
       flows: parts.flows,
-      doing: () => ({ state: this.state, jobs: this.#runs.uuids }),
-      failed: (error) => this.#failed(error),
+      status: () => ({ state: this.state, jobs: this.#runs.uuids }),
+      onError: (error) => this.#reportError(error),
     })
   }
 
@@ -163,7 +163,7 @@ export class Conductor implements AsyncDisposable {
 
   /** Whether it can claim, if a slot is free: it runs, and neither the board nor the logbooks are known to be away. */
   get healthy(): boolean {
-    return this.#lifecycle.state === 'running' && this.#claimLoop.healthy
+    return this.#lifecycle.state === 'running' && this.#claimLoop.isHealthy
   }
 
   /** When it last could have claimed a job, if there had been one; now, while it waits for one. */
@@ -196,9 +196,9 @@ export class Conductor implements AsyncDisposable {
     return this.#lifecycle.start(
       async () => {
         const { board, persistence, flows, concurrency, health, log } = this.#parts
-        const failed = (error: unknown) => this.#failed(error)
+        const failed = (error: unknown) => this.#reportError(error)
         if (health) this.#healthServer = await serveHealth(health, { health: () => this.#health(), failed })
-        await this.#presence.show(options)
+        await this.#registration.register(options)
         this.#alive = keepAlive()
         this.#watch = this.#watchEventLoop()
         this.#loop = this.#claimAndRun()
@@ -228,17 +228,17 @@ export class Conductor implements AsyncDisposable {
     return this.#lifecycle.stop(async () => {
       using _alive = this.#alive
       using _watch = this.#watch
-      using _selection = this.#selection
+      using _selection = this.#jobFilter
       const { drainTimeout, abortTimeout, owned, log } = this.#parts
       log.info({ conductor: this.name, running: this.running }, 'conductor draining')
-      this.#presence.changed()
+      this.#registration.statusChanged()
       await Promise.all([this.#loop, this.#retaining])
-      await this.#allOver({ within: milliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
+      await this.#waitForRuns({ within: toMilliseconds(drainTimeout, 'drainTimeout'), unless: this.#suspend.signal })
       this.abort()
-      await this.#allOver({ within: milliseconds(abortTimeout, 'abortTimeout') })
+      await this.#waitForRuns({ within: toMilliseconds(abortTimeout, 'abortTimeout') })
       this.#leave.abort(new ShuttingDown(`conductor ${this.name} has stopped`))
-      await this.#runs.allSettled()
-      await this.#presence.hide()
+      await this.#runs.whenSettled()
+      await this.#registration.unregister()
       await this.#healthServer?.[Symbol.asyncDispose]()
       for (const opened of owned) await opened[Symbol.asyncDispose]()
       log.info({ conductor: this.name, leftBehind: this.running }, 'conductor stopped')
@@ -266,38 +266,38 @@ export class Conductor implements AsyncDisposable {
     if (over === undefined) return
     this.#parts.log.info({ conductor: this.name }, `conductor stops by itself: ${over}`)
     // Not awaited here: a stop waits for this loop.
-    this.stop().catch((error: unknown) => this.#failed(error))
+    this.stop().catch((error: unknown) => this.#reportError(error))
   }
 
   async #retain(): Promise<void> {
     const { removeLogbooksAfter: age, ...parts } = this.#parts
     if (age !== undefined)
-      await retain({ ...parts, age: milliseconds(age, 'removeLogbooksAfter') }, this.#draining.signal)
+      await retain({ ...parts, age: toMilliseconds(age, 'removeLogbooksAfter') }, this.#draining.signal)
   }
 
   async #storageIsBack(): Promise<boolean> {
-    return this.#parts.persistence.getBook(NO_BOOK).then(
+    return this.#parts.persistence.getBook(NO_BOOK_UUID).then(
       () => true,
       (error: unknown) => error instanceof NotFound || !(error instanceof StorageFailure),
     )
   }
 
   #runStarted(event: RunStarted): void {
-    this.#presence.changed()
+    this.#registration.statusChanged()
     this.#events.emit('started', event)
   }
 
-  #runOver(uuid: string): void {
-    this.#claimLoop.slotFreed()
-    this.#selection.runOver(uuid)
-    this.#presence.changed()
+  #onRunEnded(uuid: string): void {
+    this.#claimLoop.noteSlotFreed()
+    this.#jobFilter.noteRunEnded(uuid)
+    this.#registration.statusChanged()
   }
 
   /** Resolves when nothing runs any more, when the time is over, or when the signal fires. */
-  async #allOver(limits: { within: number; unless?: AbortSignal }): Promise<void> {
+  async #waitForRuns(limits: { within: number; unless?: AbortSignal }): Promise<void> {
     using stop = followSignals([limits.unless])
     using _timer = abortAfter(stop, limits.within, () => new ShuttingDown('the time is over'))
-    await unlessAborted(this.#runs.allOver(), stop.signal).catch(() => undefined)
+    await rejectOnAbort(this.#runs.whenIdle(), stop.signal).catch(() => undefined)
   }
 
   #health(): Health {
@@ -309,7 +309,7 @@ export class Conductor implements AsyncDisposable {
       running: this.running,
       slots: concurrency,
       board: board.state,
-      storage: this.#claimLoop.storageAway ? 'away' : 'there',
+      storage: this.#claimLoop.isStorageAway ? 'away' : 'there',
       ...(last ? { lastClaimableCheck: last } : {}),
     }
   }
@@ -317,20 +317,20 @@ export class Conductor implements AsyncDisposable {
   #watchEventLoop(): Disposable | undefined {
     const { sessionTimeout } = this.#parts.board
     if (sessionTimeout === undefined) return undefined
-    const blocked = (facts: Blocked) => {
-      this.#parts.log.warn({ conductor: this.name, ...facts }, blockedText(facts))
-      this.#events.emit('blocked', facts)
+    const blocked = (facts: EventLoopBlocked) => {
+      this.#parts.log.warn({ conductor: this.name, ...facts }, formatBlocked(facts))
+      this.#events.emit('eventLoopBlocked', facts)
     }
     return watchEventLoop({ sessionTimeout, tasks: this.#tasks, blocked })
   }
 
-  #unheeded(event: Unheeded): void {
+  #onStopIgnored(event: StopIgnored): void {
     const { job, run, tasks } = event
-    this.#parts.log.warn({ conductor: this.name, job: job.uuid, run, tasks }, unheededText(event))
-    this.#events.emit('unheeded', event)
+    this.#parts.log.warn({ conductor: this.name, job: job.uuid, run, tasks }, formatStopIgnored(event))
+    this.#events.emit('stopIgnored', event)
   }
 
-  #failed(thrown: unknown): void {
+  #reportError(thrown: unknown): void {
     const error = thrown instanceof Error ? thrown : new Error(String(thrown))
     this.#parts.log.warn({ err: error }, 'a fault in the background')
     this.#events.emit('error', { error })

@@ -6,28 +6,28 @@
 import { Cancelled, ClaimLost, ShuttingDown } from '../core/errors.ts'
 import { describeError, failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
-import { currentWork, type Work } from '../core/work.ts'
+import { currentExecution, type ExecutionContext } from '../core/work.ts'
 import type { Conductor } from './conductor.ts'
 
-const FAULTS = ['uncaughtException', 'unhandledRejection'] as const
+const FAULT_EVENTS = ['uncaughtException', 'unhandledRejection'] as const
 
 /** Something was thrown outside of everything that would have caught it. */
-export interface Fault {
-  readonly kind: (typeof FAULTS)[number]
+export interface ProcessFault {
+  readonly kind: (typeof FAULT_EVENTS)[number]
   readonly error: Error
   /** Where it came from, if that is known. */
-  readonly work: Work | undefined
+  readonly work: ExecutionContext | undefined
 }
 
 /** What may still be done after the jobs were given back, in milliseconds: settling them, closing the board. */
-const FAREWELL_MS = 5_000
+const CLEAN_UP_TIMEOUT_MS = 5_000
 /** Faults after the first one get a line each, up to so many: a timer may throw again and again. */
-const MAX_FURTHER_LINES = 10
+const MAX_FURTHER_FAULT_LINES = 10
 
 /** Reports every fault of the process until it is disposed. The process does not end by itself meanwhile. */
-export function onFault(report: (fault: Fault) => void): Disposable {
-  const listeners = FAULTS.map((kind) => {
-    const listener = (thrown: unknown) => report({ kind, error: errorOf(thrown, kind), work: currentWork() })
+export function onFault(report: (fault: ProcessFault) => void): Disposable {
+  const listeners = FAULT_EVENTS.map((kind) => {
+    const listener = (thrown: unknown) => report({ kind, error: toFaultError(thrown, kind), work: currentExecution() })
     process.on(kind, listener)
     return { kind, listener }
   })
@@ -49,10 +49,10 @@ export interface CrashOptions {
 }
 
 /** The end of a process that had a fault. */
-export class Crash {
+export class CrashHandler {
   readonly #options: CrashOptions
   #ending: Promise<never> | undefined
-  #further = 0
+  #furtherFaults = 0
 
   constructor(options: CrashOptions) {
     this.#options = options
@@ -64,7 +64,7 @@ export class Crash {
   }
 
   /** Logs the fault; with the first one, begins to end the process. */
-  report(fault: Fault): void {
+  report(fault: ProcessFault): void {
     const { kind, error, work } = fault
     const facts = {
       kind,
@@ -73,8 +73,9 @@ export class Crash {
       ...(work?.task === undefined ? {} : { task: work.task }),
     }
     if (this.#ending !== undefined) {
-      this.#further += 1
-      if (this.#further <= MAX_FURTHER_LINES) this.#options.log.error(facts, `${kind} while the process ends`)
+      this.#furtherFaults += 1
+      if (this.#furtherFaults <= MAX_FURTHER_FAULT_LINES)
+        this.#options.log.error(facts, `${kind} while the process ends`)
       return
     }
     const from = work ? `in job ${work.job} (${work.name})` : 'outside of every job'
@@ -82,8 +83,8 @@ export class Crash {
     const message = `${what}, ${from}: the conductor gives its jobs back and ends the process`
     this.#options.log.fatal(facts, message)
     // What a task rejects with because it was told to stop is no fault of the job.
-    const isTold = [ShuttingDown, ClaimLost, Cancelled].some((type) => error instanceof type)
-    if (!isTold) work?.fail(error)
+    const isExpected = [ShuttingDown, ClaimLost, Cancelled].some((type) => error instanceof type)
+    if (!isExpected) work?.fail(error)
     this.#ending = this.#end()
   }
 
@@ -91,7 +92,7 @@ export class Crash {
     const { conductor, abortTimeout, opened, log } = this.#options
     const failed = (error: unknown) => log.error({ err: failureOf(error) }, 'the process ends, and this failed')
     // Logbooks or a board that never answer keep it no longer than this.
-    setTimeout(() => process.exit(1), abortTimeout + FAREWELL_MS)
+    setTimeout(() => process.exit(1), abortTimeout + CLEAN_UP_TIMEOUT_MS)
     try {
       const running = await conductor()
       running?.abort()
@@ -110,7 +111,7 @@ export class Crash {
   }
 }
 
-function errorOf(thrown: unknown, kind: Fault['kind']): Error {
+function toFaultError(thrown: unknown, kind: ProcessFault['kind']): Error {
   if (thrown instanceof Error) return thrown
   const how = kind === 'uncaughtException' ? 'thrown' : 'rejected with'
   return new Error(`${how} what is no Error: ${describeError(thrown)}`)

@@ -85,16 +85,18 @@ function decideFlow(ending: RunEnding & { kind: 'flow' }, options: { onFailure: 
       return { settle: 'abandon', reason: 'its conductor shut down; the flow is suspended' }
     case 'REVERTED': {
       const { cancelled } = ending
-      if (cancelled) return { settle: 'trash', reason: cancelled.said, failure: failureOf(cancelled) }
-      return options.onFailure === 'consume' ? { settle: 'consume' } : { settle: 'fail', failure: together(failures) }
+      if (cancelled) return { settle: 'trash', reason: cancelled.trashReason, failure: failureOf(cancelled) }
+      return options.onFailure === 'consume'
+        ? { settle: 'consume' }
+        : { settle: 'fail', failure: combineFailures(failures) }
     }
     case 'FAILURE': {
-      const failure = together([...failures, ...revertFailures])
+      const failure = combineFailures([...failures, ...revertFailures])
       return { settle: 'trash', reason: `it could not be reverted: ${describeFailure(failure)}`, failure }
     }
   }
 }
 
-function together(failures: readonly Failure[]): Failure {
+function combineFailures(failures: readonly Failure[]): Failure {
   return failureOf(new WrappedFailure(failures))
 }

@@ -7,7 +7,7 @@
  */
 import { InvalidArgument } from '../core/errors.ts'
 import { type Failure, failureOf, WrappedFailure } from '../core/failure.ts'
-import { Redaction } from '../core/redaction.ts'
+import { Redactor } from '../core/redaction.ts'
 import { decide, type OnFailure, type RunEnding, type Verdict } from './decide.ts'
 
 /** How much of what tasks throw goes to the board: `whole`, or only the `named` classes and codes of the errors. */
@@ -21,23 +21,23 @@ export interface DisclosureOptions {
   readonly encrypted: boolean
 }
 
-const IN_LOGBOOK = 'see the logbook'
+const SEE_LOGBOOK = 'see the logbook'
 /** Of a defect nothing is in the logbook. */
-const IN_LOG = "see the conductor's log"
+const SEE_LOG = "see the conductor's log"
 
-export class Disclosure {
-  readonly #redaction: Redaction
+export class DisclosurePolicy {
+  readonly #redaction: Redactor
   readonly #named: boolean
 
   /** @throws InvalidArgument for a list of keys that is none */
   constructor({ redact = [], failuresOnBoard, encrypted }: DisclosureOptions) {
-    this.#redaction = new Redaction(redact)
+    this.#redaction = new Redactor(redact)
     this.#named = (failuresOnBoard ?? (encrypted ? 'named' : 'whole')) === 'named'
   }
 
   /** Decides as {@link decide} does, in words that the board may have. */
   decide(ending: RunEnding, options: { onFailure: OnFailure }): Verdict {
-    const verdict = decide(this.#named ? namesOnly(ending) : ending, options)
+    const verdict = decide(this.#named ? withoutTexts(ending) : ending, options)
     if (this.#redaction.isEmpty) return verdict
     return {
       ...verdict,
@@ -58,27 +58,27 @@ export function assertFailuresOnBoard(choice: unknown, where: string): void {
 }
 
 /** What jobboard itself says, of a posting or a storage, stays: no task has said it. */
-function namesOnly(ending: RunEnding): RunEnding {
-  const named = (failure: Failure) => nameOf(failure, IN_LOGBOOK)
+function withoutTexts(ending: RunEnding): RunEnding {
+  const named = (failure: Failure) => toNamedFailure(failure, SEE_LOGBOOK)
   if (ending.kind === 'flow') {
     const { failures, revertFailures } = ending
     return { ...ending, failures: failures.map(named), revertFailures: revertFailures.map(named) }
   }
   if (ending.kind === 'defect')
-    return { ...ending, error: new WrappedFailure([nameOf(failureOf(ending.error), IN_LOG)]) }
+    return { ...ending, error: new WrappedFailure([toNamedFailure(failureOf(ending.error), SEE_LOG)]) }
   return ending
 }
 
 /** Names and codes that look like those of errors: anybody can write a sentence there. */
-const IDENTIFIER = /^[\w$.-]{1,100}$/
+const IDENTIFIER_PATTERN = /^[\w$.-]{1,100}$/
 
 /** The failure without its texts. Whether and when the job is tried again follows from what is left. */
-function nameOf({ name, code, causes = [], nonRetryable, retryAfter }: Failure, message: string): Failure {
+function toNamedFailure({ name, code, causes = [], nonRetryable, retryAfter }: Failure, message: string): Failure {
   return {
-    name: IDENTIFIER.test(name) ? name : 'Error',
+    name: IDENTIFIER_PATTERN.test(name) ? name : 'Error',
     message,
-    ...(code !== undefined && IDENTIFIER.test(code) ? { code } : {}),
-    ...(causes.length > 0 ? { causes: causes.map((cause) => nameOf(cause, message)) } : {}),
+    ...(code !== undefined && IDENTIFIER_PATTERN.test(code) ? { code } : {}),
+    ...(causes.length > 0 ? { causes: causes.map((cause) => toNamedFailure(cause, message)) } : {}),
     ...(nonRetryable ? { nonRetryable } : {}),
     ...(retryAfter === undefined ? {} : { retryAfter }),
   }

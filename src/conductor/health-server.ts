@@ -73,7 +73,7 @@ export async function serveHealth(
       connectionsCheckingInterval: Math.min(CHECK_PERIOD_MS, requestTimeoutMs),
       maxHeaderSize: MAX_HEADER_BYTES,
     },
-    (request, response) => answer(request, response, health()),
+    (request, response) => respond(request, response, health()),
   )
   server.maxConnections = maxConnections
   await new Promise<void>((resolve, reject) => {
@@ -99,19 +99,19 @@ export async function serveHealth(
   }
 }
 
-const READY: ReadonlySet<string> = new Set(['busy', 'idle'])
+const READY_STATES: ReadonlySet<string> = new Set(['busy', 'idle'])
 
-function answer({ method, url = '/' }: IncomingMessage, response: ServerResponse, health: Health): void {
+function respond({ method, url = '/' }: IncomingMessage, response: ServerResponse, health: Health): void {
   const [path = ''] = url.split('?')
-  const [status, body] = method === 'GET' || method === 'HEAD' ? answerTo(path, health) : NOT_ALLOWED
+  const [status, body] = method === 'GET' || method === 'HEAD' ? toResponse(path, health) : METHOD_NOT_ALLOWED
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' })
   response.end(`${JSON.stringify(body)}\n`)
 }
 
-const NOT_ALLOWED = [405, { error: 'GET or HEAD' }] as const
+const METHOD_NOT_ALLOWED = [405, { error: 'GET or HEAD' }] as const
 
-function answerTo(path: string, health: Health): readonly [status: number, body: object] {
+function toResponse(path: string, health: Health): readonly [status: number, body: object] {
   if (path === '/healthz') return [health.state === 'stopped' ? 503 : 200, health]
-  if (path === '/readyz') return [health.healthy && READY.has(health.state) ? 200 : 503, health]
+  if (path === '/readyz') return [health.healthy && READY_STATES.has(health.state) ? 200 : 503, health]
   return [404, { error: 'there are /healthz and /readyz' }]
 }

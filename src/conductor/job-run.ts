@@ -4,7 +4,7 @@
  */
 
 import type { Claim, Job } from '../board/index.ts'
-import { abortAfter, followSignals, openedUnless, unlessAborted } from '../core/abort.ts'
+import { abortAfter, followSignals, openOrAbort, rejectOnAbort } from '../core/abort.ts'
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import {
   type Cancelled,
@@ -26,13 +26,13 @@ import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { AcquireRequest, FlowLog, Persistence } from '../persistence/index.ts'
-import { bookOf } from './book-owner.ts'
+import { toBookRequest } from './book-owner.ts'
 import type { RunEnding } from './decide.ts'
 import type { KnownFlows } from './known-flows.ts'
 import type { TaskWatch } from './task-watch.ts'
-import { type Unheeded, watchStop } from './unheeded.ts'
+import { type StopIgnored, watchStop } from './unheeded.ts'
 
-export interface RunContext {
+export interface JobRunContext {
   readonly flows: KnownFlows
   /** Of the board whose jobs are run; kept in the logbooks that are made for them. */
   readonly boardId: string
@@ -49,10 +49,10 @@ export interface RunContext {
   /** Fires when even tasks that do not heed their signal are not waited for any more. */
   readonly leave: AbortSignal
   /** Fires when code of this job has failed outside of every task's promise, with the error. */
-  readonly fault?: Stoppable
+  readonly faultStop?: Stoppable
   readonly tasks: TaskWatch
-  readonly unheeded: (unheeded: Unheeded) => void
-  readonly progressed: (progressed: RunProgressed) => void
+  readonly onStopIgnored: (unheeded: StopIgnored) => void
+  readonly onProgress: (progressed: RunProgressed) => void
 }
 
 /** A task of a job has said how far it is. */
@@ -71,45 +71,45 @@ export interface JobRun {
 }
 
 /** Never rejects. */
-export async function runJob(claim: Claim, context: RunContext): Promise<JobRun> {
+export async function runJob(claim: Claim, context: JobRunContext): Promise<JobRun> {
   // Nothing of the flow runs yet: what does not answer, logbooks or a schema, is not waited for when it has to stop.
-  using early = followSignals([claim.stops.lost, context.fault, context.suspend])
+  using early = followSignals([claim.stops.lost, context.faultStop, context.suspend])
   let resolved: Awaited<ReturnType<KnownFlows['resolve']>>
   try {
-    resolved = await unlessAborted(context.flows.resolve(claim.job.details), early)
+    resolved = await rejectOnAbort(context.flows.resolve(claim.job.details), early)
   } catch (error) {
-    if (early.aborted) return over(endingOf(early.reason, claim))
+    if (early.aborted) return endedRun(toRunEnding(early.reason, claim))
     // A schema is somebody's code: what it throws, and does not say, is no fault of the posting.
-    if (error instanceof JobboardError) return over({ kind: 'unworkable', error })
-    return over({ kind: 'defect', error })
+    if (error instanceof JobboardError) return endedRun({ kind: 'unworkable', error })
+    return endedRun({ kind: 'defect', error })
   }
   try {
     const request = {
-      book: bookOf(claim.job.book, context),
+      book: toBookRequest(claim.job.book, context),
       flow: { uuid: claim.job.uuid, name: resolved.flow.name, version: resolved.flow.version },
       run: claim.run,
       claim: newUuid(),
     }
-    await using log = await openedUnless(early, acquire(context.persistence, request))
+    await using log = await openOrAbort(early, acquire(context.persistence, request))
     assertOwnLogbook(claim, { posted: resolved.flow.name, recorded: log.flow.name })
-    return await runFlowOf(claim, { ...resolved, log }, context)
+    return await runClaimedFlow(claim, { ...resolved, log }, context)
   } catch (error) {
-    return over(endingOf(error, claim))
+    return endedRun(toRunEnding(error, claim))
   }
 }
 
-async function runFlowOf(
+async function runClaimedFlow(
   claim: Claim,
   what: { flow: AnyFlow; store: Readonly<Record<string, unknown>>; log: FlowLog },
-  context: RunContext,
+  context: JobRunContext,
 ): Promise<JobRun> {
-  using stop = followSignals([claim.stops.lost, context.fault, context.leave])
+  using stop = followSignals([claim.stops.lost, context.faultStop, context.leave])
   using cancel = followSignals([claim.stops.cancelled])
   const { job } = claim
   const late = (time: string) => new Timeout(`${job}: not done within ${time}`)
   using _deadline = abortAfter(cancel, job.deadline, late, context.clock)
-  const { tasks, clock, unheeded } = context
-  using _watch = watchStop({ job, run: claim.run, stop: cancel, tasks, clock, unheeded })
+  const { tasks, clock, onStopIgnored } = context
+  using _watch = watchStop({ job, run: claim.run, stop: cancel, tasks, clock, onStopIgnored })
   const engine = new Engine({
     ...what,
     signals: { stop, suspend: context.suspend, cancel },
@@ -121,16 +121,16 @@ async function runFlowOf(
     clock: context.clock,
     performing: (task, how) => tasks.begin({ job: job.uuid, name: job.name, task }, how),
   })
-  engine.on('progress', ({ atom: task, progress }) => context.progressed({ job, run: claim.run, task, progress }))
+  engine.on('progress', ({ atom: task, progress }) => context.onProgress({ job, run: claim.run, task, progress }))
   try {
     const { state, failures, revertFailures } = await engine.run()
-    if (claim.stops.lost.aborted) return over({ kind: 'lost' })
+    if (claim.stops.lost.aborted) return endedRun({ kind: 'lost' })
     const cancelled = claim.stops.cancelled.aborted ? { cancelled: claim.stops.cancelled.reason as Cancelled } : {}
     const late = cancel.aborted ? [failureOf(cancel.reason)] : []
     const why = failures.length > 0 ? failures : late
-    return over({ kind: 'flow', state, failures: why, revertFailures, ...cancelled })
+    return endedRun({ kind: 'flow', state, failures: why, revertFailures, ...cancelled })
   } catch (error) {
-    return { ending: endingOf(error, claim), idle: engine.idle }
+    return { ending: toRunEnding(error, claim), idle: engine.idle }
   }
 }
 
@@ -157,11 +157,11 @@ function assertOwnLogbook({ job }: Claim, flows: { posted: string; recorded: str
   )
 }
 
-function over(ending: RunEnding): JobRun {
+function endedRun(ending: RunEnding): JobRun {
   return { ending, idle: Promise.resolve() }
 }
 
-function endingOf(error: unknown, claim: Claim): RunEnding {
+function toRunEnding(error: unknown, claim: Claim): RunEnding {
   if (claim.stops.lost.aborted) return { kind: 'lost' }
   if (error instanceof ShuttingDown) return { kind: 'shutdown' }
   if (error instanceof InvalidPosting) return { kind: 'unworkable', error }

@@ -2,7 +2,7 @@
 
 import type { Details } from '../board/index.ts'
 import { Duplicate, InvalidArgument } from '../core/errors.ts'
-import { type AnyFlow, checkedStore, isFlow } from '../flow/index.ts'
+import { type AnyFlow, checkStore, isFlow } from '../flow/index.ts'
 
 export class KnownFlows {
   readonly #byName = new Map<string, AnyFlow[]>()
@@ -43,7 +43,7 @@ export class KnownFlows {
   async resolve(details: Details): Promise<{ flow: AnyFlow; store: Readonly<Record<string, unknown>> }> {
     const flow = this.#find(details)
     if (!flow) throw new InvalidArgument('the posting names no flow; post it with the name of one')
-    return { flow, store: await checkedStore(flow, { ...details.store }) }
+    return { flow, store: await checkStore(flow, { ...details.store }) }
   }
 
   /** Without a version in the posting, the flow that was given last. */

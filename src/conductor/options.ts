@@ -2,10 +2,10 @@
 import { availableParallelism } from 'node:os'
 import { type JobBoard, SIZES, type Size } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import { assertLogger, type Logger, redactedLog, silent } from '../core/log.ts'
+import { assertLogger, type Logger, redactedLog, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { Redaction } from '../core/redaction.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { Redactor } from '../core/redaction.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { LogbookCodec, Persistence } from '../persistence/index.ts'
@@ -101,7 +101,7 @@ export const CONDUCTOR_OPTIONS: KnownOptions<ConductorOptions> = {
   signal: true,
 }
 
-type Defaulted =
+type DefaultedOption =
   | 'concurrency'
   | 'flowConcurrency'
   | 'drainTimeout'
@@ -112,7 +112,7 @@ type Defaulted =
   | 'log'
 
 /** The options that have a default, with it, and those that may be left out. */
-export type ConductorSettings = Required<Pick<ConductorOptions, Defaulted>> &
+export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>> &
   Pick<
     ConductorOptions,
     'removeLogbooksAfter' | 'sizes' | 'maxJobs' | 'maxIdleTime' | 'health' | 'redact' | 'failuresOnBoard'
@@ -122,8 +122,12 @@ export type ConductorSettings = Required<Pick<ConductorOptions, Defaulted>> &
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
   const { board, persistence, name } = options
-  assertPlace(board, 'claimNext', 'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
-  assertPlace(
+  assertUriOrObject(
+    board,
+    'claimNext',
+    'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board',
+  )
+  assertUriOrObject(
     persistence,
     'acquire',
     'persistence, where the logbooks are, has to be a URI such as directory:./logbooks',
@@ -138,8 +142,8 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     onFailure: 'retry',
     takeoverDelay: 0,
     burst: false,
-    ...given(options),
-    log: logOf(options),
+    ...definedOptions(options),
+    log: toLogger(options),
   }
   assertCounts(settings)
   for (const option of [
@@ -150,7 +154,7 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
     'removeLogbooksAfter',
   ] as const) {
     const duration = settings[option]
-    if (duration !== undefined) milliseconds(duration, option)
+    if (duration !== undefined) toMilliseconds(duration, option)
   }
   assertChoices(settings)
   assertHealth(settings.health)
@@ -182,7 +186,7 @@ function assertHealth(health: HealthAddress | undefined): void {
     throw new InvalidArgument("a conductor: health has to be where to listen, as in { port: 8080, host: '0.0.0.0' }")
 }
 
-const SETTINGS: Readonly<Record<keyof ConductorSettings, true>> = {
+const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
   concurrency: true,
   flowConcurrency: true,
   drainTimeout: true,
@@ -201,20 +205,22 @@ const SETTINGS: Readonly<Record<keyof ConductorSettings, true>> = {
 }
 
 /** An option that is given as undefined is left out. */
-function given(options: ConductorOptions): Partial<ConductorSettings> {
-  const said = Object.entries(options).filter(([name, value]) => Object.hasOwn(SETTINGS, name) && value !== undefined)
+function definedOptions(options: ConductorOptions): Partial<ConductorSettings> {
+  const said = Object.entries(options).filter(
+    ([name, value]) => Object.hasOwn(SETTING_NAMES, name) && value !== undefined,
+  )
   return Object.fromEntries(said) as Partial<ConductorSettings>
 }
 
-function logOf({ log = silent, redact }: ConductorOptions): Logger {
+function toLogger({ log = silentLog, redact }: ConductorOptions): Logger {
   assertLogger(log)
   if (typeof log.child !== 'function')
     throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
-  return redact === undefined ? log : redactedLog(log, new Redaction(redact))
+  return redact === undefined ? log : redactedLog(log, new Redactor(redact))
 }
 
 /** @param method what an open one has */
-function assertPlace(place: unknown, method: string, message: string): void {
+function assertUriOrObject(place: unknown, method: string, message: string): void {
   const open: Record<string, unknown> = Object(place)
   if ((typeof place === 'string' && place !== '') || typeof open[method] === 'function') return
   throw new InvalidArgument(`a conductor: ${message}`)

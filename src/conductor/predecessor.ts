@@ -5,19 +5,19 @@
 import { hostname } from 'node:os'
 
 /** @param metadata what a conductor shows of itself */
-export function isPredecessor({ host, pid, startedAt }: Readonly<Record<string, unknown>>): boolean {
+export function isEndedLocalProcess({ host, pid, startedAt }: Readonly<Record<string, unknown>>): boolean {
   if (host !== hostname() || typeof pid !== 'number') return false
   // In a container each start of the process has the same id.
-  if (pid === process.pid) return timeOf(startedAt) < Date.now() - process.uptime() * 1_000
-  return !lives(pid)
+  if (pid === process.pid) return toTime(startedAt) < Date.now() - process.uptime() * 1_000
+  return !isProcessAlive(pid)
 }
 
 /** Boards that hold JSON have it as text. */
-function timeOf(instant: unknown): number {
+function toTime(instant: unknown): number {
   return instant instanceof Date ? instant.getTime() : Date.parse(String(instant))
 }
 
-function lives(pid: number): boolean {
+function isProcessAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true

@@ -6,52 +6,52 @@
  */
 import { hostname } from 'node:os'
 import type { JobBoard, RegisteredEntity, Size } from '../board/index.ts'
-import { deferred } from '../core/abort.ts'
+import { createDeferred } from '../core/abort.ts'
 import { Duplicate } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { packageVersion } from '../core/package-version.ts'
-import { atMost, monotonic, sleep } from '../core/time.ts'
+import { monotonic, sleep, withinTime } from '../core/time.ts'
 import type { KnownFlows } from './known-flows.ts'
-import { isPredecessor } from './predecessor.ts'
+import { isEndedLocalProcess } from './predecessor.ts'
 
 /** Milliseconds. */
-const PERIOD = 2_000
+const UPDATE_PERIOD_MS = 2_000
 /** Between two looks whether a name is free, in milliseconds. */
-const LOOK_AGAIN = 250
+const NAME_RETRY_MS = 250
 /** How long a server may take to answer at the end, in milliseconds. */
-const FAREWELL = 5_000
+const UNREGISTER_TIMEOUT_MS = 5_000
 /** Of so many running jobs the uuids are shown. */
-const MOST_JOBS = 100
+const MAX_JOBS_SHOWN = 100
 
 /** How it is doing. */
-export interface Doing {
+export interface ConductorStatus {
   readonly state: string
   /** The uuids of the jobs it runs. */
   readonly jobs: readonly string[]
 }
 
-export interface PresenceOptions {
+export interface RegistrationOptions {
   readonly board: JobBoard
   readonly name: string
   readonly flows: Pick<KnownFlows, 'names' | 'versions'>
   readonly log: Logger
   readonly concurrency: number
   readonly sizes?: readonly Size[] | undefined
-  readonly doing: () => Doing
-  readonly failed: (error: unknown) => void
+  readonly status: () => ConductorStatus
+  readonly onError: (error: unknown) => void
 }
 
-export class Presence {
-  readonly #options: PresenceOptions
+export class Registration {
+  readonly #options: RegistrationOptions
   readonly #startedAt = new Date()
   #entity: RegisteredEntity | undefined
   #timer: NodeJS.Timeout | undefined
-  #told = ''
+  #publishedStatus = ''
   /** What the last try failed with: said once, though it is tried again and again. */
   #fault = ''
   #unsubscribe: (() => void) | undefined
 
-  constructor(options: PresenceOptions) {
+  constructor(options: RegistrationOptions) {
     this.#options = options
   }
 
@@ -60,104 +60,105 @@ export class Presence {
    *
    * @throws Duplicate when a living conductor bears the name; the signal's reason
    */
-  async show(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async register(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const { board } = this.#options
-    this.#entity = await this.#registered(options.signal)
+    this.#entity = await this.#registerEntity(options.signal)
     this.#unsubscribe = board.on('state', ({ state }) => {
-      if (state === 'connected') this.#tellAgain()
+      if (state === 'connected') this.#republish()
     })
-    this.changed()
+    this.statusChanged()
   }
 
-  async #registered(signal: AbortSignal | undefined): Promise<RegisteredEntity> {
+  async #registerEntity(signal: AbortSignal | undefined): Promise<RegisteredEntity> {
     const { board, name, log } = this.#options
     // Servers end a session some time after its timeout.
-    const patience = monotonic() + 2 * (board.sessionTimeout ?? 0)
+    const timeoutMs = monotonic() + 2 * (board.sessionTimeout ?? 0)
     for (let tries = 1; ; tries += 1) {
       const metadata = this.#metadata()
-      this.#told = toldOf(metadata)
+      this.#publishedStatus = statusText(metadata)
       try {
         return await board.registerEntity({ kind: 'conductor', name, metadata })
       } catch (error) {
-        if (!(error instanceof Duplicate) || monotonic() >= patience || !(await this.#isPredecessors())) throw error
+        if (!(error instanceof Duplicate) || monotonic() >= timeoutMs || !(await this.#isOwnedByEndedProcess()))
+          throw error
         if (tries === 1) log.warn({ conductor: name }, 'its predecessor died: waiting until the end of its session')
       }
-      await sleep(LOOK_AGAIN, signal ? { signal } : {})
+      await sleep(NAME_RETRY_MS, signal ? { signal } : {})
     }
   }
 
   /** Whether the name is that of one that has ended; it may have gone just now. */
-  async #isPredecessors(): Promise<boolean> {
+  async #isOwnedByEndedProcess(): Promise<boolean> {
     const { board, name } = this.#options
     const there = (await board.entities('conductor')).find((entity) => entity.name === name)
-    return there === undefined || isPredecessor(there.metadata)
+    return there === undefined || isEndedLocalProcess(there.metadata)
   }
 
   /** Something of it may be otherwise now. */
-  changed(): void {
+  statusChanged(): void {
     if (!this.#entity) return
-    this.#timer ??= setTimeout(() => this.#tell(), PERIOD).unref()
+    this.#timer ??= setTimeout(() => this.#publish(), UPDATE_PERIOD_MS).unref()
   }
 
   /**
    * Without a connection it is not waited for one: the next that this board has, or the end of the session, takes it away.
    * Nor for a connection that breaks meanwhile, or leads to a server that answers nothing.
    */
-  async hide(): Promise<void> {
+  async unregister(): Promise<void> {
     clearTimeout(this.#timer)
     this.#unsubscribe?.()
     const entity = this.#entity
     this.#entity = undefined
-    const hidden = this.#takeAway(entity)
+    const hidden = this.#removeEntity(entity)
     const { board } = this.#options
-    const apart = deferred()
+    const apart = createDeferred()
     const off = board.on('state', () => board.connected || apart.resolve())
-    if (board.connected) await atMost(FAREWELL, Promise.race([hidden, apart.promise]))
+    if (board.connected) await withinTime(UNREGISTER_TIMEOUT_MS, Promise.race([hidden, apart.promise]))
     off()
   }
 
   /** Never rejects. */
-  async #takeAway(entity: RegisteredEntity | undefined): Promise<void> {
+  async #removeEntity(entity: RegisteredEntity | undefined): Promise<void> {
     try {
       await entity?.[Symbol.asyncDispose]()
     } catch (error) {
-      if (this.#options.board.connected) this.#options.failed(error)
+      if (this.#options.board.connected) this.#options.onError(error)
     }
   }
 
   /** What was told is of a session that may be over, or it did not get through. */
-  #tellAgain(): void {
-    this.#told = ''
-    this.changed()
+  #republish(): void {
+    this.#publishedStatus = ''
+    this.statusChanged()
   }
 
-  #tell(): void {
+  #publish(): void {
     this.#timer = undefined
     const metadata = this.#metadata()
-    const told = toldOf(metadata)
-    if (told === this.#told || !this.#entity || !this.#options.board.connected) return
-    this.#told = told
+    const status = statusText(metadata)
+    if (status === this.#publishedStatus || !this.#entity || !this.#options.board.connected) return
+    this.#publishedStatus = status
     this.#entity.update(metadata).then(
       () => {
         this.#fault = ''
       },
       (error: unknown) => {
         // Another may have taken the name while this one's session was over, and may go again.
-        this.#tellAgain()
-        if (this.#entity && this.#options.board.connected) this.#failed(error)
+        this.#republish()
+        if (this.#entity && this.#options.board.connected) this.#reportError(error)
       },
     )
   }
 
-  #failed(error: unknown): void {
+  #reportError(error: unknown): void {
     const fault = String(error)
-    if (fault !== this.#fault) this.#options.failed(error)
+    if (fault !== this.#fault) this.#options.onError(error)
     this.#fault = fault
   }
 
   #metadata(): Record<string, unknown> {
-    const { flows, concurrency, sizes, doing } = this.#options
-    const { state, jobs } = doing()
+    const { flows, concurrency, sizes, status } = this.#options
+    const { state, jobs } = status()
     return {
       host: hostname(),
       pid: process.pid,
@@ -169,11 +170,11 @@ export class Presence {
       startedAt: this.#startedAt,
       state,
       running: jobs.length,
-      jobs: jobs.slice(0, MOST_JOBS),
+      jobs: jobs.slice(0, MAX_JOBS_SHOWN),
     }
   }
 }
 
-function toldOf({ state, jobs, running }: Record<string, unknown>): string {
+function statusText({ state, jobs, running }: Record<string, unknown>): string {
   return JSON.stringify([state, running, jobs])
 }

@@ -1,13 +1,13 @@
 /** Removes logbooks that are over and old. Any number of conductors may be at it: what one has removed the next does not find. */
 import { boardId, type JobBoard } from '../board/index.ts'
-import { unlessAborted } from '../core/abort.ts'
+import { rejectOnAbort } from '../core/abort.ts'
 import { IncompatibleVersion, NotConnected, NotFound, SealedLogbook, StorageFailure } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { sleep } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
 import { isOfOtherBoard } from './book-owner.ts'
 
-export interface Retention {
+export interface RetentionOptions {
   readonly board: JobBoard
   readonly persistence: Persistence
   readonly log: Logger
@@ -16,22 +16,22 @@ export interface Retention {
 }
 
 /** A look at all that is over and old. */
-interface Look {
+interface RetentionPass {
   readonly signal?: AbortSignal
   /** The uuids of the books that could not be looked at, each of which is reported once. */
   readonly reported?: Set<string>
 }
 
 /** Often enough for any age that makes sense, and seldom enough to cost nothing. */
-const LONGEST_PERIOD = 3_600_000
+const MAX_PERIOD_MS = 3_600_000
 
 /** Looks again and again until the signal fires. The pauses differ, so that conductors that started together spread. */
-export async function retain(retention: Retention, signal: AbortSignal): Promise<void> {
-  const period = Math.max(1_000, Math.min(retention.age, LONGEST_PERIOD))
+export async function retain(retention: RetentionOptions, signal: AbortSignal): Promise<void> {
+  const period = Math.max(1_000, Math.min(retention.age, MAX_PERIOD_MS))
   const reported = new Set<string>()
   while (!signal.aborted) {
     try {
-      const removed = await unlessAborted(removeFinished(retention, { signal, reported }), signal)
+      const removed = await rejectOnAbort(removeFinished(retention, { signal, reported }), signal)
       if (removed > 0) retention.log.info({ removed }, 'old logbooks removed')
     } catch (error) {
       if (signal.aborted) return
@@ -42,7 +42,7 @@ export async function retain(retention: Retention, signal: AbortSignal): Promise
 }
 
 /** @returns how many were removed */
-export async function removeFinished(retention: Retention, look: Look = {}): Promise<number> {
+export async function removeFinished(retention: RetentionOptions, look: RetentionPass = {}): Promise<number> {
   const { board, persistence, age } = retention
   const ownBoard = boardId(board.uri)
   const { signal } = look
@@ -54,9 +54,9 @@ export async function removeFinished(retention: Retention, look: Look = {}): Pro
     if (isOfOtherBoard(meta, { boardId: ownBoard })) continue
     try {
       if (await isNeeded(uuid, retention)) continue
-      if (await persistence.destroyBook(uuid, { unchangedSince }).catch(unlessMissing)) removed += 1
+      if (await persistence.destroyBook(uuid, { unchangedSince }).catch(ignoreNotFound)) removed += 1
     } catch (error) {
-      if (signal?.aborted || isOfAll(error)) throw error
+      if (signal?.aborted || isSharedFailure(error)) throw error
       reportOnce(uuid, error, { log: retention.log, ...look })
     }
   }
@@ -64,12 +64,16 @@ export async function removeFinished(retention: Retention, look: Look = {}): Pro
 }
 
 /** Whether the other books would fail as this one did: the storage or the board is away. */
-function isOfAll(error: unknown): boolean {
+function isSharedFailure(error: unknown): boolean {
   return error instanceof NotConnected || (error instanceof StorageFailure && error.retryable)
 }
 
 /** A damaged book stays, and must not keep the others from being removed. */
-function reportOnce(book: string, error: unknown, { log, reported }: Look & Pick<Retention, 'log'>): void {
+function reportOnce(
+  book: string,
+  error: unknown,
+  { log, reported }: RetentionPass & Pick<RetentionOptions, 'log'>,
+): void {
   if (reported?.has(book)) return
   reported?.add(book)
   log.warn({ err: error, book }, 'a logbook that is over cannot be looked at, and stays; look at it with logbook show')
@@ -79,21 +83,21 @@ function reportOnce(book: string, error: unknown, { log, reported }: Look & Pick
  * A job that is still there has not heard of its end, say because its owner died before it consumed it: without the
  * logbook its heir would do everything once more.
  */
-async function isNeeded(book: string, { board, persistence }: Retention): Promise<boolean> {
-  const found = await persistence.getBook(book).catch(unlessMissingOrUnreadable)
+async function isNeeded(book: string, { board, persistence }: RetentionOptions): Promise<boolean> {
+  const found = await persistence.getBook(book).catch(ignoreMissingOrUnreadable)
   if (found === 'unreadable') return true
   for (const { uuid } of found?.flows ?? []) {
-    if (await board.find(uuid).catch(unlessMissing)) return true
+    if (await board.find(uuid).catch(ignoreNotFound)) return true
   }
   return false
 }
 
 /** What is sealed with a key that is not here, or written by a newer release, is for those who can read it. */
-function unlessMissingOrUnreadable(error: unknown): 'unreadable' | undefined {
+function ignoreMissingOrUnreadable(error: unknown): 'unreadable' | undefined {
   if (error instanceof SealedLogbook || error instanceof IncompatibleVersion) return 'unreadable'
-  return unlessMissing(error)
+  return ignoreNotFound(error)
 }
 
-function unlessMissing(error: unknown): undefined {
+function ignoreNotFound(error: unknown): undefined {
   if (!(error instanceof NotFound)) throw error
 }

@@ -3,11 +3,11 @@ import { constants } from 'node:os'
 import { ShuttingDown } from '../core/errors.ts'
 import { daemonLog } from '../core/log.ts'
 import { assertOptions } from '../core/options.ts'
-import { milliseconds, monotonic } from '../core/time.ts'
-import { traceWork } from '../core/work.ts'
+import { monotonic, toMilliseconds } from '../core/time.ts'
+import { traceExecution } from '../core/work.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { Conductor } from './conductor.ts'
-import { Crash, onFault } from './crash.ts'
+import { CrashHandler, onFault } from './crash.ts'
 import { CONDUCTOR_OPTIONS, type ConductorOptions, DEFAULT_ABORT_TIMEOUT } from './options.ts'
 import type { ServicesFor } from './services.ts'
 import { startConductor } from './start-conductor.ts'
@@ -20,16 +20,16 @@ export interface RunConductorOptions extends ConductorOptions {
   readonly stopping?: (conductor: Conductor) => unknown
 }
 
-const SIGNALS = ['SIGINT', 'SIGTERM'] as const
-type Signal = (typeof SIGNALS)[number]
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const
+type StopSignal = (typeof STOP_SIGNALS)[number]
 /** Node keeps SIGUSR1 for its inspector. */
-const PAUSE = 'SIGUSR2'
+const PAUSE_SIGNAL = 'SIGUSR2'
 
 /**
  * Ctrl-C in a terminal reaches every process there, and what started us (npm, a loader) may pass it on to us once more:
  * what comes again within so many milliseconds is the same press.
  */
-const ONE_PRESS = 500
+const SAME_KEYPRESS_MS = 500
 
 /**
  * Runs a conductor until the process is told to end, and resolves when it has stopped. The first SIGINT or SIGTERM
@@ -52,32 +52,32 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
   const early = new AbortController()
   let conductor: Conductor | undefined
   let starting: Promise<Conductor> | undefined
-  const crash = new Crash({
+  const crash = new CrashHandler({
     log,
     conductor: async () => {
       if (!conductor) early.abort(new ShuttingDown('the process had a fault before the conductor had started'))
       return conductor ?? starting?.catch(() => undefined)
     },
-    abortTimeout: abortTimeoutOf(rest),
+    abortTimeout: readAbortTimeout(rest),
     opened: [rest.board, rest.persistence].filter((place) => typeof place !== 'string'),
   })
-  using _work = traceWork()
+  using _work = traceExecution()
   using _faults = onFault((fault) => crash.report(fault))
-  using _presses = onPress((signal, count) => {
+  using _presses = onStopSignal((signal, count) => {
     if (count > 2) process.exit(128 + constants.signals[signal])
     if (!conductor) return early.abort(new ShuttingDown(`${signal} came before the conductor had started`))
     if (count === 1) conductor.stop().catch(() => undefined)
     else conductor.abort()
     // It may be synchronous, or not.
-    const told = async (stopped: Conductor) => stopping?.(stopped)
-    told(conductor).catch((error: unknown) => log.error({ err: error }, 'stopping threw'))
+    const callback = async (stopped: Conductor) => stopping?.(stopped)
+    callback(conductor).catch((error: unknown) => log.error({ err: error }, 'stopping threw'))
   })
   let pausedEarly = false
-  using _pauses = onPause(() => {
+  using _pauses = onPauseSignal(() => {
     if (!conductor) pausedEarly = !pausedEarly
     else if (conductor.state === 'paused') conductor.resume()
     else conductor.pause()
-    if (conductor) log.info({ state: conductor.state }, `${PAUSE}: the conductor is ${conductor.state}`)
+    if (conductor) log.info({ state: conductor.state }, `${PAUSE_SIGNAL}: the conductor is ${conductor.state}`)
   })
   try {
     const signal = rest.signal ? AbortSignal.any([early.signal, rest.signal]) : early.signal
@@ -85,9 +85,9 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     const running = await starting
     conductor = running
     if (pausedEarly) running.pause()
-    const told = (async () => started?.(running))()
+    const callback = (async () => started?.(running))()
     if (early.signal.aborted) running.stop().catch(() => undefined)
-    await Promise.race([running.stopped, told.then(() => running.stopped)])
+    await Promise.race([running.stopped, callback.then(() => running.stopped)])
   } finally {
     // Also when `started` threw, or rejected; and where the stop failed, this is where it is told.
     try {
@@ -99,35 +99,35 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
 }
 
 /** In milliseconds. What is wrong with the options is found when the conductor starts. */
-function abortTimeoutOf({ abortTimeout = DEFAULT_ABORT_TIMEOUT }: ConductorOptions): number {
+function readAbortTimeout({ abortTimeout = DEFAULT_ABORT_TIMEOUT }: ConductorOptions): number {
   try {
-    return milliseconds(abortTimeout, 'abortTimeout')
+    return toMilliseconds(abortTimeout, 'abortTimeout')
   } catch {
     return 0
   }
 }
 
 /** Calls `told` with how often the process has been told to end by now, until it is disposed. */
-function onPress(told: (signal: Signal, count: number) => void): Disposable {
-  const heard = new Map<Signal, number>()
+function onStopSignal(callback: (signal: StopSignal, count: number) => void): Disposable {
+  const counts = new Map<StopSignal, number>()
   let count = 0
-  const listener = (signal: Signal) => {
-    const last = heard.get(signal)
+  const listener = (signal: StopSignal) => {
+    const last = counts.get(signal)
     const now = monotonic()
-    if (last !== undefined && now - last < ONE_PRESS) return
-    heard.set(signal, now)
+    if (last !== undefined && now - last < SAME_KEYPRESS_MS) return
+    counts.set(signal, now)
     count += 1
-    told(signal, count)
+    callback(signal, count)
   }
-  for (const signal of SIGNALS) process.on(signal, listener)
+  for (const signal of STOP_SIGNALS) process.on(signal, listener)
   return {
     [Symbol.dispose]: () => {
-      for (const signal of SIGNALS) process.off(signal, listener)
+      for (const signal of STOP_SIGNALS) process.off(signal, listener)
     },
   }
 }
 
-function onPause(told: () => void): Disposable {
-  process.on(PAUSE, told)
-  return { [Symbol.dispose]: () => process.off(PAUSE, told) }
+function onPauseSignal(callback: () => void): Disposable {
+  process.on(PAUSE_SIGNAL, callback)
+  return { [Symbol.dispose]: () => process.off(PAUSE_SIGNAL, callback) }
 }

@@ -7,11 +7,11 @@ import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { Duration } from '../core/time.ts'
 import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
-import { checkedStore, type Flow, isFlow } from '../flow/index.ts'
+import { checkStore, type Flow, isFlow } from '../flow/index.ts'
 import { type LogbookCodec, openPersistence, type Persistence } from '../persistence/index.ts'
 import { assertFailuresOnBoard, type FailuresOnBoard } from './disclosure.ts'
 import { openServices, type ServicesGiven } from './services.ts'
-import { alone, onBoard } from './turn.ts'
+import { runOnBoard, runWithoutBoard } from './turn.ts'
 
 /**
  * Where a flow is run, what its tasks find, and what may stop it.
@@ -53,7 +53,7 @@ type RunFlowArguments<S> = unknown extends S
   ? [options?: RunFlowOptions]
   : [options: RunFlowOptions<S> & { readonly services: ServicesGiven<S> }]
 
-const OPTIONS: KnownOptions<RunFlowOptions> = {
+const KNOWN_OPTIONS: KnownOptions<RunFlowOptions> = {
   persistence: true,
   codec: true,
   board: true,
@@ -85,9 +85,9 @@ export async function runFlow<I extends object, R, S = unknown>(
   ...[options = {}]: RunFlowArguments<NoInfer<S>>
 ): Promise<{ readonly results: R }> {
   if (!isFlow(flow)) throw new InvalidArgument('runFlow takes a flow, as linear(…) makes it, and its store')
-  assertOptions(options, OPTIONS, 'runFlow')
+  assertOptions(options, KNOWN_OPTIONS, 'runFlow')
   assertFailuresOnBoard(options.failuresOnBoard, 'runFlow')
-  const checked = await checkedStore(flow, store)
+  const checked = await checkStore(flow, store)
   const { persistence: given = 'memory:', codec, signal, services, log: logger, concurrency, deadline } = options
   const persistence = await openPersistence(given, {
     ...(codec === undefined ? {} : { codec }),
@@ -96,8 +96,8 @@ export async function runFlow<I extends object, R, S = unknown>(
   try {
     await using turn =
       options.board === undefined
-        ? alone(flow)
-        : await onBoard(options.board, { flow, store, options, encrypted: persistence.encrypts === true })
+        ? runWithoutBoard(flow)
+        : await runOnBoard(options.board, { flow, store, options, encrypted: persistence.encrypts === true })
     const { name, version } = flow
     const { uuid, run } = turn
     await using log = await persistence.acquire({

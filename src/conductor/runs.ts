@@ -7,12 +7,12 @@ import type { Claim, Job } from '../board/index.ts'
 import { followSignals } from '../core/abort.ts'
 import { describeFailure, type Failure } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
-import { Stop } from '../core/stop.ts'
-import { backoff, sleep } from '../core/time.ts'
-import { inWork } from '../core/work.ts'
+import { AbortFlag } from '../core/stop.ts'
+import { backoffDelay, sleep } from '../core/time.ts'
+import { runInExecution } from '../core/work.ts'
 import { decide, type OnFailure, type Verdict } from './decide.ts'
-import type { Disclosure } from './disclosure.ts'
-import { type JobRun, type RunContext, runJob } from './job-run.ts'
+import type { DisclosurePolicy } from './disclosure.ts'
+import { type JobRun, type JobRunContext, runJob } from './job-run.ts'
 import { type Settled, settle } from './settle.ts'
 
 /** A job was claimed and its flow is about to run. */
@@ -27,23 +27,23 @@ export interface RunSettled extends RunStarted {
   readonly failure?: Failure
 }
 
-export interface RunsOptions extends RunContext {
+export interface RunsOptions extends JobRunContext {
   readonly onFailure: OnFailure
   /** What of reasons and failures goes to the board. */
-  readonly disclosure: Disclosure
+  readonly disclosure: DisclosurePolicy
   readonly log: Logger
   /** Fires when nothing is begun any more. */
   readonly draining: AbortSignal
-  readonly started: (event: RunStarted) => void
-  readonly settled: (event: RunSettled) => void
+  readonly onStarted: (event: RunStarted) => void
+  readonly onSettled: (event: RunSettled) => void
   /** No code of a run of this job executes any more. */
-  readonly over: (uuid: string) => void
-  readonly storageWas: (state: 'there' | 'away') => void
-  readonly failed: (error: unknown) => void
+  readonly onEnded: (uuid: string) => void
+  readonly onStorage: (state: 'there' | 'away') => void
+  readonly onError: (error: unknown) => void
 }
 
 /** The longest time, in milliseconds, that a fenced job is held before it is given back. */
-const LONGEST_PAUSE = 30_000
+const MAX_FENCED_PAUSE_MS = 30_000
 
 export class Runs {
   readonly #options: RunsOptions
@@ -72,9 +72,9 @@ export class Runs {
   begin(claim: Claim): void {
     const { uuid } = claim.job
     const settled = this.#runAndSettle(claim).catch(async (error: unknown) => {
-      this.#options.failed(error)
+      this.#options.onError(error)
       // A claim that nobody settles would keep its job from everybody for as long as this process lives.
-      await claim[Symbol.asyncDispose]().catch(this.#options.failed)
+      await claim[Symbol.asyncDispose]().catch(this.#options.onError)
       return { idle: Promise.resolve() }
     })
     this.#settling.add(settled)
@@ -85,19 +85,19 @@ export class Runs {
       })
       .finally(() => {
         this.#forget(uuid, over)
-        this.#options.over(uuid)
+        this.#options.onEnded(uuid)
       })
     this.#size += 1
     this.#running.set(uuid, (this.#running.get(uuid) ?? new Set()).add(over))
   }
 
   /** Resolves when no code of those that run now executes any more. */
-  async allOver(): Promise<void> {
+  async whenIdle(): Promise<void> {
     await Promise.all([...this.#running.values()].flatMap((runs) => [...runs]))
   }
 
   /** Resolves when those whose code has ended, or has been left behind, are settled. */
-  async allSettled(): Promise<void> {
+  async whenSettled(): Promise<void> {
     await Promise.all(this.#settling)
   }
 
@@ -111,23 +111,23 @@ export class Runs {
   /** `idle` resolves when the code of the run has ended, too. */
   async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
     const { job, run } = claim
-    const { started, failed, leave, disclosure } = this.#options
-    started({ job, run })
+    const { onStarted, onError, leave, disclosure } = this.#options
+    onStarted({ job, run })
     const { ending, idle } = await this.#run(claim)
     const verdict = decide(ending, this.#options)
-    if (ending.kind === 'fenced') await this.#standBack(claim)
+    if (ending.kind === 'fenced') await this.#delayAbandon(claim)
     const disclosed = disclosure.decide(ending, this.#options)
-    this.#report(claim, verdict, await settle(claim, disclosed, { failed, leave, disclosure }))
+    this.#report(claim, verdict, await settle(claim, disclosed, { onError, leave, disclosure }))
     return { idle }
   }
 
   async #run(claim: Claim): Promise<JobRun> {
     if (this.#options.draining.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve() }
-    const fault = new Stop()
+    const fault = new AbortFlag()
     const { job, run: number } = claim
     const work = { job: job.uuid, name: job.name, run: number, fail: (error: Error) => fault.abort(error) }
-    const run = await inWork(work, () => runJob(claim, { ...this.#options, fault }))
-    this.#options.storageWas(run.ending.kind === 'storage-away' ? 'away' : 'there')
+    const run = await runInExecution(work, () => runJob(claim, { ...this.#options, faultStop: fault }))
+    this.#options.onStorage(run.ending.kind === 'storage-away' ? 'away' : 'there')
     return run
   }
 
@@ -135,26 +135,26 @@ export class Runs {
    * Two jobs of one uuid, posted twice after a lost answer, fence each other. Whoever is fenced waits before it gives the
    * job back, longer each time, or the two would take the flow from each other for ever before a task can end.
    */
-  async #standBack(claim: Claim): Promise<void> {
+  async #delayAbandon(claim: Claim): Promise<void> {
     const returned = claim.job.attempts.filter((attempt) => attempt.ended === 'returned').length
     using signal = followSignals([claim.lost, this.#options.suspend])
-    await sleep(backoff(returned + 1, { first: 500, max: LONGEST_PAUSE }), signal).catch(() => undefined)
+    await sleep(backoffDelay(returned + 1, { first: 500, max: MAX_FENCED_PAUSE_MS }), signal).catch(() => undefined)
   }
 
   #report({ job, run }: Claim, verdict: Verdict, settled: Settled): void {
     const { log } = this.#options
     const failure = 'failure' in verdict ? verdict.failure : undefined
-    const facts = { job: job.uuid, name: job.name, run, ...becauseOf(verdict) }
+    const facts = { job: job.uuid, name: job.name, run, ...verdictReason(verdict) }
     if (settled === 'unknown') log.warn(facts, 'nobody can tell whether the job was settled; if not, it runs again')
     else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will be tried again')
     else if (failure || 'rests' in verdict) log.warn(facts, `job ${settled}`)
     else log.info(facts, `job ${settled}`)
-    this.#options.settled({ job, run, settled, ...(failure ? { failure } : {}) })
+    this.#options.onSettled({ job, run, settled, ...(failure ? { failure } : {}) })
   }
 }
 
 /** For the log. */
-function becauseOf(verdict: Verdict): { readonly because?: string } {
+function verdictReason(verdict: Verdict): { readonly because?: string } {
   if ('failure' in verdict) return { because: describeFailure(verdict.failure) }
   return 'reason' in verdict ? { because: verdict.reason } : {}
 }

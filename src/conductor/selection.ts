@@ -9,10 +9,10 @@
 import type { JobBoard, Posting, Size } from '../board/index.ts'
 import type { Logger } from '../core/log.ts'
 import type { KnownFlows } from './known-flows.ts'
-import { Takeovers } from './takeovers.ts'
+import { TakeoverDelay } from './takeovers.ts'
 import { UnknownFlows } from './unknown-flows.ts'
 
-export interface SelectionOptions {
+export interface JobFilterOptions {
   readonly board: JobBoard
   readonly flows: KnownFlows
   readonly log: Logger
@@ -21,46 +21,46 @@ export interface SelectionOptions {
   /** In milliseconds. */
   readonly takeoverDelay: number
   /** Whether code of a run of this job may be executing here. */
-  readonly running: (uuid: string) => boolean
+  readonly isRunning: (uuid: string) => boolean
   /** A job that was refused may be accepted now. */
-  readonly lookAgain: () => void
+  readonly onRecheck: () => void
 }
 
-export class Selection implements Disposable {
-  readonly #options: SelectionOptions
+export class JobFilter implements Disposable {
+  readonly #options: JobFilterOptions
   readonly #unknownFlows: UnknownFlows
   /** Jobs on the board that were left alone because a former run of theirs still executes here. */
-  readonly #leftAlone = new Set<string>()
-  readonly #takeovers: Takeovers
+  readonly #skipped = new Set<string>()
+  readonly #takeoverDelay: TakeoverDelay
 
-  constructor(options: SelectionOptions) {
+  constructor(options: JobFilterOptions) {
     this.#options = options
     this.#unknownFlows = new UnknownFlows(options)
-    this.#takeovers = new Takeovers(options)
+    this.#takeoverDelay = new TakeoverDelay(options)
   }
 
   accepts(posting: Posting): boolean {
-    const { flows, board, sizes, running } = this.#options
+    const { flows, board, sizes, isRunning } = this.#options
     if (sizes && !sizes.includes(posting.size)) return false
     if (!flows.accepts(posting.details, board)) {
       // Only a job of TaskFlow's is refused without naming a flow: that is no news.
-      if (posting.details.flow !== undefined) this.#unknownFlows.met(posting)
+      if (posting.details.flow !== undefined) this.#unknownFlows.report(posting)
       return false
     }
-    if (running(posting.uuid)) {
-      this.#leftAlone.add(posting.uuid)
+    if (isRunning(posting.uuid)) {
+      this.#skipped.add(posting.uuid)
       return false
     }
-    return this.#takeovers.may(posting)
+    return this.#takeoverDelay.mayTakeOver(posting)
   }
 
   /** The code of a run of this job has ended. */
-  runOver(uuid: string): void {
-    if (this.#leftAlone.delete(uuid)) this.#options.lookAgain()
+  noteRunEnded(uuid: string): void {
+    if (this.#skipped.delete(uuid)) this.#options.onRecheck()
   }
 
   /** Nothing is selected any more. */
   [Symbol.dispose](): void {
-    this.#takeovers[Symbol.dispose]()
+    this.#takeoverDelay[Symbol.dispose]()
   }
 }

@@ -37,21 +37,21 @@ async function disposeAll(services: unknown, failed: (error: unknown) => void): 
   const each = isDisposable(services) ? [services] : Object.values(Object(services)).reverse().filter(isDisposable)
   for (const service of each) {
     try {
-      await dispose(service)
+      await disposeService(service)
     } catch (error) {
       failed(error)
     }
   }
 }
 
-type Disposing = Partial<AsyncDisposable & Disposable>
+type MaybeDisposable = Partial<AsyncDisposable & Disposable>
 
-function isDisposable(value: unknown): value is Disposing {
-  const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now }: Disposing = Object(value)
+function isDisposable(value: unknown): value is MaybeDisposable {
+  const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now }: MaybeDisposable = Object(value)
   return typeof later === 'function' || typeof now === 'function'
 }
 
-async function dispose(service: Disposing): Promise<void> {
+async function disposeService(service: MaybeDisposable): Promise<void> {
   const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now } = service
   if (typeof later === 'function') await later.call(service)
   else now?.call(service)

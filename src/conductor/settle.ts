@@ -2,15 +2,15 @@
 import { type Claim, isOutage, type Performed } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
-import { untilSettled } from '../core/settling.ts'
-import { backoff } from '../core/time.ts'
+import { settleWithRetries } from '../core/settling.ts'
+import { backoffDelay } from '../core/time.ts'
 import type { Verdict } from './decide.ts'
-import type { Disclosure } from './disclosure.ts'
+import type { DisclosurePolicy } from './disclosure.ts'
 
-const LAST_TRIES = 3
+const MAX_SETTLE_ATTEMPTS = 3
 
 /** Of a job that is given back because of its logbook: long enough for others to come first, and short after an outage. */
-const REST = { first: 500, max: 60_000 } as const
+const STORAGE_BACK_OFF_MS = { first: 500, max: 60_000 } as const
 
 /** What became of a job here, as of one's own {@link Claim.perform}. */
 export type Settled = Performed
@@ -24,12 +24,12 @@ export type Settled = Performed
 export async function settle(
   claim: Claim,
   verdict: Verdict,
-  options: { failed: (error: unknown) => void; leave: AbortSignal; disclosure: Disclosure },
+  options: { onError: (error: unknown) => void; leave: AbortSignal; disclosure: DisclosurePolicy },
 ): Promise<Settled> {
   let next = verdict
   const refused = (error: unknown, attempt: number): Settled | undefined => {
     if (error instanceof NotFound) return 'lost'
-    options.failed(error)
+    options.onError(error)
     // Holding on to a job that cannot be settled as decided would keep it from everybody; given back uncharged, it
     // would come back for ever.
     next = {
@@ -37,12 +37,12 @@ export async function settle(
       failed: true,
       reason: options.disclosure.text(`it could not be settled: ${describeError(error)}`),
     }
-    return options.leave.aborted && attempt >= LAST_TRIES ? 'lost' : undefined
+    return options.leave.aborted && attempt >= MAX_SETTLE_ATTEMPTS ? 'lost' : undefined
   }
-  return untilSettled(claim.stops, () => carryOut(claim, next), refused)
+  return settleWithRetries(claim.stops, () => applyVerdict(claim, next), refused)
 }
 
-async function carryOut(claim: Claim, verdict: Verdict): Promise<Settled> {
+async function applyVerdict(claim: Claim, verdict: Verdict): Promise<Settled> {
   switch (verdict.settle) {
     case 'nothing':
       return 'lost'
@@ -51,7 +51,7 @@ async function carryOut(claim: Claim, verdict: Verdict): Promise<Settled> {
       return 'consumed'
     case 'abandon': {
       const newestRun = verdict.newestRun === undefined ? {} : { newestRun: verdict.newestRun }
-      const delay = verdict.rests ? { delay: restOf(claim) } : {}
+      const delay = verdict.rests ? { delay: restAfter(claim) } : {}
       await claim.abandon({ reason: verdict.reason, failed: verdict.failed ?? false, ...newestRun, ...delay })
       return 'abandoned'
     }
@@ -64,9 +64,9 @@ async function carryOut(claim: Claim, verdict: Verdict): Promise<Settled> {
 }
 
 /** Longer each time that it was given back in a row. */
-function restOf({ job }: Claim): number {
+function restAfter({ job }: Claim): number {
   // The newest attempt is the one under way.
   const before = job.attempts.slice(0, -1).filter((attempt) => !isOutage(attempt))
   const other = before.findLastIndex(({ ended }) => ended !== 'returned')
-  return backoff(before.length - other, REST)
+  return backoffDelay(before.length - other, STORAGE_BACK_OFF_MS)
 }

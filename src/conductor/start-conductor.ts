@@ -1,6 +1,6 @@
 /** Conductors inside a process of one's own. */
 import { type JobBoard, openBoard } from '../board/index.ts'
-import { openedUnless, unlessAborted } from '../core/abort.ts'
+import { openOrAbort, rejectOnAbort } from '../core/abort.ts'
 import type { Logger } from '../core/log.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
@@ -25,12 +25,12 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
   const { signal } = options
   try {
     signal?.throwIfAborted()
-    const persistence = await openedLogbooks(options, settings.log)
+    const persistence = await openLogbooks(options, settings.log)
     if (persistence !== options.persistence) owned.unshift(persistence)
-    const board = await openedBoard(options, settings.log)
+    const board = await openConductorBoard(options, settings.log)
     if (board !== options.board) owned.unshift(board)
     const failed = (error: unknown) => settings.log.warn({ err: error }, 'a service could not be disposed of')
-    const opened = await openedUnless(signal, openServices(options.services, { failed }))
+    const opened = await openOrAbort(signal, openServices(options.services, { failed }))
     owned.unshift(opened)
     const name = options.name ?? nextName(board)
     const { services } = opened
@@ -44,27 +44,27 @@ export async function startConductor<const F extends readonly AnyFlow[]>(
   }
 }
 
-async function openedLogbooks(
+async function openLogbooks(
   { persistence: given, codec, signal }: ConductorOptions,
   log: Logger,
 ): Promise<Persistence> {
   const rest = codec === undefined ? {} : { codec }
   // What was given open stays open.
   return typeof given === 'string'
-    ? openedUnless(signal, openPersistence(given, { log, ...rest }))
-    : unlessAborted(openPersistence(given, rest), signal)
+    ? openOrAbort(signal, openPersistence(given, { log, ...rest }))
+    : rejectOnAbort(openPersistence(given, rest), signal)
 }
 
-async function openedBoard(options: ConductorOptions, log: Logger): Promise<JobBoard> {
+async function openConductorBoard(options: ConductorOptions, log: Logger): Promise<JobBoard> {
   const { board, name, signal } = options
   if (typeof board !== 'string') return board
   return openBoard(board, { log, ...(name === undefined ? {} : { who: name }), ...(signal ? { signal } : {}) })
 }
 
 /** How many conductors this process has named by itself. */
-let named = 0
+let autoNamedCount = 0
 
 function nextName(board: JobBoard): string {
-  named += 1
-  return named === 1 ? board.who : `${board.who}/${named}`
+  autoNamedCount += 1
+  return autoNamedCount === 1 ? board.who : `${board.who}/${autoNamedCount}`
 }

@@ -3,18 +3,18 @@ import type { JobBoard, Posting } from '../board/index.ts'
 import { monotonic } from '../core/time.ts'
 
 /** What a timer of Node can wait, in milliseconds. */
-const LONGEST_TIMER = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
-export interface TakeoversOptions {
+export interface TakeoverDelayOptions {
   readonly board: Pick<JobBoard, 'on'>
   /** In milliseconds. */
   readonly takeoverDelay: number
   /** A job that had to wait may be taken over now. */
-  readonly lookAgain: () => void
+  readonly onRecheck: () => void
 }
 
-export class Takeovers implements Disposable {
-  readonly #options: TakeoversOptions
+export class TakeoverDelay implements Disposable {
+  readonly #options: TakeoverDelayOptions
   /** By job: which run was left half done, and from when it may be taken over. Only jobs that are on the board, unclaimed. */
   readonly #waiting = new Map<string, { readonly run: number; readonly from: number }>()
   /** One for all, for the first of those that were refused: a server that dies leaves thousands at once. */
@@ -22,11 +22,11 @@ export class Takeovers implements Disposable {
   #wakesAt = Number.POSITIVE_INFINITY
   #unsubscribe: (() => void)[] | undefined
 
-  constructor(options: TakeoversOptions) {
+  constructor(options: TakeoverDelayOptions) {
     this.#options = options
   }
 
-  may({ uuid, runs: run, attempts }: Posting): boolean {
+  mayTakeOver({ uuid, runs: run, attempts }: Posting): boolean {
     const { takeoverDelay } = this.#options
     const last = attempts.at(-1)
     if (takeoverDelay === 0 || !last || last.ended !== undefined) return true
@@ -57,9 +57,9 @@ export class Takeovers implements Disposable {
     this.#wakesAt = from
     const wake = () => {
       this.#wakesAt = Number.POSITIVE_INFINITY
-      this.#options.lookAgain()
+      this.#options.onRecheck()
     }
     // A millisecond more: timers fire a little early by the clock that is compared with.
-    this.#timer = setTimeout(wake, Math.min(from - now + 1, LONGEST_TIMER)).unref()
+    this.#timer = setTimeout(wake, Math.min(from - now + 1, MAX_TIMER_MS)).unref()
   }
 }

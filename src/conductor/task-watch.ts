@@ -11,20 +11,20 @@ export interface TaskOfJob {
   readonly task: string
 }
 
-interface Running extends TaskOfJob {
-  readonly how: Performing
+interface RunningTask extends TaskOfJob {
+  readonly performing: Performing
   /** In milliseconds on the monotonic clock. */
   readonly since: number
 }
 
 /** How many tasks are named at most: one of the first is to blame in all likelihood, and a log line has to stay readable. */
-const MOST_NAMED = 5
+const MAX_NAMED_TASKS = 5
 
 export class TaskWatch {
   readonly #now: () => number
-  readonly #running = new Set<Running>()
+  readonly #running = new Set<RunningTask>()
   /** What has ended since the last look and ran for long enough to matter. */
-  #ended: Running[] = []
+  #ended: RunningTask[] = []
   readonly #minimum: number
 
   /**
@@ -38,7 +38,7 @@ export class TaskWatch {
 
   /** Notes that a task begins to run; the function returned notes that it has ended. */
   begin(task: TaskOfJob, how: Performing): () => void {
-    const running = { ...task, how, since: this.#now() }
+    const running = { ...task, performing: how, since: this.#now() }
     this.#running.add(running)
     return () => {
       if (this.#running.delete(running) && this.#now() - running.since >= this.#minimum) this.#ended.push(running)
@@ -47,7 +47,7 @@ export class TaskWatch {
 
   /** Returns the tasks of a job whose `execute` runs now. */
   executing(job: string): string[] {
-    return [...this.#running].filter((one) => one.job === job && one.how === 'execute').map(({ task }) => task)
+    return [...this.#running].filter((one) => one.job === job && one.performing === 'execute').map(({ task }) => task)
   }
 
   /**
@@ -59,12 +59,12 @@ export class TaskWatch {
     this.#ended = []
     return candidates
       .sort((a, b) => b.since - a.since)
-      .slice(0, MOST_NAMED)
+      .slice(0, MAX_NAMED_TASKS)
       .map(({ job, name, task }) => ({ job, name, task }))
   }
 
   /** Forgets what has ended: the event loop turns. */
-  turned(): void {
+  forgetEnded(): void {
     if (this.#ended.length > 0) this.#ended = []
   }
 }

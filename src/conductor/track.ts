@@ -16,7 +16,7 @@ export interface TrackOptions {
 }
 
 /** What is the same wherever the job is. Tasks are those that have been recorded so far. */
-interface Known {
+interface TrackedBase {
   readonly uuid: string
   readonly tasks: Readonly<Record<string, AtomState>>
   /** How far tasks are that run and say so (`ctx.progress`), from 0 to 1, as of a second ago; absent where none does. */
@@ -24,14 +24,14 @@ interface Known {
 }
 
 /** Of a job on the board. */
-interface Pending extends Known {
+interface TrackedOnBoard extends TrackedBase {
   /** Who has asked for it to be given up, if anybody has. */
   readonly cancellation?: Cancellation
 }
 
 /** Where a job stands, by `status`: `waiting`, `running`, `done`, `failed`, `trashed`, or `unknown`. */
 export type Tracked =
-  | (Pending & {
+  | (TrackedOnBoard & {
       readonly status: 'waiting'
       readonly since?: Date
       /** What it waits for, if anything is known to hold it back; else only for its turn. */
@@ -39,17 +39,22 @@ export type Tracked =
       /** How often it was run before. */
       readonly runs: number
     })
-  | (Pending & { readonly status: 'running'; readonly owner: string; readonly since?: Date; readonly run: number })
-  | (Known & {
+  | (TrackedOnBoard & {
+      readonly status: 'running'
+      readonly owner: string
+      readonly since?: Date
+      readonly run: number
+    })
+  | (TrackedBase & {
       readonly status: 'done'
       readonly at: Date
       /** What tasks have returned, by the tasks' names. */
       readonly results: Readonly<Record<string, unknown>>
     })
   /** It has left the board with a flow that was undone, or could not be undone. */
-  | (Known & { readonly status: 'failed'; readonly at: Date; readonly failures: readonly Failure[] })
+  | (TrackedBase & { readonly status: 'failed'; readonly at: Date; readonly failures: readonly Failure[] })
   /** It lies in the trash, from where it can be restored. */
-  | (Known & {
+  | (TrackedBase & {
       readonly status: 'trashed'
       readonly at: Date
       readonly by: string
@@ -75,36 +80,36 @@ export async function track(uuid: string, options: TrackOptions): Promise<Tracke
   const { board, persistence } = options
   const onBoard = await trackOnBoard(uuid, options)
   if (onBoard) return onBoard
-  const flow = await flowOf(uuid, options.book ?? uuid, persistence)
+  const flow = await readFlow(uuid, options.book ?? uuid, persistence)
   if (flow?.state === 'SUCCESS')
-    return { ...known(uuid, flow), status: 'done', at: flow.updatedAt, results: resultsOf(flow) }
-  const trashed = await inTrash(uuid, board)
+    return { ...toTrackedBase(uuid, flow), status: 'done', at: flow.updatedAt, results: toResults(flow) }
+  const trashed = await findInTrash(uuid, board)
   if (trashed) {
-    const there = flow ?? (await flowOf(uuid, trashed.book.uuid, persistence))
+    const there = flow ?? (await readFlow(uuid, trashed.book.uuid, persistence))
     const { at, who: by, reason, failure } = trashed
-    const failures = there && failuresOf(there).length > 0 ? failuresOf(there) : failure ? [failure] : []
-    return { ...known(uuid, there), status: 'trashed', at, by, reason, failures }
+    const failures = there && toFailures(there).length > 0 ? toFailures(there) : failure ? [failure] : []
+    return { ...toTrackedBase(uuid, there), status: 'trashed', at, by, reason, failures }
   }
   // In neither place: it may have been restored between the two looks.
-  return (await trackOnBoard(uuid, options)) ?? ended(uuid, flow)
+  return (await trackOnBoard(uuid, options)) ?? toEnded(uuid, flow)
 }
 
-function ended(uuid: string, flow: FlowDetail | undefined): Tracked {
+function toEnded(uuid: string, flow: FlowDetail | undefined): Tracked {
   if (flow?.state === 'REVERTED' || flow?.state === 'FAILURE')
-    return { ...known(uuid, flow), status: 'failed', at: flow.updatedAt, failures: failuresOf(flow) }
+    return { ...toTrackedBase(uuid, flow), status: 'failed', at: flow.updatedAt, failures: toFailures(flow) }
   return { status: 'unknown', uuid }
 }
 
 async function trackOnBoard(uuid: string, { board, persistence, book }: TrackOptions): Promise<Tracked | undefined> {
-  const job = await board.find(uuid).catch(unlessMissing)
+  const job = await board.find(uuid).catch(ignoreNotFound)
   if (!job) return undefined
   const owner = await board.findOwner(job)
   const waitingFor = owner === undefined ? await board.waitingFor(job) : undefined
-  const flow = await flowOf(uuid, book ?? job.book.uuid, persistence)
+  const flow = await readFlow(uuid, book ?? job.book.uuid, persistence)
   const cancellation = job.cancelRequested ? await board.cancellation(job) : undefined
   // It may have gone while it was looked at.
   if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
-  const pending = { ...known(uuid, flow), ...(cancellation ? { cancellation } : {}) }
+  const pending = { ...toTrackedBase(uuid, flow), ...(cancellation ? { cancellation } : {}) }
   if (owner !== undefined) {
     const since = job.attempts.at(-1)?.at
     return { ...pending, status: 'running', owner, run: job.runs, ...(since ? { since } : {}) }
@@ -114,38 +119,38 @@ async function trackOnBoard(uuid: string, { board, persistence, book }: TrackOpt
   return { ...pending, status: 'waiting', runs: job.runs, ...waits }
 }
 
-async function flowOf(uuid: string, book: string, persistence: Persistence): Promise<FlowDetail | undefined> {
-  const found = await persistence.getBook(book).catch(unlessMissing)
+async function readFlow(uuid: string, book: string, persistence: Persistence): Promise<FlowDetail | undefined> {
+  const found = await persistence.getBook(book).catch(ignoreNotFound)
   return found?.flows.find((flow) => flow.uuid === uuid)
 }
 
 /** The newest of that uuid. */
-async function inTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
+async function findInTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
   let found: TrashedJob | undefined
   for await (const job of board.trashed()) if (job.uuid === uuid) found = job
   return found
 }
 
-function known(uuid: string, flow: FlowDetail | undefined): Known {
+function toTrackedBase(uuid: string, flow: FlowDetail | undefined): TrackedBase {
   const atoms = flow?.atoms ?? []
   const tasks = Object.fromEntries(atoms.map(({ name, state }) => [name, state]))
-  const told = atoms.flatMap(({ name, state, meta: { progress } }) => {
+  const reported = atoms.flatMap(({ name, state, meta: { progress } }) => {
     return state === 'RUNNING' && typeof progress === 'number' ? [[name, progress] as const] : []
   })
-  return { uuid, tasks, ...(told.length > 0 ? { progress: Object.fromEntries(told) } : {}) }
+  return { uuid, tasks, ...(reported.length > 0 ? { progress: Object.fromEntries(reported) } : {}) }
 }
 
-function resultsOf({ atoms }: FlowDetail): Record<string, unknown> {
+function toResults({ atoms }: FlowDetail): Record<string, unknown> {
   const results = atoms.filter(
     ({ kind, state, result }) => kind === 'task' && state === 'SUCCESS' && result !== undefined,
   )
   return Object.fromEntries(results.map(({ name, result }) => [name, result]))
 }
 
-function failuresOf({ atoms }: FlowDetail): Failure[] {
+function toFailures({ atoms }: FlowDetail): Failure[] {
   return atoms.flatMap(({ failure, revertFailure }) => [failure, revertFailure].filter((one) => one !== undefined))
 }
 
-function unlessMissing(error: unknown): undefined {
+function ignoreNotFound(error: unknown): undefined {
   if (!(error instanceof NotFound)) throw error
 }

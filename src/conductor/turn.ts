@@ -6,12 +6,12 @@ import { newUuid } from '../core/uuid.ts'
 import type { Ending, EngineOptions } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { BookRequest } from '../persistence/index.ts'
-import { bookOf } from './book-owner.ts'
+import { toBookRequest } from './book-owner.ts'
 import type { Verdict } from './decide.ts'
-import { Disclosure, type DisclosureOptions } from './disclosure.ts'
+import { type DisclosureOptions, DisclosurePolicy } from './disclosure.ts'
 import { settle } from './settle.ts'
 
-export interface Turn extends AsyncDisposable {
+export interface ForegroundRun extends AsyncDisposable {
   /** Of the flow in the logbook. */
   readonly uuid: string
   readonly book: BookRequest
@@ -20,13 +20,13 @@ export interface Turn extends AsyncDisposable {
   settle(ending: Ending): Promise<void>
 }
 
-export function alone({ name }: AnyFlow): Turn {
+export function runWithoutBoard({ name }: AnyFlow): ForegroundRun {
   const uuid = newUuid()
   const nothing = async () => undefined
   return { uuid, book: { uuid, name }, run: 1, engine: {}, settle: nothing, [Symbol.asyncDispose]: nothing }
 }
 
-interface TurnOptions {
+interface ForegroundRunOptions {
   readonly job?: PostAndClaimOptions
   readonly signal?: AbortSignal
   readonly log?: Logger
@@ -35,13 +35,13 @@ interface TurnOptions {
 }
 
 /** Waits until it is the job's turn. */
-export async function onBoard(
+export async function runOnBoard(
   given: string | JobBoard,
-  what: { flow: AnyFlow; store: object; options: TurnOptions; encrypted: boolean },
-): Promise<Turn> {
+  what: { flow: AnyFlow; store: object; options: ForegroundRunOptions; encrypted: boolean },
+): Promise<ForegroundRun> {
   const { flow, store, options, encrypted } = what
   const { signal, log, job: asked, redact, failuresOnBoard } = options
-  const disclosure = new Disclosure({ redact, failuresOnBoard, encrypted })
+  const disclosure = new DisclosurePolicy({ redact, failuresOnBoard, encrypted })
   if (typeof given !== 'string' && typeof Object(given).postAndClaim !== 'function')
     throw new InvalidArgument(
       'runFlow: board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board',
@@ -61,7 +61,7 @@ export async function onBoard(
   const { job, run, fence } = claim
   return {
     uuid: job.uuid,
-    book: bookOf(job.book, { boardId: boardId(board.uri) }),
+    book: toBookRequest(job.book, { boardId: boardId(board.uri) }),
     run,
     engine: {
       signals: { stop: claim.lost, cancel: claim.cancelled },
@@ -71,8 +71,8 @@ export async function onBoard(
     },
     settle: async (ending) => {
       const leave = AbortSignal.abort()
-      const verdict = verdictOf(ending, disclosure)
-      const settled = await settle(claim, verdict, { failed: () => undefined, leave, disclosure })
+      const verdict = toVerdict(ending, disclosure)
+      const settled = await settle(claim, verdict, { onError: () => undefined, leave, disclosure })
       if (settled === 'lost') throw new ClaimLost(`${job}: the session is over; another may own it`)
     },
     [Symbol.asyncDispose]: async () => {
@@ -83,7 +83,7 @@ export async function onBoard(
 }
 
 /** As for any job, but for one that failed and was reverted: its caller hears of that, so it is not tried again. */
-function verdictOf({ state, failures, revertFailures }: Ending, disclosure: Disclosure): Verdict {
+function toVerdict({ state, failures, revertFailures }: Ending, disclosure: DisclosurePolicy): Verdict {
   const verdict = disclosure.decide({ kind: 'flow', state, failures, revertFailures }, { onFailure: 'retry' })
   return verdict.settle === 'fail' ? { settle: 'consume' } : verdict
 }

@@ -10,10 +10,10 @@ import type { Stoppable } from '../core/stop.ts'
 import type { TaskWatch } from './task-watch.ts'
 
 /** How long after its signal a task may take to stop before that is worth a warning. */
-const GRACE_MS = 10_000
+const STOP_GRACE_MS = 10_000
 
 /** A job was told to stop some time ago, and tasks of it still execute. */
-export interface Unheeded {
+export interface StopIgnored {
   readonly job: Job
   readonly run: number
   /** The names of the tasks that execute. */
@@ -22,7 +22,7 @@ export interface Unheeded {
   readonly reason: string
 }
 
-/** Calls `unheeded` once, unless it is disposed before, or nothing of the job executes any more by then. */
+/** Calls `stopIgnored` once, unless it is disposed before, or nothing of the job executes any more by then. */
 export function watchStop(options: {
   readonly job: Job
   readonly run: number
@@ -30,16 +30,16 @@ export function watchStop(options: {
   readonly stop: Stoppable
   readonly tasks: Pick<TaskWatch, 'executing'>
   readonly clock: AlarmClock
-  readonly unheeded: (unheeded: Unheeded) => void
+  readonly onStopIgnored: (unheeded: StopIgnored) => void
 }): Disposable {
-  const { job, run, stop, tasks, clock, unheeded } = options
+  const { job, run, stop, tasks, clock, onStopIgnored } = options
   let alarm: Disposable | undefined
   const ring = () => {
     const executing = tasks.executing(job.uuid)
-    if (executing.length > 0) unheeded({ job, run, tasks: executing, reason: describeError(stop.reason) })
+    if (executing.length > 0) onStopIgnored({ job, run, tasks: executing, reason: describeError(stop.reason) })
   }
   const fired = () => {
-    alarm = clock.alarm(GRACE_MS, { kind: 'deadline', ring })
+    alarm = clock.alarm(STOP_GRACE_MS, { kind: 'deadline', ring })
   }
   const leave = stop.aborted ? () => undefined : onAbort(stop, fired)
   if (stop.aborted) fired()
@@ -52,7 +52,7 @@ export function watchStop(options: {
 }
 
 /** Returns the warning for the log. */
-export function unheededText({ job, tasks, reason }: Unheeded): string {
+export function formatStopIgnored({ job, tasks, reason }: StopIgnored): string {
   const what = tasks.length === 1 ? `task ${tasks[0]} does` : `tasks ${tasks.join(', ')} do`
   return `${job} was told to stop (${reason}), and ${what} not heed ctx.signal: its slot stays taken until then`
 }

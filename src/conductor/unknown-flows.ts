@@ -7,13 +7,13 @@ import type { Logger } from '../core/log.ts'
 import type { KnownFlows } from './known-flows.ts'
 
 /** What others post must not fill our memory. */
-const MOST = 1_000
+const MAX_REPORTED_FLOWS = 1_000
 
 export class UnknownFlows {
   readonly #log: Logger
   /** As in `import 1.0`, for the log. */
   readonly #known: readonly string[]
-  readonly #told = new Set<string>()
+  readonly #reported = new Set<string>()
 
   constructor(options: { log: Logger; flows: KnownFlows }) {
     this.#log = options.log
@@ -22,12 +22,12 @@ export class UnknownFlows {
     )
   }
 
-  met({ uuid, details }: Posting): void {
+  report({ uuid, details }: Posting): void {
     // Anybody may have written the posting: what is no text is not printed, it may be anything.
     const [flow, version] = [details.flow, details.version].map((name) => (typeof name === 'string' ? name : undefined))
     const key = JSON.stringify([flow, version])
-    if (this.#told.has(key) || this.#told.size >= MOST) return
-    this.#told.add(key)
+    if (this.#reported.has(key) || this.#reported.size >= MAX_REPORTED_FLOWS) return
+    this.#reported.add(key)
     this.#log.warn(
       { job: uuid, flow, version, known: this.#known },
       'jobs of a flow or version that is not known here are left to others: if there are no others, add it to flows',

@@ -2,7 +2,7 @@
 import type { JobBoard, WaitOptions } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
 import { assertOptions } from '../core/options.ts'
-import { milliseconds, monotonic } from '../core/time.ts'
+import { monotonic, toMilliseconds } from '../core/time.ts'
 import { type Tracked, type TrackOptions, track } from './track.ts'
 
 /** Where to look for a job, and how long to wait. */
@@ -28,11 +28,11 @@ export async function waitForJob(uuid: string, options: WaitForJobOptions): Prom
   const known = { board: true, persistence: true, book: true, timeout: true, signal: true } as const
   assertOptions(options, known, 'waitForJob')
   const { timeout, signal, ...places } = options
-  const end = timeout === undefined ? undefined : monotonic() + milliseconds(timeout, 'timeout')
+  const end = timeout === undefined ? undefined : monotonic() + toMilliseconds(timeout, 'timeout')
   for (;;) {
     signal?.throwIfAborted()
     const left = end === undefined ? {} : { timeout: Math.max(0, end - monotonic()) }
-    const seen = await untilLeft(uuid, places.board, { ...left, ...(signal ? { signal } : {}) })
+    const seen = await waitUntilEnded(uuid, places.board, { ...left, ...(signal ? { signal } : {}) })
     const tracked = await track(uuid, { ...(seen ? { book: seen.book } : {}), ...places })
     // Between the two looks it may have been restored from the trash.
     if (tracked.status === 'waiting' || tracked.status === 'running') continue
@@ -42,14 +42,14 @@ export async function waitForJob(uuid: string, options: WaitForJobOptions): Prom
   }
 }
 
-interface Seen {
+interface ObservedEnd {
   readonly end: 'COMPLETE' | 'TRASHED'
   /** The uuid of its logbook. */
   readonly book: string
 }
 
 /** Undefined where the job is not on the board. */
-async function untilLeft(uuid: string, board: JobBoard, options: WaitOptions): Promise<Seen | undefined> {
+async function waitUntilEnded(uuid: string, board: JobBoard, options: WaitOptions): Promise<ObservedEnd | undefined> {
   try {
     const job = await board.find(uuid)
     return { end: await job.wait(options), book: job.book.uuid }

@@ -2,23 +2,23 @@
 import { setMaxListeners } from 'node:events'
 import { type AlarmClock, systemAlarmClock } from './alarm-clock.ts'
 import { InvalidArgument } from './errors.ts'
-import { Stop, type Stoppable } from './stop.ts'
-import { type Duration, milliseconds, printableDuration } from './time.ts'
+import { AbortFlag, type Stoppable } from './stop.ts'
+import { type Duration, formatDuration, toMilliseconds } from './time.ts'
 
 /** An AbortController whose signal any number may listen to: Node warns of a leak at the eleventh. */
-export function sharedController(): AbortController {
+export function createSharedController(): AbortController {
   const controller = new AbortController()
   setMaxListeners(0, controller.signal)
   return controller
 }
 
-interface Heard {
+interface AbortSubscription {
   readonly listeners: Set<() => void>
-  readonly tell: () => void
+  readonly notify: () => void
 }
 
 /** Who hears of each signal's abort, through one listener of ours: Node takes eleven for a leak. */
-const heard = new WeakMap<AbortSignal, Heard>()
+const subscriptions = new WeakMap<AbortSignal, AbortSubscription>()
 
 /**
  * Calls `told`, which nobody else listens with, when the signal aborts, until the function returned is called; never for
@@ -26,33 +26,33 @@ const heard = new WeakMap<AbortSignal, Heard>()
  *
  * @throws InvalidArgument for what is no AbortSignal
  */
-export function onAbort(signal: Stoppable, told: () => void): () => void {
-  if (signal instanceof Stop) return signal.onAbort(told)
+export function onAbort(signal: Stoppable, listener: () => void): () => void {
+  if (signal instanceof AbortFlag) return signal.onAbort(listener)
   if (signal.aborted) return () => undefined
-  const { listeners, tell } = heard.get(signal) ?? hear(signal)
-  listeners.add(told)
+  const { listeners, notify } = subscriptions.get(signal) ?? subscribe(signal)
+  listeners.add(listener)
   return () => {
-    if (!listeners.delete(told) || listeners.size > 0) return
-    signal.removeEventListener('abort', tell)
-    heard.delete(signal)
+    if (!listeners.delete(listener) || listeners.size > 0) return
+    signal.removeEventListener('abort', notify)
+    subscriptions.delete(signal)
   }
 }
 
-function hear(signal: AbortSignal): Heard {
+function subscribe(signal: AbortSignal): AbortSubscription {
   assertSignal(signal)
   const listeners = new Set<() => void>()
-  const tell = () => {
-    heard.delete(signal)
+  const notify = () => {
+    subscriptions.delete(signal)
     for (const listener of listeners) listener()
   }
-  signal.addEventListener('abort', tell, { once: true })
-  const made = { listeners, tell }
-  heard.set(signal, made)
+  signal.addEventListener('abort', notify, { once: true })
+  const made = { listeners, notify }
+  subscriptions.set(signal, made)
   return made
 }
 
 /** Follows several signals until it is disposed. `AbortSignal.any` would hold on to long-lived sources. */
-export class FollowingSignal extends Stop implements Disposable {
+export class FollowingSignal extends AbortFlag implements Disposable {
   readonly #unfollow: (() => void)[] = []
 
   /** @internal Made by {@link followSignals}. */
@@ -78,7 +78,7 @@ export function followSignals(sources: Iterable<Stoppable | undefined>): Followi
 
 /** @throws InvalidArgument for what is no AbortSignal; its controller, say */
 function assertSignal(source: unknown): void {
-  if (source instanceof Stop) return
+  if (source instanceof AbortFlag) return
   const { aborted, addEventListener }: Partial<AbortSignal> = Object(source)
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
     throw new InvalidArgument('signal: an AbortSignal is needed, as in { signal: AbortSignal.timeout(1_000) }')
@@ -91,14 +91,14 @@ function assertSignal(source: unknown): void {
  * @param clock the process' own by default
  */
 export function abortAfter(
-  target: Pick<Stop, 'abort'>,
+  target: Pick<AbortFlag, 'abort'>,
   after: Duration | undefined,
   reason: (time: string) => unknown,
   clock: AlarmClock = systemAlarmClock,
 ): Disposable {
   if (after === undefined) return { [Symbol.dispose]: () => undefined }
-  const abort = () => target.abort(reason(printableDuration(after)))
-  return clock.alarm(milliseconds(after, 'timeout'), { kind: 'deadline', ring: abort })
+  const abort = () => target.abort(reason(formatDuration(after)))
+  return clock.alarm(toMilliseconds(after, 'timeout'), { kind: 'deadline', ring: abort })
 }
 
 /**
@@ -106,12 +106,12 @@ export function abortAfter(
  *
  * @throws InvalidArgument for what is no AbortSignal
  */
-export async function unlessAborted<T>(promise: Promise<T>, signal: Stoppable | undefined): Promise<T> {
+export async function rejectOnAbort<T>(promise: Promise<T>, signal: Stoppable | undefined): Promise<T> {
   if (!signal) return promise
   // Also of a promise that is not raced: nobody else may be looking at it.
   promise.catch(() => undefined)
   if (signal.aborted) throw signal.reason
-  const { promise: aborted, reject } = deferred<never>()
+  const { promise: aborted, reject } = createDeferred<never>()
   const leave = onAbort(signal, () => reject(signal.reason))
   try {
     return await Promise.race([promise, aborted])
@@ -121,12 +121,12 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: Stoppable | 
 }
 
 /** What was opened, or the signal's reason if that fires first; what is there only then is closed. */
-export async function openedUnless<T extends AsyncDisposable>(
+export async function openOrAbort<T extends AsyncDisposable>(
   signal: Stoppable | undefined,
   opening: Promise<T>,
 ): Promise<T> {
   try {
-    return await unlessAborted(opening, signal)
+    return await rejectOnAbort(opening, signal)
   } catch (error) {
     if (signal?.aborted) opening.then((opened) => opened[Symbol.asyncDispose]()).catch(() => undefined)
     throw error
@@ -140,7 +140,7 @@ export interface Deferred<T> {
 }
 
 /** A promise and its ends (Node 20 has no `Promise.withResolvers`). */
-export function deferred<T = void>(): Deferred<T> {
+export function createDeferred<T = void>(): Deferred<T> {
   let ends: Pick<Deferred<T>, 'resolve' | 'reject'> | undefined
   const promise = new Promise<T>((resolve, reject) => {
     ends = { resolve, reject }

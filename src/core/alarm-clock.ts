@@ -24,14 +24,14 @@ export interface AlarmClock {
 }
 
 /** What a timer of Node can wait, in milliseconds (about 24 days); beyond it fires at once. */
-const LONGEST_TIMER = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** The process' own. What would ring after more than 24 days rings then: who is woken too early looks at the time. */
 export const systemAlarmClock: AlarmClock = {
   now: () => Date.now(),
   monotonic,
   alarm: (ms, { ring }) => {
-    const timer = setTimeout(ring, Math.min(ms, LONGEST_TIMER))
+    const timer = setTimeout(ring, Math.min(ms, MAX_TIMER_MS))
     return { [Symbol.dispose]: () => clearTimeout(timer) }
   },
 }

@@ -4,10 +4,10 @@ import { InvalidArgument } from './errors.ts'
 import {
   BOXED_NUMBER_BYTES,
   checkMsgpack,
-  DEEPEST_NESTING,
   ENTRY_BYTES,
   ITEM_BYTES,
   LIST_BYTES,
+  MAX_NESTING,
   OBJECT_BYTES,
   TEXT_BYTES,
 } from './msgpack-check.ts'
@@ -28,8 +28,8 @@ const packr = new Packr({ useRecords: false, mapsAsObjects: true, copyBuffers: t
  * classes (a Map or an Error would come back as something else), a bigint of more than 64 bits, a key `__proto__`
  */
 export function encode(value: unknown, encoding: Encoding): Uint8Array {
-  const fault = faultIn(value, { depth: 0, encoding })
-  if (fault) throw notPlain(fault)
+  const fault = findUnencodable(value, { depth: 0, encoding })
+  if (fault) throw notPlainError(fault)
   return encodePlain(value, encoding)
 }
 
@@ -54,7 +54,7 @@ export function decode(bytes: Uint8Array, encoding: Encoding): unknown {
 }
 
 /** A decoded value, and an estimate of the memory that it takes, in bytes. */
-export interface Weighed {
+export interface WeighedValue {
   readonly value: unknown
   readonly memory: number
 }
@@ -69,7 +69,7 @@ export function decodeWeighed(
   bytes: Uint8Array,
   encoding: Encoding,
   { most = Number.POSITIVE_INFINITY }: { readonly most?: number } = {},
-): Weighed {
+): WeighedValue {
   if (encoding === 'json') {
     const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'))
     return { value, memory: weighJson(value, most) }
@@ -97,7 +97,7 @@ function weighJson(value: unknown, most: number): number {
     if (memory > most)
       throw new Error(`takes more than ${most} bytes of memory once it is decoded; store less structure`)
     if (typeof part !== 'object' || part === null) return
-    if (depth >= DEEPEST_NESTING) throw new Error(`is nested deeper than ${DEEPEST_NESTING} levels`)
+    if (depth >= MAX_NESTING) throw new Error(`is nested deeper than ${MAX_NESTING} levels`)
     if (Array.isArray(part)) {
       memory += LIST_BYTES + ITEM_BYTES * part.length
       for (const item of part) add(item, depth + 1)
@@ -119,7 +119,7 @@ function weighJson(value: unknown, most: number): number {
  *
  * @throws InvalidArgument as {@link encode}
  */
-export function asStored(value: unknown): unknown {
+export function roundTrip(value: unknown): unknown {
   const copy = simpleCopy(value, 0)
   return copy === NOT_SIMPLE ? decode(encode(value, 'msgpack'), 'msgpack') : copy
 }
@@ -137,7 +137,7 @@ function simpleCopy(value: unknown, depth: number): unknown {
       return Object.is(value, -0) ? NOT_SIMPLE : value
     case 'object':
       if (value === null) return value
-      if (depth > SIMPLE_DEPTH) return NOT_SIMPLE
+      if (depth > MAX_SIMPLE_DEPTH) return NOT_SIMPLE
       if (Array.isArray(value)) return simpleList(value, depth)
       return Object.getPrototypeOf(value) === Object.prototype ? simpleObject(value, depth) : simpleDate(value)
     default:
@@ -145,7 +145,7 @@ function simpleCopy(value: unknown, depth: number): unknown {
   }
 }
 
-const SIMPLE_DEPTH = 20
+const MAX_SIMPLE_DEPTH = 20
 
 function simpleList(list: readonly unknown[], depth: number): unknown {
   const copies: unknown[] = []
@@ -174,7 +174,7 @@ function simpleDate(value: object): unknown {
 }
 
 /** What is no plain data, and the way to it, the innermost step first. */
-interface Fault {
+interface UnencodableValue {
   readonly what: string
   readonly path: string[]
 }
@@ -183,8 +183,11 @@ interface Fault {
  * A cycle would never end, and a function or a Map be lost without a word: all are refused with the place named, which is
  * put together only when there is something to refuse.
  */
-function faultIn(value: unknown, at: { readonly depth: number; readonly encoding: Encoding }): Fault | undefined {
-  const what = faultOf(value, at.depth)
+function findUnencodable(
+  value: unknown,
+  at: { readonly depth: number; readonly encoding: Encoding },
+): UnencodableValue | undefined {
+  const what = findUnencodableIn(value, at.depth)
   if (what !== undefined) return { what, path: [] }
   if (typeof value !== 'object' || value === null || isScalar(value)) return undefined
   const within = { ...at, depth: at.depth + 1 }
@@ -192,7 +195,7 @@ function faultIn(value: unknown, at: { readonly depth: number; readonly encoding
     // The decoder takes it for an attack, and would give back another name.
     if (key === '__proto__' && at.encoding === 'msgpack')
       return { what: 'a key that msgpack cannot carry', path: [key] }
-    const fault = faultIn((value as Readonly<Record<string, unknown>>)[key], within)
+    const fault = findUnencodable((value as Readonly<Record<string, unknown>>)[key], within)
     if (!fault) continue
     fault.path.push(key)
     return fault
@@ -200,25 +203,25 @@ function faultIn(value: unknown, at: { readonly depth: number; readonly encoding
   return undefined
 }
 
-function faultOf(value: unknown, depth: number): string | undefined {
+function findUnencodableIn(value: unknown, depth: number): string | undefined {
   switch (typeof value) {
     case 'function':
     case 'symbol':
       return `a ${typeof value}`
     case 'bigint':
-      return value > LARGEST || value < SMALLEST ? 'a bigint beyond 64 bits' : undefined
+      return value > MAX_INTEGER || value < MIN_INTEGER ? 'a bigint beyond 64 bits' : undefined
     case 'object':
-      return value === null ? undefined : faultOfObject(value, depth)
+      return value === null ? undefined : findUnencodableInObject(value, depth)
     default:
       return undefined
   }
 }
 
-function faultOfObject(value: object, depth: number): string | undefined {
+function findUnencodableInObject(value: object, depth: number): string | undefined {
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'an invalid Date' : undefined
   if (isScalar(value)) return undefined
-  if (!Array.isArray(value) && !isBare(value)) return `an instance of ${value.constructor?.name}`
-  return depth >= DEEPEST_NESTING ? 'nested too deeply, or contains itself' : undefined
+  if (!Array.isArray(value) && !isPlainObject(value)) return `an instance of ${value.constructor?.name}`
+  return depth >= MAX_NESTING ? 'nested too deeply, or contains itself' : undefined
 }
 
 /** Objects to the language, single values to us. */
@@ -226,16 +229,16 @@ function isScalar(value: object): boolean {
   return value instanceof Uint8Array || value instanceof Date
 }
 
-const LARGEST = 2n ** 64n - 1n
-const SMALLEST = -(2n ** 63n)
+const MAX_INTEGER = 2n ** 64n - 1n
+const MIN_INTEGER = -(2n ** 63n)
 
 /** Made by `{}`, in this realm or another, or without a prototype. */
-function isBare(value: object): boolean {
+function isPlainObject(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value)
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
-function notPlain({ what, path }: Fault): InvalidArgument {
+function notPlainError({ what, path }: UnencodableValue): InvalidArgument {
   const place = path.reverse().slice(0, 6).join('.') || 'the value itself'
   return new InvalidArgument(
     `cannot be stored: ${place} is ${what}; use plain data (objects, arrays, text, numbers, Date, Uint8Array)`,

@@ -145,11 +145,11 @@ export class NotOwner extends JobFailure {
 export class Cancelled extends JobFailure {
   static override readonly code = 'JOBBOARD_CANCELLED'
   /** Who asked, and why, as the trash tells it: `cancelled by ada: not needed any more`. */
-  readonly said: string
+  readonly trashReason: string
 
-  constructor(message: string, options: ErrorOptions & { said?: string } = {}) {
+  constructor(message: string, options: ErrorOptions & { trashReason?: string } = {}) {
     super(message, options)
-    this.said = options.said ?? message
+    this.trashReason = options.trashReason ?? message
   }
 }
 

@@ -1,6 +1,6 @@
 /** An emitter whose events are typed and whose listeners cannot harm the one who emits. */
 import { InvalidArgument } from './errors.ts'
-import { meant } from './spelling.ts'
+import { suggestion } from './spelling.ts'
 
 type Listener<T> = (event: T) => unknown
 
@@ -29,7 +29,7 @@ export class Emitter<Events extends object> {
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {
     if (this.#events && !Object.hasOwn(this.#events, event)) {
       const names = Object.keys(this.#events)
-      throw new InvalidArgument(`there is no event ${JSON.stringify(event)}${meant(String(event), names)}`)
+      throw new InvalidArgument(`there is no event ${JSON.stringify(event)}${suggestion(String(event), names)}`)
     }
     if (typeof listener !== 'function') throw new InvalidArgument(`on ${String(event)}: the listener is no function`)
     const listeners = this.#listeners.get(event) ?? new Set()

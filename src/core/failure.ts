@@ -5,7 +5,7 @@
  */
 import { JobboardError, NonRetryable } from './errors.ts'
 import { oneLine } from './texts.ts'
-import { type Duration, milliseconds } from './time.ts'
+import { type Duration, toMilliseconds } from './time.ts'
 
 /**
  * What is kept of an error: plain data that survives JSON and msgpack. Its `name`, `message` and `code` are the
@@ -27,13 +27,13 @@ export interface Failure {
 }
 
 /** Causes deeper than this are cut off: a chain that long is a loop or a defect, and a failure has to fit a record. */
-export const DEEPEST_CAUSE = 8
+export const MAX_CAUSE_DEPTH = 8
 /** Of all levels together: an error may have thousands of others in it, and itself among them. */
-export const MOST_CAUSES = 32
-export const LONGEST_TEXT = 8_192
+export const MAX_CAUSES = 32
+export const MAX_TEXT_LENGTH = 8_192
 
 /** How much of an error is looked at still. */
-interface Budget {
+interface CauseBudget {
   causes: number
 }
 
@@ -48,47 +48,47 @@ export function failureOf(thrown: unknown): Failure {
       const [only] = thrown.failures
       if (only && thrown.failures.length === 1) return only
     }
-    return failureAt(thrown, 0, { causes: MOST_CAUSES })
+    return toFailureAt(thrown, 0, { causes: MAX_CAUSES })
   } catch {
     // A Proxy can throw at whatever is asked of it.
     return { name: 'Error', message: 'something was thrown that cannot be looked at' }
   }
 }
 
-function failureAt(thrown: unknown, depth: number, budget: Budget): Failure {
-  if (!(thrown instanceof Error)) return { name: 'Error', message: cut(printable(thrown)) }
-  const causes = causesAt(thrown, depth, budget)
-  const [name, message, code, stack] = ['name', 'message', 'code', 'stack'].map((key) => property(thrown, key))
-  const retryAfter = waitAsked(property(thrown, 'retryAfter'))
+function toFailureAt(thrown: unknown, depth: number, budget: CauseBudget): Failure {
+  if (!(thrown instanceof Error)) return { name: 'Error', message: truncateText(toPrintable(thrown)) }
+  const causes = toCausesAt(thrown, depth, budget)
+  const [name, message, code, stack] = ['name', 'message', 'code', 'stack'].map((key) => readProperty(thrown, key))
+  const retryAfter = readRetryAfter(readProperty(thrown, 'retryAfter'))
   const final = thrown instanceof NonRetryable || causes.some((cause) => cause.nonRetryable)
   return {
-    name: cut(printable(name)),
-    message: cut(printable(message)),
+    name: truncateText(toPrintable(name)),
+    message: truncateText(toPrintable(message)),
     ...(typeof code === 'string' ? { code } : {}),
-    ...(typeof stack === 'string' ? { stack: cut(stack) } : {}),
+    ...(typeof stack === 'string' ? { stack: truncateText(stack) } : {}),
     ...(causes.length > 0 ? { causes } : {}),
     ...(final ? { nonRetryable: true } : {}),
     ...(retryAfter === undefined ? {} : { retryAfter }),
   }
 }
 
-function causesAt(error: Error, depth: number, budget: Budget): Failure[] {
-  if (depth >= DEEPEST_CAUSE) return []
-  const within = (cause: unknown) => failureAt(cause, depth + 1, budget)
+function toCausesAt(error: Error, depth: number, budget: CauseBudget): Failure[] {
+  if (depth >= MAX_CAUSE_DEPTH) return []
+  const within = (cause: unknown) => toFailureAt(cause, depth + 1, budget)
   const kept = error instanceof WrappedFailure ? error.failures : []
-  const known = afford(kept, budget, (failure) => shortened(failure, depth + 1, budget))
-  return [...afford(causesOf(error), budget, within), ...known]
+  const known = spendBudget(kept, budget, (failure) => shortenFailure(failure, depth + 1, budget))
+  return [...spendBudget(listCauses(error), budget, within), ...known]
 }
 
 /** A failure as it was kept before, no deeper within another than an error would be. */
-function shortened(failure: Failure, depth: number, budget: Budget): Failure {
-  const { causes = [], ...told } = failure
-  if (depth >= DEEPEST_CAUSE) return told
-  const kept = afford(causes, budget, (cause) => shortened(cause, depth + 1, budget))
-  return kept.length > 0 ? { ...told, causes: kept } : told
+function shortenFailure(failure: Failure, depth: number, budget: CauseBudget): Failure {
+  const { causes = [], ...fields } = failure
+  if (depth >= MAX_CAUSE_DEPTH) return fields
+  const kept = spendBudget(causes, budget, (cause) => shortenFailure(cause, depth + 1, budget))
+  return kept.length > 0 ? { ...fields, causes: kept } : fields
 }
 
-function afford<T>(causes: readonly T[], budget: Budget, keep: (cause: T) => Failure): Failure[] {
+function spendBudget<T>(causes: readonly T[], budget: CauseBudget, keep: (cause: T) => Failure): Failure[] {
   const kept: Failure[] = []
   for (const cause of causes) {
     if (budget.causes === 0) break
@@ -99,10 +99,10 @@ function afford<T>(causes: readonly T[], budget: Budget, keep: (cause: T) => Fai
 }
 
 /** Whatever it is: drivers have a property of this name, too, and mean something else by it. */
-function waitAsked(value: unknown): number | undefined {
+function readRetryAfter(value: unknown): number | undefined {
   if (typeof value !== 'number' && typeof value !== 'string') return undefined
   try {
-    return milliseconds(value as Duration, 'retryAfter')
+    return toMilliseconds(value as Duration, 'retryAfter')
   } catch {
     return undefined
   }
@@ -124,18 +124,18 @@ export class WrappedFailure extends JobboardError {
  * and a class that is the same again is not named again.
  */
 export function describeFailure(failure: Failure): string {
-  let told = ''
+  let fields = ''
   let above: string | undefined
   for (let at: Failure | undefined = failure; at; at = at.causes?.[0]) {
     // Whatever it is: failures are read back from logbooks and the trash, which others write, too.
-    const name = cut(printable(at.name))
-    const message = oneLine(cut(printable(at.message)))
-    if (above !== undefined && told.includes(message || name)) continue
+    const name = truncateText(toPrintable(at.name))
+    const message = oneLine(truncateText(toPrintable(at.message)))
+    if (above !== undefined && fields.includes(message || name)) continue
     const text = name === above ? message : `${name}: ${message}`
-    told += above === undefined ? text : `, because of ${text}`
+    fields += above === undefined ? text : `, because of ${text}`
     above = name
   }
-  return told
+  return fields
 }
 
 /** One line for people about anything that was thrown. */
@@ -143,15 +143,15 @@ export function describeError(thrown: unknown): string {
   return describeFailure(failureOf(thrown))
 }
 
-function causesOf(error: Error): unknown[] {
-  const cause = property(error, 'cause')
+function listCauses(error: Error): unknown[] {
+  const cause = readProperty(error, 'cause')
   const causes = cause === undefined ? [] : [cause]
-  const errors = error instanceof AggregateError ? property(error, 'errors') : []
+  const errors = error instanceof AggregateError ? readProperty(error, 'errors') : []
   return Array.isArray(errors) ? [...causes, ...errors] : causes
 }
 
 /** Errors are made by anybody: a property may be of any type, and reading it may throw. */
-function property(error: Error, key: string): unknown {
+function readProperty(error: Error, key: string): unknown {
   try {
     return (error as unknown as Record<string, unknown>)[key]
   } catch {
@@ -159,7 +159,7 @@ function property(error: Error, key: string): unknown {
   }
 }
 
-function printable(value: unknown): string {
+function toPrintable(value: unknown): string {
   try {
     return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value)
   } catch {
@@ -167,6 +167,6 @@ function printable(value: unknown): string {
   }
 }
 
-function cut(text: string): string {
-  return text.length > LONGEST_TEXT ? `${text.slice(0, LONGEST_TEXT)}…` : text
+function truncateText(text: string): string {
+  return text.length > MAX_TEXT_LENGTH ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text
 }

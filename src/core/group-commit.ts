@@ -4,27 +4,27 @@
  *
  * Every item has an outcome of its own: one that is refused fails nobody else.
  */
-import { type Deferred, deferred } from './abort.ts'
+import { createDeferred, type Deferred } from './abort.ts'
 
-export type Outcome<R> = { readonly value: R } | { readonly error: unknown }
+export type CommitResult<R> = { readonly value: R } | { readonly error: unknown }
 
 export interface GroupCommitOptions<T, R> {
   /** One outcome per item. Where it rejects, all of them have failed, and everything that waits behind them. */
-  readonly commit: (batch: readonly T[]) => Promise<readonly Outcome<R>[]>
+  readonly commit: (batch: readonly T[]) => Promise<readonly CommitResult<R>[]>
   readonly bytesOf: (item: T) => number
-  readonly most: { readonly items: number; readonly bytes: number }
+  readonly limits: { readonly items: number; readonly bytes: number }
   /** Of two items with one key the second waits for the next commit. */
   readonly keyOf?: (item: T) => string
 }
 
-interface Waiting<T, R> {
+interface QueuedItem<T, R> {
   readonly item: T
   readonly done: Deferred<R>
 }
 
 export class GroupCommit<T, R> {
   readonly #options: GroupCommitOptions<T, R>
-  #queue: Waiting<T, R>[] = []
+  #queue: QueuedItem<T, R>[] = []
   #committing: Promise<void> | undefined
 
   constructor(options: GroupCommitOptions<T, R>) {
@@ -37,7 +37,7 @@ export class GroupCommit<T, R> {
   }
 
   add(item: T): Promise<R> {
-    const done = deferred<R>()
+    const done = createDeferred<R>()
     this.#queue.push({ item, done })
     this.#committing ??= this.#commitAll()
     return done.promise
@@ -50,7 +50,7 @@ export class GroupCommit<T, R> {
       const batch = this.#take()
       try {
         const outcomes = await this.#options.commit(batch.map(({ item }) => item))
-        for (const [index, { done }] of batch.entries()) settle(done, outcomes[index])
+        for (const [index, { done }] of batch.entries()) settleDeferred(done, outcomes[index])
       } catch (error) {
         for (const { done } of [...batch, ...this.#queue.splice(0)]) done.reject(error)
       }
@@ -58,16 +58,16 @@ export class GroupCommit<T, R> {
     this.#committing = undefined
   }
 
-  #take(): Waiting<T, R>[] {
-    const { bytesOf, most, keyOf } = this.#options
-    const taken: Waiting<T, R>[] = []
-    const left: Waiting<T, R>[] = []
+  #take(): QueuedItem<T, R>[] {
+    const { bytesOf, limits, keyOf } = this.#options
+    const taken: QueuedItem<T, R>[] = []
+    const left: QueuedItem<T, R>[] = []
     const keys = new Set<string>()
     let bytes = 0
     for (const [index, waiting] of this.#queue.entries()) {
       bytes += bytesOf(waiting.item)
       // The first goes out whatever its size.
-      if (taken.length > 0 && (bytes > most.bytes || taken.length >= most.items)) {
+      if (taken.length > 0 && (bytes > limits.bytes || taken.length >= limits.items)) {
         left.push(...this.#queue.slice(index))
         break
       }
@@ -81,7 +81,7 @@ export class GroupCommit<T, R> {
   }
 }
 
-function settle<R>(done: Deferred<R>, outcome: Outcome<R> | undefined): void {
+function settleDeferred<R>(done: Deferred<R>, outcome: CommitResult<R> | undefined): void {
   if (outcome && 'value' in outcome) done.resolve(outcome.value)
   else done.reject(outcome?.error ?? new Error('a commit has told nothing of one of its items'))
 }

@@ -1,7 +1,7 @@
 /** Keeping the process up while something is awaited that has no socket of its own. */
 
 /** What a timer of Node can wait, in milliseconds. */
-const LONGEST_TIMER = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
  * Until it is disposed, Node does not end the process for want of something to do.
@@ -12,6 +12,6 @@ const LONGEST_TIMER = 2 ** 31 - 1
  * @param held what is awaited, where others hold it weakly: it must not be collected while somebody waits for it
  */
 export function keepAlive(held?: object): Disposable {
-  const timer = setInterval(() => held, LONGEST_TIMER)
+  const timer = setInterval(() => held, MAX_TIMER_MS)
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

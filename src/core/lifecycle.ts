@@ -7,15 +7,15 @@
  * A stop that comes while the start is under way aborts the start's signal, waits for it to end, and then stops.
  * River's `rivershared/startstop` taught us that every background service wants exactly this and gets it wrong alone.
  */
-import { deferred, sharedController } from './abort.ts'
+import { createDeferred, createSharedController } from './abort.ts'
 import { InvalidState } from './errors.ts'
 
 export type LifecycleState = 'new' | 'starting' | 'running' | 'stopping' | 'stopped'
 
 export class Lifecycle {
   readonly #name: string
-  readonly #stop = sharedController()
-  readonly #stopped = deferred()
+  readonly #stop = createSharedController()
+  readonly #stopped = createDeferred()
   #state: LifecycleState = 'new'
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined

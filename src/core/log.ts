@@ -1,12 +1,12 @@
 /** Logging is pino's; a library says nothing unless it is given a logger. */
 import { type Logger, pino } from 'pino'
 import { InvalidArgument } from './errors.ts'
-import type { Redaction } from './redaction.ts'
+import type { Redactor } from './redaction.ts'
 
 export type { Logger }
 
 /** Says nothing and costs next to nothing. */
-export const silent: Logger = pino({ level: 'silent' })
+export const silentLog: Logger = pino({ level: 'silent' })
 
 /** JSON lines on standard error, for daemons: standard output belongs to results. */
 export function daemonLog(options: { level?: string; name: string }): Logger {
@@ -16,20 +16,20 @@ export function daemonLog(options: { level?: string; name: string }): Logger {
   return pino({ name: options.name, level: options.level ?? 'info' }, destination)
 }
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'isLevelEnabled'] as const satisfies (keyof Logger)[]
+const LEVEL_METHODS = ['trace', 'debug', 'info', 'warn', 'error', 'isLevelEnabled'] as const satisfies (keyof Logger)[]
 
 /** @throws InvalidArgument unless it is as a logger of pino */
 export function assertLogger(log: unknown): void {
   const methods: Readonly<Record<string, unknown>> = Object(log)
-  const missing = LEVELS.filter((name) => typeof methods[name] !== 'function')
+  const missing = LEVEL_METHODS.filter((name) => typeof methods[name] !== 'function')
   if (missing.length === 0) return
   throw new InvalidArgument(`log: a logger of pino is needed, as in log: pino(); this one has no ${missing.join(', ')}`)
 }
 
-const WRITING: ReadonlySet<string> = new Set(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
+const WRITING_METHODS: ReadonlySet<string> = new Set(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
 
 /** A logger through which no such secret goes: what is logged, also by its children, is redacted before it is passed on. */
-export function redactedLog(log: Logger, redaction: Redaction): Logger {
+export function redactedLog(log: Logger, redaction: Redactor): Logger {
   if (redaction.isEmpty) return log
   const clean = (values: readonly unknown[]) => values.map((value) => redaction.value(value))
   return new Proxy(log, {
@@ -40,7 +40,7 @@ export function redactedLog(log: Logger, redaction: Redaction): Logger {
         return (...given: readonly unknown[]) =>
           redactedLog(found.apply(target, [redaction.value(given[0]), ...given.slice(1)]) as Logger, redaction)
       }
-      if (!WRITING.has(String(key))) return found.bind(target)
+      if (!WRITING_METHODS.has(String(key))) return found.bind(target)
       return (...given: readonly unknown[]) => {
         if (target.isLevelEnabled(String(key))) found.apply(target, clean(given))
       }

@@ -5,7 +5,7 @@
  */
 
 /** How many objects and lists may be within each other; `encode` has the same limit. */
-export const DEEPEST_NESTING = 100
+export const MAX_NESTING = 100
 
 /** Estimates of what V8 needs for a value, in bytes. */
 export const OBJECT_BYTES = 56
@@ -24,7 +24,7 @@ export const MAX_MEMORY_PER_BYTE = (BINARY_BYTES + ITEM_BYTES) / 2
 const [UNDEFINED, BIGINT, TIMESTAMP] = [0x00, 0x42, 0xff]
 
 /** Of a Date, in seconds since 1970. */
-const LAST_SECOND = 8.64e12
+const MAX_DATE_SECONDS = 8.64e12
 
 /**
  * Estimates how much memory the decoded value takes, in bytes.
@@ -53,14 +53,14 @@ export function checkMsgpack(bytes: Uint8Array, most: number): number {
       isObject = outerIsObject[depth] ?? false
       continue
     }
-    if (at >= length) throw torn()
-    const token = bytes[at] ?? NEVER
+    if (at >= length) throw truncatedError()
+    const token = bytes[at] ?? UNUSED_BYTE
     if (isObject && left % 2 === 0 && !isKey(token)) throw new Error('has a key that is neither text nor number')
     left -= 1
     at += 1
 
     const sizeBytes = SIZE_BYTES[token] ?? 0
-    if (at + sizeBytes > length) throw torn()
+    if (at + sizeBytes > length) throw truncatedError()
     const size = sizeBytes === 0 ? (FIXED_SIZE[token] ?? 0) : sizeAt(bytes, at, sizeBytes)
     at += sizeBytes
     switch (KINDS[token]) {
@@ -80,7 +80,7 @@ export function checkMsgpack(bytes: Uint8Array, most: number): number {
         break
       case EXTENSION:
         memory += DATE_BYTES
-        if (at + 1 + size > length) throw torn()
+        if (at + 1 + size > length) throw truncatedError()
         assertPlain(bytes, at, size)
         at += 1 + size
         break
@@ -92,15 +92,15 @@ export function checkMsgpack(bytes: Uint8Array, most: number): number {
         isObject = KINDS[token] === OBJECT
         left = isObject ? 2 * size : size
         memory += isObject ? OBJECT_BYTES + ENTRY_BYTES * size : LIST_BYTES + ITEM_BYTES * size
-        if (depth > DEEPEST_NESTING) throw new Error(`is nested deeper than ${DEEPEST_NESTING} levels`)
+        if (depth > MAX_NESTING) throw new Error(`is nested deeper than ${MAX_NESTING} levels`)
         // Each value takes a byte at least: what promises more is torn, and the decoder would allocate it.
-        if (left > length - at) throw torn()
+        if (left > length - at) throw truncatedError()
         break
       }
       default:
         throw new Error(`has the byte 0x${token.toString(16)} where a value begins`)
     }
-    if (at > length) throw torn()
+    if (at > length) throw truncatedError()
     if (memory > most)
       throw new Error(`takes more than ${most} bytes of memory once it is decoded; store less structure`)
   }
@@ -108,7 +108,7 @@ export function checkMsgpack(bytes: Uint8Array, most: number): number {
   return memory
 }
 
-const NEVER = 0xc1
+const UNUSED_BYTE = 0xc1
 const [SMALL, NUMBER, TEXT, BINARY, EXTENSION, OBJECT, LIST] = [1, 2, 3, 4, 5, 6, 7]
 
 /** For each first byte: what kind of value follows (0 where none can), in how many bytes its size is given, or its size. */
@@ -170,10 +170,10 @@ function isDate(bytes: Uint8Array, at: number, size: number): boolean {
   if (size !== 12) return size === 4 || size === 8
   const view = new DataView(bytes.buffer, bytes.byteOffset + at, size)
   const [nanoseconds, seconds] = [view.getUint32(0), Number(view.getBigInt64(4))]
-  if (nanoseconds >= 1e9 || seconds < -LAST_SECOND) return false
-  return seconds < LAST_SECOND || (seconds === LAST_SECOND && nanoseconds === 0)
+  if (nanoseconds >= 1e9 || seconds < -MAX_DATE_SECONDS) return false
+  return seconds < MAX_DATE_SECONDS || (seconds === MAX_DATE_SECONDS && nanoseconds === 0)
 }
 
-function torn(): Error {
+function truncatedError(): Error {
   return new Error('ends before its last value')
 }

@@ -1,6 +1,6 @@
 /** Options that somebody without a compiler has passed, or somebody with one in a variable. */
 import { InvalidArgument } from './errors.ts'
-import { meant } from './spelling.ts'
+import { suggestion } from './spelling.ts'
 
 /** Every option there is: a record, so that the compiler finds the one that was forgotten here. */
 export type KnownOptions<Options extends object> = Readonly<Record<keyof Options, true>>
@@ -21,6 +21,6 @@ export function assertOptions<Options extends object>(
     throw new InvalidArgument(`${what}: its options have to be an object, as in { ${Object.keys(known)[0]}: … }`)
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(known, name))
-      throw new InvalidArgument(`${what} has no option ${JSON.stringify(name)}${meant(name, Object.keys(known))}`)
+      throw new InvalidArgument(`${what} has no option ${JSON.stringify(name)}${suggestion(name, Object.keys(known))}`)
   }
 }

@@ -1,34 +1,34 @@
 /** Reads failures that come out of the trash or a logbook: others write there, too, and a failure is shown to people. */
-import { DEEPEST_CAUSE, type Failure, LONGEST_TEXT, MOST_CAUSES } from './failure.ts'
+import { type Failure, MAX_CAUSE_DEPTH, MAX_CAUSES, MAX_TEXT_LENGTH } from './failure.ts'
 
 /**
  * Reads a failure, cut to what `failureOf` would have kept. Never throws: where it is not one, it says so.
  *
  * @returns undefined where there is none
  */
-export function readFailure(value: unknown): Failure | undefined {
+export function parseFailure(value: unknown): Failure | undefined {
   if (value === undefined || value === null) return undefined
-  return failureIn(value, 0, { causes: MOST_CAUSES })
+  return parseFailureAt(value, 0, { causes: MAX_CAUSES })
 }
 
-function failureIn(value: unknown, depth: number, budget: { causes: number }): Failure {
-  if (typeof value === 'string') return { name: 'Error', message: cut(value) }
+function parseFailureAt(value: unknown, depth: number, budget: { causes: number }): Failure {
+  if (typeof value === 'string') return { name: 'Error', message: truncateText(value) }
   const { name, message, code, stack, causes, nonRetryable, retryAfter }: Readonly<Record<string, unknown>> = isObject(
     value,
   )
     ? value
     : { message: 'a failure that cannot be read' }
   const kept: Failure[] = []
-  for (const cause of Array.isArray(causes) && depth < DEEPEST_CAUSE ? causes : []) {
+  for (const cause of Array.isArray(causes) && depth < MAX_CAUSE_DEPTH ? causes : []) {
     if (budget.causes === 0) break
     budget.causes -= 1
-    kept.push(failureIn(cause, depth + 1, budget))
+    kept.push(parseFailureAt(cause, depth + 1, budget))
   }
   return {
-    name: typeof name === 'string' ? cut(name) : 'Error',
-    message: typeof message === 'string' ? cut(message) : 'a message that cannot be read',
-    ...(typeof code === 'string' ? { code: cut(code) } : {}),
-    ...(typeof stack === 'string' ? { stack: cut(stack) } : {}),
+    name: typeof name === 'string' ? truncateText(name) : 'Error',
+    message: typeof message === 'string' ? truncateText(message) : 'a message that cannot be read',
+    ...(typeof code === 'string' ? { code: truncateText(code) } : {}),
+    ...(typeof stack === 'string' ? { stack: truncateText(stack) } : {}),
     ...(Array.isArray(causes) ? { causes: kept } : {}),
     ...(nonRetryable === true ? { nonRetryable } : {}),
     ...(typeof retryAfter === 'number' && Number.isFinite(retryAfter) && retryAfter >= 0 ? { retryAfter } : {}),
@@ -40,6 +40,6 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 /** A text that `failureOf` has cut ends in a sign of its own, and is left as it is. */
-function cut(text: string): string {
-  return text.length > LONGEST_TEXT + 1 ? `${text.slice(0, LONGEST_TEXT)}…` : text
+function truncateText(text: string): string {
+  return text.length > MAX_TEXT_LENGTH + 1 ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text
 }

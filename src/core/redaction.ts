@@ -9,18 +9,18 @@ import type { Failure } from './failure.ts'
 export const REDACTED = '[redacted]'
 
 /** Deeper than anything that people read. */
-const DEEPEST = 20
+const MAX_DEPTH = 20
 
-export class Redaction {
+export class Redactor {
   readonly #keys: ReadonlySet<string>
   readonly #pattern: RegExp | undefined
 
   /** @param keys whole names; case, `-` and `_` do not matter. @throws InvalidArgument for what is no list of names */
   constructor(keys: readonly string[]) {
-    if (!Array.isArray(keys) || keys.some((key) => typeof key !== 'string' || bare(key) === ''))
+    if (!Array.isArray(keys) || keys.some((key) => typeof key !== 'string' || normalizeKey(key) === ''))
       throw new InvalidArgument("redact: a list of the names of keys, such as ['password', 'token']")
-    this.#keys = new Set(keys.map(bare))
-    this.#pattern = patternOf([...this.#keys])
+    this.#keys = new Set(keys.map(normalizeKey))
+    this.#pattern = keyPattern([...this.#keys])
   }
 
   /** Whether there is nothing to hide. */
@@ -52,7 +52,7 @@ export class Redaction {
     if (typeof value === 'string') return this.text(value)
     if (typeof value !== 'object' || value === null || value instanceof Uint8Array || value instanceof Date)
       return value
-    if (above.length > DEEPEST || above.includes(value)) return '[too deep]'
+    if (above.length > MAX_DEPTH || above.includes(value)) return '[too deep]'
     const within = [...above, value]
     if (Array.isArray(value)) return value.map((item) => this.#copy(item, within))
     if (value instanceof Error) return this.#copyOfError(value, within)
@@ -63,7 +63,7 @@ export class Redaction {
 
   #fields(value: object, within: readonly object[]): Record<string, unknown> {
     const copies = Object.entries(value).map(([key, item]) => {
-      return [key, this.#keys.has(bare(key)) ? REDACTED : this.#copy(item, within)]
+      return [key, this.#keys.has(normalizeKey(key)) ? REDACTED : this.#copy(item, within)]
     })
     return Object.fromEntries(copies)
   }
@@ -83,16 +83,16 @@ export class Redaction {
   }
 }
 
-function bare(key: string): string {
+function normalizeKey(key: string): string {
   return key.replaceAll(/[-_\s]/g, '').toLowerCase()
 }
 
 /** A value in quotes ends with them; an object or a list may hold anything, and hides all that follows it. */
-const VALUE = String.raw`(?:\\"(?:(?!\\").)*(?:\\"|$)|"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[{[].*|(?<=:\s*)[^,;&}\])\n]+|[^\s,;&}\])]+)`
+const VALUE_PATTERN = String.raw`(?:\\"(?:(?!\\").)*(?:\\"|$)|"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[{[].*|(?<=:\s*)[^,;&}\])\n]+|[^\s,;&}\])]+)`
 
-function patternOf(keys: readonly string[]): RegExp | undefined {
+function keyPattern(keys: readonly string[]): RegExp | undefined {
   if (keys.length === 0) return undefined
   const names = keys.map((key) => [...key].map((letter) => letter.replace(/\W/u, String.raw`\$&`)).join('[-_]?'))
   const name = String.raw`(?<![\p{L}\p{N}])(?:${names.join('|')})`
-  return new RegExp(String.raw`(${name}(?:\\?["'])?\s*[:=]\s*)${VALUE}`, 'giu')
+  return new RegExp(String.raw`(${name}(?:\\?["'])?\s*[:=]\s*)${VALUE_PATTERN}`, 'giu')
 }

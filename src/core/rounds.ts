@@ -3,13 +3,13 @@
  * "there is none" and "it is there" by turns for ever would keep a process busy for ever.
  */
 import { NotConnected } from './errors.ts'
-import { backoff, sleep } from './time.ts'
+import { backoffDelay, sleep } from './time.ts'
 
 const MAX_ROUNDS = 16
 const ROUNDS_WITHOUT_PAUSE = 3
 const PAUSES_MS = { first: 10, max: 500 }
 
-export class Rounds {
+export class RetryRounds {
   readonly #what: string
   #round = 0
 
@@ -30,6 +30,6 @@ export class Rounds {
         `${this.#what}: in ${MAX_ROUNDS} rounds the servers said by turns that a znode is there and that it is not; ` +
           'see whether another client makes and deletes it all the time, and whether these are the right servers',
       )
-    if (this.#round > ROUNDS_WITHOUT_PAUSE) await sleep(backoff(this.#round - ROUNDS_WITHOUT_PAUSE, PAUSES_MS))
+    if (this.#round > ROUNDS_WITHOUT_PAUSE) await sleep(backoffDelay(this.#round - ROUNDS_WITHOUT_PAUSE, PAUSES_MS))
   }
 }

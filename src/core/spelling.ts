@@ -1,7 +1,7 @@
 /** What was probably meant by a word that is not known. */
 
 /** From so many letters on a word may be misspelt twice. */
-const LONG = 8
+const LONG_WORD_LENGTH = 8
 
 /**
  * The end of an error message: `; did you mean flows?` where one of the known words is so close that it can hardly be
@@ -9,7 +9,7 @@ const LONG = 8
  *
  * @example `there is no option flow${meant('flow', ['board', 'flows'])}`
  */
-export function meant(word: string, known: readonly string[]): string {
+export function suggestion(word: string, known: readonly string[]): string {
   const found = known.find((candidate) => isMisspelt(word, candidate))
   if (found !== undefined) return `; did you mean ${found}?`
   return known.length === 0 ? '' : `; there are ${known.join(', ')}`
@@ -17,11 +17,13 @@ export function meant(word: string, known: readonly string[]): string {
 
 /** Whether `word` is `known` with a letter too many, too few or another, or two swapped; in long words two of that. */
 export function isMisspelt(word: string, known: string): boolean {
-  return word !== known && distance(word.toLowerCase(), known.toLowerCase()) <= (known.length < LONG ? 1 : 2)
+  return (
+    word !== known && editDistance(word.toLowerCase(), known.toLowerCase()) <= (known.length < LONG_WORD_LENGTH ? 1 : 2)
+  )
 }
 
 /** How many letters have to be put in, taken out, changed, or swapped with their neighbour. */
-function distance(from: string, to: string): number {
+function editDistance(from: string, to: string): number {
   let before: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, column) => column)
   for (let row = 1; row <= from.length; row += 1) {

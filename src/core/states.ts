@@ -53,16 +53,16 @@ export type EndState = 'SUCCESS' | 'REVERTED' | 'FAILURE' | 'SUSPENDED'
 /** What an engine means to do with an atom next. */
 export type Intention = 'EXECUTE' | 'REVERT' | 'RETRY' | 'IGNORE'
 
-type Table<S extends string> = Readonly<Record<S, readonly S[]>>
+type TransitionTable<S extends string> = Readonly<Record<S, readonly S[]>>
 
-export const JOB_TRANSITIONS: Table<JobState> = {
+export const JOB_TRANSITIONS: TransitionTable<JobState> = {
   UNCLAIMED: ['CLAIMED', 'TRASHED'],
   CLAIMED: ['UNCLAIMED', 'COMPLETE', 'TRASHED'],
   COMPLETE: [],
   TRASHED: ['UNCLAIMED'],
 }
 
-export const FLOW_TRANSITIONS: Table<FlowState> = {
+export const FLOW_TRANSITIONS: TransitionTable<FlowState> = {
   PENDING: ['RUNNING'],
   RUNNING: ['SUCCESS', 'FAILURE', 'REVERTED', 'SUSPENDING', 'RESUMING'],
   SUCCESS: ['RUNNING', 'PENDING'],
@@ -73,7 +73,7 @@ export const FLOW_TRANSITIONS: Table<FlowState> = {
   RESUMING: ['SUSPENDED'],
 }
 
-export const ATOM_TRANSITIONS: Table<AtomState> = {
+export const ATOM_TRANSITIONS: TransitionTable<AtomState> = {
   PENDING: ['RUNNING', 'IGNORE'],
   RUNNING: ['SUCCESS', 'FAILURE'],
   SUCCESS: ['REVERTING', 'RETRYING'],
@@ -85,7 +85,7 @@ export const ATOM_TRANSITIONS: Table<AtomState> = {
   RETRYING: ['RUNNING'],
 }
 
-export const ENGINE_TRANSITIONS: Table<EngineState> = {
+export const ENGINE_TRANSITIONS: TransitionTable<EngineState> = {
   RESUMING: ['SCHEDULING'],
   SCHEDULING: ['WAITING', 'SUCCESS', 'REVERTED', 'FAILURE', 'SUSPENDED'],
   WAITING: ['ANALYZING'],
@@ -97,7 +97,10 @@ export const ENGINE_TRANSITIONS: Table<EngineState> = {
 }
 
 /** @throws InvalidState when the table has no such step */
-export function checkTransition<S extends string>(table: Table<S>, step: { what: () => string; from: S; to: S }): void {
+export function checkTransition<S extends string>(
+  table: TransitionTable<S>,
+  step: { what: () => string; from: S; to: S },
+): void {
   if (table[step.from].includes(step.to)) return
   throw new InvalidState(`${step.what()} cannot go from ${step.from} to ${step.to}`)
 }

@@ -4,11 +4,11 @@
  */
 import { setMaxListeners } from 'node:events'
 
-export class Stop {
+export class AbortFlag {
   #aborted = false
   #reason: unknown
   #controller: AbortController | undefined
-  #told: Set<() => void> | undefined
+  #listeners: Set<() => void> | undefined
 
   get aborted(): boolean {
     return this.#aborted
@@ -40,24 +40,24 @@ export class Stop {
     this.#reason = reason
     this.#controller?.abort(reason)
     // Who leaves meanwhile, because another was told, is not told any more.
-    for (const tell of this.#told ?? []) tell()
-    this.#told = undefined
+    for (const listener of this.#listeners ?? []) listener()
+    this.#listeners = undefined
   }
 
   /** Calls `told`, which nobody else listens with, when it aborts, until the function returned is called. */
-  onAbort(told: () => void): () => void {
+  onAbort(listener: () => void): () => void {
     if (this.#aborted) return () => undefined
-    this.#told ??= new Set()
-    this.#told.add(told)
+    this.#listeners ??= new Set()
+    this.#listeners.add(listener)
     return () => {
-      this.#told?.delete(told)
+      this.#listeners?.delete(listener)
     }
   }
 }
 
 /** Whatever can be asked whether to stop. */
-export type Stoppable = AbortSignal | Stop
+export type Stoppable = AbortSignal | AbortFlag
 
-export function signalOf(stoppable: Stoppable): AbortSignal {
-  return stoppable instanceof Stop ? stoppable.signal : stoppable
+export function toAbortSignal(stoppable: Stoppable): AbortSignal {
+  return stoppable instanceof AbortFlag ? stoppable.signal : stoppable
 }

@@ -5,10 +5,10 @@ import { InvalidArgument } from './errors.ts'
 /** Milliseconds, or a number with its unit: `250`, `'10s'`, `'1.5h'`. Instants are `Date`. */
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** 100 years: an instant that is so far from now is a `Date` still. */
-const LONGEST = 36_525 * 86_400_000
+const MAX_DURATION_MS = 36_525 * 86_400_000
 
 /**
  * The milliseconds of a duration.
@@ -17,26 +17,26 @@ const LONGEST = 36_525 * 86_400_000
  * @throws InvalidArgument for a negative number, NaN, more than 100 years, or a text that is no duration
  * @example milliseconds('10s', 'timeout') // 10000
  */
-export function milliseconds(duration: Duration | string, what: string): number {
+export function toMilliseconds(duration: Duration | string, what: string): number {
   const found = typeof duration === 'string' ? /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(duration.trim()) : undefined
-  const value = found ? Number(found[1]) * (UNITS[found[2] ?? ''] ?? Number.NaN) : duration
-  if (typeof value === 'number' && value >= 0 && value <= LONGEST) return value
-  const given = printableMistake(duration)
-  if (typeof value === 'number' && value > LONGEST)
+  const value = found ? Number(found[1]) * (UNITS_MS[found[2] ?? ''] ?? Number.NaN) : duration
+  if (typeof value === 'number' && value >= 0 && value <= MAX_DURATION_MS) return value
+  const given = formatInvalidDuration(duration)
+  if (typeof value === 'number' && value > MAX_DURATION_MS)
     throw new InvalidArgument(`${what}: ${given} is more than the 100 years there can be; leave it out for no limit`)
   throw new InvalidArgument(
     `${what}: ${given} is no duration; write milliseconds or a number with ms, s, m, h or d, such as '10s'`,
   )
 }
 
-function printableMistake(duration: unknown): string {
+function formatInvalidDuration(duration: unknown): string {
   if (typeof duration === 'string') return JSON.stringify(duration)
   if (duration instanceof Date) return 'an instant (a Date)'
   return typeof duration === 'object' && duration !== null ? 'an object' : String(duration)
 }
 
 /** For people: `2000 ms`; a text as it was written. */
-export function printableDuration(duration: Duration): string {
+export function formatDuration(duration: Duration): string {
   return typeof duration === 'number' ? `${duration} ms` : duration
 }
 
@@ -70,14 +70,14 @@ export interface Backoff {
 }
 
 /** How long to wait, in milliseconds, before attempt `attempt` (from 1): exponential up to `max`. */
-export function backoff(attempt: number, options: Backoff): number {
+export function backoffDelay(attempt: number, options: Backoff): number {
   const { first, max, factor = 2, jitter = 'full', random = Math.random } = options
   const longest = Math.min(max, first * factor ** Math.min(attempt - 1, 100))
   return jitter === 'full' ? random() * longest : longest
 }
 
 /** Waits for the work, and no longer than so many milliseconds: what becomes of it then is nobody's affair. */
-export async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+export async function withinTime(ms: number, work: Promise<unknown>): Promise<void> {
   const done = new AbortController()
   await Promise.race([work, sleep(ms, done).catch(() => undefined)])
   done.abort()

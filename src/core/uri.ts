@@ -1,6 +1,6 @@
 /** The URIs that name boards and logbooks. Several hosts may stand in one, which `URL` cannot read. */
 import { InvalidArgument } from './errors.ts'
-import { milliseconds } from './time.ts'
+import { toMilliseconds } from './time.ts'
 
 export interface ResourceUri {
   readonly scheme: string
@@ -16,15 +16,15 @@ export interface ResourceUri {
 }
 
 /** What a URI can name, with one to paste for whoever wrote none. */
-const EXAMPLES = { board: 'zookeeper://127.0.0.1:2181/demo', persistence: 'directory:./logbooks' } as const
+const EXAMPLE_URIS = { board: 'zookeeper://127.0.0.1:2181/demo', persistence: 'directory:./logbooks' } as const
 
-const SHAPE = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/i
+const URI_PATTERN = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/i
 
 /** @throws InvalidArgument when the text is no URI, or when a password in it cannot be told from the rest */
-export function parseUri(text: string, what: keyof typeof EXAMPLES): ResourceUri {
-  const found = SHAPE.exec(text)
+export function parseUri(text: string, what: keyof typeof EXAMPLE_URIS): ResourceUri {
+  const found = URI_PATTERN.exec(text)
   if (!found) {
-    const how = text.includes('#') ? 'a # in it has to be written %23' : `write ${EXAMPLES[what]}`
+    const how = text.includes('#') ? 'a # in it has to be written %23' : `write ${EXAMPLE_URIS[what]}`
     throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is no URI; ${how}`)
   }
   const [, scheme = '', authority = '', path = '', query = ''] = found
@@ -38,17 +38,17 @@ export function parseUri(text: string, what: keyof typeof EXAMPLES): ResourceUri
   return {
     scheme: scheme.toLowerCase(),
     authority: authority.slice(at + 1),
-    credentials: at < 0 ? undefined : credentialsOf(authority.slice(0, at)),
-    path: decoded(path),
+    credentials: at < 0 ? undefined : parseCredentials(authority.slice(0, at)),
+    path: decodePart(path),
     parameters: new Map(new URLSearchParams(query)),
     printable,
   }
 }
 
-function credentialsOf(text: string): NonNullable<ResourceUri['credentials']> {
+function parseCredentials(text: string): NonNullable<ResourceUri['credentials']> {
   const colon = text.indexOf(':')
-  if (colon < 0) return { user: decoded(text), password: undefined }
-  return { user: decoded(text.slice(0, colon)), password: decoded(text.slice(colon + 1)) }
+  if (colon < 0) return { user: decodePart(text), password: undefined }
+  return { user: decodePart(text.slice(0, colon)), password: decodePart(text.slice(colon + 1)) }
 }
 
 /** @throws InvalidArgument at a parameter nobody reads: a misspelt option must not be ignored in silence */
@@ -65,10 +65,10 @@ export function assertParameters(uri: ResourceUri, known: readonly string[]): vo
  *
  * @throws InvalidArgument naming the parameter
  */
-export function durationIn({ parameters, printable }: ResourceUri, name: string): number | undefined {
+export function readDurationParameter({ parameters, printable }: ResourceUri, name: string): number | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
-  return milliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
+  return toMilliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
 }
 
 /**
@@ -77,17 +77,17 @@ export function durationIn({ parameters, printable }: ResourceUri, name: string)
  */
 export function redactUri(text: string): string {
   const local = /^(directory|memory):/i.test(text)
-  const [, scheme = '', user = ''] = KNOWN_USER.exec(text) ?? []
-  const authority = local ? text : text.replace(CREDENTIALS, () => `${scheme}${user}***@`)
+  const [, scheme = '', user = ''] = KNOWN_USER_PATTERN.exec(text) ?? []
+  const authority = local ? text : text.replace(CREDENTIALS_PATTERN, () => `${scheme}${user}***@`)
   return authority.replace(/([?&](?:password|passphrase|auth|secret)=)[^&]*/gi, '$1***')
 }
 
 /** Also of what is no URI: a blank before it, say, or a line's end behind a password that was read from a file. */
-const CREDENTIALS = /^.*@/s
+const CREDENTIALS_PATTERN = /^.*@/s
 /** Without a colon the whole of it may be the secret. */
-const KNOWN_USER = /^([a-z][a-z0-9+.-]*:\/*)([^/?#:@]*:)?/i
+const KNOWN_USER_PATTERN = /^([a-z][a-z0-9+.-]*:\/*)([^/?#:@]*:)?/i
 
-function decoded(text: string): string {
+function decodePart(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

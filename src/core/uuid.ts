@@ -2,22 +2,22 @@
 import { randomFillSync } from 'node:crypto'
 import { v7 } from 'uuid'
 
-const EACH = 16
+const UUID_BYTES = 16
 /** Drawn at once: asking the system for the bytes of each took a tenth of what posting a job costs. */
-const AT_ONCE = 256
+const UUIDS_PER_DRAW = 256
 
-const drawn = new Uint8Array(EACH * AT_ONCE)
-let used = drawn.length
+const randomPool = new Uint8Array(UUID_BYTES * UUIDS_PER_DRAW)
+let poolOffset = randomPool.length
 /** Of the id that is being made: views of what was drawn would be as many as ids. */
-const random = new Uint8Array(EACH)
+const uuidBytes = new Uint8Array(UUID_BYTES)
 
 /** No two are alike, in whatever process they were made. */
 export function newUuid(): string {
-  if (used === drawn.length) {
-    randomFillSync(drawn)
-    used = 0
+  if (poolOffset === randomPool.length) {
+    randomFillSync(randomPool)
+    poolOffset = 0
   }
-  for (let at = 0; at < EACH; at += 1) random[at] = drawn[used + at] ?? 0
-  used += EACH
-  return v7({ random })
+  for (let at = 0; at < UUID_BYTES; at += 1) uuidBytes[at] = randomPool[poolOffset + at] ?? 0
+  poolOffset += UUID_BYTES
+  return v7({ random: uuidBytes })
 }

@@ -8,7 +8,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
 /** What the code that runs now belongs to. */
-export interface Work {
+export interface ExecutionContext {
   /** The uuid of the job. */
   readonly job: string
   readonly name: string
@@ -18,33 +18,33 @@ export interface Work {
   readonly fail: (error: Error) => void
 }
 
-const context = new AsyncLocalStorage<Work>()
-let tracers = 0
+const context = new AsyncLocalStorage<ExecutionContext>()
+let tracerCount = 0
 
 /** Has every run that begins from now on, until it is disposed, carry its context. */
-export function traceWork(): Disposable {
+export function traceExecution(): Disposable {
   let over = false
-  tracers += 1
+  tracerCount += 1
   return {
     [Symbol.dispose]: () => {
-      if (!over) tracers -= 1
+      if (!over) tracerCount -= 1
       over = true
     },
   }
 }
 
 /** Calls `run` as part of this work where somebody traces. */
-export function inWork<T>(work: Work, run: () => T): T {
-  return tracers > 0 ? context.run(work, run) : run()
+export function runInExecution<T>(work: ExecutionContext, run: () => T): T {
+  return tracerCount > 0 ? context.run(work, run) : run()
 }
 
 /** Calls `run` as part of this task of the work that is going on, if there is any. */
-export function inTask<T>(task: string, run: () => T): T {
+export function runInTask<T>(task: string, run: () => T): T {
   const work = context.getStore()
   return work ? context.run({ ...work, task }, run) : run()
 }
 
 /** Returns the work that the code which runs now belongs to. */
-export function currentWork(): Work | undefined {
+export function currentExecution(): ExecutionContext | undefined {
   return context.getStore()
 }

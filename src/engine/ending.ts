@@ -3,17 +3,17 @@ import type { Failure } from '../core/failure.ts'
 import type { EndState, EngineState, FlowState } from '../core/states.ts'
 
 /** Where a flow goes from RUNNING when it ends. */
-export const WAY_TO_ENDING: Readonly<Record<EndState, readonly FlowState[]>> = {
+export const PATH_TO_ENDING: Readonly<Record<EndState, readonly FlowState[]>> = {
   SUCCESS: ['SUCCESS'],
   REVERTED: ['REVERTED'],
   FAILURE: ['FAILURE'],
   SUSPENDED: ['SUSPENDING', 'SUSPENDED'],
 }
 
-const ENDS: ReadonlySet<EngineState> = new Set(['SUCCESS', 'REVERTED', 'FAILURE', 'SUSPENDED'])
+const END_STATES: ReadonlySet<EngineState> = new Set(['SUCCESS', 'REVERTED', 'FAILURE', 'SUSPENDED'])
 
-export function isEnd(state: EngineState): state is EndState {
-  return ENDS.has(state)
+export function isEndState(state: EngineState): state is EndState {
+  return END_STATES.has(state)
 }
 
 /** How a run of an engine ended, and what came of it. */

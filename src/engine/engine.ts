@@ -17,35 +17,35 @@
  * recorded if they succeeded, and what threw counts as not done and will run again. `cancel` asks for what was done to be
  * undone: no further task starts, and the way back begins. Once the last task has succeeded it comes too late.
  */
-import { abortAfter, deferred, type FollowingSignal, followSignals, unlessAborted } from '../core/abort.ts'
+import { abortAfter, createDeferred, type FollowingSignal, followSignals, rejectOnAbort } from '../core/abort.ts'
 import { systemAlarmClock } from '../core/alarm-clock.ts'
 import { InvalidState, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { failureOf } from '../core/failure.ts'
-import { type Logger, silent } from '../core/log.ts'
+import { type Logger, silentLog } from '../core/log.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EngineState } from '../core/states.ts'
 import type { Stoppable } from '../core/stop.ts'
 import { monotonic } from '../core/time.ts'
 import { type AnyFlow, type AtomNode, compile, type ExecutionGraph } from '../flow/index.ts'
-import { type Ending, isEnd } from './ending.ts'
-import { type EngineEvents, EVENTS } from './events.ts'
+import { type Ending, isEndState } from './ending.ts'
+import { ENGINE_EVENTS, type EngineEvents } from './events.ts'
 import { Ledger } from './ledger.ts'
 import { assertEngineOptions, DEFAULT_CONCURRENCY, type EngineOptions } from './options.ts'
-import { type Known, Performer } from './performer.ts'
+import { AtomRunner, type RunContext } from './performer.ts'
 import { Resolver } from './resolver.ts'
-import { assertResumable, differences, type Start, startOf, takeUp, wayToRunning } from './resume.ts'
-import { Run } from './run.ts'
-import { assertSatisfied, resultsOf, type Store } from './scope.ts'
-import { Standing } from './standing.ts'
+import { assertResumable, findDifferences, pathToRunning, resumeAtoms, type Start, toStart } from './resume.ts'
+import { FlowRun } from './run.ts'
+import { assertSatisfied, collectResults, type Store } from './scope.ts'
+import { AtomStates } from './standing.ts'
 import { type Statistics, Stopwatch } from './statistics.ts'
-import { Writer } from './writer.ts'
+import { TransitionWriter } from './writer.ts'
 
 /** Between two writes that are for progress alone. */
-const PROGRESS_PERIOD = 1_000
+const PROGRESS_PERIOD_MS = 1_000
 
 /** What there is while it runs. */
-interface Session {
-  readonly run: Run
+interface ActiveRun {
+  readonly run: FlowRun
   readonly halt: FollowingSignal
   readonly suspend: FollowingSignal
   readonly cancel: FollowingSignal
@@ -66,13 +66,13 @@ export class Engine {
   readonly #logger: Logger
   readonly #emitter: Emitter<EngineEvents>
   readonly #stopwatch = new Stopwatch()
-  #listening = false
-  #session: Session | undefined
+  #hasListeners = false
+  #activeRun: ActiveRun | undefined
   /** Why it was asked for a rest, from the first time on. */
   #suspended: InvalidState | undefined
-  #writer: Writer | undefined
-  #driving: Promise<unknown> | undefined
-  #lastProgress = Number.NEGATIVE_INFINITY
+  #writer: TransitionWriter | undefined
+  #running: Promise<unknown> | undefined
+  #lastProgressAt = Number.NEGATIVE_INFINITY
   #progressTimer: NodeJS.Timeout | undefined
 
   /**
@@ -81,7 +81,7 @@ export class Engine {
    */
   constructor(options: EngineOptions) {
     assertEngineOptions(options)
-    const { flow, store = {}, logger = silent } = options
+    const { flow, store = {}, logger = silentLog } = options
     this.#options = options
     this.#flow = flow
     this.#graph = compile(flow)
@@ -89,18 +89,18 @@ export class Engine {
     this.#store = { ...store }
     this.#logger = logger
     const threw = (error: unknown) => logger.error({ flow: flow.name, failure: failureOf(error) }, 'a listener threw')
-    this.#emitter = new Emitter(threw, { events: EVENTS })
+    this.#emitter = new Emitter(threw, { events: ENGINE_EVENTS })
   }
 
   /** Resolves when nothing of this engine runs any more: no task, no write. Never rejects. */
   get idle(): Promise<void> {
     const over = () => undefined
-    return this.#driving?.then(over, over) ?? Promise.resolve()
+    return this.#running?.then(over, over) ?? Promise.resolve()
   }
 
   /** What it has done so far, and what its time went into. */
   get statistics(): Statistics {
-    return this.#stopwatch.statistics(this.#session?.run, this.#writer?.writes ?? 0)
+    return this.#stopwatch.statistics(this.#activeRun?.run, this.#writer?.writes ?? 0)
   }
 
   /**
@@ -111,14 +111,14 @@ export class Engine {
   on<E extends keyof EngineEvents>(event: E, listener: (event: EngineEvents[E]) => unknown): () => void {
     const off = this.#emitter.on(event, listener)
     // Transitions are kept for listeners only where there are some; progress is emitted without that.
-    this.#listening ||= event !== 'progress'
+    this.#hasListeners ||= event !== 'progress'
     return off
   }
 
   /** Asks for a rest, at any time: before the run it prevents it, after it, it does nothing. */
   suspend(): void {
     this.#suspended ??= new InvalidState(`flow ${this.#flow.name} was suspended: stop now, it is resumed later`)
-    this.#session?.suspend.abort(this.#suspended)
+    this.#activeRun?.suspend.abort(this.#suspended)
   }
 
   /**
@@ -135,8 +135,8 @@ export class Engine {
     this.#assertFirst()
     using halt = followSignals([this.#options.signals?.stop])
     const driving = this.#drive(halt)
-    this.#driving = driving
-    return await unlessAborted(driving, halt)
+    this.#running = driving
+    return await rejectOnAbort(driving, halt)
   }
 
   /**
@@ -149,8 +149,8 @@ export class Engine {
    */
   async *runIter(): AsyncGenerator<EngineState, Ending, void> {
     this.#assertFirst()
-    const over = deferred()
-    this.#driving = over.promise
+    const over = createDeferred()
+    this.#running = over.promise
     using halt = followSignals([this.#options.signals?.stop])
     try {
       return yield* this.#steps(halt)
@@ -160,15 +160,15 @@ export class Engine {
   }
 
   async *#steps(halt: FollowingSignal): AsyncGenerator<EngineState, Ending, void> {
-    const start = startOf(this.#options.log.flow)
-    if (start === 'over') return this.#alreadyOver()
+    const start = toStart(this.#options.log.flow)
+    if (start === 'over') return this.#endedBefore()
     const session = this.#open(start, halt)
     try {
       let state: EngineState = 'RESUMING'
-      while (!isEnd(state)) {
-        yield* this.#told(session, state)
+      while (!isEndState(state)) {
+        yield* this.#yieldState(session, state)
         this.#stopwatch.begin()
-        state = this.#stepped(state, await session.run.step(state))
+        state = this.#noteStep(state, await session.run.step(state))
       }
       const ending = await session.run.end(state)
       yield state
@@ -182,7 +182,7 @@ export class Engine {
   }
 
   /** Yields the state; where the caller leaves the loop then, or throws into it, goes on to the end by itself. */
-  async *#told({ run }: Session, state: EngineState): AsyncGenerator<EngineState, void, void> {
+  async *#yieldState({ run }: ActiveRun, state: EngineState): AsyncGenerator<EngineState, void, void> {
     let left = true
     try {
       yield state
@@ -200,23 +200,23 @@ export class Engine {
     }
   }
 
-  async #finish(run: Run, from: EngineState): Promise<void> {
+  async #finish(run: FlowRun, from: EngineState): Promise<void> {
     let state = from
-    while (!isEnd(state)) state = this.#stepped(state, await run.step(state))
+    while (!isEndState(state)) state = this.#noteStep(state, await run.step(state))
     await run.end(state)
   }
 
   async #drive(halt: FollowingSignal): Promise<Ending> {
-    const start = startOf(this.#options.log.flow)
-    if (start === 'over') return this.#alreadyOver()
+    const start = toStart(this.#options.log.flow)
+    if (start === 'over') return this.#endedBefore()
     const session = this.#open(start, halt)
     try {
       let state: EngineState = 'RESUMING'
       this.#stopwatch.begin()
-      while (!isEnd(state)) {
+      while (!isEndState(state)) {
         const next = session.run.step(state)
         // Most steps need not wait, and then nothing is waited for.
-        state = this.#stepped(state, typeof next === 'string' ? next : await next)
+        state = this.#noteStep(state, typeof next === 'string' ? next : await next)
       }
       return await session.run.end(state)
     } catch (error) {
@@ -228,29 +228,29 @@ export class Engine {
   }
 
   /** Notes where a step has led, and how long it took. */
-  #stepped(from: EngineState, to: EngineState): EngineState {
+  #noteStep(from: EngineState, to: EngineState): EngineState {
     checkTransition(ENGINE_TRANSITIONS, { what: () => `the engine of flow ${this.#flow.name}`, from, to })
-    this.#stopwatch.spent(from)
+    this.#stopwatch.lap(from)
     return to
   }
 
   #assertFirst(): void {
-    if (this.#driving !== undefined)
+    if (this.#running !== undefined)
       throw new InvalidState(`flow ${this.#flow.name}: this engine has run already; make a new one`)
   }
 
-  #alreadyOver(): Ending {
+  #endedBefore(): Ending {
     const ledger = new Ledger(this.#options.log.flow, { tell: false })
     const { failures, revertFailures } = ledger
-    return { state: 'SUCCESS', results: resultsOf(this.#graph, ledger), failures, revertFailures }
+    return { state: 'SUCCESS', results: collectResults(this.#graph, ledger), failures, revertFailures }
   }
 
   // --- What a run is made of --------------------------------------------------------------------------------------
 
   /** Checks everything that can be checked, and gathers what the first write will say. Writes nothing itself. */
-  #open(start: Start, halt: FollowingSignal): Session {
+  #open(start: Start, halt: FollowingSignal): ActiveRun {
     const { signals, deadline, log, assertOwner, clock } = this.#options
-    const standing = this.#prepare(start)
+    const atomStates = this.#prepare(start)
     const suspend = followSignals([signals?.suspend])
     if (this.#suspended) suspend.abort(this.#suspended)
     const cancel = followSignals([signals?.cancel])
@@ -259,41 +259,46 @@ export class Engine {
       assertOwner?.()
       halt.throwIfAborted()
     }
-    const writer = new Writer({ ledger: standing.ledger, log, assertMayGoOn, recorded: () => this.#tell(standing) })
+    const writer = new TransitionWriter({
+      ledger: atomStates.ledger,
+      log,
+      assertMayGoOn,
+      onRecorded: () => this.#emitEvents(atomStates),
+    })
     this.#writer = writer
-    const run = this.#runOf(standing, { writer, assertMayGoOn, halt, suspend, cancel })
-    this.#session = { run, halt, suspend, cancel, deadline: abortAfter(cancel, deadline, tooLate, clock) }
-    return this.#session
+    const run = this.#createRun(atomStates, { writer, assertMayGoOn, halt, suspend, cancel })
+    this.#activeRun = { run, halt, suspend, cancel, deadline: abortAfter(cancel, deadline, tooLate, clock) }
+    return this.#activeRun
   }
 
-  #prepare(start: Start): Standing {
+  #prepare(start: Start): AtomStates {
     const { log } = this.#options
     const [detail, flow, graph] = [log.flow, this.#flow, this.#graph]
     assertResumable(detail, graph)
     assertSatisfied(flow, { graph, store: this.#store })
-    for (const line of differences(detail, { flow, graph })) this.#logger.warn({ flow: flow.name }, line)
-    const ledger = new Ledger(detail, { tell: this.#listening })
+    for (const line of findDifferences(detail, { flow, graph })) this.#logger.warn({ flow: flow.name }, line)
+    const ledger = new Ledger(detail, { tell: this.#hasListeners })
     if (start === 'anew') ledger.reset()
     for (const { atom } of graph.atoms) if (!ledger.has(atom.name)) ledger.add(atom)
-    ledger.moveFlow(...wayToRunning(detail, start))
+    ledger.moveFlow(...pathToRunning(detail, start))
     // Any engine before may have added atoms: then there can be something to undo behind one of which nothing was begun.
-    return new Standing({ graph, ledger, thorough: start === 'on' && detail.atoms.length > 0 })
+    return new AtomStates({ graph, ledger, thorough: start === 'on' && detail.atoms.length > 0 })
   }
 
-  #runOf(
-    standing: Standing,
+  #createRun(
+    atomStates: AtomStates,
     parts: {
-      writer: Writer
+      writer: TransitionWriter
       assertMayGoOn: () => void
       halt: FollowingSignal
       suspend: Stoppable
       cancel: Stoppable
     },
-  ): Run {
+  ): FlowRun {
     const { context, services, log, deferReverts = true, neverResolve = false, concurrency } = this.#options
     const { halt, suspend, cancel } = parts
     const { clock = systemAlarmClock } = this.#options
-    const known: Known = {
+    const known: RunContext = {
       fence: context?.fence ?? 0n,
       run: log.flow.run,
       job: context?.job,
@@ -302,51 +307,51 @@ export class Engine {
       clock,
       logger: this.#logger,
       performing: this.#options.performing,
-      progress: (node, done) => this.#progress(node, done, { standing, ...parts }),
+      progress: (node, done) => this.#progress(node, done, { standing: atomStates, ...parts }),
     }
     const follows = { always: [halt, suspend], executing: cancel }
-    const performer = new Performer({ standing, store: this.#store, known, follows })
+    const performer = new AtomRunner({ atomStates, store: this.#store, runContext: known, follows })
     const ask: ConstructorParameters<typeof Resolver>[0]['ask'] = (retry, about) => performer.decide(retry, about)
-    return new Run({
+    return new FlowRun({
       ...parts,
-      standing,
+      atomStates,
       performer,
-      resolver: new Resolver({ standing, deferReverts, ask, logger: this.#logger, suspend }),
+      resolver: new Resolver({ atomStates, deferReverts, ask, logger: this.#logger, suspend }),
       concurrency: concurrency ?? DEFAULT_CONCURRENCY,
       clock,
       neverResolve,
-      resume: (resolve) => takeUp({ standing, detail: log.flow, deferReverts, neverResolve, resolve }),
-      broken: (error) => halt.abort(error),
+      resume: (resolve) => resumeAtoms({ atomStates, detail: log.flow, deferReverts, neverResolve, resolve }),
+      onBroken: (error) => halt.abort(error),
     })
   }
 
-  async #close({ run, suspend, cancel, deadline }: Session): Promise<void> {
+  async #close({ run, suspend, cancel, deadline }: ActiveRun): Promise<void> {
     clearTimeout(this.#progressTimer)
-    await run.drained()
+    await run.whenDrained()
     clearTimeout(this.#progressTimer)
     for (const held of [suspend, cancel, deadline]) held[Symbol.dispose]()
   }
 
-  #tell({ ledger }: Standing): void {
-    for (const told of ledger.told()) {
-      if (told.kind === 'flow') this.#emitter.emit('flow', told.event)
-      else this.#emitter.emit('atom', told.event)
+  #emitEvents({ ledger }: AtomStates): void {
+    for (const event of ledger.takeEvents()) {
+      if (event.kind === 'flow') this.#emitter.emit('flow', event.event)
+      else this.#emitter.emit('atom', event.event)
     }
   }
 
   #progress(
     { atom }: AtomNode,
     done: number,
-    { standing, writer, halt }: { standing: Standing; writer: Writer; halt: FollowingSignal },
+    { standing: atomStates, writer, halt }: { standing: AtomStates; writer: TransitionWriter; halt: FollowingSignal },
   ): void {
     if (!Number.isFinite(done) || halt.aborted) return
     const progress = Math.min(1, Math.max(0, done))
-    standing.ledger.note(atom.name, { meta: { progress } })
+    atomStates.ledger.annotate(atom.name, { meta: { progress } })
     this.#emitter.emit('progress', { flow: this.#flow.name, atom: atom.name, progress })
-    const wait = this.#lastProgress + PROGRESS_PERIOD - monotonic()
+    const wait = this.#lastProgressAt + PROGRESS_PERIOD_MS - monotonic()
     const record = () => {
       this.#progressTimer = undefined
-      this.#lastProgress = monotonic()
+      this.#lastProgressAt = monotonic()
       if (!halt.aborted) writer.record().catch((error: unknown) => halt.abort(error))
     }
     // The newest is recorded in the end, also of a task that says nothing more for long.

@@ -2,7 +2,7 @@
 import type { Failure } from '../core/failure.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 
-interface Move<State> {
+interface StateTransition<State> {
   readonly flow: string
   readonly from: State
   readonly to: State
@@ -11,9 +11,9 @@ interface Move<State> {
   readonly duration: number
 }
 
-export type FlowMove = Move<FlowState>
+export type FlowTransition = StateTransition<FlowState>
 
-export interface AtomMove extends Move<AtomState> {
+export interface AtomTransition extends StateTransition<AtomState> {
   readonly atom: string
   readonly kind: 'task' | 'retry'
   /** Of an atom that has succeeded. */
@@ -21,7 +21,7 @@ export interface AtomMove extends Move<AtomState> {
   readonly failure?: Failure
 }
 
-export interface ProgressTold {
+export interface ProgressEvent {
   readonly flow: string
   readonly atom: string
   /** From 0 to 1. */
@@ -30,14 +30,14 @@ export interface ProgressTold {
 
 /** What `engine.on` can listen to. Flows and atoms are told of after the transition is on record. */
 export interface EngineEvents {
-  flow: FlowMove
-  atom: AtomMove
+  flow: FlowTransition
+  atom: AtomTransition
   /** Told at once, not only when it is on record. */
-  progress: ProgressTold
+  progress: ProgressEvent
 }
 
-export const EVENTS: Readonly<Record<keyof EngineEvents, true>> = { flow: true, atom: true, progress: true }
+export const ENGINE_EVENTS: Readonly<Record<keyof EngineEvents, true>> = { flow: true, atom: true, progress: true }
 
 export type EngineEvent =
-  | { readonly kind: 'flow'; readonly event: FlowMove }
-  | { readonly kind: 'atom'; readonly event: AtomMove }
+  | { readonly kind: 'flow'; readonly event: FlowTransition }
+  | { readonly kind: 'atom'; readonly event: AtomTransition }

@@ -12,7 +12,7 @@
  */
 import type { ExecutionNode } from '../flow/index.ts'
 
-export class Frontier {
+export class ReadyFrontier {
   readonly #nodes: readonly ExecutionNode[]
   /** By the nodes' index: 1 or 0, the node taken for itself. */
   readonly #done: Uint8Array
@@ -20,8 +20,8 @@ export class Frontier {
   /** How many predecessors are not done, or wait for one that is not. */
   readonly #waitsFor: Int32Array
   /** How many successors are not clean, or have one behind them that is not. */
-  readonly #heldBy: Int32Array
-  readonly #queue = new ReadyQueue()
+  readonly #blockedBy: Int32Array
+  readonly #queue = new PriorityQueue()
   #undone: number
 
   constructor(nodes: readonly ExecutionNode[]) {
@@ -29,7 +29,7 @@ export class Frontier {
     this.#done = new Uint8Array(nodes.length)
     this.#clean = new Uint8Array(nodes.length).fill(1)
     this.#waitsFor = Int32Array.from(nodes, (node) => node.predecessors.length)
-    this.#heldBy = new Int32Array(nodes.length)
+    this.#blockedBy = new Int32Array(nodes.length)
     this.#undone = nodes.length
     for (const node of nodes) {
       if (node.atom === undefined && node.gates.length === 0) this.mark(node, { done: true, clean: true })
@@ -38,7 +38,7 @@ export class Frontier {
   }
 
   /** How many nodes are not done yet. */
-  get undone(): number {
+  get undoneCount(): number {
     return this.#undone
   }
 
@@ -49,12 +49,12 @@ export class Frontier {
 
   /** Whether all after this node are clean. */
   isFree(node: ExecutionNode): boolean {
-    return this.#heldBy[node.index] === 0
+    return this.#blockedBy[node.index] === 0
   }
 
   /** Whether this node and all after it are clean. */
-  isCalm(node: ExecutionNode): boolean {
-    return this.#clean[node.index] === 1 && this.#heldBy[node.index] === 0
+  isSubtreeClean(node: ExecutionNode): boolean {
+    return this.#clean[node.index] === 1 && this.#blockedBy[node.index] === 0
   }
 
   isDone(node: ExecutionNode): boolean {
@@ -62,16 +62,16 @@ export class Frontier {
   }
 
   /** Says how a node stands now. */
-  mark(node: ExecutionNode, standing: { readonly done: boolean; readonly clean: boolean }): void {
+  mark(node: ExecutionNode, atomStates: { readonly done: boolean; readonly clean: boolean }): void {
     const { index } = node
-    if ((this.#done[index] === 1) !== standing.done) {
-      this.#done[index] = standing.done ? 1 : 0
-      this.#undone += standing.done ? -1 : 1
-      if (this.#waitsFor[index] === 0) this.#pass(node, standing.done ? -1 : 1)
+    if ((this.#done[index] === 1) !== atomStates.done) {
+      this.#done[index] = atomStates.done ? 1 : 0
+      this.#undone += atomStates.done ? -1 : 1
+      if (this.#waitsFor[index] === 0) this.#pass(node, atomStates.done ? -1 : 1)
     }
-    if ((this.#clean[index] === 1) !== standing.clean) {
-      this.#clean[index] = standing.clean ? 1 : 0
-      if (this.#heldBy[index] === 0) this.#passBack(node, standing.clean ? -1 : 1)
+    if ((this.#clean[index] === 1) !== atomStates.clean) {
+      this.#clean[index] = atomStates.clean ? 1 : 0
+      if (this.#blockedBy[index] === 0) this.#passBack(node, atomStates.clean ? -1 : 1)
     }
   }
 
@@ -106,8 +106,8 @@ export class Frontier {
     for (let node = spreading.pop(); node; node = spreading.pop()) {
       for (const { index } of node.predecessors) {
         const behind = this.#nodes[index]
-        const before = this.#heldBy[index] ?? 0
-        this.#heldBy[index] = before + change
+        const before = this.#blockedBy[index] ?? 0
+        this.#blockedBy[index] = before + change
         const turned = before === 0 || before + change === 0
         if (!behind || !turned) continue
         if (this.#clean[index] === 1) spreading.push(behind)
@@ -118,8 +118,8 @@ export class Frontier {
 }
 
 /** First the greatest priority, and of one priority first who came first. */
-class ReadyQueue {
-  readonly #lanes = new Map<number, Lane>()
+class PriorityQueue {
+  readonly #lanes = new Map<number, FifoQueue>()
   /** Descending. */
   #priorities: number[] = []
 
@@ -127,7 +127,7 @@ class ReadyQueue {
     const priority = node.atom?.priority ?? 0
     let lane = this.#lanes.get(priority)
     if (!lane) {
-      lane = new Lane()
+      lane = new FifoQueue()
       this.#lanes.set(priority, lane)
       this.#priorities = [...this.#lanes.keys()].sort((a, b) => b - a)
     }
@@ -144,7 +144,7 @@ class ReadyQueue {
 }
 
 /** Read from `#next` on: taking from the front of a long array would move the rest each time. */
-class Lane {
+class FifoQueue {
   #nodes: ExecutionNode[] = []
   #next = 0
 

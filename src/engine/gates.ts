@@ -5,28 +5,28 @@
  * furthest counts.
  */
 import { InvalidArgument } from '../core/errors.ts'
-import type { AtomNode, Depth, ExecutionNode, Gate, Stretch } from '../flow/index.ts'
-import { isAtom, type Standing } from './standing.ts'
+import type { AtomNode, DeciderGate, Depth, ExecutionNode, NodeRange } from '../flow/index.ts'
+import { type AtomStates, isAtom } from './standing.ts'
 
 /** From the one that leaves out least. */
-const REACH: readonly Depth[] = ['ATOM', 'NEIGHBORS', 'FLOW', 'ALL']
+const DEPTHS: readonly Depth[] = ['ATOM', 'NEIGHBORS', 'FLOW', 'ALL']
 
 /**
  * Asks the deciders of a node that everything is ready for, and leaves out what they say. Resolves to whether it starts.
  *
  * @throws what a decider throws
  */
-export function passesGates(node: ExecutionNode, standing: Standing): boolean {
-  const refusing = node.gates.filter((gate) => refuses(gate, standing))
-  const reach = Math.max(...refusing.map(({ depth }) => REACH.indexOf(depth)))
-  for (const gate of refusing) if (REACH.indexOf(gate.depth) === reach) leaveOut(gate, standing)
+export function passesGates(node: ExecutionNode, atomStates: AtomStates): boolean {
+  const refusing = node.gates.filter((gate) => isRefused(gate, atomStates))
+  const reach = Math.max(...refusing.map(({ depth }) => DEPTHS.indexOf(depth)))
+  for (const gate of refusing) if (DEPTHS.indexOf(gate.depth) === reach) leaveOut(gate, atomStates)
   return refusing.length === 0
 }
 
-function refuses({ decider, history }: Gate, standing: Standing): boolean {
-  const known = atomsIn(history, standing).filter((node) => standing.record(node).state === 'SUCCESS')
+function isRefused({ decider, history }: DeciderGate, atomStates: AtomStates): boolean {
+  const known = atomsInRange(history, atomStates).filter((node) => atomStates.record(node).state === 'SUCCESS')
   if (known.length === 0) return false
-  const results = known.map((node): [string, unknown] => [node.atom.name, standing.record(node).result])
+  const results = known.map((node): [string, unknown] => [node.atom.name, atomStates.record(node).result])
   const answer: unknown = decider(Object.fromEntries(results))
   // A promise is as good as a yes, whatever comes of it.
   if (typeof Object(answer)['then'] === 'function')
@@ -34,22 +34,22 @@ function refuses({ decider, history }: Gate, standing: Standing): boolean {
   return !answer
 }
 
-function leaveOut(gate: Gate, standing: Standing): void {
+function leaveOut(gate: DeciderGate, atomStates: AtomStates): void {
   const { first, end } = gate.target
-  const target = standing.graph.nodes.slice(first, end)
+  const target = atomStates.graph.nodes.slice(first, end)
   const by = target.find(isAtom)?.atom.name ?? ''
-  for (const node of [...target, ...furtherOut(gate, standing)]) {
-    if (isAtom(node)) standing.leaveOut(node, by)
-    else standing.frontier.mark(node, { done: true, clean: true })
+  for (const node of [...target, ...furtherSkipped(gate, atomStates)]) {
+    if (isAtom(node)) atomStates.ignore(node, by)
+    else atomStates.frontier.mark(node, { done: true, clean: true })
   }
 }
 
 /** What is left out beside what was decided about. */
-function furtherOut({ depth, exit, scope }: Gate, standing: Standing): ExecutionNode[] {
+function furtherSkipped({ depth, exit, scope }: DeciderGate, atomStates: AtomStates): ExecutionNode[] {
   const isNear = (node: ExecutionNode) => isAtom(node) && node.atom.kind === 'task' && node.scope === scope
   switch (depth) {
     case 'ALL':
-      return standing.after(exit)
+      return atomStates.nodesAfter(exit)
     case 'FLOW':
       return [...reachable(exit, isNear)]
     case 'NEIGHBORS':
@@ -65,6 +65,6 @@ function reachable(from: ExecutionNode, through: (node: ExecutionNode) => boolea
   return found
 }
 
-function atomsIn({ first, end }: Stretch, standing: Standing): AtomNode[] {
-  return standing.graph.nodes.slice(first, end).filter(isAtom)
+function atomsInRange({ first, end }: NodeRange, atomStates: AtomStates): AtomNode[] {
+  return atomStates.graph.nodes.slice(first, end).filter(isAtom)
 }

@@ -1,7 +1,7 @@
 /**
  * The states of a flow and its atoms as the engine sees them, ahead of the logbook by what has not been recorded yet.
  *
- * Moves are checked against the state tables and gathered; {@link Ledger.gathered} hands out all that has gathered as one
+ * Moves are checked against the state tables and gathered; {@link Ledger.takeTransition} hands out all that has gathered as one
  * transition. The engine records before each piece of the user's code it runs, and at the end: what happened in the same
  * instant (one task succeeded, the next one starts) is one write, and nothing ever runs ahead of the logbook.
  */
@@ -16,10 +16,10 @@ import {
 } from '../core/states.ts'
 import type { AnyAtom } from '../flow/index.ts'
 import type { AtomDetail, FlowDetail, Transition } from '../persistence/index.ts'
-import type { AtomMove, EngineEvent } from './events.ts'
+import type { AtomTransition, EngineEvent } from './events.ts'
 
 /** What a move leaves behind in the atom's record, beside its state; an `undefined` would be left behind as one. */
-type Outcome = Partial<
+type AtomRecordUpdate = Partial<
   Pick<AtomDetail, 'version' | 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
 >
 
@@ -30,7 +30,7 @@ export class Ledger {
   readonly #failures = new Map<string, Failure>()
   readonly #revertFailures = new Map<string, Failure>()
   readonly #changed = new Set<string>()
-  readonly #tell: boolean
+  readonly #recordsEvents: boolean
   #events: EngineEvent[] = []
   #state: FlowState
   #since: Date
@@ -39,11 +39,11 @@ export class Ledger {
   /** @param options.tell whether anybody wants to hear of moves */
   constructor(flow: FlowDetail, options: { tell: boolean }) {
     this.#name = flow.name
-    this.#tell = options.tell
+    this.#recordsEvents = options.tell
     this.#state = flow.state
     this.#since = flow.updatedAt
     this.#recordedState = flow.state
-    for (const atom of flow.atoms) this.#keep(atom)
+    for (const atom of flow.atoms) this.#trackFailures(atom)
   }
 
   get state(): FlowState {
@@ -76,56 +76,56 @@ export class Ledger {
       checkTransition(FLOW_TRANSITIONS, { what: () => `flow ${this.#name}`, from: this.#state, to })
       const at = new Date()
       const move = { from: this.#state, to, at, duration: at.getTime() - this.#since.getTime() }
-      if (this.#tell) this.#events.push({ kind: 'flow', event: { flow: this.#name, ...move } })
+      if (this.#recordsEvents) this.#events.push({ kind: 'flow', event: { flow: this.#name, ...move } })
       this.#state = to
       this.#since = at
     }
   }
 
   /** @throws InvalidState when the atom cannot go this way */
-  moveAtom(name: string, to: AtomState, outcome?: Outcome): AtomDetail {
+  moveAtom(name: string, to: AtomState, outcome?: AtomRecordUpdate): AtomDetail {
     const atom = this.atom(name)
     checkTransition(ATOM_TRANSITIONS, { what: () => `atom ${name}`, from: atom.state, to })
     const before = to === 'REVERTED' || to === 'RETRYING' ? withoutResult(atom) : atom
     const after = { ...before, state: to, updatedAt: new Date() }
     // Not spread beside the other: a second spread in one object is many times slower than the first.
     if (outcome) Object.assign(after, outcome)
-    this.#put(after)
-    if (this.#tell) this.#told(atom, after)
+    this.#setRecord(after)
+    if (this.#recordsEvents) this.#toEvent(atom, after)
     return after
   }
 
   /** Says what is meant to become of an atom, before it does. */
   intend(name: string, intention: Intention): void {
     const atom = this.atom(name)
-    if (atom.intention !== intention) this.#put({ ...atom, intention, updatedAt: new Date() })
+    if (atom.intention !== intention) this.#setRecord({ ...atom, intention, updatedAt: new Date() })
   }
 
   /** Adds to an atom's record what is no move. */
-  note(name: string, facts: Pick<Partial<AtomDetail>, 'history' | 'failure'> & { readonly meta?: object }): void {
+  annotate(name: string, facts: Pick<Partial<AtomDetail>, 'history' | 'failure'> & { readonly meta?: object }): void {
     const atom = this.atom(name)
-    this.#put({ ...atom, ...facts, meta: facts.meta ? present({ ...atom.meta, ...facts.meta }) : atom.meta })
+    this.#setRecord({ ...atom, ...facts, meta: facts.meta ? definedOnly({ ...atom.meta, ...facts.meta }) : atom.meta })
   }
 
   add(atom: AnyAtom): void {
-    this.#put(cleanRecord(atom))
+    this.#setRecord(cleanRecord(atom))
   }
 
   /** Begins a record anew. Where its state does not lead to PENDING, that is no move, and no table has it. */
-  renew(name: string): void {
+  restart(name: string): void {
     const atom = this.atom(name)
     const after = cleanRecord(atom)
-    this.#put(after)
-    if (this.#tell && atom.state !== 'PENDING') this.#told(atom, after)
+    this.#setRecord(after)
+    if (this.#recordsEvents && atom.state !== 'PENDING') this.#toEvent(atom, after)
   }
 
   /** Begins every record anew, those included that the flow does not have any more. */
   reset(): void {
-    for (const name of [...this.#atoms.keys()]) this.renew(name)
+    for (const name of [...this.#atoms.keys()]) this.restart(name)
   }
 
   /** What has changed since the last time, to be written next; undefined where nothing has. */
-  gathered(): Transition | undefined {
+  takeTransition(): Transition | undefined {
     const atoms: AtomDetail[] = []
     for (const name of this.#changed) atoms.push(this.atom(name))
     const state = this.#state === this.#recordedState ? {} : { state: this.#state }
@@ -136,15 +136,15 @@ export class Ledger {
   }
 
   /** The moves since the last time, for listeners. */
-  told(): readonly EngineEvent[] {
+  takeEvents(): readonly EngineEvent[] {
     const events = this.#events
     if (events.length > 0) this.#events = []
     return events
   }
 
-  #told(from: AtomDetail, to: AtomDetail): void {
+  #toEvent(from: AtomDetail, to: AtomDetail): void {
     const { name, kind, state, updatedAt, result, failure } = to
-    const move: AtomMove = {
+    const move: AtomTransition = {
       flow: this.#name,
       atom: name,
       kind,
@@ -158,12 +158,12 @@ export class Ledger {
     this.#events.push({ kind: 'atom', event: move })
   }
 
-  #put(atom: AtomDetail): void {
-    this.#keep(atom)
+  #setRecord(atom: AtomDetail): void {
+    this.#trackFailures(atom)
     this.#changed.add(atom.name)
   }
 
-  #keep(atom: AtomDetail): void {
+  #trackFailures(atom: AtomDetail): void {
     this.#atoms.set(atom.name, atom)
     if (atom.failure) this.#failures.set(atom.name, atom.failure)
     else if (this.#failures.size > 0) this.#failures.delete(atom.name)
@@ -182,7 +182,7 @@ function withoutResult({ result: _undone, ...atom }: AtomDetail): AtomDetail {
 }
 
 /** Leaves out what is undefined: an encoding that has no undefined must give the same record back. */
-function present<T extends object>(facts: T): Partial<T> {
+function definedOnly<T extends object>(facts: T): Partial<T> {
   const there = Object.entries(facts).filter(([, value]) => value !== undefined)
   return Object.fromEntries(there) as Partial<T>
 }

@@ -4,7 +4,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { Stoppable } from '../core/stop.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { Store } from './scope.ts'
@@ -47,7 +47,7 @@ export interface EngineOptions {
 
 export type Performing = 'execute' | 'revert'
 
-const OPTIONS: KnownOptions<EngineOptions> = {
+const KNOWN_OPTIONS: KnownOptions<EngineOptions> = {
   flow: true,
   store: true,
   log: true,
@@ -68,11 +68,11 @@ export const DEFAULT_CONCURRENCY = 16
 
 /** @throws InvalidArgument */
 export function assertEngineOptions(options: EngineOptions): void {
-  assertOptions(options, OPTIONS, 'an engine')
+  assertOptions(options, KNOWN_OPTIONS, 'an engine')
   const { store = {}, concurrency = DEFAULT_CONCURRENCY, deadline } = options
   if (typeof store !== 'object' || store === null || Array.isArray(store))
     throw new InvalidArgument("an engine: store has to be an object of the flow's inputs, as in { name: 'Ada' }")
   if (!Number.isSafeInteger(concurrency) || concurrency < 1)
     throw new InvalidArgument(`an engine: concurrency has to be a whole number from 1, not ${concurrency}`)
-  if (deadline !== undefined) milliseconds(deadline, 'deadline')
+  if (deadline !== undefined) toMilliseconds(deadline, 'deadline')
 }

@@ -1,76 +1,76 @@
 /** Runs the user's code: what atoms execute and revert, and what retries decide. What it throws is an outcome. */
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import type { Stoppable } from '../core/stop.ts'
-import { inTask } from '../core/work.ts'
-import { type Answer, type AtomNode, type ExecutableAtom, History } from '../flow/index.ts'
-import { plain } from './plain.ts'
-import { argumentsOf, type Store } from './scope.ts'
-import type { Standing } from './standing.ts'
-import { type Known, type Telling, Told } from './told.ts'
+import { runInTask } from '../core/work.ts'
+import { type AtomNode, type ExecutableAtom, History, type RetryDecision } from '../flow/index.ts'
+import { toPlain } from './plain.ts'
+import { resolveArguments, type Store } from './scope.ts'
+import type { AtomStates } from './standing.ts'
+import { AtomContext, type AtomContextOptions, type RunContext } from './told.ts'
 
-export type { Known } from './told.ts'
+export type { RunContext } from './told.ts'
 
-export type Attempt =
+export type AtomAttempt =
   | { readonly ok: true; readonly value: unknown }
   /** Not begun: its arguments were not there, so that nothing of the atom's has run. */
   | { readonly ok: false; readonly error: unknown; readonly begun: boolean }
 
-export interface PerformerOptions {
-  readonly standing: Standing
+export interface AtomRunnerOptions {
+  readonly atomStates: AtomStates
   readonly store: Store
-  readonly known: Known
+  readonly runContext: RunContext
   /** What an atom hears of whatever it does, and beside that only while it executes. */
   readonly follows: { readonly always: readonly Stoppable[]; readonly executing: Stoppable }
 }
 
-export class Performer {
-  readonly #options: PerformerOptions
-  readonly #always: Telling
-  readonly #executing: Telling
+export class AtomRunner {
+  readonly #options: AtomRunnerOptions
+  readonly #always: AtomContextOptions
+  readonly #executing: AtomContextOptions
 
-  constructor(options: PerformerOptions) {
+  constructor(options: AtomRunnerOptions) {
     const { always, executing } = options.follows
     this.#options = options
-    this.#always = { follows: always, progress: false }
-    this.#executing = { follows: [...always, executing], progress: true }
+    this.#always = { follows: always, reportsProgress: false }
+    this.#executing = { follows: [...always, executing], reportsProgress: true }
   }
 
   /** What cannot be stored is the atom's failure, and undone like one. */
-  execute(node: AtomNode): Promise<Attempt> {
+  execute(node: AtomNode): Promise<AtomAttempt> {
     const { atom } = node
-    const told = this.#told(node, this.#executing)
+    const context = this.#createContext(node, this.#executing)
     if (atom.kind === 'retry') {
-      const ctx = Object.assign(told, { history: this.#historyOf(node) })
-      const made = (value: unknown) => plain(value, () => `the value of retry ${atom.name}`)
-      return this.#attempt(node, { told, kept: made }, (args) => atom.execute(args, ctx))
+      const ctx = Object.assign(context, { history: this.#readHistory(node) })
+      const made = (value: unknown) => toPlain(value, () => `the value of retry ${atom.name}`)
+      return this.#attempt(node, { told: context, kept: made }, (args) => atom.execute(args, ctx))
     }
     const { preExecute, postExecute } = atom
-    const made = (value: unknown) => plain(value, () => `the result of task ${atom.name}`)
+    const made = (value: unknown) => toPlain(value, () => `the result of task ${atom.name}`)
     if (!preExecute && !postExecute)
-      return this.#attempt(node, { told, kept: made }, (args) => atom.execute(args, told))
-    return this.#attempt(node, { told, kept: (value) => value }, (args) =>
-      between({
-        before: () => preExecute?.(args, told),
-        work: async () => made(await atom.execute(args, told)),
-        after: () => postExecute?.(args, told),
+      return this.#attempt(node, { told: context, kept: made }, (args) => atom.execute(args, context))
+    return this.#attempt(node, { told: context, kept: (value) => value }, (args) =>
+      mergeErrors({
+        before: () => preExecute?.(args, context),
+        work: async () => made(await atom.execute(args, context)),
+        after: () => postExecute?.(args, context),
       }),
     )
   }
 
-  revert(node: AtomNode): Promise<Attempt> {
+  revert(node: AtomNode): Promise<AtomAttempt> {
     const { atom } = node
-    const { result, failure } = this.#options.standing.record(node)
-    const failures: readonly Failure[] = this.#options.standing.ledger.failures
-    const told = this.#told(node, this.#always)
-    const ctx = Object.assign(told, { result, failure, failures })
+    const { result, failure } = this.#options.atomStates.record(node)
+    const failures: readonly Failure[] = this.#options.atomStates.ledger.failures
+    const context = this.#createContext(node, this.#always)
+    const ctx = Object.assign(context, { result, failure, failures })
     const kept = (value: unknown) => this.#plainIfPossible(atom.name, value)
     if (atom.kind === 'retry') {
-      const withHistory = Object.assign(ctx, { history: this.#historyOf(node) })
-      return this.#attempt(node, { told, kept }, (args) => atom.revert?.(args, withHistory))
+      const withHistory = Object.assign(ctx, { history: this.#readHistory(node) })
+      return this.#attempt(node, { told: context, kept }, (args) => atom.revert?.(args, withHistory))
     }
     const { preRevert, postRevert } = atom
-    return this.#attempt(node, { told, kept }, (args) =>
-      between({
+    return this.#attempt(node, { told: context, kept }, (args) =>
+      mergeErrors({
         before: () => preRevert?.(args, ctx),
         work: async () => atom.revert?.(args, ctx),
         after: () => postRevert?.(args, ctx),
@@ -79,54 +79,56 @@ export class Performer {
   }
 
   /** What a retry does about a failure. @throws what it throws */
-  async decide(node: AtomNode, about: { failure: Failure; atom: string }): Promise<Answer> {
+  async decide(node: AtomNode, about: { failure: Failure; atom: string }): Promise<RetryDecision> {
     const { atom } = node
     if (atom.kind !== 'retry') return 'REVERT'
-    const told = this.#told(node, this.#always)
-    const ctx = Object.assign(told, { history: this.#historyOf(node), ...about })
-    const attempt = await this.#attempt(node, { told, kept: (value) => value }, (args) => atom.onFailure(args, ctx))
-    if (attempt.ok) return attempt.value as Answer
+    const context = this.#createContext(node, this.#always)
+    const ctx = Object.assign(context, { history: this.#readHistory(node), ...about })
+    const attempt = await this.#attempt(node, { told: context, kept: (value) => value }, (args) =>
+      atom.onFailure(args, ctx),
+    )
+    if (attempt.ok) return attempt.value as RetryDecision
     throw attempt.error
   }
 
-  #told(node: AtomNode, telling: Telling): Told {
-    return new Told(this.#options.known, node, telling)
+  #createContext(node: AtomNode, options: AtomContextOptions): AtomContext {
+    return new AtomContext(this.#options.runContext, node, options)
   }
 
-  #historyOf(node: AtomNode): History {
-    const { history = [], failure } = this.#options.standing.record(node)
+  #readHistory(node: AtomNode): History {
+    const { history = [], failure } = this.#options.atomStates.record(node)
     return new History(history, failure)
   }
 
   /** @param options.kept what becomes of what `work` returns; what it throws is the atom's failure, too */
   async #attempt(
     node: AtomNode,
-    { told, kept }: { readonly told: Told; readonly kept: (value: unknown) => unknown },
+    { told: context, kept }: { readonly told: AtomContext; readonly kept: (value: unknown) => unknown },
     work: (args: Record<string, unknown>) => unknown,
-  ): Promise<Attempt> {
+  ): Promise<AtomAttempt> {
     let begun = false
     try {
-      const args = argumentsOf(node, { store: this.#options.store, ledger: this.#options.standing.ledger })
-      told.begin()
+      const args = resolveArguments(node, { store: this.#options.store, ledger: this.#options.atomStates.ledger })
+      context.begin()
       begun = true
-      return { ok: true, value: kept(await inTask(node.atom.name, () => work(args))) }
+      return { ok: true, value: kept(await runInTask(node.atom.name, () => work(args))) }
     } catch (error) {
-      const { flow, logger } = this.#options.known
+      const { flow, logger } = this.#options.runContext
       // Not as `err`: pino writes into what it is given, and some errors are frozen, or in themselves.
       if (logger.isLevelEnabled('debug'))
         logger.debug({ flow, task: node.atom.name, failure: failureOf(error) }, 'threw')
       return { ok: false, error, begun }
     } finally {
-      told.end()
+      context.end()
     }
   }
 
   /** A failed revert is for a human, at the worst moment: what a revert happens to return must not cause one. */
   #plainIfPossible(name: string, value: unknown): unknown {
     try {
-      return plain(value, () => `what the revert of ${name} returned`)
+      return toPlain(value, () => `what the revert of ${name} returned`)
     } catch (error) {
-      const { flow, logger } = this.#options.known
+      const { flow, logger } = this.#options.runContext
       logger.warn({ flow, task: name }, `not recorded: ${describeError(error)}`)
       return undefined
     }
@@ -134,7 +136,11 @@ export class Performer {
 }
 
 /** What was thrown first counts; what comes after it is told beside it. */
-async function between<T>(steps: { before: () => unknown; work: () => Promise<T>; after: () => unknown }): Promise<T> {
+async function mergeErrors<T>(steps: {
+  before: () => unknown
+  work: () => Promise<T>
+  after: () => unknown
+}): Promise<T> {
   const { before, work, after } = steps
   let done: T
   try {

@@ -3,17 +3,17 @@
  * same process exactly what it would see after a crash in another. What the logbook would refuse is refused here, where
  * the task can be named.
  */
-import { asStored } from '../core/codec.ts'
+import { roundTrip } from '../core/codec.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { describeError } from '../core/failure.ts'
 
-const SAFE: ReadonlySet<string> = new Set(['string', 'number', 'boolean', 'undefined'])
+const SAFE_TYPES: ReadonlySet<string> = new Set(['string', 'number', 'boolean', 'undefined'])
 
 /** @throws InvalidArgument for what is no plain data, naming `what` it is */
-export function plain(value: unknown, what: () => string): unknown {
-  if (value === null || SAFE.has(typeof value)) return value
+export function toPlain(value: unknown, what: () => string): unknown {
+  if (value === null || SAFE_TYPES.has(typeof value)) return value
   try {
-    return asStored(value)
+    return roundTrip(value)
   } catch (cause) {
     throw new InvalidArgument(`${what()} cannot be stored (${describeError(cause)}); return plain data, or nothing`, {
       cause,

@@ -12,9 +12,9 @@ import { InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
 import type { Stoppable } from '../core/stop.ts'
-import { milliseconds } from '../core/time.ts'
-import type { Answer, AtomNode, Decision } from '../flow/index.ts'
-import type { Standing } from './standing.ts'
+import { toMilliseconds } from '../core/time.ts'
+import type { AtomNode, Decision, RetryDecision } from '../flow/index.ts'
+import type { AtomStates } from './standing.ts'
 
 export type Resolution =
   | { readonly kind: 'RETRY'; readonly retry: AtomNode; readonly after: number }
@@ -22,23 +22,23 @@ export type Resolution =
   | { readonly kind: 'REVERT_ALL' }
 
 export interface ResolverOptions {
-  readonly standing: Standing
+  readonly atomStates: AtomStates
   readonly deferReverts: boolean
-  readonly ask: (retry: AtomNode, about: { failure: Failure; atom: string }) => Promise<Answer>
+  readonly ask: (retry: AtomNode, about: { failure: Failure; atom: string }) => Promise<RetryDecision>
   readonly logger: Logger
   /** Whoever decides hears of it, and may throw for no other reason. */
   readonly suspend: Stoppable
 }
 
-interface Decided {
+interface ResolvedDecision {
   readonly decision: Decision
   /** In milliseconds. */
   readonly after: number
 }
 
-const DECISIONS: readonly unknown[] = ['RETRY', 'REVERT', 'REVERT_ALL'] satisfies Decision[]
+const KNOWN_DECISIONS: readonly unknown[] = ['RETRY', 'REVERT', 'REVERT_ALL'] satisfies Decision[]
 
-const EVERYTHING: Resolution = { kind: 'REVERT_ALL' }
+const REVERT_ALL_RESOLUTION: Resolution = { kind: 'REVERT_ALL' }
 
 export class Resolver {
   readonly #options: ResolverOptions
@@ -50,15 +50,15 @@ export class Resolver {
   /** Undefined where a retry was interrupted while it decided, and has to be asked again. */
   async resolve(failed: AtomNode, failure: Failure): Promise<Resolution | undefined> {
     const { retry } = failed
-    if (!retry) return EVERYTHING
+    if (!retry) return REVERT_ALL_RESOLUTION
     // It was added to the flow after what failed had begun: it gave nothing to this attempt, and cannot give another.
-    if (this.#options.standing.record(retry).state !== 'SUCCESS') return this.resolve(retry, failure)
+    if (this.#options.atomStates.record(retry).state !== 'SUCCESS') return this.resolve(retry, failure)
     this.#remember(retry, { atom: failed.atom.name, failure })
     const decided = await this.#ask(retry, { atom: failed.atom.name, failure })
     if (!decided) return undefined
     const { decision, after } = decided
     if (decision === 'RETRY') return { kind: 'RETRY', retry, after }
-    if (decision === 'REVERT_ALL') return EVERYTHING
+    if (decision === 'REVERT_ALL') return REVERT_ALL_RESOLUTION
     const further = await this.resolve(retry, failure)
     if (!further || this.#options.deferReverts) return further
     return retry.retry && further.kind !== 'REVERT' ? further : { kind: 'REVERT', retry }
@@ -66,31 +66,31 @@ export class Resolver {
 
   /** The first failure of each atom in an attempt counts: what comes after a resume is the same one again. */
   #remember(retry: AtomNode, { atom, failure }: { atom: string; failure: Failure }): void {
-    const { standing } = this.#options
-    const { history = [] } = standing.record(retry)
+    const { atomStates } = this.#options
+    const { history = [] } = atomStates.record(retry)
     const last = history.at(-1)
     if (!last || last.failures.some((known) => known.atom === atom)) return
     const now = { ...last, failures: [...last.failures, { atom, failure }] }
-    standing.ledger.note(retry.atom.name, { history: [...history.slice(0, -1), now] })
+    atomStates.ledger.annotate(retry.atom.name, { history: [...history.slice(0, -1), now] })
   }
 
   /** A retry that cannot decide has failed; nobody knows what it would have wanted, so nothing is left of its flow. */
-  async #ask(retry: AtomNode, about: { failure: Failure; atom: string }): Promise<Decided | undefined> {
+  async #ask(retry: AtomNode, about: { failure: Failure; atom: string }): Promise<ResolvedDecision | undefined> {
     try {
-      return decisionOf(await this.#options.ask(retry, about), retry.atom.name)
+      return toDecision(await this.#options.ask(retry, about), retry.atom.name)
     } catch (error) {
       if (this.#options.suspend.aborted) return undefined
       this.#options.logger.warn({ retry: retry.atom.name }, `could not decide: ${describeError(error)}`)
-      this.#options.standing.ledger.note(retry.atom.name, { failure: failureOf(error) })
+      this.#options.atomStates.ledger.annotate(retry.atom.name, { failure: failureOf(error) })
       return { decision: 'REVERT', after: 0 }
     }
   }
 }
 
 /** @throws InvalidArgument for an answer that is none */
-function decisionOf(answer: Answer, retry: string): Decided {
+function toDecision(answer: RetryDecision, retry: string): ResolvedDecision {
   const { decision, after } = typeof answer === 'object' ? answer : { decision: answer, after: 0 }
-  if (!DECISIONS.includes(decision))
-    throw new InvalidArgument(`retry ${retry}: onFailure answered none of ${DECISIONS.join(', ')}`)
-  return { decision, after: milliseconds(after, `the wait of retry ${retry}`) }
+  if (!KNOWN_DECISIONS.includes(decision))
+    throw new InvalidArgument(`retry ${retry}: onFailure answered none of ${KNOWN_DECISIONS.join(', ')}`)
+  return { decision, after: toMilliseconds(after, `the wait of retry ${retry}`) }
 }

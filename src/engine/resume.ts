@@ -13,12 +13,12 @@ import { type Failure, failureOf } from '../core/failure.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 import type { AnyFlow, AtomNode, ExecutionGraph, ExecutionNode } from '../flow/index.ts'
 import type { AtomDetail, FlowDetail } from '../persistence/index.ts'
-import type { Standing } from './standing.ts'
+import type { AtomStates } from './standing.ts'
 
 export type Start = 'on' | 'anew' | 'over'
 
 /** The way from what was recorded to RUNNING. RESUMING and SUSPENDED are where a dead engine's flow passes through. */
-const WAY_TO_RUNNING: Readonly<Record<FlowState, readonly FlowState[]>> = {
+const PATH_TO_RUNNING: Readonly<Record<FlowState, readonly FlowState[]>> = {
   PENDING: ['RUNNING'],
   RUNNING: ['RESUMING', 'SUSPENDED', 'RUNNING'],
   SUSPENDING: ['RESUMING', 'SUSPENDED', 'RUNNING'],
@@ -29,9 +29,9 @@ const WAY_TO_RUNNING: Readonly<Record<FlowState, readonly FlowState[]>> = {
   SUCCESS: [],
 }
 
-const ON_THE_WAY_BACK: ReadonlySet<AtomState> = new Set(['FAILURE', 'REVERTING', 'REVERTED', 'REVERT_FAILURE'])
+const REVERTING_STATES: ReadonlySet<AtomState> = new Set(['FAILURE', 'REVERTING', 'REVERTED', 'REVERT_FAILURE'])
 
-export function startOf(flow: FlowDetail): Start {
+export function toStart(flow: FlowDetail): Start {
   if (flow.state === 'SUCCESS') return 'over'
   if (flow.state === 'REVERTED') return 'anew'
   // A FAILURE without a failed revert was left as it was, by an engine that resolves nothing.
@@ -40,8 +40,8 @@ export function startOf(flow: FlowDetail): Start {
 }
 
 /** The way to RUNNING from where the flow is found. */
-export function wayToRunning(flow: FlowDetail, start: Start): readonly FlowState[] {
-  return flow.state === 'FAILURE' && start === 'on' ? ['RUNNING'] : WAY_TO_RUNNING[flow.state]
+export function pathToRunning(flow: FlowDetail, start: Start): readonly FlowState[] {
+  return flow.state === 'FAILURE' && start === 'on' ? ['RUNNING'] : PATH_TO_RUNNING[flow.state]
 }
 
 /**
@@ -65,7 +65,7 @@ export function assertResumable(detail: FlowDetail, graph: ExecutionGraph): void
 }
 
 /** What has changed between the code that wrote the logbook and the code at hand, in lines for the log. */
-export function differences(detail: FlowDetail, options: { flow: AnyFlow; graph: ExecutionGraph }): string[] {
+export function findDifferences(detail: FlowDetail, options: { flow: AnyFlow; graph: ExecutionGraph }): string[] {
   const { flow, graph } = options
   const lines: string[] = []
   if (detail.atoms.length > 0 && detail.version !== flow.version)
@@ -79,8 +79,8 @@ export function differences(detail: FlowDetail, options: { flow: AnyFlow; graph:
   return lines
 }
 
-export interface TakingUp {
-  readonly standing: Standing
+export interface ResumeOptions {
+  readonly atomStates: AtomStates
   readonly detail: FlowDetail
   readonly deferReverts: boolean
   /** Failed atoms run again; by default it is resolved what follows from them. */
@@ -93,31 +93,31 @@ export interface TakingUp {
  * from, reverts what a retry wanted reverted, and where atoms are on their way back and no retry is the reason, reverts
  * everything.
  */
-export async function takeUp(taking: TakingUp): Promise<void> {
-  const { standing, detail, neverResolve, resolve } = taking
+export async function resumeAtoms(taking: ResumeOptions): Promise<void> {
+  const { atomStates, detail, neverResolve, resolve } = taking
   if (detail.atoms.length === 0) return
-  for (const retry of retriesWith(standing, isRetrying)) {
-    standing.intend(retry, 'RETRY')
-    standing.revertAfter(retry)
+  for (const retry of filterRetries(atomStates, isRetrying)) {
+    atomStates.intend(retry, 'RETRY')
+    atomStates.revertAfter(retry)
   }
-  const unresolved = standing.graph.atoms.filter((node) => {
-    const { state, intention } = standing.record(node)
+  const unresolved = atomStates.graph.atoms.filter((node) => {
+    const { state, intention } = atomStates.record(node)
     return state === 'FAILURE' && intention === 'EXECUTE'
   })
-  const reasons = reasonsOf(taking)
+  const reasons = findReasons(taking)
   for (const node of unresolved) {
-    if (reasons.has(node)) standing.intend(node, 'REVERT')
-    else if (neverResolve) standing.renew(node)
-    else await resolve(node, standing.record(node).failure ?? failureOf(new Error('it failed, and nobody knows why')))
+    if (reasons.has(node)) atomStates.intend(node, 'REVERT')
+    else if (neverResolve) atomStates.renew(node)
+    else await resolve(node, atomStates.record(node).failure ?? failureOf(new Error('it failed, and nobody knows why')))
   }
-  const explained = reasonsOf(taking)
-  const stray = standing.graph.atoms.some((node) => !explained.has(node) && isOnTheWayBack(standing.record(node)))
-  const gone = detail.atoms.some((atom) => !standing.graph.byName.has(atom.name) && isOnTheWayBack(atom))
-  if (stray || (gone && explained.size === 0)) standing.revertAll()
+  const explained = findReasons(taking)
+  const stray = atomStates.graph.atoms.some((node) => !explained.has(node) && isReverting(atomStates.record(node)))
+  const gone = detail.atoms.some((atom) => !atomStates.graph.byName.has(atom.name) && isReverting(atom))
+  if (stray || (gone && explained.size === 0)) atomStates.revertAll()
 }
 
-function isOnTheWayBack({ state, intention }: AtomDetail): boolean {
-  return intention === 'REVERT' || ON_THE_WAY_BACK.has(state)
+function isReverting({ state, intention }: AtomDetail): boolean {
+  return intention === 'REVERT' || REVERTING_STATES.has(state)
 }
 
 function isRetrying({ state, intention }: AtomDetail): boolean {
@@ -125,12 +125,16 @@ function isRetrying({ state, intention }: AtomDetail): boolean {
 }
 
 /** What is on its way back because of a retry: all that comes after it. */
-function reasonsOf({ standing, deferReverts }: TakingUp): ReadonlySet<ExecutionNode> {
-  const retrying = retriesWith(standing, isRetrying)
-  const givenUp = deferReverts ? [] : retriesWith(standing, isOnTheWayBack)
-  return new Set([...[...retrying, ...givenUp].flatMap((retry) => standing.after(retry)), ...retrying, ...givenUp])
+function findReasons({ atomStates, deferReverts }: ResumeOptions): ReadonlySet<ExecutionNode> {
+  const retrying = filterRetries(atomStates, isRetrying)
+  const givenUp = deferReverts ? [] : filterRetries(atomStates, isReverting)
+  return new Set([
+    ...[...retrying, ...givenUp].flatMap((retry) => atomStates.nodesAfter(retry)),
+    ...retrying,
+    ...givenUp,
+  ])
 }
 
-function retriesWith(standing: Standing, has: (atom: AtomDetail) => boolean): AtomNode[] {
-  return standing.graph.atoms.filter((node) => node.atom.kind === 'retry' && has(standing.record(node)))
+function filterRetries(atomStates: AtomStates, has: (atom: AtomDetail) => boolean): AtomNode[] {
+  return atomStates.graph.atoms.filter((node) => node.atom.kind === 'retry' && has(atomStates.record(node)))
 }

@@ -12,22 +12,22 @@ import { type Failure, failureOf } from '../core/failure.ts'
 import type { EndState, EngineState } from '../core/states.ts'
 import type { Stoppable } from '../core/stop.ts'
 import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
-import { Consequences } from './consequences.ts'
-import { type Ending, WAY_TO_ENDING } from './ending.ts'
+import { ResolutionApplier } from './consequences.ts'
+import { type Ending, PATH_TO_ENDING } from './ending.ts'
 import { passesGates } from './gates.ts'
-import { type Attempt, hasRevert, type Known, type Performer } from './performer.ts'
+import { type AtomAttempt, type AtomRunner, hasRevert, type RunContext } from './performer.ts'
 import type { Resolver } from './resolver.ts'
-import { resultsOf } from './scope.ts'
-import { isAtom, type Standing } from './standing.ts'
-import { type Counts, noCounts } from './statistics.ts'
-import { Thrown } from './thrown.ts'
-import { Waits } from './waits.ts'
-import type { Writer } from './writer.ts'
+import { collectResults } from './scope.ts'
+import { type AtomStates, isAtom } from './standing.ts'
+import { type AtomCounts, newAtomCounts } from './statistics.ts'
+import { ThrownErrors } from './thrown.ts'
+import { RetryTimers } from './waits.ts'
+import type { TransitionWriter } from './writer.ts'
 
-export interface RunParts extends Pick<Known, 'clock'> {
-  readonly standing: Standing
-  readonly writer: Writer
-  readonly performer: Performer
+export interface FlowRunParts extends Pick<RunContext, 'clock'> {
+  readonly atomStates: AtomStates
+  readonly writer: TransitionWriter
+  readonly performer: AtomRunner
   readonly resolver: Resolver
   readonly concurrency: number
   readonly neverResolve: boolean
@@ -37,43 +37,43 @@ export interface RunParts extends Pick<Known, 'clock'> {
   /** Takes up what an earlier engine left. */
   readonly resume: (resolve: (node: AtomNode, failure: Failure) => Promise<void>) => Promise<void>
   /** Called with what makes every further step impossible, as soon as it is known. */
-  readonly broken: (error: unknown) => void
+  readonly onBroken: (error: unknown) => void
 }
 
-type Did = 'execute' | 'revert'
+type PerformedStep = 'execute' | 'revert'
 
-type Outcome =
-  | { readonly node: AtomNode; readonly did: Did; readonly attempt: Attempt }
+type AtomOutcome =
+  | { readonly node: AtomNode; readonly did: PerformedStep; readonly attempt: AtomAttempt }
   | { readonly node: AtomNode; readonly did: 'decide'; readonly failure: Failure }
 
-export class Run {
-  readonly #parts: RunParts
-  readonly #standing: Standing
-  readonly #thrown = new Thrown()
+export class FlowRun {
+  readonly #parts: FlowRunParts
+  readonly #atomStates: AtomStates
+  readonly #thrownErrors = new ThrownErrors()
   readonly #underWay = new Set<ExecutionNode>()
-  readonly #outcomes: Outcome[] = []
-  readonly #waits: Waits
-  readonly #consequences: Consequences
-  readonly counts: Counts = noCounts()
+  readonly #outcomes: AtomOutcome[] = []
+  readonly #waits: RetryTimers
+  readonly #consequences: ResolutionApplier
+  readonly counts: AtomCounts = newAtomCounts()
   #wake: (() => void) | undefined
   /** What a write or the user's right to work said no to. */
   #fatal: { readonly error: unknown } | undefined
   /** Something failed that nothing follows from: nothing is started any more. */
-  #stuck = false
+  #isStuck = false
   /** A retry was interrupted while it decided: whoever resumes asks it again. */
-  #unresolved = false
-  #started = false
+  #hasUnresolved = false
+  #startedCount = false
   #cancelled: { readonly reason: unknown } | undefined
 
-  constructor(parts: RunParts) {
+  constructor(parts: FlowRunParts) {
     this.#parts = parts
-    this.#standing = parts.standing
+    this.#atomStates = parts.atomStates
     const over = (node: AtomNode) => {
-      this.#standing.frontier.consider(node)
+      this.#atomStates.frontier.consider(node)
       this.#wake?.()
     }
-    this.#waits = new Waits({ clock: parts.clock, over })
-    this.#consequences = new Consequences({ ...parts, waits: this.#waits })
+    this.#waits = new RetryTimers({ clock: parts.clock, over })
+    this.#consequences = new ResolutionApplier({ ...parts, waits: this.#waits })
   }
 
   /** How many atoms run now. */
@@ -99,14 +99,14 @@ export class Run {
 
   /** Starts nothing any more and ends as FAILURE, for a reason from outside. */
   fail(): void {
-    this.#stuck = true
+    this.#isStuck = true
   }
 
   /** Resolves when nothing of the user's runs any more. */
-  async drained(): Promise<void> {
+  async whenDrained(): Promise<void> {
     this.#waits.clear()
     while (this.#underWay.size > 0) {
-      if (this.#outcomes.length === 0) await this.#happening()
+      if (this.#outcomes.length === 0) await this.#nextEvent()
       for (const { node } of this.#outcomes.splice(0)) this.#underWay.delete(node)
     }
   }
@@ -114,14 +114,14 @@ export class Run {
   /** Puts the end on record. */
   async end(state: EndState): Promise<Ending> {
     // Suspended before anything was done: the flow is left as it was found, and that costs no write.
-    if (state !== 'SUSPENDED' || this.#started) {
-      this.#standing.ledger.moveFlow(...WAY_TO_ENDING[state])
+    if (state !== 'SUSPENDED' || this.#startedCount) {
+      this.#atomStates.ledger.moveFlow(...PATH_TO_ENDING[state])
       await this.#parts.writer.record()
     }
-    const { ledger, graph } = this.#standing
+    const { ledger, graph } = this.#atomStates
     const { failures, revertFailures } = ledger
-    const why = this.#thrown.first ?? (this.#cancelled && { error: this.#cancelled.reason })
-    return { state, results: resultsOf(graph, ledger), failures, revertFailures, ...why }
+    const why = this.#thrownErrors.first ?? (this.#cancelled && { error: this.#cancelled.reason })
+    return { state, results: collectResults(graph, ledger), failures, revertFailures, ...why }
   }
 
   // --- Resuming ---------------------------------------------------------------------------------------------------
@@ -137,17 +137,17 @@ export class Run {
   #schedule(): EngineState {
     this.#parts.assertMayGoOn()
     const { suspend, cancel } = this.#parts
-    if (cancel.aborted && !this.#stuck && this.#standing.frontier.undone > 0) this.#revertAllFor(cancel.reason)
-    const resting = this.#stuck || suspend.aborted
+    if (cancel.aborted && !this.#isStuck && this.#atomStates.frontier.undoneCount > 0) this.#revertAllFor(cancel.reason)
+    const resting = this.#isStuck || suspend.aborted
     if (!resting) this.#startReady()
     if (this.#underWay.size > 0 || (this.#waits.size > 0 && !resting)) return 'WAITING'
     return this.#endState()
   }
 
   #startReady(): void {
-    const begun: { node: AtomNode; did: Did }[] = []
+    const begun: { node: AtomNode; did: PerformedStep }[] = []
     while (this.#underWay.size < this.#parts.concurrency) {
-      const node = this.#standing.frontier.take()
+      const node = this.#atomStates.frontier.take()
       if (!node) break
       const did = this.#begin(node)
       if (!did || !isAtom(node)) continue
@@ -155,51 +155,51 @@ export class Run {
       begun.push({ node, did })
     }
     if (begun.length === 0) return
-    this.#started = true
+    this.#startedCount = true
     const recorded = this.#parts.writer.record()
     for (const { node, did } of begun) void this.#perform(node, did, recorded)
   }
 
   /** The end, when nothing runs and nothing was started. */
   #endState(): EndState {
-    if (this.#stuck) return 'FAILURE'
-    if (this.#standing.frontier.undone === 0) return 'SUCCESS'
-    if (this.#parts.suspend.aborted && (this.#unresolved || this.#isSomethingLeft())) return 'SUSPENDED'
+    if (this.#isStuck) return 'FAILURE'
+    if (this.#atomStates.frontier.undoneCount === 0) return 'SUCCESS'
+    if (this.#parts.suspend.aborted && (this.#hasUnresolved || this.#hasRemaining())) return 'SUSPENDED'
     return 'REVERTED'
   }
 
-  #isSomethingLeft(): boolean {
+  #hasRemaining(): boolean {
     if (this.#waits.size > 0) return true
-    for (let node = this.#standing.frontier.take(); node; node = this.#standing.frontier.take())
-      if (this.#standing.next(node)) return true
+    for (let node = this.#atomStates.frontier.take(); node; node = this.#atomStates.frontier.take())
+      if (this.#atomStates.nextAction(node)) return true
     return false
   }
 
   /** Moves a node on as far as that takes none of the user's code; tells what of that is to be run. */
-  #begin(node: ExecutionNode): Did | undefined {
+  #begin(node: ExecutionNode): PerformedStep | undefined {
     if (this.#underWay.has(node) || (isAtom(node) && this.#waits.has(node))) return undefined
-    const step = this.#standing.next(node)
+    const step = this.#atomStates.nextAction(node)
     if (step === 'decide') {
-      this.#passes(node)
+      this.#passesGates(node)
       return undefined
     }
     if (!step || !isAtom(node)) return undefined
-    if (step === 'execute') return this.#passes(node) ? this.#beginExecute(node) : undefined
+    if (step === 'execute') return this.#passesGates(node) ? this.#beginExecute(node) : undefined
     if (step === 'retry') return this.#beginRetry(node)
     return this.#beginRevert(node)
   }
 
   /** Asks the deciders in front of a node, once for as long as nothing is begun behind them. */
-  #passes(node: ExecutionNode): boolean {
+  #passesGates(node: ExecutionNode): boolean {
     if (node.gates.length === 0) return true
-    if (isAtom(node) && this.#standing.record(node).state !== 'PENDING') return true
+    if (isAtom(node) && this.#atomStates.record(node).state !== 'PENDING') return true
     try {
-      const passes = passesGates(node, this.#standing)
-      if (!passes) this.#started = true
-      if (!isAtom(node)) this.#standing.frontier.mark(node, { done: true, clean: true })
+      const passes = passesGates(node, this.#atomStates)
+      if (!passes) this.#startedCount = true
+      if (!isAtom(node)) this.#atomStates.frontier.mark(node, { done: true, clean: true })
       return passes
     } catch (error) {
-      this.#failed(node, error)
+      this.#failNode(node, error)
       return false
     }
   }
@@ -208,64 +208,64 @@ export class Run {
    * A decider that throws fails the first atom it decides about, at once: a record that says RUNNING would have whoever
    * resumes execute what nobody has decided about.
    */
-  #failed(node: ExecutionNode, error: unknown): void {
+  #failNode(node: ExecutionNode, error: unknown): void {
     const [gate] = node.gates
-    const atoms = this.#standing.graph.nodes.slice(gate?.target.first, gate?.target.end).filter(isAtom)
+    const atoms = this.#atomStates.graph.nodes.slice(gate?.target.first, gate?.target.end).filter(isAtom)
     const [first] = atoms
     if (!first) throw error
-    this.#standing.move(first, 'RUNNING')
+    this.#atomStates.moveTo(first, 'RUNNING')
     this.#underWay.add(first)
-    this.#outcomes.push({ node: first, did: 'decide', failure: this.#fails(first, { error, begun: false }) })
+    this.#outcomes.push({ node: first, did: 'decide', failure: this.#recordFailure(first, { error, begun: false }) })
   }
 
-  #beginExecute(node: AtomNode): Did {
-    const { state, meta } = this.#standing.record(node)
+  #beginExecute(node: AtomNode): PerformedStep {
+    const { state, meta } = this.#atomStates.record(node)
     // An atom that was RUNNING when its process died is RUNNING still, and has nothing new to record.
-    if (state !== 'RUNNING') this.#standing.move(node, 'RUNNING', this.#newVersion(node))
-    if ('progress' in meta) this.#standing.ledger.note(node.atom.name, { meta: { progress: undefined } })
+    if (state !== 'RUNNING') this.#atomStates.moveTo(node, 'RUNNING', this.#newVersion(node))
+    if ('progress' in meta) this.#atomStates.ledger.annotate(node.atom.name, { meta: { progress: undefined } })
     return 'execute'
   }
 
   /** The version of an atom that was recorded by another one. */
   #newVersion(node: AtomNode): { version: string } | undefined {
     const { version } = node.atom
-    return this.#standing.record(node).version === version ? undefined : { version }
+    return this.#atomStates.record(node).version === version ? undefined : { version }
   }
 
-  #beginRetry(node: AtomNode): Did | undefined {
-    const wait = this.#consequences.waitLeft(node)
+  #beginRetry(node: AtomNode): PerformedStep | undefined {
+    const wait = this.#consequences.remainingWait(node)
     if (wait > 0) {
       this.#waitFor(node, wait)
       return undefined
     }
     this.counts.retried += 1
-    if (this.#standing.record(node).state !== 'RETRYING') this.#standing.move(node, 'RETRYING')
-    this.#standing.renewAfter(node)
-    this.#standing.intend(node, 'EXECUTE')
-    this.#thrown.forgetUnless((atom) => this.#standing.ledger.atom(atom).failure !== undefined)
+    if (this.#atomStates.record(node).state !== 'RETRYING') this.#atomStates.moveTo(node, 'RETRYING')
+    this.#atomStates.renewAfter(node)
+    this.#atomStates.intend(node, 'EXECUTE')
+    this.#thrownErrors.forgetUnless((atom) => this.#atomStates.ledger.atom(atom).failure !== undefined)
     return this.#beginExecute(node)
   }
 
   #waitFor(node: AtomNode, wait: number): void {
-    this.#started = true
+    this.#startedCount = true
     this.#waits.begin(node, wait)
     this.#parts.writer.record().catch((error: unknown) => this.#break(error))
   }
 
-  #beginRevert(node: AtomNode): Did | undefined {
-    const { state, meta } = this.#standing.record(node)
-    if (state === 'RETRYING') this.#standing.move(node, 'RUNNING')
+  #beginRevert(node: AtomNode): PerformedStep | undefined {
+    const { state, meta } = this.#atomStates.record(node)
+    if (state === 'RETRYING') this.#atomStates.moveTo(node, 'RUNNING')
     // Whether it had succeeded when its process died is not known: it is undone like one that failed halfway.
-    if (state === 'RUNNING' || state === 'RETRYING') this.#standing.move(node, 'FAILURE')
-    if (state !== 'REVERTING') this.#standing.move(node, 'REVERTING')
+    if (state === 'RUNNING' || state === 'RETRYING') this.#atomStates.moveTo(node, 'FAILURE')
+    if (state !== 'REVERTING') this.#atomStates.moveTo(node, 'REVERTING')
     if (hasRevert(node.atom) && meta['begun'] !== false) return 'revert'
-    this.#started = true
-    this.#standing.move(node, 'REVERTED')
+    this.#startedCount = true
+    this.#atomStates.moveTo(node, 'REVERTED')
     return undefined
   }
 
   /** Never rejects. */
-  async #perform(node: AtomNode, did: Did, recorded: Promise<void>): Promise<void> {
+  async #perform(node: AtomNode, did: PerformedStep, recorded: Promise<void>): Promise<void> {
     try {
       await recorded
       const { performer } = this.#parts
@@ -280,7 +280,7 @@ export class Run {
 
   #break(error: unknown): void {
     this.#fatal ??= { error }
-    this.#parts.broken(error)
+    this.#parts.onBroken(error)
     this.#wake?.()
   }
 
@@ -289,11 +289,11 @@ export class Run {
   #wait(): EngineState | Promise<EngineState> {
     const { suspend, cancel } = this.#parts
     const hasToEnd = () => this.#waits.size > 0 && this.#underWay.size === 0 && (suspend.aborted || cancel.aborted)
-    return this.#outcomes.length > 0 || this.#fatal || hasToEnd() ? 'ANALYZING' : this.#happening()
+    return this.#outcomes.length > 0 || this.#fatal || hasToEnd() ? 'ANALYZING' : this.#nextEvent()
   }
 
   /** Resolves when something that ran is over, a wait is, or one of the signals has fired. */
-  #happening(): Promise<EngineState> {
+  #nextEvent(): Promise<EngineState> {
     return new Promise((resolve) => {
       // While atoms run they are told themselves, and nothing can be done before they are over.
       const signals = this.#waits.size > 0 ? [this.#parts.suspend, this.#parts.cancel] : []
@@ -323,63 +323,63 @@ export class Run {
   }
 
   /** Notes what came of it; tells what is to be resolved. */
-  #failureIn(outcome: Outcome): Failure | undefined {
+  #failureIn(outcome: AtomOutcome): Failure | undefined {
     if (outcome.did === 'decide') return outcome.failure
     const { node, did, attempt } = outcome
-    return did === 'execute' ? this.#executed(node, attempt) : this.#reverted(node, attempt)
+    return did === 'execute' ? this.#recordExecuted(node, attempt) : this.#recordReverted(node, attempt)
   }
 
-  #executed(node: AtomNode, attempt: Attempt): Failure | undefined {
+  #recordExecuted(node: AtomNode, attempt: AtomAttempt): Failure | undefined {
     if (attempt.ok) {
       this.counts.executed += 1
       const { value } = attempt
       // An encoding that has no undefined must give the same record back.
       const made = value === undefined ? undefined : { result: value }
-      const more = node.atom.kind === 'retry' ? { ...made, history: this.#next(node, value) } : made
-      this.#standing.move(node, 'SUCCESS', more)
+      const more = node.atom.kind === 'retry' ? { ...made, history: this.#nextHistory(node, value) } : made
+      this.#atomStates.moveTo(node, 'SUCCESS', more)
       // Meanwhile it may have been decided that it is to be undone.
-      this.#standing.frontier.consider(node)
+      this.#atomStates.frontier.consider(node)
       return undefined
     }
     if (this.#parts.suspend.aborted) {
-      this.#standing.frontier.consider(node)
+      this.#atomStates.frontier.consider(node)
       return undefined
     }
-    return this.#fails(node, attempt)
+    return this.#recordFailure(node, attempt)
   }
 
-  #fails(node: AtomNode, { error, begun }: { readonly error: unknown; readonly begun: boolean }): Failure {
-    if (!begun) this.#standing.ledger.note(node.atom.name, { meta: { begun } })
+  #recordFailure(node: AtomNode, { error, begun }: { readonly error: unknown; readonly begun: boolean }): Failure {
+    if (!begun) this.#atomStates.ledger.annotate(node.atom.name, { meta: { begun } })
     this.counts.failed += 1
-    this.#thrown.note(node.atom.name, error)
+    this.#thrownErrors.note(node.atom.name, error)
     const failure = failureOf(error)
-    this.#standing.move(node, 'FAILURE', { failure })
-    this.#standing.frontier.consider(node)
+    this.#atomStates.moveTo(node, 'FAILURE', { failure })
+    this.#atomStates.frontier.consider(node)
     return failure
   }
 
   /** The history of a retry with the attempt that begins now. */
-  #next(node: AtomNode, value: unknown): readonly RetryAttempt[] {
-    return [...(this.#standing.record(node).history ?? []), { value, failures: [] }]
+  #nextHistory(node: AtomNode, value: unknown): readonly RetryAttempt[] {
+    return [...(this.#atomStates.record(node).history ?? []), { value, failures: [] }]
   }
 
-  #reverted(node: AtomNode, attempt: Attempt): undefined {
+  #recordReverted(node: AtomNode, attempt: AtomAttempt): undefined {
     if (attempt.ok) {
       this.counts.reverted += 1
-      this.#standing.move(node, 'REVERTED', attempt.value === undefined ? {} : { revertResult: attempt.value })
+      this.#atomStates.moveTo(node, 'REVERTED', attempt.value === undefined ? {} : { revertResult: attempt.value })
     } else if (this.#parts.suspend.aborted) {
-      this.#standing.frontier.consider(node)
+      this.#atomStates.frontier.consider(node)
     } else {
       this.counts.failed += 1
-      this.#stuck = true
-      this.#standing.move(node, 'REVERT_FAILURE', { revertFailure: failureOf(attempt.error) })
+      this.#isStuck = true
+      this.#atomStates.moveTo(node, 'REVERT_FAILURE', { revertFailure: failureOf(attempt.error) })
     }
     return undefined
   }
 
   async #resolveAll(failed: readonly { node: AtomNode; failure: Failure }[]): Promise<EngineState> {
     for (const { node, failure } of failed) {
-      if (this.#parts.neverResolve) this.#stuck = true
+      if (this.#parts.neverResolve) this.#isStuck = true
       else if (this.#parts.cancel.aborted) this.#revertAllFor(this.#parts.cancel.reason)
       else await this.#resolve(node, failure)
     }
@@ -390,11 +390,11 @@ export class Run {
     this.#parts.assertMayGoOn()
     const resolution = await this.#parts.resolver.resolve(node, failure)
     if (resolution) this.#consequences.apply(resolution)
-    else this.#unresolved = true
+    else this.#hasUnresolved = true
   }
 
   #revertAllFor(reason: unknown): void {
-    if (this.#consequences.revertingAll) return
+    if (this.#consequences.isRevertingAll) return
     this.#cancelled = { reason }
     this.#consequences.revertAll()
   }

@@ -3,7 +3,7 @@
  * TaskFlow; then what the nearest atom before it has provided.
  */
 import { MissingDependencies } from '../core/errors.ts'
-import { type AnyFlow, type AtomNode, type ExecutionGraph, namesProvided, partOf } from '../flow/index.ts'
+import { type AnyFlow, type AtomNode, type ExecutionGraph, namesProvided, pickPart } from '../flow/index.ts'
 import type { Ledger } from './ledger.ts'
 
 export type Store = Readonly<Record<string, unknown>>
@@ -34,20 +34,22 @@ export function assertSatisfied(flow: AnyFlow, options: { graph: ExecutionGraph;
  * @throws MissingDependencies when nobody who provides one has a success on record: a decider has left them out, or the
  * flow was changed, then reverted
  */
-export function argumentsOf(node: AtomNode, options: { store: Store; ledger: Ledger }): Record<string, unknown> {
+export function resolveArguments(node: AtomNode, options: { store: Store; ledger: Ledger }): Record<string, unknown> {
   if (node.needs.length === 0 && !node.atom.inject) return {}
   const args: [string, unknown][] = []
   for (const { argument, name, optional } of node.needs) {
-    const found = lookUp(node, { name, ...options })
+    const found = lookUpValue(node, { name, ...options })
     if (found) args.push([argument, found.value])
     else if (!optional)
-      throw new MissingDependencies(`${node.atom.kind} ${node.atom.name} requires ${name}, ${why(node, name, options)}`)
+      throw new MissingDependencies(
+        `${node.atom.kind} ${node.atom.name} requires ${name}, ${explainMissing(node, name, options)}`,
+      )
   }
   // Not assigned one by one: an argument may be called __proto__.
   return Object.fromEntries(node.atom.inject ? [...args, ...Object.entries(node.atom.inject)] : args)
 }
 
-function why(node: AtomNode, name: string, { ledger }: { ledger: Ledger }): string {
+function explainMissing(node: AtomNode, name: string, { ledger }: { ledger: Ledger }): string {
   const nearest = node.sources.get(name)?.atom
   const made = nearest && ledger.atom(nearest.name).state === 'SUCCESS'
   return made
@@ -55,41 +57,41 @@ function why(node: AtomNode, name: string, { ledger }: { ledger: Ledger }): stri
     : 'which nothing has provided'
 }
 
-function lookUp(
+function lookUpValue(
   node: AtomNode,
   { name, store, ledger }: { name: string; store: Store; ledger: Ledger },
 ): { readonly value: unknown } | undefined {
   if (Object.hasOwn(store, name)) return { value: store[name] }
   const nearest = node.sources.get(name)
   if (!nearest) return undefined
-  const found = madeBy(nearest, { name, ledger })
+  const found = readProvided(nearest, { name, ledger })
   if (found) return found
   for (const provider of node.providers(name)) {
-    const further = madeBy(provider, { name, ledger })
+    const further = readProvided(provider, { name, ledger })
     if (further) return further
   }
   return undefined
 }
 
-function madeBy(
+function readProvided(
   { atom }: AtomNode,
   { name, ledger }: { name: string; ledger: Ledger },
 ): { readonly value: unknown } | undefined {
   const record = ledger.atom(atom.name)
   return record.state === 'SUCCESS' && atom.provides !== undefined
-    ? partOf(record.result, atom.provides, name)
+    ? pickPart(record.result, atom.provides, name)
     : undefined
 }
 
 /** What has been provided and not been undone; of several providers of a name, the last one's. */
-export function resultsOf(graph: ExecutionGraph, ledger: Ledger): Record<string, unknown> {
+export function collectResults(graph: ExecutionGraph, ledger: Ledger): Record<string, unknown> {
   const results: [string, unknown][] = []
   for (const { atom } of graph.atoms) {
     if (atom.provides === undefined || !ledger.has(atom.name)) continue
     const { state, result } = ledger.atom(atom.name)
     if (state !== 'SUCCESS') continue
     for (const name of namesProvided(atom.provides)) {
-      const part = partOf(result, atom.provides, name)
+      const part = pickPart(result, atom.provides, name)
       if (part) results.push([name, part.value])
     }
   }

@@ -14,30 +14,30 @@
 import type { AtomState, Intention } from '../core/states.ts'
 import type { AtomNode, ExecutionGraph, ExecutionNode } from '../flow/index.ts'
 import type { AtomDetail } from '../persistence/index.ts'
-import { Frontier } from './frontier.ts'
+import { ReadyFrontier } from './frontier.ts'
 import type { Ledger } from './ledger.ts'
 
-export type Step = 'execute' | 'revert' | 'retry' | 'decide'
+export type AtomAction = 'execute' | 'revert' | 'retry' | 'decide'
 
-const CLEAN: ReadonlySet<AtomState> = new Set(['PENDING', 'REVERTED', 'IGNORE'])
+const CLEAN_STATES: ReadonlySet<AtomState> = new Set(['PENDING', 'REVERTED', 'IGNORE'])
 
-export class Standing {
+export class AtomStates {
   readonly graph: ExecutionGraph
   readonly ledger: Ledger
-  readonly frontier: Frontier
+  readonly frontier: ReadyFrontier
   /** Whether searches have to look behind nodes that nothing was done with: atoms may have been added. */
-  readonly #thorough: boolean
+  readonly #searchesDeep: boolean
 
   /** Every atom of the graph is in the ledger. */
   constructor(options: { graph: ExecutionGraph; ledger: Ledger; thorough: boolean }) {
     const { graph, ledger, thorough } = options
     this.graph = graph
     this.ledger = ledger
-    this.#thorough = thorough
-    this.frontier = new Frontier(graph.nodes)
+    this.#searchesDeep = thorough
+    this.frontier = new ReadyFrontier(graph.nodes)
     for (const node of graph.nodes) {
       if (isAtom(node)) this.#mark(node, this.record(node))
-      else if (this.#wasDecided(node)) this.frontier.mark(node, { done: true, clean: true })
+      else if (this.#isDecided(node)) this.frontier.mark(node, { done: true, clean: true })
     }
     for (const node of graph.atoms) if (this.record(node).state !== 'PENDING') this.frontier.consider(node)
   }
@@ -47,7 +47,7 @@ export class Standing {
   }
 
   /** What may be done with this node now, if anything. */
-  next(node: ExecutionNode): Step | undefined {
+  nextAction(node: ExecutionNode): AtomAction | undefined {
     if (!isAtom(node)) return !this.frontier.isDone(node) && this.frontier.isOpen(node) ? 'decide' : undefined
     const { state, intention } = this.record(node)
     switch (intention) {
@@ -56,14 +56,16 @@ export class Standing {
       case 'RETRY':
         return this.frontier.isFree(node) && this.frontier.isOpen(node) ? 'retry' : undefined
       case 'REVERT':
-        return !CLEAN.has(state) && state !== 'REVERT_FAILURE' && this.frontier.isFree(node) ? 'revert' : undefined
+        return !CLEAN_STATES.has(state) && state !== 'REVERT_FAILURE' && this.frontier.isFree(node)
+          ? 'revert'
+          : undefined
       case 'IGNORE':
         return undefined
     }
   }
 
   /** @throws InvalidState when the atom cannot go this way */
-  move(node: AtomNode, to: AtomState, outcome?: Parameters<Ledger['moveAtom']>[2]): void {
+  moveTo(node: AtomNode, to: AtomState, outcome?: Parameters<Ledger['moveAtom']>[2]): void {
     this.#mark(node, this.ledger.moveAtom(node.atom.name, to, outcome))
   }
 
@@ -74,25 +76,26 @@ export class Standing {
 
   /** Back to a clean record. */
   renew(node: AtomNode): void {
-    this.ledger.renew(node.atom.name)
+    this.ledger.restart(node.atom.name)
     this.#mark(node, this.record(node))
     this.frontier.consider(node)
   }
 
   /** Unless it was begun. Who has decided is noted, each by the first atom that it decided about. */
-  leaveOut(node: AtomNode, by: string): void {
+  ignore(node: AtomNode, by: string): void {
     const { state } = this.record(node)
     if (state !== 'PENDING' && state !== 'IGNORE') return
-    this.ledger.note(node.atom.name, { meta: { leftOutBy: [...this.#leftOutBy(node), by] } })
+    this.ledger.annotate(node.atom.name, { meta: { leftOutBy: [...this.#ignoredBy(node), by] } })
     if (state === 'IGNORE') return
     this.ledger.intend(node.atom.name, 'IGNORE')
-    this.move(node, 'IGNORE')
+    this.moveTo(node, 'IGNORE')
   }
 
   /** What comes after a retry and has left traces is to be undone, last things first. */
   revertAfter(retry: AtomNode): void {
-    const touched = this.#after(retry, (node) => !this.frontier.isCalm(node))
-    for (const node of touched) if (isAtom(node) && !CLEAN.has(this.record(node).state)) this.intend(node, 'REVERT')
+    const touched = this.#after(retry, (node) => !this.frontier.isSubtreeClean(node))
+    for (const node of touched)
+      if (isAtom(node) && !CLEAN_STATES.has(this.record(node).state)) this.intend(node, 'REVERT')
     for (const node of touched.reverse()) this.frontier.consider(node)
   }
 
@@ -100,7 +103,7 @@ export class Standing {
   revertAll(): void {
     for (const node of this.graph.atoms) {
       const { state } = this.record(node)
-      if (!CLEAN.has(state) || state === 'PENDING') this.intend(node, 'REVERT')
+      if (!CLEAN_STATES.has(state) || state === 'PENDING') this.intend(node, 'REVERT')
     }
     for (const node of this.graph.atoms.toReversed()) this.frontier.consider(node)
   }
@@ -110,25 +113,24 @@ export class Standing {
    * do not come after it: nobody asks those again.
    */
   renewAfter(retry: AtomNode): void {
-    const after = this.#after(retry, (node) => this.#isTouched(node))
+    const after = this.#after(retry, (node) => this.#hasBegun(node))
     const names = new Set(after.flatMap(({ atom }) => atom?.name ?? []))
     for (const node of after.filter(isAtom)) {
-      const leftOutBy = this.#leftOutBy(node).filter((name) => !names.has(name))
+      const leftOutBy = this.#ignoredBy(node).filter((name) => !names.has(name))
       if (leftOutBy.length === 0) this.renew(node)
-      else this.ledger.note(node.atom.name, { meta: { leftOutBy } })
+      else this.ledger.annotate(node.atom.name, { meta: { leftOutBy } })
     }
     for (const node of after)
-      if (!isAtom(node) && node.gates.length > 0)
-        this.frontier.mark(node, { done: this.#wasDecided(node), clean: true })
+      if (!isAtom(node) && node.gates.length > 0) this.frontier.mark(node, { done: this.#isDecided(node), clean: true })
   }
 
-  #leftOutBy(node: AtomNode): readonly string[] {
+  #ignoredBy(node: AtomNode): readonly string[] {
     const { leftOutBy } = this.record(node).meta
     return Array.isArray(leftOutBy) ? leftOutBy : []
   }
 
   /** All nodes after this one that can be reached through such nodes, in no particular order. */
-  after(node: ExecutionNode): ExecutionNode[] {
+  nodesAfter(node: ExecutionNode): ExecutionNode[] {
     return this.#after(node, () => true)
   }
 
@@ -137,7 +139,7 @@ export class Standing {
     const left = [from]
     for (let node = left.pop(); node; node = left.pop()) {
       for (const after of node.successors) {
-        if (found.has(after) || !(this.#thorough || isMet(after))) continue
+        if (found.has(after) || !(this.#searchesDeep || isMet(after))) continue
         found.add(after)
         left.push(after)
       }
@@ -145,14 +147,14 @@ export class Standing {
     return [...found]
   }
 
-  #isTouched(node: ExecutionNode): boolean {
+  #hasBegun(node: ExecutionNode): boolean {
     if (!isAtom(node)) return true
     const { state, intention } = this.record(node)
     return state !== 'PENDING' || intention !== 'EXECUTE'
   }
 
   /** Where something in a flow was begun, whoever decides about the flow has said yes. */
-  #wasDecided(join: ExecutionNode): boolean {
+  #isDecided(join: ExecutionNode): boolean {
     return join.gates.every(({ target }) => {
       const inside = this.graph.nodes.slice(target.first, target.end)
       return inside.some((node) => isAtom(node) && this.record(node).state !== 'PENDING')
@@ -161,7 +163,7 @@ export class Standing {
 
   #mark(node: AtomNode, { state, intention }: AtomDetail): void {
     const done = state === 'IGNORE' || (state === 'SUCCESS' && intention === 'EXECUTE')
-    this.frontier.mark(node, { done, clean: CLEAN.has(state) })
+    this.frontier.mark(node, { done, clean: CLEAN_STATES.has(state) })
   }
 }
 

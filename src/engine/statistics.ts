@@ -17,20 +17,20 @@ export interface Statistics {
   readonly spent: Readonly<Partial<Record<EngineState, number>>>
 }
 
-export interface Counts {
+export interface AtomCounts {
   executed: number
   reverted: number
   failed: number
   retried: number
 }
 
-export function noCounts(): Counts {
+export function newAtomCounts(): AtomCounts {
   return { executed: 0, reverted: 0, failed: 0, retried: 0 }
 }
 
 /** What is asked of a run. */
-interface Watched {
-  readonly counts: Counts
+interface ObservedRun {
+  readonly counts: AtomCounts
   readonly underWay: number
 }
 
@@ -39,7 +39,7 @@ export class Stopwatch {
   #since = 0
 
   /** The time since the last call of this or `begin` went into this state. */
-  spent(state: EngineState): void {
+  lap(state: EngineState): void {
     const since = this.#since
     this.begin()
     this.#spent[state] = (this.#spent[state] ?? 0) + this.#since - since
@@ -49,8 +49,8 @@ export class Stopwatch {
     this.#since = monotonic()
   }
 
-  statistics(run: Watched | undefined, writes: number): Statistics {
-    const counts = run?.counts ?? noCounts()
+  statistics(run: ObservedRun | undefined, writes: number): Statistics {
+    const counts = run?.counts ?? newAtomCounts()
     return { ...counts, underWay: run?.underWay ?? 0, writes, spent: { ...this.#spent } }
   }
 }

@@ -1,5 +1,5 @@
 /** The very errors that atoms threw in this engine: a failure in a record is only what was kept of one. */
-export class Thrown {
+export class ThrownErrors {
   /** By atom, the first first. */
   readonly #errors = new Map<string, unknown>()
 

@@ -13,7 +13,7 @@ import type { AtomNode, Context } from '../flow/index.ts'
 import type { EngineOptions } from './options.ts'
 
 /** What is the same for every atom of a run. */
-export interface Known extends Pick<Context, 'fence' | 'run' | 'job' | 'services'> {
+export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'services'> {
   readonly flow: string
   readonly clock: AlarmClock
   readonly logger: Logger
@@ -22,35 +22,35 @@ export interface Known extends Pick<Context, 'fence' | 'run' | 'job' | 'services
 }
 
 /** What depends on whether it executes or reverts. */
-export interface Telling {
+export interface AtomContextOptions {
   readonly follows: readonly Stoppable[]
   /** Whether anybody wants to know how far it is. */
-  readonly progress: boolean
+  readonly reportsProgress: boolean
 }
 
 /** A class, not an object with closures: one is made for every atom that runs. */
-export class Told implements Context {
+export class AtomContext implements Context {
   readonly fence: bigint
   readonly run: number
   readonly job: Context['job']
   readonly services: unknown
-  readonly #known: Known
+  readonly #runContext: RunContext
   readonly #node: AtomNode
-  readonly #telling: Telling
-  #following: FollowingSignal | undefined
+  readonly #options: AtomContextOptions
+  #signalFollower: FollowingSignal | undefined
   #log: Logger | undefined
   #timer: Disposable | undefined
   #ended: (() => void) | undefined
-  #over = false
+  #isOver = false
 
-  constructor(known: Known, node: AtomNode, telling: Telling) {
+  constructor(known: RunContext, node: AtomNode, options: AtomContextOptions) {
     this.fence = known.fence
     this.run = known.run
     this.job = known.job
     this.services = known.services
-    this.#known = known
+    this.#runContext = known
     this.#node = node
-    this.#telling = telling
+    this.#options = options
   }
 
   get signal(): AbortSignal {
@@ -58,7 +58,7 @@ export class Told implements Context {
   }
 
   get log(): Logger {
-    const { flow, logger } = this.#known
+    const { flow, logger } = this.#runContext
     this.#log ??= logger.child({ flow, task: this.#node.atom.name })
     return this.#log
   }
@@ -66,30 +66,30 @@ export class Told implements Context {
   /** A getter, so that it can be taken out of its context as the others can: `(args, { progress }) => …`. */
   get progress(): (done: number) => void {
     return (done) => {
-      if (!this.#over && this.#telling.progress) this.#known.progress(this.#node, done)
+      if (!this.#isOver && this.#options.reportsProgress) this.#runContext.progress(this.#node, done)
     }
   }
 
   /** Lets the time begin. */
   begin(): void {
     const { kind, name, deadline } = this.#node.atom
-    this.#ended = this.#known.performing?.(name, this.#telling.progress ? 'execute' : 'revert')
+    this.#ended = this.#runContext.performing?.(name, this.#options.reportsProgress ? 'execute' : 'revert')
     if (deadline === undefined) return
     const late = (time: string) => new Timeout(`${kind} ${name}: not done within ${time}`)
-    this.#timer = abortAfter(this.#follow(), deadline, late, this.#known.clock)
+    this.#timer = abortAfter(this.#follow(), deadline, late, this.#runContext.clock)
   }
 
   end(): void {
-    this.#over = true
+    this.#isOver = true
     this.#ended?.()
     this.#timer?.[Symbol.dispose]()
-    this.#following?.[Symbol.dispose]()
+    this.#signalFollower?.[Symbol.dispose]()
   }
 
   #follow(): FollowingSignal {
-    const { follows } = this.#telling
+    const { follows } = this.#options
     // Asked for only after the atom was over, it can still say what has fired, but must not begin to listen.
-    this.#following ??= followSignals(this.#over ? follows.filter((signal) => signal.aborted) : follows)
-    return this.#following
+    this.#signalFollower ??= followSignals(this.#isOver ? follows.filter((signal) => signal.aborted) : follows)
+    return this.#signalFollower
   }
 }

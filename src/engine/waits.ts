@@ -2,15 +2,15 @@
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import type { AtomNode } from '../flow/index.ts'
 
-export class Waits {
+export class RetryTimers {
   readonly #clock: AlarmClock
   readonly #alarms = new Map<AtomNode, Disposable>()
-  readonly #over: (node: AtomNode) => void
+  readonly #onOver: (node: AtomNode) => void
 
   /** @param options.over called with each whose wait is over; who is woken too early looks at the time and waits again */
   constructor({ clock, over }: { clock: AlarmClock; over: (node: AtomNode) => void }) {
     this.#clock = clock
-    this.#over = over
+    this.#onOver = over
   }
 
   get size(): number {
@@ -32,7 +32,7 @@ export class Waits {
   /** Ends a wait before its time. */
   end(node: AtomNode): void {
     this.#alarms.get(node)?.[Symbol.dispose]()
-    if (this.#alarms.delete(node)) this.#over(node)
+    if (this.#alarms.delete(node)) this.#onOver(node)
   }
 
   /** Forgets them all. */

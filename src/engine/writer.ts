@@ -2,29 +2,29 @@
  * Writes the ledger to the logbook, one write at a time. What gathers while a write is under way goes out with the next
  * one, whichever atoms it belongs to: atoms that run side by side share their writes.
  */
-import { type Deferred, deferred } from '../core/abort.ts'
+import { createDeferred, type Deferred } from '../core/abort.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { Ledger } from './ledger.ts'
 
-export interface WriterOptions {
+export interface TransitionWriterOptions {
   readonly ledger: Ledger
   readonly log: FlowLog
   /** Throws when this run has no right to go on; asked before and after each write. */
   readonly assertMayGoOn: () => void
   /** Called after each write. */
-  readonly recorded: () => void
+  readonly onRecorded: () => void
 }
 
-export class Writer {
-  readonly #options: WriterOptions
+export class TransitionWriter {
+  readonly #options: TransitionWriterOptions
   #busy = false
   /** What has gathered would be out of order behind a write that failed: nothing is written after one. */
-  #broken: { readonly error: unknown } | undefined
+  #failure: { readonly error: unknown } | undefined
   #next: Deferred<void> | undefined
   /** How many writes there were. */
   writes = 0
 
-  constructor(options: WriterOptions) {
+  constructor(options: TransitionWriterOptions) {
     this.#options = options
   }
 
@@ -35,25 +35,25 @@ export class Writer {
    */
   record(): Promise<void> {
     if (!this.#busy) return this.#write()
-    this.#next ??= deferred()
+    this.#next ??= createDeferred()
     return this.#next.promise
   }
 
   async #write(): Promise<void> {
-    const { ledger, log, assertMayGoOn, recorded } = this.#options
+    const { ledger, log, assertMayGoOn, onRecorded } = this.#options
     this.#busy = true
     try {
-      if (this.#broken) throw this.#broken.error
+      if (this.#failure) throw this.#failure.error
       assertMayGoOn()
-      const transition = ledger.gathered()
+      const transition = ledger.takeTransition()
       if (transition) {
         this.writes += 1
         await log.write(transition)
         assertMayGoOn()
       }
-      recorded()
+      onRecorded()
     } catch (error) {
-      this.#broken ??= { error }
+      this.#failure ??= { error }
       throw error
     } finally {
       this.#busy = false

@@ -1,10 +1,10 @@
 /** What tasks and retries are told alike: the options, what the compiler makes of them, and how they are checked. */
 import { InvalidArgument } from '../core/errors.ts'
 import type { KnownOptions } from '../core/options.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import { type AnyAtom, isName, type Provides, type Rebind } from './atom.ts'
 
-export type Nothing = Record<never, never>
+export type NoMembers = Record<never, never>
 
 /** Arguments named in `Q`, and those that may be absent in `O`; of them `B` are bound to other names, `J` injected. */
 export interface AtomOptions<
@@ -12,8 +12,8 @@ export interface AtomOptions<
   A,
   P extends Provides,
   O extends string = never,
-  B extends Rebind = Nothing,
-  J extends object = Nothing,
+  B extends Rebind = NoMembers,
+  J extends object = NoMembers,
 > {
   /**
    * The names of the arguments: inputs of the flow, or what earlier tasks provide; for a retry, what comes before its flow.
@@ -67,7 +67,7 @@ export type Injectable<A, J> = { readonly [K in keyof J]: K extends keyof A ? A[
 export type Declared<A, Q> =
   Exclude<keyof A, Q> extends never ? unknown : { requires: `missing in requires: ${Exclude<keyof A, Q> & string}` }
 
-type Unchecked = { readonly [K in keyof AtomOptions<never, never, never>]?: unknown }
+type UncheckedAtomOptions = { readonly [K in keyof AtomOptions<never, never, never>]?: unknown }
 
 /**
  * Looks at what somebody without a compiler may have passed.
@@ -75,7 +75,7 @@ type Unchecked = { readonly [K in keyof AtomOptions<never, never, never>]?: unkn
  * @param what the atom, for errors
  * @throws InvalidArgument for names that are no text, numbers that are none, and arguments that are not declared
  */
-export function assertAtomOptions(given: Unchecked, what: string): void {
+export function assertAtomOptions(given: UncheckedAtomOptions, what: string): void {
   const { requires = [], optional = [], rebind = {}, inject = {}, provides, version, priority, deadline } = given
   if (!isNames(requires)) throw new InvalidArgument(`${what}: requires has to be a list of names`)
   if (!isNames(optional)) throw new InvalidArgument(`${what}: optional has to be a list of names`)
@@ -93,11 +93,11 @@ export function assertAtomOptions(given: Unchecked, what: string): void {
     throw new InvalidArgument(`${what}: version has to be a text such as '1.0'`)
   if (priority !== undefined && !Number.isFinite(priority))
     throw new InvalidArgument(`${what}: priority has to be a number`)
-  if (deadline !== undefined) milliseconds(deadline as Duration, `${what}: deadline`)
+  if (deadline !== undefined) toMilliseconds(deadline as Duration, `${what}: deadline`)
 }
 
 /** What an atom has of its options, which nobody else holds, and nobody can change. They have been checked. */
-export function frozenAtom(options: AtomOptions<string, never, Provides, string>): Omit<AnyAtom, 'kind' | 'name'> {
+export function freezeAtom(options: AtomOptions<string, never, Provides, string>): Omit<AnyAtom, 'kind' | 'name'> {
   const { requires = [], optional, provides, version = '1.0', priority, deadline } = options
   const { rebind, inject }: { rebind?: Rebind | undefined; inject?: object | undefined } = options
   return {

@@ -38,7 +38,7 @@ export interface Need {
 }
 
 /** What somebody else has to provide: every argument that is not injected, under the name it is bound to. */
-export function needsOf(atom: AnyAtom): readonly Need[] {
+export function listNeeds(atom: AnyAtom): readonly Need[] {
   const { requires, optional = [], rebind = {}, inject = {} } = atom
   const needs = new Map<string, Need>()
   const add = (argument: string, may: { optional: boolean }) => {
@@ -58,7 +58,7 @@ export function namesProvided(provides: Provides | undefined): readonly string[]
 }
 
 /** Undefined where the result has no such part: a list that is too short, say. */
-export function partOf(result: unknown, provides: Provides, name: string): { readonly value: unknown } | undefined {
+export function pickPart(result: unknown, provides: Provides, name: string): { readonly value: unknown } | undefined {
   if (typeof provides === 'string') return { value: result }
   if (isList(provides)) {
     const index = provides.indexOf(name)

@@ -2,9 +2,9 @@
 import { InvalidArgument } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { backoff, type Duration, milliseconds } from '../core/time.ts'
+import { backoffDelay, type Duration, toMilliseconds } from '../core/time.ts'
 import type { Provides } from './atom.ts'
-import type { Nothing } from './atom-options.ts'
+import type { NoMembers } from './atom-options.ts'
 import { type GivingUp, givingUp, type RetryNaming } from './retries.ts'
 import { type Retry, retry } from './retry.ts'
 
@@ -26,7 +26,7 @@ export interface BackOffOptions<P extends Provides = never> extends RetryNaming<
   readonly random?: () => number
 }
 
-const OPTIONS: KnownOptions<BackOffOptions> = {
+const KNOWN_OPTIONS: KnownOptions<BackOffOptions> = {
   name: true,
   provides: true,
   revertAll: true,
@@ -47,21 +47,23 @@ const OPTIONS: KnownOptions<BackOffOptions> = {
  * @throws InvalidArgument for options that make no sense
  * @example linear({ name: 'call', retry: backOff({ attempts: 4, first: '200ms' }) }, input<…>(), request)
  */
-export function backOff<const P extends Provides = never>(options: BackOffOptions<P> = {}): Retry<Nothing, P, number> {
-  assertOptions(options, OPTIONS, 'backOff')
+export function backOff<const P extends Provides = never>(
+  options: BackOffOptions<P> = {},
+): Retry<NoMembers, P, number> {
+  assertOptions(options, KNOWN_OPTIONS, 'backOff')
   const { attempts = 5, first = '1s', factor = 2, max = '5m', jitter = 'full', when, random = Math.random } = options
   if (!Number.isSafeInteger(attempts) || attempts < 1)
     throw new InvalidArgument(`backOff: attempts has to be a whole number from 1, not ${attempts}`)
   if (!Number.isFinite(factor) || factor < 1)
     throw new InvalidArgument(`backOff: factor has to be a number from 1, not ${factor}`)
-  const waits = { first: milliseconds(first, 'first'), max: milliseconds(max, 'max'), factor, jitter, random }
+  const waits = { first: toMilliseconds(first, 'first'), max: toMilliseconds(max, 'max'), factor, jitter, random }
   return retry(options.name ?? '', {
     provides: options.provides,
     execute: (_args, { history }) => history.length + 1,
     onFailure: (_args, { history, failure }) => {
       const again = when ? when(failure) : !failure.nonRetryable
       if (!again || history.length >= attempts) return givingUp(options)
-      return { decision: 'RETRY', after: failure.retryAfter ?? backoff(history.length, waits) }
+      return { decision: 'RETRY', after: failure.retryAfter ?? backoffDelay(history.length, waits) }
     },
   })
 }

@@ -7,14 +7,14 @@
  * are n + m edges through a join, not n × m.
  */
 import { InvalidArgument } from '../core/errors.ts'
-import { type AnyAtom, needsOf } from './atom.ts'
+import { type AnyAtom, listNeeds } from './atom.ts'
 import type { FlowLink } from './edges.ts'
-import type { AtomNode, ExecutableAtom, ExecutionGraph, ExecutionNode, Gate } from './execution-graph.ts'
+import type { AtomNode, DeciderGate, ExecutableAtom, ExecutionGraph, ExecutionNode } from './execution-graph.ts'
 import type { AnyFlow, AnyPart } from './flow.ts'
 import { Scope } from './scope.ts'
-import { ordered } from './topology.ts'
+import { topologicalOrder } from './topology.ts'
 
-const compiled = new WeakMap<AnyFlow, ExecutionGraph>()
+const graphCache = new WeakMap<AnyFlow, ExecutionGraph>()
 
 /**
  * The execution graph of a flow. Takes time linear in the number of atoms and edges, once for each flow value.
@@ -22,31 +22,31 @@ const compiled = new WeakMap<AnyFlow, ExecutionGraph>()
  * @throws InvalidArgument for a pattern or an atom that this release does not know
  */
 export function compile(flow: AnyFlow): ExecutionGraph {
-  const known = compiled.get(flow)
+  const known = graphCache.get(flow)
   if (known) return known
   const graph = new Compiler().compile(flow)
-  compiled.set(flow, graph)
+  graphCache.set(flow, graph)
   return graph
 }
 
 /** A node while its edges are still being drawn. */
-interface Draft extends ExecutionNode {
-  readonly predecessors: Draft[]
-  readonly successors: Draft[]
-  readonly gates: Gate[]
+interface DraftNode extends ExecutionNode {
+  readonly predecessors: DraftNode[]
+  readonly successors: DraftNode[]
+  readonly gates: DeciderGate[]
 }
 
-type AtomDraft = Draft & AtomNode
+type DraftAtomNode = DraftNode & AtomNode
 
 /** A part in the graph: how one gets in and out, and where its nodes lie. */
-interface Segment<Entry extends Draft = Draft> {
+interface Segment<Entry extends DraftNode = DraftNode> {
   readonly entry: Entry
-  readonly exit: Draft
+  readonly exit: DraftNode
   readonly first: number
   readonly end: number
 }
 
-interface Place {
+interface PartPosition {
   readonly scope: Scope<AtomNode> | undefined
   /** Its position in its flow. */
   readonly position: number
@@ -54,7 +54,7 @@ interface Place {
 }
 
 class Compiler {
-  readonly #nodes: Draft[] = []
+  readonly #nodes: DraftNode[] = []
 
   compile(flow: AnyFlow): ExecutionGraph {
     this.#flow(flow, { scope: undefined, position: 0, retry: undefined })
@@ -62,36 +62,38 @@ class Compiler {
     return { nodes: this.#nodes, atoms, byName: new Map(atoms.map((node) => [node.atom.name, node])) }
   }
 
-  #part(part: AnyPart, place: Place): Segment {
+  #part(part: AnyPart, place: PartPosition): Segment {
     return part.kind === 'flow' ? this.#flow(part, place) : this.#atom(part, place)
   }
 
-  #atom(atom: AnyAtom, { scope, position, retry }: Place): Segment<AtomDraft> {
+  #atom(atom: AnyAtom, { scope, position, retry }: PartPosition): Segment<DraftAtomNode> {
     if (atom.kind !== 'task' && atom.kind !== 'retry')
-      throw unknownHere(scope?.flow, `the kind of ${(atom as AnyAtom).name}, ${String((atom as AnyAtom).kind)}`)
-    const needs = needsOf(atom)
+      throw unknownPatternError(scope?.flow, `the kind of ${(atom as AnyAtom).name}, ${String((atom as AnyAtom).kind)}`)
+    const needs = listNeeds(atom)
     const sources = new Map<string, AtomNode>()
     for (const { name } of needs) {
-      const provider = scope?.providerOf(name, position)
+      const provider = scope?.findProvider(name, position)
       if (provider) sources.set(name, provider)
     }
-    const providers = (name: string) => scope?.providersOf(name, position) ?? []
+    const providers = (name: string) => scope?.findProviders(name, position) ?? []
     return this.#node({ atom: atom as ExecutableAtom, retry, scope, needs, sources, providers })
   }
 
-  #join(place: Place & { flow: AnyFlow }): Segment {
+  #join(place: PartPosition & { flow: AnyFlow }): Segment {
     const nowhere = { needs: [], sources: new Map<string, AtomNode>(), providers: () => [] }
     return this.#node({ atom: undefined, retry: place.retry, scope: place.scope, ...nowhere })
   }
 
-  #node<F extends Omit<Draft, 'index' | 'predecessors' | 'successors' | 'gates'>>(facts: F): Segment<Draft & F> {
+  #node<F extends Omit<DraftNode, 'index' | 'predecessors' | 'successors' | 'gates'>>(
+    facts: F,
+  ): Segment<DraftNode & F> {
     const index = this.#nodes.length
     const node = { ...facts, index, predecessors: [], successors: [], gates: [] }
     this.#nodes.push(node)
     return { entry: node, exit: node, first: index, end: index + 1 }
   }
 
-  #flow(flow: AnyFlow, place: Place): Segment {
+  #flow(flow: AnyFlow, place: PartPosition): Segment {
     const scope = new Scope<AtomNode>(flow, place.scope && { scope: place.scope, position: place.position })
     const first = this.#nodes.length
     const head = flow.retry && this.#atom(flow.retry, { scope, position: -1, retry: place.retry })
@@ -99,18 +101,18 @@ class Compiler {
     const inner = { scope, retry: head ? head.entry : place.retry }
     const pattern: string = flow.pattern
     if (pattern === 'linear') return this.#linear(flow, { ...inner, head, first })
-    if (pattern === 'unordered') return this.#sideBySide(flow, { ...inner, head, first, links: [] })
-    if (pattern === 'graph') return this.#sideBySide(flow, { ...inner, head, first, links: flow.links ?? [] })
-    throw unknownHere(flow, `the pattern ${pattern}`)
+    if (pattern === 'unordered') return this.#parallel(flow, { ...inner, head, first, links: [] })
+    if (pattern === 'graph') return this.#parallel(flow, { ...inner, head, first, links: flow.links ?? [] })
+    throw unknownPatternError(flow, `the pattern ${pattern}`)
   }
 
-  #linear(flow: AnyFlow, inside: Inside): Segment {
+  #linear(flow: AnyFlow, inside: FlowParts): Segment {
     const { scope, retry, head, first } = inside
-    let entry: Draft | undefined = head?.entry
+    let entry: DraftNode | undefined = head?.entry
     let exit = entry
     for (const [position, part] of flow.atoms.entries()) {
       const segment = this.#part(part, { scope, position, retry })
-      scope.add(position, part, nodeOf(part, segment))
+      scope.add(position, part, findNode(part, segment))
       if (exit) connect(exit, segment.entry)
       entry ??= segment.entry
       exit = segment.exit
@@ -119,19 +121,19 @@ class Compiler {
     return { entry, exit, first, end: this.#nodes.length }
   }
 
-  #sideBySide(flow: AnyFlow, { scope, retry, head, first, links }: Inside & { links: readonly FlowLink[] }): Segment {
+  #parallel(flow: AnyFlow, { scope, retry, head, first, links }: FlowParts & { links: readonly FlowLink[] }): Segment {
     if (head && flow.atoms.length === 0) return head
     const joined = { flow, scope, position: -1, retry }
     const entry = head?.entry ?? this.#join(joined).entry
     const segments: Segment[] = []
-    for (const position of ordered(flow.atoms.length, links)) {
+    for (const position of topologicalOrder(flow.atoms.length, links)) {
       const part = flow.atoms[position]
       if (!part) continue
       const segment = this.#part(part, { scope, position, retry })
-      scope.add(position, part, nodeOf(part, segment))
+      scope.add(position, part, findNode(part, segment))
       segments[position] = segment
     }
-    for (const link of links) drawLink(link, { segments, scope })
+    for (const link of links) addLink(link, { segments, scope })
     const exit = this.#join(joined).entry
     const [led, leading] = [new Set(links.map(({ to }) => to)), new Set(links.map(({ from }) => from))]
     for (const [position, segment] of segments.entries()) {
@@ -143,14 +145,14 @@ class Compiler {
 }
 
 /** What a flow hands to whoever lays out its parts. */
-interface Inside {
+interface FlowParts {
   readonly scope: Scope<AtomNode>
   readonly retry: AtomNode | undefined
-  readonly head: Segment<AtomDraft> | undefined
+  readonly head: Segment<DraftAtomNode> | undefined
   readonly first: number
 }
 
-function drawLink(
+function addLink(
   { from, to, decider, depth }: FlowLink,
   { segments, scope }: { segments: readonly Segment[]; scope: Scope<AtomNode> },
 ): void {
@@ -163,20 +165,20 @@ function drawLink(
 }
 
 /** A flow has no node of its own. */
-function nodeOf(part: AnyPart, { entry }: Segment): AtomNode | undefined {
+function findNode(part: AnyPart, { entry }: Segment): AtomNode | undefined {
   return part.kind === 'task' && isAtom(entry) ? entry : undefined
 }
 
-function isAtom(node: Draft): node is AtomDraft {
+function isAtom(node: DraftNode): node is DraftAtomNode {
   return node.atom !== undefined
 }
 
-function connect(from: Draft, to: Draft): void {
+function connect(from: DraftNode, to: DraftNode): void {
   from.successors.push(to)
   to.predecessors.push(from)
 }
 
 /** Flows can come from another, newer copy of the library. */
-function unknownHere(flow: AnyFlow | undefined, what: string): InvalidArgument {
+function unknownPatternError(flow: AnyFlow | undefined, what: string): InvalidArgument {
   return new InvalidArgument(`flow ${flow?.name}: this release does not know ${what}`)
 }

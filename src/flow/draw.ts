@@ -13,7 +13,7 @@ export interface DrawOptions {
 }
 
 /** Fill colours that black text can be read on. */
-const COLOURS: Readonly<Record<AtomState, string>> = {
+const STATE_COLORS: Readonly<Record<AtomState, string>> = {
   PENDING: '#eeeeee',
   RUNNING: '#9ecbff',
   SUCCESS: '#a6e3a1',
@@ -25,7 +25,7 @@ const COLOURS: Readonly<Record<AtomState, string>> = {
   RETRYING: '#d7b8ff',
 }
 
-interface Shape {
+interface DrawnNode {
   readonly id: string
   /** Undefined of a place where edges meet. */
   readonly label: string | undefined
@@ -33,7 +33,7 @@ interface Shape {
   readonly state: AtomState | undefined
 }
 
-interface Arrow {
+interface DrawnEdge {
   readonly from: string
   readonly to: string
   readonly decided: boolean
@@ -45,41 +45,41 @@ interface Arrow {
  * @example console.log(toMermaid(hello, { states: { greet: 'SUCCESS', print: 'RUNNING' } }))
  */
 export function toMermaid(flow: AnyFlow, options: DrawOptions = {}): string {
-  const { shapes, arrows } = picture(flow, options)
+  const { shapes, arrows } = toPicture(flow, options)
   const used = new Set(shapes.flatMap(({ state }) => state ?? []))
   return [
     'flowchart TD',
-    ...shapes.map(mermaidShape),
+    ...shapes.map(toMermaidNode),
     ...arrows.map(({ from, to, decided }) => `  ${from} ${decided ? '-. decides .->' : '-->'} ${to}`),
-    ...[...used].map((state) => `  classDef ${state} fill:${COLOURS[state]},stroke:#555555,color:#000000`),
+    ...[...used].map((state) => `  classDef ${state} fill:${STATE_COLORS[state]},stroke:#555555,color:#000000`),
     '',
   ].join('\n')
 }
 
 /** The flow as a picture for Graphviz. @example `dot -Tsvg` draws what this returns. */
 export function toDot(flow: AnyFlow, options: DrawOptions = {}): string {
-  const { shapes, arrows } = picture(flow, options)
+  const { shapes, arrows } = toPicture(flow, options)
   return [
-    `digraph ${quoted(flow.name)} {`,
+    `digraph ${quoteDot(flow.name)} {`,
     '  node [shape=box, style="rounded,filled", fillcolor="#ffffff", fontname="sans-serif"]',
-    ...shapes.map(dotShape),
+    ...shapes.map(toDotNode),
     ...arrows.map(({ from, to, decided }) => `  ${from} -> ${to}${decided ? ' [style=dashed, label="decides"]' : ''}`),
     '}',
     '',
   ].join('\n')
 }
 
-function picture(flow: AnyFlow, { states }: DrawOptions): { shapes: Shape[]; arrows: Arrow[] } {
+function toPicture(flow: AnyFlow, { states }: DrawOptions): { shapes: DrawnNode[]; arrows: DrawnEdge[] } {
   const { nodes } = compile(flow)
   const shown = nodes.filter((node) => node.atom !== undefined || hasBothSides(node))
   const ids = new Map(shown.map((node, index) => [node, `n${index}`]))
-  const shapes = shown.map((node): Shape => {
+  const shapes = shown.map((node): DrawnNode => {
     const name = node.atom?.name
     const state = name !== undefined && states && Object.hasOwn(states, name) ? states[name] : undefined
     return { id: ids.get(node) ?? '', label: name, retry: node.atom?.kind === 'retry', state }
   })
   const arrows = shown.flatMap((node) =>
-    node.successors.flatMap((after): Arrow[] => {
+    node.successors.flatMap((after): DrawnEdge[] => {
       const [from, to] = [ids.get(node), ids.get(after)]
       if (from === undefined || to === undefined) return []
       const decided = after.gates.some(({ history }) => node.index >= history.first && node.index < history.end)
@@ -94,21 +94,21 @@ function hasBothSides({ predecessors, successors }: ExecutionNode): boolean {
   return predecessors.length > 0 && successors.length > 0
 }
 
-function mermaidShape({ id, label, retry, state }: Shape): string {
+function toMermaidNode({ id, label, retry, state }: DrawnNode): string {
   if (label === undefined) return `  ${id}(( ))`
   // Mermaid's own way to write what would end a text.
   const text = `"${label.replaceAll('#', '#35;').replaceAll('"', '#quot;').replaceAll('\n', ' ')}"`
   return `  ${id}${retry ? `{{${text}}}` : `[${text}]`}${state ? `:::${state}` : ''}`
 }
 
-function dotShape({ id, label, retry, state }: Shape): string {
+function toDotNode({ id, label, retry, state }: DrawnNode): string {
   if (label === undefined) return `  ${id} [shape=point]`
-  const facts = [`label=${quoted(label)}`]
+  const facts = [`label=${quoteDot(label)}`]
   if (retry) facts.push('shape=hexagon')
-  if (state) facts.push(`fillcolor="${COLOURS[state]}"`, `tooltip="${state}"`)
+  if (state) facts.push(`fillcolor="${STATE_COLORS[state]}"`, `tooltip="${state}"`)
   return `  ${id} [${facts.join(', ')}]`
 }
 
-function quoted(text: string): string {
+function quoteDot(text: string): string {
   return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`
 }

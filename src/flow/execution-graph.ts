@@ -4,26 +4,26 @@ import type { Need } from './atom.ts'
 import type { Context, RevertContext } from './context.ts'
 import type { Decider, Depth } from './edges.ts'
 import type { AnyFlow } from './flow.ts'
-import type { Answer, AnyRetry, FailureContext, RetryContext } from './retry.ts'
+import type { AnyRetry, FailureContext, RetryContext, RetryDecision } from './retry.ts'
 import type { AnyTask } from './task.ts'
 
 type Args = Readonly<Record<string, unknown>>
-type Work<C> = (args: Args, ctx: C) => unknown
+type AtomFunction<C> = (args: Args, ctx: C) => unknown
 
 /** A task as an engine calls it: types were checked when the flow was written, names are checked before it runs. */
 export interface ExecutableTask extends AnyTask {
-  readonly execute: Work<Context>
-  readonly revert: Work<RevertContext<unknown>> | undefined
-  readonly preExecute: Work<Context> | undefined
-  readonly postExecute: Work<Context> | undefined
-  readonly preRevert: Work<RevertContext<unknown>> | undefined
-  readonly postRevert: Work<RevertContext<unknown>> | undefined
+  readonly execute: AtomFunction<Context>
+  readonly revert: AtomFunction<RevertContext<unknown>> | undefined
+  readonly preExecute: AtomFunction<Context> | undefined
+  readonly postExecute: AtomFunction<Context> | undefined
+  readonly preRevert: AtomFunction<RevertContext<unknown>> | undefined
+  readonly postRevert: AtomFunction<RevertContext<unknown>> | undefined
 }
 
 export interface ExecutableRetry extends AnyRetry {
-  readonly execute: Work<RetryContext<unknown>>
-  readonly onFailure: (args: Args, ctx: FailureContext<unknown>) => Answer | Promise<Answer>
-  readonly revert: Work<RevertContext<unknown> & RetryContext<unknown>> | undefined
+  readonly execute: AtomFunction<RetryContext<unknown>>
+  readonly onFailure: (args: Args, ctx: FailureContext<unknown>) => RetryDecision | Promise<RetryDecision>
+  readonly revert: AtomFunction<RevertContext<unknown> & RetryContext<unknown>> | undefined
 }
 
 export type ExecutableAtom = ExecutableTask | ExecutableRetry
@@ -44,12 +44,12 @@ export interface ExecutionNode {
   /** All who provide a name, the nearest first: where the nearest was left out by a decider, the next one counts. */
   readonly providers: (name: string) => Iterable<AtomNode>
   /** Who is asked before it, and what is inside the flow that it leads into, may start. */
-  readonly gates: readonly Gate[]
+  readonly gates: readonly DeciderGate[]
   /** The flow that it is written in. Nodes of one flow have the same. */
-  readonly scope: FlowPlace | undefined
+  readonly scope: FlowScope | undefined
 }
 
-export interface FlowPlace {
+export interface FlowScope {
   readonly flow: AnyFlow
 }
 
@@ -59,22 +59,22 @@ export interface AtomNode extends ExecutionNode {
 }
 
 /** Nodes from `first` on, up to but without `end`. */
-export interface Stretch {
+export interface NodeRange {
   readonly first: number
   readonly end: number
 }
 
-export interface Gate {
+export interface DeciderGate {
   readonly decider: Decider
   readonly depth: Depth
   /** The nodes whose results the decider is told. */
-  readonly history: Stretch
+  readonly history: NodeRange
   /** The nodes it decides about: an atom, or all of a flow. */
-  readonly target: Stretch
+  readonly target: NodeRange
   /** The last of them. */
   readonly exit: ExecutionNode
   /** The graph that the link is drawn in. */
-  readonly scope: FlowPlace
+  readonly scope: FlowScope
 }
 
 export interface ExecutionGraph {

@@ -19,7 +19,7 @@ type Override<Base, Newer> = keyof Base & keyof Newer extends never
 type Property<T, K extends string> = T extends { readonly [P in K]: infer V } ? Exclude<V, undefined> : never
 
 /** The arguments of an atom under the names they are bound to, without those that are injected. */
-type Outside<A, B, J> = [B, J] extends [never, never]
+type ExternalNeeds<A, B, J> = [B, J] extends [never, never]
   ? A
   : [keyof B | keyof J] extends [never]
     ? A
@@ -33,11 +33,11 @@ type NeedsOf<T> = T extends { readonly kind: 'flow' }
     ? I
     : never
   : T extends { execute: (args: infer A, ...rest: never) => unknown }
-    ? Outside<A, Property<T, 'rebind'>, Property<T, 'inject'>>
+    ? ExternalNeeds<A, Property<T, 'rebind'>, Property<T, 'inject'>>
     : never
 
 /** The names of an atom's result, with their types. Nothing, where the compiler does not know the names. */
-type Named<P, R> = [P] extends [never]
+type NamedResult<P, R> = [P] extends [never]
   ? Empty
   : P extends string
     ? string extends P
@@ -52,7 +52,7 @@ type Named<P, R> = [P] extends [never]
 type PartAt<R, I> = R extends readonly unknown[] ? (I extends keyof R ? R[I] : R[number]) : unknown
 
 /** What a part makes; of a flow that the compiler does not know, nothing. */
-export type Given<T> = [T] extends [never]
+export type ProvidedBy<T> = [T] extends [never]
   ? Empty
   : T extends { readonly kind: 'flow' }
     ? T extends Flow<never, infer R>
@@ -63,7 +63,7 @@ export type Given<T> = [T] extends [never]
           : R
       : Empty
     : T extends { provides: infer P; execute: (...args: never) => infer R }
-      ? Named<Exclude<P, undefined>, Awaited<R>>
+      ? NamedResult<Exclude<P, undefined>, Awaited<R>>
       : Empty
 
 /**
@@ -73,7 +73,7 @@ export type Given<T> = [T] extends [never]
 export type Results<Parts extends readonly AnyPart[], Made = Empty> = number extends Parts['length']
   ? Record<string, unknown>
   : Parts extends readonly [infer First, ...infer Rest extends readonly AnyPart[]]
-    ? Results<Rest, Override<Made, Given<First>>>
+    ? Results<Rest, Override<Made, ProvidedBy<First>>>
     : { [K in keyof Made]: Made[K] }
 
 /**
@@ -88,7 +88,7 @@ export type Fitting<
 > = number extends Parts['length']
   ? Parts
   : Parts extends readonly [infer First, ...infer Rest extends readonly AnyPart[]]
-    ? Fitting<Store, Rest, Override<Made, Given<First>>, [...Checked, Fit<Override<Made, Store>, First>]>
+    ? Fitting<Store, Rest, Override<Made, ProvidedBy<First>>, [...Checked, Fit<Override<Made, Store>, First>]>
     : Checked
 
 /** For an unordered flow: no part sees what another makes. */

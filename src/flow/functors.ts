@@ -24,12 +24,12 @@ export function mapTask<V, R, const Q extends string, const P extends string>(
   return task(name, {
     requires,
     provides: options.provides,
-    execute: (args: { [K in Q]: V }): Promise<R[]> => allOf(requires.map(async (key) => map(args[key]))),
+    execute: (args: { [K in Q]: V }): Promise<R[]> => waitForAll(requires.map(async (key) => map(args[key]))),
   })
 }
 
 /** Waits for all also when one fails: what still runs would run beside the way back. */
-async function allOf<R>(mapped: readonly Promise<R>[]): Promise<R[]> {
+async function waitForAll<R>(mapped: readonly Promise<R>[]): Promise<R[]> {
   await Promise.allSettled(mapped)
   return Promise.all(mapped)
 }

@@ -3,21 +3,21 @@ import { AmbiguousDependency, DependencyFailure, InvalidArgument } from '../core
 import type { KnownOptions } from '../core/options.ts'
 import { brand } from './brand.ts'
 import type { FlowLink } from './edges.ts'
-import type { FittingGraph, FittingRetry, Given, Results } from './fit.ts'
+import type { FittingGraph, FittingRetry, ProvidedBy, Results } from './fit.ts'
 import type { AnyPart, Flow, Input } from './flow.ts'
 import { isLink, type Link } from './link.ts'
 import {
-  checkedHead,
-  checkedParts,
+  checkFlowHead,
+  checkFlowParts,
+  computeInputs,
   FLOW_OPTIONS,
   type FlowOptions,
-  inputsOf,
-  needsOfPart,
-  providersIn,
+  indexProviders,
+  listPartNeeds,
 } from './parts.ts'
 import type { AnyRetry } from './retry.ts'
 import type { ServicesOf } from './services.ts'
-import { ancestorsOf, ordered } from './topology.ts'
+import { findAncestors, topologicalOrder } from './topology.ts'
 
 /** Of `graph`: the flow's name, its edges, and what is wanted of it. */
 export interface GraphOptions<Rt = AnyRetry> extends FlowOptions<Rt> {
@@ -27,7 +27,7 @@ export interface GraphOptions<Rt = AnyRetry> extends FlowOptions<Rt> {
   readonly targets?: readonly AnyPart[]
 }
 
-const OPTIONS: KnownOptions<GraphOptions> = { ...FLOW_OPTIONS, links: true, targets: true }
+const KNOWN_OPTIONS: KnownOptions<GraphOptions> = { ...FLOW_OPTIONS, links: true, targets: true }
 
 /**
  * Describes a flow whose parts (tasks, and flows) may be written in any order: a part that requires what another provides
@@ -47,15 +47,15 @@ const OPTIONS: KnownOptions<GraphOptions> = { ...FLOW_OPTIONS, links: true, targ
 export function graph<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(
   nameOrOptions: string | GraphOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
   store: Input<I, O>,
-  ...parts: T extends FittingGraph<O, T, Given<Rt>> ? T : FittingGraph<O, T, Given<Rt>>
-): Flow<I, Results<T, Given<Rt>>, ServicesOf<T, Rt>> {
-  const head = checkedHead(nameOrOptions, store, { pattern: 'graph', known: OPTIONS })
+  ...parts: T extends FittingGraph<O, T, ProvidedBy<Rt>> ? T : FittingGraph<O, T, ProvidedBy<Rt>>
+): Flow<I, Results<T, ProvidedBy<Rt>>, ServicesOf<T, Rt>> {
+  const head = checkFlowHead(nameOrOptions, store, { pattern: 'graph', known: KNOWN_OPTIONS })
   const given: GraphOptions<unknown> = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : nameOrOptions
-  const all = checkedParts(head, parts)
-  const links = [...drawn(head.name, all, given.links ?? []), ...implied(head.name, all)]
+  const all = checkFlowParts(head, parts)
+  const links = [...toEdges(head.name, all, given.links ?? []), ...impliedEdges(head.name, all)]
   assertNoCircle(head.name, all, links)
-  const chosen = targeted(head.name, { parts: all, links, targets: given.targets })
-  const inputs = inputsOf({ retry: head.retry, parts: chosen.parts }, 'others')
+  const chosen = selectTargets(head.name, { parts: all, links, targets: given.targets })
+  const inputs = computeInputs({ retry: head.retry, parts: chosen.parts }, 'others')
   const atoms = Object.freeze([...chosen.parts])
   return brand('flow', {
     kind: 'flow',
@@ -67,7 +67,7 @@ export function graph<I, T extends readonly AnyPart[], Rt extends AnyRetry = nev
   })
 }
 
-function drawn(flow: string, parts: readonly AnyPart[], links: readonly Link[]): FlowLink[] {
+function toEdges(flow: string, parts: readonly AnyPart[], links: readonly Link[]): FlowLink[] {
   const positions = new Map(parts.map((part, index) => [part, index]))
   const positionOf = (part: AnyPart): number => {
     const position = positions.get(part)
@@ -82,15 +82,15 @@ function drawn(flow: string, parts: readonly AnyPart[], links: readonly Link[]):
 }
 
 /** From each provider to whoever requires what it provides. A part is not asked for what it requires itself. */
-function implied(flow: string, parts: readonly AnyPart[]): FlowLink[] {
+function impliedEdges(flow: string, parts: readonly AnyPart[]): FlowLink[] {
   const positions = new Map(parts.map((part, index) => [part, index]))
-  const providers = providersIn(parts)
+  const providers = indexProviders(parts)
   const links: FlowLink[] = []
   for (const [to, part] of parts.entries()) {
     const linked = new Set<number>()
-    for (const { name } of needsOfPart(part)) {
+    for (const { name } of listPartNeeds(part)) {
       const others = (providers.get(name) ?? []).filter((provider) => provider !== part)
-      if (others.length > 1) throw ambiguous(flow, { part, name, others })
+      if (others.length > 1) throw ambiguousError(flow, { part, name, others })
       for (const other of others) linked.add(positions.get(other) ?? -1)
     }
     for (const from of linked) links.push({ from, to, decider: undefined, depth: 'ALL' })
@@ -98,7 +98,7 @@ function implied(flow: string, parts: readonly AnyPart[]): FlowLink[] {
   return links
 }
 
-function ambiguous(
+function ambiguousError(
   flow: string,
   { part, name, others }: { part: AnyPart; name: string; others: readonly AnyPart[] },
 ): AmbiguousDependency {
@@ -109,13 +109,13 @@ function ambiguous(
 }
 
 function assertNoCircle(flow: string, parts: readonly AnyPart[], links: readonly FlowLink[]): void {
-  const inOrder = new Set(ordered(parts.length, links))
+  const inOrder = new Set(topologicalOrder(parts.length, links))
   if (inOrder.size === parts.length) return
   const stuck = parts.filter((_part, index) => !inOrder.has(index)).map((part) => part.name)
   throw new DependencyFailure(`flow ${flow}: these wait for each other in a circle, or for one: ${stuck.join(', ')}`)
 }
 
-function targeted(
+function selectTargets(
   flow: string,
   { parts, links, targets }: { parts: readonly AnyPart[]; links: FlowLink[]; targets: readonly AnyPart[] | undefined },
 ): { parts: readonly AnyPart[]; links: FlowLink[] } {
@@ -123,7 +123,7 @@ function targeted(
   const unknown = Array.isArray(targets) ? targets.find((target) => !parts.includes(target)) : targets
   if (unknown !== undefined || targets.length === 0)
     throw new InvalidArgument(`flow ${flow}: targets has to be a list of some of its parts`)
-  const wanted = ancestorsOf(
+  const wanted = findAncestors(
     targets.map((target) => parts.indexOf(target)),
     parts.length,
     links,

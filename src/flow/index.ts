@@ -1,5 +1,5 @@
 /** Descriptions of work: tasks, retries, and flows of them. Pure values; an engine runs them. */
-export { type AnyAtom, namesProvided, type Provides, partOf, type Rebind } from './atom.ts'
+export { type AnyAtom, namesProvided, type Provides, pickPart, type Rebind } from './atom.ts'
 export { type BackOffOptions, backOff } from './back-off.ts'
 export { compile } from './compile.ts'
 export type { Context, RevertContext } from './context.ts'
@@ -7,13 +7,13 @@ export { type DrawOptions, type StatesOfAtoms, toDot, toMermaid } from './draw.t
 export type { DeciderHistory, Depth } from './edges.ts'
 export type {
   AtomNode,
+  DeciderGate,
   ExecutableAtom,
   ExecutableRetry,
   ExecutableTask,
   ExecutionGraph,
   ExecutionNode,
-  Gate,
-  Stretch,
+  NodeRange,
 } from './execution-graph.ts'
 export type { Fitting, Results } from './fit.ts'
 export { type AnyFlow, type AnyPart, type Flow, type Input, input, isFlow, missingInputs } from './flow.ts'
@@ -26,17 +26,17 @@ export type { FlowOptions } from './parts.ts'
 export type { PostingDefaults } from './posting-defaults.ts'
 export { alwaysRevert, alwaysRevertAll, forEach, parameterizedForEach, times } from './retries.ts'
 export {
-  type Answer,
   type AnyRetry,
   type Decision,
   type FailureContext,
   isRetry,
   type Retry,
   type RetryContext,
+  type RetryDecision,
   type RetryOptions,
   retry,
 } from './retry.ts'
-export { checkedStore, type StandardSchema } from './schema.ts'
+export { checkStore, type StandardSchema } from './schema.ts'
 export type { ServicesOf } from './services.ts'
 export { type AnyTask, isTask, type Task, type TaskOptions, task } from './task.ts'
 export { unordered } from './unordered.ts'

@@ -1,8 +1,8 @@
 /** The linear pattern: one part after the other, in the order in which they are written. */
 import { brand } from './brand.ts'
-import type { Fitting, FittingRetry, Given, Results } from './fit.ts'
+import type { Fitting, FittingRetry, ProvidedBy, Results } from './fit.ts'
 import type { AnyPart, Flow, Input } from './flow.ts'
-import { checkedHead, checkedParts, FLOW_OPTIONS, type FlowOptions, inputsOf } from './parts.ts'
+import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOptions } from './parts.ts'
 import type { AnyRetry } from './retry.ts'
 import type { ServicesOf } from './services.ts'
 
@@ -20,10 +20,10 @@ import type { ServicesOf } from './services.ts'
 export function linear<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(
   nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
   store: Input<I, O>,
-  ...parts: T extends Fitting<O, T, Given<Rt>> ? T : Fitting<O, T, Given<Rt>>
-): Flow<I, Results<T, Given<Rt>>, ServicesOf<T, Rt>> {
-  const head = checkedHead(nameOrOptions, store, { pattern: 'linear', known: FLOW_OPTIONS })
-  const atoms = checkedParts(head, parts)
-  const inputs = inputsOf({ retry: head.retry, parts: atoms }, 'earlier')
+  ...parts: T extends Fitting<O, T, ProvidedBy<Rt>> ? T : Fitting<O, T, ProvidedBy<Rt>>
+): Flow<I, Results<T, ProvidedBy<Rt>>, ServicesOf<T, Rt>> {
+  const head = checkFlowHead(nameOrOptions, store, { pattern: 'linear', known: FLOW_OPTIONS })
+  const atoms = checkFlowParts(head, parts)
+  const inputs = computeInputs({ retry: head.retry, parts: atoms }, 'earlier')
   return brand('flow', { kind: 'flow', pattern: 'linear', ...head, atoms, links: undefined, ...inputs })
 }

@@ -24,7 +24,7 @@ export interface LinkOptions<H> {
   readonly depth?: Depth
 }
 
-const OPTIONS: KnownOptions<LinkOptions<DeciderHistory>> = { decider: true, depth: true }
+const KNOWN_OPTIONS: KnownOptions<LinkOptions<DeciderHistory>> = { decider: true, depth: true }
 
 /**
  * Draws an edge of a {@link graph}: `to` comes after `from`, whether it needs anything of it or not.
@@ -38,7 +38,7 @@ export function link<H extends DeciderHistory = DeciderHistory>(
   options: LinkOptions<H> = {},
 ): Link {
   const what = `the link from ${from?.name} to ${to?.name}`
-  assertOptions(options, OPTIONS, what)
+  assertOptions(options, KNOWN_OPTIONS, what)
   const { decider, depth } = options
   if (decider !== undefined && typeof decider !== 'function')
     throw new InvalidArgument(`${what}: decider has to be a function that says whether ${to.name} is executed`)

@@ -1,10 +1,10 @@
 /** What the three patterns have in common: a head of name, version and retry, and parts that are checked. */
 import { Duplicate, InvalidArgument } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { isName, namesProvided, needsOf } from './atom.ts'
+import { isName, listNeeds, namesProvided } from './atom.ts'
 import { type AnyFlow, type AnyPart, type Input, isFlow, isInput } from './flow.ts'
-import { checkedDefaults, type PostingDefaults } from './posting-defaults.ts'
-import { type AnyRetry, isRetry, namedAfter } from './retry.ts'
+import { checkPostingDefaults, type PostingDefaults } from './posting-defaults.ts'
+import { type AnyRetry, isRetry, nameAfterFlow } from './retry.ts'
 import { isTask } from './task.ts'
 
 /** What a flow is called, and what it does when something in it fails. */
@@ -21,14 +21,14 @@ export interface FlowOptions<Rt = AnyRetry> {
 
 export const FLOW_OPTIONS: KnownOptions<FlowOptions> = { name: true, version: true, retry: true, posting: true }
 
-type Head = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'schema'>
+type FlowHead = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'schema'>
 
 /** @throws InvalidArgument naming what makes no sense */
-export function checkedHead(
+export function checkFlowHead(
   nameOrOptions: string | FlowOptions<unknown>,
   store: Pick<Input<never>, 'schema'>,
   { pattern, known }: { pattern: AnyFlow['pattern']; known: KnownOptions<FlowOptions> },
-): Head {
+): FlowHead {
   const head = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : (nameOrOptions ?? {})
   const { name, version = '1.0', retry, posting }: Partial<FlowOptions<unknown>> = head
   if (!isName(name)) throw new InvalidArgument(`a flow needs a name: ${pattern}('hello', input<…>(), firstTask, …)`)
@@ -41,14 +41,14 @@ export function checkedHead(
   return {
     name,
     version,
-    retry: retry && namedAfter(name, retry),
-    posting: checkedDefaults(name, posting),
+    retry: retry && nameAfterFlow(name, retry),
+    posting: checkPostingDefaults(name, posting),
     schema: store.schema,
   }
 }
 
 /** @throws InvalidArgument for what is no part, Duplicate where the logbook could not tell two atoms apart */
-export function checkedParts({ name, retry }: Head, parts: readonly unknown[]): readonly AnyPart[] {
+export function checkFlowParts({ name, retry }: FlowHead, parts: readonly unknown[]): readonly AnyPart[] {
   if (parts.length === 0 && !retry)
     throw new InvalidArgument(
       `flow ${name} has no tasks: name them after its input, as in linear('hello', input<…>(), greet)`,
@@ -62,11 +62,11 @@ export function checkedParts({ name, retry }: Head, parts: readonly unknown[]): 
       throw new InvalidArgument(`flow ${name}: number ${index + 1} in its list is no task; task(…) makes one`)
   }
   const checked = parts as readonly AnyPart[]
-  assertToldApart(name, { retry, parts: checked })
+  assertUniqueNames(name, { retry, parts: checked })
   return Object.freeze([...checked])
 }
 
-function assertToldApart(
+function assertUniqueNames(
   flow: string,
   { retry, parts }: { retry: AnyRetry | undefined; parts: readonly AnyPart[] },
 ): void {
@@ -87,45 +87,45 @@ function assertToldApart(
 }
 
 /** What a part needs of its flow: the names, and whether the part can do without. */
-export function needsOfPart(
+export function listPartNeeds(
   part: AnyPart | AnyRetry,
 ): readonly { readonly name: string; readonly optional: boolean }[] {
-  if (part.kind !== 'flow') return needsOf(part)
+  if (part.kind !== 'flow') return listNeeds(part)
   return [
     ...part.requires.map((name) => ({ name, optional: false })),
     ...(part.optional ?? []).map((name) => ({ name, optional: true })),
   ]
 }
 
-export function providedByPart(part: AnyPart): readonly string[] {
+export function listProvidedByPart(part: AnyPart): readonly string[] {
   return part.kind === 'flow' ? part.provides : namesProvided(part.provides)
 }
 
-type Inputs = Pick<AnyFlow, 'requires' | 'optional' | 'provides'>
+type FlowInputs = Pick<AnyFlow, 'requires' | 'optional' | 'provides'>
 
 /**
  * What a flow needs from outside and what it provides.
  *
  * @param visible whether a part sees what this one of its siblings provides
  */
-export function inputsOf(
+export function computeInputs(
   { retry, parts }: { retry: AnyRetry | undefined; parts: readonly AnyPart[] },
   siblings: 'earlier' | 'none' | 'others',
-): Inputs {
+): FlowInputs {
   const requires = new Set<string>()
   const optional = new Set<string>()
   const ask = (part: AnyPart | AnyRetry, isThere: (name: string) => boolean) => {
-    for (const need of needsOfPart(part)) {
+    for (const need of listPartNeeds(part)) {
       if (!isThere(need.name)) (need.optional ? optional : requires).add(need.name)
     }
   }
   if (retry) ask(retry, () => false)
   const before = new Set(namesProvided(retry?.provides))
-  const all = providersIn(parts)
+  const all = indexProviders(parts)
   for (const part of parts) {
     const others = (name: string) => (all.get(name) ?? []).some((other) => other !== part)
     ask(part, (name) => before.has(name) || (siblings === 'others' && others(name)))
-    if (siblings === 'earlier') for (const name of providedByPart(part)) before.add(name)
+    if (siblings === 'earlier') for (const name of listProvidedByPart(part)) before.add(name)
   }
   const may = [...optional].filter((name) => !requires.has(name))
   return {
@@ -136,10 +136,10 @@ export function inputsOf(
 }
 
 /** For each name that is provided, by which parts. */
-export function providersIn(parts: readonly AnyPart[]): ReadonlyMap<string, readonly AnyPart[]> {
+export function indexProviders(parts: readonly AnyPart[]): ReadonlyMap<string, readonly AnyPart[]> {
   const providers = new Map<string, AnyPart[]>()
   for (const part of parts) {
-    for (const name of providedByPart(part)) {
+    for (const name of listProvidedByPart(part)) {
       const known = providers.get(name)
       if (known) known.push(part)
       else providers.set(name, [part])

@@ -25,7 +25,7 @@ export interface PostingDefaults {
   readonly size?: 'small' | 'medium' | 'large'
 }
 
-const DEFAULTS: KnownOptions<PostingDefaults> = {
+const KNOWN_DEFAULTS: KnownOptions<PostingDefaults> = {
   maxAttempts: true,
   backOff: true,
   deadline: true,
@@ -39,10 +39,10 @@ const DEFAULTS: KnownOptions<PostingDefaults> = {
  *
  * @throws InvalidArgument for what is no option, or belongs to one job alone (its key, its resources, its delay)
  */
-export function checkedDefaults(flow: string, given: unknown): PostingDefaults | undefined {
+export function checkPostingDefaults(flow: string, given: unknown): PostingDefaults | undefined {
   if (given === undefined) return undefined
   if (typeof given !== 'object' || given === null)
     throw new InvalidArgument(`flow ${flow}: posting has to be an object such as { maxAttempts: 5 }`)
-  assertOptions(given, DEFAULTS, `flow ${flow}: posting`)
+  assertOptions(given, KNOWN_DEFAULTS, `flow ${flow}: posting`)
   return Object.freeze(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
 }

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { InvalidArgument, NotFound } from '../core/errors.ts'
 import type { Provides } from './atom.ts'
-import type { Nothing } from './atom-options.ts'
+import type { NoMembers } from './atom-options.ts'
 import { type Decision, type Retry, retry } from './retry.ts'
 
 export interface RetryNaming<P extends Provides> {
@@ -18,12 +18,12 @@ export interface GivingUp {
 }
 
 /** Reverts its flow at the first failure. */
-export function alwaysRevert(options: { readonly name?: string } = {}): Retry<Nothing, never, undefined> {
+export function alwaysRevert(options: { readonly name?: string } = {}): Retry<NoMembers, never, undefined> {
   return retry(options.name ?? '', { execute: () => undefined, onFailure: () => 'REVERT' })
 }
 
 /** Reverts everything at the first failure: retries of flows around it are not asked. */
-export function alwaysRevertAll(options: { readonly name?: string } = {}): Retry<Nothing, never, undefined> {
+export function alwaysRevertAll(options: { readonly name?: string } = {}): Retry<NoMembers, never, undefined> {
   return retry(options.name ?? '', { execute: () => undefined, onFailure: () => 'REVERT_ALL' })
 }
 
@@ -36,7 +36,7 @@ export function alwaysRevertAll(options: { readonly name?: string } = {}): Retry
 export function times<const P extends Provides = never>(
   attempts = 1,
   options: RetryNaming<P> & GivingUp = {},
-): Retry<Nothing, P, number> {
+): Retry<NoMembers, P, number> {
   if (!Number.isSafeInteger(attempts) || attempts < 0)
     throw new InvalidArgument(`times: ${attempts} is no number of attempts; use a whole number`)
   return retry(options.name ?? '', {
@@ -56,12 +56,13 @@ export function times<const P extends Provides = never>(
 export function forEach<V, const P extends Provides = never>(
   values: Iterable<V>,
   options: RetryNaming<P> & GivingUp = {},
-): Retry<Nothing, P, V> {
+): Retry<NoMembers, P, V> {
   const all = [...values]
   return retry(options.name ?? '', {
     provides: options.provides,
-    execute: (_args, { history }): V => next(all, history.provided),
-    onFailure: (_args, { history }) => (left(all, history.provided).length > 0 ? 'RETRY' : givingUp(options)),
+    execute: (_args, { history }): V => nextValue(all, history.provided),
+    onFailure: (_args, { history }) =>
+      remainingValues(all, history.provided).length > 0 ? 'RETRY' : givingUp(options),
   })
 }
 
@@ -75,9 +76,9 @@ export function parameterizedForEach<V = unknown, const P extends Provides = nev
     // Without `from` its type is its default, which is the very name of the argument.
     rebind: { values: from ?? ('values' as F) },
     provides: options.provides,
-    execute: ({ values }: { values: Iterable<V> }, { history }): V => next([...values], history.provided),
+    execute: ({ values }: { values: Iterable<V> }, { history }): V => nextValue([...values], history.provided),
     onFailure: ({ values }, { history }) =>
-      left([...values], history.provided).length > 0 ? 'RETRY' : givingUp(options),
+      remainingValues([...values], history.provided).length > 0 ? 'RETRY' : givingUp(options),
   })
 }
 
@@ -85,14 +86,14 @@ export function givingUp(options: GivingUp): Decision {
   return options.revertAll ? 'REVERT_ALL' : 'REVERT'
 }
 
-function next<V>(values: readonly V[], tried: readonly V[]): V {
-  const rest = left(values, tried)
+function nextValue<V>(values: readonly V[], tried: readonly V[]): V {
+  const rest = remainingValues(values, tried)
   if (rest.length === 0) throw new NotFound('No elements left: every value was tried, or there are none')
   return rest[0] as V
 }
 
 /** Each try takes away one value that is equal to what was tried: values come back from the logbook as copies. */
-function left<V>(values: readonly V[], tried: readonly V[]): V[] {
+function remainingValues<V>(values: readonly V[], tried: readonly V[]): V[] {
   const rest = [...values]
   for (const value of tried) {
     const index = rest.findIndex((candidate) => isDeepStrictEqual(candidate, value))

@@ -13,8 +13,8 @@ import {
   type AtomOptions,
   assertAtomOptions,
   type Declared,
-  frozenAtom,
-  type Nothing,
+  freezeAtom,
+  type NoMembers,
 } from './atom-options.ts'
 import { brand, hasBrand } from './brand.ts'
 import type { Context, RevertContext } from './context.ts'
@@ -27,7 +27,7 @@ import type { History } from './history.ts'
 export type Decision = 'RETRY' | 'REVERT' | 'REVERT_ALL'
 
 /** A decision; a retry may also say how long to wait before the next attempt. */
-export type Answer = Decision | { readonly decision: 'RETRY'; readonly after: Duration }
+export type RetryDecision = Decision | { readonly decision: 'RETRY'; readonly after: Duration }
 
 /** What a retry is told beside its arguments: what was tried before. */
 export interface RetryContext<R, S = unknown> extends Context<S> {
@@ -48,13 +48,19 @@ export interface AnyRetry extends AnyAtom {
 }
 
 /** A retry whose arguments are `A`, and whose value of each attempt, an `R`, is known as `P`. Frozen. */
-export interface Retry<A, P extends Provides, R, B extends Rebind = Nothing, J extends object = Nothing, S = unknown>
-  extends AnyRetry {
+export interface Retry<
+  A,
+  P extends Provides,
+  R,
+  B extends Rebind = NoMembers,
+  J extends object = NoMembers,
+  S = unknown,
+> extends AnyRetry {
   readonly provides: P | undefined
   readonly rebind: B | undefined
   readonly inject: J | undefined
   readonly execute: (args: A, ctx: RetryContext<R, S>) => R | Promise<R>
-  readonly onFailure: (args: A, ctx: FailureContext<R, S>) => Answer | Promise<Answer>
+  readonly onFailure: (args: A, ctx: FailureContext<R, S>) => RetryDecision | Promise<RetryDecision>
   readonly revert: ((args: A, ctx: RevertContext<R, S> & RetryContext<R, S>) => unknown) | undefined
 }
 
@@ -64,20 +70,20 @@ export interface RetryOptions<
   P extends Provides,
   R,
   O extends string = never,
-  B extends Rebind = Nothing,
-  J extends object = Nothing,
+  B extends Rebind = NoMembers,
+  J extends object = NoMembers,
   S = unknown,
 > extends AtomOptions<Q, A, P, O, B, J> {
   /** The value of the next attempt. Where it throws, the flow around this one decides. */
   readonly execute: (args: A, ctx: RetryContext<R, S>) => R | Promise<R>
   /** Decides. It is asked once for each failure, and again by whoever resumes before the answer was recorded. */
-  readonly onFailure: (args: NoInfer<A>, ctx: FailureContext<NoInfer<R>, S>) => Answer | Promise<Answer>
+  readonly onFailure: (args: NoInfer<A>, ctx: FailureContext<NoInfer<R>, S>) => RetryDecision | Promise<RetryDecision>
   readonly revert?:
     | ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S> & RetryContext<NoInfer<R>, S>) => unknown)
     | undefined
 }
 
-const OPTIONS: KnownOptions<RetryOptions<never, never, never, never> & AnyRetry> = {
+const KNOWN_OPTIONS: KnownOptions<RetryOptions<never, never, never, never> & AnyRetry> = {
   ...ATOM_OPTIONS,
   execute: true,
   onFailure: true,
@@ -102,8 +108,8 @@ export function retry<
   const O extends string = never,
   A extends Arguments<Q, O> = Arguments<Q, O>,
   const P extends Provides = never,
-  const B extends Rebind = Nothing,
-  J extends object = Nothing,
+  const B extends Rebind = NoMembers,
+  J extends object = NoMembers,
   S = unknown,
 >(name: string, options: RetryOptions<Q, A, P, R, O, B, J, S> & Declared<A, Q | O | keyof J>): Retry<A, P, R, B, J, S> {
   if (name !== '' && !isName(name))
@@ -113,7 +119,7 @@ export function retry<
   for (const needed of ['execute', 'onFailure'] as const) {
     if (typeof given[needed] !== 'function') throw new InvalidArgument(`${what}: ${needed} has to be a function`)
   }
-  assertOptions(options, OPTIONS, what)
+  assertOptions(options, KNOWN_OPTIONS, what)
   if (given.revert !== undefined && typeof given.revert !== 'function')
     throw new InvalidArgument(`${what}: revert has to be a function`)
   assertAtomOptions(given, what)
@@ -122,7 +128,7 @@ export function retry<
     kind: 'retry',
     name,
     // What was checked above has the types that the signature says.
-    ...(frozenAtom(options) as Omit<Retry<A, P, R, B, J, S>, 'kind' | 'name' | 'execute' | 'onFailure' | 'revert'>),
+    ...(freezeAtom(options) as Omit<Retry<A, P, R, B, J, S>, 'kind' | 'name' | 'execute' | 'onFailure' | 'revert'>),
     execute,
     onFailure,
     revert,
@@ -130,7 +136,7 @@ export function retry<
 }
 
 /** The same retry under the name that its flow gives it, if it has none of its own. */
-export function namedAfter(flow: string, given: AnyRetry): AnyRetry {
+export function nameAfterFlow(flow: string, given: AnyRetry): AnyRetry {
   return given.name === '' ? brand('retry', { ...given, name: `${flow}_retry` }) : given
 }
 

@@ -21,9 +21,9 @@ interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined
 }
 
-type Types<S> = S extends { readonly '~standard': { readonly types?: infer T } } ? NonNullable<T> : never
-export type SchemaInput<S> = Types<S> extends { readonly input: infer I } ? I : never
-export type SchemaOutput<S> = Types<S> extends { readonly output: infer O } ? O : never
+type SchemaTypes<S> = S extends { readonly '~standard': { readonly types?: infer T } } ? NonNullable<T> : never
+export type SchemaInput<S> = SchemaTypes<S> extends { readonly input: infer I } ? I : never
+export type SchemaOutput<S> = SchemaTypes<S> extends { readonly output: infer O } ? O : never
 
 export function isSchema(value: unknown): value is StandardSchema<unknown, object> {
   const { '~standard': standard }: { '~standard'?: unknown } = Object(value)
@@ -37,26 +37,26 @@ export function isSchema(value: unknown): value is StandardSchema<unknown, objec
  *
  * @throws MissingDependencies when an input is not in it
  * @throws InvalidArgument naming what is wrong where, and no value: a store may hold secrets
- * @example const { name } = await checkedStore(hello, { name: 'Ada' })
+ * @example const { name } = await checkStore(hello, { name: 'Ada' })
  */
-export async function checkedStore(flow: Schemed, store: object): Promise<Readonly<Record<string, unknown>>> {
-  const checked = flow.schema ? await validated(flow, flow.schema, store) : { ...store }
+export async function checkStore(flow: SchemaFlow, store: object): Promise<Readonly<Record<string, unknown>>> {
+  const checked = flow.schema ? await validateStore(flow, flow.schema, store) : { ...store }
   const missing = flow.requires.filter((name) => !Object.hasOwn(checked, name))
   if (missing.length === 0) return checked
   throw new MissingDependencies(`flow ${flow.name} requires ${missing.join(', ')}: add it to the store`)
 }
 
-async function validated(
-  flow: Schemed,
+async function validateStore(
+  flow: SchemaFlow,
   schema: StandardSchema<unknown, object>,
   store: object,
 ): Promise<Readonly<Record<string, unknown>>> {
   const result = await schema['~standard'].validate(store)
   if (result.issues) {
-    const told = result.issues.slice(0, MOST_TOLD).map(issueLine)
-    const more = result.issues.length - told.length
+    const lines = result.issues.slice(0, MAX_REPORTED_ISSUES).map(issueLine)
+    const more = result.issues.length - lines.length
     throw new InvalidArgument(
-      `flow ${flow.name}: the store is not what its schema asks for: ${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}`,
+      `flow ${flow.name}: the store is not what its schema asks for: ${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`,
     )
   }
   const { value } = result
@@ -65,13 +65,13 @@ async function validated(
 }
 
 /** What there is of a flow to check a store by. */
-interface Schemed {
+interface SchemaFlow {
   readonly name: string
   readonly requires: readonly string[]
   readonly schema: StandardSchema<unknown, object> | undefined
 }
 
-const MOST_TOLD = 5
+const MAX_REPORTED_ISSUES = 5
 
 function issueLine({ message, path = [] }: SchemaIssue): string {
   const place = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.')

@@ -6,15 +6,15 @@
  * Finding a provider takes as many steps as flows lie around the atom, however many parts they have.
  */
 import { namesProvided } from './atom.ts'
-import type { FlowPlace } from './execution-graph.ts'
+import type { FlowScope } from './execution-graph.ts'
 import type { AnyFlow, AnyPart } from './flow.ts'
-import { providedByPart } from './parts.ts'
+import { listProvidedByPart } from './parts.ts'
 
-export class Scope<Node> implements FlowPlace {
+export class Scope<Node> implements FlowScope {
   readonly flow: AnyFlow
   /** The node of the flow's retry, once there is one. */
   retry: Node | undefined
-  readonly #around: { readonly scope: Scope<Node>; readonly position: number } | undefined
+  readonly #outer: { readonly scope: Scope<Node>; readonly position: number } | undefined
   /** By position: an atom's node, or the scope of a flow. */
   readonly #parts: (Node | Scope<Node>)[] = []
   /** For each name the positions of those that provide it, in the order in which they come. */
@@ -22,32 +22,32 @@ export class Scope<Node> implements FlowPlace {
 
   constructor(flow: AnyFlow, around: { scope: Scope<Node>; position: number } | undefined) {
     this.flow = flow
-    this.#around = around
+    this.#outer = around
     if (around) around.scope.#parts[around.position] = this
   }
 
   /** Says that a part has its place; those of its flow that come before it have theirs. */
   add(position: number, part: AnyPart, node: Node | undefined): void {
     if (node !== undefined) this.#parts[position] = node
-    for (const name of providedByPart(part)) {
+    for (const name of listProvidedByPart(part)) {
       const known = this.#providers.get(name)
       if (known) known.push(position)
       else this.#providers.set(name, [position])
     }
   }
 
-  providerOf(name: string, position: number): Node | undefined {
-    for (const provider of this.providersOf(name, position)) return provider
+  findProvider(name: string, position: number): Node | undefined {
+    for (const provider of this.findProviders(name, position)) return provider
     return undefined
   }
 
   /** Those that the part at this position sees, the nearest first. */
-  *providersOf(name: string, position: number): Iterable<Node> {
+  *findProviders(name: string, position: number): Iterable<Node> {
     if (position >= 0) {
       yield* this.#visible(name, position)
       if (this.retry !== undefined && namesProvided(this.flow.retry?.provides).includes(name)) yield this.retry
     }
-    if (this.#around) yield* this.#around.scope.providersOf(name, this.#around.position)
+    if (this.#outer) yield* this.#outer.scope.findProviders(name, this.#outer.position)
   }
 
   *#visible(name: string, position: number): Iterable<Node> {
@@ -55,7 +55,7 @@ export class Scope<Node> implements FlowPlace {
     const positions = this.#providers.get(name) ?? []
     // In a graph whoever provides what somebody needs is alone with it, and linked to them.
     const linear = this.flow.pattern === 'linear'
-    for (let at = linear ? before(positions, position) : positions.length - 1; at >= 0; at -= 1) {
+    for (let at = linear ? lastBelow(positions, position) : positions.length - 1; at >= 0; at -= 1) {
       const found = positions[at] ?? -1
       if (found !== position) yield* this.#inside(name, found)
     }
@@ -74,7 +74,7 @@ export class Scope<Node> implements FlowPlace {
 }
 
 /** Where in a growing list the last number below this one is; -1 where there is none. */
-function before(numbers: readonly number[], limit: number): number {
+function lastBelow(numbers: readonly number[], limit: number): number {
   let [low, high] = [0, numbers.length]
   while (low < high) {
     const middle = (low + high) >>> 1

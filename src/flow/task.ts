@@ -8,8 +8,8 @@ import {
   type AtomOptions,
   assertAtomOptions,
   type Declared,
-  frozenAtom,
-  type Nothing,
+  freezeAtom,
+  type NoMembers,
 } from './atom-options.ts'
 import { brand, hasBrand } from './brand.ts'
 import type { Context, RevertContext } from './context.ts'
@@ -18,7 +18,7 @@ import type { Context, RevertContext } from './context.ts'
  * A task whose arguments are `A`, and whose result `R` later tasks know as `P`; `B` and `J` are what of its arguments is
  * bound to other names, and injected; `S` is what it needs of `ctx.services`. Frozen.
  */
-export interface Task<A, P extends Provides, R, B extends Rebind = Nothing, J extends object = Nothing, S = unknown>
+export interface Task<A, P extends Provides, R, B extends Rebind = NoMembers, J extends object = NoMembers, S = unknown>
   extends AnyTask {
   readonly provides: P | undefined
   readonly rebind: B | undefined
@@ -45,8 +45,8 @@ export interface TaskOptions<
   P extends Provides,
   R,
   O extends string = never,
-  B extends Rebind = Nothing,
-  J extends object = Nothing,
+  B extends Rebind = NoMembers,
+  J extends object = NoMembers,
   S = unknown,
 > extends AtomOptions<Q, A, P, O, B, J> {
   /**
@@ -71,7 +71,7 @@ export interface TaskOptions<
 type Hooks = 'preExecute' | 'postExecute' | 'preRevert' | 'postRevert'
 export type TaskFunctions = 'execute' | 'revert' | Hooks
 
-const OPTIONS: KnownOptions<TaskOptions<never, never, never, never> & AnyTask> = {
+const KNOWN_OPTIONS: KnownOptions<TaskOptions<never, never, never, never> & AnyTask> = {
   ...ATOM_OPTIONS,
   execute: true,
   revert: true,
@@ -100,15 +100,15 @@ export function task<
   const O extends string = never,
   A extends Arguments<Q, O> = Arguments<Q, O>,
   const P extends Provides = never,
-  const B extends Rebind = Nothing,
-  J extends object = Nothing,
+  const B extends Rebind = NoMembers,
+  J extends object = NoMembers,
   S = unknown,
 >(name: string, options: TaskOptions<Q, A, P, R, O, B, J, S> & Declared<A, Q | O | keyof J>): Task<A, P, R, B, J, S> {
   if (!isName(name)) throw new InvalidArgument('a task needs a name: a text that is not empty')
   // A caller without a compiler can pass anything, so the options are looked at as if nothing were known of them.
   const given: { readonly [K in keyof TaskOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
   if (typeof given.execute !== 'function') throw new InvalidArgument(`task ${name}: execute has to be a function`)
-  assertOptions(options, OPTIONS, `task ${name}`)
+  assertOptions(options, KNOWN_OPTIONS, `task ${name}`)
   for (const hook of ['revert', 'preExecute', 'postExecute', 'preRevert', 'postRevert'] as const) {
     if (given[hook] !== undefined && typeof given[hook] !== 'function')
       throw new InvalidArgument(`task ${name}: ${hook} has to be a function`)
@@ -119,7 +119,7 @@ export function task<
     kind: 'task',
     name,
     // What was checked above has the types that the signature says.
-    ...(frozenAtom(options) as Omit<Task<A, P, R, B, J, S>, 'kind' | 'name' | TaskFunctions>),
+    ...(freezeAtom(options) as Omit<Task<A, P, R, B, J, S>, 'kind' | 'name' | TaskFunctions>),
     execute,
     revert,
     preExecute,

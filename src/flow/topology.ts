@@ -9,7 +9,7 @@ export interface Edge {
  * The numbers from 0 below `count`, each after all that have an edge to it, and otherwise as they are. Those that wait for
  * each other in a circle are missing. Takes time linear in numbers and edges.
  */
-export function ordered(count: number, edges: readonly Edge[]): number[] {
+export function topologicalOrder(count: number, edges: readonly Edge[]): number[] {
   const after: number[][] = Array.from({ length: count }, () => [])
   const waitingFor = new Int32Array(count)
   for (const { from, to } of edges) {
@@ -29,7 +29,7 @@ export function ordered(count: number, edges: readonly Edge[]): number[] {
 }
 
 /** Those of the numbers from which one of `targets` can be reached, them included. */
-export function ancestorsOf(targets: readonly number[], count: number, edges: readonly Edge[]): ReadonlySet<number> {
+export function findAncestors(targets: readonly number[], count: number, edges: readonly Edge[]): ReadonlySet<number> {
   const before: number[][] = Array.from({ length: count }, () => [])
   for (const { from, to } of edges) before[to]?.push(from)
   const found = new Set(targets)

@@ -1,8 +1,8 @@
 /** The unordered pattern: all parts at once, as far as the engine's concurrency allows. */
 import { brand } from './brand.ts'
-import type { FittingApart, FittingRetry, Given, Results } from './fit.ts'
+import type { FittingApart, FittingRetry, ProvidedBy, Results } from './fit.ts'
 import type { AnyPart, Flow, Input } from './flow.ts'
-import { checkedHead, checkedParts, FLOW_OPTIONS, type FlowOptions, inputsOf } from './parts.ts'
+import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOptions } from './parts.ts'
 import type { AnyRetry } from './retry.ts'
 import type { ServicesOf } from './services.ts'
 
@@ -18,10 +18,10 @@ import type { ServicesOf } from './services.ts'
 export function unordered<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(
   nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
   store: Input<I, O>,
-  ...parts: T extends FittingApart<O, T, Given<Rt>> ? T : FittingApart<O, T, Given<Rt>>
-): Flow<I, Results<T, Given<Rt>>, ServicesOf<T, Rt>> {
-  const head = checkedHead(nameOrOptions, store, { pattern: 'unordered', known: FLOW_OPTIONS })
-  const atoms = checkedParts(head, parts)
-  const inputs = inputsOf({ retry: head.retry, parts: atoms }, 'none')
+  ...parts: T extends FittingApart<O, T, ProvidedBy<Rt>> ? T : FittingApart<O, T, ProvidedBy<Rt>>
+): Flow<I, Results<T, ProvidedBy<Rt>>, ServicesOf<T, Rt>> {
+  const head = checkFlowHead(nameOrOptions, store, { pattern: 'unordered', known: FLOW_OPTIONS })
+  const atoms = checkFlowParts(head, parts)
+  const inputs = computeInputs({ retry: head.retry, parts: atoms }, 'none')
   return brand('flow', { kind: 'flow', pattern: 'unordered', ...head, atoms, links: undefined, ...inputs })
 }

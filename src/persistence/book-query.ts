@@ -19,7 +19,7 @@ export interface BookQuery {
   readonly limit?: number
 }
 
-const OPTIONS: KnownOptions<BookQuery> = {
+const KNOWN_OPTIONS: KnownOptions<BookQuery> = {
   name: true,
   state: true,
   finished: true,
@@ -29,11 +29,11 @@ const OPTIONS: KnownOptions<BookQuery> = {
 }
 
 /** The states in which a flow stays until somebody runs it once more. */
-export const FINISHED: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
+export const FINISHED_STATES: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
 
 /** @throws InvalidArgument */
 export function assertBookQuery(query: BookQuery): void {
-  assertOptions(query, OPTIONS, 'listBooks')
+  assertOptions(query, KNOWN_OPTIONS, 'listBooks')
   const { limit, unchangedSince } = query
   if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
     throw new InvalidArgument(`listBooks: limit has to be a whole number from 1, not ${limit}`)
@@ -47,7 +47,7 @@ export function assertInstant(unchangedSince: Date | undefined, where: string): 
   throw new InvalidArgument(`${where}: unchangedSince has to be a Date`)
 }
 
-export function statesOf({ state }: BookQuery): readonly FlowState[] | undefined {
+export function listQueryStates({ state }: BookQuery): readonly FlowState[] | undefined {
   return typeof state === 'string' ? [state] : state
 }
 
@@ -60,7 +60,7 @@ export function asksForFlows(query: BookQuery): boolean {
  * The book, or undefined where it is damaged or a newer release has written it: one such book must not hide all the others.
  * Whoever gets it is told what is wrong.
  */
-export async function unlessUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
+export async function ignoreUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading
   } catch (error) {
@@ -70,18 +70,18 @@ export async function unlessUnreadable<T>(reading: Promise<T>): Promise<T | unde
 }
 
 /** What can be told without the flows. */
-export function bookMatches(query: BookQuery, book: BookDetail): boolean {
+export function matchesBookQuery(query: BookQuery, book: BookDetail): boolean {
   return query.name === undefined || book.name === query.name
 }
 
-export function flowsMatch(
+export function matchesFlowQuery(
   query: BookQuery,
   book: BookDetail,
   flows: readonly Pick<FlowDetail, 'state' | 'updatedAt'>[],
 ): boolean {
-  const states = statesOf(query)
+  const states = listQueryStates(query)
   if (states && !flows.some(({ state }) => states.includes(state))) return false
-  const finished = flows.length > 0 && flows.every(({ state }) => FINISHED.includes(state))
+  const finished = flows.length > 0 && flows.every(({ state }) => FINISHED_STATES.includes(state))
   if (query.finished !== undefined && query.finished !== finished) return false
   return query.unchangedSince === undefined || isUnchanged(query.unchangedSince, book, flows)
 }

@@ -40,7 +40,7 @@ export interface LogbookCodec {
   readonly older?: readonly LogbookCodec[]
 }
 
-const [AS_IT_WAS, DEFLATED] = [0, 1]
+const [STORED, DEFLATED] = [0, 1]
 
 /** The most that one record may become when it is inflated, where nothing else is said. */
 const MAX_INFLATED_BYTES = 64 * 1_024 * 1_024
@@ -65,16 +65,16 @@ export function compressed(options: CompressionOptions = {}): LogbookCodec {
     name: 'deflate',
     encode: (bytes) => {
       // It could be written, and never read again.
-      if (bytes.length > maxBytes) return marked(AS_IT_WAS, bytes)
+      if (bytes.length > maxBytes) return prependMark(STORED, bytes)
       const small = deflateRawSync(bytes)
-      return small.length < bytes.length ? marked(DEFLATED, small) : marked(AS_IT_WAS, bytes)
+      return small.length < bytes.length ? prependMark(DEFLATED, small) : prependMark(STORED, bytes)
     },
-    decode: (bytes) => (bytes[0] === DEFLATED ? inflated(bytes.subarray(1), maxBytes) : bytes.subarray(1)),
+    decode: (bytes) => (bytes[0] === DEFLATED ? inflateWithin(bytes.subarray(1), maxBytes) : bytes.subarray(1)),
   }
 }
 
 /** A few hundred bytes can become gigabytes, which would end the process. */
-function inflated(bytes: Uint8Array, maxBytes: number): Uint8Array {
+function inflateWithin(bytes: Uint8Array, maxBytes: number): Uint8Array {
   try {
     return inflateRawSync(bytes, { maxOutputLength: maxBytes })
   } catch (cause) {
@@ -101,11 +101,11 @@ export interface EncryptionOptions {
   readonly readUnbound?: boolean
 }
 
-const [KEY, ID, IV, TAG] = [32, 4, 12, 16]
+const [KEY_BYTES, ID_BYTES, IV_BYTES, TAG_BYTES] = [32, 4, 12, 16]
 const CIPHER = 'aes-256-gcm'
 /** Records of the first format say nothing of their place. */
-const UNBOUND = CIPHER
-const BOUND = `${CIPHER}/2`
+const UNBOUND_FORMAT = CIPHER
+const BOUND_FORMAT = `${CIPHER}/2`
 
 /**
  * Encrypts with AES-256-GCM, each record with an initialization vector of its own, and bound to its book, flow and atom: in
@@ -119,17 +119,17 @@ export function encrypted(options: EncryptionOptions): LogbookCodec {
   const { require = true, readUnbound = true } = options
   for (const [name, value] of Object.entries({ require, readUnbound }))
     if (typeof value !== 'boolean') throw new InvalidArgument(`encrypted: ${name} must be true or false, got ${value}`)
-  const keys = new KeyRing([options.key, ...(options.oldKeys ?? [])].map(keyOf))
+  const keys = new KeyRing([options.key, ...(options.oldKeys ?? [])].map(parseKey))
   const bound: LogbookCodec = {
-    name: BOUND,
-    encode: (bytes, place) => keys.encrypt(bytes, placeBytes(place)),
-    decode: (bytes, place) => keys.decrypt(bytes, placeBytes(place)),
+    name: BOUND_FORMAT,
+    encode: (bytes, place) => keys.encrypt(bytes, encodePlace(place)),
+    decode: (bytes, place) => keys.decrypt(bytes, encodePlace(place)),
     require,
     encrypts: true,
   }
   if (!readUnbound) return bound
   const unbound: LogbookCodec = {
-    name: UNBOUND,
+    name: UNBOUND_FORMAT,
     encode: (bytes) => keys.encrypt(bytes),
     decode: (bytes) => keys.decrypt(bytes),
   }
@@ -137,8 +137,8 @@ export function encrypted(options: EncryptionOptions): LogbookCodec {
 }
 
 /** Injective: no two places give the same bytes, whatever is in their names. */
-function placeBytes({ book, flow, atom }: RecordPlace): Uint8Array {
-  return Buffer.from(JSON.stringify(['jobboard logbook', BOUND, book, flow, atom]))
+function encodePlace({ book, flow, atom }: RecordPlace): Uint8Array {
+  return Buffer.from(JSON.stringify(['jobboard logbook', BOUND_FORMAT, book, flow, atom]))
 }
 
 /** The first key writes, all of them read. */
@@ -149,20 +149,25 @@ class KeyRing {
   constructor([newest, ...others]: readonly Buffer[]) {
     if (!newest) throw new InvalidArgument('encrypted: there must be a key')
     this.#newest = newest
-    this.#keys = new Map([newest, ...others].map((each) => [idOf(each).toString('hex'), each]))
+    this.#keys = new Map([newest, ...others].map((each) => [toKeyId(each).toString('hex'), each]))
   }
 
   encrypt(bytes: Uint8Array, place?: Uint8Array): Uint8Array {
-    const iv = randomBytes(IV)
-    const cipher = createCipheriv(CIPHER, this.#newest, iv, { authTagLength: TAG })
+    const iv = randomBytes(IV_BYTES)
+    const cipher = createCipheriv(CIPHER, this.#newest, iv, { authTagLength: TAG_BYTES })
     if (place) cipher.setAAD(place)
     const secret = Buffer.concat([cipher.update(bytes), cipher.final()])
-    return Buffer.concat([idOf(this.#newest), iv, cipher.getAuthTag(), secret])
+    return Buffer.concat([toKeyId(this.#newest), iv, cipher.getAuthTag(), secret])
   }
 
   decrypt(bytes: Uint8Array, place?: Uint8Array): Uint8Array {
-    if (bytes.length < ID + IV + TAG) throw new Error(`it is damaged: ${bytes.length} bytes are too few`)
-    const [id, iv, tag] = [bytes.subarray(0, ID), bytes.subarray(ID, ID + IV), bytes.subarray(ID + IV, ID + IV + TAG)]
+    if (bytes.length < ID_BYTES + IV_BYTES + TAG_BYTES)
+      throw new Error(`it is damaged: ${bytes.length} bytes are too few`)
+    const [id, iv, tag] = [
+      bytes.subarray(0, ID_BYTES),
+      bytes.subarray(ID_BYTES, ID_BYTES + IV_BYTES),
+      bytes.subarray(ID_BYTES + IV_BYTES, ID_BYTES + IV_BYTES + TAG_BYTES),
+    ]
     const name = Buffer.from(id).toString('hex')
     const found = this.#keys.get(name)
     if (!found) {
@@ -170,10 +175,10 @@ class KeyRing {
       throw new Error(`it was encrypted with key ${name}, and the keys given are ${given}`)
     }
     // A shorter tag would be accepted otherwise, and can be guessed.
-    const cipher = createDecipheriv(CIPHER, found, iv, { authTagLength: TAG })
+    const cipher = createDecipheriv(CIPHER, found, iv, { authTagLength: TAG_BYTES })
     cipher.setAuthTag(tag)
     if (place) cipher.setAAD(place)
-    const open = cipher.update(bytes.subarray(ID + IV + TAG))
+    const open = cipher.update(bytes.subarray(ID_BYTES + IV_BYTES + TAG_BYTES))
     try {
       return Buffer.concat([open, cipher.final()])
     } catch (cause) {
@@ -183,16 +188,16 @@ class KeyRing {
 }
 
 /** What names a key in records and errors, and does not tell it. */
-function idOf(key: Buffer): Buffer {
-  return createHash('sha256').update('jobboard key ').update(key).digest().subarray(0, ID)
+function toKeyId(key: Buffer): Buffer {
+  return createHash('sha256').update('jobboard key ').update(key).digest().subarray(0, ID_BYTES)
 }
 
-function keyOf(given: unknown): Buffer {
+function parseKey(given: unknown): Buffer {
   const key = typeof given === 'string' ? Buffer.from(given, 'base64') : given
-  if (key instanceof Uint8Array && key.length === KEY) return Buffer.from(key)
+  if (key instanceof Uint8Array && key.length === KEY_BYTES) return Buffer.from(key)
   throw new InvalidArgument('encrypted: a key is 32 bytes, or their base64, as openssl rand -base64 32 makes them')
 }
 
-function marked(mark: number, bytes: Uint8Array): Uint8Array {
+function prependMark(mark: number, bytes: Uint8Array): Uint8Array {
   return Buffer.concat([Uint8Array.of(mark), bytes])
 }

@@ -17,10 +17,10 @@ export interface FlowChange {
   readonly atoms: readonly AtomDetail[]
 }
 
-const STATES_KEPT = 50
+const MAX_STATES = 50
 
 /** An atom as its writer said it, and what the logbook knows better: put together only when somebody asks. */
-interface KeptAtom {
+interface AtomRecord {
   atom: AtomDetail
   readonly createdAt: Date | undefined
   readonly states: StateChange<AtomState>[]
@@ -30,9 +30,9 @@ interface KeptAtom {
  * Takes one transition after the other, each at the cost of the atoms it names. Whether the state tables allow a step is
  * for the engine to know, not for a logbook: what happened is recorded.
  */
-export class FlowImage {
+export class FlowRecord {
   readonly #flow: Omit<FlowDetail, 'atoms' | 'state' | 'meta' | 'states' | 'updatedAt'>
-  readonly #atoms = new Map<string, KeptAtom>()
+  readonly #atoms = new Map<string, AtomRecord>()
   readonly #states: StateChange<FlowState>[]
   #state: FlowState
   #meta: Meta
@@ -51,14 +51,14 @@ export class FlowImage {
 
   get detail(): FlowDetail {
     const changing = { state: this.#state, meta: this.#meta, states: [...this.#states], updatedAt: this.#updatedAt }
-    return { ...this.#flow, ...changing, atoms: [...this.#atoms.values()].map(detailOf) }
+    return { ...this.#flow, ...changing, atoms: [...this.#atoms.values()].map(toAtomDetail) }
   }
 
   /** The atoms of the transition are kept as they are. */
   apply({ at, state, meta, atoms = [] }: RecordedTransition): void {
     if (state !== undefined && state !== this.#state) {
       this.#state = state
-      note(this.#states, { state, at, run: this.#flow.run })
+      appendState(this.#states, { state, at, run: this.#flow.run })
     }
     if (meta) this.#meta = { ...this.#meta, ...meta }
     this.#updatedAt = at
@@ -66,11 +66,11 @@ export class FlowImage {
   }
 
   /** Applies it, and tells what has to be written for it. */
-  change(transition: RecordedTransition): FlowChange {
+  applyWithChange(transition: RecordedTransition): FlowChange {
     this.apply(transition)
     const atoms = (transition.atoms ?? []).flatMap(({ name }) => {
       const kept = this.#atoms.get(name)
-      return kept ? [detailOf(kept)] : []
+      return kept ? [toAtomDetail(kept)] : []
     })
     return { state: this.#state, meta: this.#meta, states: [...this.#states], at: transition.at, atoms }
   }
@@ -83,21 +83,21 @@ export class FlowImage {
       kept = { atom, createdAt: at, states: kept?.states ?? [] }
       this.#atoms.set(atom.name, kept)
     }
-    if (isNew) note(kept.states, { state: atom.state, at, run: this.#flow.run })
+    if (isNew) appendState(kept.states, { state: atom.state, at, run: this.#flow.run })
   }
 }
 
-function detailOf({ atom, createdAt, states }: KeptAtom): AtomDetail {
+function toAtomDetail({ atom, createdAt, states }: AtomRecord): AtomDetail {
   return { ...atom, ...(createdAt && { createdAt }), states: [...states] }
 }
 
-function note<S extends FlowState | AtomState>(states: StateChange<S>[], change: StateChange<S>): void {
+function appendState<S extends FlowState | AtomState>(states: StateChange<S>[], change: StateChange<S>): void {
   states.push(change)
-  if (states.length > STATES_KEPT) states.shift()
+  if (states.length > MAX_STATES) states.shift()
 }
 
 /** What a writer says of an atom: without what the logbook knows better. */
-export function writtenAtom(atom: AtomDetail): AtomDetail {
+export function toWrittenAtom(atom: AtomDetail): AtomDetail {
   if (!('createdAt' in atom || 'states' in atom)) return atom
   const { createdAt: _made, states: _past, ...written } = atom
   return written

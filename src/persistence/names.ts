@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 
 /** File systems allow 255 bytes, of which temporary names take some. */
-const LONGEST_NAME = 180
+const MAX_NAME_BYTES = 180
 
 /**
  * Injective, also where upper and lower case are taken for the same, and without a dot or a slash. `%` begins an escaped
@@ -14,7 +14,7 @@ export function encodeName(name: string): string {
     const character = String.fromCharCode(byte)
     encoded += /[0-9a-z_-]/.test(character) ? character : `%${byte.toString(16).padStart(2, '0')}`
   }
-  return encoded.length <= LONGEST_NAME ? encoded : `%long-${sha256(name)}`
+  return encoded.length <= MAX_NAME_BYTES ? encoded : `%long-${sha256(name)}`
 }
 
 /** Two hexadecimal digits: folders with many thousands of entries are slow to list, and 256 of them hold many more. */

@@ -8,8 +8,8 @@ import type { LogbookCodec } from './codecs.ts'
 import { directoryPersistence } from './directory/index.ts'
 import { memoryPersistence } from './memory/index.ts'
 import type { Persistence } from './persistence.ts'
-import { SealedPersistence } from './sealed-persistence.ts'
-import { Sealing } from './sealing.ts'
+import { CodecPersistence } from './sealed-persistence.ts'
+import { RecordCodec } from './sealing.ts'
 import type { DriverPersistenceOptions } from './sql/index.ts'
 import type { SecurityOptions } from './zookeeper/index.ts'
 
@@ -26,7 +26,7 @@ export interface OpenPersistenceOptions extends SecurityOptions {
   readonly log?: Logger
 }
 
-const OPTIONS: KnownOptions<OpenPersistenceOptions> = {
+const KNOWN_OPTIONS: KnownOptions<OpenPersistenceOptions> = {
   create: true,
   codec: true,
   log: true,
@@ -43,13 +43,13 @@ interface Scheme {
 }
 
 /** What talks to servers is loaded when it is asked for, not before. */
-const sql: Scheme['make'] = async (uri, options) => {
+const openSql: Scheme['make'] = async (uri, options) => {
   return (await import('./sql/index.ts')).sqlPersistence(uri, {
     ...withoutSecurity(uri, options),
     ...(options.log ? { log: options.log } : {}),
   })
 }
-const zookeeper: Scheme['make'] = async (uri, options) => {
+const openZooKeeper: Scheme['make'] = async (uri, options) => {
   return (await import('./zookeeper/index.ts')).zooKeeperPersistence(uri, options)
 }
 
@@ -65,10 +65,10 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
       make: (uri, options) => directoryPersistence(uri, withoutSecurity(uri, options)),
     },
   ],
-  ['postgres', { usage: 'postgres://user@host/database', make: sql }],
-  ['zookeeper', { usage: 'zookeeper://127.0.0.1:2181/taskflow/logbooks', make: zookeeper }],
-  ['zookeepers', { usage: 'zookeepers://host:2281/taskflow/logbooks?ca=ca.pem', make: zookeeper }],
-  ['postgresql', { usage: 'postgresql://user@host/database', make: sql }],
+  ['postgres', { usage: 'postgres://user@host/database', make: openSql }],
+  ['zookeeper', { usage: 'zookeeper://127.0.0.1:2181/taskflow/logbooks', make: openZooKeeper }],
+  ['zookeepers', { usage: 'zookeepers://host:2281/taskflow/logbooks?ca=ca.pem', make: openZooKeeper }],
+  ['postgresql', { usage: 'postgresql://user@host/database', make: openSql }],
 ])
 
 /**
@@ -92,7 +92,7 @@ export async function openPersistence(
   uri: string | URL | Persistence,
   options: OpenPersistenceOptions = {},
 ): Promise<Persistence> {
-  assertOptions(options, OPTIONS, 'openPersistence')
+  assertOptions(options, KNOWN_OPTIONS, 'openPersistence')
   if (options.log !== undefined) assertLogger(options.log)
   const place = uri instanceof URL ? uri.href : uri
   if (typeof place !== 'string') {
@@ -107,8 +107,8 @@ export async function openPersistence(
     const known = [...SCHEMES.values()].map(({ usage }) => usage).join(', ')
     throw new InvalidArgument(`${parsed.printable}: no logbooks can be kept in ${parsed.scheme}:; write ${known}`)
   }
-  const sealing = new Sealing(options.codec)
-  const persistence = new SealedPersistence(await scheme.make(parsed, options), sealing)
+  const sealing = new RecordCodec(options.codec)
+  const persistence = new CodecPersistence(await scheme.make(parsed, options), sealing)
   await persistence.open()
   return persistence
 }

@@ -7,15 +7,15 @@ import type { BookQuery } from './book-query.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from './models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from './persistence.ts'
 import { RecordDecoder } from './record-memory.ts'
-import type { FlowPlace, Sealing } from './sealing.ts'
+import type { FlowPlace, RecordCodec } from './sealing.ts'
 
-export class SealedPersistence implements Persistence {
+export class CodecPersistence implements Persistence {
   readonly #inner: Persistence
-  readonly #sealing: Sealing
+  readonly #recordCodec: RecordCodec
 
-  constructor(inner: Persistence, sealing: Sealing) {
+  constructor(inner: Persistence, sealing: RecordCodec) {
     this.#inner = inner
-    this.#sealing = sealing
+    this.#recordCodec = sealing
   }
 
   get uri(): string {
@@ -23,7 +23,7 @@ export class SealedPersistence implements Persistence {
   }
 
   get encrypts(): boolean {
-    return this.#sealing.encrypts
+    return this.#recordCodec.encrypts
   }
 
   open(): Promise<void> {
@@ -55,10 +55,10 @@ export class SealedPersistence implements Persistence {
     // As it was asked for: what the record says of its place was written by whoever can write to the storage.
     const place = { book: request.book.uuid, flow: request.flow.uuid }
     try {
-      return new SealedFlowLog(log, {
-        flow: this.#unsealed(log.flow, { ...place, decoder: new RecordDecoder() }),
+      return new CodecFlowLog(log, {
+        flow: this.#decodeFlow(log.flow, { ...place, decoder: new RecordDecoder() }),
         place,
-        sealing: this.#sealing,
+        sealing: this.#recordCodec,
       })
     } catch (error) {
       await log.close()
@@ -69,7 +69,10 @@ export class SealedPersistence implements Persistence {
   async getBook(uuid: string): Promise<LogBook> {
     const book = await this.#inner.getBook(uuid)
     const decoder = new RecordDecoder()
-    return { ...book, flows: book.flows.map((flow) => this.#unsealed(flow, { book: uuid, flow: flow.uuid, decoder })) }
+    return {
+      ...book,
+      flows: book.flows.map((flow) => this.#decodeFlow(flow, { book: uuid, flow: flow.uuid, decoder })),
+    }
   }
 
   listBooks(query?: BookQuery): AsyncIterable<BookDetail> {
@@ -80,8 +83,8 @@ export class SealedPersistence implements Persistence {
     return this.#inner.destroyBook(uuid, options)
   }
 
-  #unsealed(flow: FlowDetail, place: FlowPlace & { readonly decoder: RecordDecoder }): FlowDetail {
-    return { ...flow, atoms: naming(place.book, () => flow.atoms.map((atom) => this.#sealing.unseal(atom, place))) }
+  #decodeFlow(flow: FlowDetail, place: FlowPlace & { readonly decoder: RecordDecoder }): FlowDetail {
+    return { ...flow, atoms: naming(place.book, () => flow.atoms.map((atom) => this.#recordCodec.decode(atom, place))) }
   }
 }
 
@@ -95,22 +98,22 @@ function naming<T>(book: string, read: () => T): T {
   }
 }
 
-class SealedFlowLog implements FlowLog {
+class CodecFlowLog implements FlowLog {
   readonly flow: FlowDetail
   readonly #inner: FlowLog
   readonly #place: FlowPlace
-  readonly #sealing: Sealing
+  readonly #recordCodec: RecordCodec
 
-  constructor(inner: FlowLog, { flow, place, sealing }: { flow: FlowDetail; place: FlowPlace; sealing: Sealing }) {
+  constructor(inner: FlowLog, { flow, place, sealing }: { flow: FlowDetail; place: FlowPlace; sealing: RecordCodec }) {
     this.flow = flow
     this.#inner = inner
     this.#place = place
-    this.#sealing = sealing
+    this.#recordCodec = sealing
   }
 
   async write(transition: Transition): Promise<void> {
     const { atoms, ...rest } = transition
-    const sealed = atoms?.map((atom) => this.#sealing.seal(atom, this.#place))
+    const sealed = atoms?.map((atom) => this.#recordCodec.encode(atom, this.#place))
     await this.#inner.write(sealed ? { ...rest, atoms: sealed } : rest)
   }
 

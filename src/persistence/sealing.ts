@@ -10,12 +10,12 @@
 import { encode } from '../core/codec.ts'
 import { InvalidArgument, SealedLogbook } from '../core/errors.ts'
 import type { AtomState } from '../core/states.ts'
-import { checkedSecrets } from './checked-records.ts'
+import { checkSecrets } from './checked-records.ts'
 import { compressed, type LogbookCodec, type RecordPlace } from './codecs.ts'
 import type { AtomDetail } from './models.ts'
 import { assertReadable, type RecordDecoder } from './record-memory.ts'
 
-interface Seal {
+interface EncodedSecrets {
   readonly by: readonly string[]
   readonly bytes: Uint8Array
 }
@@ -24,7 +24,7 @@ interface Seal {
 type Secrets = Pick<AtomDetail, 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
 
 /** Anybody may have written the seal. */
-type KeptAtom = AtomDetail & { readonly sealed?: unknown }
+type SealedAtom = AtomDetail & { readonly sealed?: unknown }
 
 /** Where an atom is: its name is its own. */
 export type FlowPlace = Omit<RecordPlace, 'atom'>
@@ -33,13 +33,13 @@ export type FlowPlace = Omit<RecordPlace, 'atom'>
 const MAX_CODECS = 8
 
 /** In these an atom has nothing to say yet, so that its record may be without a seal where one is required. */
-const WITHOUT_OUTCOME: readonly AtomState[] = ['PENDING', 'RUNNING', 'IGNORE']
+const STATES_WITHOUT_RESULT: readonly AtomState[] = ['PENDING', 'RUNNING', 'IGNORE']
 
-export class Sealing {
+export class RecordCodec {
   readonly #codecs: readonly LogbookCodec[]
   readonly #known: ReadonlyMap<string, LogbookCodec>
   /** For each codec that is required, the names that will do. */
-  readonly #required: readonly (readonly string[])[]
+  readonly #requiredNames: readonly (readonly string[])[]
 
   /** @throws InvalidArgument for what is no codec, for two codecs of one name, and for too many */
   constructor(codecs: LogbookCodec | readonly LogbookCodec[] = []) {
@@ -50,7 +50,7 @@ export class Sealing {
     // What takes no secret can be undone by everybody, and goes on being read when it is not asked for any more.
     this.#known = new Map([compressed(), ...all].map((codec) => [codec.name, codec]))
     const required = this.#codecs.filter((codec) => codec.require)
-    this.#required = required.map(({ name, older = [] }) => [name, ...older.map((each) => each.name)])
+    this.#requiredNames = required.map(({ name, older = [] }) => [name, ...older.map((each) => each.name)])
   }
 
   /** Whether what is sealed is secret. */
@@ -62,17 +62,17 @@ export class Sealing {
    * @throws InvalidArgument when a result is no plain data; StorageFailure when it could not be read again; SealedLogbook when
    * a codec throws
    */
-  seal(atom: AtomDetail, flow: FlowPlace): AtomDetail {
+  encode(atom: AtomDetail, flow: FlowPlace): AtomDetail {
     if (this.#codecs.length === 0) return atom
-    const { open, secrets } = parted(atom)
+    const { open, secrets } = splitSecrets(atom)
     if (Object.keys(secrets).length === 0 && !this.#needsSeal(atom)) return open
     const place = { ...flow, atom: atom.name }
     const plain = encode(secrets, 'msgpack')
     let bytes = plain
-    for (const codec of this.#codecs) bytes = attempted(`encode atom ${atom.name}`, () => codec.encode(bytes, place))
+    for (const codec of this.#codecs) bytes = runCodec(`encode atom ${atom.name}`, () => codec.encode(bytes, place))
     assertReadable(plain, { storedBytes: bytes.length, what: `results of atom ${atom.name}` })
-    const sealed: Seal = { by: this.#codecs.map(({ name }) => name), bytes: Uint8Array.from(bytes) }
-    const kept: KeptAtom = { ...open, sealed }
+    const sealed: EncodedSecrets = { by: this.#codecs.map(({ name }) => name), bytes: Uint8Array.from(bytes) }
+    const kept: SealedAtom = { ...open, sealed }
     return kept
   }
 
@@ -82,35 +82,35 @@ export class Sealing {
    * @param place.decoder one for all atoms that are read together
    * @throws SealedLogbook when it cannot be read with these codecs, or has not gone through one that is required
    */
-  unseal(atom: KeptAtom, { decoder, ...flow }: FlowPlace & { readonly decoder: RecordDecoder }): AtomDetail {
+  decode(atom: SealedAtom, { decoder, ...flow }: FlowPlace & { readonly decoder: RecordDecoder }): AtomDetail {
     const { sealed, ...rest } = atom
-    const { open, secrets } = parted(rest)
+    const { open, secrets } = splitSecrets(rest)
     const what = `read the results of atom ${atom.name}`
     if (sealed === undefined) {
       if (Object.keys(secrets).length > 0 || this.#needsSeal(atom)) this.#assertRequired([], what)
       return atom
     }
-    const { by, bytes } = sealOf(sealed, what)
+    const { by, bytes } = checkSeal(sealed, what)
     const codecs = by.map((name) => this.#codecNamed(name, what))
     this.#assertRequired(by, what)
     // What lies beside a seal was not written with it.
-    return { ...open, ...unsealed(bytes, { codecs, what, decoder, place: { ...flow, atom: atom.name } }) }
+    return { ...open, ...decodeSecrets(bytes, { codecs, what, decoder, place: { ...flow, atom: atom.name } }) }
   }
 
   #codecNamed(name: string, what: string): LogbookCodec {
     const codec = this.#known.get(name)
     if (codec) return codec
-    throw unreadable(what, `they were kept with the codec ${name}, which was not given`)
+    throw unreadableError(what, `they were kept with the codec ${name}, which was not given`)
   }
 
   /** An atom with an outcome and without a seal may have had one: its result would be lost without a word. */
   #needsSeal({ state }: AtomDetail): boolean {
-    return this.#required.length > 0 && !WITHOUT_OUTCOME.includes(state)
+    return this.#requiredNames.length > 0 && !STATES_WITHOUT_RESULT.includes(state)
   }
 
   /** @throws SealedLogbook */
   #assertRequired(by: readonly string[], what: string): void {
-    for (const names of this.#required) {
+    for (const names of this.#requiredNames) {
       if (names.some((name) => by.includes(name))) continue
       throw new SealedLogbook(
         `cannot ${what}: the record was not written with ${names[0]}, which is required; somebody may have put it there. ` +
@@ -129,41 +129,43 @@ interface Unsealing {
 }
 
 /** Undoes the codecs, the last one first. */
-function unsealed(sealed: Uint8Array, { codecs, what, decoder, place }: Unsealing): Secrets {
+function decodeSecrets(sealed: Uint8Array, { codecs, what, decoder, place }: Unsealing): Secrets {
   let bytes = sealed
-  for (const codec of codecs.toReversed()) bytes = attempted(what, () => codec.decode(bytes, place))
-  const secrets: unknown = attempted(what, () => decoder.decode(bytes, { storedBytes: sealed.length }))
-  if (typeof secrets !== 'object' || secrets === null) throw unreadable(what, 'they are damaged')
-  const { failure, revertFailure, history, ...results } = parted(secrets).secrets
-  return { ...results, ...attempted(what, () => checkedSecrets({ failure, revertFailure, history }, what)) }
+  for (const codec of codecs.toReversed()) bytes = runCodec(what, () => codec.decode(bytes, place))
+  const secrets: unknown = runCodec(what, () => decoder.decode(bytes, { storedBytes: sealed.length }))
+  if (typeof secrets !== 'object' || secrets === null) throw unreadableError(what, 'they are damaged')
+  const { failure, revertFailure, history, ...results } = splitSecrets(secrets).secrets
+  return { ...results, ...runCodec(what, () => checkSecrets({ failure, revertFailure, history }, what)) }
 }
 
 /** What may lie open, and what is there of secrets. */
-function parted<A extends object>(atom: A & Partial<Secrets>): { open: Omit<A, keyof Secrets>; secrets: Secrets } {
+function splitSecrets<A extends object>(
+  atom: A & Partial<Secrets>,
+): { open: Omit<A, keyof Secrets>; secrets: Secrets } {
   const { result, failure, revertResult, revertFailure, history, ...open } = atom
   const secrets = { result, failure, revertResult, revertFailure, history }
   return { open, secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== undefined)) }
 }
 
 /** @throws SealedLogbook for what is no seal, or would be opened again and again */
-function sealOf(sealed: unknown, what: string): Seal {
+function checkSeal(sealed: unknown, what: string): EncodedSecrets {
   const { by, bytes }: { by?: unknown; bytes?: unknown } = Object(sealed)
   const isList = Array.isArray(by) && by.length <= MAX_CODECS && by.every((name) => typeof name === 'string')
   if (!isList || new Set(by).size < by.length || !(bytes instanceof Uint8Array))
-    throw unreadable(what, 'the record is damaged: a codec is named twice, or what is sealed is no bytes')
+    throw unreadableError(what, 'the record is damaged: a codec is named twice, or what is sealed is no bytes')
   return { by, bytes }
 }
 
 /** Whatever is wrong with a codec or a key, no job is to blame for it. */
-function attempted<T>(what: string, work: () => T): T {
+function runCodec<T>(what: string, work: () => T): T {
   try {
     return work()
   } catch (error) {
-    throw unreadable(what, error instanceof Error ? error.message : String(error), error)
+    throw unreadableError(what, error instanceof Error ? error.message : String(error), error)
   }
 }
 
-function unreadable(what: string, why: string, cause?: unknown): SealedLogbook {
+function unreadableError(what: string, why: string, cause?: unknown): SealedLogbook {
   const how = 'open the logbooks with the codec and the key that wrote them'
   return new SealedLogbook(`cannot ${what}: ${why}; ${how}`, { cause })
 }

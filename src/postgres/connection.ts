@@ -3,10 +3,10 @@
  * lives and dies with a connection: session locks, notifications, and answers whose loss has to be noticed.
  */
 import type { Client } from 'pg'
-import { sharedController } from '../core/abort.ts'
+import { createSharedController } from '../core/abort.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Row, SqlDriver } from './driver.ts'
-import { type PostgresPlace, poolSettings } from './place.ts'
+import { type PostgresLocation, poolSettings } from './place.ts'
 
 export interface Notification {
   readonly channel: string
@@ -16,20 +16,20 @@ export interface Notification {
 
 export class PostgresConnection implements SqlDriver {
   readonly #client: Client
-  readonly #lost = sharedController()
-  #notified: (notification: Notification) => void = () => undefined
+  readonly #lost = createSharedController()
+  #onNotification: (notification: Notification) => void = () => undefined
   #closing: Promise<void> | undefined
 
   private constructor(client: Client) {
     this.#client = client
-    client.on('error', (error) => this.#lose(error))
-    client.on('end', () => this.#lose(new Error('the connection was closed')))
-    client.on('notification', ({ channel, processId }) => this.#notified({ channel, backend: processId }))
+    client.on('error', (error) => this.#markLost(error))
+    client.on('end', () => this.#markLost(new Error('the connection was closed')))
+    client.on('notification', ({ channel, processId }) => this.#onNotification({ channel, backend: processId }))
   }
 
   /** @throws what the driver throws; the signal's reason */
   static async open(
-    place: PostgresPlace,
+    place: PostgresLocation,
     options: { readonly signal?: AbortSignal } = {},
   ): Promise<PostgresConnection> {
     const { signal } = options
@@ -39,14 +39,14 @@ export class PostgresConnection implements SqlDriver {
     signal?.throwIfAborted()
     const client = new pg.Client(settings)
     const connection = new PostgresConnection(client)
-    const cut = () => connection.cut(new Error('it was given up'))
+    const cut = () => connection.disconnect(new Error('it was given up'))
     signal?.addEventListener('abort', cut, { once: true })
     try {
       await client.connect()
       signal?.throwIfAborted()
       return connection
     } catch (error) {
-      connection.cut(error)
+      connection.disconnect(error)
       signal?.throwIfAborted()
       throw error
     } finally {
@@ -64,8 +64,8 @@ export class PostgresConnection implements SqlDriver {
     return this.#lost.signal
   }
 
-  onNotification(told: (notification: Notification) => void): void {
-    this.#notified = told
+  onNotification(listener: (notification: Notification) => void): void {
+    this.#onNotification = listener
   }
 
   /** Errors are the driver's own. A statement whose time runs out without an answer takes the connection with it. */
@@ -74,7 +74,7 @@ export class PostgresConnection implements SqlDriver {
     try {
       return await this.#client.query(text, values)
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error)) this.cut(error)
+      if (!(error instanceof Error && 'code' in error)) this.disconnect(error)
       throw error
     }
   }
@@ -87,32 +87,32 @@ export class PostgresConnection implements SqlDriver {
 
   async #close(): Promise<void> {
     if (this.#lost.signal.aborted) return
-    const timer = setTimeout(() => this.cut(new Error('it did not end')), PATIENCE)
+    const timer = setTimeout(() => this.disconnect(new Error('it did not end')), CLOSE_TIMEOUT_MS)
     await this.#client.end().catch(() => undefined)
     clearTimeout(timer)
   }
 
   /** Ends it at once, and says nothing to the server. */
-  cut(reason: unknown): void {
-    this.#lose(reason)
+  disconnect(reason: unknown): void {
+    this.#markLost(reason)
     // Where nothing gets through, the driver would wait for ever for what was asked to be answered.
     const { connection } = this.#client as Client & { readonly connection: { readonly stream: { destroy(): void } } }
     connection.stream.destroy()
   }
 
-  #lose(reason: unknown): void {
+  #markLost(reason: unknown): void {
     if (!this.#lost.signal.aborted) this.#lost.abort(reason)
   }
 }
 
 /** How long a server may take to end a connection, in milliseconds. */
-const PATIENCE = 2_000
+const CLOSE_TIMEOUT_MS = 2_000
 
 /**
  * @internal Its type is the driver's, which is not there for everybody who has this package.
  * @throws InvalidArgument saying what to install
  */
-export async function loadPg({ uri }: PostgresPlace): Promise<typeof import('pg')> {
+export async function loadPg({ uri }: PostgresLocation): Promise<typeof import('pg')> {
   try {
     return await import('pg')
   } catch (cause) {

@@ -7,7 +7,7 @@
  */
 import { IncompatibleVersion } from '../core/errors.ts'
 import type { SqlDriver } from './driver.ts'
-import { quoted } from './place.ts'
+import { quoteIdentifier } from './place.ts'
 
 export interface Migrations {
   readonly schema: string
@@ -18,7 +18,7 @@ export interface Migrations {
 }
 
 /** Any number that no other program is likely to lock. */
-const LOCK = 7_306_352_091
+const MIGRATION_LOCK_KEY = 7_306_352_091
 
 /**
  * Brings the schema to the newest step known here. One round trip where it is there already.
@@ -27,7 +27,7 @@ const LOCK = 7_306_352_091
  */
 export async function migrate(driver: SqlDriver, migrations: Migrations): Promise<void> {
   const { steps } = migrations
-  const version = await knownVersionOf(driver, migrations)
+  const version = await readKnownVersion(driver, migrations)
   for (let number = version + 1; number <= steps.length; number += 1) {
     await driver.query(stepStatement(migrations, number), [])
   }
@@ -40,7 +40,7 @@ export async function migrate(driver: SqlDriver, migrations: Migrations): Promis
  */
 export async function areMigrated(driver: SqlDriver, migrations: Migrations): Promise<boolean> {
   const { schema, part, steps } = migrations
-  const version = await knownVersionOf(driver, migrations)
+  const version = await readKnownVersion(driver, migrations)
   if (version === 0 || version === steps.length) return version > 0
   throw new IncompatibleVersion(
     `the ${part} in schema ${schema} were made by an older release (step ${version} of ${steps.length}); a conductor of ` +
@@ -48,9 +48,9 @@ export async function areMigrated(driver: SqlDriver, migrations: Migrations): Pr
   )
 }
 
-async function knownVersionOf(driver: SqlDriver, migrations: Migrations): Promise<number> {
+async function readKnownVersion(driver: SqlDriver, migrations: Migrations): Promise<number> {
   const { schema, part, steps } = migrations
-  const version = await versionOf(driver, migrations)
+  const version = await versionQuery(driver, migrations)
   if (version <= steps.length) return version
   const known = `this release knows ${steps.length}`
   throw new IncompatibleVersion(
@@ -58,10 +58,12 @@ async function knownVersionOf(driver: SqlDriver, migrations: Migrations): Promis
   )
 }
 
-async function versionOf(driver: SqlDriver, { schema, part }: Migrations): Promise<number> {
-  const there = await driver.query('SELECT to_regclass($1) IS NOT NULL AS there', [`${quoted(schema)}.migrations`])
+async function versionQuery(driver: SqlDriver, { schema, part }: Migrations): Promise<number> {
+  const there = await driver.query('SELECT to_regclass($1) IS NOT NULL AS there', [
+    `${quoteIdentifier(schema)}.migrations`,
+  ])
   if (there.rows[0]?.['there'] !== true) return 0
-  const newest = `SELECT max(version) AS version FROM ${quoted(schema)}.migrations WHERE part = $1`
+  const newest = `SELECT max(version) AS version FROM ${quoteIdentifier(schema)}.migrations WHERE part = $1`
   const { rows } = await driver.query(newest, [part])
   return Number(rows[0]?.['version'] ?? 0)
 }
@@ -70,21 +72,21 @@ async function versionOf(driver: SqlDriver, { schema, part }: Migrations): Promi
 function stepStatement({ schema, part, steps }: Migrations, number: number): string {
   return `DO $migration$
 BEGIN
-  PERFORM pg_advisory_xact_lock(${LOCK});
+  PERFORM pg_advisory_xact_lock(${MIGRATION_LOCK_KEY});
   IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = '${schema}') THEN
-    CREATE SCHEMA ${quoted(schema)};
+    CREATE SCHEMA ${quoteIdentifier(schema)};
   END IF;
-  IF to_regclass('${quoted(schema)}.migrations') IS NULL THEN
-    CREATE TABLE ${quoted(schema)}.migrations (
+  IF to_regclass('${quoteIdentifier(schema)}.migrations') IS NULL THEN
+    CREATE TABLE ${quoteIdentifier(schema)}.migrations (
       part text NOT NULL,
       version integer NOT NULL,
       applied_at timestamptz NOT NULL DEFAULT now(),
       PRIMARY KEY (part, version)
     );
   END IF;
-  IF NOT EXISTS (SELECT FROM ${quoted(schema)}.migrations WHERE part = '${part}' AND version >= ${number}) THEN
+  IF NOT EXISTS (SELECT FROM ${quoteIdentifier(schema)}.migrations WHERE part = '${part}' AND version >= ${number}) THEN
     ${steps[number - 1]}
-    INSERT INTO ${quoted(schema)}.migrations (part, version) VALUES ('${part}', ${number});
+    INSERT INTO ${quoteIdentifier(schema)}.migrations (part, version) VALUES ('${part}', ${number});
   END IF;
 END
 $migration$`

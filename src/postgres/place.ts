@@ -2,15 +2,15 @@
 import { readFile } from 'node:fs/promises'
 import type { ConnectionOptions } from 'node:tls'
 import { InvalidArgument } from '../core/errors.ts'
-import { assertParameters, durationIn, type ResourceUri } from '../core/uri.ts'
+import { assertParameters, type ResourceUri, readDurationParameter } from '../core/uri.ts'
 
-export interface PostgresPlace {
+export interface PostgresLocation {
   readonly uri: ResourceUri
   /** Where all tables of ours are. */
   readonly schema: string
 }
 
-const PARAMETERS = ['schema', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'].concat([
+const POOL_PARAMETERS = ['schema', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'application_name'].concat([
   'statementTimeout',
   'connectTimeout',
   'poolSize',
@@ -24,22 +24,22 @@ const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full']
  * @param own further parameters, which whoever calls reads by itself
  * @throws InvalidArgument
  */
-export function postgresPlace(uri: ResourceUri, own: readonly string[] = []): PostgresPlace {
-  assertParameters(uri, [...PARAMETERS, ...own])
+export function parsePostgresLocation(uri: ResourceUri, own: readonly string[] = []): PostgresLocation {
+  assertParameters(uri, [...POOL_PARAMETERS, ...own])
   const { parameters } = uri
   if (uri.authority.includes(','))
     throw new InvalidArgument(
       `${uri.printable}: several hosts; name one, such as the address that moves with the primary`,
     )
-  if (!URL.canParse(addressOf(uri)))
+  if (!URL.canParse(parseAddress(uri)))
     throw new InvalidArgument(`${uri.printable}: no address; write postgres://user:password@127.0.0.1:5432/database`)
-  const { sslmode, from } = sslModeOf(uri)
+  const { sslmode, from } = readSslMode(uri)
   if (!SSL_MODES.includes(sslmode))
     throw new InvalidArgument(`${uri.printable}: ${from} must be one of ${SSL_MODES.join(', ')}, got ${sslmode}`)
   const strays = ['sslrootcert', 'sslcert', 'sslkey'].filter((name) => parameters.has(name))
   if (sslmode === 'disable' && strays.length > 0)
     throw new InvalidArgument(`${uri.printable}: ${strays.join(', ')} without TLS; add sslmode=verify-full`)
-  for (const name of ['statementTimeout', 'connectTimeout']) durationIn(uri, name)
+  for (const name of ['statementTimeout', 'connectTimeout']) readDurationParameter(uri, name)
   const poolSize = parameters.get('poolSize') ?? '4'
   if (!/^[1-9]\d{0,3}$/.test(poolSize))
     throw new InvalidArgument(`${uri.printable}: poolSize is a whole number from 1, not ${poolSize}`)
@@ -47,7 +47,7 @@ export function postgresPlace(uri: ResourceUri, own: readonly string[] = []): Po
 }
 
 /** The URI's own, else the environment's, as of `libpq`. */
-function sslModeOf({ parameters }: ResourceUri): { readonly sslmode: string; readonly from: string } {
+function readSslMode({ parameters }: ResourceUri): { readonly sslmode: string; readonly from: string } {
   const given = parameters.get('sslmode')
   if (given !== undefined) return { sslmode: given, from: 'sslmode' }
   // An empty variable is one that is not set.
@@ -67,15 +67,15 @@ export function schemaName(schema: string): string {
 }
 
 /** In statements: `user` and `order` are words of SQL, too. */
-export function quoted(schema: string): string {
+export function quoteIdentifier(schema: string): string {
   return `"${schema}"`
 }
 
 /** In milliseconds. Longer than any statement of ours takes on a server that is well. */
-const STATEMENT_TIMEOUT = 30_000
-const CONNECT_TIMEOUT = 5_000
+const STATEMENT_TIMEOUT_MS = 30_000
+const CONNECT_TIMEOUT_MS = 5_000
 /** Beyond the server's own limit: a connection that has gone deaf is given up. */
-const GRACE = 5_000
+const QUERY_GRACE_MS = 5_000
 
 /** What the pool of `pg` is told, in its words. */
 export interface PoolSettings {
@@ -94,11 +94,11 @@ export interface PoolSettings {
 }
 
 /** @throws InvalidArgument when a certificate's file cannot be read */
-export async function poolSettings({ uri }: PostgresPlace): Promise<PoolSettings> {
+export async function poolSettings({ uri }: PostgresLocation): Promise<PoolSettings> {
   const { parameters, credentials: { user = '', password } = {} } = uri
-  const { hostname, port } = new URL(addressOf(uri))
-  const timeout = durationIn(uri, 'statementTimeout') ?? STATEMENT_TIMEOUT
-  const limit = timeout || STATEMENT_TIMEOUT
+  const { hostname, port } = new URL(parseAddress(uri))
+  const timeout = readDurationParameter(uri, 'statementTimeout') ?? STATEMENT_TIMEOUT_MS
+  const limit = timeout || STATEMENT_TIMEOUT_MS
   const database = uri.path.replace(/^\//, '')
   return {
     ...(hostname === '' ? {} : { host: decodeURIComponent(hostname).replace(/^\[|\]$/g, '') }),
@@ -108,18 +108,18 @@ export async function poolSettings({ uri }: PostgresPlace): Promise<PoolSettings
     ...(database === '' ? {} : { database }),
     // Poolers refuse settings they do not know; with 0 there is none, and only our own limit holds.
     ...(timeout > 0 ? { statement_timeout: timeout } : {}),
-    query_timeout: limit + GRACE,
-    connectionTimeoutMillis: durationIn(uri, 'connectTimeout') ?? CONNECT_TIMEOUT,
+    query_timeout: limit + QUERY_GRACE_MS,
+    connectionTimeoutMillis: readDurationParameter(uri, 'connectTimeout') ?? CONNECT_TIMEOUT_MS,
     application_name: parameters.get('application_name') ?? 'jobboard',
     max: Number(parameters.get('poolSize') ?? 4),
     keepAlive: true,
-    ssl: await tlsOf(uri),
+    ssl: await readTls(uri),
   }
 }
 
-async function tlsOf(uri: ResourceUri): Promise<ConnectionOptions | false> {
+async function readTls(uri: ResourceUri): Promise<ConnectionOptions | false> {
   const { parameters, printable } = uri
-  const { sslmode } = sslModeOf(uri)
+  const { sslmode } = readSslMode(uri)
   if (sslmode === 'disable') return false
   const file = async (name: keyof typeof FILE_VARIABLES, key: 'ca' | 'cert' | 'key') => {
     const variable = FILE_VARIABLES[name]
@@ -137,6 +137,6 @@ async function tlsOf(uri: ResourceUri): Promise<ConnectionOptions | false> {
 }
 
 /** Under a scheme that the platform reads without rules of its own. */
-function addressOf({ authority }: ResourceUri): string {
+function parseAddress({ authority }: ResourceUri): string {
   return `postgres://${authority}/`
 }

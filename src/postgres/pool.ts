@@ -2,20 +2,20 @@
 import type { Pool } from 'pg'
 import { loadPg } from './connection.ts'
 import type { Row, SqlDriver } from './driver.ts'
-import { type PostgresPlace, poolSettings } from './place.ts'
+import { type PostgresLocation, poolSettings } from './place.ts'
 
 export class PostgresPool implements SqlDriver {
-  readonly #place: PostgresPlace
+  readonly #location: PostgresLocation
   readonly #underWay = new Set<Promise<unknown>>()
   #pool: Promise<Pool> | undefined
 
-  constructor(place: PostgresPlace) {
-    this.#place = place
+  constructor(place: PostgresLocation) {
+    this.#location = place
   }
 
   /** Connects where no connection is free; a lost one is made anew by the next call. Errors are the driver's own. */
   async query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {
-    this.#pool ??= makePool(this.#place)
+    this.#pool ??= createPool(this.#location)
     const answer = this.#pool.then((pool) => pool.query(text, values))
     const settled = answer.catch(() => undefined).finally(() => this.#underWay.delete(settled))
     this.#underWay.add(settled)
@@ -29,7 +29,7 @@ export class PostgresPool implements SqlDriver {
   }
 }
 
-async function makePool(place: PostgresPlace): Promise<Pool> {
+async function createPool(place: PostgresLocation): Promise<Pool> {
   const [{ default: pg }, settings] = await Promise.all([loadPg(place), poolSettings(place)])
   const pool = new pg.Pool(settings)
   // An idle connection that is lost is nobody's failure: the next call makes another.

@@ -3,10 +3,10 @@ import type { Job, JobBoard } from '../board/index.ts'
 import { Condition } from '../core/condition.ts'
 import { InvalidArgument, InvalidState } from '../core/errors.ts'
 import type { JobState } from '../core/states.ts'
-import { type Patience, within } from './patience.ts'
+import { type WaitLimit, withinLimit } from './patience.ts'
 
 /** What brings a job into which state. */
-const STATES = {
+const STATES_BY_EVENT = {
   posted: 'UNCLAIMED',
   claimed: 'CLAIMED',
   abandoned: 'UNCLAIMED',
@@ -15,16 +15,16 @@ const STATES = {
 } as const satisfies Record<string, JobState>
 
 /** What happens to a job, as the board's events name it. */
-export type JobEventName = keyof typeof STATES
+export type JobEventName = keyof typeof STATES_BY_EVENT
 
 /** One thing that has happened to a job. */
-export interface Seen {
+export interface SpiedEvent {
   readonly event: JobEventName
   readonly job: Job
 }
 
 /** What a spy looks at, and how long it waits for what is asked of it. */
-export interface SpyOptions extends Patience {
+export interface SpyOptions extends WaitLimit {
   /** Of this job only. */
   readonly of?: Pick<Job, 'uuid'>
 }
@@ -32,26 +32,26 @@ export interface SpyOptions extends Patience {
 /** Made by {@link spyOn}. */
 export class BoardSpy implements Disposable {
   readonly #board: JobBoard
-  readonly #seen: Seen[] = []
-  readonly #untold: Seen[] = []
+  readonly #seen: SpiedEvent[] = []
+  readonly #unread: SpiedEvent[] = []
   readonly #changed = new Condition()
   readonly #unsubscribe: readonly (() => void)[]
 
   /** @internal */
   constructor(board: JobBoard) {
     this.#board = board
-    this.#unsubscribe = (Object.keys(STATES) as JobEventName[]).map((event) =>
+    this.#unsubscribe = (Object.keys(STATES_BY_EVENT) as JobEventName[]).map((event) =>
       board.on(event, ({ job }) => {
         const seen = { event, job }
         this.#seen.push(seen)
-        this.#untold.push(seen)
+        this.#unread.push(seen)
         this.#changed.notify()
       }),
     )
   }
 
   /** Everything since it began to spy, in order. */
-  get seen(): readonly Seen[] {
+  get seen(): readonly SpiedEvent[] {
     return [...this.#seen]
   }
 
@@ -62,18 +62,18 @@ export class BoardSpy implements Disposable {
    * @example const job = await spy.next('trashed')
    */
   async next(event: JobEventName, options: SpyOptions = {}): Promise<Job> {
-    if (!Object.hasOwn(STATES, event))
+    if (!Object.hasOwn(STATES_BY_EVENT, event))
       throw new InvalidArgument(
-        `a spy: there is no event ${event} of jobs; name one of ${Object.keys(STATES).join(', ')}`,
+        `a spy: there is no event ${event} of jobs; name one of ${Object.keys(STATES_BY_EVENT).join(', ')}`,
       )
     const { of } = options
-    const isIt = (seen: Seen) => seen.event === event && (of === undefined || seen.job.uuid === of.uuid)
+    const isIt = (seen: SpiedEvent) => seen.event === event && (of === undefined || seen.job.uuid === of.uuid)
     const look = async (stop: { signal: AbortSignal }) => {
-      let index = this.#untold.findIndex(isIt)
-      for (; index < 0; index = this.#untold.findIndex(isIt)) await this.#changed.wait(stop)
-      return this.#untold.splice(index, 1)
+      let index = this.#unread.findIndex(isIt)
+      for (; index < 0; index = this.#unread.findIndex(isIt)) await this.#changed.wait(stop)
+      return this.#unread.splice(index, 1)
     }
-    const [seen] = await within(options, look, () => `no job was ${event}; seen: ${this.#said()}`)
+    const [seen] = await withinLimit(options, look, () => `no job was ${event}; seen: ${this.#describeSeen()}`)
     if (!seen) throw new InvalidState('a spy has lost what it found')
     return seen.job
   }
@@ -85,30 +85,31 @@ export class BoardSpy implements Disposable {
    * @throws Timeout saying what happened instead
    * @example await spy.reached(job, 'COMPLETE')
    */
-  async reached(job: Job, state: JobState, patience: Patience = {}): Promise<void> {
+  async reached(job: Job, state: JobState, limit: WaitLimit = {}): Promise<void> {
     const its = () => this.#seen.filter((seen) => seen.job.uuid === job.uuid)
-    const reached = () => job.state === state || its().some(({ event }) => STATES[event] === state)
+    const reached = () => job.state === state || its().some(({ event }) => STATES_BY_EVENT[event] === state)
     const look = async (stop: { signal: AbortSignal }) => {
       while (!reached()) {
         const last = its().at(-1)?.event
-        const end = isEnd(job.state) ? job.state : last && STATES[last]
-        if (isEnd(end)) throw new InvalidState(`${job} is ${end}, and never was ${state}${await this.#because(job)}`)
+        const end = isEnd(job.state) ? job.state : last && STATES_BY_EVENT[last]
+        if (isEnd(end))
+          throw new InvalidState(`${job} is ${end}, and never was ${state}${await this.#trashReason(job)}`)
         await this.#changed.wait(stop)
       }
     }
-    await within(patience, look, () => `${job} is ${job.state}, not ${state}; seen of it: ${said(its())}`)
+    await withinLimit(limit, look, () => `${job} is ${job.state}, not ${state}; seen of it: ${describeSeen(its())}`)
   }
 
   [Symbol.dispose](): void {
     for (const leave of this.#unsubscribe) leave()
   }
 
-  #said(): string {
+  #describeSeen(): string {
     return this.#seen.map(({ event, job }) => `${job.name} ${event}`).join(', ') || 'nothing'
   }
 
   /** What the trash says about it. */
-  async #because(job: Job): Promise<string> {
+  async #trashReason(job: Job): Promise<string> {
     for await (const trashed of this.#board.trashed()) if (trashed.uuid === job.uuid) return `: ${trashed.reason}`
     return ''
   }
@@ -132,6 +133,6 @@ function isEnd(state: JobState | undefined): state is 'COMPLETE' | 'TRASHED' {
   return state === 'COMPLETE' || state === 'TRASHED'
 }
 
-function said(seen: readonly Seen[]): string {
+function describeSeen(seen: readonly SpiedEvent[]): string {
   return seen.map(({ event }) => event).join(', ') || 'nothing'
 }

@@ -1,7 +1,7 @@
 /** A context for a task that runs by itself, with what it told. */
 import { InvalidArgument } from '../core/errors.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
-import { type Logger, silent } from '../core/log.ts'
+import { type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { RevertContext } from '../flow/index.ts'
 
@@ -29,7 +29,7 @@ export interface FakeContext<S = unknown, R = undefined> extends RevertContext<R
   abort(reason?: unknown): void
 }
 
-const OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> = {
+const KNOWN_OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> = {
   services: true,
   log: true,
   fence: true,
@@ -50,8 +50,8 @@ const OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> = {
 export function fakeContext<S = undefined, R = undefined>(
   options: FakeContextOptions<R> & { readonly services?: S } = {},
 ): FakeContext<S, R> {
-  assertOptions(options, OPTIONS, 'fakeContext')
-  const { services, log = silent, fence = 0n, run = 1, job, result } = options
+  assertOptions(options, KNOWN_OPTIONS, 'fakeContext')
+  const { services, log = silentLog, fence = 0n, run = 1, job, result } = options
   if (typeof fence !== 'bigint') throw new InvalidArgument('fakeContext: fence has to be a bigint, such as 7n')
   const failure = options.failure && failureOf(options.failure)
   const controller = new AbortController()
@@ -60,7 +60,7 @@ export function fakeContext<S = undefined, R = undefined>(
     signal: controller.signal,
     // Where the type says that there are services, they were given.
     services: services as S,
-    ...{ log, fence, run, job, result, failure, failures: failuresOf(options.failures, failure), progressed },
+    ...{ log, fence, run, job, result, failure, failures: toFailures(options.failures, failure), progressed },
     progress: (done) => {
       progressed.push(Math.min(1, Math.max(0, done)))
     },
@@ -68,6 +68,6 @@ export function fakeContext<S = undefined, R = undefined>(
   }
 }
 
-function failuresOf(errors: readonly Error[] | undefined, own: Failure | undefined): readonly Failure[] {
+function toFailures(errors: readonly Error[] | undefined, own: Failure | undefined): readonly Failure[] {
   return errors?.map((error) => failureOf(error)) ?? (own ? [own] : [])
 }

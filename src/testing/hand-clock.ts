@@ -3,8 +3,8 @@ import { setImmediate as soon } from 'node:timers'
 import type { AlarmClock, AlarmKind } from '../core/alarm-clock.ts'
 import { Condition } from '../core/condition.ts'
 import { InvalidArgument } from '../core/errors.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
-import { type Patience, within } from './patience.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
+import { type WaitLimit, withinLimit } from './patience.ts'
 
 /** Somebody waits for this time to come. */
 export interface SetAlarm {
@@ -16,7 +16,7 @@ export interface SetAlarm {
   readonly kind: AlarmKind
 }
 
-interface Alarm {
+interface PendingAlarm {
   readonly time: number
   readonly kind: AlarmKind
   readonly ring: () => void
@@ -33,9 +33,9 @@ interface Alarm {
  * bench.clock.advance('1d')
  * await bench.drain()             // Ada is reminded
  */
-export class HandClock implements AlarmClock {
+export class ManualClock implements AlarmClock {
   #now: number
-  readonly #alarms = new Set<Alarm>()
+  readonly #alarms = new Set<PendingAlarm>()
   readonly #changed = new Condition()
   /** How often each kind is being skipped. */
   readonly #skipped = new Map<AlarmKind, number>()
@@ -44,7 +44,7 @@ export class HandClock implements AlarmClock {
   constructor(options: { readonly now?: Date } = {}) {
     const { now = new Date() } = options
     if (!(now instanceof Date) || Number.isNaN(now.getTime()))
-      throw new InvalidArgument('a HandClock: now has to be a Date, as in { now: new Date(0) }')
+      throw new InvalidArgument('a ManualClock: now has to be a Date, as in { now: new Date(0) }')
     this.#now = now.getTime()
   }
 
@@ -59,7 +59,7 @@ export class HandClock implements AlarmClock {
 
   /** Who waits for what time to come, the first first. */
   get alarms(): readonly SetAlarm[] {
-    return this.#inOrder().map(({ time, kind }) => ({ at: new Date(time), kind }))
+    return this.#sortedAlarms().map(({ time, kind }) => ({ at: new Date(time), kind }))
   }
 
   /** For boards, conductors and engines. */
@@ -78,7 +78,7 @@ export class HandClock implements AlarmClock {
    * @throws InvalidArgument for what is no duration
    */
   advance(by: Duration): void {
-    this.#advanceTo(this.#now + milliseconds(by, 'advance'))
+    this.#advanceTo(this.#now + toMilliseconds(by, 'advance'))
   }
 
   /**
@@ -88,7 +88,9 @@ export class HandClock implements AlarmClock {
    * @returns whether there was one
    */
   advanceToNext(kind?: AlarmKind): boolean {
-    const next = this.#inOrder().find((alarm) => (kind === undefined ? alarm.kind !== 'review' : alarm.kind === kind))
+    const next = this.#sortedAlarms().find((alarm) =>
+      kind === undefined ? alarm.kind !== 'review' : alarm.kind === kind,
+    )
     if (next) this.#advanceTo(next.time)
     return next !== undefined
   }
@@ -104,8 +106,8 @@ export class HandClock implements AlarmClock {
    * bench.clock.advance('30s')                // and takes too long
    * await draining
    */
-  awaited(kind: AlarmKind, patience: Patience = {}): Promise<number> {
-    const found = () => this.#inOrder().find((alarm) => alarm.kind === kind)
+  awaited(kind: AlarmKind, limit: WaitLimit = {}): Promise<number> {
+    const found = () => this.#sortedAlarms().find((alarm) => alarm.kind === kind)
     const late = () =>
       `nobody waits for a ${kind} (${[...this.#alarms].map((one) => one.kind).join(', ') || 'nor for anything'})`
     const look = async (options: { signal: AbortSignal }) => {
@@ -113,7 +115,7 @@ export class HandClock implements AlarmClock {
       for (; !alarm; alarm = found()) await this.#changed.wait(options)
       return alarm.time - this.#now
     }
-    return within(patience, look, late)
+    return withinLimit(limit, look, late)
   }
 
   /**
@@ -134,12 +136,12 @@ export class HandClock implements AlarmClock {
     }
   }
 
-  #inOrder(): Alarm[] {
+  #sortedAlarms(): PendingAlarm[] {
     return [...this.#alarms].sort((a, b) => a.time - b.time)
   }
 
   #advanceTo(time: number): void {
-    for (let [next] = this.#inOrder(); next && next.time <= time; [next] = this.#inOrder()) {
+    for (let [next] = this.#sortedAlarms(); next && next.time <= time; [next] = this.#sortedAlarms()) {
       this.#now = Math.max(this.#now, next.time)
       this.#alarms.delete(next)
       next.ring()
@@ -147,14 +149,14 @@ export class HandClock implements AlarmClock {
     this.#now = Math.max(this.#now, time)
   }
 
-  #isSkipped({ kind }: Alarm): boolean {
+  #isSkipped({ kind }: PendingAlarm): boolean {
     return (this.#skipped.get(kind) ?? 0) > 0
   }
 
   #skipSoon(): void {
     if (![...this.#alarms].some((alarm) => this.#isSkipped(alarm))) return
     soon(() => {
-      const next = this.#inOrder().find((alarm) => this.#isSkipped(alarm))
+      const next = this.#sortedAlarms().find((alarm) => this.#isSkipped(alarm))
       if (!next) return
       this.#advanceTo(next.time)
       this.#skipSoon()

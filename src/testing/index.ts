@@ -3,9 +3,9 @@
  * that die), a spy on any board, and a task by itself. Knows no test runner, and works with each.
  */
 export type { AlarmKind } from '../core/alarm-clock.ts'
-export { BoardSpy, type JobEventName, type Seen, type SpyOptions, spyOn } from './board-spy.ts'
+export { BoardSpy, type JobEventName, type SpiedEvent, type SpyOptions, spyOn } from './board-spy.ts'
 export { type FakeContext, type FakeContextOptions, fakeContext } from './fake-context.ts'
-export { HandClock, type SetAlarm } from './hand-clock.ts'
+export { ManualClock, type SetAlarm } from './hand-clock.ts'
 export { revertTask, runTask } from './run-task.ts'
 export {
   type CrashPoint,

@@ -6,7 +6,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { ClaimLost } from '../core/errors.ts'
 import type { AcquireRequest, BookQuery, FlowLog, Persistence, Transition } from '../persistence/index.ts'
 
-export interface Death {
+export interface OwnerDeath {
   readonly task: string
   /** `during`: the task has begun. `after`: it is done, and nobody has recorded that. */
   readonly when: 'during' | 'after'
@@ -14,13 +14,13 @@ export interface Death {
   readonly die: () => Promise<void>
 }
 
-export class MortalLogbooks implements Persistence {
+export class CrashingPersistence implements Persistence {
   readonly #inner: Persistence
-  readonly #death: Death
+  readonly #death: OwnerDeath
   #dying: Promise<void> | undefined
   #job: string | undefined
 
-  constructor(inner: Persistence, death: Death) {
+  constructor(inner: Persistence, death: OwnerDeath) {
     this.#inner = inner
     this.#death = death
   }
@@ -87,14 +87,14 @@ export class MortalLogbooks implements Persistence {
     const { task, when } = this.#death
     const state = when === 'during' ? 'RUNNING' : 'SUCCESS'
     const isHere = transition.atoms?.some((atom) => atom.name === task && atom.state === state) === true
-    if (isHere && when === 'after') this.#dying = this.#dieAt(log)
+    if (isHere && when === 'after') this.#dying = this.#crash(log)
     await this.#assertAlive()
     await log.write(transition)
     // The task begins when this write is answered: by the next turn of the event loop its code was called.
-    if (isHere) this.#dying = turn().then(() => this.#dieAt(log))
+    if (isHere) this.#dying = turn().then(() => this.#crash(log))
   }
 
-  #dieAt(log: FlowLog): Promise<void> {
+  #crash(log: FlowLog): Promise<void> {
     this.#job = log.flow.uuid
     return this.#death.die()
   }

@@ -1,10 +1,10 @@
 /** How long a test waits for what it waits for: in real time, so that a test that hangs says for what. */
-import { abortAfter, followSignals, unlessAborted } from '../core/abort.ts'
+import { abortAfter, followSignals, rejectOnAbort } from '../core/abort.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Duration } from '../core/time.ts'
 
 /** How long a test waits before it is told for what in vain. */
-export interface Patience {
+export interface WaitLimit {
   /** How long to wait, in real time; 5 s by default. */
   readonly within?: Duration
 }
@@ -15,12 +15,12 @@ export interface Patience {
  * @param late says what was waited for, and what there was instead
  * @throws Timeout
  */
-export async function within<T>(
-  { within: limit = '5s' }: Patience,
+export async function withinLimit<T>(
+  { within: limit = '5s' }: WaitLimit,
   wait: (options: { signal: AbortSignal }) => Promise<T>,
   late: () => string,
 ): Promise<T> {
   using stop = followSignals([])
   using _timer = abortAfter(stop, limit, (time) => new Timeout(`not within ${time}: ${late()}`))
-  return await unlessAborted(wait(stop), stop.signal)
+  return await rejectOnAbort(wait(stop), stop.signal)
 }

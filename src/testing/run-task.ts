@@ -1,11 +1,11 @@
 /** One task by itself, as an engine runs it: with its hooks, and its result as later tasks see it. */
-import { asStored } from '../core/codec.ts'
+import { roundTrip } from '../core/codec.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { isTask, type Provides, type Rebind, type Task } from '../flow/index.ts'
 import { type FakeContext, fakeContext } from './fake-context.ts'
 
 /** What the task injects may be left out. */
-type Given<A, J> = Omit<A, keyof J> & Partial<A>
+type TaskArguments<A, J> = Omit<A, keyof J> & Partial<A>
 
 /** A context may be left out, unless the task needs services. */
 type ContextFor<S, R> = unknown extends S ? [ctx?: FakeContext<unknown, R>] : [ctx: FakeContext<S, R>]
@@ -19,7 +19,7 @@ type ContextFor<S, R> = unknown extends S ? [ctx?: FakeContext<unknown, R>] : [c
  */
 export async function runTask<A, P extends Provides, R, B extends Rebind, J extends object, S>(
   task: Task<A, P, R, B, J, S>,
-  args: NoInfer<Given<A, J>>,
+  args: NoInfer<TaskArguments<A, J>>,
   ...[given]: ContextFor<NoInfer<S>, NoInfer<R> | undefined>
 ): Promise<Awaited<R>> {
   assertTask(task, 'runTask')
@@ -28,7 +28,7 @@ export async function runTask<A, P extends Provides, R, B extends Rebind, J exte
   await task.preExecute?.(all, ctx)
   try {
     const result = await task.execute(all, ctx)
-    return asStored(result) as Awaited<R>
+    return roundTrip(result) as Awaited<R>
   } finally {
     await task.postExecute?.(all, ctx)
   }
@@ -42,7 +42,7 @@ export async function runTask<A, P extends Provides, R, B extends Rebind, J exte
  */
 export async function revertTask<A, P extends Provides, R, B extends Rebind, J extends object, S>(
   task: Task<A, P, R, B, J, S>,
-  args: NoInfer<Given<A, J>>,
+  args: NoInfer<TaskArguments<A, J>>,
   ...[given]: ContextFor<NoInfer<S>, NoInfer<R> | undefined>
 ): Promise<void> {
   assertTask(task, 'revertTask')

@@ -1,15 +1,15 @@
 /** A place to try flows on: a board, logbooks, and owners that work, or die, when they are told to. */
-import { type Job, type JobBoard, memoryPlace, openBoard } from '../board/index.ts'
+import { type Job, type JobBoard, memoryTestBackend, openBoard } from '../board/index.ts'
 import { type ConductorEvents, type ServicesFor, startConductor, type Tracked, track } from '../conductor/index.ts'
-import { deferred } from '../core/abort.ts'
+import { createDeferred } from '../core/abort.ts'
 import { InvalidArgument, InvalidState, NotConnected } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
 import { spyOn } from './board-spy.ts'
-import { HandClock } from './hand-clock.ts'
-import { MortalLogbooks } from './mortal-logbooks.ts'
-import { type Patience, within } from './patience.ts'
+import { ManualClock } from './hand-clock.ts'
+import { CrashingPersistence } from './mortal-logbooks.ts'
+import { type WaitLimit, withinLimit } from './patience.ts'
 
 /** What a workbench is made of, where it is not made of its own. */
 export interface WorkbenchOptions {
@@ -27,7 +27,7 @@ export interface WorkbenchOptions {
   readonly onFailure?: 'retry' | 'consume'
 }
 
-const OPTIONS: KnownOptions<WorkbenchOptions> = {
+const KNOWN_OPTIONS: KnownOptions<WorkbenchOptions> = {
   flows: true,
   services: true,
   board: true,
@@ -37,7 +37,7 @@ const OPTIONS: KnownOptions<WorkbenchOptions> = {
 }
 
 /** How far a board is worked off. */
-export interface DrainOptions extends Patience {
+export interface DrainOptions extends WaitLimit {
   /** Also does what rests: whenever nothing is left to do, the clock turns on to the end of the next delay. */
   readonly skipDelays?: boolean
 }
@@ -52,7 +52,7 @@ export type CrashPoint = { readonly during: string } | { readonly after: string 
 export class Workbench implements AsyncDisposable {
   readonly board: JobBoard
   readonly persistence: Persistence
-  readonly #clock: HandClock | undefined
+  readonly #clock: ManualClock | undefined
   readonly #options: WorkbenchOptions
   readonly #another: (who: string) => Promise<JobBoard>
 
@@ -60,7 +60,7 @@ export class Workbench implements AsyncDisposable {
   constructor(parts: {
     board: JobBoard
     persistence: Persistence
-    clock: HandClock | undefined
+    clock: ManualClock | undefined
     options: WorkbenchOptions
     another: (who: string) => Promise<JobBoard>
   }) {
@@ -72,7 +72,7 @@ export class Workbench implements AsyncDisposable {
   }
 
   /** What delays, pauses and deadlines go by: it stands still until it is turned. @throws InvalidState where there is a server */
-  get clock(): HandClock {
+  get clock(): ManualClock {
     if (this.#clock) return this.#clock
     throw new InvalidState(`the time of ${this.board.uri} is its server's; leave board out for a clock to turn`)
   }
@@ -107,19 +107,19 @@ export class Workbench implements AsyncDisposable {
    * const job = await bench.crash({ after: 'charge' })    // charged, and nobody knows
    * await bench.drain()                                   // charges again: did that do any harm?
    */
-  async crash(point: CrashPoint, patience: Patience = {}): Promise<Job> {
-    const { task, when } = deathAt(point)
+  async crash(point: CrashPoint, limit: WaitLimit = {}): Promise<Job> {
+    const { task, when } = toOwnerDeath(point)
     using spy = spyOn(this.board)
     const board = await this.#another('doomed')
-    const persistence = new MortalLogbooks(this.persistence, { task, when, die: () => board.close() })
+    const persistence = new CrashingPersistence(this.persistence, { task, when, die: () => board.close() })
     try {
-      await this.#work({ ...patience, board, persistence })
+      await this.#work({ ...limit, board, persistence })
     } finally {
       await board.close()
     }
     if (persistence.job === undefined)
       throw new InvalidState(`no run came to task ${task}; post a job of a flow that has it, and that is due`)
-    return spy.next('abandoned', { ...patience, of: { uuid: persistence.job } })
+    return spy.next('abandoned', { ...limit, of: { uuid: persistence.job } })
   }
 
   /** Where the job stands, with what its tasks have returned, or why they failed. */
@@ -134,7 +134,7 @@ export class Workbench implements AsyncDisposable {
   }
 
   /** Until nothing is left to do, or the board is closed. */
-  async #work(how: { board: JobBoard; persistence: Persistence } & Patience): Promise<Drained[]> {
+  async #work(how: { board: JobBoard; persistence: Persistence } & WaitLimit): Promise<Drained[]> {
     const { board, persistence } = how
     const { flows, services, flowConcurrency, onFailure } = this.#options
     const drained: Drained[] = []
@@ -152,10 +152,10 @@ export class Workbench implements AsyncDisposable {
       drained.push(run)
     })
     conductor.on('error', ({ error }) => wrong.push(error))
-    const end = closed(board)
+    const end = whenClosed(board)
     const stopped = Promise.race([conductor.stopped, end.promise])
     try {
-      await within(
+      await withinLimit(
         how,
         () => stopped,
         () => `still running: ${[...running.values()].join(', ') || 'no job'}`,
@@ -183,11 +183,11 @@ export class Workbench implements AsyncDisposable {
 export async function workbench<const F extends readonly AnyFlow[]>(
   options: WorkbenchOptions & { readonly flows: F } & ServicesFor<F>,
 ): Promise<Workbench> {
-  assertOptions<WorkbenchOptions>(options, OPTIONS, 'a workbench')
+  assertOptions<WorkbenchOptions>(options, KNOWN_OPTIONS, 'a workbench')
   const { board: uri, persistence: given = 'memory:' } = options
   if (!Array.isArray(options.flows)) throw new InvalidArgument('a workbench: flows has to be a list, as in [hello]')
-  const clock = uri === undefined ? new HandClock() : undefined
-  const place = clock && memoryPlace({ clock })
+  const clock = uri === undefined ? new ManualClock() : undefined
+  const place = clock && memoryTestBackend({ clock })
   const another = (who: string) => (place ? place.open({ who }) : openBoard(uri ?? '', { who }))
   const persistence = await openPersistence(given)
   try {
@@ -198,7 +198,7 @@ export async function workbench<const F extends readonly AnyFlow[]>(
   }
 }
 
-function deathAt(point: CrashPoint): { task: string; when: 'during' | 'after' } {
+function toOwnerDeath(point: CrashPoint): { task: string; when: 'during' | 'after' } {
   const { during, after }: { during?: unknown; after?: unknown } = Object(point)
   const task = during ?? after
   if (typeof task !== 'string' || (during !== undefined && after !== undefined))
@@ -207,8 +207,8 @@ function deathAt(point: CrashPoint): { task: string; when: 'during' | 'after' } 
 }
 
 /** Resolves when the board's session is over for good. */
-function closed(board: JobBoard): { readonly promise: Promise<void>; readonly forget: () => void } {
-  const { promise, resolve } = deferred()
+function whenClosed(board: JobBoard): { readonly promise: Promise<void>; readonly forget: () => void } {
+  const { promise, resolve } = createDeferred()
   const forget = board.on('state', ({ state }) => {
     if (state === 'closed') resolve()
   })

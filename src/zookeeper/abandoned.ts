@@ -8,45 +8,45 @@ import { monotonic } from '../core/time.ts'
 import type { Connection } from './connection.ts'
 import { SessionExpired } from './errors.ts'
 import type { Hosts, Server } from './hosts.ts'
-import type { Introduction } from './introduction.ts'
-import { Pending } from './pending.ts'
+import type { Handshake } from './introduction.ts'
+import { PendingRequest } from './pending.ts'
 import { closeSession } from './requests.ts'
 
-export interface Credentials {
+export interface SessionCredentials {
   readonly id: bigint
   readonly password: Uint8Array
   readonly timeout: number
 }
 
-export interface AbandonmentOptions {
+export interface OrphanSessionOptions {
   readonly hosts: Hosts
-  readonly introduction: Introduction
+  readonly handshake: Handshake
   /** A connection for this purpose only. */
-  readonly dial: (server: Server) => Connection
+  readonly connect: (server: Server) => Connection
 }
 
-export class Abandonment {
-  readonly #options: AbandonmentOptions
-  #credentials: Credentials | undefined
-  #forgottenAt = 0
+export class OrphanSession {
+  readonly #options: OrphanSessionOptions
+  #credentials: SessionCredentials | undefined
+  #expiresAt = 0
 
-  constructor(options: AbandonmentOptions) {
+  constructor(options: OrphanSessionOptions) {
     this.#options = options
   }
 
   /** Whether there is a session to be closed. */
-  get pending(): boolean {
+  get isPending(): boolean {
     return this.#credentials !== undefined
   }
 
-  abandon(credentials: Credentials): void {
+  add(credentials: SessionCredentials): void {
     this.#credentials = credentials
     // By then the server has certainly forgotten it, even if its leader changed and gave everybody a fresh timeout.
-    this.#forgottenAt = monotonic() + 2 * credentials.timeout
+    this.#expiresAt = monotonic() + 2 * credentials.timeout
   }
 
   /** Leaves it to the server's patience. */
-  forget(): void {
+  clear(): void {
     this.#credentials = undefined
   }
 
@@ -57,10 +57,10 @@ export class Abandonment {
    * @throws AuthFailed
    */
   async close(server: Server): Promise<void> {
-    if (this.#credentials && monotonic() < this.#forgottenAt) {
-      await this.#closeOver(this.#options.dial(server), this.#credentials)
+    if (this.#credentials && monotonic() < this.#expiresAt) {
+      await this.#closeOver(this.#options.connect(server), this.#credentials)
     }
-    this.forget()
+    this.clear()
   }
 
   /** One try at each server, until the deadline on the monotonic clock. Never throws. */
@@ -72,7 +72,7 @@ export class Abandonment {
       Math.max(0, deadline - monotonic()),
       () => new NotConnected('closing took too long'),
     )
-    for (let server = 0; server < hosts.size && this.pending && !limit.signal.aborted; server++) {
+    for (let server = 0; server < hosts.size && this.isPending && !limit.signal.aborted; server++) {
       await this.#closeAtNext(limit.signal).catch(() => undefined)
     }
   }
@@ -84,17 +84,17 @@ export class Abandonment {
     await this.close(server)
   }
 
-  async #closeOver(connection: Connection, credentials: Credentials): Promise<void> {
+  async #closeOver(connection: Connection, credentials: SessionCredentials): Promise<void> {
     const { id: session, password, timeout } = credentials
     // Nothing is read on it, so any server will do, however far behind: it need not have seen what we have.
     const response = await connection.attach({ lastZxid: 0n, timeout, session, password })
     if (response.timeout > 0) {
-      await this.#options.introduction.authenticate(connection)
+      await this.#options.handshake.authenticate(connection)
       // Nobody else notices when this connection dies.
       connection.keepAlive(response.timeout)
-      const farewell = new Pending(closeSession(), monotonic())
-      connection.send([farewell])
-      await farewell.promise
+      const closing = new PendingRequest(closeSession(), monotonic())
+      connection.send([closing])
+      await closing.promise
     }
     connection.destroy(new SessionExpired('the session is closed'))
   }

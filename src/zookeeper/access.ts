@@ -5,14 +5,14 @@ import { AuthFailed, InvalidAcl, NoAuth } from './errors.ts'
 /** What is kept on ZooKeeper, at a path of its own. */
 export type Tenant = 'board' | 'logbooks'
 
-const HOW = 'zookeeper://user:password@host/path, or the option auth'
-const CREDENTIALS: Readonly<Record<Tenant, string>> = {
-  board: `open the board as somebody whom its ACL names: ${HOW}`,
-  logbooks: `open the logbooks as somebody whom their ACL names: ${HOW}`,
+const AUTH_ADVICE = 'zookeeper://user:password@host/path, or the option auth'
+const CREDENTIALS_ADVICE: Readonly<Record<Tenant, string>> = {
+  board: `open the board as somebody whom its ACL names: ${AUTH_ADVICE}`,
+  logbooks: `open the logbooks as somebody whom their ACL names: ${AUTH_ADVICE}`,
 }
 
 /** What an opening says: there it is known whether this client said who it is. */
-export function atOpening(
+export function toOpenError(
   error: unknown,
   { identified = false }: { readonly identified?: boolean | undefined },
 ): unknown {
@@ -28,17 +28,20 @@ export function atOpening(
  *
  * @param options.instead what to do, where that is not to give credentials
  */
-export function accessDenied(what: string, options: ErrorOptions & { tenant: Tenant; instead?: string }): AccessDenied {
-  const { tenant, instead = CREDENTIALS[tenant], ...rest } = options
+export function accessDeniedError(
+  what: string,
+  options: ErrorOptions & { tenant: Tenant; instead?: string },
+): AccessDenied {
+  const { tenant, instead = CREDENTIALS_ADVICE[tenant], ...rest } = options
   return new AccessDenied(`${what}; ${instead}`, rest)
 }
 
 /** The same error, or the one that says what to do about who we are. */
-export function inWordsOf<T>(tenant: Tenant, what: string, error: T): T | AccessDenied | InvalidArgument {
-  if (error instanceof NoAuth) return accessDenied(`${what}: ${error.message}`, { tenant, cause: error })
+export function toTenantError<T>(tenant: Tenant, what: string, error: T): T | AccessDenied | InvalidArgument {
+  if (error instanceof NoAuth) return accessDeniedError(`${what}: ${error.message}`, { tenant, cause: error })
   if (error instanceof AuthFailed) {
     const instead = `correct ${tenant === 'board' ? 'its' : 'their'} credentials`
-    return accessDenied(`${what}: ${error.message}`, { tenant, cause: error, instead })
+    return accessDeniedError(`${what}: ${error.message}`, { tenant, cause: error, instead })
   }
   if (error instanceof InvalidAcl) {
     const how = 'it must not be empty, and one for its creator takes credentials (auth, sasl, or a client certificate)'

@@ -1,7 +1,7 @@
 /** Who may do what with a znode. */
 import { createHash } from 'node:crypto'
 import { InvalidArgument } from '../core/errors.ts'
-import { assertList, assertWhole } from './arguments.ts'
+import { assertInteger, assertList } from './arguments.ts'
 import type { JuteReader, JuteWriter } from './jute.ts'
 
 /** Somebody, as a scheme knows them: `world`/`anyone`, `digest`/`user:hash`, `sasl`/`user`, `ip`/`10.0.0.0/8`, … */
@@ -44,8 +44,8 @@ export function digestId(user: string, password: string): Identity {
   return { scheme: 'digest', id: `${user}:${hash}` }
 }
 
-const LENGTH = 4
-const FEWEST_BYTES = { acl: LENGTH * 3, identity: LENGTH * 2 }
+const LENGTH_BYTES = 4
+const MIN_BYTES = { acl: LENGTH_BYTES * 3, identity: LENGTH_BYTES * 2 }
 
 export function writeAcls(writer: JuteWriter, acls: readonly Acl[]): void {
   assertList(acls, 'acl')
@@ -56,7 +56,7 @@ export function writeAcls(writer: JuteWriter, acls: readonly Acl[]): void {
 /** @throws InvalidArgument for what would be sent as something else */
 function checkAcl(acl: Acl): void {
   const { permissions, scheme, id }: Partial<Acl> = Object(acl)
-  assertWhole(permissions, 'acl: permissions', { from: 0, to: PERMISSION.ALL })
+  assertInteger(permissions, 'acl: permissions', { from: 0, to: PERMISSION.ALL })
   if (typeof scheme !== 'string' || typeof id !== 'string')
     throw new InvalidArgument(
       "acl: whom it is about needs a scheme and an id, such as { scheme: 'world', id: 'anyone' }",
@@ -64,11 +64,11 @@ function checkAcl(acl: Acl): void {
 }
 
 export function readAcls(reader: JuteReader): Acl[] {
-  return reader.vector(FEWEST_BYTES.acl, () => ({ permissions: reader.int(), ...readIdentity(reader) }))
+  return reader.vector(MIN_BYTES.acl, () => ({ permissions: reader.int(), ...readIdentity(reader) }))
 }
 
 export function readIdentities(reader: JuteReader): Identity[] {
-  return reader.vector(FEWEST_BYTES.identity, () => readIdentity(reader))
+  return reader.vector(MIN_BYTES.identity, () => readIdentity(reader))
 }
 
 function readIdentity(reader: JuteReader): Identity {

@@ -1,10 +1,14 @@
 /** What callers without a compiler may get wrong, said at once and by name: a server would answer something else, or nothing. */
 import { InvalidArgument } from '../core/errors.ts'
-import { isMisspelt, meant } from '../core/spelling.ts'
+import { isMisspelt, suggestion } from '../core/spelling.ts'
 import type { Stat } from './records.ts'
 
 /** @throws InvalidArgument unless it is a whole number in that range */
-export function assertWhole(value: unknown, what: string, range: { readonly from: number; readonly to: number }): void {
+export function assertInteger(
+  value: unknown,
+  what: string,
+  range: { readonly from: number; readonly to: number },
+): void {
   const { from, to } = range
   if (typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to) return
   throw new InvalidArgument(`${what}: a whole number from ${from} to ${to} is needed, not ${printable(value)}`)
@@ -21,24 +25,24 @@ export function assertBigint(value: unknown, what: string): void {
 export function assertOneOf(value: unknown, known: readonly (string | boolean)[], what: string): void {
   if (known.some((each) => each === value)) return
   const names = known.map(String)
-  throw new InvalidArgument(`${what}: there is no ${printable(value)}${meant(String(value), names)}`)
+  throw new InvalidArgument(`${what}: there is no ${printable(value)}${suggestion(String(value), names)}`)
 }
 
 const ANY_VERSION = -1
-const VERSIONS = { from: ANY_VERSION, to: 2 ** 31 - 1 }
+const VERSION_RANGE = { from: ANY_VERSION, to: 2 ** 31 - 1 }
 
 /**
  * A version as the server reads it; -1 is any.
  *
  * @throws InvalidArgument for what would be sent as another number
  */
-export function checkedVersion(version: number): number {
-  assertWhole(version, 'version', VERSIONS)
+export function checkVersion(version: number): number {
+  assertInteger(version, 'version', VERSION_RANGE)
   return version
 }
 
 /** What operations may be told. The names of a few letters are near to too many others. */
-const OPTIONS = [
+const OPERATION_OPTIONS = [
   'signal',
   'session',
   'timeout',
@@ -55,8 +59,16 @@ const OPTIONS = [
   'czxid',
 ] as const
 /** Whoever has read a Stat may give it as it is, for its version. */
-const OF_STATS = ['mzxid', 'pzxid', 'cversion'] as const satisfies readonly (keyof Stat)[]
-const KNOWN: ReadonlySet<string> = new Set([...OPTIONS, ...OF_STATS, 'id', 'mode', 'kind', 'handler', 'here'])
+const STAT_FIELDS = ['mzxid', 'pzxid', 'cversion'] as const satisfies readonly (keyof Stat)[]
+const KNOWN_NAMES: ReadonlySet<string> = new Set([
+  ...OPERATION_OPTIONS,
+  ...STAT_FIELDS,
+  'id',
+  'mode',
+  'kind',
+  'handler',
+  'here',
+])
 
 /**
  * A misspelt `version` would write whatever the znode is at. Other names are let pass: what is given may be an object of
@@ -66,8 +78,8 @@ const KNOWN: ReadonlySet<string> = new Set([...OPTIONS, ...OF_STATS, 'id', 'mode
  */
 export function checkNames(options: object): void {
   for (const name in options) {
-    if (KNOWN.has(name)) continue
-    const wanted = OPTIONS.find((each) => isMisspelt(name, each))
+    if (KNOWN_NAMES.has(name)) continue
+    const wanted = OPERATION_OPTIONS.find((each) => isMisspelt(name, each))
     if (wanted) throw new InvalidArgument(`there is no option ${JSON.stringify(name)}; did you mean ${wanted}?`)
   }
 }

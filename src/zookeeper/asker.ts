@@ -3,21 +3,21 @@ import { monotonic } from '../core/time.ts'
 import { checkRequestOptions } from './arguments.ts'
 import { RequestTooLarge } from './errors.ts'
 import { type Chroot, checkPath } from './path.ts'
-import { Pending, type PendingOptions } from './pending.ts'
+import { PendingRequest, type PendingRequestOptions } from './pending.ts'
 import { payloadBytes, type Request } from './requests.ts'
 
-export interface AskerOptions {
+export interface RequestSenderOptions {
   readonly chroot: Chroot
   readonly maxRequestBytes: number
   /** Whether errors name who asked. */
   readonly traceCallers: boolean
-  readonly submit: (pending: Pending) => void
+  readonly submit: (pending: PendingRequest) => void
 }
 
-export class Asker {
-  readonly #options: AskerOptions
+export class RequestSender {
+  readonly #options: RequestSenderOptions
 
-  constructor(options: AskerOptions) {
+  constructor(options: RequestSenderOptions) {
     this.#options = options
   }
 
@@ -27,12 +27,12 @@ export class Asker {
    *
    * @param make what it throws, the promise rejects with
    */
-  ask<T>(make: () => Request<T>, options: PendingOptions = {}): Promise<T> {
+  send<T>(make: () => Request<T>, options: PendingRequestOptions = {}): Promise<T> {
     try {
       checkRequestOptions(options)
-      const request = this.#named(make())
+      const request = this.#withUserPath(make())
       this.#checkSize(request)
-      const pending = new Pending(request, monotonic(), options)
+      const pending = new PendingRequest(request, monotonic(), options)
       if (this.#options.traceCallers) pending.traceCaller()
       this.#options.submit(pending)
       return pending.promise
@@ -42,9 +42,9 @@ export class Asker {
   }
 
   /** Errors are to name the path as whoever asks knows it. */
-  #named<T>(request: Request<T>): Request<T> {
+  #withUserPath<T>(request: Request<T>): Request<T> {
     const { path } = request
-    const inward = path === undefined ? undefined : this.inward(path)
+    const inward = path === undefined ? undefined : this.toUserPath(path)
     return inward === undefined || inward === path ? request : { ...request, path: inward }
   }
 
@@ -62,18 +62,18 @@ export class Asker {
    *
    * @throws InvalidArgument for a malformed one
    */
-  outward(path: string, options?: { readonly sequential?: boolean }): string {
+  toServerPath(path: string, options?: { readonly sequential?: boolean }): string {
     checkPath(path, options)
-    return this.#options.chroot.outward(path)
+    return this.#options.chroot.toServerPath(path)
   }
 
   /** The path the user knows; the server's own for what is outside of the chroot. */
-  inward(path: string): string {
-    return this.#options.chroot.inward(path) ?? path
+  toUserPath(path: string): string {
+    return this.#options.chroot.toUserPath(path) ?? path
   }
 
   /** Without what is outside of the chroot. */
-  inwardAll(paths: readonly string[]): string[] {
-    return paths.map((path) => this.#options.chroot.inward(path)).filter((path) => path !== undefined)
+  toUserPaths(paths: readonly string[]): string[] {
+    return paths.map((path) => this.#options.chroot.toUserPath(path)).filter((path) => path !== undefined)
   }
 }

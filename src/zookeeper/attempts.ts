@@ -6,13 +6,21 @@ import type { Logger } from '../core/log.ts'
 import { monotonic, sleep } from '../core/time.ts'
 import { formatEndpoint } from './connect-string.ts'
 import type { Counters } from './counters.ts'
-import { ConnectionFault, type FinalFault, HangUps, HungUp, isFinal, kindOf, TlsFailures } from './faults.ts'
+import {
+  ConnectionFault,
+  type FinalFault,
+  HangUpDetector,
+  HungUp,
+  isFinal,
+  TlsFailureDetector,
+  toFaultKind,
+} from './faults.ts'
 import type { Hosts, Server } from './hosts.ts'
-import { Pacing } from './pacing.ts'
+import { ReconnectBackoff } from './pacing.ts'
 import type { TlsOptions } from './socket.ts'
-import { languageFault, speaksOtherwise } from './tls-faults.ts'
+import { protocolMismatchAdvice, speaksOtherProtocol } from './tls-faults.ts'
 
-export interface AttemptsOptions {
+export interface ConnectorOptions {
   readonly hosts: Hosts
   readonly sessionTimeout: number
   readonly connectTimeout: number
@@ -20,31 +28,31 @@ export interface AttemptsOptions {
   readonly log: Logger
 }
 
-export interface AttemptsOwner {
+export interface ConnectorOwner {
   /** Whether a server is needed. */
-  wanted(): boolean
+  isServerWanted(): boolean
   /** Uses it as long as that goes well; throws why it does not any more. */
   use(server: Server): Promise<void>
   /** Whether the session that is wanted has seen transactions. */
-  resuming(): boolean
+  isResuming(): boolean
 }
 
-export class Attempts {
-  readonly #options: AttemptsOptions
-  readonly #owner: AttemptsOwner
+export class Connector {
+  readonly #options: ConnectorOptions
+  readonly #owner: ConnectorOwner
   readonly #counters: Counters
-  readonly #pacing: Pacing
-  readonly #hangUps = new HangUps()
-  readonly #tlsFailures = new TlsFailures()
+  readonly #backoff: ReconnectBackoff
+  readonly #hangUps = new HangUpDetector()
+  readonly #tlsFailures = new TlsFailureDetector()
   readonly #stop = new AbortController()
   #servedSince: number | undefined
   #lastFault: Error | undefined
 
-  constructor(options: AttemptsOptions, counters: Counters, owner: AttemptsOwner) {
+  constructor(options: ConnectorOptions, counters: Counters, owner: ConnectorOwner) {
     this.#options = options
     this.#owner = owner
     this.#counters = counters
-    this.#pacing = new Pacing(options.sessionTimeout)
+    this.#backoff = new ReconnectBackoff(options.sessionTimeout)
   }
 
   /** Why there is no connection; undefined while there is one. */
@@ -54,12 +62,12 @@ export class Attempts {
 
   /** Goes on until no server is wanted; returns what was final, if anything was. */
   async run(): Promise<FinalFault | undefined> {
-    while (this.#owner.wanted()) {
+    while (this.#owner.isServerWanted()) {
       this.#servedSince = undefined
-      const fault = await this.#attempt()
+      const fault = await this.#connectOnce()
       if (fault && isFinal(fault)) return fault
       const served = this.#servedSince === undefined ? undefined : monotonic() - this.#servedSince
-      const wait = this.#pacing.after(served)
+      const wait = this.#backoff.pauseAfter(served)
       if (wait > 0) await sleep(wait, { signal: this.#stop.signal }).catch(() => undefined)
     }
     return undefined
@@ -81,7 +89,7 @@ export class Attempts {
   }
 
   /** Resolves to why it is over; undefined where that is as it should be. */
-  async #attempt(): Promise<Error | undefined> {
+  async #connectOnce(): Promise<Error | undefined> {
     let server: Server | undefined
     try {
       server = await this.#nextServer()
@@ -89,17 +97,17 @@ export class Attempts {
       return undefined
     } catch (error) {
       const found = error instanceof Error ? error : new Error(String(error))
-      return this.#fault(server ? await this.#explained(found, server) : found)
+      return this.#noteFault(server ? await this.#explainHangUp(found, server) : found)
     }
   }
 
   /** Who hangs up on a client that was never served may not have understood it. */
-  async #explained(error: Error, server: Server): Promise<Error> {
-    if (kindOf(error) !== 'hung-up' || this.#counters.connections > 0 || this.#stop.signal.aborted) return error
+  async #explainHangUp(error: Error, server: Server): Promise<Error> {
+    if (toFaultKind(error) !== 'hung-up' || this.#counters.connections > 0 || this.#stop.signal.aborted) return error
     const { connectTimeout: timeout, tls: options } = this.#options
     const tls = options !== undefined
-    if (!(await speaksOtherwise(server, { tls, timeout, signal: this.#stop.signal }))) return error
-    const fault = languageFault({ tls })
+    if (!(await speaksOtherProtocol(server, { tls, timeout, signal: this.#stop.signal }))) return error
+    const fault = protocolMismatchAdvice({ tls })
     return new NotConnected(`${formatEndpoint(server)}: ${fault.message}`, { cause: fault })
   }
 
@@ -112,13 +120,13 @@ export class Attempts {
     return await hosts.next({ signal: limit.signal })
   }
 
-  #fault(found: Error): Error {
+  #noteFault(found: Error): Error {
     if (this.#stop.signal.aborted) return found
     const { hosts, log } = this.#options
-    const kind = kindOf(found)
+    const kind = toFaultKind(found)
     this.#counters.fault(kind)
-    const judged = this.#tlsFailures.judge(found, { servers: hosts.size })
-    this.#lastFault = this.#hangUps.judge(judged, { servers: hosts.size, resuming: this.#owner.resuming() })
+    const judged = this.#tlsFailures.classify(found, { servers: hosts.size })
+    this.#lastFault = this.#hangUps.classify(judged, { servers: hosts.size, resuming: this.#owner.isResuming() })
     // A server that cannot be reached is everyday; one that cannot be understood is somebody's defect.
     const ours = kind === 'malformed' || kind === 'defect'
     const level = ours ? 'error' : this.#lastFault instanceof HungUp ? 'warn' : 'debug'

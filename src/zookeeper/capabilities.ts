@@ -30,7 +30,7 @@ export interface Capabilities {
 export type Capability = keyof Capabilities
 
 /** What the client of this folder has. */
-export const EVERYTHING: Capabilities = {
+export const ALL_CAPABILITIES: Capabilities = {
   multi: true,
   persistentWatch: true,
   oneShotWatch: true,
@@ -44,6 +44,6 @@ export const EVERYTHING: Capabilities = {
 }
 
 /** The error for what a driver does not have. */
-export function unsupported(driver: string, capability: Capability, instead: string): UnsupportedCapability {
+export function unsupportedError(driver: string, capability: Capability, instead: string): UnsupportedCapability {
   return new UnsupportedCapability(`${driver} lacks ${capability}: ${instead}`, { capability })
 }

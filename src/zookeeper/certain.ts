@@ -12,21 +12,21 @@
  */
 import { randomUUID } from 'node:crypto'
 import { InvalidArgument } from '../core/errors.ts'
-import { assertBigint, assertWhole, checkRequestOptions } from './arguments.ts'
+import { assertBigint, assertInteger, checkRequestOptions } from './arguments.ts'
 import type { ZooKeeper } from './client.ts'
 import type { Created, CreateMode } from './create.ts'
 import type { ZooKeeperDriver } from './driver.ts'
 import { BadVersion, ConnectionLoss, NoNode, NotSent, SessionExpired, ZooKeeperError } from './errors.ts'
-import { checkPath, parentOf } from './path.ts'
+import { checkPath, parentPath } from './path.ts'
 import type { RequestOptions } from './pending.ts'
 import type { Stat } from './records.ts'
 import type { ReadData } from './requests.ts'
 
 /** What of a client is needed. */
-export type CertainClient = CertainDriver & Pick<ZooKeeper, 'session' | 'create' | 'getChildren'>
+export type ExactlyOnceClient = ExactlyOnceDriver & Pick<ZooKeeper, 'session' | 'create' | 'getChildren'>
 
 /** Of any driver, where nothing is created. */
-export type CertainDriver = Pick<
+export type ExactlyOnceDriver = Pick<
   ZooKeeperDriver,
   'state' | 'session' | 'delete' | 'setData' | 'exists' | 'getData' | 'sync'
 >
@@ -51,7 +51,7 @@ export type CertainDriver = Pick<
  * // /lock/_c_0b9f…-n-0000000007
  */
 export async function protectedCreate(
-  client: CertainClient,
+  client: ExactlyOnceClient,
   path: string,
   data: Uint8Array | null = null,
   options: CreateMode & RequestOptions & { readonly id?: string } = {},
@@ -61,11 +61,11 @@ export async function protectedCreate(
   if (typeof id !== 'string' || id === '' || id.includes('/'))
     throw new InvalidArgument('protectedCreate: the id is a text without a slash, and not empty')
   const slash = path.lastIndexOf('/')
-  const parent = parentOf(path) ?? '/'
+  const parent = parentPath(path) ?? '/'
   const name = `_c_${id}-${path.slice(slash + 1)}`
   const attempted = `${path.slice(0, slash)}/${name}`
-  let begun: Begun | undefined
-  const find = async (asking: RequestOptions): Promise<Found<Created>> => {
+  let begun: CreateStart | undefined
+  const find = async (asking: RequestOptions): Promise<WriteOutcome<Created>> => {
     const [, candidates] = await Promise.all([
       client.sync(parent, asking),
       options.sequential ? findChildren(client, { parent, name }, asking) : [attempted],
@@ -73,13 +73,14 @@ export async function protectedCreate(
     const stats = await Promise.all(candidates.map((each) => client.exists(each, asking)))
     for (const [index, stat] of stats.entries()) {
       const found = candidates[index]
-      if (found !== undefined && stat && begun && isMadeSince(begun, stat)) return { happened: { path: found, stat } }
+      if (found !== undefined && stat && begun && isCreatedSince(begun, stat))
+        return { happened: { path: found, stat } }
     }
     return 'not-done'
   }
-  const look = ({ session, signal = {} }: { readonly session: bigint; readonly signal?: Signal }) =>
-    options.ephemeral ? find({ session, ...signal }).catch(endOf(attempted)) : find(signal)
-  const creating = certainly<Created>(client, mode, {
+  const look = ({ session, signal = {} }: { readonly session: bigint; readonly signal?: Abortable }) =>
+    options.ephemeral ? find({ session, ...signal }).catch(findSessionEnd(attempted)) : find(signal)
+  const creating = writeExactlyOnce<Created>(client, mode, {
     attempt: (bound) => {
       begun ??= { session: bound.session, newestZxid: client.session?.newestZxid ?? 0n }
       return client.create(attempted, data, { ...mode, ...bound })
@@ -97,21 +98,21 @@ export async function protectedCreate(
 }
 
 /** When a create was asked for first. */
-interface Begun {
+interface CreateStart {
   readonly session: bigint
   /** The newest transaction that was heard of by then. */
   readonly newestZxid: bigint
 }
 
 /** False of what was there already under the same id, and of what another session owns. */
-function isMadeSince({ session, newestZxid }: Begun, { czxid, ephemeralOwner }: Stat): boolean {
+function isCreatedSince({ session, newestZxid }: CreateStart, { czxid, ephemeralOwner }: Stat): boolean {
   return czxid > newestZxid && (ephemeralOwner === 0n || ephemeralOwner === session)
 }
 
 /** In the background: whoever gave it up waits for nothing any more. */
-function cleanUp(client: CertainClient, find: () => Promise<Found<Created>>): void {
+function cleanUp(client: ExactlyOnceClient, find: () => Promise<WriteOutcome<Created>>): void {
   const clean = async () => {
-    const found = await again(client, find)
+    const found = await retryLook(client, find)
     if (typeof found !== 'object' || !('happened' in found)) return
     const { path, stat } = found.happened
     await idempotentDelete(client, path, { czxid: stat.czxid })
@@ -120,7 +121,7 @@ function cleanUp(client: CertainClient, find: () => Promise<Found<Created>>): vo
 }
 
 /** Where the session that is to own it has ended, there is nothing to look for. */
-function endOf(path: string): (error: unknown) => never {
+function findSessionEnd(path: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof SessionExpired)) throw error
     const message = `create ${path}: the session ended, and what it may have created goes with it`
@@ -129,16 +130,16 @@ function endOf(path: string): (error: unknown) => never {
 }
 
 /** What a server appends; where it has counted beyond 2^31 there is a minus among it. */
-const DIGITS = /^-?\d{9,10}$/
+const SEQUENCE_DIGITS = /^-?\d{9,10}$/
 
 /** Those of exactly that name and digits: one id may be the beginning of another. */
 async function findChildren(
-  client: CertainClient,
+  client: ExactlyOnceClient,
   { parent, name }: { readonly parent: string; readonly name: string },
   options: RequestOptions,
 ): Promise<string[]> {
   const { names } = await client.getChildren(parent, options)
-  const found = names.filter((each) => each.startsWith(name) && DIGITS.test(each.slice(name.length)))
+  const found = names.filter((each) => each.startsWith(name) && SEQUENCE_DIGITS.test(each.slice(name.length)))
   return found.map((each) => `${parent === '/' ? '' : parent}/${each}`)
 }
 
@@ -153,7 +154,7 @@ async function findChildren(
  * @throws BadVersion, NotEmpty, NoAuth; InvalidArgument for options that make no sense
  */
 export async function idempotentDelete(
-  client: CertainDriver,
+  client: ExactlyOnceDriver,
   path: string,
   options: RequestOptions & { readonly version?: number; readonly czxid?: bigint } = {},
 ): Promise<void> {
@@ -164,10 +165,10 @@ export async function idempotentDelete(
     const [, stat] = await Promise.all([client.sync(path, signal), client.exists(path, signal)])
     return stat?.czxid
   }
-  let there = await again(client, look, options.signal)
+  let there = await retryLook(client, look, options.signal)
   const meant = options.czxid ?? there
   const version = options.version === undefined ? {} : { version: options.version }
-  await certainly(client, options, {
+  await writeExactlyOnce(client, options, {
     attempt: async (bound) => {
       if (there === undefined || there !== meant) return
       try {
@@ -196,34 +197,34 @@ export async function idempotentDelete(
  * a version
  */
 export async function versionedSetData(
-  client: CertainDriver,
+  client: ExactlyOnceDriver,
   path: string,
   data: Uint8Array | null,
   seen: Pick<Stat, 'version'> & Partial<Pick<Stat, 'czxid'>>,
   options: RequestOptions = {},
 ): Promise<Stat> {
   // Without a version, or with that of any, it would write whatever is there.
-  assertWhole(Object(seen).version, 'versionedSetData: the version that was seen', SEEN_VERSIONS)
+  assertInteger(Object(seen).version, 'versionedSetData: the version that was seen', VERSION_RANGE)
   assertBigint(seen.czxid, 'versionedSetData: czxid')
   checkRequestOptions(options)
   const signal = options.signal ? { signal: options.signal } : {}
-  return certainly(client, options, {
+  return writeExactlyOnce(client, options, {
     attempt: (bound) => client.setData(path, data, { ...bound, version: seen.version }),
     look: async () => {
-      const [, now] = await Promise.all([client.sync(path, signal), readIfThere(client, path, signal)])
+      const [, now] = await Promise.all([client.sync(path, signal), readIfPresent(client, path, signal)])
       if (!now || (seen.czxid !== undefined && now.stat.czxid !== seen.czxid)) return 'unknown'
       if (now.stat.version === seen.version) return 'not-done'
       if (now.stat.version !== seen.version + 1) return 'unknown'
-      if (sameBytes(now.data, data)) return { happened: now.stat }
+      if (equalBytes(now.data, data)) return { happened: now.stat }
       return { refused: new BadVersion(`setData ${path}: somebody else wrote first`, { path }) }
     },
   })
 }
 
-const SEEN_VERSIONS = { from: 0, to: 2 ** 31 - 1 }
+const VERSION_RANGE = { from: 0, to: 2 ** 31 - 1 }
 
-async function readIfThere(
-  client: CertainDriver,
+async function readIfPresent(
+  client: ExactlyOnceDriver,
   path: string,
   options: RequestOptions,
 ): Promise<ReadData | undefined> {
@@ -235,21 +236,21 @@ async function readIfThere(
   }
 }
 
-function sameBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
+function equalBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
   return one === null || other === null ? one === other : Buffer.compare(one, other) === 0
 }
 
 // --- How it is found out ------------------------------------------------------------------------------------------
 
-type Signal = { readonly signal?: AbortSignal }
+type Abortable = { readonly signal?: AbortSignal }
 /** What became of a write whose answer was lost, as far as looking tells. */
-export type Found<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
+export type WriteOutcome<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
 
 /** A write of one's own that leaves a trace. */
-export interface CertainWrite<T> {
-  readonly attempt: (options: Signal & { readonly session: bigint }) => Promise<T>
+export interface TraceableWrite<T> {
+  readonly attempt: (options: Abortable & { readonly session: bigint }) => Promise<T>
   /** Looks what became of it, behind a `sync`; `signal` is of the caller, to be passed on. */
-  readonly look: (options: { readonly session: bigint; readonly signal: Signal }) => Promise<Found<T>>
+  readonly look: (options: { readonly session: bigint; readonly signal: Abortable }) => Promise<WriteOutcome<T>>
 }
 
 /**
@@ -257,7 +258,11 @@ export interface CertainWrite<T> {
  *
  * @throws what the attempt throws; ConnectionLoss (`unknown`) where nobody can look any more
  */
-export async function certainly<T>(client: CertainDriver, options: RequestOptions, write: CertainWrite<T>): Promise<T> {
+export async function writeExactlyOnce<T>(
+  client: ExactlyOnceDriver,
+  options: RequestOptions,
+  write: TraceableWrite<T>,
+): Promise<T> {
   const signal = options.signal ? { signal: options.signal } : {}
   const session = options.session ?? (await currentSession(client, signal))
   for (;;) {
@@ -265,10 +270,10 @@ export async function certainly<T>(client: CertainDriver, options: RequestOption
       return await write.attempt({ session, ...signal })
     } catch (lost) {
       if (!(lost instanceof ZooKeeperError)) throw lost
-      if (lost.outcome !== 'unknown') throw options.session === undefined ? forTheNext(client, lost) : lost
+      if (lost.outcome !== 'unknown') throw options.session === undefined ? forNextSession(client, lost) : lost
       // What it was given up with may be an error of ours that somebody else was told.
       options.signal?.throwIfAborted()
-      const found = await looking(client, lost, { look: () => write.look({ session, signal }), ...signal })
+      const found = await lookForTrace(client, lost, { look: () => write.look({ session, signal }), ...signal })
       if (found === 'unknown') throw lost
       if (found === 'not-done') continue
       if ('refused' in found) throw found.refused
@@ -278,28 +283,28 @@ export async function certainly<T>(client: CertainDriver, options: RequestOption
 }
 
 /** Whoever bound it to no session may ask the same of the next one. */
-function forTheNext(client: CertainDriver, error: ZooKeeperError): ZooKeeperError {
+function forNextSession(client: ExactlyOnceDriver, error: ZooKeeperError): ZooKeeperError {
   const { message, path, outcome } = error
-  if (!(error instanceof SessionExpired) || outcome !== 'not-sent' || !isToGoOn(client)) return error
+  if (!(error instanceof SessionExpired) || outcome !== 'not-sent' || !mayContinue(client)) return error
   return new SessionExpired(message, { path, outcome, cause: error, retryable: true })
 }
 
 /** The session there is, or the next one. */
-async function currentSession(client: CertainDriver, signal: Signal): Promise<bigint> {
+async function currentSession(client: ExactlyOnceDriver, signal: Abortable): Promise<bigint> {
   for (;;) {
     if (client.session) return client.session.id
-    await again(client, () => client.sync('/', signal), signal.signal)
+    await retryLook(client, () => client.sync('/', signal), signal.signal)
   }
 }
 
 /** Where nobody can look, what was lost stays lost: that looking is refused says nothing about the write. */
-async function looking<T>(
-  client: CertainDriver,
+async function lookForTrace<T>(
+  client: ExactlyOnceDriver,
   lost: ZooKeeperError,
-  { look, signal }: Signal & { readonly look: () => Promise<T> },
+  { look, signal }: Abortable & { readonly look: () => Promise<T> },
 ): Promise<T> {
   try {
-    return await again(client, look, signal)
+    return await retryLook(client, look, signal)
   } catch (error) {
     signal?.throwIfAborted()
     const ended = error instanceof SessionExpired
@@ -311,7 +316,7 @@ async function looking<T>(
 }
 
 /** Looking does no harm and may be done as often as it takes: each time waits for a connection, if there is to be one. */
-async function again<T>(client: CertainDriver, look: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+async function retryLook<T>(client: ExactlyOnceDriver, look: () => Promise<T>, signal?: AbortSignal): Promise<T> {
   for (;;) {
     try {
       return await look()
@@ -320,17 +325,17 @@ async function again<T>(client: CertainDriver, look: () => Promise<T>, signal?: 
       signal?.throwIfAborted()
       if (!(error instanceof ZooKeeperError)) throw error
       const ended = error instanceof SessionExpired
-      const mayGoOn = ended ? error.outcome !== 'unknown' && isToGoOn(client) : isLost(error)
+      const mayGoOn = ended ? error.outcome !== 'unknown' && mayContinue(client) : isOutcomeUnknown(error)
       if (!mayGoOn) throw error
     }
   }
 }
 
 /** Not so of an answer that cannot be read: it would be the same the next time. */
-function isLost({ outcome, retryable }: ZooKeeperError): boolean {
+function isOutcomeUnknown({ outcome, retryable }: ZooKeeperError): boolean {
   return outcome === 'unknown' && retryable
 }
 
-function isToGoOn({ state }: CertainDriver): boolean {
+function mayContinue({ state }: ExactlyOnceDriver): boolean {
   return state !== 'lost' && state !== 'closed'
 }

@@ -28,4 +28,4 @@ export interface DriverEvents {
 }
 
 /** Every event there is, for callers without a compiler. */
-export const EVENTS: Readonly<Record<keyof DriverEvents, true>> = { state: true, session: true, error: true }
+export const CLIENT_EVENTS: Readonly<Record<keyof DriverEvents, true>> = { state: true, session: true, error: true }

@@ -2,38 +2,38 @@
  * The client: what there is beside the operations on znodes, which are in `znodes.ts`. What keeps the session alive is in
  * `session.ts`.
  */
-import { abortAfter, unlessAborted } from '../core/abort.ts'
+import { abortAfter, rejectOnAbort } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import type { Identity } from './acl.ts'
 import { checkNames } from './arguments.ts'
-import { Asker } from './asker.ts'
-import { EVERYTHING } from './capabilities.ts'
-import { type DriverEvents, EVENTS } from './client-events.ts'
+import { RequestSender } from './asker.ts'
+import { ALL_CAPABILITIES } from './capabilities.ts'
+import { CLIENT_EVENTS, type DriverEvents } from './client-events.ts'
 import { formatEndpoint, parseConnectString } from './connect-string.ts'
 import type { ClientCounters } from './counters.ts'
-import { CONFIG_PATH, configOf, type EnsembleConfig, type Reconfiguration, reconfig } from './ensemble.ts'
-import { HandlerFaults } from './handler-faults.ts'
+import { CONFIG_PATH, type EnsembleConfig, parseConfig, type Reconfiguration, reconfig } from './ensemble.ts'
+import { HandlerErrorReporter } from './handler-faults.ts'
 import type { LeaseHold } from './lease-keeper.ts'
 import type { OneShotHandler } from './one-shots.ts'
-import { checkOptions, DEFAULT_MAX_REQUEST, sessionOptions, type ZooKeeperOptions } from './options.ts'
+import { checkOptions, DEFAULT_MAX_REQUEST_BYTES, toSessionOptions, type ZooKeeperOptions } from './options.ts'
 import { Chroot } from './path.ts'
 import type { RequestOptions } from './pending.ts'
 import type { WatchKind, WatchMode } from './requests.ts'
 import * as requests from './requests.ts'
-import { mapped } from './requests.ts'
+import { mapReply } from './requests.ts'
 import { Session } from './session.ts'
 import type { SessionInfo } from './session-options.ts'
 import type { ClientState } from './states.ts'
-import { Watches, type WatchHandler } from './watches.ts'
-import { type Watch, Watching } from './watching.ts'
+import { type WatchHandler, WatchRegistry } from './watches.ts'
+import { type Watch, WatchManager } from './watching.ts'
 import { Znodes } from './znodes.ts'
 
 export type { ZooKeeperOptions } from './options.ts'
 
 /** Smaller than a server takes: other requests get in between. */
-const ARMING_BYTES = 128 * 1_024
+const MAX_ARMING_BYTES = 128 * 1_024
 
 /**
  * A client for ZooKeeper 3.6 and newer.
@@ -53,11 +53,11 @@ const ARMING_BYTES = 128 * 1_024
  */
 export class ZooKeeper extends Znodes implements AsyncDisposable {
   /** As a driver (`ZooKeeperDriver`) it lacks nothing. */
-  readonly capabilities = EVERYTHING
+  readonly capabilities = ALL_CAPABILITIES
   #hosts: string
   readonly #sessionTimeout: number
-  readonly #asker: Asker
-  readonly #watching: Watching
+  readonly #sender: RequestSender
+  readonly #watching: WatchManager
   readonly #session: Session
   readonly #emitter: Emitter<DriverEvents>
 
@@ -65,15 +65,17 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   constructor(options: ZooKeeperOptions) {
     checkOptions(options)
     const chroot = new Chroot(parseConnectString(options.hosts).chroot)
-    const settings = sessionOptions(options)
-    const { maxRequestBytes = DEFAULT_MAX_REQUEST, traceCallers = false } = options
-    const faults = new HandlerFaults({ log: options.log, tell: (fault) => emitter.emit('error', fault) })
-    const watches = new Watches({
+    const settings = toSessionOptions(options)
+    const { maxRequestBytes = DEFAULT_MAX_REQUEST_BYTES, traceCallers = false } = options
+    const faults = new HandlerErrorReporter({ log: options.log, emit: (fault) => emitter.emit('error', fault) })
+    const watches = new WatchRegistry({
       chroot,
-      armingBytes: Math.min(ARMING_BYTES, maxRequestBytes / 2),
-      onFault: (error, path) => faults.ofWatch(error, path),
+      armingBytes: Math.min(MAX_ARMING_BYTES, maxRequestBytes / 2),
+      onFault: (error, path) => faults.reportWatch(error, path),
     })
-    const emitter = new Emitter<DriverEvents>((error, event) => faults.ofListener(error, event), { events: EVENTS })
+    const emitter = new Emitter<DriverEvents>((error, event) => faults.reportListener(error, event), {
+      events: CLIENT_EVENTS,
+    })
     const session = new Session(settings, {
       stateChanged: (event) => {
         emitter.emit('state', event)
@@ -83,14 +85,19 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
       sessionChanged: (event) => void emitter.emit('session', event),
       events: (batch) => watches.dispatch(batch),
       gap: () => watches.gap(),
-      arming: (zxid) => watches.portions().map((portion) => requests.setWatches(portion, zxid)),
+      arming: (zxid) => watches.armingPortions().map((portion) => requests.setWatches(portion, zxid)),
     })
-    const asker = new Asker({ chroot, maxRequestBytes, traceCallers, submit: (pending) => session.submit(pending) })
-    const watching = new Watching(asker, watches)
+    const asker = new RequestSender({
+      chroot,
+      maxRequestBytes,
+      traceCallers,
+      submit: (pending) => session.submit(pending),
+    })
+    const watching = new WatchManager(asker, watches)
     super(asker, watching, options.acl)
     this.#hosts = options.hosts
     this.#sessionTimeout = settings.sessionTimeout
-    this.#asker = asker
+    this.#sender = asker
     this.#watching = watching
     this.#session = session
     this.#emitter = emitter
@@ -116,12 +123,12 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    */
   async connect(options: { readonly signal?: AbortSignal; readonly timeout?: Duration } = {}): Promise<void> {
     checkNames(options)
-    const timeout = milliseconds(options.timeout ?? this.#sessionTimeout, 'timeout')
+    const timeout = toMilliseconds(options.timeout ?? this.#sessionTimeout, 'timeout')
     const first = this.#session.start()
     const limit = new AbortController()
     using _timer = abortAfter(limit, timeout, () => new Timeout(`no session within ${timeout} ms`))
     try {
-      await unlessAborted(unlessAborted(first, options.signal), limit.signal)
+      await rejectOnAbort(rejectOnAbort(first, options.signal), limit.signal)
     } catch (error) {
       const { lastFault } = this.#session
       await this.close()
@@ -251,7 +258,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    * @throws Unimplemented by older servers, which close the connection
    */
   whoAmI(options: RequestOptions = {}): Promise<Identity[]> {
-    return this.#asker.ask(requests.whoAmI, options)
+    return this.#sender.send(requests.whoAmI, options)
   }
 
   /**
@@ -259,7 +266,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    * watched.
    */
   getConfig(options: RequestOptions = {}): Promise<EnsembleConfig> {
-    return this.#asker.ask(() => mapped(requests.getData(CONFIG_PATH), configOf), options)
+    return this.#sender.send(() => mapReply(requests.getData(CONFIG_PATH), parseConfig), options)
   }
 
   /**
@@ -269,6 +276,6 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    * BadArguments
    */
   reconfig(change: Reconfiguration, options: RequestOptions = {}): Promise<EnsembleConfig> {
-    return this.#asker.ask(() => reconfig(change), options)
+    return this.#sender.send(() => reconfig(change), options)
   }
 }

@@ -26,9 +26,9 @@ const ENDPOINT = /^(?:\[(?<ipv6>[0-9a-fA-F:.%]+)\]|(?<host>[^\s:[\]@/]+))(?::(?<
 export function parseConnectString(text: string): ConnectString {
   if (typeof text !== 'string')
     throw new InvalidArgument(`hosts: a text such as host:2181,host:2181/chroot is needed, not ${typeof text}`)
-  if (!text.includes('@')) return parsed(text)
+  if (!text.includes('@')) return parseParts(text)
   try {
-    return parsed(text)
+    return parseParts(text)
   } catch {
     // Whatever stands around an @ may be half a password, so nothing of it is shown.
     const where = 'who you are goes into auth or sasl, as in auth: [{ scheme, auth }]'
@@ -36,7 +36,7 @@ export function parseConnectString(text: string): ConnectString {
   }
 }
 
-function parsed(text: string): ConnectString {
+function parseParts(text: string): ConnectString {
   const slash = text.indexOf('/')
   const hosts = slash < 0 ? text : text.slice(0, slash)
   const chroot = slash < 0 || slash === text.length - 1 ? '' : text.slice(slash)

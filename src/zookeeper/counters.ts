@@ -34,18 +34,18 @@ export interface ClientCounters {
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>
 }
 
-type Counting = { -readonly [K in keyof OperationCounts]: OperationCounts[K] }
+type MutableCounts = { -readonly [K in keyof OperationCounts]: OperationCounts[K] }
 
 export class Counters {
   bytesIn = 0
   bytesOut = 0
   connections = 0
   sessions = 0
-  readonly #operations = new Map<string, Counting>()
+  readonly #operations = new Map<string, MutableCounts>()
   readonly #faults = new Map<FaultKind, number>()
 
   /** The counts of one operation, to be raised. */
-  of(operation: string): Counting {
+  countsFor(operation: string): MutableCounts {
     const known = this.#operations.get(operation)
     if (known) return known
     const counts = { sent: 0, done: 0, refused: 0, unknown: 0 }

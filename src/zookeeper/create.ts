@@ -1,8 +1,8 @@
 /** How znodes are created: the kinds there are, and which of the three operations asks for which. */
 import { InvalidArgument } from '../core/errors.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import { ACL, type Acl, writeAcls } from './acl.ts'
-import { znodeData } from './data.ts'
+import { checkData } from './data.ts'
 import type { JuteWriter } from './jute.ts'
 import { CREATE_FLAG, OPCODE } from './opcodes.ts'
 import { readStat, type Stat } from './records.ts'
@@ -46,21 +46,21 @@ export type CreateMode = (OrdinaryMode | ContainerMode | ExpiringMode) & {
 }
 
 /** Without the compiler's help anything can be asked for. */
-type Unchecked = { readonly [K in 'ephemeral' | 'sequential' | 'container']?: boolean | undefined } & {
+type UncheckedMode = { readonly [K in 'ephemeral' | 'sequential' | 'container']?: boolean | undefined } & {
   readonly ttl?: Duration | undefined
 }
 
 /** Servers keep a TTL in 40 bits. */
-const LONGEST_TTL = 2 ** 40 - 1
+const MAX_TTL_MS = 2 ** 40 - 1
 
-interface Kind {
+interface CreateKind {
   readonly opcode: number
   readonly flag: number
   readonly ttl?: bigint
 }
 
 /** @throws InvalidArgument for a combination that no server knows, and for a TTL out of range */
-export function kindOf({ ephemeral, sequential, container, ttl }: Unchecked): Kind {
+export function toCreateKind({ ephemeral, sequential, container, ttl }: UncheckedMode): CreateKind {
   if (container) {
     const other = ephemeral ? 'ephemeral' : sequential ? 'sequential' : ttl !== undefined ? 'ttl' : undefined
     if (other) throw new InvalidArgument(`a container cannot be ${other}: leave one of both options out`)
@@ -68,8 +68,8 @@ export function kindOf({ ephemeral, sequential, container, ttl }: Unchecked): Ki
   }
   if (ttl !== undefined) {
     if (ephemeral) throw new InvalidArgument('an ephemeral znode cannot have a ttl: leave one of both options out')
-    const ms = Math.round(milliseconds(ttl, 'ttl'))
-    if (ms < 1 || ms > LONGEST_TTL) throw new InvalidArgument(`ttl: ${ms} ms is not between 1 and ${LONGEST_TTL}`)
+    const ms = Math.round(toMilliseconds(ttl, 'ttl'))
+    if (ms < 1 || ms > MAX_TTL_MS) throw new InvalidArgument(`ttl: ${ms} ms is not between 1 and ${MAX_TTL_MS}`)
     const flag = sequential ? CREATE_FLAG.ttlSequential : CREATE_FLAG.ttl
     return { opcode: OPCODE.createTtl, flag, ttl: BigInt(ms) }
   }
@@ -83,9 +83,9 @@ export function kindOf({ ephemeral, sequential, container, ttl }: Unchecked): Ki
 export function writeCreate(
   writer: JuteWriter,
   znode: { readonly path: string; readonly data: Uint8Array | null; readonly acl?: readonly Acl[] },
-  kind: Kind,
+  kind: CreateKind,
 ): void {
-  writer.text(znode.path).bytes(znodeData(znode.data))
+  writer.text(znode.path).bytes(checkData(znode.data))
   writeAcls(writer, znode.acl ?? ACL.open)
   writer.int(kind.flag)
   if (kind.ttl !== undefined) writer.long(kind.ttl)
@@ -99,7 +99,7 @@ export interface Created {
 }
 
 export function create(path: string, data: Uint8Array | null, mode: CreateMode): Request<Created> {
-  const kind = kindOf(mode)
+  const kind = toCreateKind(mode)
   return request({
     operation: 'create',
     opcode: kind.opcode,

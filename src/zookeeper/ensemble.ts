@@ -48,7 +48,7 @@ export function reconfig(change: Reconfiguration): Request<EnsembleConfig> {
       for (const list of [joining, leaving, members]) writeList(writer, list)
       writer.long(version)
     },
-    read: (body) => configOf({ data: body.bytes(), stat: readStat(body) }),
+    read: (body) => parseConfig({ data: body.bytes(), stat: readStat(body) }),
   })
 }
 
@@ -58,11 +58,11 @@ function writeList(writer: JuteWriter, items: readonly (number | string)[]): voi
   else writer.text(items.join(','))
 }
 
-const VERSION = /^version=([0-9a-f]+)$/
+const VERSION_PATTERN = /^version=([0-9a-f]+)$/
 
-export function configOf({ data, stat }: ReadData): EnsembleConfig {
+export function parseConfig({ data, stat }: ReadData): EnsembleConfig {
   const lines = data === null ? [] : Buffer.from(data).toString().split('\n')
-  const version = lines.map((line) => VERSION.exec(line)?.[1]).find((found) => found !== undefined)
+  const version = lines.map((line) => VERSION_PATTERN.exec(line)?.[1]).find((found) => found !== undefined)
   return {
     servers: lines.filter((line) => line.startsWith('server.')),
     version: version === undefined ? undefined : BigInt(`0x${version}`),

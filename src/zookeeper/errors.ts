@@ -11,7 +11,7 @@
  * write that may have happened, and for whatever a client will never do any more.
  */
 import { JobboardError, type JobboardErrorOptions } from '../core/errors.ts'
-import { parentOf } from './path.ts'
+import { parentPath } from './path.ts'
 
 /** What became of a request: `not-sent`, `refused` (nothing was changed), or `unknown`. */
 export type Outcome = 'not-sent' | 'refused' | 'unknown'
@@ -165,45 +165,49 @@ export class RequestTooLarge extends ZooKeeperError {
 
 // --- Codes --------------------------------------------------------------------------------------------------------
 
-interface Meaning {
+interface ErrorMeaning {
   readonly type: typeof ZooKeeperError
-  readonly says: string
+  readonly message: string
   readonly outcome?: Outcome
   /** It is over by itself. */
-  readonly passing?: true
+  readonly isTransient?: true
 }
 
 /** To those who only look, an answer like any other. */
 export const NO_NODE = -101
 
-const MEANINGS: Readonly<Record<number, Meaning>> = {
-  [-6]: { type: Unimplemented, says: 'the server does not know this operation; ZooKeeper 3.6 or newer is needed' },
-  [-13]: { type: ReconfigRefused, says: 'too few of the new members are up to date for a quorum', passing: true },
-  [-14]: { type: ReconfigRefused, says: 'another change of the members is under way', passing: true },
-  [-8]: { type: BadArguments, says: 'the server takes the arguments for wrong' },
-  [NO_NODE]: { type: NoNode, says: 'there is no such znode' },
-  [-102]: { type: NoAuth, says: 'the ACL does not allow it' },
-  [-103]: { type: BadVersion, says: 'the znode is at another version' },
-  [-108]: { type: NoChildrenForEphemerals, says: 'an ephemeral znode cannot have children' },
-  [-110]: { type: NodeExists, says: 'the znode exists already' },
-  [-111]: { type: NotEmpty, says: 'the znode has children' },
-  [-112]: { type: SessionExpired, says: 'the session is over' },
-  [-114]: { type: InvalidAcl, says: 'the server does not accept this ACL' },
-  [-115]: { type: AuthFailed, says: 'authentication failed' },
-  [-118]: { type: SessionMoved, says: 'the session has moved to another connection' },
-  [-119]: { type: ReadOnlyServer, says: 'the server is read-only: it has lost its quorum' },
-  [-120]: { type: EphemeralOnLocalSession, says: 'a local session cannot own ephemeral znodes' },
-  [-121]: { type: NoWatcher, says: 'there is no such watch' },
-  [-122]: { type: ZooKeeperError, says: 'the server gave up on the request', outcome: 'unknown' },
-  [-123]: { type: ReconfigRefused, says: 'the servers run without reconfigEnabled=true' },
-  [-124]: { type: AuthFailed, says: 'the server demands SASL authentication' },
-  [-125]: { type: QuotaExceeded, says: 'a quota is exceeded' },
-  [-127]: { type: Throttled, says: 'the server is overloaded' },
+const MEANINGS_BY_CODE: Readonly<Record<number, ErrorMeaning>> = {
+  [-6]: { type: Unimplemented, message: 'the server does not know this operation; ZooKeeper 3.6 or newer is needed' },
+  [-13]: {
+    type: ReconfigRefused,
+    message: 'too few of the new members are up to date for a quorum',
+    isTransient: true,
+  },
+  [-14]: { type: ReconfigRefused, message: 'another change of the members is under way', isTransient: true },
+  [-8]: { type: BadArguments, message: 'the server takes the arguments for wrong' },
+  [NO_NODE]: { type: NoNode, message: 'there is no such znode' },
+  [-102]: { type: NoAuth, message: 'the ACL does not allow it' },
+  [-103]: { type: BadVersion, message: 'the znode is at another version' },
+  [-108]: { type: NoChildrenForEphemerals, message: 'an ephemeral znode cannot have children' },
+  [-110]: { type: NodeExists, message: 'the znode exists already' },
+  [-111]: { type: NotEmpty, message: 'the znode has children' },
+  [-112]: { type: SessionExpired, message: 'the session is over' },
+  [-114]: { type: InvalidAcl, message: 'the server does not accept this ACL' },
+  [-115]: { type: AuthFailed, message: 'authentication failed' },
+  [-118]: { type: SessionMoved, message: 'the session has moved to another connection' },
+  [-119]: { type: ReadOnlyServer, message: 'the server is read-only: it has lost its quorum' },
+  [-120]: { type: EphemeralOnLocalSession, message: 'a local session cannot own ephemeral znodes' },
+  [-121]: { type: NoWatcher, message: 'there is no such watch' },
+  [-122]: { type: ZooKeeperError, message: 'the server gave up on the request', outcome: 'unknown' },
+  [-123]: { type: ReconfigRefused, message: 'the servers run without reconfigEnabled=true' },
+  [-124]: { type: AuthFailed, message: 'the server demands SASL authentication' },
+  [-125]: { type: QuotaExceeded, message: 'a quota is exceeded' },
+  [-127]: { type: Throttled, message: 'the server is overloaded' },
 }
 
 /** Codes above this are about the server itself, not about what was asked: they do not prove that nothing changed. */
 const NEWEST_SYSTEM_CODE = -100
-const MARSHALLING = -5
+const MARSHALLING_ERROR = -5
 
 /**
  * The error for a code that the server answered with, known or not.
@@ -211,29 +215,29 @@ const MARSHALLING = -5
  * @param options.again whether there may be another connection to ask the same
  * @param options.anew whether there may be another session to ask the same
  */
-export function errorOfCode(
+export function toError(
   zkCode: number,
   request: { readonly operation: string; readonly path?: string | undefined; readonly index?: number | undefined },
   options: { readonly again?: boolean; readonly anew?: boolean } = {},
 ): ZooKeeperError {
   const { operation, path, index } = request
-  const meaning = MEANINGS[zkCode]
-  const system = zkCode > NEWEST_SYSTEM_CODE && zkCode !== MARSHALLING
+  const meaning = MEANINGS_BY_CODE[zkCode]
+  const system = zkCode > NEWEST_SYSTEM_CODE && zkCode !== MARSHALLING_ERROR
   const outcome = meaning ? (meaning.outcome ?? 'refused') : system ? 'unknown' : 'refused'
-  const says = absence(zkCode, operation, path) ?? meaning?.says ?? `ZooKeeper answered with error ${zkCode}`
+  const says = toAbsenceError(zkCode, operation, path) ?? meaning?.message ?? `ZooKeeper answered with error ${zkCode}`
   const subject = path === undefined ? operation : `${operation} ${path}`
   const place = index === undefined ? '' : ` (operation ${index} of a multi)`
   const type = meaning?.type ?? ZooKeeperError
-  const again = outcome === 'unknown' && READS.has(operation) && options.again
+  const again = outcome === 'unknown' && READ_OPERATIONS.has(operation) && options.again
   const anew = type === SessionExpired && options.anew
-  const retryable = again || anew || meaning?.passing
+  const retryable = again || anew || meaning?.isTransient
   return new type(`${subject}: ${says}${place}`, { outcome, path, zkCode, index, retryable })
 }
 
 /** What is missing where it is not what was asked about. Above the root of a client there is nothing but its chroot. */
-function absence(zkCode: number, operation: string, path: string | undefined): string | undefined {
+function toAbsenceError(zkCode: number, operation: string, path: string | undefined): string | undefined {
   if (zkCode !== NO_NODE || path === undefined) return undefined
-  const missing = operation === 'create' ? parentOf(path) : path
+  const missing = operation === 'create' ? parentPath(path) : path
   if (missing === '/') return "the chroot of this client is not there; mkdirp('/') makes it"
   if (missing === undefined || missing === path) return undefined
   return `its parent ${missing} is not there; mkdirp makes it`
@@ -242,7 +246,7 @@ function absence(zkCode: number, operation: string, path: string | undefined): s
 // --- The connection broke -------------------------------------------------------------------------------------------
 
 /** What changes nothing, however often it is asked. */
-const READS: ReadonlySet<string> = new Set([
+const READ_OPERATIONS: ReadonlySet<string> = new Set([
   'exists',
   'getData',
   'getChildren',
@@ -261,13 +265,13 @@ const READS: ReadonlySet<string> = new Set([
  * @param how what came in between
  * @param options.again whether there is to be another connection, so that asking again makes sense
  */
-export function connectionLoss(
+export function connectionLossError(
   { operation, path }: { readonly operation: string; readonly path?: string | undefined },
   how: string,
   options: { readonly again: boolean; readonly cause?: unknown },
 ): ConnectionLoss {
   const { again, cause } = options
-  const reads = READS.has(operation)
+  const reads = READ_OPERATIONS.has(operation)
   const subject = path === undefined ? operation : `${operation} ${path}`
   const then = reads ? 'it changes nothing, and may be asked again' : 'it may have happened'
   return new ConnectionLoss(`${subject}: ${how}${reads && !again ? '' : `; ${then}`}`, {

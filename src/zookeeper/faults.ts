@@ -64,25 +64,25 @@ export function isFinal(error: unknown): error is FinalFault {
   return error instanceof IncompatibleVersion || error instanceof AuthFailed || error instanceof TlsFailed
 }
 
-export function kindOf(error: unknown): FaultKind {
+export function toFaultKind(error: unknown): FaultKind {
   if (error instanceof ConnectionFault) return error.kind
   if (error instanceof MalformedBytes) return 'malformed'
   if (error instanceof AuthFailed) return 'auth'
   if (error instanceof SessionExpired) return 'expired'
-  if (error instanceof NotConnected) return error.cause === undefined ? 'refused' : kindOf(error.cause)
+  if (error instanceof NotConnected) return error.cause === undefined ? 'refused' : toFaultKind(error.cause)
   if (error instanceof JobboardError) return 'refused'
   // What the operating system says has a code: ENOTFOUND, ECONNREFUSED, …
   return error instanceof Error && 'code' in error ? 'unreachable' : 'defect'
 }
 
 /** How often the same may happen in a row before it is taken for more than bad luck. */
-const ROUNDS = 2
-const AT_LEAST = 3
+const MIN_ROUNDS = 2
+const MIN_FAILURES = 3
 
-const isPattern = (times: number, servers: number) => times >= Math.max(AT_LEAST, ROUNDS * servers)
+const isPattern = (times: number, servers: number) => times >= Math.max(MIN_FAILURES, MIN_ROUNDS * servers)
 
 /** Recognizes that no server speaks TLS with this client: no other attempt will do better, unless one ever did. */
-export class TlsFailures {
+export class TlsFailureDetector {
   #inARow = 0
   #served = false
 
@@ -91,15 +91,15 @@ export class TlsFailures {
   }
 
   /** The same error, or the one that is final. */
-  judge(error: Error, options: { readonly servers: number }): Error {
-    this.#inARow = kindOf(error) === 'tls' ? this.#inARow + 1 : 0
+  classify(error: Error, options: { readonly servers: number }): Error {
+    this.#inARow = toFaultKind(error) === 'tls' ? this.#inARow + 1 : 0
     if (this.#served || !isPattern(this.#inARow, options.servers)) return error
     return new TlsFailed(error.message, { cause: error.cause ?? error })
   }
 }
 
 /** Recognizes servers that will never say why they do not serve. */
-export class HangUps {
+export class HangUpDetector {
   #inARow = 0
 
   /** A connection was attached. */
@@ -113,8 +113,8 @@ export class HangUps {
    * @param options.servers how many there are
    * @param options.resuming whether a session was to be continued that has seen transactions
    */
-  judge(error: Error, options: { readonly servers: number; readonly resuming: boolean }): Error {
-    this.#inARow = kindOf(error) === 'hung-up' ? this.#inARow + 1 : 0
+  classify(error: Error, options: { readonly servers: number; readonly resuming: boolean }): Error {
+    this.#inARow = toFaultKind(error) === 'hung-up' ? this.#inARow + 1 : 0
     if (!isPattern(this.#inARow, options.servers)) return error
     const reasons = [
       ...(options.resuming

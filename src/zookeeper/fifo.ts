@@ -1,8 +1,8 @@
 /** A queue whose head is taken in constant time; `Array.shift` moves everything behind it. */
 
-const COMPACT_AT = 1_024
+const COMPACT_AT_ITEMS = 1_024
 
-export class Fifo<T> {
+export class FifoQueue<T> {
   #items: (T | undefined)[] = []
   #head = 0
 
@@ -19,7 +19,7 @@ export class Fifo<T> {
     if (this.#head === this.#items.length) return undefined
     this.#items[this.#head] = undefined
     this.#head++
-    if (this.#head >= COMPACT_AT && this.#head * 2 > this.#items.length) {
+    if (this.#head >= COMPACT_AT_ITEMS && this.#head * 2 > this.#items.length) {
       this.#items = this.#items.slice(this.#head)
       this.#head = 0
     }

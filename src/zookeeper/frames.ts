@@ -1,7 +1,7 @@
 /** Cuts the byte stream of a connection into frames: a length of four bytes, then so many bytes. */
 import { MalformedBytes } from './jute.ts'
 
-const PREFIX = 4
+const LENGTH_PREFIX_BYTES = 4
 
 export class FrameReader {
   readonly #maxBytes: number
@@ -29,16 +29,16 @@ export class FrameReader {
    * @throws MalformedBytes for a length that no frame can have
    */
   next(): Buffer | undefined {
-    if (this.#buffered < PREFIX) return undefined
+    if (this.#buffered < LENGTH_PREFIX_BYTES) return undefined
     const length = this.#peekLength()
     if (length <= 0 || length > this.#maxBytes) {
       throw new MalformedBytes(`a frame of ${length} bytes, where at most ${this.#maxBytes} are taken`)
     }
-    if (this.#buffered < PREFIX + length) return undefined
-    const chunk = this.#chunkWith(PREFIX + length)
-    const start = this.#at + PREFIX
+    if (this.#buffered < LENGTH_PREFIX_BYTES + length) return undefined
+    const chunk = this.#chunkWith(LENGTH_PREFIX_BYTES + length)
+    const start = this.#at + LENGTH_PREFIX_BYTES
     this.#at = start + length
-    this.#buffered -= PREFIX + length
+    this.#buffered -= LENGTH_PREFIX_BYTES + length
     if (this.#at === chunk.length) {
       this.#chunks.shift()
       this.#at = 0
@@ -47,7 +47,7 @@ export class FrameReader {
   }
 
   #peekLength(): number {
-    return this.#chunkWith(PREFIX).readInt32BE(this.#at)
+    return this.#chunkWith(LENGTH_PREFIX_BYTES).readInt32BE(this.#at)
   }
 
   /** The first chunk, put together from all of them where it alone has fewer bytes left than that. */

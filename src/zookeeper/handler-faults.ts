@@ -3,7 +3,7 @@
  * event, and whoever gave neither a log nor a listener is warned by the process, once.
  */
 import { describeFailure, failureOf } from '../core/failure.ts'
-import { type Logger, silent } from '../core/log.ts'
+import { type Logger, silentLog } from '../core/log.ts'
 
 /** A handler of a watch, or a listener, threw or rejected. */
 export interface HandlerFault {
@@ -14,37 +14,37 @@ export interface HandlerFault {
   readonly event?: string
 }
 
-export interface HandlerFaultsOptions {
+export interface HandlerErrorReporterOptions {
   readonly log: Logger | undefined
   /** Tells those who listen to `error`; false when nobody does. */
-  readonly tell: (fault: HandlerFault) => boolean
+  readonly emit: (fault: HandlerFault) => boolean
 }
 
-export class HandlerFaults {
-  readonly #options: HandlerFaultsOptions
+export class HandlerErrorReporter {
+  readonly #options: HandlerErrorReporterOptions
   #warned = false
 
-  constructor(options: HandlerFaultsOptions) {
+  constructor(options: HandlerErrorReporterOptions) {
     this.#options = options
   }
 
   /** The handler of a watch of that path failed. */
-  ofWatch(error: unknown, path: string): void {
+  reportWatch(error: unknown, path: string): void {
     this.#handle({ error, watch: path }, `a handler of the watch of ${path}`)
   }
 
   /** A listener of that event failed; where it listens to failures, nobody who listens is told again. */
-  ofListener(error: unknown, event: string): void {
+  reportListener(error: unknown, event: string): void {
     this.#handle({ error, event }, `a listener of ${event}`)
   }
 
   #handle(fault: HandlerFault, who: string): void {
-    const { tell } = this.#options
+    const { emit } = this.#options
     const failure = failureOf(fault.error)
     const reason = describeFailure(failure)
     this.#log(fault, reason, `${who} threw`)
-    const heard = fault.event !== 'error' && tell(fault)
-    if (heard || this.#options.log || this.#warned) return
+    const isHandled = fault.event !== 'error' && emit(fault)
+    if (isHandled || this.#options.log || this.#warned) return
     this.#warned = true
     process.emitWarning(`${who} of a ZooKeeper client threw, and it goes on: ${reason}`, {
       type: 'JobboardWarning',
@@ -55,7 +55,7 @@ export class HandlerFaults {
 
   /** Never throws, or a handler that threw would take the connection with it. */
   #log({ error, ...where }: HandlerFault, reason: string, message: string): void {
-    const { log = silent } = this.#options
+    const { log = silentLog } = this.#options
     // What was thrown may throw again when a logger looks at it.
     for (const thrown of [{ err: error }, {}]) {
       try {

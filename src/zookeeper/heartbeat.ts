@@ -10,7 +10,7 @@ import { monotonic } from '../core/time.ts'
 export interface HeartbeatActions {
   ping(): void
   /** Nothing was received for so many milliseconds. */
-  silent(ms: number): void
+  onSilence(ms: number): void
 }
 
 export class Heartbeat {
@@ -60,16 +60,16 @@ export class Heartbeat {
     const now = monotonic()
     if (now - this.#lastReceived >= this.#silentAfter) {
       // This process may have been the one that slept, with answers waiting in the socket: read first, then judge.
-      this.#secondLook = setImmediate(() => this.#judge())
+      this.#secondLook = setImmediate(() => this.#checkSilence())
       return
     }
     if (now - this.#lastSent >= this.#pingAfter) this.#actions.ping()
     this.#wait()
   }
 
-  #judge(): void {
+  #checkSilence(): void {
     const silence = monotonic() - this.#lastReceived
-    if (silence >= this.#silentAfter) this.#actions.silent(silence)
+    if (silence >= this.#silentAfter) this.#actions.onSilence(silence)
     else this.#wait()
   }
 }

@@ -4,7 +4,7 @@
  */
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { unlessAborted } from '../core/abort.ts'
+import { rejectOnAbort } from '../core/abort.ts'
 import { InvalidArgument, NotConnected } from '../core/errors.ts'
 import { type Endpoint, formatEndpoint } from './connect-string.ts'
 
@@ -28,9 +28,9 @@ export class Hosts {
   readonly #random: () => number
   readonly #resolve: Resolve
   #endpoints: readonly Endpoint[]
-  #at = 0
+  #index = 0
   /** Addresses of the endpoint at hand that were given out already. */
-  readonly #given = new Set<string>()
+  readonly #usedAddresses = new Set<string>()
   readonly #lookups = new Map<string, Promise<readonly string[]>>()
   #preferred: Server | undefined
 
@@ -49,8 +49,8 @@ export class Hosts {
   /** From now on these. */
   update(endpoints: readonly Endpoint[]): void {
     this.#endpoints = this.#shuffled(endpoints)
-    this.#at = 0
-    this.#given.clear()
+    this.#index = 0
+    this.#usedAddresses.clear()
     this.#preferred = undefined
   }
 
@@ -83,7 +83,7 @@ export class Hosts {
   async all(): Promise<Server[]> {
     const found = await Promise.allSettled(
       this.#endpoints.map(async (endpoint) => {
-        const addresses = await this.#addressesOf(endpoint)
+        const addresses = await this.#resolveAddresses(endpoint)
         return addresses.map((address) => ({ ...endpoint, address }))
       }),
     )
@@ -92,7 +92,7 @@ export class Hosts {
 
   async #addressesToTry(endpoint: Endpoint, signal: AbortSignal | undefined): Promise<readonly string[]> {
     try {
-      return await unlessAborted(this.#addressesOf(endpoint), signal)
+      return await rejectOnAbort(this.#resolveAddresses(endpoint), signal)
     } catch (error) {
       this.#moveOn(endpoint)
       throw error
@@ -100,14 +100,14 @@ export class Hosts {
   }
 
   #pick(endpoint: Endpoint, addresses: readonly string[]): string {
-    const fresh = addresses.filter((address) => !this.#given.has(address))
+    const fresh = addresses.filter((address) => !this.#usedAddresses.has(address))
     const address = fresh[Math.floor(this.#random() * fresh.length)] ?? addresses[0] ?? endpoint.host
-    this.#given.add(address)
+    this.#usedAddresses.add(address)
     if (fresh.length <= 1) this.#moveOn(endpoint)
     return address
   }
 
-  async #addressesOf(endpoint: Endpoint): Promise<readonly string[]> {
+  async #resolveAddresses(endpoint: Endpoint): Promise<readonly string[]> {
     if (isIP(endpoint.host) !== 0) return [endpoint.host]
     try {
       return await this.#resolveOnce(endpoint.host)
@@ -125,15 +125,15 @@ export class Hosts {
   }
 
   #current(): Endpoint {
-    const endpoint = this.#endpoints[this.#at]
+    const endpoint = this.#endpoints[this.#index]
     if (!endpoint) throw new InvalidArgument('there is no ZooKeeper server to connect to')
     return endpoint
   }
 
   #moveOn(from: Endpoint): void {
-    if (this.#endpoints[this.#at] !== from) return
-    this.#at = (this.#at + 1) % this.#endpoints.length
-    this.#given.clear()
+    if (this.#endpoints[this.#index] !== from) return
+    this.#index = (this.#index + 1) % this.#endpoints.length
+    this.#usedAddresses.clear()
   }
 
   #shuffled(endpoints: readonly Endpoint[]): Endpoint[] {

@@ -5,7 +5,7 @@
  *     added   later: not accepted until a server has said so. Where the answer is lost the next connection asks again; who
  *             is refused is forgotten, or no connection would last from then on
  */
-import { type Deferred, deferred } from '../core/abort.ts'
+import { createDeferred, type Deferred } from '../core/abort.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { AuthFailed, ConnectionLoss, NotSent, type ZooKeeperError } from './errors.ts'
 import { ConnectionFault } from './faults.ts'
@@ -18,7 +18,7 @@ export interface AuthInfo {
   readonly auth: string | Uint8Array
 }
 
-export interface Identity {
+export interface ClientIdentity {
   readonly origin: 'given' | 'added'
   readonly scheme: string
   /** Encoded once: what the caller does to the bytes afterwards changes nothing. */
@@ -31,16 +31,16 @@ export interface Identity {
 }
 
 export class Identities {
-  readonly #all: Identity[] = []
+  readonly #all: ClientIdentity[] = []
   #closed = false
 
   /** @throws InvalidArgument for what is no identity */
   constructor(given: readonly AuthInfo[]) {
-    for (const info of given) this.keep(info, 'given')
+    for (const info of given) this.add(info, 'given')
   }
 
   /** In the order in which they came. */
-  get all(): readonly Identity[] {
+  get all(): readonly ClientIdentity[] {
     return this.#all
   }
 
@@ -49,14 +49,14 @@ export class Identities {
    *
    * @throws InvalidArgument
    */
-  keep(info: AuthInfo, origin: Identity['origin']): Identity {
-    const request = requestOf(info)
+  add(info: AuthInfo, origin: ClientIdentity['origin']): ClientIdentity {
+    const request = toAuthRequest(info)
     const same = this.#all.find((each) => each.request.frame.equals(request.frame))
     if (same) return same
-    const identity = { origin, scheme: info.scheme, request, decided: deferred(), asked: false, accepted: false }
+    const identity = { origin, scheme: info.scheme, request, decided: createDeferred(), asked: false, accepted: false }
     // Nobody may be waiting.
     identity.decided.promise.catch(() => undefined)
-    if (this.#closed) identity.decided.reject(undecided(identity))
+    if (this.#closed) identity.decided.reject(undecidedError(identity))
     else this.#all.push(identity)
     return identity
   }
@@ -67,7 +67,7 @@ export class Identities {
    * @throws AuthFailed when it refuses one that was given, or accepted before
    * @throws ConnectionFault when it refuses one that was added: the next connection will do without
    */
-  async judge(identity: Identity, answer: Promise<undefined>): Promise<void> {
+  async decide(identity: ClientIdentity, answer: Promise<undefined>): Promise<void> {
     identity.asked = true
     try {
       await answer
@@ -89,28 +89,28 @@ export class Identities {
   /** No server will be asked any more. */
   close(): void {
     this.#closed = true
-    for (const identity of this.#all) if (!identity.accepted) identity.decided.reject(undecided(identity))
+    for (const identity of this.#all) if (!identity.accepted) identity.decided.reject(undecidedError(identity))
   }
 }
 
 /** @throws InvalidArgument, without the secret */
-function requestOf(info: AuthInfo): Request<undefined> {
+function toAuthRequest(info: AuthInfo): Request<undefined> {
   const { scheme, auth: given }: Partial<AuthInfo> = Object(info)
   if (typeof scheme !== 'string') throw new InvalidArgument('auth: the scheme is a text, such as digest')
   if (typeof given !== 'string' && !(given instanceof Uint8Array))
     throw new InvalidArgument(`auth: of scheme ${scheme} needs a text or bytes, such as user:password for digest`)
   const request = auth(scheme, typeof given === 'string' ? Buffer.from(given) : given)
   const bytes = payloadBytes(request.frame)
-  if (bytes <= MOST_BYTES) return request
+  if (bytes <= MAX_AUTH_BYTES) return request
   throw new InvalidArgument(
-    `auth: of scheme ${scheme} has ${bytes} bytes, more than the ${MOST_BYTES} that a server takes`,
+    `auth: of scheme ${scheme} has ${bytes} bytes, more than the ${MAX_AUTH_BYTES} that a server takes`,
   )
 }
 
 /** `jute.maxbuffer` as servers ship: they hang up on what is larger, and would do so at every connection from then on. */
-const MOST_BYTES = 1_048_575
+const MAX_AUTH_BYTES = 1_048_575
 
-function undecided({ asked }: Identity): ZooKeeperError {
+function undecidedError({ asked }: ClientIdentity): ZooKeeperError {
   if (asked) return new ConnectionLoss('addAuth: the connection was lost before the answer came')
   const message = 'addAuth: not sent, the client is closed or has lost its session for good'
   return new NotSent(message, { retryable: false })

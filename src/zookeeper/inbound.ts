@@ -11,40 +11,40 @@ import { XID } from './opcodes.ts'
 import { type ReplyHeader, readReplyHeader, readWatchEvent, type WatchEvent } from './records.ts'
 
 /** Everything is called synchronously; what throws ends the reading and comes out in `fault`. */
-export interface InboundActions {
+export interface FrameHandlers {
   /** False when nothing is to be looked at any more. */
-  open(): boolean
+  isOpen(): boolean
   /** The same, asked when some time has gone by. */
-  stillOpen(): boolean
+  isStillOpen(): boolean
   /** The first frame of a connection; it has no header. */
-  first(body: JuteReader): void
-  answer(header: ReplyHeader, body: JuteReader): void
-  events(batch: readonly WatchEvent[]): void
+  onFirstFrame(body: JuteReader): void
+  onReply(header: ReplyHeader, body: JuteReader): void
+  onEvents(batch: readonly WatchEvent[]): void
   /** All that was received is handed on, and there were answers in it. */
-  answered(): void
-  fault(error: unknown): void
+  onRepliesHandled(): void
+  onError(error: unknown): void
 }
 
-interface Message {
+interface InboundMessage {
   /** The first frame has none. */
   readonly header: ReplyHeader | undefined
   readonly body: JuteReader
 }
 
-export class Inbound {
+export class FrameDispatcher {
   readonly #frames: FrameReader
-  readonly #actions: InboundActions
+  readonly #actions: FrameHandlers
   #events: WatchEvent[] = []
   #begun = false
   #yielding = false
 
-  constructor(maxReplyBytes: number, actions: InboundActions) {
+  constructor(maxReplyBytes: number, actions: FrameHandlers) {
     this.#frames = new FrameReader(maxReplyBytes)
     this.#actions = actions
   }
 
   /** Whether anything but silence came. */
-  get begun(): boolean {
+  get hasReceived(): boolean {
     return this.#begun
   }
 
@@ -53,10 +53,10 @@ export class Inbound {
     if (!this.#yielding) this.#read()
   }
 
-  #read(held?: Message): void {
+  #read(held?: InboundMessage): void {
     let answered = false
     try {
-      for (let next = held ?? this.#next(); next && this.#actions.open(); next = this.#next()) {
+      for (let next = held ?? this.#next(); next && this.#actions.isOpen(); next = this.#next()) {
         if (next.header?.xid === XID.watchEvent) {
           if (answered) {
             this.#yield(next)
@@ -67,21 +67,21 @@ export class Inbound {
         } else {
           this.#handOnEvents()
           // A handler may have closed the client; what was in flight is settled then.
-          if (!this.#actions.open()) return
-          if (next.header) this.#actions.answer(next.header, next.body)
-          else this.#actions.first(next.body)
+          if (!this.#actions.isOpen()) return
+          if (next.header) this.#actions.onReply(next.header, next.body)
+          else this.#actions.onFirstFrame(next.body)
           answered = true
         }
       }
       this.#handOnEvents()
     } catch (error) {
-      this.#actions.fault(error)
+      this.#actions.onError(error)
       return
     }
-    if (answered && this.#actions.open()) this.#actions.answered()
+    if (answered && this.#actions.isOpen()) this.#actions.onRepliesHandled()
   }
 
-  #next(): Message | undefined {
+  #next(): InboundMessage | undefined {
     const frame = this.#frames.next()
     if (!frame) return undefined
     const body = new JuteReader(frame)
@@ -91,13 +91,13 @@ export class Inbound {
   }
 
   /** Reads on, from `held`, when everything that waited for the answers so far has run. */
-  #yield(held: Message): void {
+  #yield(held: InboundMessage): void {
     this.#yielding = true
     // Microtasks run until there are none left; ticks that were set in one run after that.
     queueMicrotask(() =>
       process.nextTick(() => {
         this.#yielding = false
-        if (this.#actions.stillOpen()) this.#read(held)
+        if (this.#actions.isStillOpen()) this.#read(held)
       }),
     )
   }
@@ -106,6 +106,6 @@ export class Inbound {
     if (this.#events.length === 0) return
     const batch = this.#events
     this.#events = []
-    this.#actions.events(batch)
+    this.#actions.onEvents(batch)
   }
 }

@@ -14,18 +14,18 @@ export {
 export type { Logger } from '../core/log.ts'
 export { type Duration, monotonic } from '../core/time.ts'
 // Of boards and logbooks, which are on ZooKeeper in the same way.
-export { accessDenied, atOpening, inWordsOf, type Tenant } from './access.ts'
+export { accessDeniedError, type Tenant, toOpenError, toTenantError } from './access.ts'
 export { ACL, type Acl, digestId, type Identity, PERMISSION } from './acl.ts'
-export { type Capabilities, type Capability, EVERYTHING } from './capabilities.ts'
+export { ALL_CAPABILITIES, type Capabilities, type Capability } from './capabilities.ts'
 export {
-  type CertainClient,
-  type CertainDriver,
-  type CertainWrite,
-  certainly,
-  type Found,
+  type ExactlyOnceClient,
+  type ExactlyOnceDriver,
   idempotentDelete,
   protectedCreate,
+  type TraceableWrite,
   versionedSetData,
+  type WriteOutcome,
+  writeExactlyOnce,
 } from './certain.ts'
 export { ZooKeeper, type ZooKeeperOptions } from './client.ts'
 export type { DriverEvents, SessionEvent, StateEvent } from './client-events.ts'
@@ -51,18 +51,18 @@ export {
   type GetDataOp,
   type Op,
   op,
-  type Reading,
-  type ReadingOf,
-  type ReadingsOf,
   type ReadOp,
+  type ReadResult,
+  type ReadResultOf,
+  type ReadResultsOf,
   type ResultOf,
   type ResultsOf,
   type SetDataOp,
 } from './ops.ts'
-export { type GivenIdentities, ownEntries } from './own-identities.ts'
+export { type ClientCredentials, findOwnEntries } from './own-identities.ts'
 export { checkPath } from './path.ts'
 export type { RequestOptions } from './pending.ts'
-export { PLACE_PARAMETERS, type Place, placeOf } from './place.ts'
+export { LOCATION_PARAMETERS, parseZooKeeperLocation, type ZooKeeperLocation } from './place.ts'
 export type { Stat, WatchEvent, WatchEventType } from './records.ts'
 export type { ReadData, WatchKind, WatchMode } from './requests.ts'
 export type { SaslCredentials } from './sasl.ts'
@@ -71,11 +71,11 @@ export type { SessionInfo } from './session-options.ts'
 export type { TlsOptions } from './socket.ts'
 export type { ClientState } from './states.ts'
 export {
-  aclOfNewTree,
-  aclOfTree,
-  isForAll,
+  existingTreeAcl,
+  findStrangers,
+  isOpenToAll,
   isSameAcl,
-  strangersIn,
+  newTreeAcl,
   type WantedAcl,
   warnOfStrangers,
 } from './tree-acl.ts'

@@ -14,16 +14,16 @@ import { AuthFailed, Unimplemented } from './errors.ts'
 import { ConnectionFault } from './faults.ts'
 import { type AuthInfo, Identities } from './identities.ts'
 import { OPCODE } from './opcodes.ts'
-import { Pending } from './pending.ts'
+import { PendingRequest } from './pending.ts'
 import { type Request, request } from './requests.ts'
 import { DigestMd5, type SaslCredentials } from './sasl.ts'
 
-export class Introduction {
+export class Handshake {
   readonly #sasl: SaslCredentials | undefined
   readonly #timeout: number
   readonly #identities: Identities
   /** The connection that was told so far who we are. */
-  #introduced: Connection | undefined
+  #authenticatedConnection: Connection | undefined
   #versionKnown = false
 
   /**
@@ -52,8 +52,8 @@ export class Introduction {
     const late = () => connection.destroy(new ConnectionFault('late', `SASL took longer than ${this.#timeout} ms`))
     const timer = setTimeout(late, this.#timeout)
     try {
-      const challenge = await ask(connection, saslToken(new Uint8Array(0)))
-      const proof = await ask(connection, saslToken(exchange.respond(challenge)))
+      const challenge = await sendAuth(connection, saslRequest(new Uint8Array(0)))
+      const proof = await sendAuth(connection, saslRequest(exchange.respond(challenge)))
       exchange.verify(proof)
     } catch (error) {
       if (!(error instanceof AuthFailed) || error.zkCode === undefined) throw error
@@ -76,12 +76,12 @@ export class Introduction {
     connection: Connection,
     options: { readonly arming: readonly Request<undefined>[]; readonly fault: (error: unknown) => void },
   ): Promise<void> {
-    const identities = this.#identities.all.map((identity) => ({ identity, ...asking(identity.request) }))
-    const arming = options.arming.map(asking)
-    this.#introduced = connection
+    const identities = this.#identities.all.map((identity) => ({ identity, ...toAuthSent(identity.request) }))
+    const arming = options.arming.map(toAuthSent)
+    this.#authenticatedConnection = connection
     connection.send([...identities, ...arming].map(({ pending }) => pending))
     const accepted = Promise.all([
-      ...identities.map(({ identity, pending }) => this.#identities.judge(identity, pending.promise)),
+      ...identities.map(({ identity, pending }) => this.#identities.decide(identity, pending.promise)),
       ...arming.map(({ pending }) => pending.promise),
     ])
     accepted.catch(options.fault)
@@ -106,10 +106,10 @@ export class Introduction {
    * @throws NotSent, ConnectionLoss when there is to be no connection any more
    */
   async add(info: AuthInfo, connection: Connection | undefined): Promise<void> {
-    const identity = this.#identities.keep(info, 'added')
-    if (connection && connection === this.#introduced && !identity.asked) {
+    const identity = this.#identities.add(info, 'added')
+    if (connection && connection === this.#authenticatedConnection && !identity.asked) {
       // What it comes to is told by the identity. Where the connection breaks, the next one is told.
-      this.#identities.judge(identity, ask(connection, identity.request)).catch(() => undefined)
+      this.#identities.decide(identity, sendAuth(connection, identity.request)).catch(() => undefined)
     }
     return identity.decided.promise
   }
@@ -119,8 +119,8 @@ export class Introduction {
    *
    * @throws InvalidArgument
    */
-  give(info: AuthInfo): void {
-    this.#identities.keep(info, 'given')
+  addBeforeConnect(info: AuthInfo): void {
+    this.#identities.add(info, 'given')
   }
 
   /** There will be no further connection. */
@@ -129,17 +129,17 @@ export class Introduction {
   }
 }
 
-function asking<T>(asked: Request<T>): { readonly pending: Pending<T> } {
-  return { pending: new Pending(asked, monotonic()) }
+function toAuthSent<T>(asked: Request<T>): { readonly pending: PendingRequest<T> } {
+  return { pending: new PendingRequest(asked, monotonic()) }
 }
 
-function ask<T>(connection: Connection, asked: Request<T>): Promise<T> {
-  const { pending } = asking(asked)
+function sendAuth<T>(connection: Connection, asked: Request<T>): Promise<T> {
+  const { pending } = toAuthSent(asked)
   connection.send([pending])
   return pending.promise
 }
 
-function saslToken(token: Uint8Array): Request<Uint8Array> {
+function saslRequest(token: Uint8Array): Request<Uint8Array> {
   return request({
     operation: 'sasl',
     opcode: OPCODE.sasl,

@@ -8,11 +8,11 @@ export class MalformedBytes extends Error {
   override readonly name = 'MalformedBytes'
 }
 
-const FIRST_CAPACITY = 256
+const FIRST_CAPACITY_BYTES = 256
 
 /** Appends to a buffer that grows by doubling. */
 export class JuteWriter {
-  #buffer = Buffer.allocUnsafe(FIRST_CAPACITY)
+  #buffer = Buffer.allocUnsafe(FIRST_CAPACITY_BYTES)
   #length = 0
 
   get length(): number {
@@ -79,15 +79,15 @@ export class JuteWriter {
 /** Reads from bytes that may lie about their lengths: every step is checked, nothing is allocated on their word. */
 export class JuteReader {
   readonly #bytes: Buffer
-  #at: number
+  #offset: number
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes
-    this.#at = 0
+    this.#offset = 0
   }
 
   get remaining(): number {
-    return this.#bytes.length - this.#at
+    return this.#bytes.length - this.#offset
   }
 
   int(): number {
@@ -141,8 +141,8 @@ export class JuteReader {
 
   #step(bytes: number, what: string): number {
     if (bytes > this.remaining) throw new MalformedBytes(`${what} of ${bytes} bytes where ${this.remaining} are left`)
-    const at = this.#at
-    this.#at += bytes
+    const at = this.#offset
+    this.#offset += bytes
     return at
   }
 }

@@ -5,10 +5,10 @@
 import { OPCODE } from './opcodes.ts'
 
 /** Where a request's operation stands in its frame: behind the length and the request number. */
-const OPCODE_AT = 8
+const OPCODE_OFFSET = 8
 
 /** Every follower hands these to the leader, and it answers when most servers have agreed, also to what it refuses. */
-const WRITES: ReadonlySet<number> = new Set([
+const WRITE_OPCODES: ReadonlySet<number> = new Set([
   OPCODE.create,
   OPCODE.create2,
   OPCODE.createContainer,
@@ -19,16 +19,16 @@ const WRITES: ReadonlySet<number> = new Set([
   OPCODE.multi,
 ])
 
-const NO_AUTH = -102
+const NO_AUTH_CODE = -102
 
 /** Refusals that only the leader can speak, from what is committed; most others may be a follower's own. */
-const LEADERS_REFUSALS: ReadonlySet<number> = new Set([0, -101, NO_AUTH, -103, -108, -110, -111])
+const LEADER_ONLY_CODES: ReadonlySet<number> = new Set([0, -101, NO_AUTH_CODE, -103, -108, -110, -111])
 
-export function leaderSays(frame: Buffer, code: number): 'echo' | 'proof' | undefined {
-  return answerProves(frame.readInt32BE(OPCODE_AT), code)
+export function toQuorumAck(frame: Buffer, code: number): 'echo' | 'proof' | undefined {
+  return isQuorumAck(frame.readInt32BE(OPCODE_OFFSET), code)
 }
 
-export function answerProves(opcode: number, code: number): 'echo' | 'proof' | undefined {
+export function isQuorumAck(opcode: number, code: number): 'echo' | 'proof' | undefined {
   if (opcode === OPCODE.sync && code === 0) return 'echo'
-  return WRITES.has(opcode) && LEADERS_REFUSALS.has(code) ? 'proof' : undefined
+  return WRITE_OPCODES.has(opcode) && LEADER_ONLY_CODES.has(code) ? 'proof' : undefined
 }

@@ -5,26 +5,26 @@
  * its opening has proven. Six times in a timeout a proof is asked for, none waiting for another, unless what the holder
  * itself writes proves the lease as well; and at once when the session is attached to again, or somebody waits for it.
  */
-import { type Deferred, deferred, sharedController, unlessAborted } from '../core/abort.ts'
+import { createDeferred, createSharedController, type Deferred, rejectOnAbort } from '../core/abort.ts'
 import type { Clock, Instant } from '../core/clock.ts'
 import { InvalidState, NotConnected } from '../core/errors.ts'
-import { type Attached, Lease } from './lease.ts'
+import { type AttachInfo, Lease } from './lease.ts'
 
 const PROOFS_PER_TIMEOUT = 6
 /** Of the time between two proofs: where one came within this, and another would gain less, it is not asked for. */
-const LEAST_GAIN = 1 / 2
+const MIN_GAIN_FRACTION = 1 / 2
 /** For who begins to rely on a lease and writes at once: that may be proof enough. */
-const GRACE = 20
+const FIRST_PROOF_DELAY_MS = 20
 /** A tick of a server that was left at its default. */
-const USUAL_TICK = 2_000
+const DEFAULT_TICK_MS = 2_000
 /** A server grants no session shorter than this, unless its administrator insists. */
-const TICKS_PER_SESSION = 2
+const MIN_TICKS_PER_SESSION = 2
 /** What a timer of Node can wait. */
-const LONGEST_TIMER = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 export interface LeaseKeeperActions {
   /** The session cannot be relied on any more; why, for people. */
-  over(verdict: string): void
+  onOver(verdict: string): void
   /** Asks for an echo and then for a proof (see `lease.ts`), if there is a connection. */
   prove(): void
 }
@@ -50,7 +50,7 @@ export interface LeaseHold extends Disposable {
   release(): void
 }
 
-interface Kept {
+interface CurrentLease {
   readonly session: bigint
   readonly timeout: number
   readonly lease: Lease
@@ -61,7 +61,7 @@ export class LeaseKeeper {
   readonly #tick: number | undefined
   readonly #actions: LeaseKeeperActions
   readonly #holds = new Set<LeaseHold>()
-  #kept: Kept | undefined
+  #current: CurrentLease | undefined
   #proof: Deferred<ProvenLease> | undefined
   #closed = false
   #endTimer: NodeJS.Timeout | undefined
@@ -75,31 +75,31 @@ export class LeaseKeeper {
   }
 
   /** A session was opened, or attached to again. */
-  attached(session: { readonly id: bigint; readonly timeout: number }, attached: Attached): void {
+  attached(session: { readonly id: bigint; readonly timeout: number }, attached: AttachInfo): void {
     const { id, timeout } = session
-    const again = this.#kept?.session === id
-    if (this.#kept && again && this.#kept.timeout === timeout) {
+    const again = this.#current?.session === id
+    if (this.#current && again && this.#current.timeout === timeout) {
       // The lease that was told of before goes on: whoever relies on it does so until it ends, or is proven anew.
-      this.#kept.lease.attachedAgain(attached)
+      this.#current.lease.attachedAgain(attached)
       this.#waitForEnd()
       return
     }
-    const tick = this.#tick ?? Math.min(USUAL_TICK, timeout / TICKS_PER_SESSION)
+    const tick = this.#tick ?? Math.min(DEFAULT_TICK_MS, timeout / MIN_TICKS_PER_SESSION)
     const lease = new Lease({ timeout, tick }, again ? { ...attached, through: 'server' } : attached, this.#clock)
-    this.#kept = { session: id, timeout, lease }
-    if (this.#holds.size > 0) this.#rely(lease)
+    this.#current = { session: id, timeout, lease }
+    if (this.#holds.size > 0) this.#startRelying(lease)
     else this.#waitForEnd()
   }
 
   /** Requests may be sent. */
   connected(): void {
     // A session that was just opened is proven by that.
-    if ((this.#kept?.lease.gain ?? 0) > this.#betweenProofs * LEAST_GAIN) this.#prove()
+    if ((this.#current?.lease.gainMs ?? 0) > this.#betweenProofs * MIN_GAIN_FRACTION) this.#prove()
   }
 
   /** The session is over. */
   ended(): void {
-    this.#kept = undefined
+    this.#current = undefined
     clearTimeout(this.#endTimer)
     clearTimeout(this.#proofTimer)
   }
@@ -108,47 +108,47 @@ export class LeaseKeeper {
   close(cause?: Error): void {
     this.ended()
     this.#closed = true
-    this.#proof?.reject(none(cause))
+    this.#proof?.reject(noSessionError(cause))
     this.#proof = undefined
   }
 
   /** An answer came to a request that was sent then. */
-  answered(sentAt: Instant): void {
-    this.#kept?.lease.answered(sentAt)
+  replyReceived(sentAt: Instant): void {
+    this.#current?.lease.replyReceived(sentAt)
   }
 
   /** The same answer came from the leader, or was agreed on by most servers. */
-  leaderSaid(what: 'echo' | 'proof', sentAt: Instant): void {
-    const lease = this.#kept?.lease
+  quorumAcknowledged(what: 'echo' | 'proof', sentAt: Instant): void {
+    const lease = this.#current?.lease
     if (!lease) return
     if (what === 'echo') {
-      lease.echoed(sentAt)
+      lease.echoReceived(sentAt)
       return
     }
     const already = lease.isProven
-    lease.proven(sentAt)
-    if (lease.isProven && !already) this.#tellProof()
+    lease.proofReceived(sentAt)
+    if (lease.isProven && !already) this.#resolveProof()
   }
 
   /** Whether the session can be used; tells that it is over if it cannot any more. True where there is none. */
-  alive(): boolean {
-    if (!this.#kept || this.#kept.lease.left > 0) return true
-    this.#actions.over(this.#kept.lease.verdict)
+  isAlive(): boolean {
+    if (!this.#current || this.#current.lease.timeLeftMs > 0) return true
+    this.#actions.onOver(this.#current.lease.expiryReason)
     return false
   }
 
   /** Until when the session is certain to be alive, on the monotonic clock; in the past where that is not known. */
-  get until(): number {
-    return this.#clock().monotonic + (this.#kept?.lease.remaining ?? Number.NEGATIVE_INFINITY)
+  get aliveUntil(): number {
+    return this.#clock().monotonic + (this.#current?.lease.remainingMs ?? Number.NEGATIVE_INFINITY)
   }
 
   /** Whether anybody relies on it. */
-  get held(): boolean {
+  get isHeld(): boolean {
     return this.#holds.size > 0
   }
 
   hold(): LeaseHold {
-    const released = sharedController()
+    const released = createSharedController()
     const release = () => {
       released.abort(new InvalidState('this hold on the lease was released'))
       this.#release(hold)
@@ -156,13 +156,13 @@ export class LeaseKeeper {
     const hold: LeaseHold = {
       proven: async (options = {}) => {
         released.signal.throwIfAborted()
-        return unlessAborted(unlessAborted(this.#whenProven(), options.signal), released.signal)
+        return rejectOnAbort(rejectOnAbort(this.#waitForProof(), options.signal), released.signal)
       },
       release,
       [Symbol.dispose]: release,
     }
     this.#holds.add(hold)
-    if (this.#holds.size === 1 && this.#kept) this.#rely(this.#kept.lease)
+    if (this.#holds.size === 1 && this.#current) this.#startRelying(this.#current.lease)
     return hold
   }
 
@@ -170,59 +170,59 @@ export class LeaseKeeper {
     if (!this.#holds.delete(hold) || this.#holds.size > 0) return
     clearTimeout(this.#proofTimer)
     this.#proof = undefined
-    this.#kept?.lease.release()
-    if (this.#kept) this.#waitForEnd()
+    this.#current?.lease.stopRelying()
+    if (this.#current) this.#waitForEnd()
   }
 
-  #rely(lease: Lease): void {
-    lease.rely()
-    if (lease.isProven) this.#tellProof()
+  #startRelying(lease: Lease): void {
+    lease.startRelying()
+    if (lease.isProven) this.#resolveProof()
     this.#waitForEnd()
-    this.#later(GRACE, () => (lease.isProven ? this.#proveOn() : this.#prove()))
+    this.#startTimer(FIRST_PROOF_DELAY_MS, () => (lease.isProven ? this.#scheduleProof() : this.#prove()))
   }
 
   /** Asks for a proof, unless others came of late that say as much, and goes on asking. */
   #prove(): void {
-    const lease = this.#kept?.lease
-    this.#proveOn()
+    const lease = this.#current?.lease
+    this.#scheduleProof()
     if (!lease || this.#holds.size === 0) return
-    const least = this.#betweenProofs * LEAST_GAIN
+    const least = this.#betweenProofs * MIN_GAIN_FRACTION
     const late = this.#clock().monotonic - lease.provenAt > least
-    if (!lease.isProven || late || lease.gain > least) this.#actions.prove()
+    if (!lease.isProven || late || lease.gainMs > least) this.#actions.prove()
   }
 
-  #proveOn(): void {
-    this.#later(this.#betweenProofs, () => this.#prove())
+  #scheduleProof(): void {
+    this.#startTimer(this.#betweenProofs, () => this.#prove())
   }
 
-  #later(ms: number, then: () => void): void {
+  #startTimer(ms: number, then: () => void): void {
     clearTimeout(this.#proofTimer)
-    if (this.#kept && this.#holds.size > 0) this.#proofTimer = setTimeout(then, ms)
+    if (this.#current && this.#holds.size > 0) this.#proofTimer = setTimeout(then, ms)
   }
 
   get #betweenProofs(): number {
-    return (this.#kept?.timeout ?? 0) / PROOFS_PER_TIMEOUT
+    return (this.#current?.timeout ?? 0) / PROOFS_PER_TIMEOUT
   }
 
   #waitForEnd(): void {
     clearTimeout(this.#endTimer)
-    const left = this.#kept?.lease.left ?? Number.POSITIVE_INFINITY
+    const left = this.#current?.lease.timeLeftMs ?? Number.POSITIVE_INFINITY
     this.#endTimer = setTimeout(
       () => {
-        if (this.alive()) this.#waitForEnd()
+        if (this.isAlive()) this.#waitForEnd()
       },
-      Math.min(LONGEST_TIMER, Math.max(1, left)),
+      Math.min(MAX_TIMER_MS, Math.max(1, left)),
     )
   }
 
-  #whenProven(): Promise<ProvenLease> {
-    const kept = this.#kept
-    if (kept?.lease.isProven && kept.lease.remaining > 0) {
-      return Promise.resolve({ session: kept.session, until: this.until })
+  #waitForProof(): Promise<ProvenLease> {
+    const kept = this.#current
+    if (kept?.lease.isProven && kept.lease.remainingMs > 0) {
+      return Promise.resolve({ session: kept.session, until: this.aliveUntil })
     }
-    if (this.#closed) return Promise.reject(none())
+    if (this.#closed) return Promise.reject(noSessionError())
     if (!this.#proof) {
-      this.#proof = deferred()
+      this.#proof = createDeferred()
       // Whoever waited may have given up before it comes.
       this.#proof.promise.catch(() => undefined)
       this.#prove()
@@ -230,15 +230,15 @@ export class LeaseKeeper {
     return this.#proof.promise
   }
 
-  #tellProof(): void {
-    if (!this.#kept) return
+  #resolveProof(): void {
+    if (!this.#current) return
     // The end of a proven lease may come earlier than what was waited for so far.
     this.#waitForEnd()
-    this.#proof?.resolve({ session: this.#kept.session, until: this.until })
+    this.#proof?.resolve({ session: this.#current.session, until: this.aliveUntil })
     this.#proof = undefined
   }
 }
 
-function none(cause?: Error): NotConnected {
+function noSessionError(cause?: Error): NotConnected {
   return new NotConnected('there is no session and there will be none', { cause, retryable: false })
 }

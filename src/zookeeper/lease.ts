@@ -32,7 +32,7 @@
  * was suspended for too long.
  */
 import type { Clock, Instant } from '../core/clock.ts'
-import { Trail } from './trail.ts'
+import { AnswerHistory } from './trail.ts'
 
 export interface LeaseTerms {
   /** What the server granted, in milliseconds. */
@@ -41,7 +41,7 @@ export interface LeaseTerms {
   readonly tick: number
 }
 
-export interface Attached {
+export interface AttachInfo {
   /** When the session was asked for. */
   readonly at: Instant
   /** Who granted it; a server without a leader proves nothing. */
@@ -49,83 +49,84 @@ export interface Attached {
 }
 
 /** Of the relay: answers closer together than this may count as one. */
-const GRAIN = 1 / 8
+const GRAIN_FRACTION = 1 / 8
 /** Of the lease: what must be left of it when somebody begins to rely on it. */
-const ENOUGH_TO_BEGIN = 1 / 2
+const MIN_FRACTION_TO_START = 1 / 2
 /** What must be left when a proof has come; the next one is there in a sixth of the timeout. */
-const ENOUGH_TO_GO_ON = 1 / 4
+const MIN_FRACTION_TO_CONTINUE = 1 / 4
 
 export class Lease {
   readonly #clock: Clock
-  readonly #length: number
-  readonly #relay: number
+  readonly #lengthMs: number
+  readonly #relayMs: number
   /** That the server heard of. */
-  readonly #touches: Trail
+  readonly #serverTouches: AnswerHistory
   /** That the server has told the leader of: for each echo the newest touch, and when the echo was heard. */
-  readonly #told: Trail
+  readonly #relayedTouches: AnswerHistory
   #newest: Instant
   /** When the newest touch was sent that the leader certainly knows of. */
-  #known: Instant | undefined
+  #leaderKnowsUntil: Instant | undefined
   /** When the session was attached to again, by way of who says that it is the leader. */
-  #vouched: Instant | undefined
+  #vouchedAt: Instant | undefined
   #provenAt = Number.NEGATIVE_INFINITY
-  #relied = false
+  #isRelied = false
   #proven = false
 
-  constructor({ timeout, tick }: LeaseTerms, attached: Attached, clock: Clock) {
+  constructor({ timeout, tick }: LeaseTerms, attached: AttachInfo, clock: Clock) {
     this.#clock = clock
-    this.#length = timeout - Math.min(tick, timeout / 5)
-    this.#relay = tick / 2
-    const trails = { grain: this.#relay * GRAIN, lifetime: this.#length }
-    this.#touches = new Trail(trails)
-    this.#told = new Trail(trails)
+    this.#lengthMs = timeout - Math.min(tick, timeout / 5)
+    this.#relayMs = tick / 2
+    const trails = { grain: this.#relayMs * GRAIN_FRACTION, lifetime: this.#lengthMs }
+    this.#serverTouches = new AnswerHistory(trails)
+    this.#relayedTouches = new AnswerHistory(trails)
     this.#newest = attached.at
-    this.#touches.add({ sentAt: attached.at, heardAt: clock().monotonic })
-    if (attached.through === 'leader') this.#known = attached.at
+    this.#serverTouches.add({ sentAt: attached.at, receivedAt: clock().monotonic })
+    if (attached.through === 'leader') this.#leaderKnowsUntil = attached.at
   }
 
   /** The session was attached to again, on another connection. */
-  attachedAgain({ at, through }: Attached): void {
+  attachedAgain({ at, through }: AttachInfo): void {
     // What the server before was told says nothing about this one.
-    this.#touches.clear()
-    this.#told.clear()
-    this.answered(at)
-    this.#vouched = through === 'leader' ? at : undefined
+    this.#serverTouches.clear()
+    this.#relayedTouches.clear()
+    this.replyReceived(at)
+    this.#vouchedAt = through === 'leader' ? at : undefined
   }
 
   /** An answer came to what was sent then, from whomever. Called in the order of sending. */
-  answered(sentAt: Instant): void {
+  replyReceived(sentAt: Instant): void {
     if (sentAt.monotonic <= this.#newest.monotonic) return
     this.#newest = sentAt
-    this.#touches.add({ sentAt, heardAt: this.#clock().monotonic })
+    this.#serverTouches.add({ sentAt, receivedAt: this.#clock().monotonic })
   }
 
   /** It came from the leader. */
-  echoed(sentAt: Instant): void {
-    this.answered(sentAt)
-    const told = this.#touches.takeUntil(sentAt.monotonic - this.#relay)
-    if (told) this.#told.add({ sentAt: told, heardAt: this.#clock().monotonic })
+  echoReceived(sentAt: Instant): void {
+    this.replyReceived(sentAt)
+    const relayed = this.#serverTouches.takeUntil(sentAt.monotonic - this.#relayMs)
+    if (relayed) this.#relayedTouches.add({ sentAt: relayed, receivedAt: this.#clock().monotonic })
   }
 
   /** Most servers agreed to it. */
-  proven(sentAt: Instant): void {
-    for (const touch of [this.#told.takeUntil(sentAt.monotonic), this.#vouched]) {
-      if (touch && touch.monotonic > (this.#known?.monotonic ?? Number.NEGATIVE_INFINITY)) this.#known = touch
+  proofReceived(sentAt: Instant): void {
+    for (const touch of [this.#relayedTouches.takeUntil(sentAt.monotonic), this.#vouchedAt]) {
+      if (touch && touch.monotonic > (this.#leaderKnowsUntil?.monotonic ?? Number.NEGATIVE_INFINITY))
+        this.#leaderKnowsUntil = touch
     }
-    this.#vouched = undefined
+    this.#vouchedAt = undefined
     this.#provenAt = sentAt.monotonic
-    this.echoed(sentAt)
-    this.#judge(ENOUGH_TO_GO_ON)
+    this.echoReceived(sentAt)
+    this.#isEnough(MIN_FRACTION_TO_CONTINUE)
   }
 
   /** From now on its end ends the session, as soon as it is proven. */
-  rely(): void {
-    this.#relied = true
-    this.#judge(ENOUGH_TO_BEGIN)
+  startRelying(): void {
+    this.#isRelied = true
+    this.#isEnough(MIN_FRACTION_TO_START)
   }
 
-  release(): void {
-    this.#relied = false
+  stopRelying(): void {
+    this.#isRelied = false
     this.#proven = false
   }
 
@@ -135,16 +136,16 @@ export class Lease {
   }
 
   /** Milliseconds that the session certainly has left; 0 or less when that is none. By the clock that is further ahead. */
-  get remaining(): number {
-    const known = this.#known
+  get remainingMs(): number {
+    const known = this.#leaderKnowsUntil
     if (!known) return Number.NEGATIVE_INFINITY
     const now = this.#clock()
-    return this.#length - Math.max(now.monotonic - known.monotonic, now.wall - known.wall)
+    return this.#lengthMs - Math.max(now.monotonic - known.monotonic, now.wall - known.wall)
   }
 
   /** Milliseconds by which a proof that is asked for now could move its end, if there were touches all the time. */
-  get gain(): number {
-    return this.#length - this.#relay - this.remaining
+  get gainMs(): number {
+    return this.#lengthMs - this.#relayMs - this.remainingMs
   }
 
   /** When the newest proof that came was asked for, on the monotonic clock. */
@@ -153,18 +154,18 @@ export class Lease {
   }
 
   /** Milliseconds until the session is over by the table above, if nothing more is heard; 0 or less when it is over. */
-  get left(): number {
-    return this.#proven ? this.remaining : this.#length - (this.#clock().monotonic - this.#newest.monotonic)
+  get timeLeftMs(): number {
+    return this.#proven ? this.remainingMs : this.#lengthMs - (this.#clock().monotonic - this.#newest.monotonic)
   }
 
   /** Why nothing is left, for people. */
-  get verdict(): string {
-    const age = Math.round(this.#length - this.left)
+  get expiryReason(): string {
+    const age = Math.round(this.#lengthMs - this.timeLeftMs)
     const newest = this.#proven ? 'that is proven to have reached the leader' : 'that was answered'
-    return `the newest request ${newest} was sent ${age} ms ago, and ${Math.round(this.#length)} ms are the limit`
+    return `the newest request ${newest} was sent ${age} ms ago, and ${Math.round(this.#lengthMs)} ms are the limit`
   }
 
-  #judge(enough: number): void {
-    if (this.#relied && !this.#proven) this.#proven = this.remaining >= this.#length * enough
+  #isEnough(enough: number): void {
+    if (this.#isRelied && !this.#proven) this.#proven = this.remainingMs >= this.#lengthMs * enough
   }
 }

@@ -1,18 +1,18 @@
 /** Several reads in one request. Each is answered or refused on its own, all by the same server, one after the other. */
 import { InvalidArgument } from '../core/errors.ts'
-import { errorOfCode } from './errors.ts'
+import { toError } from './errors.ts'
 import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
 import { beginPart, endParts, readParts } from './multi.ts'
 import { OPCODE } from './opcodes.ts'
-import type { Reading, ReadOp } from './ops.ts'
+import type { ReadOp, ReadResult } from './ops.ts'
 import { type ReadData, type Request, readData, readTexts, request } from './requests.ts'
 
-type AnyReading = Reading<ReadData> | Reading<{ readonly names: string[] }>
+type AnyReadResult = ReadResult<ReadData> | ReadResult<{ readonly names: string[] }>
 
 export interface MultiReadAnswer {
   /** The newest transaction that the server had applied when it answered. */
   readonly zxid: bigint
-  readonly results: readonly AnyReading[]
+  readonly results: readonly AnyReadResult[]
 }
 
 /**
@@ -42,10 +42,10 @@ function writeOp(writer: JuteWriter, { type, path }: ReadOp): void {
   beginPart(writer, OPCODE[type]).text(path).boolean(false)
 }
 
-function readResult(body: JuteReader, type: number, asked: { index: number; op: ReadOp | undefined }): AnyReading {
+function readResult(body: JuteReader, type: number, asked: { index: number; op: ReadOp | undefined }): AnyReadResult {
   const { index, op } = asked
   if (type === OPCODE.error) {
-    return { error: errorOfCode(body.int(), { operation: op?.type ?? 'multiRead', path: op?.path, index }) }
+    return { error: toError(body.int(), { operation: op?.type ?? 'multiRead', path: op?.path, index }) }
   }
   if (op && OPCODE[op.type] === type) {
     return op.type === 'getData' ? readData(body) : { names: readTexts(body) }

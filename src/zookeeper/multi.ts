@@ -1,9 +1,9 @@
 /** Several operations as one transaction: all of them happen, in order, or none. */
 import { InvalidArgument } from '../core/errors.ts'
-import { checkedVersion } from './arguments.ts'
-import { kindOf, writeCreate } from './create.ts'
-import { znodeData } from './data.ts'
-import { errorOfCode } from './errors.ts'
+import { checkVersion } from './arguments.ts'
+import { toCreateKind, writeCreate } from './create.ts'
+import { checkData } from './data.ts'
+import { toError } from './errors.ts'
 import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
 import { OPCODE } from './opcodes.ts'
 import type { CreatedInMulti, Op } from './ops.ts'
@@ -19,7 +19,7 @@ export interface MultiAnswer {
 }
 
 /** In a failed multi: this operation came after the one that failed. */
-const NOT_REACHED = -2
+const NOT_REACHED_CODE = -2
 
 /**
  * @param named the same operations as errors are to name them
@@ -40,31 +40,31 @@ export function multi(ops: readonly Op[], named: readonly Op[] = ops): Request<M
 function writeOp(writer: JuteWriter, each: Op): void {
   switch (each.type) {
     case 'create': {
-      const kind = kindOf(each)
+      const kind = toCreateKind(each)
       // 3.8 answers a create2 in a multi as a create, without a Stat: the older operation says what one gets.
       beginPart(writer, kind.opcode === OPCODE.create2 ? OPCODE.create : kind.opcode)
       writeCreate(writer, each, kind)
       return
     }
     case 'setData':
-      beginPart(writer, OPCODE.setData).text(each.path).bytes(znodeData(each.data)).int(checkedVersion(each.version))
+      beginPart(writer, OPCODE.setData).text(each.path).bytes(checkData(each.data)).int(checkVersion(each.version))
       return
     case 'delete':
     case 'check':
-      beginPart(writer, OPCODE[each.type]).text(each.path).int(checkedVersion(each.version))
+      beginPart(writer, OPCODE[each.type]).text(each.path).int(checkVersion(each.version))
       return
     default:
-      throw new InvalidArgument(`a multi has no ${typeOf(each)}; reads go into a multiRead`)
+      throw new InvalidArgument(`a multi has no ${toOpcode(each)}; reads go into a multiRead`)
   }
 }
 
-function typeOf(operation: { readonly type: string }): string {
+function toOpcode(operation: { readonly type: string }): string {
   return operation.type
 }
 
 /**
  * Reads the results in turn. A multi that failed is answered as if it had gone well, with an error for *every*
- * operation: 0 before the one to blame, its code, and {@link NOT_REACHED} after it.
+ * operation: 0 before the one to blame, its code, and {@link NOT_REACHED_CODE} after it.
  */
 function readResults(body: JuteReader, ops: readonly Op[]): AnyResult[] {
   const failures: { readonly index: number; readonly code: number }[] = []
@@ -74,11 +74,11 @@ function readResults(body: JuteReader, ops: readonly Op[]): AnyResult[] {
     if (code !== 0) failures.push({ index, code })
     return undefined
   })
-  const failure = failures.find(({ code }) => code !== NOT_REACHED) ?? failures[0]
+  const failure = failures.find(({ code }) => code !== NOT_REACHED_CODE) ?? failures[0]
   if (!failure) return results
   const culprit = ops[failure.index]
   const operation = culprit?.type ?? 'multi'
-  throw errorOfCode(failure.code, { operation, path: culprit?.path, index: failure.index })
+  throw toError(failure.code, { operation, path: culprit?.path, index: failure.index })
 }
 
 /** By the type in the answer, not the one that was asked: they differ for every kind of create. */
@@ -100,15 +100,15 @@ function readResult(body: JuteReader, type: number): AnyResult {
 
 // --- The frame of both multis: parts with a header each, and a header that ends them -------------------------------
 
-const END = -1
-const NO_ERROR_YET = -1
+const END_TYPE = -1
+const NO_ERROR_CODE = -1
 
 export function beginPart(writer: JuteWriter, type: number): JuteWriter {
-  return writer.int(type).boolean(false).int(NO_ERROR_YET)
+  return writer.int(type).boolean(false).int(NO_ERROR_CODE)
 }
 
 export function endParts(writer: JuteWriter): void {
-  writer.int(END).boolean(true).int(NO_ERROR_YET)
+  writer.int(END_TYPE).boolean(true).int(NO_ERROR_CODE)
 }
 
 /** @throws MalformedBytes unless there is exactly one result per operation */

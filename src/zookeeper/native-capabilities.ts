@@ -1,6 +1,6 @@
 /** What ZooKeeper's C client cannot do behind our interface, and what to do instead. */
 import { InvalidArgument } from '../core/errors.ts'
-import { type Capabilities, type Capability, unsupported } from './capabilities.ts'
+import { type Capabilities, type Capability, unsupportedError } from './capabilities.ts'
 
 /** What the binding has no words for. */
 export const NATIVE_CAPABILITIES: Capabilities = {
@@ -17,8 +17,8 @@ export const NATIVE_CAPABILITIES: Capabilities = {
 }
 
 /** For errors. */
-export const DRIVER = "the native driver (the package 'zookeeper')"
-const INSTEAD: Readonly<Record<Capability, string>> = {
+export const DRIVER_NAME = "the native driver (the package 'zookeeper')"
+const ALTERNATIVES: Readonly<Record<Capability, string>> = {
   multi: 'use the ZooKeeper class, or write one znode at a time and be ready for what happens in between',
   oneShotWatch: 'use the ZooKeeper class',
   removeWatches: 'let it be told and take no notice, or use the ZooKeeper class',
@@ -32,11 +32,11 @@ const INSTEAD: Readonly<Record<Capability, string>> = {
 }
 
 /** The error for it. */
-export function lacks(capability: Capability): Error {
-  return unsupported(DRIVER, capability, INSTEAD[capability])
+export function missingCapabilityError(capability: Capability): Error {
+  return unsupportedError(DRIVER_NAME, capability, ALTERNATIVES[capability])
 }
 
-interface Foreign {
+interface ForeignOptions {
   readonly hosts: string
   readonly tls?: unknown
   readonly sasl?: unknown
@@ -51,9 +51,9 @@ interface Foreign {
  * znodes that are open to all, who asked for something else
  * @throws InvalidArgument for `readOnly`
  */
-export function refuseForeign(options: Foreign): void {
-  if (options.tls !== undefined) throw lacks('tls')
-  if (options.sasl !== undefined) throw lacks('sasl')
-  if (options.acl !== undefined) throw lacks('aclOnCreate')
-  if (options.readOnly) throw new InvalidArgument(`readOnly: ${DRIVER} does not know it; use the ZooKeeper class`)
+export function rejectForeignOptions(options: ForeignOptions): void {
+  if (options.tls !== undefined) throw missingCapabilityError('tls')
+  if (options.sasl !== undefined) throw missingCapabilityError('sasl')
+  if (options.acl !== undefined) throw missingCapabilityError('aclOnCreate')
+  if (options.readOnly) throw new InvalidArgument(`readOnly: ${DRIVER_NAME} does not know it; use the ZooKeeper class`)
 }

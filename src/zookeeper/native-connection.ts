@@ -25,8 +25,8 @@ import { type Instant, systemClock } from '../core/clock.ts'
 import { monotonic } from '../core/time.ts'
 import { formatEndpoint } from './connect-string.ts'
 import type { Server } from './hosts.ts'
-import { idOf, NATIVE_CODE, NATIVE_STATE, type NativeHandle, type NativePackage } from './native-package.ts'
-import type { Answer, Question } from './native-question.ts'
+import { NATIVE_CODE, NATIVE_STATE, type NativeHandle, type NativePackage, parseSessionId } from './native-package.ts'
+import type { NativeCallback, NativeRequest } from './native-question.ts'
 
 export interface NativeAuth {
   readonly scheme: string
@@ -49,7 +49,7 @@ export interface NativeConnectionOptions {
   /** The session to attach to; a new one without it. */
   readonly identity?: NativeIdentity | undefined
   /** Sent before anything else. The connection is ready when it was answered, and fails if it is refused. */
-  readonly barrier: Question<void>
+  readonly barrier: NativeRequest<void>
 }
 
 /** Called outside of every callback of the package, in the order of what happened. */
@@ -59,33 +59,33 @@ export interface NativeConnectionOwner {
   /** The barrier was answered; it may have been sent as early as the connection was opened. */
   ready(connection: NativeConnection): void
   /** The connection is over; called once. Not after `end` or `release`. */
-  closed(connection: NativeConnection, end: NativeEnd): void
+  closed(connection: NativeConnection, end: NativeCloseReason): void
 }
 
 /** Why a connection is over: why, for people, and the package's code where the session is over with it. */
-export interface NativeEnd {
+export interface NativeCloseReason {
   readonly why: string
   readonly sessionOver?: number
 }
 
 /** What became of a request: `unsent` means that no server has it, and none will get it. */
-export type Sending = 'sent' | 'unsent' | { readonly refused: number }
+export type SendResult = 'sent' | 'unsent' | { readonly refused: number }
 
 /** How long to try one address, as a part of the session's timeout. */
-const CONNECTING_PART = 1 / 3
+const CONNECT_TIMEOUT_FRACTION = 1 / 3
 /** How long to receive nothing. The C client would wait for two thirds; see the table above. */
-const SILENT_PART = 7 / 12
+const SILENCE_FRACTION = 7 / 12
 /**
  * The C client's timer is a third of the timeout behind what was received last, and something is asked four times in a
  * timeout (`native-lease.ts`). So a timer of this period is due before it whenever this process stops.
  */
-const LOOKS_PER_TIMEOUT = 16
+const CHECKS_PER_TIMEOUT = 16
 /**
  * `set_servers` closes the socket where its server has another address than this, whatever the ports. This one is reserved
  * for documentation (RFC 5737), and is never connected to: the handle is closed at once.
  */
-const ELSEWHERE = '192.0.2.1:1'
-const LARGEST_INT = 2 ** 31 - 1
+const UNREACHABLE_ADDRESS = '192.0.2.1:1'
+const MAX_INT32 = 2 ** 31 - 1
 const LOST_CODES: ReadonlySet<number> = new Set([
   NATIVE_CODE.connectionLoss,
   NATIVE_CODE.operationTimeout,
@@ -100,8 +100,8 @@ export class NativeConnection {
   #attached = false
   /** On the clock of `monotonic()`. */
   #receivedAt = 0
-  #look: NodeJS.Timeout | undefined
-  #cut = false
+  #checkTimer: NodeJS.Timeout | undefined
+  #isDisconnected = false
 
   constructor(options: NativeConnectionOptions, owner: NativeConnectionOwner) {
     this.#options = options
@@ -118,7 +118,7 @@ export class NativeConnection {
     const handle = this.#handle
     if (!handle || !this.#attached) return undefined
     const { client_id, client_password, timeout } = handle
-    return { client_id, client_password, timeout, id: idOf(client_id) }
+    return { client_id, client_password, timeout, id: parseSessionId(client_id) }
   }
 
   /** Begins to connect. */
@@ -130,17 +130,17 @@ export class NativeConnection {
       timeout: Math.round(sessionTimeout),
       debug_level: 0,
       host_order_deterministic: false,
-      response_counter_limit: LARGEST_INT,
+      response_counter_limit: MAX_INT32,
     })
     this.#handle = handle
     this.#openedAt = systemClock()
     this.#receivedAt = monotonic()
     handle.on('connect', () => this.#received(() => this.#connected(handle)))
-    handle.on('connecting', () => setImmediate(() => this.#over('it broke')))
-    handle.on('close', (_, code) => setImmediate(() => this.#over('the server has ended it', code)))
+    handle.on('connecting', () => setImmediate(() => this.#closeWith('it broke')))
+    handle.on('close', (_, code) => setImmediate(() => this.#closeWith('the server has ended it', code)))
     handle.init({ ...identity })
     if (handle.state !== NATIVE_STATE.connecting && handle.state !== NATIVE_STATE.associating) {
-      setImmediate(() => this.#over('no socket could be opened'))
+      setImmediate(() => this.#closeWith('no socket could be opened'))
       return
     }
     for (const { scheme, auth: given } of auth) handle.add_auth(scheme, given, () => undefined)
@@ -148,13 +148,13 @@ export class NativeConnection {
     this.#request(handle, barrier, (code) => {
       if (!this.#handle) return
       if (code === NATIVE_CODE.ok) this.#owner.ready(this)
-      else this.#over(this.#attached ? `the server refused its first request (${code})` : 'no connection was made')
+      else this.#closeWith(this.#attached ? `the server refused its first request (${code})` : 'no connection was made')
     })
-    this.#lookFor(sessionTimeout)
+    this.#scheduleChecks(sessionTimeout)
   }
 
   /** Sends a request; `answer` is called later, unless it was not sent or is refused. */
-  ask<T>(question: Question<T>, answer: Answer<T>): Sending {
+  send<T>(question: NativeRequest<T>, answer: NativeCallback<T>): SendResult {
     const handle = this.#handle
     // The C client would keep it for a connection of its own, which this handle will not have.
     if (handle?.state !== NATIVE_STATE.connected) return 'unsent'
@@ -163,22 +163,22 @@ export class NativeConnection {
 
   /** Closes it and leaves the session as it is. Requests under way are answered with `connectionLoss`. */
   release(): void {
-    const handle = this.#taken()
-    this.#cut = true
-    if (handle?.state === NATIVE_STATE.connected) handle.set_servers(ELSEWHERE)
+    const handle = this.#takeHandle()
+    this.#isDisconnected = true
+    if (handle?.state === NATIVE_STATE.connected) handle.set_servers(UNREACHABLE_ADDRESS)
     handle?.close()
   }
 
   /** Ends the session if it is connected, and closes it. Requests under way are answered with `closing`. */
   end(): void {
-    this.#taken()?.close()
+    this.#takeHandle()?.close()
   }
 
-  #request<T>(handle: NativeHandle, question: Question<T>, answer: Answer<T>): Sending {
+  #request<T>(handle: NativeHandle, question: NativeRequest<T>, answer: NativeCallback<T>): SendResult {
     let unsent = false
-    const refused = question.ask(handle, (code, read) => {
+    const refused = question.send(handle, (code, read) => {
       if (LOST_CODES.has(code))
-        setImmediate(() => unsent || answer(this.#cut ? NATIVE_CODE.connectionLoss : code, read))
+        setImmediate(() => unsent || answer(this.#isDisconnected ? NATIVE_CODE.connectionLoss : code, read))
       else this.#received(() => answer(code, read))
     })
     if (handle.state === NATIVE_STATE.notConnected) {
@@ -200,32 +200,32 @@ export class NativeConnection {
   #connected(handle: NativeHandle): void {
     if (this.#handle !== handle) return
     this.#attached = true
-    this.#lookFor(handle.timeout)
+    this.#scheduleChecks(handle.timeout)
     this.#owner.attached(this)
   }
 
-  #lookFor(timeout: number): void {
-    clearInterval(this.#look)
-    const limit = timeout * (this.#attached ? SILENT_PART : CONNECTING_PART)
-    this.#look = setInterval(() => {
+  #scheduleChecks(timeout: number): void {
+    clearInterval(this.#checkTimer)
+    const limit = timeout * (this.#attached ? SILENCE_FRACTION : CONNECT_TIMEOUT_FRACTION)
+    this.#checkTimer = setInterval(() => {
       const silence = monotonic() - this.#receivedAt
-      if (silence >= limit) this.#over(`nothing was received for ${Math.round(silence)} ms`)
-    }, timeout / LOOKS_PER_TIMEOUT)
+      if (silence >= limit) this.#closeWith(`nothing was received for ${Math.round(silence)} ms`)
+    }, timeout / CHECKS_PER_TIMEOUT)
   }
 
-  #over(why: string, code?: number): void {
+  #closeWith(why: string, code?: number): void {
     if (!this.#handle) return
     const sessionOver = code !== undefined && code < 0 ? { sessionOver: code } : {}
     this.release()
     this.#owner.closed(this, { ...this.#ended(why), ...sessionOver })
   }
 
-  #ended(why: string): NativeEnd {
+  #ended(why: string): NativeCloseReason {
     return { why: `the connection to ${formatEndpoint(this.#options.server)} is over: ${why}` }
   }
 
-  #taken(): NativeHandle | undefined {
-    clearInterval(this.#look)
+  #takeHandle(): NativeHandle | undefined {
+    clearInterval(this.#checkTimer)
     const handle = this.#handle
     this.#handle = undefined
     return handle

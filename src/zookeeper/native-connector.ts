@@ -7,12 +7,12 @@ import { NotConnected } from '../core/errors.ts'
 import { monotonic } from '../core/time.ts'
 import type { Hosts } from './hosts.ts'
 import {
+  type NativeCloseReason,
   NativeConnection,
   type NativeConnectionOptions,
   type NativeConnectionOwner,
-  type NativeEnd,
 } from './native-connection.ts'
-import { Pacing } from './pacing.ts'
+import { ReconnectBackoff } from './pacing.ts'
 
 export interface NativeConnectorOptions extends Omit<NativeConnectionOptions, 'server' | 'identity' | 'barrier'> {
   readonly hosts: Hosts
@@ -20,26 +20,26 @@ export interface NativeConnectorOptions extends Omit<NativeConnectionOptions, 's
 
 export interface NativeConnectorOwner extends NativeConnectionOwner {
   /** What the next connection attaches to, asked right before it is opened. */
-  wanted(): Pick<NativeConnectionOptions, 'identity' | 'barrier'>
+  wantedSession(): Pick<NativeConnectionOptions, 'identity' | 'barrier'>
 }
 
 /** How long to wait for a name to be resolved, as a part of the session's timeout. */
-const RESOLVING_PART = 1 / 3
+const RESOLVE_TIMEOUT_FRACTION = 1 / 3
 
 export class NativeConnector {
   readonly #options: NativeConnectorOptions
   readonly #owner: NativeConnectorOwner
-  readonly #pacing: Pacing
+  readonly #backoff: ReconnectBackoff
   /** Aborted when no connection is wanted any more. */
   #run: AbortController | undefined
-  #again: NodeJS.Timeout | undefined
+  #retryTimer: NodeJS.Timeout | undefined
   #connection: NativeConnection | undefined
   #readySince: number | undefined
 
   constructor(options: NativeConnectorOptions, owner: NativeConnectorOwner) {
     this.#options = options
     this.#owner = owner
-    this.#pacing = new Pacing(options.sessionTimeout)
+    this.#backoff = new ReconnectBackoff(options.sessionTimeout)
   }
 
   /** The connection there is, or the one that is being made. */
@@ -58,7 +58,7 @@ export class NativeConnector {
   stop(): NativeConnection | undefined {
     this.#run?.abort()
     this.#run = undefined
-    clearTimeout(this.#again)
+    clearTimeout(this.#retryTimer)
     const connection = this.#connection
     this.#connection = undefined
     return connection
@@ -69,7 +69,7 @@ export class NativeConnector {
     this.#readySince = undefined
     using limit = followSignals([signal])
     const late = () => new NotConnected('no address of a server was found in time')
-    using _timer = abortAfter(limit, sessionTimeout * RESOLVING_PART, late)
+    using _timer = abortAfter(limit, sessionTimeout * RESOLVE_TIMEOUT_FRACTION, late)
     const server = await hosts.next({ signal: limit.signal }).catch(() => undefined)
     if (signal.aborted) return
     if (!server) {
@@ -77,14 +77,14 @@ export class NativeConnector {
       return
     }
     const connection = new NativeConnection(
-      { ...this.#options, ...this.#owner.wanted(), server },
-      this.#ownerOf(signal),
+      { ...this.#options, ...this.#owner.wantedSession(), server },
+      this.#createOwner(signal),
     )
     this.#connection = connection
     connection.open()
   }
 
-  #ownerOf(signal: AbortSignal): NativeConnectionOwner {
+  #createOwner(signal: AbortSignal): NativeConnectionOwner {
     const owner = this.#owner
     return {
       attached: (connection) => signal.aborted || owner.attached(connection),
@@ -93,7 +93,7 @@ export class NativeConnector {
         this.#readySince = monotonic()
         owner.ready(connection)
       },
-      closed: (connection: NativeConnection, end: NativeEnd) => {
+      closed: (connection: NativeConnection, end: NativeCloseReason) => {
         if (signal.aborted) return
         this.#connection = undefined
         owner.closed(connection, end)
@@ -105,6 +105,6 @@ export class NativeConnector {
 
   #openLater(signal: AbortSignal): void {
     const served = this.#readySince === undefined ? undefined : monotonic() - this.#readySince
-    this.#again = setTimeout(() => void this.#open(signal), this.#pacing.after(served))
+    this.#retryTimer = setTimeout(() => void this.#open(signal), this.#backoff.pauseAfter(served))
   }
 }

@@ -11,13 +11,13 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock, Instant } from '../core/clock.ts'
-import { answerProves } from './leader-proof.ts'
+import { isQuorumAck } from './leader-proof.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { NATIVE_CODE } from './native-package.ts'
-import type { Question } from './native-question.ts'
+import type { NativeRequest } from './native-question.ts'
 import { OPCODE } from './opcodes.ts'
 
-const OPCODES: Readonly<Record<string, number>> = {
+const OPCODES_BY_OPERATION: Readonly<Record<string, number>> = {
   create: OPCODE.create,
   delete: OPCODE.delete,
   setData: OPCODE.setData,
@@ -27,28 +27,28 @@ const OPCODES: Readonly<Record<string, number>> = {
 const TOUCHES_PER_TIMEOUT = 4
 const ANY_VERSION = -1
 
-const TOUCH: Question<void> = {
+const TOUCH_REQUEST: NativeRequest<void> = {
   operation: 'exists',
   path: '/',
-  ask: (handle, answer) =>
+  send: (handle, answer) =>
     handle.a_exists('/', false, (code) => answer(code === NATIVE_CODE.noNode ? NATIVE_CODE.ok : code, () => undefined)),
 }
-export const ECHO: Question<void> = {
+export const ECHO_REQUEST: NativeRequest<void> = {
   operation: 'sync',
   path: '/',
-  ask: (handle, answer) => handle.a_sync('/', (code) => answer(code, () => undefined)),
+  send: (handle, answer) => handle.a_sync('/', (code) => answer(code, () => undefined)),
 }
-const NOWHERE = `/jobboard-proof-${randomUUID()}`
+const PROOF_PATH = `/jobboard-proof-${randomUUID()}`
 /**
  * Its answer is also the first thing to wait for on a connection that attaches again: this handle has not seen what an earlier
  * one has seen, so any server accepts it, also one that is behind. Whatever a server answers after it is no older than that.
  */
-export const PROOF: Question<void> = {
+export const PROOF_REQUEST: NativeRequest<void> = {
   operation: 'delete',
-  path: NOWHERE,
-  ask: (handle, answer) =>
-    handle.a_delete_(NOWHERE, ANY_VERSION, (code) => {
-      answer(answerProves(OPCODE.delete, code) ? NATIVE_CODE.ok : code, () => undefined)
+  path: PROOF_PATH,
+  send: (handle, answer) =>
+    handle.a_delete_(PROOF_PATH, ANY_VERSION, (code) => {
+      answer(isQuorumAck(OPCODE.delete, code) ? NATIVE_CODE.ok : code, () => undefined)
     }),
 }
 
@@ -56,9 +56,9 @@ export interface NativeLeaseOptions {
   readonly clock: Clock
   readonly tick: number | undefined
   /** On the connection there is. */
-  readonly ask: (question: Question<void>) => Promise<void>
+  readonly send: (question: NativeRequest<void>) => Promise<void>
   /** Whoever relies on the session cannot any more. */
-  readonly over: (verdict: string) => void
+  readonly onOver: (verdict: string) => void
 }
 
 export class NativeLease {
@@ -70,7 +70,7 @@ export class NativeLease {
     this.#options = options
     this.keeper = new LeaseKeeper(options, {
       // Of a session that nobody relies on the C client says when it is over.
-      over: (verdict) => this.keeper.held && options.over(verdict),
+      onOver: (verdict) => this.keeper.isHeld && options.onOver(verdict),
       prove: () => void this.#prove(),
     })
   }
@@ -82,7 +82,7 @@ export class NativeLease {
 
   connected(timeout: number): void {
     clearInterval(this.#touching)
-    this.#touching = setInterval(() => void this.#asked(TOUCH), timeout / TOUCHES_PER_TIMEOUT)
+    this.#touching = setInterval(() => void this.#send(TOUCH_REQUEST), timeout / TOUCHES_PER_TIMEOUT)
     this.keeper.connected()
   }
 
@@ -91,18 +91,18 @@ export class NativeLease {
   }
 
   /** An answer came, by the server or by the C client itself. */
-  heard(operation: string, code: number, sentAt: Instant): void {
-    const said = answerProves(OPCODES[operation] ?? 0, code)
-    if (said) this.keeper.leaderSaid(said, sentAt)
-    else if (code === NATIVE_CODE.ok) this.keeper.answered(sentAt)
+  replyReceived(operation: string, code: number, sentAt: Instant): void {
+    const said = isQuorumAck(OPCODES_BY_OPERATION[operation] ?? 0, code)
+    if (said) this.keeper.quorumAcknowledged(said, sentAt)
+    else if (code === NATIVE_CODE.ok) this.keeper.replyReceived(sentAt)
   }
 
   async #prove(): Promise<void> {
-    if (await this.#asked(ECHO)) await this.#asked(PROOF)
+    if (await this.#send(ECHO_REQUEST)) await this.#send(PROOF_REQUEST)
   }
 
-  #asked(question: Question<void>): Promise<boolean> {
-    return this.#options.ask(question).then(
+  #send(question: NativeRequest<void>): Promise<boolean> {
+    return this.#options.send(question).then(
       () => true,
       () => false,
     )

@@ -31,27 +31,35 @@ export interface NativeHandle {
   set_servers(hosts: string): number
   on(event: 'connect' | 'connecting', listener: () => void): unknown
   on(event: 'close', listener: (handle: unknown, code: number) => void): unknown
-  a_create(path: string, data: Buffer, flags: number, done: Done<[path: string]>): number
-  a_createTtl(path: string, data: Buffer, flags: number, ttl: number, done: Done<[path: string]>): number
-  a_delete_(path: string, version: number, done: Done<[]>): number
-  a_exists(path: string, watch: boolean, done: Done<[stat: NativeStat | null]>): number
-  a_get(path: string, watch: boolean, done: Done<[stat: NativeStat | null, data: Buffer | null]>): number
-  a_set(path: string, data: Buffer, version: number, done: Done<[stat: NativeStat | null]>): number
-  a_get_children2(path: string, watch: boolean, done: Done<[names: string[] | null, stat: NativeStat | null]>): number
-  aw_exists(path: string, watch: NativeWatch, done: Done<[stat: NativeStat | null]>): number
-  aw_get(path: string, watch: NativeWatch, done: Done<[stat: NativeStat | null, data: Buffer | null]>): number
+  a_create(path: string, data: Buffer, flags: number, done: CompletionCallback<[path: string]>): number
+  a_createTtl(path: string, data: Buffer, flags: number, ttl: number, done: CompletionCallback<[path: string]>): number
+  a_delete_(path: string, version: number, done: CompletionCallback<[]>): number
+  a_exists(path: string, watch: boolean, done: CompletionCallback<[stat: NativeStat | null]>): number
+  a_get(path: string, watch: boolean, done: CompletionCallback<[stat: NativeStat | null, data: Buffer | null]>): number
+  a_set(path: string, data: Buffer, version: number, done: CompletionCallback<[stat: NativeStat | null]>): number
+  a_get_children2(
+    path: string,
+    watch: boolean,
+    done: CompletionCallback<[names: string[] | null, stat: NativeStat | null]>,
+  ): number
+  aw_exists(path: string, watch: NativeWatch, done: CompletionCallback<[stat: NativeStat | null]>): number
+  aw_get(
+    path: string,
+    watch: NativeWatch,
+    done: CompletionCallback<[stat: NativeStat | null, data: Buffer | null]>,
+  ): number
   aw_get_children2(
     path: string,
     watch: NativeWatch,
-    done: Done<[names: string[] | null, stat: NativeStat | null]>,
+    done: CompletionCallback<[names: string[] | null, stat: NativeStat | null]>,
   ): number
-  a_get_acl(path: string, done: Done<[acl: NativeAcl[] | null, stat: NativeStat | null]>): number
-  a_set_acl(path: string, version: number, acl: NativeAcl[], done: Done<[]>): number
-  add_auth(scheme: string, auth: string, done: Done<[]>): number
-  a_sync(path: string, done: Done<[path: string]>): number
+  a_get_acl(path: string, done: CompletionCallback<[acl: NativeAcl[] | null, stat: NativeStat | null]>): number
+  a_set_acl(path: string, version: number, acl: NativeAcl[], done: CompletionCallback<[]>): number
+  add_auth(scheme: string, auth: string, done: CompletionCallback<[]>): number
+  a_sync(path: string, done: CompletionCallback<[path: string]>): number
 }
 
-type Done<Rest extends readonly unknown[]> = (code: number, text: string, ...rest: Rest) => void
+type CompletionCallback<Rest extends readonly unknown[]> = (code: number, text: string, ...rest: Rest) => void
 
 /** Called for session events, too, with types below 0. */
 export type NativeWatch = (type: number, state: number, path: string) => void
@@ -99,7 +107,7 @@ export const NATIVE_STATE = {
   notConnected: 999,
 } as const
 
-const NEEDED = [
+const NEEDED_METHODS = [
   'init',
   'close',
   'set_servers',
@@ -113,7 +121,7 @@ const NEEDED = [
 ].concat(['aw_exists', 'aw_get', 'aw_get_children2', 'a_get_children2', 'a_get_acl', 'a_set_acl', 'add_auth'])
 
 /** @throws InvalidArgument when it is something else, or too old */
-export function checkedPackage(loaded: unknown): NativePackage {
+export function checkPackage(loaded: unknown): NativePackage {
   if (isNativePackage(loaded)) return loaded
   throw new InvalidArgument('this is not the zookeeper package that the native driver needs: install zookeeper@7.3.0')
 }
@@ -121,10 +129,10 @@ export function checkedPackage(loaded: unknown): NativePackage {
 function isNativePackage(value: unknown): value is NativePackage {
   if (typeof value !== 'function') return false
   const prototype: unknown = value.prototype
-  return typeof prototype === 'object' && prototype !== null && NEEDED.every((name) => name in prototype)
+  return typeof prototype === 'object' && prototype !== null && NEEDED_METHODS.every((name) => name in prototype)
 }
 
-export function statOf(stat: NativeStat): Stat {
+export function toStat(stat: NativeStat): Stat {
   return {
     czxid: BigInt(stat.czxid),
     mzxid: BigInt(stat.mzxid),
@@ -134,13 +142,13 @@ export function statOf(stat: NativeStat): Stat {
     version: stat.version,
     cversion: stat.cversion,
     aversion: stat.aversion,
-    ephemeralOwner: idOf(stat.ephemeralOwner),
+    ephemeralOwner: parseSessionId(stat.ephemeralOwner),
     dataLength: stat.dataLength,
     numChildren: stat.numChildren,
   }
 }
 
 /** A session's id: 64 bits with a sign, which the package prints without. */
-export function idOf(hexadecimal: string): bigint {
+export function parseSessionId(hexadecimal: string): bigint {
   return BigInt.asIntN(64, BigInt(`0x${hexadecimal}`))
 }

@@ -2,12 +2,12 @@
 import type { NativeHandle } from './native-package.ts'
 
 /** Called with the code, and with what reads the rest if the code is 0. */
-export type Answer<T> = (code: number, read: () => T) => void
+export type NativeCallback<T> = (code: number, read: () => T) => void
 
 /** What is asked of a handle, and how its callback is read. */
-export interface Question<T> {
+export interface NativeRequest<T> {
   readonly operation: string
   readonly path: string
   /** `answer` is called later, unless the number returned is not 0. */
-  readonly ask: (handle: NativeHandle, answer: Answer<T>) => number
+  readonly send: (handle: NativeHandle, answer: NativeCallback<T>) => number
 }

@@ -7,22 +7,22 @@
  * earlier. Requests wait on this side while there is no connection: the C client would take them, too, but fails what it
  * has sent and what it has not sent with one and the same code.
  */
-import { type Deferred, deferred, onAbort } from '../core/abort.ts'
+import { createDeferred, type Deferred, onAbort } from '../core/abort.ts'
 import { type Instant, systemClock } from '../core/clock.ts'
 import { InvalidState } from '../core/errors.ts'
 import type { Emitter } from '../core/events.ts'
 import { monotonic } from '../core/time.ts'
 import type { DriverEvents } from './client-events.ts'
-import { AuthFailed, connectionLoss, errorOfCode, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
+import { AuthFailed, connectionLossError, NotSent, SessionExpired, toError, type ZooKeeperError } from './errors.ts'
 import type { Hosts } from './hosts.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
-import type { NativeAuth, NativeConnection, NativeEnd, NativeIdentity } from './native-connection.ts'
+import type { NativeAuth, NativeCloseReason, NativeConnection, NativeIdentity } from './native-connection.ts'
 import { NativeConnector } from './native-connector.ts'
-import { ECHO, NativeLease, PROOF } from './native-lease.ts'
+import { ECHO_REQUEST, NativeLease, PROOF_REQUEST } from './native-lease.ts'
 import { NATIVE_CODE, type NativePackage } from './native-package.ts'
-import type { Question } from './native-question.ts'
+import type { NativeRequest } from './native-question.ts'
 import type { RequestOptions } from './pending.ts'
-import { type ClientState, mayFollow } from './states.ts'
+import { type ClientState, canTransition } from './states.ts'
 
 export interface NativeSessionOptions {
   readonly hosts: Hosts
@@ -33,25 +33,25 @@ export interface NativeSessionOptions {
   readonly newSession: 'automatic' | 'never'
   readonly auth: readonly NativeAuth[]
   /** The session is over, and its watches with it. */
-  readonly over: (reason: Error) => void
+  readonly onOver: (reason: Error) => void
   /** The session has another connection, which knows no watches; `ask` sends on it, before everything else. */
-  readonly attachedAgain: (ask: <T>(question: Question<T>) => Promise<T>) => void
+  readonly onReattached: (ask: <T>(question: NativeRequest<T>) => Promise<T>) => void
 }
 
-interface Waiting {
-  readonly subject: Subject
+interface QueuedRequest {
+  readonly subject: RequestName
   readonly options: RequestOptions
   /** Whether the request need not be sent again: it is under way, or was rejected. */
   readonly send: (connection: NativeConnection) => boolean
   readonly fail: (error: unknown) => void
 }
 
-const LONGEST_GOODBYE = 3_000
+const CLOSE_TIMEOUT_MS = 3_000
 
 export class NativeSession {
   readonly #options: NativeSessionOptions
   readonly #emitter: Emitter<DriverEvents>
-  readonly #first = deferred()
+  readonly #first = createDeferred()
   readonly #lease: NativeLease
   #connector: NativeConnector | undefined
   #state: ClientState = 'new'
@@ -63,13 +63,13 @@ export class NativeSession {
   #previousId: bigint | undefined
   /** When the session was certainly alive, by an answer. */
   #aliveAt = 0
-  #waiting: Waiting[] = []
-  #patience: NodeJS.Timeout | undefined
-  #giveUp: NodeJS.Timeout | undefined
+  #waiting: QueuedRequest[] = []
+  #timeoutTimer: NodeJS.Timeout | undefined
+  #giveUpTimer: NodeJS.Timeout | undefined
   readonly #inFlight = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
   /** Whether there may be another connection. */
-  #goesOn = true
+  #mayReconnect = true
 
   constructor(options: NativeSessionOptions, emitter: Emitter<DriverEvents>) {
     this.#options = options
@@ -77,8 +77,8 @@ export class NativeSession {
     this.#lease = new NativeLease({
       clock: systemClock,
       tick: options.tick,
-      ask: (question) => this.#aside(question),
-      over: (verdict) => this.#leaseOver(verdict),
+      send: (question) => this.#sendNow(question),
+      onOver: (verdict) => this.#leaseOver(verdict),
     })
   }
 
@@ -89,7 +89,7 @@ export class NativeSession {
   get info(): { readonly id: bigint; readonly timeout: number; readonly leaseUntil: number } | undefined {
     if (!this.#info) return undefined
     const { id, timeout } = this.#info
-    return { id, timeout, leaseUntil: this.#lease.keeper.until }
+    return { id, timeout, leaseUntil: this.#lease.keeper.aliveUntil }
   }
 
   get lease(): Pick<LeaseKeeper, 'hold'> {
@@ -99,17 +99,17 @@ export class NativeSession {
   /** Begins to connect; resolves with the first session. */
   start(load: () => Promise<NativePackage>): Promise<void> {
     if (this.#state !== 'new') throw new InvalidState(`connect() is called once, and the client is ${this.#state}`)
-    this.#become('connecting')
+    this.#setState('connecting')
     load().then((loaded) => {
       if (this.#state !== 'connecting') return
-      this.#connector = this.#connectorOf(loaded)
+      this.#connector = this.#createConnector(loaded)
       this.#connector.start()
     }, this.#first.reject)
     return this.#first.promise
   }
 
-  ask<T>(question: Question<T>, options: RequestOptions): Promise<T> {
-    const answer = deferred<T>()
+  send<T>(question: NativeRequest<T>, options: RequestOptions): Promise<T> {
+    const answer = createDeferred<T>()
     const waiting = this.#prepare(question, options, answer)
     const { signal } = options
     if (signal) {
@@ -121,94 +121,98 @@ export class NativeSession {
       }
     }
     // Seen here too: the timer of a process that was stopped is late.
-    this.#lease.keeper.alive()
-    if (this.#closing || this.#state === 'closed') waiting.fail(notSent(question, 'the client is closed', FINAL))
-    else if (this.#state === 'new') waiting.fail(notSent(question, 'connect() was not called', FINAL))
-    else if (this.#state === 'lost') waiting.fail(notSent(question, 'the session is over', this.#prospect(options)))
-    else if (!this.#sent(waiting)) this.#wait(waiting)
+    this.#lease.keeper.isAlive()
+    if (this.#closing || this.#state === 'closed')
+      waiting.fail(notSentError(question, 'the client is closed', NOT_RETRYABLE))
+    else if (this.#state === 'new') waiting.fail(notSentError(question, 'connect() was not called', NOT_RETRYABLE))
+    else if (this.#state === 'lost')
+      waiting.fail(notSentError(question, 'the session is over', this.#toRetryability(options)))
+    else if (!this.#trySend(waiting)) this.#enqueue(waiting)
     return answer.promise
   }
 
   /** Ends the session at the server. The C client blocks the process while it says goodbye, a moment as a rule. */
   close(): Promise<void> {
-    this.#closing ??= this.#shut()
+    this.#closing ??= this.#shutDown()
     return this.#closing
   }
 
   // --- Asking -------------------------------------------------------------------------------------------------------
 
-  #prepare<T>(question: Question<T>, options: RequestOptions, answer: Deferred<T>): Waiting {
+  #prepare<T>(question: NativeRequest<T>, options: RequestOptions, answer: Deferred<T>): QueuedRequest {
     const send = (connection: NativeConnection) => {
       if (options.signal?.aborted) return true
       if (options.session !== undefined && options.session !== this.#info?.id) {
         const why = 'it was meant for a session that is over'
-        answer.reject(notSent(question, why, { type: SessionExpired, again: false }))
+        answer.reject(notSentError(question, why, { type: SessionExpired, retryable: false }))
         return true
       }
-      const answered = deferred()
+      const answered = createDeferred()
       const sentAt = systemClock()
-      const sending = connection.ask(question, (code, read) => {
+      const sending = connection.send(question, (code, read) => {
         answered.resolve()
         this.#inFlight.delete(answered.promise)
-        if (this.#connection === connection) this.#heard(question, code, sentAt)
-        settle(answer, code === NATIVE_CODE.ok ? read : () => raise(this.#errorOf(question, code, options)))
+        if (this.#connection === connection) this.#noteReply(question, code, sentAt)
+        settleAnswer(answer, code === NATIVE_CODE.ok ? read : () => throwLater(this.#toError(question, code, options)))
       })
       if (sending === 'unsent') return false
       if (sending === 'sent') this.#inFlight.add(answered.promise)
-      else answer.reject(notSent(question, `the C client does not take it (${sending.refused})`, { again: true }))
+      else
+        answer.reject(notSentError(question, `the C client does not take it (${sending.refused})`, { retryable: true }))
       return true
     }
     return { subject: question, options, send, fail: answer.reject }
   }
 
-  #sent({ send }: Waiting): boolean {
+  #trySend({ send }: QueuedRequest): boolean {
     return this.#state === 'connected' && this.#connection !== undefined && send(this.#connection)
   }
 
   /** Asks on the connection there is, or not at all; does not wait for another. */
-  #aside<T>(question: Question<T>): Promise<T> {
-    const answer = deferred<T>()
+  #sendNow<T>(question: NativeRequest<T>): Promise<T> {
+    const answer = createDeferred<T>()
     const { send, fail } = this.#prepare(question, {}, answer)
     const sent = this.#connection !== undefined && send(this.#connection)
-    if (!sent) fail(notSent(question, 'there is no connection', { again: true }))
+    if (!sent) fail(notSentError(question, 'there is no connection', { retryable: true }))
     return answer.promise
   }
 
-  #heard({ operation }: Subject, code: number, sentAt: Instant): void {
+  #noteReply({ operation }: RequestName, code: number, sentAt: Instant): void {
     if (code === NATIVE_CODE.ok) this.#aliveAt = Math.max(this.#aliveAt, sentAt.monotonic)
-    this.#lease.heard(operation, code, sentAt)
+    this.#lease.replyReceived(operation, code, sentAt)
   }
 
-  #wait(waiting: Waiting): void {
+  #enqueue(waiting: QueuedRequest): void {
     this.#waiting.push(waiting)
-    this.#patience ??= setTimeout(() => {
+    this.#timeoutTimer ??= setTimeout(() => {
       const why = `there was no connection for ${this.#options.sessionTimeout} ms`
-      this.#rejectWaiting(why, () => ({ again: true }))
+      this.#rejectWaiting(why, () => ({ retryable: true }))
     }, this.#options.sessionTimeout)
   }
 
-  #rejectWaiting(why: string, prospect: (options: RequestOptions) => Prospect): void {
-    for (const { subject, options, fail } of this.#takeWaiting()) fail(notSent(subject, why, prospect(options)))
+  #rejectWaiting(why: string, retryability: (options: RequestOptions) => NativeRetryability): void {
+    for (const { subject, options, fail } of this.#takeWaiting())
+      fail(notSentError(subject, why, retryability(options)))
   }
 
   /** What is asked of a session that is over may be asked of the next one, if there is to be one. */
-  #prospect({ session }: RequestOptions): Prospect {
-    return { type: SessionExpired, again: session === undefined && this.#goesOn }
+  #toRetryability({ session }: RequestOptions): NativeRetryability {
+    return { type: SessionExpired, retryable: session === undefined && this.#mayReconnect }
   }
 
-  #errorOf(subject: Subject, code: number, { session }: RequestOptions): ZooKeeperError {
+  #toError(subject: RequestName, code: number, { session }: RequestOptions): ZooKeeperError {
     const lost = code === NATIVE_CODE.connectionLoss || code === NATIVE_CODE.operationTimeout
     if (!lost && code !== NATIVE_CODE.closing) {
-      const anew = session === undefined && this.#goesOn && this.#options.newSession === 'automatic'
-      return errorOfCode(code, subject, { again: this.#goesOn, anew })
+      const anew = session === undefined && this.#mayReconnect && this.#options.newSession === 'automatic'
+      return toError(code, subject, { again: this.#mayReconnect, anew })
     }
     const why = `${lost ? 'the connection was lost' : 'the client was closed'} before the answer came`
-    return connectionLoss(subject, why, { again: lost && this.#goesOn })
+    return connectionLossError(subject, why, { again: lost && this.#mayReconnect })
   }
 
-  #takeWaiting(): Waiting[] {
-    clearTimeout(this.#patience)
-    this.#patience = undefined
+  #takeWaiting(): QueuedRequest[] {
+    clearTimeout(this.#timeoutTimer)
+    this.#timeoutTimer = undefined
     const waiting = this.#waiting
     this.#waiting = []
     return waiting
@@ -216,12 +220,13 @@ export class NativeSession {
 
   // --- The session's life -------------------------------------------------------------------------------------------
 
-  #connectorOf(loaded: NativePackage): NativeConnector {
+  #createConnector(loaded: NativePackage): NativeConnector {
     const { hosts, chroot, sessionTimeout, auth } = this.#options
     return new NativeConnector(
       { package: loaded, hosts, chroot, sessionTimeout, auth },
       {
-        wanted: () => (this.#info ? { identity: this.#info.identity, barrier: PROOF } : { barrier: ECHO }),
+        wantedSession: () =>
+          this.#info ? { identity: this.#info.identity, barrier: PROOF_REQUEST } : { barrier: ECHO_REQUEST },
         attached: (connection) => this.#attached(connection),
         ready: (connection) => this.#ready(connection),
         closed: (_, end) => this.#disconnected(end),
@@ -234,7 +239,7 @@ export class NativeSession {
     if (!session) return
     const { id, timeout, ...identity } = session
     if (this.#info && this.#info.id !== id) {
-      this.#lose(new SessionExpired('the session is over: the server has made another one'), { again: true })
+      this.#endSession(new SessionExpired('the session is over: the server has made another one'), { again: true })
       return
     }
     if (!this.#info) this.#aliveAt = 0
@@ -243,15 +248,15 @@ export class NativeSession {
   }
 
   #ready(connection: NativeConnection): void {
-    clearTimeout(this.#giveUp)
+    clearTimeout(this.#giveUpTimer)
     const info = this.#granted
     if (!info) return
     const again = this.#info !== undefined
     this.#info = info
     this.#connection = connection
     // The barrier, which the connection has asked for itself.
-    this.#heard(again ? PROOF : ECHO, NATIVE_CODE.ok, connection.openedAt)
-    if (again) this.#options.attachedAgain((question) => this.#aside(question))
+    this.#noteReply(again ? PROOF_REQUEST : ECHO_REQUEST, NATIVE_CODE.ok, connection.openedAt)
+    if (again) this.#options.onReattached((question) => this.#sendNow(question))
     this.#becomeConnected(info, connection)
   }
 
@@ -260,7 +265,7 @@ export class NativeSession {
     connection: NativeConnection,
   ): void {
     if (this.#state !== 'connecting' && this.#state !== 'suspended') return
-    this.#become('connected')
+    this.#setState('connected')
     if (this.#previousId !== id) {
       const previous = this.#previousId
       this.#previousId = id
@@ -270,61 +275,61 @@ export class NativeSession {
     if (this.#connection !== connection) return
     this.#lease.connected(timeout)
     this.#first.resolve()
-    for (const waiting of this.#takeWaiting()) if (!this.#sent(waiting)) this.#wait(waiting)
+    for (const waiting of this.#takeWaiting()) if (!this.#trySend(waiting)) this.#enqueue(waiting)
   }
 
-  #disconnected({ why, sessionOver }: NativeEnd): void {
+  #disconnected({ why, sessionOver }: NativeCloseReason): void {
     if (sessionOver !== undefined) {
-      this.#lose(endOf(sessionOver), { again: sessionOver === NATIVE_CODE.expired })
+      this.#endSession(toSessionEnd(sessionOver), { again: sessionOver === NATIVE_CODE.expired })
       return
     }
     this.#connection = undefined
     if (this.#state !== 'connected' || !this.#info) return
     const { timeout } = this.#info
     this.#lease.disconnected()
-    this.#become('suspended', new NotSent(why))
+    this.#setState('suspended', new NotSent(why))
     // A listener may have closed the client.
     if (!this.#info) return
-    const patience = Math.max(timeout / 3, this.#aliveAt + timeout - monotonic())
-    this.#giveUp = setTimeout(() => {
-      const message = `no connection within ${Math.round(patience)} ms: the session may be over any moment`
-      this.#lose(new SessionExpired(message, { outcome: 'unknown' }), { again: true })
-    }, patience)
+    const timeoutMs = Math.max(timeout / 3, this.#aliveAt + timeout - monotonic())
+    this.#giveUpTimer = setTimeout(() => {
+      const message = `no connection within ${Math.round(timeoutMs)} ms: the session may be over any moment`
+      this.#endSession(new SessionExpired(message, { outcome: 'unknown' }), { again: true })
+    }, timeoutMs)
   }
 
   #leaseOver(verdict: string): void {
     if (!this.#info) return
     const message = `the session of ${this.#info.timeout} ms cannot be relied on: ${verdict}`
-    this.#lose(new SessionExpired(message, { outcome: 'unknown' }), { again: true })
+    this.#endSession(new SessionExpired(message, { outcome: 'unknown' }), { again: true })
   }
 
-  #lose(reason: Error, options: { again: boolean }): void {
-    clearTimeout(this.#giveUp)
+  #endSession(reason: Error, options: { again: boolean }): void {
+    clearTimeout(this.#giveUpTimer)
     this.#lease.disconnected()
     this.#lease.keeper.ended()
     const connection = this.#connector?.stop()
     this.#connection = undefined
     this.#info = undefined
-    this.#goesOn = options.again && this.#options.newSession === 'automatic'
-    this.#become('lost', reason)
+    this.#mayReconnect = options.again && this.#options.newSession === 'automatic'
+    this.#setState('lost', reason)
     this.#first.reject(reason)
-    this.#options.over(reason)
-    this.#rejectWaiting('the session is over', (asked) => this.#prospect(asked))
+    this.#options.onOver(reason)
+    this.#rejectWaiting('the session is over', (asked) => this.#toRetryability(asked))
     // Ending the session of a connection blocks the process: the listeners of the loss come first.
     setImmediate(() => {
       connection?.end()
-      if (!this.#goesOn) this.#lease.keeper.close(reason)
-      if (this.#state !== 'lost' || this.#closing || !this.#goesOn) return
-      this.#become('connecting')
+      if (!this.#mayReconnect) this.#lease.keeper.close(reason)
+      if (this.#state !== 'lost' || this.#closing || !this.#mayReconnect) return
+      this.#setState('connecting')
       this.#connector?.start()
     })
   }
 
-  async #shut(): Promise<void> {
-    clearTimeout(this.#giveUp)
-    this.#goesOn = false
-    this.#rejectWaiting('the client is closed', () => FINAL)
-    if (this.#state === 'connected') await this.#answered()
+  async #shutDown(): Promise<void> {
+    clearTimeout(this.#giveUpTimer)
+    this.#mayReconnect = false
+    this.#rejectWaiting('the client is closed', () => NOT_RETRYABLE)
+    if (this.#state === 'connected') await this.#whenAnswered()
     await new Promise((resolve) => setImmediate(resolve))
     const connection = this.#connector?.stop()
     this.#connection = undefined
@@ -332,24 +337,24 @@ export class NativeSession {
     this.#lease.disconnected()
     this.#lease.keeper.close()
     connection?.end()
-    if (this.#state !== 'closed') this.#become('closed')
+    if (this.#state !== 'closed') this.#setState('closed')
     const reason = new SessionExpired('the client was closed, and its session with it')
-    this.#options.over(reason)
+    this.#options.onOver(reason)
     this.#first.reject(reason)
     this.#first.promise.catch(() => undefined)
   }
 
   /** When whatever is under way is answered, or after a while. */
-  async #answered(): Promise<void> {
-    const late = deferred()
-    const timer = setTimeout(late.resolve, LONGEST_GOODBYE)
+  async #whenAnswered(): Promise<void> {
+    const late = createDeferred()
+    const timer = setTimeout(late.resolve, CLOSE_TIMEOUT_MS)
     await Promise.race([Promise.all(this.#inFlight), late.promise])
     clearTimeout(timer)
   }
 
-  #become(state: ClientState, reason?: Error): void {
+  #setState(state: ClientState, reason?: Error): void {
     const previous = this.#state
-    if (!mayFollow(previous, state)) return
+    if (!canTransition(previous, state)) return
     this.#state = state
     const session = this.#info?.id
     this.#emitter.emit('state', {
@@ -362,13 +367,13 @@ export class NativeSession {
 }
 
 /** What the C client closes a session for by itself. */
-function endOf(code: number): ZooKeeperError {
+function toSessionEnd(code: number): ZooKeeperError {
   if (code === NATIVE_CODE.authFailed) return new AuthFailed('session: the server does not accept the auth given')
   return new SessionExpired('the session is over: the server has expired it')
 }
 
 /** Never throws: it is called by the C client. */
-function settle<T>(answer: Deferred<T>, read: () => T): void {
+function settleAnswer<T>(answer: Deferred<T>, read: () => T): void {
   try {
     answer.resolve(read())
   } catch (error) {
@@ -376,25 +381,29 @@ function settle<T>(answer: Deferred<T>, read: () => T): void {
   }
 }
 
-function raise(error: Error): never {
+function throwLater(error: Error): never {
   throw error
 }
 
-interface Subject {
+interface RequestName {
   readonly operation: string
   readonly path?: string
 }
 
-interface Prospect {
+interface NativeRetryability {
   readonly type?: typeof ZooKeeperError
   /** Whether the same may be asked again with a chance to be sent. */
-  readonly again: boolean
+  readonly retryable: boolean
 }
 
-const FINAL: Prospect = { again: false }
+const NOT_RETRYABLE: NativeRetryability = { retryable: false }
 
-function notSent(subject: Subject, why: string, { type = NotSent, again }: Prospect): ZooKeeperError {
+function notSentError(
+  subject: RequestName,
+  why: string,
+  { type = NotSent, retryable }: NativeRetryability,
+): ZooKeeperError {
   const { operation, path } = subject
   const name = path === undefined ? operation : `${operation} ${path}`
-  return new type(`${name}: not sent, ${why}`, { outcome: 'not-sent', path, retryable: again })
+  return new type(`${name}: not sent, ${why}`, { outcome: 'not-sent', path, retryable: retryable })
 }

@@ -1,17 +1,17 @@
 /**
  * One-shot watches of the C client. A handle reports changes as long as its connection lasts; the next connection is
- * another handle, where every watch that was set is set again (`setAgain`). What the server says then is compared with what
+ * another handle, where every watch that was set is set again (`rearm`). What the server says then is compared with what
  * it said when the watch was set: what differs is reported as the event that the server would have sent. The requests
  * that set watches again are the first of a connection, so a change is reported before any later answer.
  */
-import { callHandler } from './handlers.ts'
-import { NATIVE_CODE, type NativeStat, type NativeWatch, statOf } from './native-package.ts'
-import type { Question } from './native-question.ts'
+import { invokeHandler } from './handlers.ts'
+import { NATIVE_CODE, type NativeStat, type NativeWatch, toStat } from './native-package.ts'
+import type { NativeRequest } from './native-question.ts'
 import type { OneShotHandler, OneShotKind } from './one-shots.ts'
 import type { Stat, WatchEventType } from './records.ts'
 
 /** Other types are about the session, which is reported in other ways. */
-const TYPES: Readonly<Record<number, WatchEventType>> = {
+const WATCH_EVENT_TYPES: Readonly<Record<number, WatchEventType>> = {
   1: 'created',
   2: 'deleted',
   3: 'dataChanged',
@@ -19,14 +19,14 @@ const TYPES: Readonly<Record<number, WatchEventType>> = {
 }
 
 /** A handler that waits for one event. */
-export class OneShotOfNative {
+export class NativeOneShot {
   readonly path: string
   readonly kind: OneShotKind
   readonly handler: OneShotHandler
   readonly #watches: NativeWatches
-  #seen: Seen | undefined
+  #seen: WatchedState | undefined
 
-  constructor(watches: NativeWatches, of: Pick<OneShotOfNative, 'path' | 'kind' | 'handler'>) {
+  constructor(watches: NativeWatches, of: Pick<NativeOneShot, 'path' | 'kind' | 'handler'>) {
     this.#watches = watches
     this.path = of.path
     this.kind = of.kind
@@ -39,13 +39,13 @@ export class OneShotOfNative {
    */
   listener(): NativeWatch {
     return (type, _, path) => {
-      const event = TYPES[type]
+      const event = WATCH_EVENT_TYPES[type]
       if (event) setImmediate(() => this.#watches.report(this, { type: event, path }))
     }
   }
 
   /** What the znode was when the server began to watch; undefined before that. */
-  get seen(): Seen | undefined {
+  get seen(): WatchedState | undefined {
     return this.#seen
   }
 
@@ -55,13 +55,13 @@ export class OneShotOfNative {
   }
 }
 
-interface Seen {
+interface WatchedState {
   /** Undefined where there was no znode. */
   readonly stat: Stat | undefined
 }
 
 export class NativeWatches {
-  readonly #waiting = new Set<OneShotOfNative>()
+  readonly #waiting = new Set<NativeOneShot>()
   readonly #onFault: (error: unknown, path: string) => void
 
   /** @param onFault called with what a handler of a watch of that path threw, or rejected with */
@@ -69,21 +69,21 @@ export class NativeWatches {
     this.#onFault = onFault
   }
 
-  add(path: string, kind: OneShotKind, handler: OneShotHandler): OneShotOfNative {
-    const watch = new OneShotOfNative(this, { path, kind, handler })
+  add(path: string, kind: OneShotKind, handler: OneShotHandler): NativeOneShot {
+    const watch = new NativeOneShot(this, { path, kind, handler })
     this.#waiting.add(watch)
     return watch
   }
 
   /** Forgets a watch whose request failed: the server does not watch. */
-  forget(watch: OneShotOfNative): void {
+  forget(watch: NativeOneShot): void {
     this.#waiting.delete(watch)
   }
 
   /** Calls the handler, once. */
-  report(watch: OneShotOfNative, event: Parameters<OneShotHandler>[0]): void {
+  report(watch: NativeOneShot, event: Parameters<OneShotHandler>[0]): void {
     if (!this.#waiting.delete(watch)) return
-    callHandler(
+    invokeHandler(
       () => watch.handler(event),
       (error) => this.#onFault(error, watch.path),
     )
@@ -96,16 +96,16 @@ export class NativeWatches {
    * @param ask sends requests in order on that connection, and rejects with `isGap` errors where it breaks
    * @param isGap whether an error says that the connection broke; the next connection sets the watch again then
    */
-  setAgain(
-    ask: (question: Question<Stat | undefined>) => Promise<Stat | undefined>,
+  rearm(
+    ask: (question: NativeRequest<Stat | undefined>) => Promise<Stat | undefined>,
     isGap: (error: unknown) => boolean,
   ): void {
     for (const watch of [...this.#waiting]) {
       const { seen, path } = watch
       if (!seen) continue
-      ask(settingOf(watch)).then(
+      ask(toSetRequest(watch)).then(
         (stat) => {
-          const type = changeOf(watch.kind, seen.stat, stat)
+          const type = toMissedEvent(watch.kind, seen.stat, stat)
           if (type) this.report(watch, { type, path })
           else watch.set(stat)
         },
@@ -118,19 +118,19 @@ export class NativeWatches {
   }
 
   /** Reports to every handler that its watch is lost with the session. */
-  over(reason: Error): void {
+  sessionOver(reason: Error): void {
     for (const watch of [...this.#waiting]) this.report(watch, { type: 'lost', path: watch.path, reason })
   }
 }
 
-function settingOf(watch: OneShotOfNative): Question<Stat | undefined> {
+function toSetRequest(watch: NativeOneShot): NativeRequest<Stat | undefined> {
   const { kind, path } = watch
   return {
     operation: kind === 'children' ? 'getChildren' : 'exists',
     path,
-    ask: (handle, answer) => {
+    send: (handle, answer) => {
       const done = (code: number, stat: NativeStat | null) =>
-        answer(code === NATIVE_CODE.noNode ? NATIVE_CODE.ok : code, () => (stat ? statOf(stat) : undefined))
+        answer(code === NATIVE_CODE.noNode ? NATIVE_CODE.ok : code, () => (stat ? toStat(stat) : undefined))
       if (kind === 'data') return handle.aw_exists(path, watch.listener(), (code, _, stat) => done(code, stat))
       return handle.aw_get_children2(path, watch.listener(), (code, _, _names, stat) => done(code, stat))
     },
@@ -138,7 +138,7 @@ function settingOf(watch: OneShotOfNative): Question<Stat | undefined> {
 }
 
 /** What the server reports when a watch is set on a znode that was `before` and is `now`. */
-function changeOf(kind: OneShotKind, before: Stat | undefined, now: Stat | undefined): WatchEventType | undefined {
+function toMissedEvent(kind: OneShotKind, before: Stat | undefined, now: Stat | undefined): WatchEventType | undefined {
   if (!now) return before && 'deleted'
   if (!before) return 'created'
   if (kind === 'children') return now.pzxid === before.pzxid ? undefined : 'childrenChanged'

@@ -4,41 +4,46 @@
  * It is there for those who want the official client under their feet, and as a witness of what a server means. It is
  * not its equal: see {@link NATIVE_CAPABILITIES}.
  */
-import { abortAfter, unlessAborted } from '../core/abort.ts'
+import { abortAfter, rejectOnAbort } from '../core/abort.ts'
 import { InvalidArgument, NotConnected, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { assertLogger, type Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { type Duration, milliseconds } from '../core/time.ts'
+import { type Duration, toMilliseconds } from '../core/time.ts'
 import { ACL, type Acl } from './acl.ts'
-import { assertList, assertOneOf, checkedVersion, checkRequestOptions } from './arguments.ts'
-import { type DriverEvents, EVENTS } from './client-events.ts'
+import { assertList, assertOneOf, checkRequestOptions, checkVersion } from './arguments.ts'
+import { CLIENT_EVENTS, type DriverEvents } from './client-events.ts'
 import { parseConnectString } from './connect-string.ts'
-import { type CreateMode, kindOf } from './create.ts'
-import { znodeData } from './data.ts'
+import { type CreateMode, toCreateKind } from './create.ts'
+import { checkData } from './data.ts'
 import type { ZooKeeperDriver } from './driver.ts'
-import { ConnectionLoss, errorOfCode, NO_NODE, NodeExists, NotSent, RequestTooLarge } from './errors.ts'
-import { HandlerFaults } from './handler-faults.ts'
+import { ConnectionLoss, NO_NODE, NodeExists, NotSent, RequestTooLarge, toError } from './errors.ts'
+import { HandlerErrorReporter } from './handler-faults.ts'
 import { Hosts } from './hosts.ts'
 import type { LeaseHold } from './lease-keeper.ts'
-import { DRIVER, lacks, NATIVE_CAPABILITIES, refuseForeign } from './native-capabilities.ts'
+import {
+  DRIVER_NAME,
+  missingCapabilityError,
+  NATIVE_CAPABILITIES,
+  rejectForeignOptions,
+} from './native-capabilities.ts'
 import type { NativeAuth } from './native-connection.ts'
 import {
-  checkedPackage,
+  checkPackage,
   NATIVE_CODE,
   type NativeAcl,
   type NativeHandle,
   type NativePackage,
   type NativeStat,
   type NativeWatch,
-  statOf,
+  toStat,
 } from './native-package.ts'
-import type { Answer, Question } from './native-question.ts'
+import type { NativeCallback, NativeRequest } from './native-question.ts'
 import { NativeSession } from './native-session.ts'
 import { NativeWatches } from './native-watches.ts'
 import type { OneShotKind } from './one-shots.ts'
-import { lasting } from './options.ts'
-import { checkPath, lineageOf } from './path.ts'
+import { toPositiveMs } from './options.ts'
+import { checkPath, listAncestors } from './path.ts'
 import type { RequestOptions } from './pending.ts'
 import type { Stat } from './records.ts'
 import type { ReadData } from './requests.ts'
@@ -64,7 +69,7 @@ export interface NativeOptions {
   readonly package?: unknown
 }
 
-const OPTIONS: KnownOptions<NativeOptions> = {
+const KNOWN_OPTIONS: KnownOptions<NativeOptions> = {
   hosts: true,
   sessionTimeout: true,
   tick: true,
@@ -74,13 +79,13 @@ const OPTIONS: KnownOptions<NativeOptions> = {
   newSession: true,
   package: true,
 }
-const DEFAULT_SESSION_TIMEOUT = 10_000
-const DEFAULT_MAX_REQUEST = 1_048_575
+const DEFAULT_SESSION_TIMEOUT_MS = 10_000
+const DEFAULT_MAX_REQUEST_BYTES = 1_048_575
 const ANY_VERSION = -1
-const LONGEST_TTL = 2 ** 31 - 1
-const EMPTY = Buffer.alloc(0)
+const MAX_TTL_MS = 2 ** 31 - 1
+const NO_DATA = Buffer.alloc(0)
 /** A request's header, lengths, flags and the open ACL: never more than that beside path and data. */
-const OVERHEAD = 64
+const REQUEST_OVERHEAD_BYTES = 64
 
 /**
  * The official C client, of the package `zookeeper`, behind the same interface as ours. What it lacks, `NATIVE_CAPABILITIES` says.
@@ -102,26 +107,26 @@ export class NativeZooKeeper implements ZooKeeperDriver {
    * @throws UnsupportedCapability for `tls` and `sasl`
    */
   constructor(options: NativeOptions) {
-    refuseForeign(Object(options))
-    assertOptions(options, OPTIONS, 'a native client')
+    rejectForeignOptions(Object(options))
+    assertOptions(options, KNOWN_OPTIONS, 'a native client')
     if (options.log !== undefined) assertLogger(options.log)
     if (options.newSession !== undefined) assertOneOf(options.newSession, ['automatic', 'never'], 'newSession')
     const { endpoints, chroot } = parseConnectString(options.hosts)
     this.#options = options
-    this.#sessionTimeout = lasting(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
-    const faults = new HandlerFaults({ log: options.log, tell: (fault) => this.#emitter.emit('error', fault) })
-    this.#emitter = new Emitter((error, event) => faults.ofListener(error, event), { events: EVENTS })
-    this.#watches = new NativeWatches((error, path) => faults.ofWatch(error, path))
+    this.#sessionTimeout = toPositiveMs(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT_MS, 'sessionTimeout')
+    const faults = new HandlerErrorReporter({ log: options.log, emit: (fault) => this.#emitter.emit('error', fault) })
+    this.#emitter = new Emitter((error, event) => faults.reportListener(error, event), { events: CLIENT_EVENTS })
+    this.#watches = new NativeWatches((error, path) => faults.reportWatch(error, path))
     this.#session = new NativeSession(
       {
         hosts: new Hosts(endpoints),
         chroot,
         sessionTimeout: this.#sessionTimeout,
-        tick: options.tick === undefined ? undefined : lasting(options.tick, 'tick'),
+        tick: options.tick === undefined ? undefined : toPositiveMs(options.tick, 'tick'),
         newSession: options.newSession ?? 'automatic',
         auth: options.auth ?? [],
-        over: (reason) => this.#watches.over(reason),
-        attachedAgain: (ask) => this.#watches.setAgain(ask, isGap),
+        onOver: (reason) => this.#watches.sessionOver(reason),
+        onReattached: (ask) => this.#watches.rearm(ask, isGap),
       },
       this.#emitter,
     )
@@ -150,12 +155,12 @@ export class NativeZooKeeper implements ZooKeeperDriver {
    * @throws NotConnected naming the servers
    */
   async connect(options: { readonly signal?: AbortSignal; readonly timeout?: Duration } = {}): Promise<void> {
-    const timeout = milliseconds(options.timeout ?? this.#sessionTimeout, 'timeout')
-    const first = this.#session.start(() => load(this.#options.package))
+    const timeout = toMilliseconds(options.timeout ?? this.#sessionTimeout, 'timeout')
+    const first = this.#session.start(() => loadPackage(this.#options.package))
     const limit = new AbortController()
     using _timer = abortAfter(limit, timeout, () => new Timeout(`no session within ${timeout} ms`))
     try {
-      await unlessAborted(unlessAborted(first, options.signal), limit.signal)
+      await rejectOnAbort(rejectOnAbort(first, options.signal), limit.signal)
     } catch (error) {
       await this.close()
       if (error !== limit.signal.reason) throw error
@@ -180,21 +185,21 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   async create(
     path: string,
-    data: Uint8Array | null = EMPTY,
+    data: Uint8Array | null = NO_DATA,
     options: CreateMode & RequestOptions = {},
   ): Promise<{ path: string }> {
     const { acl = ACL.open, sequential = false } = options
     checkPath(path, { sequential })
-    if (JSON.stringify(acl) !== JSON.stringify(ACL.open)) throw lacks('aclOnCreate')
+    if (JSON.stringify(acl) !== JSON.stringify(ACL.open)) throw missingCapabilityError('aclOnCreate')
     const bytes = this.#writable('create', path, data)
-    const { flag, ttl } = kindOf(options)
-    if (ttl !== undefined && ttl > LONGEST_TTL) {
-      throw new InvalidArgument(`ttl: ${DRIVER} takes at most ${LONGEST_TTL} ms, some 24 days`)
+    const { flag, ttl } = toCreateKind(options)
+    if (ttl !== undefined && ttl > MAX_TTL_MS) {
+      throw new InvalidArgument(`ttl: ${DRIVER_NAME} takes at most ${MAX_TTL_MS} ms, some 24 days`)
     }
-    return this.#ask<{ path: string }>(options, {
+    return this.#send<{ path: string }>(options, {
       operation: 'create',
       path,
-      ask: (handle, answer) => {
+      send: (handle, answer) => {
         const done = (code: number, _: string, made: string) => answer(code, () => ({ path: made }))
         if (ttl === undefined) return handle.a_create(path, bytes, flag, done)
         return handle.a_createTtl(path, bytes, flag, Number(ttl), done)
@@ -204,11 +209,11 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   async delete(path: string, options: RequestOptions & { readonly version?: number } = {}): Promise<void> {
     checkPath(path)
-    const version = checkedVersion(options.version ?? ANY_VERSION)
-    return this.#ask<void>(options, {
+    const version = checkVersion(options.version ?? ANY_VERSION)
+    return this.#send<void>(options, {
       operation: 'delete',
       path,
-      ask: (handle, answer) => handle.a_delete_(path, version, (code) => answer(code, () => undefined)),
+      send: (handle, answer) => handle.a_delete_(path, version, (code) => answer(code, () => undefined)),
     })
   }
 
@@ -217,7 +222,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     const reading = { operation: 'exists', path, kind: 'data', statOf: (stat: Stat | undefined) => stat } as const
     return this.#read<Stat | undefined>(reading, options, (handle, watch, answer) => {
       const done = (code: number, _: string, stat: NativeStat | null) =>
-        code === NATIVE_CODE.noNode ? answer(NATIVE_CODE.ok, () => undefined) : answer(code, () => present(stat))
+        code === NATIVE_CODE.noNode ? answer(NATIVE_CODE.ok, () => undefined) : answer(code, () => requireStat(stat))
       return watch ? handle.aw_exists(path, watch, done) : handle.a_exists(path, false, done)
     })
   }
@@ -227,7 +232,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     const reading = { operation: 'getData', path, kind: 'data', statOf: ({ stat }: ReadData) => stat } as const
     return this.#read<ReadData>(reading, options, (handle, watch, answer) => {
       const done = (code: number, _: string, stat: NativeStat | null, data: Buffer | null) =>
-        answer(code, () => ({ data, stat: present(stat) }))
+        answer(code, () => ({ data, stat: requireStat(stat) }))
       return watch ? handle.aw_get(path, watch, done) : handle.a_get(path, false, done)
     })
   }
@@ -239,11 +244,12 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   ): Promise<Stat> {
     checkPath(path)
     const bytes = this.#writable('setData', path, data)
-    const version = checkedVersion(options.version ?? ANY_VERSION)
-    return this.#ask(options, {
+    const version = checkVersion(options.version ?? ANY_VERSION)
+    return this.#send(options, {
       operation: 'setData',
       path,
-      ask: (handle, answer) => handle.a_set(path, bytes, version, (code, _, stat) => answer(code, () => present(stat))),
+      send: (handle, answer) =>
+        handle.a_set(path, bytes, version, (code, _, stat) => answer(code, () => requireStat(stat))),
     })
   }
 
@@ -253,7 +259,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     const reading = { operation: 'getChildren', path, kind: 'children', statOf: ({ stat }: Children) => stat } as const
     return this.#read<Children>(reading, options, (handle, watch, answer) => {
       const done = (code: number, _: string, names: string[] | null, stat: NativeStat | null) =>
-        answer(code, () => ({ names: names ?? [], stat: present(stat) }))
+        answer(code, () => ({ names: names ?? [], stat: requireStat(stat) }))
       return watch ? handle.aw_get_children2(path, watch, done) : handle.a_get_children2(path, false, done)
     })
   }
@@ -261,13 +267,13 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   async getACL(path: string, options: RequestOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
     checkPath(path)
     // Of a znode that is not there the binding reads an ACL that is not there, and the process ends.
-    if (!(await this.exists(path, options))) throw errorOfCode(NO_NODE, { operation: 'getACL', path })
-    return this.#ask(options, {
+    if (!(await this.exists(path, options))) throw toError(NO_NODE, { operation: 'getACL', path })
+    return this.#send(options, {
       operation: 'getACL',
       path,
-      ask: (handle, answer) =>
+      send: (handle, answer) =>
         handle.a_get_acl(path, (code, _, acl, stat) =>
-          answer(code, () => ({ acl: (acl ?? []).map(aclOf), stat: present(stat) })),
+          answer(code, () => ({ acl: (acl ?? []).map(toAcl), stat: requireStat(stat) })),
         ),
     })
   }
@@ -280,30 +286,30 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   ): Promise<undefined> {
     checkPath(path)
     assertList(acl, 'acl')
-    const aversion = checkedVersion(options.aversion ?? ANY_VERSION)
+    const aversion = checkVersion(options.aversion ?? ANY_VERSION)
     const list = acl.map(({ permissions, scheme, id }) => ({ perms: permissions, scheme, auth: id }))
-    return this.#ask<undefined>(options, {
+    return this.#send<undefined>(options, {
       operation: 'setACL',
       path,
-      ask: (handle, answer) => handle.a_set_acl(path, aversion, list, (code) => answer(code, () => undefined)),
+      send: (handle, answer) => handle.a_set_acl(path, aversion, list, (code) => answer(code, () => undefined)),
     })
   }
 
   async sync(path: string, options: RequestOptions = {}): Promise<void> {
     checkPath(path)
-    return this.#ask<void>(options, {
+    return this.#send<void>(options, {
       operation: 'sync',
       path,
-      ask: (handle, answer) => handle.a_sync(path, (code) => answer(code, () => undefined)),
+      send: (handle, answer) => handle.a_sync(path, (code) => answer(code, () => undefined)),
     })
   }
 
   /** Makes a znode and whatever is missing above it, with empty data: a round trip for each. */
   async mkdirp(path: string, options: Pick<CreateMode, 'acl'> & RequestOptions = {}): Promise<void> {
     checkPath(path)
-    for (const each of lineageOf(path)) {
+    for (const each of listAncestors(path)) {
       if (await this.exists(each, options)) continue
-      await this.create(each, EMPTY, options).catch((error: unknown) => {
+      await this.create(each, NO_DATA, options).catch((error: unknown) => {
         if (!(error instanceof NodeExists)) throw error
       })
     }
@@ -312,39 +318,39 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   // --- What it lacks ------------------------------------------------------------------------------------------------
 
   async multi(): Promise<never> {
-    throw lacks('multi')
+    throw missingCapabilityError('multi')
   }
 
   async watch(): Promise<never> {
-    throw lacks('persistentWatch')
+    throw missingCapabilityError('persistentWatch')
   }
 
   async removeWatches(): Promise<never> {
-    throw lacks('removeWatches')
+    throw missingCapabilityError('removeWatches')
   }
 
   // --- Asking -------------------------------------------------------------------------------------------------------
 
   /** Every operation hands on this very promise: one `await` more in one of them, and answers would overtake. */
-  #ask<T>(options: RequestOptions, question: Question<T>): Promise<T> {
+  #send<T>(options: RequestOptions, question: NativeRequest<T>): Promise<T> {
     checkRequestOptions(options)
-    return this.#session.ask(question, options)
+    return this.#session.send(question, options)
   }
 
   /** A read, with its watch if one is wanted; what is not answered is not watched. */
   #read<T>(
-    { operation, path, kind, statOf }: Reading<T>,
+    { operation, path, kind, statOf }: NativeRead<T>,
     options: ReadOptions,
-    ask: (handle: NativeHandle, watch: NativeWatch | undefined, answer: Answer<T>) => number,
+    ask: (handle: NativeHandle, watch: NativeWatch | undefined, answer: NativeCallback<T>) => number,
   ): Promise<T> {
     checkPath(path)
     const watch = options.watch && this.#watches.add(path, kind, options.watch)
     const question = {
       operation,
       path,
-      ask: (handle: NativeHandle, answer: Answer<T>) => ask(handle, watch?.listener(), answer),
+      send: (handle: NativeHandle, answer: NativeCallback<T>) => ask(handle, watch?.listener(), answer),
     }
-    const answer = this.#ask<T>(options, question)
+    const answer = this.#send<T>(options, question)
     if (watch) {
       answer.then(
         (value) => watch.set(statOf(value)),
@@ -355,10 +361,10 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   }
 
   #writable(operation: string, path: string, given: Uint8Array | null): Buffer {
-    const data = znodeData(given)
-    if (data === null) throw lacks('nullData')
-    const bytes = data.length + Buffer.byteLength(path) + OVERHEAD
-    const most = this.#options.maxRequestBytes ?? DEFAULT_MAX_REQUEST
+    const data = checkData(given)
+    if (data === null) throw missingCapabilityError('nullData')
+    const bytes = data.length + Buffer.byteLength(path) + REQUEST_OVERHEAD_BYTES
+    const most = this.#options.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES
     if (bytes > most) {
       const message = `${operation} ${path}: not sent, about ${bytes} bytes are more than the ${most} that a server takes`
       throw new RequestTooLarge(message, { path })
@@ -367,7 +373,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   }
 }
 
-interface Reading<T> {
+interface NativeRead<T> {
   readonly operation: string
   readonly path: string
   /** Which kind of watch the server sets for it. */
@@ -381,24 +387,24 @@ function isGap(error: unknown): boolean {
   return error instanceof ConnectionLoss || error instanceof NotSent
 }
 
-async function load(given: unknown): Promise<NativePackage> {
-  if (given !== undefined) return checkedPackage(given)
+async function loadPackage(given: unknown): Promise<NativePackage> {
+  if (given !== undefined) return checkPackage(given)
   let loaded: unknown
   try {
     loaded = (await import('zookeeper')).default
   } catch (cause) {
     const how = 'npm install zookeeper@7.3.0 (on Linux it compiles: it needs a C++ compiler, make and Python)'
-    throw new InvalidArgument(`${DRIVER} cannot be loaded; install it: ${how}`, { cause })
+    throw new InvalidArgument(`${DRIVER_NAME} cannot be loaded; install it: ${how}`, { cause })
   }
-  return checkedPackage(loaded)
+  return checkPackage(loaded)
 }
 
-function aclOf({ perms, scheme, auth }: NativeAcl): Acl {
+function toAcl({ perms, scheme, auth }: NativeAcl): Acl {
   return { permissions: perms, scheme, id: auth }
 }
 
 /** An answer without an error has a Stat. */
-function present(stat: NativeStat | null): Stat {
+function requireStat(stat: NativeStat | null): Stat {
   if (!stat) throw new InvalidArgument('the zookeeper package answered without a Stat; install zookeeper@7.3.0')
-  return statOf(stat)
+  return toStat(stat)
 }

@@ -22,7 +22,7 @@ export interface WatchLost {
 /** Called once at the most, synchronously, and not waited for if it is async. */
 export type OneShotHandler = (event: WatchEvent | WatchLost) => unknown
 
-interface Entry {
+interface WatchEntry {
   readonly handlers: Set<OneShotHandler>
   /** Requests that ask for this watch and are not answered yet. */
   asked: number
@@ -33,17 +33,17 @@ interface Entry {
 }
 
 /** What a server tells a watch of each kind of. */
-const TELLS: Readonly<Record<OneShotKind, ReadonlySet<WatchEvent['type']>>> = {
+const EVENTS_BY_KIND: Readonly<Record<OneShotKind, ReadonlySet<WatchEvent['type']>>> = {
   data: new Set(['created', 'deleted', 'dataChanged']),
   children: new Set(['childrenChanged', 'deleted']),
 }
 
-const NOBODY: ReadonlySet<OneShotHandler> = new Set()
+const NO_HANDLERS: ReadonlySet<OneShotHandler> = new Set()
 
 export const ONE_SHOT_KINDS: readonly OneShotKind[] = ['data', 'children']
 
-export class OneShots {
-  readonly #entries: Readonly<Record<OneShotKind, Map<string, Entry>>> = { data: new Map(), children: new Map() }
+export class OneShotWatches {
+  readonly #entries: Readonly<Record<OneShotKind, Map<string, WatchEntry>>> = { data: new Map(), children: new Map() }
 
   /** Whether anybody waits, or may come to wait, for a change of that path. */
   has(path: string): boolean {
@@ -51,14 +51,14 @@ export class OneShots {
   }
 
   /** A request that asks for the watch is about to be made. */
-  asking(path: string, kind: OneShotKind): void {
+  noteRequested(path: string, kind: OneShotKind): void {
     const entry = this.#entries[kind].get(path) ?? { handlers: new Set(), asked: 0, armed: false, present: true }
     entry.asked++
     this.#entries[kind].set(path, entry)
   }
 
   /** The server has answered, and watches. */
-  armed(
+  noteArmed(
     path: string,
     kind: OneShotKind,
     options: { readonly present: boolean; readonly handler?: OneShotHandler },
@@ -71,24 +71,24 @@ export class OneShots {
   }
 
   /** That request was answered, or never will be. True when the server watches for nobody now. */
-  settled(path: string, kind: OneShotKind): boolean {
+  noteSettled(path: string, kind: OneShotKind): boolean {
     const entry = this.#entries[kind].get(path)
     if (!entry) return false
     entry.asked--
-    return this.#tidy(path, kind, entry)
+    return this.#removeIfUnused(path, kind, entry)
   }
 
   /** Those who are to be called, each once. They are not registered any more. */
-  take({ type, path }: WatchEvent): ReadonlySet<OneShotHandler> {
-    if (this.#entries.data.size + this.#entries.children.size === 0) return NOBODY
+  takeHandlers({ type, path }: WatchEvent): ReadonlySet<OneShotHandler> {
+    if (this.#entries.data.size + this.#entries.children.size === 0) return NO_HANDLERS
     const concerned = new Set<OneShotHandler>()
     for (const kind of ONE_SHOT_KINDS) {
-      const entry = TELLS[kind].has(type) ? this.#entries[kind].get(path) : undefined
+      const entry = EVENTS_BY_KIND[kind].has(type) ? this.#entries[kind].get(path) : undefined
       if (!entry) continue
       for (const handler of entry.handlers) concerned.add(handler)
       entry.handlers.clear()
       entry.armed = false
-      this.#tidy(path, kind, entry)
+      this.#removeIfUnused(path, kind, entry)
     }
     return concerned
   }
@@ -99,7 +99,7 @@ export class OneShots {
     if (!entry) return { found: false, idle: false }
     const found = handler ? entry.handlers.delete(handler) : entry.handlers.size > 0
     if (!handler) entry.handlers.clear()
-    return { found, idle: this.#tidy(path, kind, entry) }
+    return { found, idle: this.#removeIfUnused(path, kind, entry) }
   }
 
   /** The session is over, and its watches with it: everybody who waits, with the path. Requests may be under way still. */
@@ -112,14 +112,14 @@ export class OneShots {
         all.set(path, handlers)
         entry.handlers.clear()
         entry.armed = false
-        this.#tidy(path, kind, entry)
+        this.#removeIfUnused(path, kind, entry)
       }
     }
     return [...all]
   }
 
   /** What to arm on a new connection, whose server knows nothing yet. */
-  *toArm(): Iterable<{ readonly path: string; readonly kind: 'data' | 'exist' | 'child' }> {
+  *listToArm(): Iterable<{ readonly path: string; readonly kind: 'data' | 'exist' | 'child' }> {
     for (const kind of ONE_SHOT_KINDS) {
       for (const [path, entry] of this.#entries[kind]) {
         entry.armed = entry.handlers.size > 0
@@ -128,7 +128,7 @@ export class OneShots {
     }
   }
 
-  #tidy(path: string, kind: OneShotKind, entry: Entry): boolean {
+  #removeIfUnused(path: string, kind: OneShotKind, entry: WatchEntry): boolean {
     if (entry.asked > 0 || entry.handlers.size > 0) return false
     this.#entries[kind].delete(path)
     return entry.armed

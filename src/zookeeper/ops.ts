@@ -53,7 +53,7 @@ export type ReadOp = GetDataOp | GetChildrenOp
 
 const ANY_VERSION = -1
 
-function versionOf(options: { readonly version?: number }): number {
+function checkOpVersion(options: { readonly version?: number }): number {
   checkNames(options)
   return options.version ?? ANY_VERSION
 }
@@ -74,20 +74,20 @@ export const op = {
   delete: (path: string, options: { readonly version?: number } = {}): DeleteOp => ({
     type: 'delete',
     path,
-    version: versionOf(options),
+    version: checkOpVersion(options),
   }),
   /** @param options.version what the znode must be at; any by default */
   setData: (path: string, data: Uint8Array | null, options: { readonly version?: number } = {}): SetDataOp => ({
     type: 'setData',
     path,
     data,
-    version: versionOf(options),
+    version: checkOpVersion(options),
   }),
   /** Changes nothing; fails the multi unless the znode is there, at the version if one is named. */
   check: (path: string, options: { readonly version?: number } = {}): CheckOp => ({
     type: 'check',
     path,
-    version: versionOf(options),
+    version: checkOpVersion(options),
   }),
   getData: (path: string): GetDataOp => ({ type: 'getData', path }),
   /** In a multiRead without the Stat, which the protocol leaves out there. */
@@ -111,15 +111,15 @@ export type ResultOf<O> = O extends CreateOp ? CreatedInMulti : O extends SetDat
 export type ResultsOf<Ops extends readonly Op[]> = { -readonly [K in keyof Ops]: ResultOf<Ops[K]> }
 
 /** What a read answers, or why it was refused: the others are not refused with it. */
-export type Reading<T> =
+export type ReadResult<T> =
   | (T & { readonly error?: undefined })
   | ({ readonly [K in keyof T]?: undefined } & { readonly error: ZooKeeperError })
 
 /** What one read of a multi of reads answers. */
-export type ReadingOf<O> = O extends GetDataOp
-  ? Reading<ReadData>
+export type ReadResultOf<O> = O extends GetDataOp
+  ? ReadResult<ReadData>
   : O extends GetChildrenOp
-    ? Reading<{ readonly names: string[] }>
+    ? ReadResult<{ readonly names: string[] }>
     : never
 /** What a multi of reads answers, read by read. */
-export type ReadingsOf<Ops extends readonly ReadOp[]> = { -readonly [K in keyof Ops]: ReadingOf<Ops[K]> }
+export type ReadResultsOf<Ops extends readonly ReadOp[]> = { -readonly [K in keyof Ops]: ReadResultOf<Ops[K]> }

@@ -1,10 +1,10 @@
 /** What a client may be told, and what holds where it is told nothing. */
 import { InvalidArgument } from '../core/errors.ts'
-import { assertLogger, type Logger, silent } from '../core/log.ts'
+import { assertLogger, type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { type Duration, milliseconds, printableDuration } from '../core/time.ts'
+import { type Duration, formatDuration, toMilliseconds } from '../core/time.ts'
 import type { Acl } from './acl.ts'
-import { assertOneOf, assertWhole } from './arguments.ts'
+import { assertInteger, assertOneOf } from './arguments.ts'
 import { parseConnectString } from './connect-string.ts'
 import { Hosts } from './hosts.ts'
 import type { AuthInfo } from './identities.ts'
@@ -72,7 +72,7 @@ export interface ZooKeeperOptions {
   readonly traceCallers?: boolean
 }
 
-const OPTIONS: KnownOptions<ZooKeeperOptions> = {
+const KNOWN_OPTIONS: KnownOptions<ZooKeeperOptions> = {
   hosts: true,
   sessionTimeout: true,
   connectTimeout: true,
@@ -90,10 +90,10 @@ const OPTIONS: KnownOptions<ZooKeeperOptions> = {
   traceCallers: true,
 }
 
-export const DEFAULT_SESSION_TIMEOUT = 10_000
-const DEFAULT_MAX_REPLY = 64 * 1_024 * 1_024
+export const DEFAULT_SESSION_TIMEOUT_MS = 10_000
+const DEFAULT_MAX_REPLY_BYTES = 64 * 1_024 * 1_024
 /** `jute.maxbuffer` as servers ship. */
-export const DEFAULT_MAX_REQUEST = 1_048_575
+export const DEFAULT_MAX_REQUEST_BYTES = 1_048_575
 const DEFAULT_MAX_IN_FLIGHT = 1_000
 
 /**
@@ -102,10 +102,10 @@ const DEFAULT_MAX_IN_FLIGHT = 1_000
  * @throws InvalidArgument naming the option
  */
 export function checkOptions(options: ZooKeeperOptions): void {
-  assertOptions(options, OPTIONS, 'a ZooKeeper client')
+  assertOptions(options, KNOWN_OPTIONS, 'a ZooKeeper client')
   const { tls, sasl, auth, log, newSession, maxReplyBytes, maxRequestBytes, maxInFlight } = options
   const numbers = { maxReplyBytes, maxRequestBytes, maxInFlight }
-  for (const [name, value] of Object.entries(numbers)) if (value !== undefined) assertWhole(value, name, COUNTS)
+  for (const [name, value] of Object.entries(numbers)) if (value !== undefined) assertInteger(value, name, COUNT_RANGE)
   if (newSession !== undefined) assertOneOf(newSession, ['automatic', 'never'], 'newSession')
   for (const name of ['readOnly', 'traceCallers'] as const) {
     if (options[name] !== undefined) assertOneOf(options[name], [true, false], name)
@@ -117,22 +117,24 @@ export function checkOptions(options: ZooKeeperOptions): void {
     throw new InvalidArgument("auth: a list of identities, such as [{ scheme: 'digest', auth: 'user:password' }]")
 }
 
-const COUNTS = { from: 1, to: 2 ** 31 - 1 }
+const COUNT_RANGE = { from: 1, to: 2 ** 31 - 1 }
 
 /** @throws InvalidArgument for options that cannot mean anything */
-export function sessionOptions(options: ZooKeeperOptions): SessionOptions {
+export function toSessionOptions(options: ZooKeeperOptions): SessionOptions {
   const { tls, sasl, auth, readOnly, maxInFlight = DEFAULT_MAX_IN_FLIGHT } = options
-  const sessionTimeout = lasting(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT, 'sessionTimeout')
+  const sessionTimeout = toPositiveMs(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT_MS, 'sessionTimeout')
   return {
     hosts: new Hosts(parseConnectString(options.hosts).endpoints),
     sessionTimeout,
     connectTimeout:
-      options.connectTimeout === undefined ? sessionTimeout / 3 : lasting(options.connectTimeout, 'connectTimeout'),
-    tick: options.tick === undefined ? undefined : lasting(options.tick, 'tick'),
-    maxReplyBytes: options.maxReplyBytes ?? DEFAULT_MAX_REPLY,
+      options.connectTimeout === undefined
+        ? sessionTimeout / 3
+        : toPositiveMs(options.connectTimeout, 'connectTimeout'),
+    tick: options.tick === undefined ? undefined : toPositiveMs(options.tick, 'tick'),
+    maxReplyBytes: options.maxReplyBytes ?? DEFAULT_MAX_REPLY_BYTES,
     maxInFlight,
     newSession: options.newSession ?? 'automatic',
-    log: options.log ?? silent,
+    log: options.log ?? silentLog,
     tls,
     sasl,
     auth,
@@ -141,20 +143,20 @@ export function sessionOptions(options: ZooKeeperOptions): SessionOptions {
 }
 
 /** @throws InvalidArgument for no time at all, too */
-export function lasting(duration: Duration, what: string): number {
-  const ms = waitable(duration, what)
+export function toPositiveMs(duration: Duration, what: string): number {
+  const ms = toTimerMs(duration, what)
   if (ms >= 1) return ms
-  throw new InvalidArgument(`${what}: ${printableDuration(duration)} is no time at all; there must be at least 1 ms`)
+  throw new InvalidArgument(`${what}: ${formatDuration(duration)} is no time at all; there must be at least 1 ms`)
 }
 
 /** What a timer of Node can wait; the protocol has as much room for a session's timeout. */
-const LONGEST = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** @throws InvalidArgument for what is no duration, or one that nobody can wait for */
-export function waitable(duration: Duration, what: string): number {
-  const ms = milliseconds(duration, what)
-  if (ms <= LONGEST) return ms
+export function toTimerMs(duration: Duration, what: string): number {
+  const ms = toMilliseconds(duration, what)
+  if (ms <= MAX_TIMER_MS) return ms
   throw new InvalidArgument(
-    `${what}: ${printableDuration(duration)} is more than the ${LONGEST} ms (24 days) there can be`,
+    `${what}: ${formatDuration(duration)} is more than the ${MAX_TIMER_MS} ms (24 days) there can be`,
   )
 }

@@ -6,28 +6,28 @@
  */
 import { monotonic } from '../core/time.ts'
 import { AuthFailed, NotSent, SessionExpired, type ZooKeeperError } from './errors.ts'
-import { Fifo } from './fifo.ts'
-import type { Pending } from './pending.ts'
+import { FifoQueue } from './fifo.ts'
+import type { PendingRequest } from './pending.ts'
 
-export class Outbox {
-  readonly #patience: number
-  #waiting = new Fifo<Pending>()
+export class RequestQueue {
+  readonly #timeoutMs: number
+  #waiting = new FifoQueue<PendingRequest>()
   /** Since when there is no connection. */
   #disconnectedAt: number | undefined = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
-  /** @param patience milliseconds without a connection after which a request is rejected */
-  constructor(patience: number) {
-    this.#patience = patience
+  /** @param timeoutMs milliseconds without a connection after which a request is rejected */
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs
   }
 
   get size(): number {
     return this.#waiting.size
   }
 
-  push(pending: Pending): void {
+  push(pending: PendingRequest): void {
     this.#waiting.push(pending)
-    if (this.#disconnectedAt !== undefined) this.#timer ??= setTimeout(() => this.#expire(), this.#patience)
+    if (this.#disconnectedAt !== undefined) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs)
   }
 
   connected(): void {
@@ -38,16 +38,16 @@ export class Outbox {
   disconnected(): void {
     this.#disconnectedAt = monotonic()
     for (const pending of this.#waiting.drain()) {
-      if (pending.here) pending.fail(connectionGone(pending))
+      if (pending.currentConnectionOnly) pending.fail(connectionGoneError(pending))
       else this.#waiting.push(pending)
     }
-    if (this.size > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#patience)
+    if (this.size > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs)
   }
 
   /** Calls `first`, and puts whatever it pushes ahead of everything that waits already. */
-  before(first: () => void): void {
+  pushFirst(first: () => void): void {
     const waiting = this.#waiting
-    this.#waiting = new Fifo()
+    this.#waiting = new FifoQueue()
     try {
       first()
     } finally {
@@ -56,14 +56,16 @@ export class Outbox {
   }
 
   /** The oldest requests, so many or about so many bytes, for this session; those bound to another one are rejected. */
-  take(session: bigint, most: { readonly bytes: number; readonly count: number }): Pending[] {
-    const taken: Pending[] = []
+  take(session: bigint, most: { readonly bytes: number; readonly count: number }): PendingRequest[] {
+    const taken: PendingRequest[] = []
     for (let size = 0; size < most.bytes && taken.length < most.count; ) {
       const pending = this.#waiting.shift()
       if (!pending) break
       if (pending.settled) continue
       if (pending.session !== undefined && pending.session !== session) {
-        pending.fail(notSent(pending, SessionExpired, 'it was meant for a session that is over', { again: false }))
+        pending.fail(
+          notSentError(pending, SessionExpired, 'it was meant for a session that is over', { retryable: false }),
+        )
         continue
       }
       taken.push(pending)
@@ -74,11 +76,13 @@ export class Outbox {
   }
 
   /** Rejects everything that waits. */
-  reject(type: typeof ZooKeeperError, why: string, options: Prospect): void {
+  reject(type: typeof ZooKeeperError, why: string, options: Retryability): void {
     this.#stopTimer()
     for (const pending of this.#waiting.drain()) {
       // The session that it is bound to is not the next one.
-      pending.fail(notSent(pending, type, why, { ...options, again: options.again && pending.session === undefined }))
+      pending.fail(
+        notSentError(pending, type, why, { ...options, retryable: options.retryable && pending.session === undefined }),
+      )
     }
   }
 
@@ -94,10 +98,12 @@ export class Outbox {
     const since = this.#disconnectedAt ?? now
     let next = Number.POSITIVE_INFINITY
     for (const pending of waiting) {
-      const left = Math.max(pending.madeAt, since) + this.#patience - now
+      const left = Math.max(pending.createdAt, since) + this.#timeoutMs - now
       // Timers may fire a fraction of a millisecond early.
       if (left < 1)
-        pending.fail(notSent(pending, NotSent, `there was no connection for ${this.#patience} ms`, { again: true }))
+        pending.fail(
+          notSentError(pending, NotSent, `there was no connection for ${this.#timeoutMs} ms`, { retryable: true }),
+        )
       else {
         this.#waiting.push(pending)
         next = Math.min(next, left)
@@ -108,9 +114,9 @@ export class Outbox {
 }
 
 /** What comes after a request that was not sent. */
-export interface Prospect {
+export interface Retryability {
   /** Whether the same may be asked again with a chance to be sent. */
-  readonly again: boolean
+  readonly retryable: boolean
   readonly cause?: Error | undefined
 }
 
@@ -119,26 +125,35 @@ export interface Prospect {
  *
  * @param prospect.cause why there will be no further session
  */
-export function refuse(pending: Pending, state: 'new' | 'closed' | 'lost', { again, cause }: Prospect): void {
-  const refused = (type: typeof ZooKeeperError, why: string, prospect: Prospect) =>
-    pending.fail(notSent(pending, type, why, prospect))
-  if (state === 'new') refused(NotSent, 'connect() was not called', { again: false })
-  else if (state === 'closed') refused(NotSent, 'the client is closed', { again: false })
+export function rejectRequest(
+  pending: PendingRequest,
+  state: 'new' | 'closed' | 'lost',
+  { retryable, cause }: Retryability,
+): void {
+  const refused = (type: typeof ZooKeeperError, why: string, retryability: Retryability) =>
+    pending.fail(notSentError(pending, type, why, retryability))
+  if (state === 'new') refused(NotSent, 'connect() was not called', { retryable: false })
+  else if (state === 'closed') refused(NotSent, 'the client is closed', { retryable: false })
   else {
     const type = cause instanceof AuthFailed ? AuthFailed : SessionExpired
-    refused(type, 'the session is over', { cause, again: again && pending.session === undefined })
+    refused(type, 'the session is over', { cause, retryable: retryable && pending.session === undefined })
   }
 }
 
 /** The error for a request that was meant for one connection. */
-export function connectionGone(pending: Pending): ZooKeeperError {
-  return notSent(pending, NotSent, 'the connection that it was meant for is gone', { again: true })
+export function connectionGoneError(pending: PendingRequest): ZooKeeperError {
+  return notSentError(pending, NotSent, 'the connection that it was meant for is gone', { retryable: true })
 }
 
 /** The error for a request that never left. */
-function notSent({ request }: Pending, type: typeof ZooKeeperError, why: string, prospect: Prospect): ZooKeeperError {
+function notSentError(
+  { request }: PendingRequest,
+  type: typeof ZooKeeperError,
+  why: string,
+  retryability: Retryability,
+): ZooKeeperError {
   const { operation, path } = request
-  const { again: retryable, cause } = prospect
+  const { retryable, cause } = retryability
   const subject = path === undefined ? operation : `${operation} ${path}`
   return new type(`${subject}: not sent, ${why}`, { outcome: 'not-sent', path, cause, retryable })
 }

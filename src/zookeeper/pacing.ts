@@ -5,14 +5,14 @@
  * short. Then longer and longer, and never in step with other clients, both while no server can be reached and while
  * connections are made and break again at once.
  */
-import { backoff } from '../core/time.ts'
+import { backoffDelay } from '../core/time.ts'
 
-const FIRST = 50
-const LONGEST = 2_000
+const FIRST_PAUSE_MS = 50
+const MAX_PAUSE_MS = 2_000
 /** A connection that held this long was a good one. */
-const STEADY_AFTER = 1_000
+const STEADY_AFTER_MS = 1_000
 
-export class Pacing {
+export class ReconnectBackoff {
   readonly #longest: number
   readonly #random: () => number
   #unreachable = 0
@@ -20,18 +20,20 @@ export class Pacing {
 
   /** @param sessionTimeout there have to be several attempts within it, or the session is lost to waiting */
   constructor(sessionTimeout: number, random: () => number = Math.random) {
-    this.#longest = Math.min(LONGEST, sessionTimeout / 6)
+    this.#longest = Math.min(MAX_PAUSE_MS, sessionTimeout / 6)
     this.#random = random
   }
 
   /** Milliseconds to wait after a connection that served for so long; undefined where it never came to that. */
-  after(served: number | undefined): number {
+  pauseAfter(served: number | undefined): number {
     if (served === undefined) this.#unreachable++
     else {
       this.#unreachable = 0
-      this.#shortLived = served > STEADY_AFTER ? 0 : this.#shortLived + 1
+      this.#shortLived = served > STEADY_AFTER_MS ? 0 : this.#shortLived + 1
     }
     const failures = this.#unreachable + this.#shortLived
-    return failures <= 1 ? 0 : backoff(failures - 1, { first: FIRST, max: this.#longest, random: this.#random })
+    return failures <= 1
+      ? 0
+      : backoffDelay(failures - 1, { first: FIRST_PAUSE_MS, max: this.#longest, random: this.#random })
   }
 }

@@ -1,7 +1,7 @@
 /** A request on its way: waiting to be sent, sent, or settled. */
-import { type Deferred, deferred, onAbort } from '../core/abort.ts'
+import { createDeferred, type Deferred, onAbort } from '../core/abort.ts'
 import type { Instant } from '../core/clock.ts'
-import { errorOfCode, NO_NODE, ZooKeeperError } from './errors.ts'
+import { NO_NODE, toError, ZooKeeperError } from './errors.ts'
 import type { JuteReader } from './jute.ts'
 import type { ReplyHeader } from './records.ts'
 import type { Request } from './requests.ts'
@@ -14,37 +14,37 @@ export interface RequestOptions {
   readonly session?: bigint
 }
 
-export interface PendingOptions extends RequestOptions {
+export interface PendingRequestOptions extends RequestOptions {
   /** Send it on the connection there is, or is about to be, or not at all (NotSent). */
-  readonly here?: true
+  readonly currentConnectionOnly?: true
 }
 
 /** Whether there may be another when this one is over. */
-export type Prospects = (over: 'connection' | 'session') => boolean
+export type RetryCheck = (over: 'connection' | 'session') => boolean
 
-export class Pending<T = unknown> {
+export class PendingRequest<T = unknown> {
   readonly request: Request<T>
   /** The session it must be sent on, if it matters. */
   readonly session: bigint | undefined
   /** It makes no sense on another connection. */
-  readonly here: boolean
+  readonly currentConnectionOnly: boolean
   /** When it was made: a request does not wait for a connection for ever. */
-  readonly madeAt: number
+  readonly createdAt: number
   /** When it was handed to the socket. */
   sentAt: Instant | undefined
   /** The number it was sent under. */
   xid = 0
-  readonly #deferred: Deferred<T> = deferred<T>()
+  readonly #deferred: Deferred<T> = createDeferred<T>()
   /** Stops listening to the signal; few requests have one. */
   #unfollow: (() => void) | undefined
   #settled = false
   #caller: { readonly stack?: string } | undefined
 
-  constructor(request: Request<T>, madeAt: number, options: PendingOptions = {}) {
+  constructor(request: Request<T>, madeAt: number, options: PendingRequestOptions = {}) {
     this.request = request
-    this.madeAt = madeAt
+    this.createdAt = madeAt
     this.session = options.session
-    this.here = options.here ?? false
+    this.currentConnectionOnly = options.currentConnectionOnly ?? false
     if (options.signal) this.#follow(options.signal)
   }
 
@@ -62,7 +62,7 @@ export class Pending<T = unknown> {
    * @returns how it was answered
    * @throws MalformedBytes when the answer cannot be read; the request is still waiting then
    */
-  answer(header: ReplyHeader, body: JuteReader, prospects: Prospects): 'done' | 'refused' {
+  handleReply(header: ReplyHeader, body: JuteReader, prospects: RetryCheck): 'done' | 'refused' {
     if (this.#settled) return header.code === 0 ? 'done' : 'refused'
     try {
       const value = this.#read(header, body, prospects)
@@ -77,12 +77,12 @@ export class Pending<T = unknown> {
     }
   }
 
-  #read(header: ReplyHeader, body: JuteReader, goesOn: Prospects): T {
-    const { operation, path, absent } = this.request
-    if (header.code === NO_NODE && absent) return absent()
+  #read(header: ReplyHeader, body: JuteReader, goesOn: RetryCheck): T {
+    const { operation, path, onAbsent } = this.request
+    if (header.code === NO_NODE && onAbsent) return onAbsent()
     if (header.code !== 0) {
       const anew = this.session === undefined && goesOn('session')
-      throw errorOfCode(header.code, { operation, path }, { again: goesOn('connection'), anew })
+      throw toError(header.code, { operation, path }, { again: goesOn('connection'), anew })
     }
     return this.request.read(body, header.zxid)
   }
@@ -96,7 +96,7 @@ export class Pending<T = unknown> {
 
   fail(error: unknown): void {
     if (this.#settled) return
-    if (this.#caller && error instanceof ZooKeeperError) error.stack = withCaller(error, this.#caller)
+    if (this.#caller && error instanceof ZooKeeperError) error.stack = addCallerStack(error, this.#caller)
     this.#reject(error)
   }
 
@@ -120,7 +120,7 @@ export class Pending<T = unknown> {
 }
 
 /** The first line of a captured stack names no error. */
-function withCaller(error: Error, caller: { readonly stack?: string }): string {
+function addCallerStack(error: Error, caller: { readonly stack?: string }): string {
   const [, ...frames] = (caller.stack ?? '').split('\n')
   return [error.stack ?? error.message, '  asked by', ...frames].join('\n')
 }

@@ -6,12 +6,12 @@
  */
 import { InvalidArgument } from '../core/errors.ts'
 import type { Duration } from '../core/time.ts'
-import { durationIn, type ResourceUri } from '../core/uri.ts'
+import { type ResourceUri, readDurationParameter } from '../core/uri.ts'
 import type { Tenant } from './access.ts'
-import { SECURITY_PARAMETERS, type Security, type SecurityOptions, securityOf } from './security.ts'
+import { parseSecurity, SECURITY_PARAMETERS, type Security, type SecurityOptions } from './security.ts'
 
 /** What a `zookeeper:` URI says: which servers, which path, as whom. */
-export interface Place {
+export interface ZooKeeperLocation {
   /** With the chroot behind them. */
   readonly hosts: string
   /** Without a slash at its end. */
@@ -22,47 +22,47 @@ export interface Place {
 }
 
 /** What a URI can say of it. */
-export const PLACE_PARAMETERS = ['sessionTimeout', 'tick', 'chroot', ...SECURITY_PARAMETERS] as const
+export const LOCATION_PARAMETERS = ['sessionTimeout', 'tick', 'chroot', ...SECURITY_PARAMETERS] as const
 
 /**
  * Opens nothing but the files of certificates.
  *
  * @throws InvalidArgument when the URI names no hosts, or has what means nothing
  */
-export async function placeOf(
+export async function parseZooKeeperLocation(
   uri: ResourceUri,
   place: { readonly tenant: Tenant; readonly defaultPath: string },
   options: SecurityOptions,
-): Promise<Place> {
+): Promise<ZooKeeperLocation> {
   const { authority, path } = uri
   if (authority === '') throw new InvalidArgument(`${uri.printable}: no hosts; write zookeeper://127.0.0.1:2181/path`)
   return {
-    hosts: `${authority}${chrootOf(uri)}`,
+    hosts: `${authority}${parseChroot(uri)}`,
     path: path === '' || path === '/' ? place.defaultPath : path.replace(/\/$/, ''),
-    ...durations(uri),
-    security: await securityOf(uri, place.tenant, options),
+    ...parseDurations(uri),
+    security: await parseSecurity(uri, place.tenant, options),
   }
 }
 
 /** In milliseconds; of whoever is not told another. */
-const DEFAULT_SESSION_TIMEOUT = 10_000
+const DEFAULT_SESSION_TIMEOUT_MS = 10_000
 
 /** With a slash before it and none behind it, however it was written. */
-function chrootOf({ parameters }: ResourceUri): string {
+function parseChroot({ parameters }: ResourceUri): string {
   const chroot = (parameters.get('chroot') ?? '').replace(/^\/+|\/+$/g, '')
   return chroot === '' ? '' : `/${chroot}`
 }
 
-function durations(uri: ResourceUri): { sessionTimeout?: Duration; tick?: Duration } {
+function parseDurations(uri: ResourceUri): { sessionTimeout?: Duration; tick?: Duration } {
   const { printable } = uri
   const given = (name: string) => {
-    const ms = durationIn(uri, name)
+    const ms = readDurationParameter(uri, name)
     if (ms !== 0) return ms
     throw new InvalidArgument(`${printable}: ${name} has to be longer than no time`)
   }
   const [sessionTimeout, tick] = [given('sessionTimeout'), given('tick')]
-  if (tick !== undefined && tick > (sessionTimeout ?? DEFAULT_SESSION_TIMEOUT)) {
-    const most = sessionTimeout === undefined ? `the ${DEFAULT_SESSION_TIMEOUT} ms there are by default` : 'it'
+  if (tick !== undefined && tick > (sessionTimeout ?? DEFAULT_SESSION_TIMEOUT_MS)) {
+    const most = sessionTimeout === undefined ? `the ${DEFAULT_SESSION_TIMEOUT_MS} ms there are by default` : 'it'
     throw new InvalidArgument(
       `${printable}: tick is longer than sessionTimeout, ${most}; servers grant two ticks at least`,
     )

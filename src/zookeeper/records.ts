@@ -66,7 +66,7 @@ export interface ConnectResponse {
 export const NO_PASSWORD: Uint8Array = new Uint8Array(16)
 
 /** Shorter first frames are no ConnectResponse but a reply's header: the server refuses to serve this client. */
-const SHORTEST_CONNECT_RESPONSE = 36
+const MIN_CONNECT_RESPONSE_BYTES = 36
 
 export function writeConnectRequest(writer: JuteWriter, request: ConnectRequest): void {
   writer.int(0).long(request.lastZxid).int(Math.round(request.timeout)).long(request.session).bytes(request.password)
@@ -75,7 +75,7 @@ export function writeConnectRequest(writer: JuteWriter, request: ConnectRequest)
 }
 
 export function readConnectResponse(reader: JuteReader): ConnectResponse {
-  if (reader.remaining < SHORTEST_CONNECT_RESPONSE) {
+  if (reader.remaining < MIN_CONNECT_RESPONSE_BYTES) {
     throw new MalformedBytes('the first frame is no answer to a connect request')
   }
   reader.int()

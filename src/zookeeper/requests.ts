@@ -1,8 +1,8 @@
 /** The operations: for each, what is asked and how the answer is read. Paths are the server's (see Chroot). */
 
 import { type Acl, type Identity, readAcls, readIdentities, writeAcls } from './acl.ts'
-import { checkedVersion } from './arguments.ts'
-import { znodeData } from './data.ts'
+import { checkVersion } from './arguments.ts'
+import { checkData } from './data.ts'
 import { type JuteReader, JuteWriter } from './jute.ts'
 import { OPCODE, WATCH_KIND, WATCH_MODE, XID } from './opcodes.ts'
 import { type ConnectRequest, readStat, type Stat, writeConnectRequest } from './records.ts'
@@ -18,12 +18,12 @@ export interface Request<T> {
   readonly xid?: number
   readonly read: (body: JuteReader, zxid: bigint) => T
   /** What "there is no such znode" means, where that is an answer like any other and no error. */
-  readonly absent?: () => T
+  readonly onAbsent?: () => T
 }
 
 const LENGTH_BYTES = 4
 
-interface Shape<T> {
+interface RequestSpec<T> {
   readonly operation: string
   readonly opcode: number
   readonly path?: string
@@ -34,7 +34,7 @@ interface Shape<T> {
 }
 
 /** Encodes a request. Encoding at once keeps what the caller does to its bytes afterwards out of what is sent. */
-export function request<T>(shape: Shape<T>): Request<T> {
+export function request<T>(shape: RequestSpec<T>): Request<T> {
   const writer = new JuteWriter()
     .int(0)
     .int(shape.xid ?? 0)
@@ -48,17 +48,17 @@ export function request<T>(shape: Shape<T>): Request<T> {
     read: shape.read,
     ...(shape.path === undefined ? {} : { path: shape.path }),
     ...(shape.xid === undefined ? {} : { xid: shape.xid }),
-    ...(shape.absent === undefined ? {} : { absent: shape.absent }),
+    ...(shape.absent === undefined ? {} : { onAbsent: shape.absent }),
   }
 }
 
 /** The same request, whose answer is made into something else as it is read. */
-export function mapped<T, U>(request: Request<T>, change: (answer: T) => U): Request<U> {
-  const { absent, read, ...rest } = request
+export function mapReply<T, U>(request: Request<T>, change: (answer: T) => U): Request<U> {
+  const { onAbsent, read, ...rest } = request
   return {
     ...rest,
     read: (body, zxid) => change(read(body, zxid)),
-    ...(absent ? { absent: () => change(absent()) } : {}),
+    ...(onAbsent ? { onAbsent: () => change(onAbsent()) } : {}),
   }
 }
 
@@ -67,7 +67,7 @@ export function numberFrame(frame: Buffer, xid: number): void {
   frame.writeInt32BE(xid, LENGTH_BYTES)
 }
 
-const LARGEST_XID = 2_147_483_647
+const MAX_XID = 2_147_483_647
 
 /**
  * Numbers the requests of one client, over all its connections. A server that is told of a commit takes it for the answer to
@@ -85,7 +85,7 @@ export class RequestNumbers {
 
   /** Returns the next number. They start at 1: servers use 0 for themselves and would count such a request as never answered. */
   next(): number {
-    this.#last = this.#last === LARGEST_XID ? 1 : this.#last + 1
+    this.#last = this.#last === MAX_XID ? 1 : this.#last + 1
     return this.#last
   }
 }
@@ -104,7 +104,7 @@ export function connectFrame(connect: ConnectRequest): Buffer {
   return frame
 }
 
-const nothing = () => undefined
+const readNothing = () => undefined
 
 // --- Znodes -------------------------------------------------------------------------------------------------------
 
@@ -113,24 +113,24 @@ export function remove(path: string, version: number): Request<undefined> {
     operation: 'delete',
     opcode: OPCODE.delete,
     path,
-    write: (writer) => writer.text(path).int(checkedVersion(version)),
-    read: nothing,
+    write: (writer) => writer.text(path).int(checkVersion(version)),
+    read: readNothing,
   })
 }
 
 /** Whether the server is to tell, once, of the next change of what is read. */
-interface Reading {
+interface WatchFlag {
   readonly watch?: boolean
 }
 
-export function exists(path: string, { watch = false }: Reading = {}): Request<Stat | undefined> {
+export function exists(path: string, { watch = false }: WatchFlag = {}): Request<Stat | undefined> {
   return request({
     operation: 'exists',
     opcode: OPCODE.exists,
     path,
     write: (writer) => writer.text(path).boolean(watch),
     read: readStat,
-    absent: nothing,
+    absent: readNothing,
   })
 }
 
@@ -141,7 +141,7 @@ export interface ReadData {
   readonly stat: Stat
 }
 
-export function getData(path: string, { watch = false }: Reading = {}): Request<ReadData> {
+export function getData(path: string, { watch = false }: WatchFlag = {}): Request<ReadData> {
   return request({
     operation: 'getData',
     opcode: OPCODE.getData,
@@ -152,14 +152,14 @@ export function getData(path: string, { watch = false }: Reading = {}): Request<
 }
 
 export function readData(body: JuteReader): ReadData {
-  return { data: keepable(body.bytes()), stat: readStat(body) }
+  return { data: detachBytes(body.bytes()), stat: readStat(body) }
 }
 
 /**
  * Data for a caller who may keep them for hours. They arrive as a view of whatever was received together; a few bytes
  * would keep all of that alive, so they are copied unless they are most of it.
  */
-function keepable(data: Buffer | null): Uint8Array | null {
+function detachBytes(data: Buffer | null): Uint8Array | null {
   if (data === null) return null
   const most = data.length * 2 >= data.buffer.byteLength
   return most ? new Uint8Array(data.buffer, data.byteOffset, data.length) : new Uint8Array(data)
@@ -170,14 +170,14 @@ export function setData(path: string, data: Uint8Array | null, version: number):
     operation: 'setData',
     opcode: OPCODE.setData,
     path,
-    write: (writer) => writer.text(path).bytes(znodeData(data)).int(checkedVersion(version)),
+    write: (writer) => writer.text(path).bytes(checkData(data)).int(checkVersion(version)),
     read: readStat,
   })
 }
 
 export function getChildren(
   path: string,
-  { watch = false }: Reading = {},
+  { watch = false }: WatchFlag = {},
 ): Request<{ readonly names: string[]; readonly stat: Stat }> {
   return request({
     operation: 'getChildren',
@@ -231,7 +231,7 @@ export function setAcl(path: string, acl: readonly Acl[], aversion: number): Req
     write: (writer) => {
       writer.text(path)
       writeAcls(writer, acl)
-      writer.int(checkedVersion(aversion))
+      writer.int(checkVersion(aversion))
     },
     read: readStat,
   })
@@ -243,7 +243,7 @@ export function sync(path: string): Request<undefined> {
     opcode: OPCODE.sync,
     path,
     write: (writer) => writer.text(path),
-    read: nothing,
+    read: readNothing,
   })
 }
 
@@ -258,7 +258,7 @@ export function addWatch(path: string, mode: WatchMode): Request<undefined> {
     opcode: OPCODE.addWatch,
     path,
     write: (writer) => writer.text(path).int(WATCH_MODE[mode]),
-    read: nothing,
+    read: readNothing,
   })
 }
 
@@ -271,7 +271,7 @@ export function removeWatches(path: string, kind: WatchKind): Request<undefined>
     opcode: OPCODE.removeWatches,
     path,
     write: (writer) => writer.text(path).int(WATCH_KIND[kind]),
-    read: nothing,
+    read: readNothing,
   })
 }
 
@@ -293,14 +293,14 @@ export function setWatches(paths: ArmedPaths, lastZxid: bigint): Request<undefin
       writer.long(lastZxid)
       for (const kind of ARMED_KINDS) writer.vector(paths[kind], (path) => writer.text(path))
     },
-    read: nothing,
+    read: readNothing,
   })
 }
 
 // --- Session ------------------------------------------------------------------------------------------------------
 
 export function ping(): Request<undefined> {
-  return request({ operation: 'ping', opcode: OPCODE.ping, xid: XID.ping, read: nothing })
+  return request({ operation: 'ping', opcode: OPCODE.ping, xid: XID.ping, read: readNothing })
 }
 
 /** The identities this connection has; ZooKeeper 3.7 or newer. */
@@ -315,10 +315,10 @@ export function auth(scheme: string, credentials: Uint8Array): Request<undefined
     opcode: OPCODE.auth,
     xid: XID.auth,
     write: (writer) => writer.int(0).text(scheme).bytes(credentials),
-    read: nothing,
+    read: readNothing,
   })
 }
 
 export function closeSession(): Request<undefined> {
-  return request({ operation: 'closeSession', opcode: OPCODE.closeSession, read: nothing })
+  return request({ operation: 'closeSession', opcode: OPCODE.closeSession, read: readNothing })
 }

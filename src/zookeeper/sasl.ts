@@ -32,9 +32,9 @@ export function checkSasl(credentials: SaslCredentials): void {
 /** Servers are known by this name whatever their host is. */
 const DIGEST_URI = 'zookeeper/zk-sasl-md5'
 const QOP = 'auth'
-const FIRST_USE = '00000001'
+const FIRST_NONCE_COUNT = '00000001'
 /** What servers are told that is taken, and what is taken. */
-const LARGEST_TOKEN = 65_536
+const MAX_TOKEN_BYTES = 65_536
 
 type Digest = (bytes: Uint8Array) => Buffer
 
@@ -54,7 +54,7 @@ export class DigestMd5 {
   constructor(credentials: SaslCredentials, options: SaslOptions = {}) {
     this.#credentials = credentials
     this.#cnonce = options.cnonce ?? randomBytes(24).toString('base64')
-    this.#md5 = explained(options.md5 ?? ((bytes) => createHash('md5').update(bytes).digest()))
+    this.#md5 = explainMd5Failure(options.md5 ?? ((bytes) => createHash('md5').update(bytes).digest()))
   }
 
   /**
@@ -72,22 +72,24 @@ export class DigestMd5 {
       throw new ConnectionFault('auth', 'the server offers no SASL DIGEST-MD5 that this client knows')
     }
     const { username, password } = this.#credentials
-    const user = this.#md5(Buffer.concat([bytesOf(username), COLON, bytesOf(realm), COLON, bytesOf(password)]))
+    const user = this.#md5(
+      Buffer.concat([encodeSaslText(username), COLON, encodeSaslText(realm), COLON, encodeSaslText(password)]),
+    )
     const secret = this.#hex(Buffer.concat([user, Buffer.from(`:${nonce}:${this.#cnonce}`)]))
     const over = (uri: string) => {
-      return this.#hex(`${secret}:${nonce}:${FIRST_USE}:${this.#cnonce}:${QOP}:${this.#hex(uri)}`)
+      return this.#hex(`${secret}:${nonce}:${FIRST_NONCE_COUNT}:${this.#cnonce}:${QOP}:${this.#hex(uri)}`)
     }
     this.#expected = over(`:${DIGEST_URI}`)
     return Buffer.from(
       [
         'charset=utf-8',
-        `username=${quoted(username)}`,
-        `realm=${quoted(realm)}`,
-        `nonce=${quoted(nonce)}`,
-        `nc=${FIRST_USE}`,
-        `cnonce=${quoted(this.#cnonce)}`,
-        `digest-uri=${quoted(DIGEST_URI)}`,
-        `maxbuf=${LARGEST_TOKEN}`,
+        `username=${quoteDirective(username)}`,
+        `realm=${quoteDirective(realm)}`,
+        `nonce=${quoteDirective(nonce)}`,
+        `nc=${FIRST_NONCE_COUNT}`,
+        `cnonce=${quoteDirective(this.#cnonce)}`,
+        `digest-uri=${quoteDirective(DIGEST_URI)}`,
+        `maxbuf=${MAX_TOKEN_BYTES}`,
         `response=${over(`AUTHENTICATE:${DIGEST_URI}`)}`,
         `qop=${QOP}`,
       ].join(','),
@@ -110,7 +112,7 @@ export class DigestMd5 {
 
 const COLON = Buffer.from(':')
 
-function explained(md5: Digest): Digest {
+function explainMd5Failure(md5: Digest): Digest {
   return (bytes) => {
     try {
       return md5(bytes)
@@ -122,24 +124,24 @@ function explained(md5: Digest): Digest {
 }
 
 /** What Latin-1 can hold is hashed as Latin-1, all else as UTF-8: so the RFC has it, and so do servers. */
-function bytesOf(text: string): Buffer {
+function encodeSaslText(text: string): Buffer {
   const latin = [...text].every((character) => (character.codePointAt(0) ?? 0) <= 0xff)
   return Buffer.from(text, latin ? 'latin1' : 'utf8')
 }
 
 /** @throws ConnectionFault for what is longer than was agreed: it comes from a server that has proved nothing */
 function decode(token: Uint8Array): string {
-  if (token.length <= LARGEST_TOKEN) return Buffer.from(token).toString('utf8')
-  throw new ConnectionFault('auth', `the server's SASL token has ${token.length} bytes, more than ${LARGEST_TOKEN}`)
+  if (token.length <= MAX_TOKEN_BYTES) return Buffer.from(token).toString('utf8')
+  throw new ConnectionFault('auth', `the server's SASL token has ${token.length} bytes, more than ${MAX_TOKEN_BYTES}`)
 }
 
-const quoted = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`
+const quoteDirective = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`
 
-const DIRECTIVE = /\s*([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^",\s]*))\s*(?:,|$)/giy
+const DIRECTIVE_PATTERN = /\s*([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^",\s]*))\s*(?:,|$)/giy
 
 function parseDirectives(text: string): ReadonlyMap<string, string> {
   const directives = new Map<string, string>()
-  for (const [, name = '', inQuotes, plain = ''] of text.matchAll(DIRECTIVE)) {
+  for (const [, name = '', inQuotes, plain = ''] of text.matchAll(DIRECTIVE_PATTERN)) {
     directives.set(name.toLowerCase(), inQuotes?.replace(/\\(.)/g, '$1') ?? plain)
   }
   return directives

@@ -36,21 +36,21 @@ export interface Security extends WantedAcl {
   readonly tls?: TlsOptions
 }
 
-const OPENERS: Readonly<Record<Tenant, string>> = { board: 'openBoard', logbooks: 'openPersistence' }
+const OPENERS_BY_TENANT: Readonly<Record<Tenant, string>> = { board: 'openBoard', logbooks: 'openPersistence' }
 
 /** What a URI can say of it. */
 export const SECURITY_PARAMETERS = ['login', 'acl', 'ca', 'cert', 'key', 'passphrase', 'servername'] as const
-const FILES = ['ca', 'cert', 'key'] as const
-const TEXTS = ['passphrase', 'servername'] as const
+const TLS_FILES = ['ca', 'cert', 'key'] as const
+const TLS_TEXTS = ['passphrase', 'servername'] as const
 
-const ACLS: Readonly<Record<string, readonly Acl[]>> = { creator: ACL.creatorAll, open: ACL.open }
+const ACLS_BY_NAME: Readonly<Record<string, readonly Acl[]>> = { creator: ACL.creatorAll, open: ACL.open }
 
 /** @throws InvalidArgument for what makes no sense, or a file that cannot be read */
-export async function securityOf(uri: ResourceUri, tenant: Tenant, options: SecurityOptions): Promise<Security> {
-  assertSecurity(options, OPENERS[tenant])
-  const { auth, sasl } = identities(uri, options)
-  const acl = options.acl ?? namedAcl(uri, OPENERS[tenant])
-  const tls = await tlsOf(uri, options)
+export async function parseSecurity(uri: ResourceUri, tenant: Tenant, options: SecurityOptions): Promise<Security> {
+  assertSecurity(options, OPENERS_BY_TENANT[tenant])
+  const { auth, sasl } = parseIdentities(uri, options)
+  const acl = options.acl ?? parseAcl(uri, OPENERS_BY_TENANT[tenant])
+  const tls = await parseTls(uri, options)
   return {
     ...(auth.length > 0 ? { auth } : {}),
     ...(sasl ? { sasl } : {}),
@@ -83,7 +83,7 @@ function assertSecurity({ auth = [], sasl, tls, acl }: SecurityOptions, opener: 
   throw new InvalidArgument(`${opener}: acl is a list of who may do what, ${lists}`)
 }
 
-function identities(
+function parseIdentities(
   { credentials, parameters, printable }: ResourceUri,
   { auth = [], sasl }: SecurityOptions,
 ): { readonly auth: readonly AuthInfo[]; readonly sasl: SaslCredentials | undefined } {
@@ -105,30 +105,30 @@ function identities(
   return { auth, sasl: { username: user, password } }
 }
 
-function namedAcl({ parameters, printable }: ResourceUri, opener: string): readonly Acl[] | undefined {
+function parseAcl({ parameters, printable }: ResourceUri, opener: string): readonly Acl[] | undefined {
   const name = parameters.get('acl')
   if (name === undefined) return undefined
-  const acl = Object.hasOwn(ACLS, name) ? ACLS[name] : undefined
+  const acl = Object.hasOwn(ACLS_BY_NAME, name) ? ACLS_BY_NAME[name] : undefined
   if (acl) return acl
   throw new InvalidArgument(`${printable}: acl is creator, or open; any other is given as an option of ${opener}`)
 }
 
-async function tlsOf(uri: ResourceUri, options: SecurityOptions): Promise<TlsOptions | undefined> {
+async function parseTls(uri: ResourceUri, options: SecurityOptions): Promise<TlsOptions | undefined> {
   const { scheme, parameters, printable } = uri
-  const named = [...FILES, ...TEXTS].filter((name) => parameters.has(name))
+  const named = [...TLS_FILES, ...TLS_TEXTS].filter((name) => parameters.has(name))
   if (scheme !== 'zookeepers' && !options.tls) {
     if (named.length === 0) return undefined
     throw new InvalidArgument(
       `${printable}: ${named[0]} is of TLS; write zookeepers:// and name the servers' secure port`,
     )
   }
-  const texts = TEXTS.filter((name) => parameters.has(name)).map((name) => [name, parameters.get(name)])
-  const files = FILES.filter((name) => parameters.has(name)).map(async (name) => [name, await pem(uri, name)])
+  const texts = TLS_TEXTS.filter((name) => parameters.has(name)).map((name) => [name, parameters.get(name)])
+  const files = TLS_FILES.filter((name) => parameters.has(name)).map(async (name) => [name, await readPem(uri, name)])
   const given = Object.entries(options.tls ?? {}).filter(([, value]) => value !== undefined)
   return Object.fromEntries([...texts, ...(await Promise.all(files)), ...given])
 }
 
-async function pem({ parameters, printable }: ResourceUri, name: (typeof FILES)[number]): Promise<string> {
+async function readPem({ parameters, printable }: ResourceUri, name: (typeof TLS_FILES)[number]): Promise<string> {
   const what = `${printable}: ${name} has to name a file in PEM`
   const text = await readFile(parameters.get(name) ?? '', 'utf8').catch((cause: NodeJS.ErrnoException) => {
     throw new InvalidArgument(`${what} that can be read: ${cause.code}`, { cause })

@@ -8,7 +8,7 @@ import type { WatchEvent } from './records.ts'
 import type { Request } from './requests.ts'
 import type { SaslCredentials } from './sasl.ts'
 import type { TlsOptions } from './socket.ts'
-import type { StateChange } from './states.ts'
+import type { ClientStateChange } from './states.ts'
 
 export interface SessionOptions {
   readonly hosts: Hosts
@@ -28,7 +28,7 @@ export interface SessionOptions {
 
 /** What a session tells the client around it. Everything is called synchronously. */
 export interface SessionOwner {
-  stateChanged(event: StateChange & { readonly session?: bigint }): void
+  stateChanged(event: ClientStateChange & { readonly session?: bigint }): void
   sessionChanged(event: { session: bigint; previous?: bigint }): void
   events(batch: readonly WatchEvent[]): void
   /** The watches are armed on a new connection; what happened since the last one was not told. */

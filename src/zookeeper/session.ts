@@ -11,12 +11,12 @@
  * - it was opened on a server without a quorum, and the connection is over: no other server knows of it;
  * - the server is too old, does not believe who we are, or none speaks TLS as we do: then no other session follows.
  */
-import { type Deferred, deferred } from '../core/abort.ts'
+import { createDeferred, type Deferred } from '../core/abort.ts'
 import { type Clock, type Instant, systemClock } from '../core/clock.ts'
 import { InvalidState, NotConnected } from '../core/errors.ts'
 import { monotonic } from '../core/time.ts'
-import { Abandonment, type Credentials } from './abandoned.ts'
-import { Attempts } from './attempts.ts'
+import { OrphanSession, type SessionCredentials } from './abandoned.ts'
+import { Connector } from './attempts.ts'
 import { type Endpoint, formatEndpoint } from './connect-string.ts'
 import { Connection } from './connection.ts'
 import { type ClientCounters, Counters } from './counters.ts'
@@ -24,41 +24,41 @@ import { AuthFailed, NotSent, SessionExpired } from './errors.ts'
 import { ConnectionFault, type FinalFault } from './faults.ts'
 import type { Server } from './hosts.ts'
 import type { AuthInfo } from './identities.ts'
-import { Introduction } from './introduction.ts'
+import { Handshake } from './introduction.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
-import { refuse } from './outbox.ts'
-import { Pending } from './pending.ts'
+import { rejectRequest } from './outbox.ts'
+import { PendingRequest } from './pending.ts'
 import { type ConnectResponse, NO_PASSWORD } from './records.ts'
 import { closeSession, RequestNumbers } from './requests.ts'
 import { Sender } from './sender.ts'
 import type { SessionInfo, SessionOptions, SessionOwner } from './session-options.ts'
-import { type ClientState, StateMachine } from './states.ts'
+import { type ClientState, ClientStateMachine } from './states.ts'
 import { WriterSearch } from './writer-search.ts'
 
-interface Held extends Credentials {
+interface OpenSession extends SessionCredentials {
   /** The server that is attached only reads. */
   readonly readOnly: boolean
   /** It was opened on such a server: it is no session that another one knows. */
   readonly provisional: boolean
 }
 
-const LONGEST_GOODBYE = 3_000
+const CLOSE_TIMEOUT_MS = 3_000
 
 export class Session {
   readonly #options: SessionOptions
   readonly #owner: SessionOwner
   readonly #clock: Clock
-  readonly #state: StateMachine
+  readonly #state: ClientStateMachine
   readonly #keeper: LeaseKeeper
-  readonly #introduction: Introduction
+  readonly #handshake: Handshake
   readonly #sender: Sender
-  readonly #attempts: Attempts
-  readonly #abandoned: Abandonment
-  readonly #search: WriterSearch
+  readonly #connector: Connector
+  readonly #orphan: OrphanSession
+  readonly #writerSearch: WriterSearch
   readonly #counters = new Counters()
   readonly #numbers = new RequestNumbers()
-  readonly #first: Deferred<void> = deferred()
-  #held: Held | undefined
+  readonly #first: Deferred<void> = createDeferred()
+  #open: OpenSession | undefined
   /** The newest transaction seen in this session: a server that is behind it would show the past. */
   #lastZxid = 0n
   #newestZxid = 0n
@@ -66,7 +66,7 @@ export class Session {
   /** The connection there is, or is to be. */
   #connection: Connection | undefined
   /** Why there will be no further session. */
-  #final: Error | undefined
+  #finalError: Error | undefined
   #loop: Promise<void> | undefined
   #closing: Deferred<void> | undefined
 
@@ -75,22 +75,27 @@ export class Session {
     this.#options = options
     this.#owner = owner
     this.#clock = clock
-    this.#state = new StateMachine(log, (change) => {
-      owner.stateChanged({ ...change, ...(this.#held ? { session: this.#held.id } : {}) })
+    this.#state = new ClientStateMachine(log, (change) => {
+      owner.stateChanged({ ...change, ...(this.#open ? { session: this.#open.id } : {}) })
     })
     this.#keeper = new LeaseKeeper(
       { clock, tick },
-      { over: (verdict) => this.#leaseOver(verdict), prove: () => this.#sender.prove() },
+      { onOver: (verdict) => this.#leaseOver(verdict), prove: () => this.#sender.prove() },
     )
-    this.#introduction = new Introduction({ sasl, auth, timeout: connectTimeout })
-    this.#search = new WriterSearch(options)
-    const dial = (server: Server) => this.#dial(server).connection
-    this.#abandoned = new Abandonment({ hosts: options.hosts, introduction: this.#introduction, dial })
-    this.#sender = new Sender({ maxInFlight, patience: sessionTimeout, log, alive: () => this.#keeper.alive() })
-    this.#attempts = new Attempts(options, this.#counters, {
-      wanted: () => this.state !== 'closed' && (this.state !== 'lost' || this.#abandoned.pending),
+    this.#handshake = new Handshake({ sasl, auth, timeout: connectTimeout })
+    this.#writerSearch = new WriterSearch(options)
+    const dial = (server: Server) => this.#createConnection(server).connection
+    this.#orphan = new OrphanSession({ hosts: options.hosts, handshake: this.#handshake, connect: dial })
+    this.#sender = new Sender({
+      maxInFlight,
+      timeoutMs: sessionTimeout,
+      log,
+      isSessionAlive: () => this.#keeper.isAlive(),
+    })
+    this.#connector = new Connector(options, this.#counters, {
+      isServerWanted: () => this.state !== 'closed' && (this.state !== 'lost' || this.#orphan.isPending),
       use: (server) => this.#use(server),
-      resuming: () => this.#lastZxid > 0n,
+      isResuming: () => this.#lastZxid > 0n,
     })
   }
 
@@ -99,14 +104,14 @@ export class Session {
   }
 
   get info(): SessionInfo | undefined {
-    if (!this.#held) return undefined
-    const { id, timeout, readOnly } = this.#held
-    return { id, timeout, readOnly, leaseUntil: this.#keeper.until, newestZxid: this.#newestZxid }
+    if (!this.#open) return undefined
+    const { id, timeout, readOnly } = this.#open
+    return { id, timeout, readOnly, leaseUntil: this.#keeper.aliveUntil, newestZxid: this.#newestZxid }
   }
 
   /** Why there is no connection, as far as known. */
   get lastFault(): Error | undefined {
-    return this.#attempts.lastFault
+    return this.#connector.lastFault
   }
 
   get lease(): Pick<LeaseKeeper, 'hold'> {
@@ -120,23 +125,23 @@ export class Session {
   /** Begins to connect; resolves with the first session. It goes on trying until close(). */
   start(): Promise<void> {
     if (this.state !== 'new') throw new InvalidState(`connect() is called once, and the client is ${this.state}`)
-    this.#state.become('connecting')
+    this.#state.transitionTo('connecting')
     this.#loop = this.#run()
     return this.#first.promise
   }
 
   /** Takes a request; it leaves with everything else that is asked in the same turn of the event loop. */
-  submit(pending: Pending): void {
+  submit(pending: PendingRequest): void {
     const { state } = this
     if (state === 'new' || state === 'closed' || state === 'lost') {
-      refuse(pending, state, { again: this.#goesOn(), cause: this.#final })
+      rejectRequest(pending, state, { retryable: this.#mayRetry(), cause: this.#finalError })
     } else this.#sender.push(pending)
   }
 
   /** See `Introduction.add`. */
   async addAuth(info: AuthInfo): Promise<void> {
-    if (this.state === 'new') this.#introduction.give(info)
-    else await this.#introduction.add(info, this.#connection)
+    if (this.state === 'new') this.#handshake.addBeforeConnect(info)
+    else await this.#handshake.add(info, this.#connection)
   }
 
   /** From now on these servers; a connection to one that is not among them is left for one that is. */
@@ -153,8 +158,8 @@ export class Session {
   close(): Promise<void> {
     if (!this.#closing) {
       // Set first: a listener that hears of the closing may close, too.
-      this.#closing = deferred()
-      this.#shut().then(this.#closing.resolve, this.#closing.reject)
+      this.#closing = createDeferred()
+      this.#shutDown().then(this.#closing.resolve, this.#closing.reject)
     }
     return this.#closing.promise
   }
@@ -162,13 +167,13 @@ export class Session {
   // --- Connections --------------------------------------------------------------------------------------------------
 
   async #run(): Promise<void> {
-    const final = await this.#attempts.run()
+    const final = await this.#connector.run()
     if (final) this.#giveUp(final)
   }
 
   async #use(server: Server): Promise<void> {
     try {
-      if (this.#abandoned.pending) await this.#abandoned.close(server)
+      if (this.#orphan.isPending) await this.#orphan.close(server)
       else if (this.state !== 'closed') await this.#serve(server)
     } catch (error) {
       this.#connection?.destroy(new NotConnected('it is of no use', { cause: error }))
@@ -178,9 +183,9 @@ export class Session {
 
   /** Attaches to the session there is, or to a new one, and stays until the connection is over. */
   async #serve(server: Server): Promise<void> {
-    const held = this.#held
+    const held = this.#open
     const at = this.#clock()
-    const { connection, over } = this.#dial(server)
+    const { connection, over } = this.#createConnection(server)
     const response = await connection.attach({
       lastZxid: this.#lastZxid,
       timeout: this.#options.sessionTimeout,
@@ -194,12 +199,12 @@ export class Session {
       if (!held) throw new NotConnected(`${formatEndpoint(server)} refused a new session`)
       return this.#end(new SessionExpired('the session is over: the server has expired it'))
     }
-    this.#hold(response, at)
-    await this.#introduction.authenticate(connection)
+    this.#adopt(response, at)
+    await this.#handshake.authenticate(connection)
     if (this.#connection !== connection) throw await over
     connection.keepAlive(response.timeout)
-    this.#sender.expect()
-    await this.#introduction.begin(connection, {
+    this.#sender.startPreparing()
+    await this.#handshake.begin(connection, {
       arming: this.#owner.arming(this.#lastZxid),
       // Watches that are not armed would be silent for ever: such a connection is not kept.
       fault: (error) => connection.destroy(error instanceof Error ? error : new Error(String(error))),
@@ -208,26 +213,26 @@ export class Session {
     throw await over
   }
 
-  #dial(server: Server): { connection: Connection; over: Promise<Error> } {
+  #createConnection(server: Server): { connection: Connection; over: Promise<Error> } {
     const { connectTimeout, maxReplyBytes, tls, log } = this.#options
-    const over = deferred<Error>()
+    const over = createDeferred<Error>()
     const connection: Connection = new Connection(
       {
         ...{ server, tls, connectTimeout, maxReplyBytes },
         ...{ clock: this.#clock, counters: this.#counters, numbers: this.#numbers },
       },
       {
-        alive: () => this.#keeper.alive(),
+        isAlive: () => this.#keeper.isAlive(),
         events: (batch) => this.#owner.events(batch),
-        answered: (sentAt, { xid, zxid }) => {
-          this.#keeper.answered(sentAt)
+        replyReceived: (sentAt, { xid, zxid }) => {
+          this.#keeper.replyReceived(sentAt)
           if (zxid > this.#newestZxid) this.#newestZxid = zxid
           // Of what the answer to a ping tells of, a watch may still have to be told.
           if (xid > 0 && zxid > this.#lastZxid) this.#lastZxid = zxid
         },
-        leaderSaid: (what, sentAt) => this.#keeper.leaderSaid(what, sentAt),
+        quorumAcknowledged: (what, sentAt) => this.#keeper.quorumAcknowledged(what, sentAt),
         drained: () => this.#sender.flush(),
-        goesOn: (over) => this.#goesOn(over),
+        mayRetry: (over) => this.#mayRetry(over),
         closed: (cause) => {
           this.#disconnected(connection, cause)
           over.resolve(cause)
@@ -240,18 +245,18 @@ export class Session {
   }
 
   #becomeConnected(connection: Connection): void {
-    const held = this.#held
+    const held = this.#open
     if (!held) return
-    this.#attempts.served()
+    this.#connector.served()
     this.#sender.attach({ connection, session: held.id }, () => {
-      this.#state.become('connected')
+      this.#state.transitionTo('connected')
       if (this.state === 'connected' && this.#previousId !== held.id) this.#announce(held.id)
       if (this.state === 'connected') this.#owner.gap()
     })
     // A listener may have closed the client, and sending may have shown that the session cannot be relied on.
     if (this.#connection !== connection || this.state !== 'connected') return
     this.#keeper.connected()
-    if (held.readOnly) this.#search.start(connection)
+    if (held.readOnly) this.#writerSearch.start(connection)
     this.#first.resolve()
   }
 
@@ -266,85 +271,85 @@ export class Session {
     if (this.#connection !== connection) return
     this.#connection = undefined
     this.#sender.detach()
-    this.#search.stop()
-    if (this.#held?.provisional) {
+    this.#writerSearch.stop()
+    if (this.#open?.provisional) {
       const message = 'the session of a read-only server is over with its connection'
       this.#end(new SessionExpired(message, { outcome: 'unknown', cause }))
-    } else if (this.state === 'connected') this.#state.become('suspended', cause)
+    } else if (this.state === 'connected') this.#state.transitionTo('suspended', cause)
   }
 
   // --- The session's life ---------------------------------------------------------------------------------------------
 
-  #hold({ session: id, password, timeout, readOnly }: ConnectResponse, at: Instant): void {
-    const provisional = readOnly && this.#held === undefined
-    this.#held = { id, password, timeout, readOnly, provisional }
+  #adopt({ session: id, password, timeout, readOnly }: ConnectResponse, at: Instant): void {
+    const provisional = readOnly && this.#open === undefined
+    this.#open = { id, password, timeout, readOnly, provisional }
     this.#keeper.attached({ id, timeout }, { at, through: readOnly ? 'server' : 'leader' })
   }
 
   /** Nobody has said that it is over, so nobody knows whether it is. */
   #leaseOver(verdict: string): void {
-    if (!this.#held) return
-    const { timeout, provisional } = this.#held
-    if (!provisional) this.#abandoned.abandon(this.#held)
+    if (!this.#open) return
+    const { timeout, provisional } = this.#open
+    if (!provisional) this.#orphan.add(this.#open)
     const message = `the session of ${timeout} ms cannot be relied on: ${verdict}`
-    this.#end(new SessionExpired(message, { outcome: 'unknown', cause: this.#attempts.lastFault }))
+    this.#end(new SessionExpired(message, { outcome: 'unknown', cause: this.#connector.lastFault }))
   }
 
   #giveUp(reason: FinalFault): void {
-    this.#final = reason
-    this.#abandoned.forget()
+    this.#finalError = reason
+    this.#orphan.clear()
     this.#end(reason)
     this.#first.reject(reason)
   }
 
   #end(reason: SessionExpired | FinalFault): void {
     const connection = this.#connection
-    this.#held = undefined
+    this.#open = undefined
     this.#connection = undefined
     this.#sender.detach()
-    this.#search.stop()
+    this.#writerSearch.stop()
     // Another session may begin on a server that is behind: its watches say so (a gap), and it starts from there.
     this.#lastZxid = 0n
     this.#newestZxid = 0n
     this.#keeper.ended()
-    if (this.state !== 'closed' && this.state !== 'lost') this.#state.become('lost', reason)
+    if (this.state !== 'closed' && this.state !== 'lost') this.#state.transitionTo('lost', reason)
     const type = reason instanceof AuthFailed ? AuthFailed : SessionExpired
-    this.#sender.reject(type, 'the session is over', { cause: reason, again: this.#goesOn() })
+    this.#sender.reject(type, 'the session is over', { cause: reason, retryable: this.#mayRetry() })
     connection?.destroy(reason)
     if (this.state !== 'lost') return
-    if (this.#goesOn()) this.#state.become('connecting')
-    else this.#dropAll(reason)
+    if (this.#mayRetry()) this.#state.transitionTo('connecting')
+    else this.#rejectAll(reason)
   }
 
   /** Whether there may be another connection, or another session. */
-  #goesOn(over: 'connection' | 'session' = 'connection'): boolean {
+  #mayRetry(over: 'connection' | 'session' = 'connection'): boolean {
     if (this.state === 'closed') return false
     if (this.state !== 'lost' && over === 'connection') return true
-    return this.#options.newSession === 'automatic' && !this.#final
+    return this.#options.newSession === 'automatic' && !this.#finalError
   }
 
   /** There will be no further session, nor anything that waits for one. */
-  #dropAll(reason?: Error): void {
+  #rejectAll(reason?: Error): void {
     this.#keeper.close(reason)
-    this.#introduction.close()
+    this.#handshake.close()
   }
 
-  async #shut(): Promise<void> {
+  async #shutDown(): Promise<void> {
     const { sessionTimeout } = this.#options
     const attached = this.#sender.connection !== undefined
     const wasNew = this.state === 'new'
-    this.#state.become('closed')
-    this.#attempts.stop()
-    const patience = Math.min(LONGEST_GOODBYE, sessionTimeout / 3)
-    const deadline = monotonic() + patience
-    const timer = setTimeout(() => this.#connection?.destroy(new NotConnected('closing took too long')), patience)
+    this.#state.transitionTo('closed')
+    this.#connector.stop()
+    const timeoutMs = Math.min(CLOSE_TIMEOUT_MS, sessionTimeout / 3)
+    const deadline = monotonic() + timeoutMs
+    const timer = setTimeout(() => this.#connection?.destroy(new NotConnected('closing took too long')), timeoutMs)
     try {
-      if (attached) await this.#sayGoodbye()
-      this.#sender.reject(NotSent, 'the client is closed', { again: false })
+      if (attached) await this.#closeAtServer()
+      this.#sender.reject(NotSent, 'the client is closed', { retryable: false })
       this.#connection?.destroy(new NotConnected('the client is closed'))
-      this.#dropAll()
+      this.#rejectAll()
       await this.#loop
-      if (!attached) await this.#closeFromAfar(deadline)
+      if (!attached) await this.#closeWithoutConnection(deadline)
     } finally {
       clearTimeout(timer)
     }
@@ -352,24 +357,24 @@ export class Session {
   }
 
   /** Behind everything that was asked before, so that it is all answered. */
-  async #sayGoodbye(): Promise<void> {
+  async #closeAtServer(): Promise<void> {
     // Whoever closes when told of the connection is told before what waited for it is sent.
     await Promise.resolve()
-    const farewell = new Pending(closeSession(), monotonic(), { here: true })
-    this.#sender.push(farewell)
+    const closing = new PendingRequest(closeSession(), monotonic(), { currentConnectionOnly: true })
+    this.#sender.push(closing)
     this.#sender.flush()
-    const answered = farewell.promise.then(
+    const answered = closing.promise.then(
       () => true,
       () => false,
     )
-    if (await answered) this.#held = undefined
+    if (await answered) this.#open = undefined
   }
 
   /** Closing while there is no connection, so that ephemeral znodes need not wait for expiry. */
-  async #closeFromAfar(deadline: number): Promise<void> {
-    const held = this.#held
-    this.#held = undefined
-    if (held && !held.provisional) this.#abandoned.abandon(held)
-    await this.#abandoned.closeAnywhere(deadline)
+  async #closeWithoutConnection(deadline: number): Promise<void> {
+    const held = this.#open
+    this.#open = undefined
+    if (held && !held.provisional) this.#orphan.add(held)
+    await this.#orphan.closeAnywhere(deadline)
   }
 }

@@ -39,22 +39,23 @@ export function checkTls(tls: TlsOptions): void {
   if (key !== undefined && cert === undefined) throw new InvalidArgument('tls: a key is of no use without its cert')
   for (const [name, pem] of Object.entries({ cert, key })) if (pem !== undefined) assertContent(pem, name)
   try {
-    createSecureContext(contextOf(tls))
+    createSecureContext(toTlsContext(tls))
   } catch (cause) {
     const why = (cause instanceof Error ? cause.message : String(cause)).replaceAll(/\s+/g, ' ')
     throw new InvalidArgument(`tls: ca, cert, key and passphrase cannot be used as they are: ${why}`, { cause })
   }
 }
 
-const CERTIFICATE = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]+-----END (?:X509 |TRUSTED )?CERTIFICATE-----/g
+const CERTIFICATE_PATTERN =
+  /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]+-----END (?:X509 |TRUSTED )?CERTIFICATE-----/g
 
 /** OpenSSL takes whatever it cannot read for an empty list, and trusts nobody then. */
 function checkAuthorities(ca: NonNullable<TlsOptions['ca']>): void {
-  const all = listOf(ca)
+  const all = toList(ca)
   if (all.length === 0) throw new InvalidArgument('tls: ca names nobody; leave it out for those whom Node trusts')
   for (const pem of all) {
     assertContent(pem, 'ca')
-    const certificates = pem.toString().match(CERTIFICATE) ?? []
+    const certificates = pem.toString().match(CERTIFICATE_PATTERN) ?? []
     if (!certificates.some(isCertificate)) throw new InvalidArgument('tls: ca has no certificate that can be read')
   }
 }
@@ -81,16 +82,16 @@ export function openSocket(server: Server, tls: TlsOptions | undefined, ready: (
   if (!tls) return connectPlain({ ...where, noDelay: true }, ready)
   // Without a server name Node checks the certificate against the address.
   const servername = tls.servername ?? (isIP(server.host) === 0 ? server.host : '')
-  return connectTls({ ...where, ...contextOf(tls), servername }, ready).setNoDelay(true)
+  return connectTls({ ...where, ...toTlsContext(tls), servername }, ready).setNoDelay(true)
 }
 
 /** With a list of authorities as Node wants it. */
-function contextOf({ ca, ...rest }: TlsOptions): SecureContextOptions {
+function toTlsContext({ ca, ...rest }: TlsOptions): SecureContextOptions {
   if (ca === undefined) return rest
-  return { ...rest, ca: listOf(ca) }
+  return { ...rest, ca: toList(ca) }
 }
 
-function listOf(ca: NonNullable<TlsOptions['ca']>): (string | Buffer)[] {
+function toList(ca: NonNullable<TlsOptions['ca']>): (string | Buffer)[] {
   if (typeof ca === 'string' || Buffer.isBuffer(ca)) return [ca]
   if (Array.isArray(ca)) return [...ca]
   throw new InvalidArgument('tls: ca is a PEM, or its bytes, or a list of these')

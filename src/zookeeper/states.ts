@@ -20,7 +20,7 @@ import type { Logger } from '../core/log.ts'
 /** What a client is. `suspended`: without a connection, its session may be alive. `lost`: the session is over. */
 export type ClientState = 'new' | 'connecting' | 'connected' | 'suspended' | 'lost' | 'closed'
 
-const NEXT: Readonly<Record<ClientState, readonly ClientState[]>> = {
+const NEXT_STATES: Readonly<Record<ClientState, readonly ClientState[]>> = {
   new: ['connecting', 'closed'],
   connecting: ['connected', 'lost', 'closed'],
   connected: ['suspended', 'lost', 'closed'],
@@ -29,8 +29,8 @@ const NEXT: Readonly<Record<ClientState, readonly ClientState[]>> = {
   closed: [],
 }
 
-export function mayFollow(state: ClientState, next: ClientState): boolean {
-  return NEXT[state].includes(next)
+export function canTransition(state: ClientState, next: ClientState): boolean {
+  return NEXT_STATES[state].includes(next)
 }
 
 const LOG_LEVEL = {
@@ -42,7 +42,7 @@ const LOG_LEVEL = {
   closed: 'debug',
 } as const satisfies Record<ClientState, string>
 
-export interface StateChange {
+export interface ClientStateChange {
   readonly state: ClientState
   readonly previous: ClientState
   /** Why the connection or the session is gone. */
@@ -50,27 +50,27 @@ export interface StateChange {
 }
 
 /** The state of one client: goes only where the table allows, and tells. */
-export class StateMachine {
+export class ClientStateMachine {
   readonly #log: Logger
-  readonly #changed: (change: StateChange) => void
+  readonly #onChange: (change: ClientStateChange) => void
   #state: ClientState = 'new'
 
   /** @param changed called synchronously, when the new state holds */
-  constructor(log: Logger, changed: (change: StateChange) => void) {
+  constructor(log: Logger, changed: (change: ClientStateChange) => void) {
     this.#log = log
-    this.#changed = changed
+    this.#onChange = changed
   }
 
   get current(): ClientState {
     return this.#state
   }
 
-  become(state: ClientState, reason?: Error): void {
+  transitionTo(state: ClientState, reason?: Error): void {
     const previous = this.#state
-    if (!mayFollow(previous, state)) throw new InvalidState(`a client cannot go from ${previous} to ${state}`)
+    if (!canTransition(previous, state)) throw new InvalidState(`a client cannot go from ${previous} to ${state}`)
     this.#state = state
-    const told = reason ? { reason: describeError(reason) } : {}
-    this.#log[LOG_LEVEL[state]]({ state, previous, ...told }, 'ZooKeeper client')
-    this.#changed({ state, previous, ...(reason ? { reason } : {}) })
+    const context = reason ? { reason: describeError(reason) } : {}
+    this.#log[LOG_LEVEL[state]]({ state, previous, ...context }, 'ZooKeeper client')
+    this.#onChange({ state, previous, ...(reason ? { reason } : {}) })
   }
 }

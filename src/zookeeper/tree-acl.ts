@@ -5,7 +5,7 @@
  */
 import { InvalidArgument } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
-import { accessDenied, type Tenant } from './access.ts'
+import { accessDeniedError, type Tenant } from './access.ts'
 import { ACL, type Acl } from './acl.ts'
 import { isIdentity } from './own-identities.ts'
 
@@ -18,7 +18,7 @@ export interface WantedAcl {
 }
 
 /** For a path that is made. */
-export function aclOfNewTree({ acl, identified }: WantedAcl): readonly Acl[] {
+export function newTreeAcl({ acl, identified }: WantedAcl): readonly Acl[] {
   return acl ?? (identified ? ACL.creatorAll : ACL.open)
 }
 
@@ -30,30 +30,30 @@ export function aclOfNewTree({ acl, identified }: WantedAcl): readonly Acl[] {
  * @throws InvalidArgument when it is not what was asked for
  * @throws AccessDenied when this client is not shown all of it
  */
-export function aclOfTree(
+export function existingTreeAcl(
   found: readonly Acl[],
   wanted: WantedAcl,
   { tenant, path, own }: { readonly tenant: Tenant; readonly path: string; readonly own: ReadonlySet<Acl> },
 ): readonly Acl[] {
   const { acl } = wanted
-  if (acl && !isMeant(found, acl, own)) {
-    const strangers = acl.some(({ scheme }) => scheme === CREATOR)
-      ? namesOf(found.filter((each) => !own.has(each)))
+  if (acl && !isExpectedEntry(found, acl, own)) {
+    const strangers = acl.some(({ scheme }) => scheme === CREATOR_SCHEME)
+      ? formatIdentities(found.filter((each) => !own.has(each)))
       : ''
     const names = strangers === '' ? '' : ` (it names ${strangers})`
     const says = `${tenant} ${path} is there and has another ACL than the one that was given${names}`
     throw new InvalidArgument(`${says}; leave the ACL out to take the one that is there, or choose another path`)
   }
   if (!found.some(isMasked)) return found
-  if (acl?.every(({ scheme }) => scheme !== CREATOR)) return acl
-  throw accessDenied(
+  if (acl?.every(({ scheme }) => scheme !== CREATOR_SCHEME)) return acl
+  throw accessDeniedError(
     `opening ${tenant} ${path}: only who may ADMIN it is shown its whole ACL, which this client's znodes need`,
     { tenant, instead: 'give that ACL as the option acl' },
   )
 }
 
 /** Whether everybody may do everything. */
-export function isForAll(acl: readonly Acl[]): boolean {
+export function isOpenToAll(acl: readonly Acl[]): boolean {
   return ACL.open.every((open) => acl.some((each) => isSame(open, each)))
 }
 
@@ -61,17 +61,17 @@ export function isForAll(acl: readonly Acl[]): boolean {
  * Returns whom an ACL lets in beside this client, for a warning to those who gave credentials and did not say whom they
  * expect; undefined where there is nothing to warn of.
  */
-export function strangersIn(
+export function findStrangers(
   found: readonly Acl[],
   { acl, identified }: WantedAcl,
   own: ReadonlySet<Acl>,
 ): string | undefined {
   if (acl || !identified) return undefined
-  const strangers = namesOf(found.filter((each) => !own.has(each)))
+  const strangers = formatIdentities(found.filter((each) => !own.has(each)))
   return strangers === '' ? undefined : strangers
 }
 
-/** Warns of those whom {@link strangersIn} has found. */
+/** Warns of those whom {@link findStrangers} has found. */
 export function warnOfStrangers(
   strangers: string | undefined,
   { tenant, path, log }: { readonly tenant: Tenant; readonly path: string; readonly log: Logger | undefined },
@@ -92,17 +92,17 @@ export function isSameAcl(one: readonly Acl[], other: readonly Acl[]): boolean {
 }
 
 /** Without hashes. */
-function namesOf(acl: readonly Acl[]): string {
+function formatIdentities(acl: readonly Acl[]): string {
   const names = acl.map(({ scheme, id }) => `${scheme}:${scheme === 'digest' ? id.slice(0, id.lastIndexOf(':')) : id}`)
   return [...new Set(names)].join(', ')
 }
 
 /** Stands for whoever makes a znode: the server puts their identities in its place. */
-const CREATOR = 'auth'
+const CREATOR_SCHEME = 'auth'
 
-function isMeant(found: readonly Acl[], wanted: readonly Acl[], own: ReadonlySet<Acl>): boolean {
-  const named = wanted.filter(({ scheme }) => scheme !== CREATOR)
-  const creators = wanted.filter(({ scheme }) => scheme === CREATOR)
+function isExpectedEntry(found: readonly Acl[], wanted: readonly Acl[], own: ReadonlySet<Acl>): boolean {
+  const named = wanted.filter(({ scheme }) => scheme !== CREATOR_SCHEME)
+  const creators = wanted.filter(({ scheme }) => scheme === CREATOR_SCHEME)
   const isNamed = (acl: Acl) => named.some((each) => isSame(each, acl))
   // Anybody can make a path first, with an entry for us and one for themselves.
   const isCreators = (acl: Acl) => own.has(acl) && creators.some((each) => each.permissions === acl.permissions)

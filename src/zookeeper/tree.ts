@@ -5,23 +5,23 @@ import { create } from './create.ts'
 import { NodeExists, NoNode, NotEmpty, type ZooKeeperError } from './errors.ts'
 import { multi } from './multi.ts'
 import { op } from './ops.ts'
-import { lineageOf } from './path.ts'
+import { listAncestors } from './path.ts'
 import { exists, getChildren, type Request } from './requests.ts'
 
-export type Ask = <T>(request: Request<T>) => Promise<T>
+export type SendRequest = <T>(request: Request<T>) => Promise<T>
 
 /** Looks first: a create that is refused because the znode is there costs the ensemble as much as one that is not. */
-export async function makePath(ask: Ask, path: string, options: { acl?: readonly Acl[] }): Promise<void> {
-  const lineage = lineageOf(path)
+export async function createPath(ask: SendRequest, path: string, options: { acl?: readonly Acl[] }): Promise<void> {
+  const lineage = listAncestors(path)
   const there = await Promise.all(lineage.map((each) => ask(exists(each))))
   const missing = lineage.filter((_, index) => there[index] === undefined)
-  await Promise.all(missing.map((each) => unless(ask(create(each, null, options)), NodeExists)))
+  await Promise.all(missing.map((each) => ignoring(ask(create(each, null, options)), NodeExists)))
 }
 
-const DEFAULT_LIMIT = 100_000
+const DEFAULT_MAX_NODES = 100_000
 /** Listed at a time, and deleted in one transaction: enough to be quick, few enough to let others in between. */
-const AT_ONCE = 500
-const ROUNDS = 10
+const NODES_PER_BATCH = 500
+const MAX_ROUNDS = 10
 
 interface Deletion {
   readonly limit?: number
@@ -30,15 +30,15 @@ interface Deletion {
 }
 
 /** Lists the tree, deletes it from the leaves up, and starts again while others change it meanwhile. */
-export async function deleteTree(ask: Ask, path: string, options: Deletion): Promise<number> {
-  const { limit = DEFAULT_LIMIT, inward } = options
+export async function deleteTree(ask: SendRequest, path: string, options: Deletion): Promise<number> {
+  const { limit = DEFAULT_MAX_NODES, inward } = options
   if (path === '/') throw new InvalidArgument('the root of a ZooKeeper cannot be deleted; name a znode under it')
   let deleted = 0
   for (let round = 1; ; round++) {
-    const found = await list(ask, path, { limit, inward })
+    const found = await listTree(ask, path, { limit, inward })
     try {
-      for (let end = found.length; end > 0; end -= AT_ONCE) {
-        const portion = found.slice(Math.max(0, end - AT_ONCE), end).reverse()
+      for (let end = found.length; end > 0; end -= NODES_PER_BATCH) {
+        const portion = found.slice(Math.max(0, end - NODES_PER_BATCH), end).reverse()
         const ops = (paths: readonly string[]) => paths.map((each) => op.delete(each))
         await ask(multi(ops(portion), ops(portion.map(inward))))
         deleted += portion.length
@@ -46,18 +46,18 @@ export async function deleteTree(ask: Ask, path: string, options: Deletion): Pro
       return deleted
     } catch (error) {
       const changed = error instanceof NoNode || error instanceof NotEmpty
-      if (!changed || round === ROUNDS) throw error
+      if (!changed || round === MAX_ROUNDS) throw error
     }
   }
 }
 
 /** Every path from `path` down, parents before their children. */
-async function list(ask: Ask, path: string, { limit, inward }: Required<Deletion>): Promise<string[]> {
+async function listTree(ask: SendRequest, path: string, { limit, inward }: Required<Deletion>): Promise<string[]> {
   const found: string[] = (await ask(exists(path))) ? [path] : []
   for (let at = 0; at < found.length; ) {
-    const parents = found.slice(at, at + AT_ONCE)
+    const parents = found.slice(at, at + NODES_PER_BATCH)
     at += parents.length
-    const listings = await Promise.all(parents.map((parent) => unless(ask(getChildren(parent)), NoNode)))
+    const listings = await Promise.all(parents.map((parent) => ignoring(ask(getChildren(parent)), NoNode)))
     for (const [index, listing] of listings.entries()) {
       for (const name of listing?.names ?? []) found.push(`${parents[index]}/${name}`)
     }
@@ -68,7 +68,7 @@ async function list(ask: Ask, path: string, { limit, inward }: Required<Deletion
 }
 
 /** Undefined instead of that error. */
-async function unless<T>(promise: Promise<T>, expected: typeof ZooKeeperError): Promise<T | undefined> {
+async function ignoring<T>(promise: Promise<T>, expected: typeof ZooKeeperError): Promise<T | undefined> {
   try {
     return await promise
   } catch (error) {

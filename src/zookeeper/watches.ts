@@ -12,10 +12,10 @@
 import { InvalidArgument, InvalidState } from '../core/errors.ts'
 import { assertOneOf } from './arguments.ts'
 import { SessionExpired } from './errors.ts'
-import { callHandler } from './handlers.ts'
-import { type OneShotHandler, type OneShotKind, OneShots } from './one-shots.ts'
+import { invokeHandler } from './handlers.ts'
+import { type OneShotHandler, type OneShotKind, OneShotWatches } from './one-shots.ts'
 import { WATCH_MODE } from './opcodes.ts'
-import { type Chroot, parentOf } from './path.ts'
+import { type Chroot, parentPath } from './path.ts'
 import type { WatchEvent } from './records.ts'
 import type { ArmedKind, ArmedPaths, WatchMode } from './requests.ts'
 
@@ -38,7 +38,7 @@ interface WatchedPath {
   readonly registrations: Set<Registration>
 }
 
-export interface WatchesOptions {
+export interface WatchRegistryOptions {
   readonly chroot: Chroot
   /** How large a request to arm may be. */
   readonly armingBytes: number
@@ -47,15 +47,15 @@ export interface WatchesOptions {
 }
 
 const PATH_LENGTH_BYTES = 4
-const NOBODY: readonly Registration[] = []
+const NO_REGISTRATIONS: readonly Registration[] = []
 
-export class Watches {
-  readonly #options: WatchesOptions
+export class WatchRegistry {
+  readonly #options: WatchRegistryOptions
   readonly #paths = new Map<string, WatchedPath>()
-  readonly #oneShots = new OneShots()
+  readonly #oneShots = new OneShotWatches()
   #closed: SessionExpired | undefined
 
-  constructor(options: WatchesOptions) {
+  constructor(options: WatchRegistryOptions) {
     this.#options = options
   }
 
@@ -71,8 +71,8 @@ export class Watches {
     if (typeof events !== 'function' || typeof gap !== 'function')
       throw new InvalidArgument(`watch ${path}: a handler with two functions is needed, { events(batch) {}, gap() {} }`)
     const watched = this.#paths.get(path) ?? { mode, registrations: new Set() }
-    if (watched.mode !== mode) throw twoModes(path, watched.mode, mode)
-    if (this.#oneShots.has(path)) throw twoModes(path, 'one-shot', mode)
+    if (watched.mode !== mode) throw conflictingModesError(path, watched.mode, mode)
+    if (this.#oneShots.has(path)) throw conflictingModesError(path, 'one-shot', mode)
     const registration = { path, handler }
     watched.registrations.add(registration)
     this.#paths.set(path, watched)
@@ -107,21 +107,21 @@ export class Watches {
    *
    * @throws InvalidState when there is a persistent watch on the path
    */
-  asking(path: string, kind: OneShotKind): void {
+  noteRequested(path: string, kind: OneShotKind): void {
     const watched = this.#paths.get(path)
-    if (watched) throw twoModes(path, watched.mode, 'one-shot')
-    this.#oneShots.asking(path, kind)
+    if (watched) throw conflictingModesError(path, watched.mode, 'one-shot')
+    this.#oneShots.noteRequested(path, kind)
   }
 
   /** The server watches. Without a handler nobody wants to know any more. */
-  armed(path: string, kind: OneShotKind, options: { present: boolean; handler?: OneShotHandler }): void {
-    if (!this.#closed) this.#oneShots.armed(path, kind, options)
+  noteArmed(path: string, kind: OneShotKind, options: { present: boolean; handler?: OneShotHandler }): void {
+    if (!this.#closed) this.#oneShots.noteArmed(path, kind, options)
     else if (options.handler) this.#lose(path, [options.handler], this.#closed)
   }
 
   /** True when the server watches for nobody now. */
-  settled(path: string, kind: OneShotKind): boolean {
-    return this.#oneShots.settled(path, kind)
+  noteSettled(path: string, kind: OneShotKind): boolean {
+    return this.#oneShots.noteSettled(path, kind)
   }
 
   removeOneShot(path: string, kind: OneShotKind, handler?: OneShotHandler): { found: boolean; idle: boolean } {
@@ -142,14 +142,14 @@ export class Watches {
     // Most events of a batch are of the same few folders.
     const above = new Map<string, readonly Registration[]>()
     for (const outward of batch) {
-      const event = this.#inward(outward)
+      const event = this.#toUserEvent(outward)
       if (!event) continue
-      for (const registration of this.#watchingHere(event)) concern(registration, event)
-      for (const registration of this.#watchingAbove(event, above)) concern(registration, event)
-      for (const handler of this.#oneShots.take(event)) fired.push([handler, event])
+      for (const registration of this.#handlersAt(event)) concern(registration, event)
+      for (const registration of this.#handlersAbove(event, above)) concern(registration, event)
+      for (const handler of this.#oneShots.takeHandlers(event)) fired.push([handler, event])
     }
     for (const [registration, part] of parts) this.#call(registration, () => registration.handler.events(part))
-    for (const [handler, event] of fired) this.#guard(() => handler(event), event.path)
+    for (const [handler, event] of fired) this.#catchHandlerErrors(() => handler(event), event.path)
   }
 
   gap(): void {
@@ -169,18 +169,18 @@ export class Watches {
   }
 
   #lose(path: string, handlers: Iterable<OneShotHandler>, reason: Error): void {
-    for (const handler of handlers) this.#guard(() => handler({ type: 'lost', path, reason }), path)
+    for (const handler of handlers) this.#catchHandlerErrors(() => handler({ type: 'lost', path, reason }), path)
   }
 
   // --- Arming again -----------------------------------------------------------------------------------------------------
 
   /** What to arm on a new connection, in portions for one request each; always at least one. */
-  portions(): ArmedPaths[] {
+  armingPortions(): ArmedPaths[] {
     let portion = emptyPortion()
     const portions = [portion]
     let bytes = 0
-    for (const { path, kind } of this.#toArm()) {
-      const outward = this.#options.chroot.outward(path)
+    for (const { path, kind } of this.#listToArm()) {
+      const outward = this.#options.chroot.toServerPath(path)
       const size = Buffer.byteLength(outward) + PATH_LENGTH_BYTES
       if (bytes > 0 && bytes + size > this.#options.armingBytes) {
         portion = emptyPortion()
@@ -193,53 +193,53 @@ export class Watches {
     return portions
   }
 
-  *#toArm(): Iterable<{ readonly path: string; readonly kind: ArmedKind }> {
-    yield* this.#oneShots.toArm()
+  *#listToArm(): Iterable<{ readonly path: string; readonly kind: ArmedKind }> {
+    yield* this.#oneShots.listToArm()
     for (const [path, { mode: kind }] of this.#paths) yield { path, kind }
   }
 
   // --- Finding who is concerned -------------------------------------------------------------------------------------------
 
   /** The event as the user knows it; undefined for one outside of the chroot. */
-  #inward(event: WatchEvent): WatchEvent | undefined {
-    const path = this.#options.chroot.inward(event.path)
+  #toUserEvent(event: WatchEvent): WatchEvent | undefined {
+    const path = this.#options.chroot.toUserPath(event.path)
     if (path === event.path) return event
     return path === undefined ? undefined : { type: event.type, path }
   }
 
-  #watchingHere({ type, path }: WatchEvent): Iterable<Registration> {
+  #handlersAt({ type, path }: WatchEvent): Iterable<Registration> {
     const here = this.#paths.get(path)
-    return here && (here.mode === 'persistent' || type !== 'childrenChanged') ? here.registrations : NOBODY
+    return here && (here.mode === 'persistent' || type !== 'childrenChanged') ? here.registrations : NO_REGISTRATIONS
   }
 
   /** @param known who watches the tree that a parent is in, as found out so far */
-  #watchingAbove({ type, path }: WatchEvent, known: Map<string, readonly Registration[]>): readonly Registration[] {
-    const parent = type === 'childrenChanged' ? undefined : parentOf(path)
-    if (parent === undefined) return NOBODY
+  #handlersAbove({ type, path }: WatchEvent, known: Map<string, readonly Registration[]>): readonly Registration[] {
+    const parent = type === 'childrenChanged' ? undefined : parentPath(path)
+    if (parent === undefined) return NO_REGISTRATIONS
     let watching = known.get(parent)
     if (!watching) {
-      watching = this.#watchingTree(parent)
+      watching = this.#recursiveHandlers(parent)
       known.set(parent, watching)
     }
     return watching
   }
 
-  #watchingTree(path: string): readonly Registration[] {
+  #recursiveHandlers(path: string): readonly Registration[] {
     const found: Registration[] = []
-    for (let at: string | undefined = path; at !== undefined; at = parentOf(at)) {
+    for (let at: string | undefined = path; at !== undefined; at = parentPath(at)) {
       const watched = this.#paths.get(at)
       if (watched?.mode === 'recursive') found.push(...watched.registrations)
     }
     return found
   }
 
-  #call(registration: Registration, tell: () => unknown): void {
+  #call(registration: Registration, call: () => unknown): void {
     // A handler called just before may have removed this one.
-    if (this.has(registration)) this.#guard(tell, registration.path)
+    if (this.has(registration)) this.#catchHandlerErrors(call, registration.path)
   }
 
-  #guard(tell: () => unknown, path: string): void {
-    callHandler(tell, (error) => this.#options.onFault(error, path))
+  #catchHandlerErrors(call: () => unknown, path: string): void {
+    invokeHandler(call, (error) => this.#options.onFault(error, path))
   }
 }
 
@@ -247,7 +247,7 @@ function emptyPortion(): Record<ArmedKind, string[]> {
   return { data: [], exist: [], child: [], persistent: [], recursive: [] }
 }
 
-function twoModes(path: string, there: string, wanted: string): InvalidState {
+function conflictingModesError(path: string, there: string, wanted: string): InvalidState {
   return new InvalidState(
     `${path} has a ${there} watch and cannot have a ${wanted} one beside it: a server keeps one mode per path. ` +
       'Remove the first, or use another client',

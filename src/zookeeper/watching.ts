@@ -1,14 +1,14 @@
 /** Watches from asking for them to taking them away: what the registry knows (`watches.ts`) and the server is to know. */
-import { unlessAborted } from '../core/abort.ts'
+import { rejectOnAbort } from '../core/abort.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertOneOf } from './arguments.ts'
-import type { Asker } from './asker.ts'
+import type { RequestSender } from './asker.ts'
 import { ConnectionLoss, NoWatcher, ZooKeeperError } from './errors.ts'
 import { ONE_SHOT_KINDS, type OneShotHandler, type OneShotKind } from './one-shots.ts'
 import { WATCH_KIND } from './opcodes.ts'
 import type { RequestOptions } from './pending.ts'
-import { addWatch, mapped, type Request, removeWatches, type WatchKind, type WatchMode } from './requests.ts'
-import type { Registration, Watches, WatchHandler } from './watches.ts'
+import { addWatch, mapReply, type Request, removeWatches, type WatchKind, type WatchMode } from './requests.ts'
+import type { Registration, WatchHandler, WatchRegistry } from './watches.ts'
 
 /** A persistent watch, until it is removed. */
 export interface Watch {
@@ -26,12 +26,12 @@ export interface ReadOptions extends RequestOptions {
   readonly watch?: OneShotHandler
 }
 
-export class Watching {
-  readonly #asker: Asker
-  readonly #watches: Watches
+export class WatchManager {
+  readonly #sender: RequestSender
+  readonly #watches: WatchRegistry
 
-  constructor(asker: Asker, watches: Watches) {
-    this.#asker = asker
+  constructor(asker: RequestSender, watches: WatchRegistry) {
+    this.#sender = asker
     this.#watches = watches
   }
 
@@ -42,10 +42,10 @@ export class Watching {
   ): Promise<Watch> {
     if (typeof options !== 'object' || options === null)
       throw new InvalidArgument(`watch ${path}: its options have to be an object, as in { mode: 'recursive' }`)
-    const outward = this.#asker.outward(path)
+    const outward = this.#sender.toServerPath(path)
     const registration = this.#watches.add(path, options.mode, handler)
     const remove = async () => {
-      if (this.#watches.remove(registration)) await this.#takeAway(outward, 'any')
+      if (this.#watches.remove(registration)) await this.#removeAtServer(outward, 'any')
     }
     try {
       await this.#arm(
@@ -58,7 +58,7 @@ export class Watching {
       throw error
     }
     // Removed while it waited for a connection: nothing was there to be taken away then.
-    if (this.#watches.isFree(path)) this.#takeAwayQuietly(path, 'any')
+    if (this.#watches.isFree(path)) this.#removeAtServerQuietly(path, 'any')
     return { path, remove }
   }
 
@@ -66,7 +66,7 @@ export class Watching {
   async #arm(registration: Registration, make: () => Request<undefined>, options: RequestOptions): Promise<void> {
     while (this.#watches.has(registration)) {
       try {
-        return await this.#asker.ask(make, options)
+        return await this.#sender.send(make, options)
       } catch (error) {
         if (!(error instanceof ConnectionLoss)) throw error
       }
@@ -81,35 +81,35 @@ export class Watching {
     make: (outward: string, reading: { readonly watch: boolean }) => Request<T>,
   ): Promise<T> {
     const { watch: handler, signal, ...rest } = options
-    const makeRequest = (watch: boolean) => make(this.#asker.outward(path), { watch })
-    if (handler === undefined) return this.#asker.ask(() => makeRequest(false), options)
+    const makeRequest = (watch: boolean) => make(this.#sender.toServerPath(path), { watch })
+    if (handler === undefined) return this.#sender.send(() => makeRequest(false), options)
     let asking = false
     const begin = () => {
       signal?.throwIfAborted()
       if (typeof handler !== 'function') throw new InvalidArgument(`watch ${path}: a function is needed, to be told`)
       const request = makeRequest(true)
-      this.#watches.asking(path, kind)
+      this.#watches.noteRequested(path, kind)
       asking = true
       // As the answer is read, and not by whoever awaits it: the next thing that is read may be the event.
-      return mapped(request, (value) => {
+      return mapReply(request, (value) => {
         const wanted = signal?.aborted ? {} : { handler }
-        this.#watches.armed(path, kind, { present: value !== undefined, ...wanted })
+        this.#watches.noteArmed(path, kind, { present: value !== undefined, ...wanted })
         return value
       })
     }
     // Without the signal: whether the server watches has to be known even when nobody waits for the answer any more.
-    const answer = this.#asker.ask(begin, rest)
+    const answer = this.#sender.send(begin, rest)
     const settled = () => {
-      if (asking && this.#watches.settled(path, kind)) this.#takeAwayQuietly(path, kind)
+      if (asking && this.#watches.noteSettled(path, kind)) this.#removeAtServerQuietly(path, kind)
     }
     answer.then(settled, settled)
-    return signal ? unlessAborted(answer, signal) : answer
+    return signal ? rejectOnAbort(answer, signal) : answer
   }
 
   async remove(path: string, options: { readonly kind: WatchKind; readonly handler?: OneShotHandler }): Promise<void> {
     const { kind, handler } = options
     assertOneOf(kind, Object.keys(WATCH_KIND), 'removeWatches: kind')
-    const outward = this.#asker.outward(path)
+    const outward = this.#sender.toServerPath(path)
     const removed = ONE_SHOT_KINDS.filter((each) => kind === 'any' || kind === each).map((each) => ({
       kind: each,
       ...this.#watches.removeOneShot(path, each, handler),
@@ -120,17 +120,17 @@ export class Watching {
     }
     const idle: WatchKind[] = removed.filter((each) => each.idle).map((each) => each.kind)
     if (persistent) idle.push('any')
-    await Promise.all(idle.map((each) => this.#takeAway(outward, each)))
+    await Promise.all(idle.map((each) => this.#removeAtServer(outward, each)))
   }
 
-  #takeAwayQuietly(path: string, kind: WatchKind): void {
-    this.#takeAway(this.#asker.outward(path), kind).catch(() => undefined)
+  #removeAtServerQuietly(path: string, kind: WatchKind): void {
+    this.#removeAtServer(this.#sender.toServerPath(path), kind).catch(() => undefined)
   }
 
   /** Of the connection it was armed on. The next one is armed without it, and may have a newer one by then. */
-  async #takeAway(outward: string, kind: WatchKind): Promise<void> {
+  async #removeAtServer(outward: string, kind: WatchKind): Promise<void> {
     try {
-      await this.#asker.ask(() => removeWatches(outward, kind), { here: true })
+      await this.#sender.send(() => removeWatches(outward, kind), { currentConnectionOnly: true })
     } catch (error) {
       // It is gone, one way or another: fired, or lost with the connection or the session.
       if (error instanceof NoWatcher || (error instanceof ZooKeeperError && error.outcome !== 'refused')) return

@@ -7,8 +7,8 @@ import { ConnectionFault } from './faults.ts'
 import type { Hosts, Server } from './hosts.ts'
 import { openSocket, type TlsOptions } from './socket.ts'
 
-const FIRST_PAUSE = 100
-const LONGEST_PAUSE = 60_000
+const FIRST_PAUSE_MS = 100
+const MAX_PAUSE_MS = 60_000
 
 export interface WriterSearchOptions {
   readonly hosts: Hosts
@@ -44,7 +44,7 @@ export class WriterSearch {
 
   async #find(signal: AbortSignal): Promise<Server | undefined> {
     const { hosts, tls, connectTimeout } = this.#options
-    for (let pause = FIRST_PAUSE; ; pause = Math.min(LONGEST_PAUSE, pause * 2)) {
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(MAX_PAUSE_MS, pause * 2)) {
       try {
         await sleep(pause, { signal })
       } catch {
@@ -52,37 +52,37 @@ export class WriterSearch {
       }
       for (const server of await hosts.all()) {
         if (signal.aborted) return undefined
-        if (await writes(server, { tls, timeout: connectTimeout, signal })) return server
+        if (await isReadWrite(server, { tls, timeout: connectTimeout, signal })) return server
       }
     }
   }
 }
 
 /** Servers answer this question, and some others of four letters, without a session. */
-const QUESTION = 'isro'
-const YES = 'rw'
+const READ_WRITE_PROBE = 'isro'
+const READ_WRITE_ANSWER = 'rw'
 
-interface Question {
+interface ProbeOptions {
   readonly tls: TlsOptions | undefined
   readonly timeout: number
   readonly signal: AbortSignal
 }
 
-function writes(server: Server, { tls, timeout, signal }: Question): Promise<boolean> {
+function isReadWrite(server: Server, { tls, timeout, signal }: ProbeOptions): Promise<boolean> {
   return new Promise((resolve) => {
     let answer = ''
-    const socket = openSocket(server, tls, () => socket.write(QUESTION))
+    const socket = openSocket(server, tls, () => socket.write(READ_WRITE_PROBE))
     const giveUp = () => socket.destroy()
     signal.addEventListener('abort', giveUp, { once: true })
     socket.setTimeout(timeout, giveUp)
     socket.on('data', (chunk: Buffer) => {
       answer += chunk.toString('latin1')
-      if (answer.length > YES.length) socket.destroy()
+      if (answer.length > READ_WRITE_ANSWER.length) socket.destroy()
     })
     socket.on('error', giveUp)
     socket.on('close', () => {
       signal.removeEventListener('abort', giveUp)
-      resolve(answer.startsWith(YES))
+      resolve(answer.startsWith(READ_WRITE_ANSWER))
     })
   })
 }

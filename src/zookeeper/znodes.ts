@@ -2,19 +2,19 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { ACL, type Acl } from './acl.ts'
 import { assertList } from './arguments.ts'
-import type { Asker } from './asker.ts'
+import type { RequestSender } from './asker.ts'
 import { type Created, type CreateMode, create } from './create.ts'
 import { type AnyResult, multi } from './multi.ts'
 import { multiRead } from './multi-read.ts'
-import type { Op, ReadingsOf, ReadOp, ResultsOf } from './ops.ts'
+import type { Op, ReadOp, ReadResultsOf, ResultsOf } from './ops.ts'
 import type { RequestOptions } from './pending.ts'
 import type { Stat } from './records.ts'
 import * as requests from './requests.ts'
-import { mapped } from './requests.ts'
+import { mapReply } from './requests.ts'
 import * as tree from './tree.ts'
-import type { ReadOptions, Watching } from './watching.ts'
+import type { ReadOptions, WatchManager } from './watching.ts'
 
-type Versioned = RequestOptions & { readonly version?: number }
+type VersionOptions = RequestOptions & { readonly version?: number }
 
 const ANY_VERSION = -1
 const SEQUENTIAL = { sequential: true } as const
@@ -29,12 +29,12 @@ const SEQUENTIAL = { sequential: true } as const
 export class Znodes {
   /** Who may do what with znodes that are created without an `acl` of their own, from now on. */
   acl: readonly Acl[]
-  readonly #asker: Asker
-  readonly #watching: Watching
+  readonly #sender: RequestSender
+  readonly #watching: WatchManager
 
-  constructor(asker: Asker, watching: Watching, acl: readonly Acl[] = ACL.open) {
+  constructor(asker: RequestSender, watching: WatchManager, acl: readonly Acl[] = ACL.open) {
     this.acl = acl
-    this.#asker = asker
+    this.#sender = asker
     this.#watching = watching
   }
 
@@ -51,12 +51,12 @@ export class Znodes {
    */
   create(path: string, data: Uint8Array | null = null, options: CreateMode & RequestOptions = {}): Promise<Created> {
     const sequential = options.sequential === true
-    return this.#asker.ask(() => {
-      const request = create(this.#asker.outward(path, { sequential }), data, {
+    return this.#sender.send(() => {
+      const request = create(this.#sender.toServerPath(path, { sequential }), data, {
         ...options,
         acl: options.acl ?? this.acl,
       })
-      return mapped(request, ({ path: created, stat }) => ({ path: this.#asker.inward(created), stat }))
+      return mapReply(request, ({ path: created, stat }) => ({ path: this.#sender.toUserPath(created), stat }))
     }, options)
   }
 
@@ -64,18 +64,18 @@ export class Znodes {
    * @param options.version what the znode must be at; any by default
    * @throws NoNode, BadVersion, NotEmpty, NoAuth
    */
-  delete(path: string, options: Versioned = {}): Promise<void> {
+  delete(path: string, options: VersionOptions = {}): Promise<void> {
     const { version = ANY_VERSION } = options
-    return this.#asker.ask(() => requests.remove(this.#asker.outward(path), version), options)
+    return this.#sender.send(() => requests.remove(this.#sender.toServerPath(path), version), options)
   }
 
   /**
    * @param options.version what the znode must be at; any by default
    * @throws NoNode, BadVersion, NoAuth, QuotaExceeded
    */
-  setData(path: string, data: Uint8Array | null, options: Versioned = {}): Promise<Stat> {
+  setData(path: string, data: Uint8Array | null, options: VersionOptions = {}): Promise<Stat> {
     const { version = ANY_VERSION } = options
-    return this.#asker.ask(() => requests.setData(this.#asker.outward(path), data, version), options)
+    return this.#sender.send(() => requests.setData(this.#sender.toServerPath(path), data, version), options)
   }
 
   /**
@@ -90,7 +90,7 @@ export class Znodes {
     options: RequestOptions & { readonly aversion?: number } = {},
   ): Promise<Stat> {
     const { aversion = ANY_VERSION } = options
-    return this.#asker.ask(() => requests.setAcl(this.#asker.outward(path), acl, aversion), options)
+    return this.#sender.send(() => requests.setAcl(this.#sender.toServerPath(path), acl, aversion), options)
   }
 
   // --- Reading ------------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ export class Znodes {
    * @throws NoNode, NoAuth
    */
   getAllChildrenNumber(path: string, options: RequestOptions = {}): Promise<number> {
-    return this.#asker.ask(() => requests.getAllChildrenNumber(this.#asker.outward(path)), options)
+    return this.#sender.send(() => requests.getAllChildrenNumber(this.#sender.toServerPath(path)), options)
   }
 
   /**
@@ -142,10 +142,10 @@ export class Znodes {
     // The server compares the beginnings of texts, and takes /ab for something below /a.
     const below = under === '/' ? '/' : `${under}/`
     const isMeant = (path: string) => path === under || path.startsWith(below)
-    return this.#asker.ask(
+    return this.#sender.send(
       () =>
-        mapped(requests.getEphemerals(this.#asker.outward(under)), (found) =>
-          this.#asker.inwardAll(found).filter(isMeant),
+        mapReply(requests.getEphemerals(this.#sender.toServerPath(under)), (found) =>
+          this.#sender.toUserPaths(found).filter(isMeant),
         ),
       options,
     )
@@ -157,7 +157,7 @@ export class Znodes {
    * @throws NoNode, NoAuth
    */
   getACL(path: string, options: RequestOptions = {}): Promise<{ readonly acl: Acl[]; readonly stat: Stat }> {
-    return this.#asker.ask(() => requests.getAcl(this.#asker.outward(path)), options)
+    return this.#sender.send(() => requests.getAcl(this.#sender.toServerPath(path)), options)
   }
 
   /**
@@ -165,7 +165,7 @@ export class Znodes {
    * was answered, to anybody, before it. There is no need to await it: ask, and read right behind it.
    */
   sync(path: string, options: RequestOptions = {}): Promise<void> {
-    return this.#asker.ask(() => requests.sync(this.#asker.outward(path)), options)
+    return this.#sender.send(() => requests.sync(this.#sender.toServerPath(path)), options)
   }
 
   // --- Several at once ------------------------------------------------------------------------------------------------
@@ -183,23 +183,23 @@ export class Znodes {
   ): Promise<{ zxid: bigint; results: ResultsOf<Ops> }> {
     const outward = (each: Op): Op => {
       if (each.type !== 'create') {
-        const path = this.#asker.outward(each.path)
+        const path = this.#sender.toServerPath(each.path)
         return path === each.path ? each : { ...each, path }
       }
-      const path = this.#asker.outward(each.path, each.sequential ? SEQUENTIAL : undefined)
+      const path = this.#sender.toServerPath(each.path, each.sequential ? SEQUENTIAL : undefined)
       const acl = each.acl ?? this.acl
       // Copied only where it says something else than what was asked: a multi may hold a thousand of them.
       return path === each.path && acl === (each.acl ?? ACL.open) ? each : { ...each, path, acl }
     }
     const inward = (result: AnyResult): AnyResult => {
       if (!result || !('path' in result)) return result
-      const path = this.#asker.inward(result.path)
+      const path = this.#sender.toUserPath(result.path)
       return path === result.path ? result : { ...result, path }
     }
-    return this.#asker.ask(
+    return this.#sender.send(
       () =>
         // One result per operation, of its type, is what the answer is read as.
-        mapped(multi(listed(ops, 'multi').map(outward), ops), ({ zxid, results }) => ({
+        mapReply(multi(checkList(ops, 'multi').map(outward), ops), ({ zxid, results }) => ({
           zxid,
           results: results.map(inward) as ResultsOf<Ops>,
         })),
@@ -219,17 +219,17 @@ export class Znodes {
   multiRead<const Ops extends readonly ReadOp[]>(
     ops: Ops,
     options: RequestOptions = {},
-  ): Promise<{ zxid: bigint; results: ReadingsOf<Ops> }> {
+  ): Promise<{ zxid: bigint; results: ReadResultsOf<Ops> }> {
     const outward = (each: ReadOp): ReadOp => {
-      const path = this.#asker.outward(each.path)
+      const path = this.#sender.toServerPath(each.path)
       return path === each.path ? each : { ...each, path }
     }
-    return this.#asker.ask(
+    return this.#sender.send(
       () =>
         // One result per operation, of its type, is what the answer is read as.
-        mapped(multiRead(listed(ops, 'multiRead').map(outward), ops), ({ zxid, results }) => ({
+        mapReply(multiRead(checkList(ops, 'multiRead').map(outward), ops), ({ zxid, results }) => ({
           zxid,
-          results: results as ReadingsOf<Ops>,
+          results: results as ReadResultsOf<Ops>,
         })),
       options,
     )
@@ -245,7 +245,9 @@ export class Znodes {
    */
   async mkdirp(path: string, options: RequestOptions & { readonly acl?: readonly Acl[] } = {}): Promise<void> {
     const { acl = this.acl } = options
-    await tree.makePath((request) => this.#asker.ask(() => request, options), this.#asker.outward(path), { acl })
+    await tree.createPath((request) => this.#sender.send(() => request, options), this.#sender.toServerPath(path), {
+      acl,
+    })
   }
 
   /**
@@ -258,14 +260,14 @@ export class Znodes {
    * @throws NotEmpty when children are made faster than they are deleted
    */
   async deleteRecursive(path: string, options: RequestOptions & { readonly limit?: number } = {}): Promise<number> {
-    const inward = (each: string) => this.#asker.inward(each)
+    const inward = (each: string) => this.#sender.toUserPath(each)
     const limit = options.limit === undefined ? {} : { limit: options.limit }
-    const ask: tree.Ask = (request) => this.#asker.ask(() => request, options)
-    return tree.deleteTree(ask, this.#asker.outward(path), { inward, ...limit })
+    const ask: tree.SendRequest = (request) => this.#sender.send(() => request, options)
+    return tree.deleteTree(ask, this.#sender.toServerPath(path), { inward, ...limit })
   }
 }
 
-function listed<T>(ops: readonly T[], what: string): readonly T[] {
+function checkList<T>(ops: readonly T[], what: string): readonly T[] {
   assertList(ops, what)
   const wrong = ops.findIndex((each) => typeof each !== 'object' || each === null)
   if (wrong < 0) return ops

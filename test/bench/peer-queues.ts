@@ -1,7 +1,7 @@
 /** The queues that the board is compared with, each with the settings that its own documentation says are its fastest. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { requireFrom } from '../support/npm-folder.ts'
 import { PEERS } from './peers-folder.ts'
 
@@ -104,7 +104,7 @@ export async function peerVersion(name: PeerName): Promise<string> {
 }
 
 function countdown(from: number): { readonly done: Promise<void>; oneLess(): void } {
-  const { promise, resolve } = deferred<void>()
+  const { promise, resolve } = createDeferred<void>()
   let left = from
   const oneLess = () => {
     left -= 1

@@ -1,5 +1,5 @@
 /** ZooKeeper backends with what no URI can ask for, under a board or bare. */
-import type { Change, Sink } from '../../src/board/backend.ts'
+import type { BackendSink, BoardChange } from '../../src/board/backend.ts'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { makePosting, type Posting, type PostOptions } from '../../src/board/posting.ts'
 import { ZooKeeperBackend, type ZooKeeperBackendOptions } from '../../src/board/zookeeper/backend.ts'
@@ -27,7 +27,7 @@ export async function boardAt(
 /** A backend without a board: what is asked of it is not chosen by anybody who knows better. */
 export class BareBackend implements AsyncDisposable {
   readonly backend: ZooKeeperBackend
-  readonly changes: Change[] = []
+  readonly changes: BoardChange[] = []
   /** How often it was told to list the board, which it does, as a board would. */
   gaps = 0
   readonly #pauses = new Set<(paused: boolean) => void>()
@@ -53,7 +53,7 @@ export class BareBackend implements AsyncDisposable {
     await this.backend.close()
   }
 
-  #sink(): Sink {
+  #sink(): BackendSink {
     return {
       changes: (batch) => this.changes.push(...batch),
       gap: () => {
@@ -64,8 +64,8 @@ export class BareBackend implements AsyncDisposable {
         for (const tell of this.#pauses) tell(paused)
       },
       session: () => undefined,
-      counted: () => undefined,
-      holds: () => true,
+      jobCount: () => undefined,
+      mayExist: () => true,
       error: (error) => {
         throw error
       },

@@ -13,7 +13,14 @@ import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { connected } from '../zookeeper/clients.ts'
 
-export const EVERYTHING = { keys: true, resources: true, delays: true, cancel: true, restore: true, everyChange: true }
+export const EVERYTHING = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  completeChangeFeed: true,
+}
 
 export const memoryBoards: BoardBackend = {
   name: 'memory:',
@@ -39,7 +46,7 @@ function memoryPlace(): BoardPlace {
     },
     expire: async (board) => backends.get(board)?.expireSession(),
     putRaw: async (bytes) => memorySpace(name).putRaw(bytes),
-    removeRaw: async (job) => memorySpace(name).removeRaw(idOf(job)),
+    removeRaw: async (job) => memorySpace(name).removeRaw(jobIdFor(job)),
     beginAnew: async () => {
       name = randomUUID()
       // A process that begins anew takes longer than one step of the clock.
@@ -78,14 +85,14 @@ export async function zookeeperPlace(
     witness,
     openAt,
     open: (options) => openAt(hosts, options),
-    sessionOf: (board) => sessionOf(board, { witness, path }),
-    expire: async (board) => expireSession(hosts, await sessionOf(board, { witness, path })),
+    sessionOf: (board) => readSessionId(board, { witness, path }),
+    expire: async (board) => expireSession(hosts, await readSessionId(board, { witness, path })),
     putRaw: async (bytes) => {
       const made = await witness.create(`${path}/job`, bytes, { sequential: true })
       return made.path.slice(path.length + 1)
     },
     removeRaw: async (job) => {
-      await witness.delete(`${path}/${idOf(job)}`)
+      await witness.delete(`${path}/${jobIdFor(job)}`)
     },
     beginAnew: async () => {
       await witness.deleteRecursive(path)
@@ -98,7 +105,7 @@ export async function zookeeperPlace(
 }
 
 /** A board tells nobody its session's id; whose an ephemeral znode of it is does. */
-async function sessionOf(board: JobBoard, at: { witness: ZooKeeper; path: string }): Promise<bigint> {
+async function readSessionId(board: JobBoard, at: { witness: ZooKeeper; path: string }): Promise<bigint> {
   const name = randomUUID()
   await using _probe = await board.registerEntity({ kind: 'probe', name, metadata: {} })
   await at.witness.sync(at.path)
@@ -108,6 +115,6 @@ async function sessionOf(board: JobBoard, at: { witness: ZooKeeper; path: string
 }
 
 /** The backend's own name for the job. */
-export function idOf(job: Job): string {
-  return Job.entryOf(job).id ?? ''
+export function jobIdFor(job: Job): string {
+  return Job.entryFor(job).id ?? ''
 }

@@ -9,7 +9,7 @@ import { type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
 import { refresh } from './jobs.ts'
 
 /** A board behind a proxy, and one that sees the server directly. */
-export class Scene implements AsyncDisposable {
+export class ProxiedBoard implements AsyncDisposable {
   readonly place: ZooKeeperPlace
   readonly proxy: TcpProxy
   readonly board: JobBoard
@@ -22,7 +22,7 @@ export class Scene implements AsyncDisposable {
     this.other = parts.other
   }
 
-  static async set(): Promise<Scene> {
+  static async set(): Promise<ProxiedBoard> {
     const place = await zookeeperPlace()
     const proxy = await startProxy({ port: portOf(zookeeperHosts) })
     const [board, other] = await Promise.all([
@@ -33,7 +33,7 @@ export class Scene implements AsyncDisposable {
     const first = await board.post('flow', {}, { name: 'first' })
     await (await board.claim(first)).consume()
     await refresh(other)
-    return new Scene({ place, proxy, board, other })
+    return new ProxiedBoard({ place, proxy, board, other })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -44,7 +44,7 @@ export class Scene implements AsyncDisposable {
 }
 
 /** Resolves on a connection that holds: one that was cut may not know it yet. */
-export async function steady(board: JobBoard): Promise<void> {
+export async function waitForStableConnection(board: JobBoard): Promise<void> {
   while (true) {
     const failure = await refresh(board).catch((error: unknown) => error)
     if (failure === undefined) return

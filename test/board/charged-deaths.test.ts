@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startNode } from '../support/node-process.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import { lossOf, rebirthOf } from './events.ts'
+import { nextSession, whenLost } from './events.ts'
 import { claimed } from './jobs.ts'
 import { redisPlace } from './redis/places.ts'
 
@@ -21,7 +21,7 @@ test('a Redis that was away for longer than the sessions last costs the job noth
   await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=3s' })
   await board.post('flow', {})
   const [claim] = await board.claimNext()
-  const [lost, back] = [lossOf(claim), rebirthOf(board)]
+  const [lost, back] = [whenLost(claim), nextSession(board)]
   await server.pause()
   await lost
   await server.resume()

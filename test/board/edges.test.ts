@@ -1,7 +1,7 @@
 /** Ends and edges of a board on ZooKeeper: the gate under load, the largest jobs, what is asked behind a board's back. */
 import { describe, expect, test } from 'vitest'
 import { encodePosting, makePosting, type PostOptions } from '../../src/board/posting.ts'
-import { LARGEST_POST } from '../../src/board/zookeeper/changing.ts'
+import { MAX_POSTING_BYTES } from '../../src/board/zookeeper/changing.ts'
 import { decodeGate } from '../../src/board/zookeeper/records.ts'
 import { decode, encode } from '../../src/core/codec.ts'
 import { Duplicate, NotConnected, PayloadTooLarge, Unclaimable } from '../../src/core/errors.ts'
@@ -9,8 +9,8 @@ import { ACL } from '../../src/zookeeper/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { startZooKeeper } from '../support/zookeeper.ts'
 import { BareBackend, postingOf } from './backends.ts'
-import { idOf, zookeeperPlace } from './boards.ts'
-import { failureOf, next } from './events.ts'
+import { jobIdFor, zookeeperPlace } from './boards.ts'
+import { nextEvent, rejectionOf } from './events.ts'
 import { all, namesOn, refresh } from './jobs.ts'
 
 describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
@@ -90,9 +90,9 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       return encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY }).length
     }
     const almost = 'x'.repeat(400_000)
-    const text = 'x'.repeat(almost.length + LARGEST_POST - sizeWith(almost))
-    expect(sizeWith(text)).toBe(LARGEST_POST)
-    expect(await failureOf(board.post('flow', { text: `${text}x` }, options))).toBeInstanceOf(PayloadTooLarge)
+    const text = 'x'.repeat(almost.length + MAX_POSTING_BYTES - sizeWith(almost))
+    expect(sizeWith(text)).toBe(MAX_POSTING_BYTES)
+    expect(await rejectionOf(board.post('flow', { text: `${text}x` }, options))).toBeInstanceOf(PayloadTooLarge)
     const job = await board.post('flow', { text }, options)
     for (let run = 1; run <= 20; run++) await (await board.claim(job)).abandon({ reason: '€'.repeat(600) })
     const claim = await board.claim(job)
@@ -118,7 +118,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     const [claim] = await Promise.race([board.claimNext(), other.claimNext()])
     await claim.abandon()
     await board.pause()
-    expect(await failureOf(other.claim(claim.job))).toBeInstanceOf(Unclaimable)
+    expect(await rejectionOf(other.claim(claim.job))).toBeInstanceOf(Unclaimable)
     await board.resume()
 
     await place.witness.create(`${place.path}/.keys/one`, Buffer.from('garbage'))
@@ -152,7 +152,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     const names = (count: number) => Array.from({ length: count }, (_, number) => `${number}`.padEnd(200, 'r'))
     const post = (count: number) =>
       board.post('flow', { text: 'x'.repeat(400_000) }, { resources: { shared: names(count) } })
-    expect(await failureOf(post(256))).toBeInstanceOf(PayloadTooLarge)
+    expect(await rejectionOf(post(256))).toBeInstanceOf(PayloadTooLarge)
     const claim = await board.claim(await post(100))
     await claim.trash()
   })
@@ -161,21 +161,21 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using place = await zookeeperPlace()
     await using board = await place.open()
     const job = await board.post('flow', {}, { key: 'one' })
-    const path = `${place.path}/${idOf(job)}`
+    const path = `${place.path}/${jobIdFor(job)}`
     const { data } = await place.witness.getData(path)
     const posting = Object(decode(data ?? new Uint8Array(), 'msgpack'))
-    const told = next(board, 'error')
+    const told = nextEvent(board, 'error')
     await place.witness.setData(path, encode({ ...posting, format: 2 }, 'msgpack'))
     await told
-    expect(await failureOf(board.post('flow', {}, { key: 'one' }))).toBeInstanceOf(Duplicate)
-    expect(await place.jobNodes()).toEqual([idOf(job)])
+    expect(await rejectionOf(board.post('flow', {}, { key: 'one' }))).toBeInstanceOf(Duplicate)
+    expect(await place.jobNodes()).toEqual([jobIdFor(job)])
   })
 
   test('what its servers never take is given up in time, and keeps nobody from what they take', async () => {
     await using server = await startZooKeeper({ java: ['-Djute.maxbuffer=262144'] })
     await using place = await zookeeperPlace(server.hosts)
     await using board = await place.openAt(server.hosts, { parameters: '?sessionTimeout=2s' })
-    const posting = failureOf(board.post('flow', { text: 'x'.repeat(300_000) }))
+    const posting = rejectionOf(board.post('flow', { text: 'x'.repeat(300_000) }))
     const small = await board.post('flow', {})
     const failure = await posting
     expect(failure).toBeInstanceOf(NotConnected)

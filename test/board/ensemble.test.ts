@@ -1,13 +1,13 @@
 /** A board on three servers: what followers tell, and when. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Choice } from '../../src/board/backend.ts'
+import type { ClaimRequest } from '../../src/board/backend.ts'
 import type { JobBoard } from '../../src/board/index.ts'
 import { Unclaimable } from '../../src/core/errors.ts'
 import { type Ensemble, startEnsemble } from '../support/ensemble.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { BareBackend, postingOf } from './backends.ts'
 import { zookeeperPlace } from './boards.ts'
-import { failureOf } from './events.ts'
+import { rejectionOf } from './events.ts'
 import { namesOn, refresh } from './jobs.ts'
 
 describe.skipIf(!zookeeperHosts)('a board on an ensemble', () => {
@@ -33,7 +33,7 @@ describe.skipIf(!zookeeperHosts)('a board on an ensemble', () => {
     let refused = 0
     for (let round = 0; round < 60; round++) {
       const posted = await quick.backend.post(Array.from({ length: 12 }, () => ({ posting: postingOf() })))
-      const choices = posted.flatMap((result): Choice[] => {
+      const choices = posted.flatMap((result): ClaimRequest[] => {
         if (!('value' in result) || !result.value.created) return []
         const { id = '', revision } = result.value
         return [{ id, revision, who: 'who', posting: postingOf() }]
@@ -64,7 +64,7 @@ describe.skipIf(!zookeeperHosts)('a board on an ensemble', () => {
       const job = await boss.post('flow', {}, { name: `${round}` })
       const seen = await worker.find(job.uuid)
       await boss.pause()
-      expect(await failureOf(worker.claim(seen))).toBeInstanceOf(Unclaimable)
+      expect(await rejectionOf(worker.claim(seen))).toBeInstanceOf(Unclaimable)
       expect(job.runs).toBe(0)
       await boss.resume()
       await (await boss.claim(job)).consume()

@@ -1,9 +1,9 @@
 /** Entries of a live view that nobody keeps, for what is decided about them alone. */
-import { type Entry, newEntry } from '../../src/board/entry.ts'
+import { type JobEntry, newEntry } from '../../src/board/entry.ts'
 import { makePosting, type Posting } from '../../src/board/posting.ts'
 import type { Priority } from '../../src/board/priority.ts'
-import { ClaimQueue, type Wanted } from '../../src/board/queue/queue.ts'
-import { type Resources, readResources, resourcesOf, type Wants } from '../../src/board/resources.ts'
+import { ClaimQueue, type TakeOptions } from '../../src/board/queue/queue.ts'
+import { parseResources, type Resources, type ResourceWants, toResourceWants } from '../../src/board/resources.ts'
 
 export interface EntryOptions {
   readonly name?: string
@@ -21,19 +21,19 @@ export const BYTES = 100
 let made = 0
 
 /** Posted after all that were made before, and read. */
-export function entryOf(options: EntryOptions = {}): Entry {
+export function createEntry(options: EntryOptions = {}): JobEntry {
   const entry = unreadEntry()
   readNow(entry, options)
   return entry
 }
 
-export function unreadEntry(): Entry {
+export function unreadEntry(): JobEntry {
   made += 1
-  return newEntry(idOf(made))
+  return newEntry(toJobId(made))
 }
 
 /** The entry as it is once its posting was read. */
-export function readNow(entry: Entry, options: EntryOptions = {}): void {
+export function readNow(entry: JobEntry, options: EntryOptions = {}): void {
   const { name = 'job', priority = 'NORMAL', deaths = 0, resources, dueAt = 0, flow } = options
   const attempts = Array.from({ length: deaths }, () => ({ who: 'who', at: new Date(0) }))
   const made = makePosting({ name, details: flow === undefined ? {} : { flow }, priority })
@@ -53,40 +53,40 @@ export function readNow(entry: Entry, options: EntryOptions = {}): void {
 }
 
 /** As a posting has them. */
-export function normalised(resources: Resources): Wants {
-  const read = readResources(resources)
-  return resourcesOf(read ? { resources: read } : {})
+export function normalised(resources: Resources): ResourceWants {
+  const read = parseResources(resources)
+  return toResourceWants(read ? { resources: read } : {})
 }
 
-export function idOf(number: number): string {
+export function toJobId(number: number): string {
   return `job${String(number).padStart(10, '0')}`
 }
 
-export function queueOf(...entries: readonly Entry[]): ClaimQueue {
+export function createQueue(...entries: readonly JobEntry[]): ClaimQueue {
   const queue = new ClaimQueue()
   for (const entry of entries) queue.update(entry)
   return queue
 }
 
 /** Something changed about the entry, and the queue is told. */
-export function change(queue: ClaimQueue, entry: Entry, changes: Partial<Entry>): void {
+export function change(queue: ClaimQueue, entry: JobEntry, changes: Partial<JobEntry>): void {
   queue.update(Object.assign(entry, changes))
 }
 
-export const everything: Wanted = {
+export const everything: TakeOptions = {
   max: Number.POSITIVE_INFINITY,
   accept: () => true,
-  suspectHeld: false,
+  holdsSuspect: false,
   spread: 1,
 }
 
 /** The names of what can be taken now; nothing is taken. */
-export function claimable(queue: ClaimQueue, options: Partial<Wanted> = {}): string[] {
-  const places = queue.take({ ...everything, ...options })
+export function claimable(queue: ClaimQueue, options: Partial<TakeOptions> = {}): string[] {
+  const places = queue.reserveNext({ ...everything, ...options })
   queue.release(places)
-  return namesOf(places)
+  return entryNames(places)
 }
 
-export function namesOf(places: readonly { readonly stored: { readonly posting: Posting } }[]): string[] {
+export function entryNames(places: readonly { readonly stored: { readonly posting: Posting } }[]): string[] {
   return places.map(({ stored }) => stored.posting.name)
 }

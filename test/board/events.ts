@@ -2,7 +2,7 @@
 import type { BoardEvents, Claim, JobBoard } from '../../src/board/index.ts'
 
 /** The next event of the kind that fits. Call it before what makes the event happen. */
-export function next<E extends keyof BoardEvents>(
+export function nextEvent<E extends keyof BoardEvents>(
   board: JobBoard,
   kind: E,
   fits: (event: BoardEvents[E]) => boolean = () => true,
@@ -17,7 +17,7 @@ export function next<E extends keyof BoardEvents>(
 }
 
 /** Resolves when the board has lost its session and has another. Before that its connection may break and come back. */
-export function rebirthOf(board: JobBoard): Promise<void> {
+export function nextSession(board: JobBoard): Promise<void> {
   return new Promise((resolve) => {
     let lost = false
     const off = board.on('state', ({ state }) => {
@@ -30,26 +30,26 @@ export function rebirthOf(board: JobBoard): Promise<void> {
 }
 
 /** Resolves when the board is connected again: in the same session, unless that was lost. */
-export async function returnOf(board: JobBoard): Promise<void> {
-  await next(board, 'state', ({ state }) => state === 'connected')
+export async function nextConnection(board: JobBoard): Promise<void> {
+  await nextEvent(board, 'state', ({ state }) => state === 'connected')
 }
 
 const KINDS = ['posted', 'claimed', 'abandoned', 'consumed', 'trashed'] as const
 
 /** Everything told about jobs from now on, as `kind name`. */
-export function historyOf(board: JobBoard): string[] {
+export function recordEvents(board: JobBoard): string[] {
   const history: string[] = []
   for (const kind of KINDS) board.on(kind, ({ job }) => history.push(`${kind} ${job.name}`))
   return history
 }
 
 /** Resolves with the reason when the claim is lost. */
-export function lossOf(claim: Claim): Promise<unknown> {
-  return firing(claim.lost)
+export function whenLost(claim: Claim): Promise<unknown> {
+  return whenAborted(claim.lost)
 }
 
 /** The error that a promise rejects with. */
-export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+export async function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => {
       throw new Error('it was expected to fail')
@@ -59,7 +59,7 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 /** Resolves with the reason when the signal fires, or has fired. */
-export function firing(signal: AbortSignal): Promise<unknown> {
+export function whenAborted(signal: AbortSignal): Promise<unknown> {
   if (signal.aborted) return Promise.resolve(signal.reason)
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(signal.reason), { once: true }))
 }

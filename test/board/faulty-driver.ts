@@ -1,5 +1,5 @@
 /** A driver whose writes go wrong where a test wants them to. */
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { ConnectionLoss, type ZooKeeperDriver } from '../../src/zookeeper/index.ts'
 
 const WRITES = ['create', 'delete', 'setData'] as const
@@ -30,8 +30,8 @@ export function faultyDriver(): FaultyDriver {
   let at = 0
   let writes = 0
   let dead = false
-  const struck = deferred()
-  const held = deferred()
+  const struck = createDeferred()
+  const held = createDeferred()
   const never = new Promise<never>(() => undefined)
 
   const there = (): ZooKeeperDriver => {

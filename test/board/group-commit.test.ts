@@ -1,9 +1,9 @@
 /** What is asked at the same time goes out together, and everybody gets an answer of their own. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Choice, Granted, Result, Settlement } from '../../src/board/backend.ts'
+import type { ClaimGrant, ClaimRequest, Result, Settlement } from '../../src/board/backend.ts'
 import type { JobBoard } from '../../src/board/index.ts'
 import type { Posting } from '../../src/board/posting.ts'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../support/zookeeper.ts'
@@ -126,7 +126,7 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
     await Promise.all(Array.from({ length: 100 }, (_, n) => thief.post('flow', {}, { name: `${n}` })))
     await refresh(board)
     const count = await transactionsOf(async () => {
-      const gate = deferred()
+      const gate = createDeferred()
       proxy.manner = { until: gate.promise }
       const sent = proxy.nextRequest()
       const claiming = board.claimNext({ max: 100 })
@@ -172,7 +172,7 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
         if (!('value' in result) || !result.value.created) throw new Error('it was to be posted')
         const { id = '', revision } = result.value
         const posting = postings[index] ?? postingOf()
-        return { id, revision, posting, who: 'who' } satisfies Choice
+        return { id, revision, posting, who: 'who' } satisfies ClaimRequest
       })
     }
 
@@ -228,12 +228,16 @@ describe.skipIf(!zookeeperHosts)('group commit', () => {
       await using place = await zookeeperPlace(server.hosts)
       await using bare = await BareBackend.open(place)
       const choices = await posted(bare, [postingOf(), postingOf(), postingOf(), postingOf(), postingOf()])
-      const claim = async (of: readonly Choice[]) =>
-        (await bare.backend.claim(of)).map((result): Granted => {
+      const claim = async (of: readonly ClaimRequest[]) =>
+        (await bare.backend.claim(of)).map((result): ClaimGrant => {
           if ('value' in result) return result.value
           throw result.error
         })
-      const settlement = (choice: Choice | undefined, granted: Granted | undefined, kind: 'consume' | 'abandon') => {
+      const settlement = (
+        choice: ClaimRequest | undefined,
+        granted: ClaimGrant | undefined,
+        kind: 'consume' | 'abandon',
+      ) => {
         if (!choice || !granted) throw new Error('there is one')
         const { id, who, posting } = choice
         return { kind, id, who, posting, session: granted.session, revision: granted.revision, cancelRequested: false }

@@ -4,8 +4,8 @@ import type { BoardEvents, Claim, Job, JobBoard } from '../../src/board/index.ts
 import { ClaimLost, NotFound, OutcomeUnknown } from '../../src/core/errors.ts'
 import { expireSession } from '../support/expire-session.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { CUTS, Scene, steady } from './broken-scene.ts'
-import { failureOf, historyOf, lossOf, next, rebirthOf } from './events.ts'
+import { CUTS, ProxiedBoard, waitForStableConnection } from './broken-scene.ts'
+import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from './events.ts'
 import { all, namesOn, refresh } from './jobs.ts'
 
 type Kind = 'posted' | 'claimed' | 'consumed' | 'abandoned' | 'trashed'
@@ -14,8 +14,8 @@ type Kind = 'posted' | 'claimed' | 'consumed' | 'abandoned' | 'trashed'
 interface Case {
   readonly name: string
   readonly kind: Kind & keyof BoardEvents
-  ready(scene: Scene): Promise<() => Promise<unknown>>
-  check(scene: Scene, result: unknown): Promise<void>
+  ready(scene: ProxiedBoard): Promise<() => Promise<unknown>>
+  check(scene: ProxiedBoard, result: unknown): Promise<void>
 }
 
 async function claimOn(board: JobBoard): Promise<Claim> {
@@ -106,10 +106,10 @@ const CASES: readonly Case[] = [
 ]
 
 /** Starts the operation, whose answer gets lost, and resolves when the server has done it. */
-async function doneUnheard(scene: Scene, { kind, ready }: Case): Promise<Promise<unknown>[]> {
+async function doneUnheard(scene: ProxiedBoard, { kind, ready }: Case): Promise<Promise<unknown>[]> {
   const act = await ready(scene)
   await refresh(scene.other)
-  const told = next(scene.other, kind)
+  const told = nextEvent(scene.other, kind)
   scene.proxy.mode = 'swallow-replies'
   const acting = act()
   acting.catch(() => undefined)
@@ -120,8 +120,8 @@ async function doneUnheard(scene: Scene, { kind, ready }: Case): Promise<Promise
 describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   describe.each(CASES)('in $name', (operation) => {
     test('after it was done: the result is what it would have been, and nothing is done twice', async () => {
-      await using scene = await Scene.set()
-      const history = historyOf(scene.other)
+      await using scene = await ProxiedBoard.set()
+      const history = recordEvents(scene.other)
       const [acting] = await doneUnheard(scene, operation)
       scene.proxy.mode = 'pass'
       scene.proxy.resetAll()
@@ -133,7 +133,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('before it arrived: it is done after all, once', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const act = await operation.ready(scene)
       scene.proxy.mode = 'blackhole'
       const sent = scene.proxy.nextRequest()
@@ -146,9 +146,9 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('while there is no connection: it is done when there is one', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const act = await operation.ready(scene)
-      const suspended = next(scene.board, 'state', ({ state }) => state === 'disconnected')
+      const suspended = nextEvent(scene.board, 'state', ({ state }) => state === 'disconnected')
       scene.proxy.mode = 'refuse'
       scene.proxy.resetAll()
       await suspended
@@ -158,7 +158,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const [acting] = await doneUnheard(scene, operation)
       let over = false
       const cutting = async () => {
@@ -170,22 +170,22 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       void cutting()
       const result = await acting
       over = true
-      await steady(scene.board)
+      await waitForStableConnection(scene.board)
       await operation.check(scene, result)
       expect(await scene.place.jobNodes()).toEqual([])
     })
 
     test('and whose session ends before it can be found out: nobody knows, and it is said', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other, place, proxy } = scene
       const session = await place.sessionOf(board)
       const [acting] = await doneUnheard(scene, operation)
-      const reborn = rebirthOf(board)
+      const reborn = nextSession(board)
       proxy.mode = 'refuse'
       proxy.resetAll()
       await expireSession(zookeeperHosts, session)
       proxy.mode = 'pass'
-      const failure = await failureOf(Promise.resolve(acting))
+      const failure = await rejectionOf(Promise.resolve(acting))
       expect(failure).toBeInstanceOf(OutcomeUnknown)
       expect(String(failure)).toContain('(job)')
       await reborn
@@ -201,12 +201,12 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   test.each(['consumed', 'abandoned'] as const)(
     'work that was %s when the session ended: performed, and nobody knows',
     async (kind) => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other, place, proxy } = scene
       const claim = await claimOn(board)
       const session = await place.sessionOf(board)
       await refresh(other)
-      const [told, reborn] = [next(other, kind), rebirthOf(board)]
+      const [told, reborn] = [nextEvent(other, kind), nextSession(board)]
       proxy.mode = 'swallow-replies'
       const performed = claim.perform((): void => {
         if (kind === 'abandoned') throw new Error('boom')
@@ -224,7 +224,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
 
   test('a job that was done by others before the answer to its post was found out is known to be done', async () => {
     for (const settle of ['consume', 'trash'] as const) {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other, proxy } = scene
       proxy.mode = 'swallow-replies'
       const posting = board.post('flow', {}, { name: 'job' })
@@ -235,12 +235,12 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       const job = await posting
       expect(job.uuid).toBe(claim.job.uuid)
       expect(await job.wait()).toBe(settle === 'consume' ? 'COMPLETE' : 'TRASHED')
-      expect(await failureOf(board.claim(job))).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(board.claim(job))).toBeInstanceOf(NotFound)
     }
   })
 
   test('a job that changed before the answer to its post was found out is claimed as it is now', async () => {
-    await using scene = await Scene.set()
+    await using scene = await ProxiedBoard.set()
     const { board, other, proxy } = scene
     proxy.mode = 'swallow-replies'
     const posting = board.post('flow', {}, { name: 'job' })
@@ -255,13 +255,13 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   })
 
   test("a claim of another, while one's own was on its way, is a claim that was refused", async () => {
-    await using scene = await Scene.set()
+    await using scene = await ProxiedBoard.set()
     const { board, other, proxy } = scene
     const job = await board.post('flow', {}, { name: 'job' })
     const seen = await other.find(job.uuid)
     proxy.mode = 'blackhole'
     const sent = proxy.nextRequest()
-    const acting = failureOf(board.claim(job))
+    const acting = rejectionOf(board.claim(job))
     await sent
     const claim = await other.claim(seen)
     proxy.mode = 'pass'
@@ -272,17 +272,17 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
 
   test('a settle that was never sent when the session ended is a claim lost, and changes nothing', async () => {
     for (const settle of ['consume', 'abandon', 'trash'] as const) {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other, place, proxy } = scene
       const claim = await claimOn(board)
       const session = await place.sessionOf(board)
-      const [lost, reborn] = [lossOf(claim), rebirthOf(board)]
-      const suspended = next(board, 'state', ({ state }) => state === 'disconnected')
+      const [lost, reborn] = [whenLost(claim), nextSession(board)]
+      const suspended = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
       proxy.mode = 'refuse'
       proxy.resetAll()
       await suspended
       expect(claim.lost.aborted).toBe(false)
-      const settling = failureOf(claim[settle]())
+      const settling = rejectionOf(claim[settle]())
       await expireSession(zookeeperHosts, session)
       proxy.mode = 'pass'
       expect(await settling).toBeInstanceOf(ClaimLost)

@@ -6,8 +6,8 @@ import { NotFound, OutcomeUnknown, Unclaimable } from '../../src/core/errors.ts'
 import { expireSession } from '../support/expire-session.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import type { ZooKeeperPlace } from './boards.ts'
-import { CUTS, Scene, steady } from './broken-scene.ts'
-import { failureOf, firing, next, rebirthOf } from './events.ts'
+import { CUTS, ProxiedBoard, waitForStableConnection } from './broken-scene.ts'
+import { nextEvent, nextSession, rejectionOf, whenAborted } from './events.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 
 const RESOURCES = { exclusive: ['disk'], shared: ['net', 'tape'] }
@@ -15,11 +15,11 @@ const RESOURCES = { exclusive: ['disk'], shared: ['net', 'tape'] }
 /** One operation, made ready so that it is one request; and what has to be so when it was done, once. */
 interface Case {
   readonly name: string
-  ready(scene: Scene): Promise<() => Promise<unknown>>
-  check(scene: Scene, result: unknown): Promise<void>
+  ready(scene: ProxiedBoard): Promise<() => Promise<unknown>>
+  check(scene: ProxiedBoard, result: unknown): Promise<void>
 }
 
-async function trashed({ board }: Scene): Promise<TrashedJob> {
+async function trashed({ board }: ProxiedBoard): Promise<TrashedJob> {
   await board.post('flow', {}, { name: 'job', key: 'one' })
   await (await claimed(board, 'job')).trash()
   const [entry] = await all(board.trashed())
@@ -40,7 +40,7 @@ async function consumeAll(board: JobBoard): Promise<string[]> {
 }
 
 /** What lies in a folder of the board. */
-async function lying({ place }: Scene, folder: string): Promise<string[]> {
+async function lying({ place }: ProxiedBoard, folder: string): Promise<string[]> {
   return (await place.witness.getChildren(`${place.path}/${folder}`)).names
 }
 
@@ -106,7 +106,7 @@ const CASES: readonly Case[] = [
     check: async (scene) => {
       expect(await lying(scene, '.cancel')).toHaveLength(1)
       const [claim] = await scene.other.claimNext()
-      expect(String(await firing(claim.cancelled))).toContain('why')
+      expect(String(await whenAborted(claim.cancelled))).toContain('why')
       await claim.trash()
       expect(await lying(scene, '.cancel')).toEqual([])
     },
@@ -119,7 +119,7 @@ const CASES: readonly Case[] = [
     },
     check: async ({ board, other }) => {
       expect(board.paused).toBe(true)
-      for await (const job of other.jobs()) expect(await failureOf(other.claim(job))).toBeInstanceOf(Unclaimable)
+      for await (const job of other.jobs()) expect(await rejectionOf(other.claim(job))).toBeInstanceOf(Unclaimable)
       await other.resume()
       expect(await consumeAll(other)).toEqual(['job'])
     },
@@ -174,7 +174,7 @@ async function changing({ witness, path }: ZooKeeperPlace): Promise<{ readonly c
 }
 
 /** Starts what is to be done, whose answer gets lost; resolves when the server has done it. */
-async function doneUnheard<T>(scene: Scene, act: () => Promise<T>): Promise<{ readonly acting: Promise<T> }> {
+async function doneUnheard<T>(scene: ProxiedBoard, act: () => Promise<T>): Promise<{ readonly acting: Promise<T> }> {
   await refresh(scene.other)
   const { changed } = await changing(scene.place)
   scene.proxy.mode = 'swallow-replies'
@@ -185,7 +185,7 @@ async function doneUnheard<T>(scene: Scene, act: () => Promise<T>): Promise<{ re
   return { acting }
 }
 
-function reconnect({ proxy }: Scene): void {
+function reconnect({ proxy }: ProxiedBoard): void {
   proxy.mode = 'pass'
   proxy.resetAll()
 }
@@ -193,7 +193,7 @@ function reconnect({ proxy }: Scene): void {
 describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
   describe.each(CASES)('in $name', (operation) => {
     test('after it was done: the result is what it would have been, and nothing is done twice', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { acting } = await doneUnheard(scene, await operation.ready(scene))
       reconnect(scene)
       await operation.check(scene, await acting)
@@ -203,7 +203,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('before it arrived: it is done after all, once', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const act = await operation.ready(scene)
       scene.proxy.mode = 'blackhole'
       const sent = scene.proxy.nextRequest()
@@ -215,7 +215,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { acting } = await doneUnheard(scene, await operation.ready(scene))
       let over = false
       const cutting = async () => {
@@ -226,22 +226,22 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       void cutting()
       const result = await acting
       over = true
-      await steady(scene.board)
+      await waitForStableConnection(scene.board)
       await operation.check(scene, result)
       expect(await scene.place.jobNodes()).toEqual([])
     })
 
     test('and whose session ends before it can be found out: nobody knows, and it is said', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other, place, proxy } = scene
       const session = await place.sessionOf(board)
       const { acting } = await doneUnheard(scene, await operation.ready(scene))
-      const reborn = rebirthOf(board)
+      const reborn = nextSession(board)
       proxy.mode = 'refuse'
       proxy.resetAll()
       await expireSession(zookeeperHosts, session)
       proxy.mode = 'pass'
-      const failure = await failureOf(acting)
+      const failure = await rejectionOf(acting)
       expect(failure).toBeInstanceOf(OutcomeUnknown)
       expect(String(failure)).toMatch(/\(job\)|the board/)
       await reborn
@@ -259,7 +259,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
 
   describe('while others go on with what was done', () => {
     test('a post with a key: its job is done by others, and another is posted with the key', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other } = scene
       const { acting } = await doneUnheard(scene, () => board.post('flow', {}, { name: 'first', key: 'one' }))
       await (await claimed(other, 'first')).consume()
@@ -274,7 +274,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('a post with a key that never arrived, and was posted by another meanwhile', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other, proxy } = scene
       proxy.mode = 'blackhole'
       const sent = proxy.nextRequest()
@@ -287,7 +287,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('a return: the job is claimed and done by others', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other } = scene
       const job = await board.post('flow', {}, { name: 'job', resources: RESOURCES })
       const claim = await board.claim(job)
@@ -298,11 +298,11 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       await acting
       expect([claim.settled, claim.lost.aborted]).toEqual([true, false])
       expect(await job.wait({ timeout: '20s' })).toBe('COMPLETE')
-      expect(await failureOf(claim.consume())).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(claim.consume())).toBeInstanceOf(NotFound)
     })
 
     test('a trashing: the job is restored and done by others', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other } = scene
       const job = await board.post('flow', {}, { name: 'job' })
       const claim = await board.claim(job)
@@ -317,7 +317,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('a cancellation: the job is restored; a request: the job is given up', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other } = scene
       const unrun = await board.post('flow', {}, { name: 'unrun' })
       const first = await doneUnheard(scene, () => board.cancel(unrun))
@@ -329,7 +329,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       await refresh(board)
       const running = await board.find(claim.job.uuid)
       const second = await doneUnheard(scene, () => board.cancel(running))
-      await firing(claim.cancelled)
+      await whenAborted(claim.cancelled)
       await claim.trash()
       reconnect(scene)
       await second.acting
@@ -339,7 +339,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
 
     test('a cancellation that never arrived, of a job that is claimed, or done, meanwhile', async () => {
       for (const meanwhile of ['claimed', 'done'] as const) {
-        await using scene = await Scene.set()
+        await using scene = await ProxiedBoard.set()
         const { board, other, proxy } = scene
         const job = await board.post('flow', {}, { name: 'job' })
         await refresh(other)
@@ -351,10 +351,10 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
         const claim = await claimed(other, 'job')
         if (meanwhile === 'done') await claim.consume()
         reconnect(scene)
-        if (meanwhile === 'done') expect(await failureOf(acting)).toBeInstanceOf(NotFound)
+        if (meanwhile === 'done') expect(await rejectionOf(acting)).toBeInstanceOf(NotFound)
         else {
           await acting
-          expect(String(await firing(claim.cancelled))).toContain('why')
+          expect(String(await whenAborted(claim.cancelled))).toContain('why')
           await claim.consume()
         }
         expect(await all(other.trashed())).toEqual([])
@@ -362,7 +362,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test('a restoration: the job is claimed and done; a purge: it is gone for everybody', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other } = scene
       const entry = await trashed(scene)
       const first = await doneUnheard(scene, () => board.restore(entry))
@@ -372,14 +372,14 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       const [again] = await all(other.trashed())
       if (!again) throw new Error('it was trashed again')
       const second = await doneUnheard(scene, () => board.purge(again))
-      expect(await failureOf(other.purge(again))).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(other.purge(again))).toBeInstanceOf(NotFound)
       reconnect(scene)
       await second.acting
       expect(await namesOn(board)).toEqual([])
     })
 
     test('a pause: it is over already', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other } = scene
       await board.post('flow', {}, { name: 'job' })
       const { acting } = await doneUnheard(scene, () => board.pause())
@@ -400,7 +400,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     }
 
     /** Posts, claims, settles, a cancellation and a pause, all in one turn. */
-    async function stage({ board }: Scene): Promise<Stage> {
+    async function stage({ board }: ProxiedBoard): Promise<Stage> {
       const names = (kind: string) => Array.from({ length: COUNT }, (_, number) => `${kind} ${number}`)
       await Promise.all(['held', 'free'].flatMap(names).map((name) => board.post('flow', {}, { name })))
       const claims = await board.claimNext({ max: COUNT })
@@ -416,7 +416,11 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       return { claims, act }
     }
 
-    async function check(scene: Scene, { claims }: Stage, result: Awaited<ReturnType<Stage['act']>>): Promise<void> {
+    async function check(
+      scene: ProxiedBoard,
+      { claims }: Stage,
+      result: Awaited<ReturnType<Stage['act']>>,
+    ): Promise<void> {
       const { board, place } = scene
       expect(claims.every(({ settled, lost }) => settled && !lost.aborted)).toBe(true)
       expect(result.claimed.map(({ job, run, lost }) => [job.name, run, lost.aborted])).toEqual(
@@ -433,7 +437,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     }
 
     test('that was done: everybody gets the answer of their own', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const prepared = await stage(scene)
       const { acting } = await doneUnheard(scene, prepared.act)
       reconnect(scene)
@@ -441,7 +445,7 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
     })
 
     test.each([1, 3, 5, 7])('that was done, and breaks again after %d more requests', async (cut) => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const prepared = await stage(scene)
       const { acting } = await doneUnheard(scene, prepared.act)
       let over = false
@@ -453,12 +457,12 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       void cutting()
       const result = await acting
       over = true
-      await steady(scene.board)
+      await waitForStableConnection(scene.board)
       await check(scene, prepared, result)
     })
 
     test('that never arrived, half of which others have taken meanwhile: the other half is done', async () => {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, other, proxy } = scene
       await Promise.all(Array.from({ length: COUNT }, (_, number) => board.post('flow', {}, { name: `${number}` })))
       await refresh(other)
@@ -482,11 +486,11 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
 
   test('a keyed post that nobody knows of is found, or made, by posting it again', async () => {
     for (const arrived of [true, false]) {
-      await using scene = await Scene.set()
+      await using scene = await ProxiedBoard.set()
       const { board, proxy } = scene
       const session = await scene.place.sessionOf(board)
       const post = () => board.post('flow', {}, { name: 'job', key: 'one' })
-      const reborn = rebirthOf(board)
+      const reborn = nextSession(board)
       let acting: Promise<PostedJob>
       if (arrived) acting = (await doneUnheard(scene, post)).acting
       else {
@@ -500,9 +504,9 @@ describe.skipIf(!zookeeperHosts)('a connection that breaks', () => {
       proxy.resetAll()
       await expireSession(zookeeperHosts, session)
       proxy.mode = 'pass'
-      expect(await failureOf(acting)).toBeInstanceOf(OutcomeUnknown)
+      expect(await rejectionOf(acting)).toBeInstanceOf(OutcomeUnknown)
       await reborn
-      const posted = next(scene.other, 'posted')
+      const posted = nextEvent(scene.other, 'posted')
       const again = await post()
       expect(again.created).toBe(!arrived)
       if (!arrived) await posted

@@ -2,7 +2,7 @@
 import type { OpenBoardOptions } from '../../src/board/index.ts'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { Layout } from '../../src/board/zookeeper/layout.ts'
-import { StepwiseBackend } from '../../src/board/zookeeper/stepwise/backend.ts'
+import { WithoutMultiBackend } from '../../src/board/zookeeper/stepwise/backend.ts'
 import { type NativeOptions, NativeZooKeeper, type ZooKeeperDriver } from '../../src/zookeeper/index.ts'
 import type { BoardBackend } from '../contract/board.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
@@ -20,7 +20,7 @@ export interface NativeBoardOptions extends Omit<OpenBoardOptions, 'signal'> {
 export async function nativeBoardAt(place: ZooKeeperPlace, options: NativeBoardOptions = {}): Promise<JobBoard> {
   const { hosts = zookeeperHosts, client = {}, scanPeriod, wrap = (driver) => driver, create, ...rest } = options
   const zookeeper = wrap(new NativeZooKeeper({ hosts, package: await nativePackage(), ...client }))
-  const backend = new StepwiseBackend({
+  const backend = new WithoutMultiBackend({
     uri: `${place.uri}?client=native`,
     zookeeper,
     layout: new Layout(place.path),
@@ -34,7 +34,7 @@ export async function nativeBoardAt(place: ZooKeeperPlace, options: NativeBoardO
 
 export const nativeBoards: BoardBackend = {
   name: 'zookeeper:, over the C client',
-  capabilities: { ...EVERYTHING, keys: false, resources: false, restore: false, everyChange: false },
+  capabilities: { ...EVERYTHING, keys: false, resources: false, restore: false, completeChangeFeed: false },
   place: async () => {
     const place = await zookeeperPlace()
     return { ...place, open: (options) => nativeBoardAt(place, options) }

@@ -7,11 +7,11 @@ import { InvalidArgument, Timeout, Unclaimable, UnsupportedCapability } from '..
 import { OPCODE } from '../../src/zookeeper/opcodes.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut, nativePackage } from '../support/native-package.ts'
-import { overhear } from '../support/overhearing.ts'
+import { recordFrames } from '../support/overhearing.ts'
 import { startProxy } from '../support/proxy.ts'
 import { portOf } from '../zookeeper/clients.ts'
 import { type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
-import { failureOf, firing, lossOf, next } from './events.ts'
+import { nextEvent, rejectionOf, whenAborted, whenLost } from './events.ts'
 import { faultyDriver } from './faulty-driver.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 import { nativeBoardAt } from './native-boards.ts'
@@ -71,7 +71,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     driver.arm('held', 2)
     const claiming = native.claim(job)
     await driver.struck
-    const failure = await failureOf(ours.claim(await ours.find(job.uuid)))
+    const failure = await rejectionOf(ours.claim(await ours.find(job.uuid)))
     expect(failure).toBeInstanceOf(Unclaimable)
     expect(String(failure)).toContain('native')
     expect(await namesOn(ours, { onlyUnclaimed: true })).toEqual([])
@@ -139,7 +139,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     await using ours = await place.open()
     const job = await ours.post('flow', {}, { name: 'job' })
     const ended = job.wait({ timeout: '20s' })
-    const trashed = next(ours, 'trashed')
+    const trashed = nextEvent(ours, 'trashed')
     await (await claimed(native, 'job')).trash()
     expect(await ended).toBe('TRASHED')
     expect((await trashed).job.uuid).toBe(job.uuid)
@@ -172,8 +172,8 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     const errors: unknown[] = []
     native.on('error', ({ error }) => errors.push(error))
     expect(await namesOn(native, { onlyUnclaimed: true })).toEqual(['theirs'])
-    expect(await failureOf(native.wait({ timeout: 1 }))).toBeInstanceOf(Timeout)
-    const failure = await failureOf(native.claim(await native.find(job.uuid)))
+    expect(await rejectionOf(native.wait({ timeout: 1 }))).toBeInstanceOf(Timeout)
+    const failure = await rejectionOf(native.claim(await native.find(job.uuid)))
     expect(failure).toBeInstanceOf(UnsupportedCapability)
     expect(failure).toMatchObject({ capability })
     await ours.post('flow', {}, { name: 'anybody’s', priority: 'LOW' })
@@ -195,13 +195,13 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
       const job = await owner.post('flow', {}, { name: 'job' })
       const claim = await owner.claim(job)
       await asker.cancel(await asker.find(job.uuid), { reason: 'enough' })
-      expect(String(await firing(claim.cancelled))).toContain('enough')
+      expect(String(await whenAborted(claim.cancelled))).toContain('enough')
       await claim.trash()
       expect((await place.witness.getChildren(`${place.path}/.cancel`)).names).toEqual([])
 
       await asker.pause()
       const next = await owner.post('flow', {}, { name: 'next' })
-      expect(await failureOf(owner.claim(next))).toBeInstanceOf(Unclaimable)
+      expect(await rejectionOf(owner.claim(next))).toBeInstanceOf(Unclaimable)
       const waiting = owner.claimNext()
       await asker.resume()
       await (await waiting)[0].consume()
@@ -253,7 +253,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     const job = await ours.post('flow', {}, { name: 'job' })
     const claim = await native.claim(job)
     const heard: string[] = []
-    const lost = lossOf(claim).then(() => heard.push('lost'))
+    const lost = whenLost(claim).then(() => heard.push('lost'))
     await refresh(ours)
     const inherited = ours.claimNext().then(([taken]) => {
       heard.push('taken')
@@ -272,7 +272,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
 
   test('an idle owner over the C client keeps its claim for longer than a session lasts', async () => {
     await using place = await zookeeperPlace()
-    await using ear = await overhear({ port: portOf(zookeeperHosts) })
+    await using ear = await recordFrames({ port: portOf(zookeeperHosts) })
     await using native = await nativeBoardAt(place, { hosts: ear.hosts, client: { sessionTimeout: '2s' } })
     const claim = await native.claim(await native.post('flow', {}, { name: 'job' }))
     // Six proofs in a session's timeout, each with a write that the server refuses.
@@ -302,7 +302,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('boards of both kinds on one p
     await ours.post('flow', {}, { name: 'job' })
     const [claim] = await waiting
     await ours.cancel(await ours.find(claim.job.uuid))
-    await firing(claim.cancelled)
+    await whenAborted(claim.cancelled)
     await ours.pause()
     while (!deaf.paused) await refresh(deaf)
     await deaf.close()
@@ -327,7 +327,7 @@ describe('client=native in a URI', () => {
   })
 
   test('says how to install the package where it is not there', async () => {
-    const error = await failureOf(openBoard('zookeeper://127.0.0.1:1/demo?client=native'))
+    const error = await rejectionOf(openBoard('zookeeper://127.0.0.1:1/demo?client=native'))
     expect(error).toBeInstanceOf(InvalidArgument)
     expect(String(error)).toContain('npm install zookeeper@7.3.0')
   })
@@ -336,7 +336,7 @@ describe('client=native in a URI', () => {
     ['client=own', InvalidArgument, 'native'],
     ['client=native&encoding=json', UnsupportedCapability, 'TaskFlow'],
   ] as const)('is refused as %s', async (parameters, type, said) => {
-    const error = await failureOf(openBoard(`zookeeper://127.0.0.1:1/demo?${parameters}`))
+    const error = await rejectionOf(openBoard(`zookeeper://127.0.0.1:1/demo?${parameters}`))
     expect(error).toBeInstanceOf(type)
     expect(String(error)).toContain(said)
   })
@@ -344,7 +344,7 @@ describe('client=native in a URI', () => {
   test.skipIf(!zookeeperHosts || nativeLeftOut)('is refused on a board that is shared with TaskFlow', async () => {
     await using place = await zookeeperPlace()
     await (await place.openAt(zookeeperHosts, { parameters: '?encoding=json' })).close()
-    const error = await failureOf(nativeBoardAt(place))
+    const error = await rejectionOf(nativeBoardAt(place))
     expect(error).toBeInstanceOf(UnsupportedCapability)
     expect(String(error)).toContain('TaskFlow')
   })

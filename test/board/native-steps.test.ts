@@ -7,8 +7,8 @@ import type { JobBoard } from '../../src/board/index.ts'
 import { JobboardError, OutcomeUnknown } from '../../src/core/errors.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { COMPILING_LIMIT_MS, ensureNativePackage, nativeLeftOut } from '../support/native-package.ts'
-import { idOf, type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
-import { failureOf } from './events.ts'
+import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
+import { rejectionOf } from './events.ts'
 import { type FaultyDriver, faultyDriver } from './faulty-driver.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 import { nativeBoardAt } from './native-boards.ts'
@@ -200,7 +200,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('between the steps of an opera
           const operate = await prepare(scene.board)
           scene.driver.arm('request-lost', at)
           // Of a post alone nobody can tell: it may have been done and be gone.
-          if (name === 'post') expect(await failureOf(operate())).toBeInstanceOf(OutcomeUnknown)
+          if (name === 'post') expect(await rejectionOf(operate())).toBeInstanceOf(OutcomeUnknown)
           else await operate()
           await scene.driver.struck
           await scene.board.close()
@@ -236,7 +236,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('between the steps of an opera
         await refresh(board)
         driver.arm('dies', at)
         await place.witness.setData(`${place.path}/.gate`, Buffer.from('{"paused":true}'))
-        const refused = failureOf(board.claim(posted))
+        const refused = rejectionOf(board.claim(posted))
         refused.catch(() => undefined)
         await Promise.race([driver.struck, refused])
         await driver.close()
@@ -255,7 +255,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('between the steps of an opera
       driver.arm('held', 2)
       const abandoning = claim.abandon()
       await driver.struck
-      expect(await place.jobNodes()).toEqual([idOf(posted), `${idOf(posted)}.lock`])
+      expect(await place.jobNodes()).toEqual([jobIdFor(posted), `${jobIdFor(posted)}.lock`])
       const again = heir?.claimNext()
       await refresh(heir ?? board)
       driver.letGo()

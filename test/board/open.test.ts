@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { ACL } from '../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
-import { failureOf } from './events.ts'
+import { rejectionOf } from './events.ts'
 
 const NOBODY = 'zookeeper://127.0.0.1:1/board'
 const loosely = openBoard as (uri: unknown, options?: unknown) => Promise<unknown>
@@ -21,7 +21,7 @@ describe.each([NOBODY, `${NOBODY}?client=native`])('on %s', (uri) => {
     ['create that is a text', { create: 'no' }, 'openBoard: create is true or false'],
     ['a signal that is none', { signal: 5 }, 'signal: an AbortSignal is needed'],
   ])('%s is refused', async (_, options, says) => {
-    const failure = await failureOf(loosely(uri, options))
+    const failure = await rejectionOf(loosely(uri, options))
     expect(failure).toMatchObject({ code: 'JOBBOARD_INVALID_ARGUMENT', message: expect.stringContaining(says) })
     expect(String(failure)).not.toContain(SECRET)
   })
@@ -36,7 +36,7 @@ test.each<[what: string, uri: string, options: unknown, says: string]>([
   ['the console as a log', 'memory:', { log: console }, 'log: a logger of pino is needed'],
   ['an identity on a board of this process', 'memory:', { auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'leave auth'],
 ])('%s is refused', async (_, uri, options, says) => {
-  const failure = await failureOf(loosely(uri, options))
+  const failure = await rejectionOf(loosely(uri, options))
   expect(failure).toMatchObject({ code: 'JOBBOARD_INVALID_ARGUMENT', message: expect.stringContaining(says) })
   expect(String(failure)).not.toContain(SECRET)
 })

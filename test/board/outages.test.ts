@@ -12,9 +12,9 @@ import { startProxy } from '../support/proxy.ts'
 import { startZooKeeper } from '../support/zookeeper.ts'
 import { portOf } from '../zookeeper/clients.ts'
 import { zookeeperPlace } from './boards.ts'
-import { historyOf, lossOf, next, rebirthOf } from './events.ts'
+import { nextEvent, nextSession, recordEvents, whenLost } from './events.ts'
 import { claimed, namesOn, refresh } from './jobs.ts'
-import { loopOver, restartedUnderLoad } from './restarts.ts'
+import { checkLoopOverRestart, restartedUnderLoad } from './restarts.ts'
 
 const CHILD = fileURLToPath(new URL('./board-child.ts', import.meta.url))
 
@@ -46,7 +46,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await using server = await startZooKeeper()
     await using place = await zookeeperPlace(server.hosts)
     await using board = await place.openAt(server.hosts, { parameters: `?sessionTimeout=${timeout}` })
-    expect(await loopOver(board, { server, away })).toEqual(endings)
+    expect(await checkLoopOverRestart(board, { server, away })).toEqual(endings)
   })
 
   test('keeps its claims while it cannot reach its server for five seconds of a session of ten', async () => {
@@ -58,7 +58,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     const [claim] = await board.claimNext()
     const states: string[] = []
     board.on('state', ({ state }) => states.push(state))
-    const back = next(board, 'state', ({ state }) => state === 'connected')
+    const back = nextEvent(board, 'state', ({ state }) => state === 'connected')
     await refresh(board)
     proxy.mode = 'refuse'
     proxy.resetAll()
@@ -81,7 +81,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
     await board.post('flow', {})
     const [claim] = await board.claimNext()
-    const back = next(board, 'state', ({ state }) => state === 'connected')
+    const back = nextEvent(board, 'state', ({ state }) => state === 'connected')
     await server.restart()
     await back
     expect(await board.entities('conductor')).toHaveLength(1)
@@ -109,9 +109,9 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       for await (const job of board.jobs()) jobs.set(job.name, job)
       const ends = Promise.all(['consumed', 'trashed', 'settled'].map((name) => jobs.get(name)?.wait()))
       const session = await place.sessionOf(board)
-      const history = historyOf(board)
+      const history = recordEvents(board)
 
-      const away = next(board, 'state', ({ state }) => state === 'disconnected')
+      const away = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
       proxy.mode = 'refuse'
       proxy.resetAll()
       await away
@@ -126,8 +126,9 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       // Held before and held after, but by another run: what was known of it is no longer so.
       await early.get('held')?.abandon()
       const heldAgain = await claimed(other, 'held')
-      const back = end === 'the session' ? rebirthOf(board) : next(board, 'state', ({ state }) => state === 'connected')
-      const lost = lossOf(own)
+      const back =
+        end === 'the session' ? nextSession(board) : nextEvent(board, 'state', ({ state }) => state === 'connected')
+      const lost = whenLost(own)
       if (end === 'the session') await expireSession(zookeeperHosts, session)
       proxy.mode = 'pass'
       await back

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type JobBoard, type OpenBoardOptions, openBoard } from '../../src/board/index.ts'
 import { Job } from '../../src/board/job.ts'
 import { parseUri } from '../../src/core/uri.ts'
-import { PostgresPool, postgresPlace } from '../../src/postgres/index.ts'
+import { PostgresPool, parsePostgresLocation } from '../../src/postgres/index.ts'
 import type { BoardBackend, BoardPlace } from '../contract/board.ts'
 import { EVERYTHING } from './boards.ts'
 
@@ -50,7 +50,7 @@ export async function postgresPlaceOn(
 ): Promise<PostgresPlace> {
   const name = randomUUID()
   const uri = `${server}?schema=${schema}&board=${name}${usual}`
-  const witness = new PostgresPool(postgresPlace(parseUri(`${server}?poolSize=2`, 'board')))
+  const witness = new PostgresPool(parsePostgresLocation(parseUri(`${server}?poolSize=2`, 'board')))
   const query: PostgresPlace['query'] = async (text, values = []) => {
     return (await witness.query(text.replaceAll('@', schema), [...values])).rows
   }
@@ -85,7 +85,7 @@ export async function postgresPlaceOn(
       return `job${String(row?.['id']).padStart(10, '0')}`
     },
     removeRaw: async (job) => {
-      const id = Number(Job.entryOf(job).id?.slice('job'.length))
+      const id = Number(Job.entryFor(job).id?.slice('job'.length))
       await query(
         `WITH gone AS (DELETE FROM @.jobs WHERE id = $1 RETURNING board, id)
         SELECT @.tell(board, 'consumed', ARRAY[id]) FROM gone`,

@@ -4,14 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Claim, Job, JobBoard, TrashedJob } from '../../src/board/index.ts'
 import { ClaimLost, NotConnected } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
-import { PostgresConnection, postgresPlace } from '../../src/postgres/index.ts'
+import { PostgresConnection, parsePostgresLocation } from '../../src/postgres/index.ts'
 import { startNode } from '../support/node-process.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { startProxy, type TcpProxy } from '../support/proxy.ts'
-import { failureOf, next, rebirthOf, returnOf } from './events.ts'
+import { nextConnection, nextEvent, nextSession, rejectionOf } from './events.ts'
 import { all, namesOn, refresh } from './jobs.ts'
 import { type PostgresPlace, postgresPlaceOn } from './postgres-boards.ts'
-import { ownerCutOff, stoppedOwner } from './takeovers.ts'
+import { checkDisconnectedOwner, checkStoppedOwner } from './takeovers.ts'
 
 const CLAIMER = new URL('./stopped-claimer.ts', import.meta.url)
 
@@ -182,7 +182,7 @@ describe.each(CASES)('$name', (operation) => {
     const { proxy, board } = scene
     const act = await operation.ready(scene)
     const before = await operation.done(scene)
-    const back = returnOf(board)
+    const back = nextConnection(board)
     proxy.mode = 'swallow-replies'
     const acting = act().catch((error: unknown) => error)
     await untilDone(scene, operation, before)
@@ -202,10 +202,10 @@ describe.each(CASES)('$name', (operation) => {
     const { proxy, board } = scene
     const act = await operation.ready(scene)
     const before = await operation.done(scene)
-    const back = returnOf(board)
+    const back = nextConnection(board)
     proxy.mode = 'drop-requests'
     const sent = proxy.nextRequest()
-    const failure = failureOf(act())
+    const failure = rejectionOf(act())
     await sent
     proxy.resetAll()
     proxy.mode = 'pass'
@@ -223,7 +223,7 @@ describe('a request that is still on its way when its fate was asked for', () =>
     const lane = randomUUID()
     const cancel = () => place.query('SELECT @.set_gate($1, 7, id, true) AS answer FROM @.boards', [lane])
     expect(await place.query('SELECT @.find_out($1, 7) AS answer', [lane])).toEqual([{ answer: null }])
-    expect(await failureOf(cancel())).toMatchObject({ code: 'P0J01' })
+    expect(await rejectionOf(cancel())).toMatchObject({ code: 'P0J01' })
     await refresh(board)
     expect(board.paused).toBe(false)
     expect(await place.query('SELECT @.find_out($1, 7) AS answer', [lane])).toEqual([{ answer: null }])
@@ -233,7 +233,7 @@ describe('a request that is still on its way when its fate was asked for', () =>
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.open()
     const lane = randomUUID()
-    const slow = await PostgresConnection.open(postgresPlace(parseUri(server.uri, 'board')))
+    const slow = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
     try {
       await slow.query('BEGIN', [])
       await slow.query(`SELECT ${place.schema}.set_gate($1, 7, id, true) FROM ${place.schema}.boards`, [lane])
@@ -257,7 +257,7 @@ describe('an owner', () => {
       return async () =>
         expect(await place.query('SELECT FROM pg_stat_activity WHERE pid = $1', [row?.['backend']])).toEqual([])
     }
-    await stoppedOwner({ heir, uri: `${place.uri}&sessionTimeout=2s`, witness })
+    await checkStoppedOwner({ heir, uri: `${place.uri}&sessionTimeout=2s`, witness })
   })
 
   test('that was killed is taken over when its time has passed, by everybody at once and once', async () => {
@@ -284,7 +284,7 @@ describe('an owner', () => {
     await using scene = await setScene('&sessionTimeout=2s')
     const { proxy, board: owner, place } = scene
     await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
-    await ownerCutOff({ owner, heir, proxy })
+    await checkDisconnectedOwner({ owner, heir, proxy })
     expect(await owner.entities('conductor')).toHaveLength(1)
   })
 
@@ -293,7 +293,7 @@ describe('an owner', () => {
     await using board = await place.open()
     const claim = await claimOn(board)
     const session = await place.sessionOf(board)
-    const back = returnOf(board)
+    const back = nextConnection(board)
     await place.query('SELECT pg_terminate_backend(backend) FROM @.sessions WHERE id = $1', [session])
     await back
     expect(await place.sessionOf(board)).toBe(session)
@@ -340,7 +340,7 @@ describe('a server', () => {
     expect(restartAt.size).toBe(0)
     expect([...done].filter(([, times]) => times !== 1)).toEqual([])
     expect(done.size).toBe(JOBS)
-    while (!two.connected) await next(two, 'state')
+    while (!two.connected) await nextEvent(two, 'state')
     expect(await namesOn(two)).toEqual([])
   })
 
@@ -348,11 +348,11 @@ describe('a server', () => {
     await using own = await startPostgres()
     await using place = await postgresPlaceOn(own.uri)
     await using board = await place.open()
-    const away = next(board, 'state', ({ state }) => state === 'disconnected')
+    const away = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
     await own.kill()
     await away
-    expect(await failureOf(board.post('flow', {}))).toBeInstanceOf(NotConnected)
-    const back = next(board, 'state', ({ state }) => state === 'connected')
+    expect(await rejectionOf(board.post('flow', {}))).toBeInstanceOf(NotConnected)
+    const back = nextEvent(board, 'state', ({ state }) => state === 'connected')
     await own.restart()
     await back
     expect(await namesOn(board)).toEqual([])
@@ -370,7 +370,7 @@ BEGIN
   PERFORM nextval('@.refused');
   RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300';
 END $function$`)
-    const back = rebirthOf(board)
+    const back = nextSession(board)
     await place.expire(board)
     await back
     const refused = async () => (await place.query('SELECT is_called FROM @.refused'))[0]?.['is_called'] === true
@@ -397,7 +397,7 @@ BEGIN
   RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300';
 END $function$`)
     await place.query('CREATE TRIGGER refuse BEFORE INSERT ON @.entities FOR EACH ROW EXECUTE FUNCTION @.refuse()')
-    const back = rebirthOf(board)
+    const back = nextSession(board)
     await place.expire(board)
     await back
     const refused = async () => (await place.query('SELECT is_called FROM @.refused'))[0]?.['is_called'] === true

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { encode } from '../../src/core/codec.ts'
 import { postingRecord } from '../support/poison.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { failureOf } from './events.ts'
+import { rejectionOf } from './events.ts'
 import { claimed, refresh } from './jobs.ts'
 import { postgresPlaceOn } from './postgres-boards.ts'
 
@@ -97,7 +97,7 @@ test.each([
   await place.query(damage, [name])
   const jobs = [await board.post('flow', {}, { name: 'a' }), await board.post('flow', {}, { name: 'b' })]
   for (const job of jobs)
-    expect(await failureOf(board.claim(job))).toMatchObject({ code: 'JOBBOARD_WRITES_REFUSED', retryable: true })
+    expect(await rejectionOf(board.claim(job))).toMatchObject({ code: 'JOBBOARD_WRITES_REFUSED', retryable: true })
   expect(errors).toMatchObject([expect.stringContaining(`${place.schema}.fences`)])
   await place.query(repair, [name])
   for (const job of ['a', 'b']) await (await claimed(board, job)).consume()

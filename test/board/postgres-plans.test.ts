@@ -1,7 +1,7 @@
 /** What a claim and a settle read, whatever Postgres believes of the table: that belief is often out of date. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseUri } from '../../src/core/uri.ts'
-import { PostgresConnection, postgresPlace } from '../../src/postgres/index.ts'
+import { PostgresConnection, parsePostgresLocation } from '../../src/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { refresh } from './jobs.ts'
 import { postgresPlaceOn } from './postgres-boards.ts'
@@ -54,7 +54,7 @@ class Witness implements AsyncDisposable {
   }
 
   static async open(server: string, schema: string): Promise<Witness> {
-    return new Witness(await PostgresConnection.open(postgresPlace(parseUri(server, 'board'))), schema)
+    return new Witness(await PostgresConnection.open(parsePostgresLocation(parseUri(server, 'board'))), schema)
   }
 
   async ask(text: string, values: readonly unknown[] = []): Promise<unknown> {

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
 import { ClaimLost } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
-import { PostgresConnection, postgresPlace } from '../../src/postgres/index.ts'
+import { PostgresConnection, parsePostgresLocation } from '../../src/postgres/index.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { startProxy, type TcpProxy } from '../support/proxy.ts'
-import { historyOf, lossOf, next, rebirthOf, returnOf } from './events.ts'
+import { nextConnection, nextEvent, nextSession, recordEvents, whenLost } from './events.ts'
 import { namesOn, refresh } from './jobs.ts'
 import { type PostgresPlace, postgresPlaceOn } from './postgres-boards.ts'
 
@@ -44,7 +44,7 @@ async function setScene(parameters = ''): Promise<Scene> {
 
 /** Cuts the owner off, so that it is without a connection until the proxy lets it through again. */
 async function cutOff({ owner, proxy }: Scene): Promise<void> {
-  const away = next(owner, 'state', ({ state }) => state === 'disconnected')
+  const away = nextEvent(owner, 'state', ({ state }) => state === 'disconnected')
   proxy.mode = 'refuse'
   proxy.resetAll()
   await away
@@ -83,13 +83,13 @@ test('what happened while there was no connection is told afterwards, once', asy
   await owner.post('flow', {}, { name: 'held' })
   const [claim] = await owner.claimNext()
   const { id } = await idAndLock(scene)
-  const history = historyOf(owner)
+  const history = recordEvents(owner)
   await cutOff(scene)
   await other.post('flow', {}, { name: 'done' })
   await (await other.claimNext())[0].consume()
   await other.post('flow', {}, { name: 'waits' })
   await other.pause()
-  const back = returnOf(owner)
+  const back = nextConnection(owner)
   proxy.mode = 'pass'
   await back
   await refresh(owner)
@@ -109,7 +109,7 @@ test('a backend that is stopped is left behind: the owner takes another lock, an
   await owner.post('flow', {})
   const [claim] = await owner.claimNext()
   const before = await idAndLock(scene)
-  const back = returnOf(owner)
+  const back = nextConnection(owner)
   const signal = (name: string) =>
     place.query(`COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; kill -${name} ${before.backend}'`)
   await signal('STOP')
@@ -136,7 +136,7 @@ describe('a session that another takes over', () => {
     const [claim] = await owner.claimNext()
     const { id } = await idAndLock(scene)
     await cutOff(scene)
-    const [lost, back] = [lossOf(claim), rebirthOf(owner)]
+    const [lost, back] = [whenLost(claim), nextSession(owner)]
     await place.query("UPDATE @.sessions SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1", [id])
     // The lock went with the connection, as soon as the server has noticed.
     while ((await place.query('SELECT @.take_over($1) AS answer', [id]))[0]?.['answer'] === 'hung');
@@ -156,7 +156,7 @@ describe('a session that another takes over', () => {
     const [claim] = await owner.claimNext()
     const { id } = await idAndLock(scene)
     await cutOff(scene)
-    const lost = lossOf(claim)
+    const lost = whenLost(claim)
     await place.query("UPDATE @.sessions SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1", [id])
     proxy.mode = 'pass'
     expect(await lost).toBeInstanceOf(ClaimLost)
@@ -167,7 +167,7 @@ describe('a session that another takes over', () => {
     await using scene = await setScene()
     const { place } = scene
     const { id } = await idAndLock(scene)
-    const mine = await PostgresConnection.open(postgresPlace(parseUri(server.uri, 'board')))
+    const mine = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
     const takeOver = () => place.query('SELECT @.take_over($1) AS answer', [id])
     try {
       await mine.query('BEGIN', [])
@@ -197,7 +197,7 @@ test('a lease that ends without a connection ends the claims before another gets
   await owner.post('flow', {})
   const [claim] = await owner.claimNext()
   const order: string[] = []
-  const lost = lossOf(claim).then(() => order.push('lost'))
+  const lost = whenLost(claim).then(() => order.push('lost'))
   const taken = other.claimNext().then(([heir]) => {
     order.push('taken')
     return heir
@@ -206,7 +206,7 @@ test('a lease that ends without a connection ends the claims before another gets
   await lost
   const heir = await taken
   expect(order).toEqual(['lost', 'taken'])
-  const back = returnOf(owner)
+  const back = nextConnection(owner)
   proxy.mode = 'pass'
   await back
   expect(owner.connected).toBe(true)
@@ -224,8 +224,8 @@ test('a server that is started again twice ends every claim, and eight jobs run 
   }
   for (let number = 0; number < 8; number++) await owner.post('flow', {})
   for (let times = 0; times < 2; times++) {
-    const losses = (await claimAll()).map(lossOf)
-    const back = rebirthOf(owner)
+    const losses = (await claimAll()).map(whenLost)
+    const back = nextSession(owner)
     await own.restart()
     await Promise.all([...losses, back])
   }
@@ -247,7 +247,7 @@ test('a connection that breaks while the owner reads what it missed is replaced 
   await admin.query(`LOCK TABLE ${place.schema}.changes IN ACCESS EXCLUSIVE MODE`, [])
   await admin.query('SELECT pg_terminate_backend($1)', [backend])
   const second = await admin.waiting('changes_since')
-  const back = next(owner, 'state', ({ state }) => state !== 'disconnected')
+  const back = nextEvent(owner, 'state', ({ state }) => state !== 'disconnected')
   await admin.query('SELECT pg_terminate_backend($1)', [second])
   await admin.query('COMMIT', [])
   expect((await back).state).toBe('connected')
@@ -261,7 +261,7 @@ describe('a board that is closed', () => {
     await using scene = await setScene('&sessionTimeout=1s&statementTimeout=10m')
     const { owner, place } = scene
     await using admin = await administrator()
-    const lost = next(owner, 'state', ({ state }) => state === 'lost')
+    const lost = nextEvent(owner, 'state', ({ state }) => state === 'lost')
     await admin.query('BEGIN', [])
     await admin.query(`LOCK TABLE ${place.schema}.sessions IN ACCESS EXCLUSIVE MODE`, [])
     await lost
@@ -291,7 +291,7 @@ describe('a board that is closed', () => {
 
 /** A connection of the server's administrator. */
 async function administrator() {
-  const connection = await PostgresConnection.open(postgresPlace(parseUri(server.uri, 'board')))
+  const connection = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
   /** Resolves with the backend that waits for a lock in a call of this function. */
   const waiting = async (call: string): Promise<number> => {
     while (true) {

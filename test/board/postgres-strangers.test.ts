@@ -9,10 +9,16 @@ import { examinePostgres } from '../../src/cli/doctor/postgres.ts'
 import { Unclaimable } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
-import { advisoryClass, advisoryKey, migrate, PostgresConnection, postgresPlace } from '../../src/postgres/index.ts'
+import {
+  advisoryClass,
+  advisoryKey,
+  migrate,
+  PostgresConnection,
+  parsePostgresLocation,
+} from '../../src/postgres/index.ts'
 import { startNode } from '../support/node-process.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { next } from './events.ts'
+import { nextEvent } from './events.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 import { postgresPlaceOn } from './postgres-boards.ts'
 
@@ -29,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 function connected(uri: string): Promise<PostgresConnection & AsyncDisposable> {
-  const opening = PostgresConnection.open(postgresPlace(parseUri(uri, 'board')))
+  const opening = PostgresConnection.open(parsePostgresLocation(parseUri(uri, 'board')))
   return opening.then((connection) => Object.assign(connection, { [Symbol.asyncDispose]: () => connection.close() }))
 }
 
@@ -190,7 +196,7 @@ test('an owner whose backend is stopped is reported by boards and by the doctor,
   await refresh(heir)
   const [row] = await place.query('SELECT s.backend FROM @.jobs j JOIN @.sessions s ON s.id = j.session')
   const backend = Number(row?.['backend'])
-  const reported = next(heir, 'error')
+  const reported = nextEvent(heir, 'error')
   process.kill(backend, 'SIGSTOP')
   owner.signal('SIGSTOP')
   try {
@@ -206,7 +212,7 @@ test('an owner whose backend is stopped is reported by boards and by the doctor,
         text: expect.stringContaining(`its backend ${backend} holds its session: 1 claimed job waits`),
       },
     ])
-    const freed = next(heir, 'abandoned')
+    const freed = nextEvent(heir, 'abandoned')
     process.kill(backend, 'SIGCONT')
     await freed
   } finally {
@@ -248,7 +254,7 @@ describe('a role that holds advisory locks', () => {
       lockClasses(place.schema).session,
       Number(row?.['last']),
     ])
-    const back = next(owner, 'state', ({ state }) => state !== 'disconnected')
+    const back = nextEvent(owner, 'state', ({ state }) => state !== 'disconnected')
     await place.query('SELECT pg_terminate_backend(backend) FROM @.sessions')
     expect((await back).state).toBe('connected')
     await claim.consume()
@@ -295,7 +301,7 @@ describe('a role that holds advisory locks', () => {
     await using evil = await connected(evilUri())
     // In the queue behind the owner: it gets the lock in the moment in which the owner's backend ends.
     const taken = evil.query('SELECT pg_advisory_lock($1, $2)', [lockClasses(place.schema).session, lock])
-    const freed = next(heir, 'abandoned')
+    const freed = nextEvent(heir, 'abandoned')
     owner.signal('SIGKILL')
     await taken
     await freed

@@ -14,12 +14,12 @@ import {
   UnsupportedCapability,
 } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
-import { PostgresConnection, postgresPlace } from '../../src/postgres/index.ts'
+import { PostgresConnection, parsePostgresLocation } from '../../src/postgres/index.ts'
 import { startNode } from '../support/node-process.ts'
 import { freePort } from '../support/ports.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { startTransactionPooler } from '../support/transaction-pooler.ts'
-import { failureOf, next, rebirthOf } from './events.ts'
+import { nextEvent, nextSession, rejectionOf } from './events.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 import { type PostgresPlace, postgresPlaceOn } from './postgres-boards.ts'
 
@@ -67,11 +67,11 @@ describe('where a board is', () => {
   test('is looked for, and not made, by one who only looks', async () => {
     await using place = await postgresPlaceOn(server.uri)
     const looking = () => openBoard(place.uri, { create: false })
-    expect(await failureOf(looking())).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(looking())).toBeInstanceOf(NotFound)
     await using _board = await place.open()
     await using _looking = await looking()
     expect(
-      await failureOf(openBoard(`${server.uri}?schema=${place.schema}&board=x`, { create: false })),
+      await rejectionOf(openBoard(`${server.uri}?schema=${place.schema}&board=x`, { create: false })),
     ).toBeInstanceOf(NotFound)
   })
 
@@ -83,20 +83,20 @@ describe('where a board is', () => {
     ['schema=Pg', 'schema'],
     ['bord=x', 'bord'],
   ])('%s is refused by name', async (parameter, what) => {
-    const error = await failureOf(openBoard(`${server.uri}?${parameter}`))
+    const error = await rejectionOf(openBoard(`${server.uri}?${parameter}`))
     expect(error).toBeInstanceOf(InvalidArgument)
     expect(String(error)).toContain(what)
   })
 
   test('a server that is not there, a database that is not, and a user who may not are told apart', async () => {
-    expect(await failureOf(openBoard(`postgres://127.0.0.1:${await freePort()}/x`))).toBeInstanceOf(NotConnected)
-    expect(await failureOf(openBoard(server.uri.replace(/\/postgres$/, '/nowhere')))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(openBoard(`postgres://127.0.0.1:${await freePort()}/x`))).toBeInstanceOf(NotConnected)
+    expect(await rejectionOf(openBoard(server.uri.replace(/\/postgres$/, '/nowhere')))).toBeInstanceOf(NotFound)
     await using place = await postgresPlaceOn(server.uri)
     await using _board = await place.open()
     const role = `role_${place.schema}`
     await place.query(`CREATE ROLE ${role} LOGIN`)
     const uri = place.uri.replace('postgres@', `${role}@`)
-    expect(await failureOf(openBoard(uri))).toBeInstanceOf(AccessDenied)
+    expect(await rejectionOf(openBoard(uri))).toBeInstanceOf(AccessDenied)
     await place.query(`GRANT USAGE ON SCHEMA @ TO ${role}`)
     for (const what of ['ALL TABLES', 'ALL SEQUENCES']) await place.query(`GRANT ALL ON ${what} IN SCHEMA @ TO ${role}`)
     await using guest = await openBoard(uri)
@@ -108,7 +108,7 @@ describe('what stands between a board and its server', () => {
   test('must not lend its connections for single transactions: that is noticed, and refused', async () => {
     await using place = await postgresPlaceOn(server.uri)
     await using pooler = await startTransactionPooler(server.port)
-    const error = await failureOf(place.openAt(pooler.port))
+    const error = await rejectionOf(place.openAt(pooler.port))
     expect(error).toBeInstanceOf(UnsupportedCapability)
     expect(String(error)).toContain('pooler')
   })
@@ -117,7 +117,7 @@ describe('what stands between a board and its server', () => {
     await using place = await postgresPlaceOn(server.uri)
     await using board = await place.openAt(server.port, { parameters: '&sessionTimeout=1s' })
     const claim = await board.claim(await board.post('flow', {}))
-    const lost = next(board, 'state', ({ state }) => state === 'lost')
+    const lost = nextEvent(board, 'state', ({ state }) => state === 'lost')
     // As it looks from a connection that was silently made anew: the backend in the row is another's, and a later one's.
     await place.query('UPDATE @.sessions SET backend = backend + 1, attachment = attachment + 100')
     await lost
@@ -130,8 +130,8 @@ describe('what stands between a board and its server', () => {
     const claim = await board.claim(await board.post('flow', {}))
     // As a standby knows the row that came to it: from a server that was started at another time.
     await place.query("UPDATE @.sessions SET server_start = server_start - interval '1 hour'")
-    const back = rebirthOf(board)
-    expect(await failureOf(claim.consume())).toMatchObject({ code: 'JOBBOARD_CLAIM_LOST' })
+    const back = nextSession(board)
+    expect(await rejectionOf(claim.consume())).toMatchObject({ code: 'JOBBOARD_CLAIM_LOST' })
     await back
     const [again] = await board.claimNext()
     expect(again.run).toBe(2)
@@ -148,13 +148,13 @@ describe('a board that is not notified of anything', () => {
     await other.post('flow', {}, { name: 'job' })
     const [claim] = await waiting
     expect(claim.job.name).toBe('job')
-    const ended = next(deaf, 'consumed')
+    const ended = nextEvent(deaf, 'consumed')
     await claim.consume()
     await ended
     const job = await other.post('flow', {}, { name: 'elsewhere' })
     const posted = deaf.wait()
     await posted
-    const gone = next(deaf, 'trashed')
+    const gone = nextEvent(deaf, 'trashed')
     await (await other.claim(job)).trash()
     await gone
   })
@@ -178,7 +178,7 @@ $function$`)
 
 describe("a job that is posted in a transaction of one's own", () => {
   async function transaction(): Promise<PostgresConnection> {
-    const client = await PostgresConnection.open(postgresPlace(parseUri(server.uri, 'board')))
+    const client = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
     await client.query('BEGIN', [])
     return client
   }
@@ -241,12 +241,12 @@ describe("a job that is posted in a transaction of one's own", () => {
     const pool = new pg.Pool({ connectionString: server.uri })
     try {
       // @ts-expect-error the compiler refuses a pool, too
-      const refused = await failureOf(board.post('flow', {}, { client: pool }))
+      const refused = await rejectionOf(board.post('flow', {}, { client: pool }))
       expect(refused).toBeInstanceOf(InvalidArgument)
       expect(String(refused)).toContain('const client = await pool.connect()')
       // Whatever it looks like: a wrapper of a pool has no transaction either.
       const wrapper: SqlClient = { query: (text, values) => pool.query(text, values) }
-      expect(await failureOf(board.post('flow', {}, { client: wrapper }))).toBeInstanceOf(InvalidArgument)
+      expect(await rejectionOf(board.post('flow', {}, { client: wrapper }))).toBeInstanceOf(InvalidArgument)
     } finally {
       await pool.end()
     }
@@ -259,7 +259,7 @@ describe("a job that is posted in a transaction of one's own", () => {
     const client = new pg.Client({ connectionString: server.uri })
     await client.connect()
     try {
-      const refused = () => failureOf(board.post('flow', {}, { client }))
+      const refused = () => rejectionOf(board.post('flow', {}, { client }))
       expect(String(await refused())).toContain('client has no transaction open')
       await client.query('BEGIN')
       await board.post('flow', {}, { client, name: 'inside' })
@@ -303,16 +303,16 @@ describe("a job that is posted in a transaction of one's own", () => {
     const client = await transaction()
     try {
       const job = await board.post('flow', {}, { client })
-      const waiting = failureOf(job.wait())
+      const waiting = rejectionOf(job.wait())
       await client.query('ROLLBACK', [])
       expect(await waiting).toBeInstanceOf(NotFound)
-      expect(await failureOf(job.wait())).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(job.wait())).toBeInstanceOf(NotFound)
       await client.query('BEGIN', [])
       await client.query('SAVEPOINT before', [])
       const other = await board.post('flow', {}, { client })
       await client.query('ROLLBACK TO SAVEPOINT before', [])
       await client.query('COMMIT', [])
-      expect(await failureOf(other.wait())).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(other.wait())).toBeInstanceOf(NotFound)
     } finally {
       await client.close()
     }
@@ -321,11 +321,11 @@ describe("a job that is posted in a transaction of one's own", () => {
   test('needs a board in Postgres, and a client', async () => {
     await using board = await openBoard('memory:')
     const client = { query: async () => ({ rows: [] }) }
-    expect(await failureOf(board.post('flow', {}, { client }))).toMatchObject({ capability: 'client' })
+    expect(await rejectionOf(board.post('flow', {}, { client }))).toMatchObject({ capability: 'client' })
     await using place = await postgresPlaceOn(server.uri)
     await using there = await place.open()
     // @ts-expect-error no client
-    expect(await failureOf(there.post('flow', {}, { client: 'pg' }))).toBeInstanceOf(InvalidArgument)
+    expect(await rejectionOf(there.post('flow', {}, { client: 'pg' }))).toBeInstanceOf(InvalidArgument)
   })
 })
 
@@ -339,7 +339,7 @@ describe('a job that must not be run again when its owner is lost', () => {
     await owner.post('flow', {}, { name: 'again', resources })
     await claimed(owner, 'once')
     await refresh(other)
-    const trashed = next(other, 'trashed')
+    const trashed = nextEvent(other, 'trashed')
     await place.expire(owner)
     expect((await trashed).job.uuid).toBe(once.uuid)
     const [entry] = await all(other.trashed())
@@ -365,7 +365,7 @@ describe('permits', () => {
     await claim.abandon()
     await place.query('DELETE FROM @.permits')
     await permit(await place.sessionOf(board))
-    expect(await failureOf(board.claim(claim.job))).toBeInstanceOf(Unclaimable)
+    expect(await rejectionOf(board.claim(claim.job))).toBeInstanceOf(Unclaimable)
   })
 })
 
@@ -376,7 +376,7 @@ async function deafBoard(place: PostgresPlace): Promise<JobBoard> {
   const uri = parseUri(place.uri, 'board')
   const board = uri.parameters.get('board') ?? ''
   const backend = new PostgresBackend({
-    ...{ uri: uri.printable, place: postgresPlace(uri, ['board']), board, who: 'deaf' },
+    ...{ uri: uri.printable, location: parsePostgresLocation(uri, ['board']), board, who: 'deaf' },
     ...{ sessionTimeout: 30_000, scanPeriod: 200, window: 100, windowBytes: 2 ** 26, listen: false },
   })
   const opened = new JobBoard(backend, { who: 'deaf' })

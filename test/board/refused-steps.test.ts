@@ -4,20 +4,20 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { ClaimLost, Duplicate, NotFound } from '../../src/core/errors.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { BareBackend, postingOf } from './backends.ts'
-import { idOf, type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
-import { Scene } from './broken-scene.ts'
-import { failureOf } from './events.ts'
+import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
+import { ProxiedBoard } from './broken-scene.ts'
+import { rejectionOf } from './events.ts'
 import { all, refresh } from './jobs.ts'
 
 describe.skipIf(!zookeeperHosts)('between the look of one board and its transaction', () => {
-  let scene: Scene
+  let scene: ProxiedBoard
 
   beforeAll(async () => {
-    scene = await Scene.set()
+    scene = await ProxiedBoard.set()
   })
 
   afterAll(async () => {
@@ -28,7 +28,7 @@ describe.skipIf(!zookeeperHosts)('between the look of one board and its transact
   async function overtaken<T>({ first, late }: { first: () => Promise<unknown>; late: () => Promise<T> }): Promise<T> {
     const { proxy, board } = scene
     await refresh(board)
-    const heard = deferred()
+    const heard = createDeferred()
     proxy.manner = { until: heard.promise }
     try {
       await first()
@@ -55,7 +55,7 @@ describe.skipIf(!zookeeperHosts)('between the look of one board and its transact
   test('a job that another trashed cannot be cancelled: it has left', async () => {
     const { board, other } = scene
     const { here, there } = await waiting(other)
-    const failure = failureOf(
+    const failure = rejectionOf(
       overtaken({ first: () => other.cancel(there), late: () => board.cancel(here, { reason: 'late' }) }),
     )
     expect(await failure).toBeInstanceOf(NotFound)
@@ -67,7 +67,7 @@ describe.skipIf(!zookeeperHosts)('between the look of one board and its transact
     for (const end of ['consume', 'trash'] as const) {
       const { here, there } = await waiting(other)
       const first = async () => (await other.claim(there))[end]()
-      expect(await failureOf(overtaken({ first, late: () => board.cancel(here) }))).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(overtaken({ first, late: () => board.cancel(here) }))).toBeInstanceOf(NotFound)
     }
     expect(await cancelRequests()).toEqual([])
   })
@@ -94,7 +94,7 @@ describe.skipIf(!zookeeperHosts)('what was not known when it was asked for', () 
     await using board = await place.open()
     const job = await board.post('flow', {})
     await board.cancel(job)
-    return idOf(job)
+    return jobIdFor(job)
   }
 
   test('a removal of a job that is in the trash by now is NotFound; of one that is in both places, Duplicate', async () => {
@@ -129,7 +129,7 @@ describe.skipIf(!zookeeperHosts)('what was not known when it was asked for', () 
     const job = await board.post('flow', {})
     await (await board.claim(job)).abandon()
     await place.witness.delete(`${place.path}/.cancel`)
-    const failure = await failureOf(board.cancel(job))
+    const failure = await rejectionOf(board.cancel(job))
     expect(failure).not.toBeInstanceOf(NotFound)
     expect(String(failure)).toContain('.cancel')
   })

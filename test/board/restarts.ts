@@ -1,7 +1,7 @@
 /** A server that is killed and comes back with its data: what has to become of the boards on it, whatever it is. */
 import { expect } from 'vitest'
 import type { Claim, JobBoard } from '../../src/board/index.ts'
-import { lossOf, next } from './events.ts'
+import { nextEvent, whenLost } from './events.ts'
 import { refresh } from './jobs.ts'
 
 export interface Restartable {
@@ -50,7 +50,7 @@ export async function restartedUnderLoad(server: Restartable, open: () => Promis
  *
  * @returns how each claim ended
  */
-export async function loopOver(
+export async function checkLoopOverRestart(
   board: JobBoard,
   { server, away }: { server: Restartable; away: string },
 ): Promise<string[]> {
@@ -59,8 +59,8 @@ export async function loopOver(
   let restarted: Promise<void> | undefined
   const work = async (claim: Claim) => {
     if (restarted !== undefined) return
-    const disconnected = next(board, 'state', ({ state }) => state === 'disconnected')
-    const lost = lossOf(claim)
+    const disconnected = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
+    const lost = whenLost(claim)
     await server.kill()
     await disconnected
     restarted = (away === 'less' ? Promise.resolve() : lost).then(() => server.restart())

@@ -5,12 +5,12 @@ import { ZooKeeperBackend } from '../../src/board/zookeeper/backend.ts'
 import { Layout } from '../../src/board/zookeeper/layout.ts'
 import { OPCODE } from '../../src/zookeeper/opcodes.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { type Overhearing, overhear } from '../support/overhearing.ts'
+import { type FrameRecorder, recordFrames } from '../support/overhearing.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../support/zookeeper.ts'
 import { portOf } from '../zookeeper/clients.ts'
 import { BareBackend, boardAt } from './backends.ts'
 import { type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
-import { firing, next } from './events.ts'
+import { nextEvent, whenAborted } from './events.ts'
 import { claimed, namesOn, refresh } from './jobs.ts'
 
 /** Does something before it reads postings. */
@@ -25,7 +25,7 @@ class SlowReader extends ZooKeeperBackend {
 
 describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
   interface Scene {
-    readonly ear: Overhearing
+    readonly ear: FrameRecorder
     readonly place: ZooKeeperPlace
     /** Hears nothing while the ear is deaf. */
     readonly board: JobBoard
@@ -34,7 +34,7 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
 
   async function among(work: (scene: Scene) => Promise<void>): Promise<void> {
     await using place = await zookeeperPlace()
-    await using ear = await overhear({ port: portOf(zookeeperHosts) })
+    await using ear = await recordFrames({ port: portOf(zookeeperHosts) })
     await using board = await boardAt(place, { hosts: ear.hosts, scanPeriod: '20ms' })
     await using other = await place.open()
     await work({ ear, place, board, other })
@@ -46,18 +46,18 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
       for (const name of ['kept', 'consumed', 'trashed']) await other.post('flow', {}, { name })
       await refresh(board)
       ear.deaf = true
-      const posted = next(board, 'posted')
+      const posted = nextEvent(board, 'posted')
       await other.post('flow', {}, { name: 'new' })
       expect((await found(board, posted)).job.name).toBe('new')
 
-      const taken = next(board, 'claimed')
+      const taken = nextEvent(board, 'claimed')
       const claim = await claimed(other, 'kept')
       expect((await found(board, taken)).job.name).toBe('kept')
       const free = board.claimNext({ accept: ({ name }) => name === 'kept' })
       await claim.abandon()
       expect((await found(board, free))[0].run).toBe(2)
 
-      const [consumed, trashed] = [next(board, 'consumed'), next(board, 'trashed')]
+      const [consumed, trashed] = [nextEvent(board, 'consumed'), nextEvent(board, 'trashed')]
       await (await claimed(other, 'consumed')).consume()
       await (await claimed(other, 'trashed')).trash()
       expect((await found(board, consumed)).job.name).toBe('consumed')
@@ -68,7 +68,7 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
 
   test('a job that is trashed between a listing and the read of its posting was not consumed', async () => {
     await using place = await zookeeperPlace()
-    await using ear = await overhear({ port: portOf(zookeeperHosts) })
+    await using ear = await recordFrames({ port: portOf(zookeeperHosts) })
     const hosts = ear.hosts
     // Longer than what happens before the read takes: a second listing would say how the job ended.
     const backend = new SlowReader({ uri: place.uri, hosts, layout: new Layout(place.path), scanPeriod: '500ms' })
@@ -78,7 +78,9 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
     await other.post('flow', {}, { name: 'doomed' })
     await refresh(board)
     ear.deaf = true
-    const ended = Promise.race((['trashed', 'consumed'] as const).map((kind) => next(board, kind).then(() => kind)))
+    const ended = Promise.race(
+      (['trashed', 'consumed'] as const).map((kind) => nextEvent(board, kind).then(() => kind)),
+    )
     // The scan lists the board for this one, and reads what is listed.
     backend.beforeRead = async () => {
       backend.beforeRead = undefined
@@ -95,7 +97,7 @@ describe.skipIf(!zookeeperHosts)('a change whose event was lost', () => {
       await refresh(other)
       ear.deaf = true
       await other.cancel(job, { reason: 'enough' })
-      expect(String(await found(board, firing(claim.cancelled)))).toContain('enough')
+      expect(String(await found(board, whenAborted(claim.cancelled)))).toContain('enough')
       await claim.trash()
 
       await other.pause()
@@ -131,7 +133,7 @@ describe.skipIf(!zookeeperHosts)('an idle board', () => {
 
   test('asks for nothing but the answer to pings, however often it is to scan; else it looks once', async () => {
     await using place = await zookeeperPlace(server.hosts)
-    await using ear = await overhear({ port: server.port })
+    await using ear = await recordFrames({ port: server.port })
     await using board = await boardAt(place, { hosts: ear.hosts, scanPeriod: '5ms', sessionTimeout: '1s' })
     await board.post('flow', {}, { delay: '1h' })
     await refresh(board)
@@ -152,7 +154,7 @@ describe.skipIf(!zookeeperHosts)('an idle board', () => {
 
   test('sweeps what the last change left behind, and then asks for nothing', async () => {
     await using place = await zookeeperPlace(server.hosts)
-    await using ear = await overhear({ port: server.port })
+    await using ear = await recordFrames({ port: server.port })
     await using board = await boardAt(place, { hosts: ear.hosts, scanPeriod: '5ms', sessionTimeout: '1s' })
     await refresh(board)
     // As a board leaves it that dies while its job ends.

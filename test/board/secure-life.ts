@@ -8,7 +8,7 @@ import { claimed, namesOn } from './jobs.ts'
 type Kind = string
 
 /** The ACLs that were seen, by kind of znode. */
-export class Seen {
+export class AclRecorder {
   readonly acls = new Map<Kind, readonly Acl[]>()
   readonly #witness: ZooKeeper
   readonly #layout: Layout
@@ -62,7 +62,7 @@ function nameOf(part: string, { depth }: { depth: number }): string {
   return part === 'x' || depth === 0 ? part : '…'
 }
 
-/** What {@link live} leaves traces of. */
+/** What {@link exerciseBoard} leaves traces of. */
 export const KINDS: readonly Kind[] = [
   '',
   '.cancel',
@@ -86,7 +86,7 @@ export const KINDS: readonly Kind[] = [
 ]
 
 /** Everything that can be done on a board, with a look whenever something is new. */
-export async function live(board: JobBoard, seen?: Seen): Promise<void> {
+export async function exerciseBoard(board: JobBoard, seen?: AclRecorder): Promise<void> {
   const look = async () => seen?.look()
   await using _entity = await board.registerEntity({ kind: 'worker', name: 'one', metadata: {} })
   const alone = await board.post('flow', {}, { name: 'alone', resources: { exclusive: ['disk'] }, key: 'k' })

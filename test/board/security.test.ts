@@ -13,9 +13,9 @@ import { expireSession } from '../support/expire-session.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { type SecureZooKeeper, startSecureZooKeeper } from '../support/zookeeper-secure.ts'
 import { connected } from '../zookeeper/clients.ts'
-import { failureOf, next, rebirthOf } from './events.ts'
+import { nextEvent, nextSession, rejectionOf } from './events.ts'
 import { claimed, namesOn } from './jobs.ts'
-import { KINDS, live, Seen } from './secure-life.ts'
+import { AclRecorder, exerciseBoard, KINDS } from './secure-life.ts'
 
 const ADA = { scheme: 'digest', auth: 'ada:love/lace' }
 const BOB = { scheme: 'digest', auth: 'bob:builder' }
@@ -34,8 +34,8 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     const { path, parent } = somewhere()
     await using witness = await connected({ auth: [ADA] })
     await using board = await openBoard(`zookeeper://ada:love%2Flace@${zookeeperHosts}${path}`)
-    const seen = new Seen(witness, path)
-    await live(board, seen)
+    const seen = new AclRecorder(witness, path)
+    await exerciseBoard(board, seen)
     expect([...seen.acls.keys()].sort()).toEqual(KINDS)
     for (const [kind, acl] of seen.acls) expect({ kind, acl }).toEqual({ kind, acl: [adas] })
     expect((await witness.getACL(parent)).acl).toEqual([adas])
@@ -51,7 +51,7 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     await board.post('flow', {}, { name: 'trashed' })
     await (await claimed(board, 'trashed')).trash()
     await board.post('flow', {}, { name: 'waits' })
-    const seen = new Seen(witness, path)
+    const seen = new AclRecorder(witness, path)
     const paths = await seen.paths()
     expect(paths.length).toBeGreaterThan(15)
 
@@ -59,12 +59,12 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
       await using stranger = await connected({ auth })
       for (const each of paths) {
         for (const reading of [stranger.getData(each), stranger.getChildren(each), stranger.getACL(each)])
-          expect(await failureOf(reading), each).toBeInstanceOf(NoAuth)
+          expect(await rejectionOf(reading), each).toBeInstanceOf(NoAuth)
       }
       for (const [what, steps] of Object.entries(attacksOn(path, paths))) {
-        expect(await failureOf(stranger.multi(steps.map(({ op }) => op))), what).toBeInstanceOf(NoAuth)
+        expect(await rejectionOf(stranger.multi(steps.map(({ op }) => op))), what).toBeInstanceOf(NoAuth)
       }
-      const failure = await failureOf(open({ auth }))
+      const failure = await rejectionOf(open({ auth }))
       expect(failure).toMatchObject({ name: 'AccessDenied', code: 'JOBBOARD_ACCESS_DENIED' })
       expect(String(failure)).toContain(
         `opening zookeeper://${zookeeperHosts}${path}: getData ${path}: the ACL does not`,
@@ -90,7 +90,7 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     const [claim] = await board.claimNext()
     const worker = new Layout(path).entity('worker', 'two')
     const { ephemeralOwner } = (await witness.getData(worker)).stat
-    const reborn = rebirthOf(board)
+    const reborn = nextSession(board)
     await expireSession(zookeeperHosts, ephemeralOwner)
     await reborn
     expect(claim.lost.aborted).toBe(true)
@@ -98,8 +98,8 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     await again.consume()
     await expect.poll(() => witness.exists(worker)).toMatchObject({ version: 0 })
     expect((await witness.getData(worker)).stat.ephemeralOwner).not.toBe(ephemeralOwner)
-    const seen = new Seen(witness, path)
-    await live(board, seen)
+    const seen = new AclRecorder(witness, path)
+    await exerciseBoard(board, seen)
     for (const [kind, acl] of seen.acls) expect({ kind, acl }).toEqual({ kind, acl: [adas] })
     expect(errors).toEqual([])
   })
@@ -113,25 +113,29 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
     {
       await using board = await openBoard(uri('hunter2'), { log })
       board.on('state', said)
-      await live(board)
+      await exerciseBoard(board)
       said(board.uri)
-      said(await failureOf(board.find('nothing')))
+      said(await rejectionOf(board.find('nothing')))
     }
-    said(await failureOf(openBoard(uri('hunter3'), { log })))
-    said(await failureOf(openBoard(uri('hunter2', '?acl=open'), { log })))
-    said(await failureOf(openBoard(uri('hun/ter2'), { log })))
-    said(await failureOf(openBoard(`zookeeper://ada:hunter2@127.0.0.1:1${path}?sessionTimeout=100ms`, { log })))
+    said(await rejectionOf(openBoard(uri('hunter3'), { log })))
+    said(await rejectionOf(openBoard(uri('hunter2', '?acl=open'), { log })))
+    said(await rejectionOf(openBoard(uri('hun/ter2'), { log })))
+    said(await rejectionOf(openBoard(`zookeeper://ada:hunter2@127.0.0.1:1${path}?sessionTimeout=100ms`, { log })))
     expect(written.join('\n')).toContain(`zookeeper://ada:***@${zookeeperHosts}${path}`)
     expect(written.join('\n')).not.toMatch(/hunter|ter2/)
   })
 })
 
 /** What the owner could do, with everything known that can be. */
-function attacksOn(path: string, paths: readonly string[]): Readonly<Record<string, readonly transactions.Step[]>> {
+function attacksOn(
+  path: string,
+  paths: readonly string[],
+): Readonly<Record<string, readonly transactions.TransactionStep[]>> {
   const layout = new Layout(path)
-  const id = (pattern: RegExp) => layout.idOf(paths.find((each) => pattern.test(each)) ?? 'none').replace('.lock', '')
+  const id = (pattern: RegExp) =>
+    layout.toJobId(paths.find((each) => pattern.test(each)) ?? 'none').replace('.lock', '')
   const [held, trashed] = [id(/\.lock$/), id(/\.trash\/job/)]
-  const waiting = layout.idOf(
+  const waiting = layout.toJobId(
     paths.filter((each) => /jobs\/job\d+$/.test(each)).find((each) => !each.endsWith(held)) ?? '',
   )
   const bytes = Buffer.from('forged')
@@ -142,19 +146,19 @@ function attacksOn(path: string, paths: readonly string[]): Readonly<Record<stri
     shared: false,
   }
   const [gate, marker] = [
-    transactions.gate(layout, bytes, { version: 1 }),
+    transactions.gateSteps(layout, bytes, { version: 1 }),
     paths.find((each) => each.includes('-sessions/')) ?? '',
   ]
   return {
-    post: transactions.post(layout, { bytes }),
-    claim: transactions.claim(layout, waiting, { ...at, revision: 0, bytes, lock: bytes }),
-    consume: transactions.consume(layout, held, at),
-    abandon: transactions.abandon(layout, held, { ...at, bytes }),
-    trash: transactions.trash(layout, held, { ...at, entry: bytes }),
-    discard: transactions.discard(layout, waiting, { ...at, revision: 0, entry: bytes }),
-    restore: transactions.restore(layout, { id: trashed, revision: 0 }, { bytes }),
-    purge: transactions.purge(layout, { id: trashed, revision: 0 }),
-    cancel: transactions.cancel(layout, waiting, bytes),
+    post: transactions.postSteps(layout, { bytes }),
+    claim: transactions.claimSteps(layout, waiting, { ...at, revision: 0, bytes, lock: bytes }),
+    consume: transactions.consumeSteps(layout, held, at),
+    abandon: transactions.abandonSteps(layout, held, { ...at, bytes }),
+    trash: transactions.trashSteps(layout, held, { ...at, entry: bytes }),
+    discard: transactions.discardSteps(layout, waiting, { ...at, revision: 0, entry: bytes }),
+    restore: transactions.restoreSteps(layout, { id: trashed, revision: 0 }, { bytes }),
+    purge: transactions.purgeSteps(layout, { id: trashed, revision: 0 }),
+    cancel: transactions.cancelSteps(layout, waiting, bytes),
     gate,
     ...Object.fromEntries(
       [layout.lock(held), layout.exclusivePermit('disk'), layout.key('k'), layout.entity('worker', 'one'), marker].map(
@@ -170,15 +174,15 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
     await using witness = await connected({ auth: [ADA] })
     await using adasBoard = await open({ auth: [ADA], acl: [adas, bobs] })
     await using bobsBoard = await open({ auth: [BOB] })
-    const seen = new Seen(witness, path)
-    await live(bobsBoard, seen)
+    const seen = new AclRecorder(witness, path)
+    await exerciseBoard(bobsBoard, seen)
     await adasBoard.post('flow', {}, { name: 'for bob' })
     await (await claimed(bobsBoard, 'for bob')).consume()
     expect([...seen.acls.keys()].sort()).toEqual(KINDS)
     for (const [kind, acl] of seen.acls) expect({ kind, acl }).toEqual({ kind, acl: [adas, bobs] })
     await using _same = await open({ auth: [BOB], acl: [bobs, adas] })
     for (const acl of [[bobs], [adas, bobs, ...ACL.read], ACL.open, [{ ...adas, permissions: 1 }, bobs]]) {
-      const failure = await failureOf(open({ auth: [BOB], acl }))
+      const failure = await rejectionOf(open({ auth: [BOB], acl }))
       expect(failure).toBeInstanceOf(InvalidArgument)
       expect(String(failure)).toContain(`board ${path} is there and has another ACL than the one that was given; leave`)
     }
@@ -188,15 +192,15 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
     const { path, open } = somewhere()
     await using witness = await connected()
     await using _everybodys = await open()
-    expect(await failureOf(open({ auth: [ADA], acl: ACL.creatorAll }))).toBeInstanceOf(InvalidArgument)
+    expect(await rejectionOf(open({ auth: [ADA], acl: ACL.creatorAll }))).toBeInstanceOf(InvalidArgument)
     await using guest = await open({ auth: [ADA] })
-    const seen = new Seen(witness, path)
-    await live(guest, seen)
+    const seen = new AclRecorder(witness, path)
+    await exerciseBoard(guest, seen)
     for (const [kind, acl] of seen.acls) expect({ kind, acl }).toEqual({ kind, acl: ACL.open })
     const own = somewhere()
     await using _adas = await own.open({ auth: [ADA], acl: ACL.creatorAll })
     await using _again = await own.open({ auth: [ADA], acl: ACL.creatorAll })
-    const nobodys = await failureOf(somewhere().open({ acl: ACL.creatorAll }))
+    const nobodys = await rejectionOf(somewhere().open({ acl: ACL.creatorAll }))
     expect(nobodys).toBeInstanceOf(InvalidArgument)
     expect(String(nobodys)).toContain('one for its creator takes credentials')
   })
@@ -205,11 +209,11 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
     const { open } = somewhere()
     const bobWorks = { ...bobs, permissions: PERMISSION.ALL - PERMISSION.ADMIN }
     await using _adas = await open({ auth: [ADA], acl: [adas, bobWorks] })
-    const failure = await failureOf(open({ auth: [BOB] }))
+    const failure = await rejectionOf(open({ auth: [BOB] }))
     expect(failure).toBeInstanceOf(AccessDenied)
     expect(String(failure)).toContain('give that ACL as the option acl')
     await using bobsBoard = await open({ auth: [BOB], acl: [adas, bobWorks] })
-    await live(bobsBoard)
+    await exerciseBoard(bobsBoard)
   })
 
   test('of a posting that is not ours hides that one alone', async () => {
@@ -222,7 +226,7 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
     expect(await namesOn(board)).toEqual(['a', 'b'])
     // Servers do not tell of what one may not read: who was there before finds it with the next scan.
     await using later = await open()
-    expect(String((await next(later, 'error')).error)).toMatch(
+    expect(String((await nextEvent(later, 'error')).error)).toMatch(
       /has an ACL that is not the board's and keeps this client out/,
     )
     expect(await namesOn(later)).toEqual(['a', 'b'])
@@ -239,7 +243,7 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
 
   test('makes no sense in memory', async () => {
     for (const options of [{ auth: [ADA] }, { acl: ACL.open }, { tls: {} }, { sasl: { username: 'a', password: 'b' } }])
-      expect(await failureOf(openBoard('memory:', options))).toBeInstanceOf(InvalidArgument)
+      expect(await rejectionOf(openBoard('memory:', options))).toBeInstanceOf(InvalidArgument)
   })
 })
 
@@ -270,8 +274,8 @@ describe.skipIf(!zookeeperHosts)('a board behind TLS', () => {
     const { path } = somewhere()
     await using board = await openBoard(`zookeepers://bob:builder@${server.secureHosts}${path}${parameters}&login=sasl`)
     await using witness = await connected({ hosts: server.hosts, sasl: { username: 'bob', password: 'builder' } })
-    const seen = new Seen(witness, path)
-    await live(board, seen)
+    const seen = new AclRecorder(witness, path)
+    await exerciseBoard(board, seen)
     expect([...seen.acls.keys()].sort()).toEqual(KINDS)
     const both = [
       { permissions: PERMISSION.ALL, scheme: 'sasl', id: 'bob' },
@@ -280,7 +284,7 @@ describe.skipIf(!zookeeperHosts)('a board behind TLS', () => {
     for (const [kind, acl] of seen.acls) {
       expect({ kind, acl: [...acl].sort((a, b) => (a.scheme < b.scheme ? -1 : 1)) }).toEqual({ kind, acl: both })
     }
-    const stranger = await failureOf(openBoard(`zookeeper://${server.hosts}${path}`))
+    const stranger = await rejectionOf(openBoard(`zookeeper://${server.hosts}${path}`))
     expect(stranger).toBeInstanceOf(AccessDenied)
   })
 
@@ -290,10 +294,10 @@ describe.skipIf(!zookeeperHosts)('a board behind TLS', () => {
     const tls = { ca: authority.cert, ...(await authority.issue({ commonName: 'worker-2' })) }
     await using board = await openBoard(`zookeepers://${server.secureHosts}${path}`, { tls, acl: [worker] })
     await using witness = await connected({ hosts: server.secureHosts, tls })
-    const seen = new Seen(witness, path)
-    await live(board, seen)
+    const seen = new AclRecorder(witness, path)
+    await exerciseBoard(board, seen)
     for (const [kind, acl] of seen.acls) expect({ kind, acl }).toEqual({ kind, acl: [worker] })
-    const other = await failureOf(openBoard(`zookeepers://${server.secureHosts}${path}${parameters}`))
+    const other = await rejectionOf(openBoard(`zookeepers://${server.secureHosts}${path}${parameters}`))
     expect(other).toBeInstanceOf(AccessDenied)
   })
 
@@ -324,7 +328,7 @@ describe.skipIf(!zookeeperHosts)('a board behind TLS', () => {
       ],
     ]
     for (const [uri, says, type] of cases) {
-      const failure = await failureOf(openBoard(`${uri}${uri.includes('?') ? '&' : '?'}sessionTimeout=1m`))
+      const failure = await rejectionOf(openBoard(`${uri}${uri.includes('?') ? '&' : '?'}sessionTimeout=1m`))
       expect(failure, uri).toBeInstanceOf(type)
       if (type === TlsFailed) expect(failure).toBeInstanceOf(NotConnected)
       expect(String(failure)).toMatch(says)

@@ -4,8 +4,8 @@ import { zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
 import { portOf } from '../zookeeper/clients.ts'
 import { boardAt } from './backends.ts'
-import { idOf, zookeeperPlace } from './boards.ts'
-import { next } from './events.ts'
+import { jobIdFor, zookeeperPlace } from './boards.ts'
+import { nextEvent } from './events.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 
 /** Chance is taken away, so that numbers made at the same time by two boards are the same. */
@@ -20,7 +20,7 @@ describe.skipIf(!zookeeperHosts)('numbers made here', () => {
     const digits: number[] = []
     for (const [index, name] of names.entries()) {
       const job = await (index % 3 === 2 ? far : near).post('flow', {}, { name, key: name })
-      digits.push(idOf(job).length - 'job'.length)
+      digits.push(jobIdFor(job).length - 'job'.length)
     }
     expect(new Set(digits)).toEqual(new Set([10, 20]))
     for (const board of [near, far]) expect(await namesOn(board)).toEqual(names)
@@ -79,7 +79,7 @@ describe.skipIf(!zookeeperHosts)('numbers made here', () => {
       })
       const jobs = await Promise.all(posting.flat())
       expect(jobs.filter(({ created }) => created)).toHaveLength(30)
-      expect(new Set(jobs.map(idOf)).size).toBe(30)
+      expect(new Set(jobs.map(jobIdFor)).size).toBe(30)
     } finally {
       clock.mockRestore()
     }
@@ -101,7 +101,7 @@ describe.skipIf(!zookeeperHosts)('numbers made here', () => {
     for (const numbersFrom of [0, 2 ** 31]) {
       await using board = await boardAt(place, { numbersFrom, hosts: proxy.hosts, sessionTimeout: '30s' })
       await board.post('flow', {})
-      const heard = next(ahead, 'posted', ({ job }) => job.name === 'mine')
+      const heard = nextEvent(ahead, 'posted', ({ job }) => job.name === 'mine')
       proxy.mode = 'swallow-replies'
       const posting = board.post('flow', {}, { name: 'mine' })
       await heard

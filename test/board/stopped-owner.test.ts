@@ -5,13 +5,13 @@ import { startProxy } from '../support/proxy.ts'
 import { portOf } from '../zookeeper/clients.ts'
 import { zookeeperPlace } from './boards.ts'
 import { refresh } from './jobs.ts'
-import { ownerCutOff, stoppedOwner } from './takeovers.ts'
+import { checkDisconnectedOwner, checkStoppedOwner } from './takeovers.ts'
 
 describe.skipIf(!zookeeperHosts)('an owner whose lease has run out', () => {
   test('because its process was stopped finds out before it does anything, and goes on by itself', async () => {
     await using place = await zookeeperPlace()
     await using heir = await place.open({ who: 'heir' })
-    await stoppedOwner({ heir, uri: `${place.uri}?sessionTimeout=2s` })
+    await checkStoppedOwner({ heir, uri: `${place.uri}?sessionTimeout=2s` })
   })
 
   test('because nothing gets through any more has lost its claim before another gets it', async () => {
@@ -19,7 +19,7 @@ describe.skipIf(!zookeeperHosts)('an owner whose lease has run out', () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using owner = await place.openAt(proxy.hosts, { who: 'owner', parameters: '?sessionTimeout=2s' })
     await using heir = await place.open({ who: 'heir' })
-    await ownerCutOff({ owner, heir, proxy })
+    await checkDisconnectedOwner({ owner, heir, proxy })
   })
 
   test('two boards of one process on one path have each their own claims and leases', async () => {

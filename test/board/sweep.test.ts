@@ -7,8 +7,8 @@ import { encode } from '../../src/core/codec.ts'
 import { Duplicate } from '../../src/core/errors.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { boardAt } from './backends.ts'
-import { idOf, type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
-import { failureOf, firing } from './events.ts'
+import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
+import { rejectionOf, whenAborted } from './events.ts'
 import { refresh } from './jobs.ts'
 
 describe.skipIf(!zookeeperHosts)('sweeping', () => {
@@ -25,7 +25,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
       layout: new Layout(place.path),
       encoding: 'msgpack',
       now: Date.now() + later,
-      holds: (uuid) => uuids.includes(uuid),
+      mayExist: (uuid) => uuids.includes(uuid),
     })
   }
 
@@ -41,13 +41,13 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     const kept = await board.post('flow', {}, { key: 'kept', resources: { exclusive: ['held'], shared: ['shared'] } })
     const claim = await board.claim(kept)
     await board.cancel(kept)
-    await firing(claim.cancelled)
+    await whenAborted(claim.cancelled)
     const before = await Promise.all(['.keys', '.cancel', '.permits'].map((folder) => namesIn(place, folder)))
-    expect(before).toEqual([['gone', 'kept'], [idOf(gone), idOf(kept)].sort(), ['free', 'held', 'shared']])
+    expect(before).toEqual([['gone', 'kept'], [jobIdFor(gone), jobIdFor(kept)].sort(), ['free', 'held', 'shared']])
 
     await sweepAt(place, { later: 2 * MINUTE, uuids: [kept.uuid] })
     expect(await namesIn(place, '.keys')).toEqual(['kept'])
-    expect(await namesIn(place, '.cancel')).toEqual([idOf(kept)])
+    expect(await namesIn(place, '.cancel')).toEqual([jobIdFor(kept)])
     expect(await namesIn(place, '.permits')).toEqual(['held', 'shared'])
     await claim.consume()
     for (const folder of ['.keys', '.cancel']) expect(await namesIn(place, folder)).toEqual([])
@@ -104,7 +104,7 @@ describe.skipIf(!zookeeperHosts)('sweeping', () => {
     await place.witness.create(`${place.path}/.keys/one`, encodeKey(posting.uuid, 'msgpack'))
     for (let round = 0; round < 30; round++) await (await board.claim(await board.post('flow', {}))).consume()
     await refresh(board)
-    const failure = await failureOf(board.post('flow', {}, { key: 'one' }))
+    const failure = await rejectionOf(board.post('flow', {}, { key: 'one' }))
     expect(failure).toBeInstanceOf(Duplicate)
     expect(String(failure)).toMatch(/cannot be read/)
     expect(await namesIn(place, '.keys')).toEqual(['one'])

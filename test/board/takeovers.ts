@@ -4,7 +4,7 @@ import type { JobBoard } from '../../src/board/index.ts'
 import { ClaimLost } from '../../src/core/errors.ts'
 import { startNode } from '../support/node-process.ts'
 import type { TcpProxy } from '../support/proxy.ts'
-import { failureOf, lossOf, next, rebirthOf } from './events.ts'
+import { nextEvent, nextSession, rejectionOf, whenLost } from './events.ts'
 import { namesOn, refresh } from './jobs.ts'
 
 const CLAIMER = new URL('./stopped-claimer.ts', import.meta.url)
@@ -18,7 +18,7 @@ export interface StoppedOwner {
 }
 
 /** Its process was stopped for longer than its session lasts: it finds out before it does anything, and goes on by itself. */
-export async function stoppedOwner({ heir, uri, witness }: StoppedOwner): Promise<void> {
+export async function checkStoppedOwner({ heir, uri, witness }: StoppedOwner): Promise<void> {
   await heir.post('flow', {}, { name: 'first' })
   await using owner = await startNode(CLAIMER, [uri])
   await owner.says('claimed')
@@ -52,7 +52,7 @@ export async function stoppedOwner({ heir, uri, witness }: StoppedOwner): Promis
 }
 
 /** Nothing gets through to the server any more: its claim is lost before another gets it, and nothing of it counts afterwards. */
-export async function ownerCutOff(parts: {
+export async function checkDisconnectedOwner(parts: {
   readonly owner: JobBoard
   readonly heir: JobBoard
   /** What the owner reaches its server through. */
@@ -64,8 +64,8 @@ export async function ownerCutOff(parts: {
   const [claim] = await owner.claimNext()
   await refresh(heir)
   const order: string[] = []
-  const [lost, back] = [lossOf(claim).then(() => order.push('lost')), rebirthOf(owner)]
-  const abandoned = next(heir, 'abandoned').then(() => order.push('abandoned'))
+  const [lost, back] = [whenLost(claim).then(() => order.push('lost')), nextSession(owner)]
+  const abandoned = nextEvent(heir, 'abandoned').then(() => order.push('abandoned'))
   const inherited = heir.claimNext().then(([taken]) => {
     order.push('inherited')
     return taken
@@ -78,7 +78,7 @@ export async function ownerCutOff(parts: {
   proxy.mode = 'pass'
   proxy.resetAll()
   await back
-  expect(await failureOf(claim.consume())).toBeInstanceOf(ClaimLost)
+  expect(await rejectionOf(claim.consume())).toBeInstanceOf(ClaimLost)
   while ((await owner.entities('conductor')).length === 0) await refresh(owner)
   expect(taken.lost.aborted).toBe(false)
   await taken.consume()

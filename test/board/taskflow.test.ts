@@ -17,8 +17,8 @@ import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
 import { startTaskFlow, type TaskFlowService, taskflowLeftOut } from '../support/taskflow.ts'
 import { portOf } from '../zookeeper/clients.ts'
-import { idOf, type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
-import { failureOf, historyOf, lossOf, next, rebirthOf } from './events.ts'
+import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from './boards.ts'
+import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from './events.ts'
 import { all, claimed, namesOn } from './jobs.ts'
 import { OwnershipLog, Worker } from './ownership-log.ts'
 
@@ -82,7 +82,7 @@ afterEach(async () => {
 
 /** Resolves when there is no job on the board. */
 async function emptied(board: JobBoard): Promise<void> {
-  if (board.jobCount > 0) await next(board, 'consumed', () => board.jobCount === 0)
+  if (board.jobCount > 0) await nextEvent(board, 'consumed', () => board.jobCount === 0)
 }
 
 describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlow', () => {
@@ -90,7 +90,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     test('what TaskFlow posts is listed, claimed and consumed here, and TaskFlow sees it', async () => {
       const { service, board } = await (await scene()).both(first)
       expect(board.shared).toBe(true)
-      const posted = next(board, 'posted')
+      const posted = nextEvent(board, 'posted')
       const uuid = await service.post('theirs', { details: { store: { n: 1 }, other: ['a'] }, priority: 'HIGH' })
       expect((await posted).job.uuid).toBe(uuid)
       const job = await board.find(uuid)
@@ -108,7 +108,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
 
     test('what we post is listed, claimed, abandoned, trashed and consumed by TaskFlow, and we see it', async () => {
       const { service, board } = await (await scene()).both(first)
-      const history = historyOf(board)
+      const history = recordEvents(board)
       const job = await board.post('flow', { n: 1 }, { name: 'ours', priority: 'LOW', details: { other: null } })
       const [seen] = await service.jobs()
       expect(seen).toEqual({
@@ -116,16 +116,16 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
         details: { flow: 'flow', store: { n: 1 }, other: null },
       })
 
-      const taken = next(board, 'claimed')
+      const taken = nextEvent(board, 'claimed')
       await service.claim(job.uuid)
       await taken
       expect(job.state).toBe('CLAIMED')
       expect(await board.findOwner(job)).toBe('theirs')
-      const refusal = await failureOf(board.claim(job))
+      const refusal = await rejectionOf(board.claim(job))
       expect(refusal).toBeInstanceOf(Unclaimable)
       expect(String(refusal)).toContain('theirs')
 
-      const back = next(board, 'abandoned')
+      const back = nextEvent(board, 'abandoned')
       await service.abandon(job.uuid)
       await back
       const claim = await board.claim(job)
@@ -164,12 +164,12 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       for (let round = 0; round < rounds; round++) {
         await post()
         if (round === 0) {
-          const begun = next(board, 'claimed')
+          const begun = nextEvent(board, 'claimed')
           await service.work(log.file)
           await begun
           workers = [new Worker(board, log), new Worker(other, log)]
         } else if (round % 2 === 1) {
-          const reborn = rebirthOf(board)
+          const reborn = nextSession(board)
           workers[0]?.expiring()
           await at.place.expire(board)
           await reborn
@@ -198,13 +198,13 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       const { service, board } = await at.both('TaskFlow')
       const job = await board.post('flow', {})
       const claim = await board.claim(job)
-      const [lost, reborn] = [lossOf(claim), rebirthOf(board)]
+      const [lost, reborn] = [whenLost(claim), nextSession(board)]
       await at.place.expire(board)
       await service.jobs()
       await service.claim(job.uuid)
       expect(await lost).toBeInstanceOf(ClaimLost)
       await reborn
-      expect(await failureOf(claim.consume())).toBeInstanceOf(ClaimLost)
+      expect(await rejectionOf(claim.consume())).toBeInstanceOf(ClaimLost)
       await expect(service.consume(job.uuid)).resolves.toBeNull()
       expect(await job.wait()).toBe('COMPLETE')
     })
@@ -217,11 +217,11 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       const job = await board.post('flow', {})
       const claim = await board.claim(job)
       proxy.mode = 'swallow-replies'
-      await at.place.witness.delete(`${at.place.path}/${idOf(job)}.lock`)
+      await at.place.witness.delete(`${at.place.path}/${jobIdFor(job)}.lock`)
       await service.jobs()
       await service.claim(job.uuid)
       const sent = proxy.nextRequest()
-      const settling = failureOf(claim.consume())
+      const settling = rejectionOf(claim.consume())
       await sent
       proxy.mode = 'pass'
       proxy.resetAll()
@@ -238,7 +238,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       const uuid = await service.post('theirs')
       await service.claim(uuid)
       const session = await service.session()
-      const back = next(board, 'abandoned')
+      const back = nextEvent(board, 'abandoned')
       await expireSession(zookeeperHosts, session ?? 0n)
       await back
       const claim = await board.claim(await board.find(uuid))
@@ -254,7 +254,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       const { board } = await at.both('TaskFlow')
       const { witness, path } = at.place
       const claim = await board.claim(await board.post('flow', {}))
-      const lock = `${path}/${idOf(claim.job)}.lock`
+      const lock = `${path}/${jobIdFor(claim.job)}.lock`
       // What TaskFlow sends when it abandons: its locks are never changed, so they are of revision 0.
       await expect(witness.multi([op.delete(lock, { version: 0 })])).rejects.toBeInstanceOf(BadVersion)
       await claim.consume()
@@ -268,7 +268,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       const details = '{"id": 12345678901234567890, "ratio": 2.0, "small": 1e-07, "text": "ü\\u2028", "none": null}'
       const uuid = '0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab'
       const raw = `{"uuid": "${uuid}", "name": "raw", "priority": "low", "details": ${details}, "theirs": [1.0, {"x": 10}]}`
-      const posted = next(board, 'posted')
+      const posted = nextEvent(board, 'posted')
       const id = await at.place.putRaw(Buffer.from(raw))
       const { job } = await posted
       expect(job).toMatchObject({ uuid, name: 'raw', priority: 'LOW' })
@@ -320,7 +320,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       const at = await scene()
       const { service, board } = await at.both('TaskFlow')
       const uuid = '0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab'
-      const failed = next(board, 'error')
+      const failed = nextEvent(board, 'error')
       await at.place.putRaw(Buffer.from(`{"uuid": "${uuid}", "name": "x", "details": {"n": NaN}}`))
       expect(String((await failed).error)).toMatch(/no json record/)
       expect(await namesOn(board)).toEqual([])
@@ -350,11 +350,11 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     test('keys, resources and delays are refused when a job is posted, and so is what JSON does not hold', async () => {
       const { board } = await (await scene()).both('TaskFlow')
       for (const asked of [{ key: 'k' }, { resources: { shared: ['r'] } }, { delay: 1 }]) {
-        expect(await failureOf(board.post('flow', {}, asked))).toBeInstanceOf(UnsupportedCapability)
+        expect(await rejectionOf(board.post('flow', {}, asked))).toBeInstanceOf(UnsupportedCapability)
       }
       const wrong = { at: new Date(0), bytes: Uint8Array.of(1), big: 1n, huge: Number.POSITIVE_INFINITY }
       for (const [name, value] of Object.entries(wrong)) {
-        const failure = await failureOf(board.post('flow', { deep: [{ [name]: value }] }))
+        const failure = await rejectionOf(board.post('flow', { deep: [{ [name]: value }] }))
         expect(failure, name).toBeInstanceOf(InvalidArgument)
         expect(String(failure)).toContain(`details.store.deep.0.${name} is`)
       }
@@ -385,7 +385,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       const uuid = await service.post('theirs')
       const job = await board.find(uuid)
       await board.pause()
-      expect(await failureOf(board.claim(job))).toBeInstanceOf(Unclaimable)
+      expect(await rejectionOf(board.claim(job))).toBeInstanceOf(Unclaimable)
       await service.claim(uuid)
       const asked = board.cancel(job, { reason: 'enough' })
       await asked
@@ -438,7 +438,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
     test('is left as it is by those who only look, until there is a job', async () => {
       const at = await scene()
       const service = await at.service()
-      expect(await failureOf(at.board({ create: false }))).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(at.board({ create: false }))).toBeInstanceOf(NotFound)
       expect((await at.place.witness.getChildren(at.place.path)).names).toEqual([])
       const uuid = await service.post('theirs')
       expect((await (await at.board({ create: false })).find(uuid)).name).toBe('theirs')
@@ -448,24 +448,24 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('a board shared with TaskFlo
       const at = await scene()
       const { witness, path } = at.place
       await witness.mkdirp(`${path}/jobs`)
-      const failure = await failureOf(at.board())
+      const failure = await rejectionOf(at.board())
       expect(failure).toBeInstanceOf(IncompatibleVersion)
       expect(String(failure)).toMatch(/holds jobs/)
-      expect(await failureOf(at.board({ parameters: '?encoding=json' }))).toBeInstanceOf(IncompatibleVersion)
+      expect(await rejectionOf(at.board({ parameters: '?encoding=json' }))).toBeInstanceOf(IncompatibleVersion)
     })
 
     test('is not opened in another encoding than it has', async () => {
       const shared = await scene()
       await shared.service()
-      expect(await failureOf(shared.board({ parameters: '?encoding=msgpack' }))).toBeInstanceOf(IncompatibleVersion)
+      expect(await rejectionOf(shared.board({ parameters: '?encoding=msgpack' }))).toBeInstanceOf(IncompatibleVersion)
       await shared.board()
-      const failure = await failureOf(shared.board({ parameters: '?encoding=msgpack' }))
+      const failure = await rejectionOf(shared.board({ parameters: '?encoding=msgpack' }))
       expect(failure).toBeInstanceOf(IncompatibleVersion)
       expect(String(failure)).toMatch(/is shared with TaskFlow: its encoding is json/)
       const ours = await scene()
       expect((await ours.board({ parameters: '?encoding=msgpack' })).shared).toBe(false)
-      expect(await failureOf(ours.board({ parameters: '?encoding=json' }))).toBeInstanceOf(IncompatibleVersion)
-      expect(await failureOf(ours.board({ parameters: '?encoding=xml' }))).toBeInstanceOf(InvalidArgument)
+      expect(await rejectionOf(ours.board({ parameters: '?encoding=json' }))).toBeInstanceOf(IncompatibleVersion)
+      expect(await rejectionOf(ours.board({ parameters: '?encoding=xml' }))).toBeInstanceOf(InvalidArgument)
     })
   })
 })

@@ -10,7 +10,7 @@ import { openPersistence } from '../../src/persistence/index.ts'
 import { ACL, digestId, PERMISSION } from '../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { connected } from '../zookeeper/clients.ts'
-import { failureOf } from './events.ts'
+import { rejectionOf } from './events.ts'
 
 const ADA = { scheme: 'digest', auth: 'ada:love/lace' }
 const EVIL = { scheme: 'digest', auth: 'evil:evil' }
@@ -35,15 +35,15 @@ describe.skipIf(!zookeeperHosts)('a board that is for its creator alone', () => 
   test('is not opened where a stranger has made it for both, nor are logbooks', async () => {
     const { uri, open } = await somewhere()
     await using evil = await open({ auth: [EVIL], acl: [adas, evils] })
-    const failure = await failureOf(open({ auth: [ADA], acl: ACL.creatorAll }))
+    const failure = await rejectionOf(open({ auth: [ADA], acl: ACL.creatorAll }))
     expect(failure).toBeInstanceOf(InvalidArgument)
     expect(String(failure)).toContain('another ACL than the one that was given (it names digest:evil)')
     expect(String(failure)).not.toContain(evils.id)
     const byUri = uri.replace('://', '://ada:love%2Flace@')
-    expect(await failureOf(openBoard(`${byUri}?acl=creator`))).toBeInstanceOf(InvalidArgument)
+    expect(await rejectionOf(openBoard(`${byUri}?acl=creator`))).toBeInstanceOf(InvalidArgument)
     expect(evil.connected).toBe(true)
     await using _logbooks = await openPersistence(`${uri}-books`, { auth: [EVIL], acl: [adas, evils] })
-    expect(await failureOf(openPersistence(`${byUri}-books?acl=creator`))).toBeInstanceOf(InvalidArgument)
+    expect(await rejectionOf(openPersistence(`${byUri}-books?acl=creator`))).toBeInstanceOf(InvalidArgument)
   })
 
   test('is opened again by its creator, also with further credentials', async () => {
@@ -58,11 +58,11 @@ describe.skipIf(!zookeeperHosts)('a board that is for its creator alone', () => 
     const folder = new Layout(path).sessionsFolder
     await using evil = await connected({ auth: [EVIL] })
     await evil.create(folder, null, { acl: [{ ...adas }, { ...evils }] })
-    const failure = await failureOf(open({ auth: [ADA] }))
+    const failure = await rejectionOf(open({ auth: [ADA] }))
     expect(failure).toBeInstanceOf(AccessDenied)
     expect(String(failure)).toContain(`${folder} beside it has another ACL than the board`)
     await evil.setACL(folder, [evils])
-    expect(await failureOf(open({ auth: [ADA] }))).toBeInstanceOf(AccessDenied)
+    expect(await rejectionOf(open({ auth: [ADA] }))).toBeInstanceOf(AccessDenied)
     await evil.delete(folder)
     await using board = await open({ auth: [ADA] })
     expect(board.connected).toBe(true)

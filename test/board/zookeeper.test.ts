@@ -8,7 +8,7 @@ import { freePort } from '../support/ports.ts'
 import { connected } from '../zookeeper/clients.ts'
 import { boardAt } from './backends.ts'
 import { zookeeperPlace } from './boards.ts'
-import { failureOf, lossOf, next } from './events.ts'
+import { nextEvent, rejectionOf, whenLost } from './events.ts'
 import { all, claimed, namesOn, refresh } from './jobs.ts'
 
 describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
@@ -129,7 +129,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       for (const content of contents) {
         const path = namespace('other')
         await witness.create(path, content)
-        const failure = await failureOf(openBoard(`zookeeper://${zookeeperHosts}${path}`))
+        const failure = await rejectionOf(openBoard(`zookeeper://${zookeeperHosts}${path}`))
         expect(failure).toBeInstanceOf(IncompatibleVersion)
         expect(String(failure)).toContain(path)
         expect(String(failure)).not.toContain('\n')
@@ -144,7 +144,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
         await using witness = await connected()
         const path = namespace('newer')
         await witness.create(path, encode({ format: 2, encoding }, 'json'))
-        const failure = await failureOf(openBoard(`zookeeper://${zookeeperHosts}${path}`))
+        const failure = await rejectionOf(openBoard(`zookeeper://${zookeeperHosts}${path}`))
         expect(failure).toBeInstanceOf(IncompatibleVersion)
         expect(String(failure)).toMatch(/format 2.*upgrade/)
       },
@@ -165,14 +165,14 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
         'zookeeper://h/x?tick=-2s',
         'zookeeper://h:1/x?sessionTimeout=soon',
       ]) {
-        expect(await failureOf(openBoard(uri)), uri).toBeInstanceOf(InvalidArgument)
+        expect(await rejectionOf(openBoard(uri)), uri).toBeInstanceOf(InvalidArgument)
       }
-      expect(await failureOf(openBoard(`zookeeper://${zookeeperHosts}/a//b`))).toBeInstanceOf(InvalidArgument)
+      expect(await rejectionOf(openBoard(`zookeeper://${zookeeperHosts}/a//b`))).toBeInstanceOf(InvalidArgument)
     })
 
     test('an unreachable server ends as one line, in the time of a session', async () => {
       const uri = `zookeeper://127.0.0.1:${await freePort()}/board?sessionTimeout=1s`
-      const failure = await failureOf(openBoard(uri))
+      const failure = await rejectionOf(openBoard(uri))
       expect(failure).toBeInstanceOf(NotConnected)
       expect(String(failure)).toMatch(/^NotConnected: no ZooKeeper session at 127\.0\.0\.1:\d+ within 1000 ms: .*$/)
     })
@@ -182,7 +182,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const stop = new AbortController()
       const opening = openBoard(`zookeeper://127.0.0.1:${await freePort()}/board`, { signal: stop.signal })
       stop.abort(reason)
-      expect(await failureOf(opening)).toBe(reason)
+      expect(await rejectionOf(opening)).toBe(reason)
     })
   })
 
@@ -194,7 +194,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       board.on('error', ({ error }) => errors.push(error.message))
       for (const name of ['jobs', 'job1', 'note', 'job0000000001x']) await place.witness.create(`${place.path}/${name}`)
       const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'later', details: {}, format: 2 }
-      const reported = next(board, 'error')
+      const reported = nextEvent(board, 'error')
       const id = await place.putRaw(encode(posting, 'msgpack'))
       await reported
       expect(await namesOn(board)).toEqual([])
@@ -204,7 +204,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
     test('a posting that is repaired becomes a job, one that is spoilt stops being claimable', async () => {
       await using place = await zookeeperPlace()
       await using board = await place.open()
-      const noticed = next(board, 'error')
+      const noticed = nextEvent(board, 'error')
       const id = await place.putRaw(Buffer.from('garbage'))
       await noticed
       const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'repaired', details: {} }
@@ -214,11 +214,11 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       expect(claim.job).toMatchObject({ name: 'repaired', priority: 'NORMAL', maxAttempts: 3 })
       await claim.abandon()
       await refresh(board)
-      const spoilt = next(board, 'error')
+      const spoilt = nextEvent(board, 'error')
       await place.witness.setData(`${place.path}/${id}`, Buffer.from('garbage'))
       await spoilt
       expect(await namesOn(board)).toEqual([])
-      expect(await failureOf(board.wait({ timeout: 1 }))).toMatchObject({ code: 'JOBBOARD_TIMEOUT' })
+      expect(await rejectionOf(board.wait({ timeout: 1 }))).toMatchObject({ code: 'JOBBOARD_TIMEOUT' })
     })
 
     test('fields that are not known here stay with the posting', async () => {
@@ -238,7 +238,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await board.post('flow', {})
       const [claim] = await board.claimNext()
       const [id] = await place.jobNodes()
-      const lost = lossOf(claim)
+      const lost = whenLost(claim)
       const taken = other.claimNext()
       await place.witness.delete(`${place.path}/${id}.lock`)
       await lost
@@ -254,7 +254,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
         await board.post('flow', {}, { name: 'second', resources: { exclusive: ['disk/1', 'account'] } })
         const [claim] = await board.claimNext()
         const [id] = await place.jobNodes()
-        const lost = lossOf(claim)
+        const lost = whenLost(claim)
         const following = board.claimNext()
         await place.witness.delete(`${place.path}/${id}${what === 'lock' ? '.lock' : ''}`)
         await lost
@@ -276,7 +276,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       const claims = await board.claimNext({ max: 2 })
       const [id] = await place.jobNodes()
       const lost = claims.map((claim) => claim.lost)
-      const told = lossOf(claims[0])
+      const told = whenLost(claims[0])
       await place.witness.delete(`${place.path}/${id}`)
       await told
       await board.post('flow', {}, { name: 'alone', resources: { exclusive: ['account'] } })
@@ -296,8 +296,8 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await refresh(board)
       expect(job.state).toBe('CLAIMED')
       expect(await board.findOwner(job)).toBe('by hand')
-      expect(String(await failureOf(board.claim(job)))).toContain('by hand')
-      expect(await failureOf(board.wait({ timeout: 1 }))).toMatchObject({ code: 'JOBBOARD_TIMEOUT' })
+      expect(String(await rejectionOf(board.claim(job)))).toContain('by hand')
+      expect(await rejectionOf(board.wait({ timeout: 1 }))).toMatchObject({ code: 'JOBBOARD_TIMEOUT' })
       const waiting = board.claimNext()
       await place.witness.delete(lock)
       expect((await waiting)[0].run).toBe(1)
@@ -309,7 +309,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await board.post('flow', {})
       const [claim] = await board.claimNext()
       await place.witness.delete(`${place.path}/.trash`)
-      expect(String(await failureOf(claim.trash()))).toContain('.trash')
+      expect(String(await rejectionOf(claim.trash()))).toContain('.trash')
       expect(claim.lost.aborted).toBe(false)
       await claim.consume()
       expect(await place.jobNodes()).toEqual([])
@@ -334,7 +334,7 @@ describe.skipIf(!zookeeperHosts)('a board on ZooKeeper', () => {
       await board.post('flow', {}, { name: 'job' })
       await (await claimed(board, 'job')).trash()
       await place.witness.create(`${place.path}/.trash/job0000009999`, Buffer.from('garbage'))
-      const reported = next(board, 'error')
+      const reported = nextEvent(board, 'error')
       expect((await all(board.trashed())).map(({ name }) => name)).toEqual(['job'])
       expect(String((await reported).error)).toContain('job0000009999')
     })

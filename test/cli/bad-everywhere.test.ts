@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type JobBoard, openBoard, openPersistence } from '../../src/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { freePort } from '../support/ports.ts'
-import { FLOWS, type Outcome, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, FLOWS, type Outcome } from './workplace.ts'
 
 const UUID = '0199c0de-0000-7000-8000-000000000001'
 const TWINS = ['0199aaaa-0000-7000-8000-000000000001', '0199aaaa-0000-7000-8000-000000000002'] as const
@@ -56,12 +56,12 @@ const WITH_STORE: readonly Words[] = [
   ['run', 'hello', '--flows', 'flows.js'],
 ]
 
-let place: Workplace
+let place: CliFolder
 let board: JobBoard
 let closed: string
 
 beforeAll(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   await place.write('flows.js', FLOWS)
   await chmod(place.cwd, 0o755)
   board = await openBoard(place.board)

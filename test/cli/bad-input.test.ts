@@ -6,18 +6,18 @@ import { openBoard } from '../../src/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { freePort } from '../support/ports.ts'
 import { connected } from '../zookeeper/clients.ts'
-import { FLOWS, jsonLines, killLeftOvers, type Outcome, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining, type Outcome } from './workplace.ts'
 
 const UUID = '0199c0de-0000-7000-8000-000000000001'
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   await place.write('flows.js', FLOWS)
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 function oneLine({ stderr, stdout }: Outcome): string {
   expect(stdout).toBe('')

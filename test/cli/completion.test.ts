@@ -3,12 +3,12 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder } from './workplace.ts'
 
-let place: Workplace
+let place: CliFolder
 
 beforeAll(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   for (const shell of SHELLS) await place.write(shell, (await place.bare(['completion', shell])).stdout)
   await place.write('flows.mjs', '')
 })

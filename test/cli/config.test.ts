@@ -4,12 +4,12 @@ import { mkdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openBoard, openPersistence } from '../../src/index.ts'
-import { FLOWS, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, FLOWS } from './workplace.ts'
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   await place.write('flows.mjs', FLOWS)
 })
 afterEach(async () => place[Symbol.asyncDispose]())

@@ -2,9 +2,9 @@
 import { afterAll, describe, expect, test } from 'vitest'
 import { type JobBoard, openBoard } from '../../src/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, killRemaining } from './workplace.ts'
 
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 const FLOWS = `
 import { input, linear, task } from 'jobboard'
@@ -60,13 +60,13 @@ async function crashed(
   neighbour: 'patient' | 'deaf',
   check: (seen: {
     board: JobBoard
-    place: Workplace
+    place: CliFolder
     uuid: string
     beside: string
     lines: readonly Line[]
   }) => Promise<void>,
 ): Promise<void> {
-  await using place = await workplace()
+  await using place = await createCliFolder()
   await place.write('flows.js', FLOWS)
   await using board = await openBoard(place.board)
   const beside = await board.post(neighbour, {})
@@ -83,7 +83,7 @@ async function crashed(
   await check({ board, place, uuid: job.uuid, beside: beside.uuid, lines })
 }
 
-async function attemptsOf(place: Workplace, uuid: string): Promise<{ ended?: string; reason?: string }[]> {
+async function attemptsOf(place: CliFolder, uuid: string): Promise<{ ended?: string; reason?: string }[]> {
   await using fresh = await openBoard(place.board)
   return (await fresh.find(uuid)).attempts.map(({ ended, reason }) => ({
     ...(ended ? { ended } : {}),

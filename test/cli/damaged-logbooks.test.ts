@@ -6,22 +6,22 @@ import pg from 'pg'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { encode } from '../../src/core/codec.ts'
 import { openPersistence } from '../../src/index.ts'
-import { frame } from '../../src/persistence/directory/frames.ts'
+import { encodeFrame } from '../../src/persistence/directory/frames.ts'
 import { encodeName, shardName } from '../../src/persistence/names.ts'
 import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { filesBelow } from '../persistence/directories.ts'
 import { atom, requestOf } from '../persistence/flows.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { jsonLines, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, jsonLines } from './workplace.ts'
 
 const [GOOD, BAD, OTHER] = [randomUUID(), randomUUID(), randomUUID()]
 const ATOMS = { atoms: 5 }
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
 })
 afterEach(async () => place[Symbol.asyncDispose]())
 
@@ -61,7 +61,10 @@ test('in a directory', async () => {
       claim: 'claim',
       ...ATOMS,
     }
-    await writeFile(join(root, log), frame({ format: 1, flow: { ...flow, states: [], createdAt: at, updatedAt: at } }))
+    await writeFile(
+      join(root, log),
+      encodeFrame({ format: 1, flow: { ...flow, states: [], createdAt: at, updatedAt: at } }),
+    )
   })
 })
 

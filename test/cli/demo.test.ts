@@ -5,20 +5,20 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { DemoEvent } from '../../src/cli/demo/events.ts'
 import type { DemoSummary } from '../../src/cli/demo/summary.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import { jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, jsonLines, killRemaining } from './workplace.ts'
 
 const TASKS = ['fetch', 'resize', 'pack']
 
-let place: Workplace
+let place: CliFolder
 /** No board is named, and what is made for a while is made where it would be seen. */
 let env: Record<string, string>
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   env = { JOBBOARD_BOARD: '', JOBBOARD_PERSISTENCE: '', TMPDIR: place.cwd }
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 /** Folders and processes of a demo: the environment of all of them names the place. */
 async function leftOvers(): Promise<string[]> {

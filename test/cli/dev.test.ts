@@ -3,15 +3,15 @@ import { chmod, mkdir, readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { openBoard } from '../../src/index.ts'
-import { killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, killRemaining } from './workplace.ts'
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 async function leftOvers(): Promise<string[]> {
   return (await readdir(tmpdir())).filter((name) => name.startsWith('jobboard-dev-'))
@@ -38,7 +38,7 @@ test('it serves until SIGTERM, or until it is killed', async () => {
 })
 
 /** What the line says that is to be pasted. */
-async function said(running: ReturnType<Workplace['start']>): Promise<string> {
+async function said(running: ReturnType<CliFolder['start']>): Promise<string> {
   const lines: string[] = running.heard().split('\n')
   return lines.find((line) => line.startsWith('export JOBBOARD_BOARD='))?.slice('export JOBBOARD_BOARD='.length) ?? ''
 }

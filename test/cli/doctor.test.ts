@@ -11,7 +11,7 @@ import { zookeeperHosts } from '../support/namespace.ts'
 import { freePort } from '../support/ports.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { connected } from '../zookeeper/clients.ts'
-import { jsonLines, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, jsonLines } from './workplace.ts'
 
 interface Said {
   readonly severity: 'ok' | 'warning' | 'error'
@@ -20,10 +20,10 @@ interface Said {
   readonly advice?: string
 }
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
 })
 afterEach(async () => place[Symbol.asyncDispose]())
 

@@ -5,9 +5,9 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/index.ts'
 import { all } from '../board/jobs.ts'
 import { ROOT } from '../support/build.ts'
-import { FLOWS, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, FLOWS, killRemaining } from './workplace.ts'
 
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 const TYPED = `
 import { input, linear, task } from 'jobboard'
@@ -33,7 +33,7 @@ describe('JavaScript', () => {
     ['a package', 'our-flows', 'node_modules/our-flows/index.mjs', FLOWS],
   ]
   test.each(modules)('%s', async (_, module, file, content) => {
-    await using place = await workplace()
+    await using place = await createCliFolder()
     await place.write(file, content)
     await place.write('node_modules/our-flows/package.json', '{"name":"our-flows","exports":"./index.mjs"}')
     expect(await place.jobboard(['post', 'hello', '--flows', module, ...STORE])).toMatchObject({
@@ -44,7 +44,7 @@ describe('JavaScript', () => {
   })
 
   test('flows and errors of another copy of the library', async () => {
-    await using place = await workplace()
+    await using place = await createCliFolder()
     const copy = join(place.cwd, 'app/node_modules/jobboard')
     await cp(join(ROOT, 'dist'), join(copy, 'dist'), { recursive: true })
     await cp(join(ROOT, 'package.json'), join(copy, 'package.json'))
@@ -61,7 +61,7 @@ describe('TypeScript', () => {
     ['in a package of modules', '{"type":"module"}'],
     ['without a word about modules', '{}'],
   ])('%s', async (_, manifest) => {
-    await using place = await workplace({ tsx: true })
+    await using place = await createCliFolder({ tsx: true })
     await place.write('package.json', manifest)
     await place.write('flows.ts', TYPED)
     await place.write('words.ts', WORDS)
@@ -73,14 +73,14 @@ describe('TypeScript', () => {
 
   describe('runs no tsx but one beside the module', () => {
     const EVIL = 'throw new Error("the tsx of somebody else was run")'
-    const foreignTsx = async (place: Workplace, folder: string) => {
+    const foreignTsx = async (place: CliFolder, folder: string) => {
       await place.write(`${folder}/node_modules/tsx/package.json`, '{"name":"tsx","exports":"./index.mjs"}')
       await place.write(`${folder}/node_modules/tsx/index.mjs`, EVIL)
       return join(place.cwd, folder, 'node_modules/tsx/index.mjs')
     }
 
     test('not one of the working directory', async () => {
-      await using place = await workplace()
+      await using place = await createCliFolder()
       await foreignTsx(place, 'work')
       await place.write('home/flows.ts', TYPED)
       await place.write('home/words.ts', WORDS)
@@ -96,7 +96,7 @@ describe('TypeScript', () => {
     })
 
     test('not one that others can change, for a module that a found config file names', async () => {
-      await using place = await workplace()
+      await using place = await createCliFolder()
       const tsx = await foreignTsx(place, 'home')
       await place.write('home/jobboard.yaml', 'flows: ./flows.ts\n')
       await place.write('home/flows.ts', TYPED)
@@ -110,7 +110,7 @@ describe('TypeScript', () => {
   })
 
   test('tsx is missing', async () => {
-    await using place = await workplace()
+    await using place = await createCliFolder()
     await place.write('flows.ts', TYPED)
     expect(await place.jobboard(['conductor', '--flows', 'flows.ts'])).toEqual({
       exitCode: 2,
@@ -134,11 +134,11 @@ export const services = ${services}
   note('made')
   return { db: { save: () => 'in the database', [Symbol.asyncDispose]: async () => note('ended') } }
 }`
-  const notes = async (place: Workplace) =>
+  const notes = async (place: CliFolder) =>
     (await readFile(join(place.cwd, 'notes'), 'utf8').catch(() => '')).split('\n')
 
   test('of the module are what tasks find, made once by who runs flows, and ended; not made to post', async () => {
-    await using place = await workplace()
+    await using place = await createCliFolder()
     await place.write('flows.mjs', module(FACTORY))
     for (let posted = 0; posted < 2; posted++) {
       const { exitCode, stderr } = await place.jobboard(['post', 'hello', '--flows', 'flows.mjs'])
@@ -157,7 +157,7 @@ export const services = ${services}
   })
 
   test('that are an object are taken as it is; what is neither object nor function is refused before anything is claimed', async () => {
-    await using place = await workplace()
+    await using place = await createCliFolder()
     await place.write('object.mjs', module(`{ db: { save: () => 'by an object' } }`))
     const run = ['run', 'hello', '--alone', '--quiet', '--flows']
     expect((await place.jobboard([...run, 'object.mjs'])).stdout).toBe('saved  "by an object"\n')
@@ -172,7 +172,7 @@ export const services = ${services}
   })
 
   test('that cannot be made end the conductor, and the job stays for others', async () => {
-    await using place = await workplace()
+    await using place = await createCliFolder()
     await place.write('broken.mjs', module(`() => { throw new Error('no database there') }`))
     await place.jobboard(['post', 'hello'])
     const { exitCode, stderr } = await place.jobboard(['conductor', '--flows', 'broken.mjs', '--log-level', 'silent'])
@@ -211,7 +211,7 @@ describe('no flows', () => {
     ],
   ]
   test.each(cases)('%s', async (module, content, exitCode, says) => {
-    await using place = await workplace()
+    await using place = await createCliFolder()
     if (content) await place.write(module, content)
     await place.write('folder/file', '')
     // Of these two the end of the process, and what nobody catches in it, are the point.
@@ -224,12 +224,12 @@ describe('no flows', () => {
 })
 
 test('a module that leaves a timer behind does not keep a command alive', async () => {
-  await using place = await workplace()
+  await using place = await createCliFolder()
   await place.write('flows.mjs', `${FLOWS}\nsetInterval(() => undefined, 1_000)`)
   expect((await place.jobboard(['post', 'hello', '--flows', 'flows.mjs', ...STORE])).exitCode).toBe(0)
 })
 
-async function runs(place: Workplace, module: string, flow: string, end: 'COMPLETE' | 'TRASHED'): Promise<void> {
+async function runs(place: CliFolder, module: string, flow: string, end: 'COMPLETE' | 'TRASHED'): Promise<void> {
   const { stdout: uuid, stderr } = await place.jobboard(['post', flow, '--flows', module, ...STORE])
   expect(stderr).toBe('')
   await using board = await openBoard(place.board)

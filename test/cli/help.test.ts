@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ROOT } from '../support/build.ts'
-import { type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder } from './workplace.ts'
 
 const REFERENCE = join(ROOT, 'docs/reference/cli.md')
 const COMMANDS = [
@@ -32,10 +32,10 @@ const COMMANDS = [
   'completion',
 ] as const
 
-let place: Workplace
+let place: CliFolder
 
 beforeAll(async () => {
-  place = await workplace()
+  place = await createCliFolder()
 })
 afterAll(async () => place[Symbol.asyncDispose]())
 

@@ -3,13 +3,13 @@ import { afterAll, expect, test } from 'vitest'
 import { redactUri } from '../../src/core/uri.ts'
 import { openBoard } from '../../src/index.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { FLOWS, jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining } from './workplace.ts'
 
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 test.each(['ZooKeeper', 'Postgres'])('post, jobs, conductor, show, trash list, on %s', async (kind) => {
   await using server = kind === 'Postgres' ? await startPostgres() : undefined
-  await using place = await workplace(server ? { board: `${server.uri}?board=cli` } : {})
+  await using place = await createCliFolder(server ? { board: `${server.uri}?board=cli` } : {})
   const printed = redactUri(place.board)
   await place.write('flows.js', FLOWS)
 
@@ -85,7 +85,7 @@ test.each(['ZooKeeper', 'Postgres'])('post, jobs, conductor, show, trash list, o
 })
 
 test('a job that waits, and one that runs', async () => {
-  await using place = await workplace()
+  await using place = await createCliFolder()
   await place.write('flows.js', FLOWS)
   const uuid = await posted(place, ['hello', '--store', '{"name":"Ada","secret":"hunter2"}'])
   await using board = await openBoard(place.board, { who: 'somebody' })
@@ -106,7 +106,7 @@ test('a job that waits, and one that runs', async () => {
 })
 
 test('two signals stop a conductor whose task takes no end, and the job goes back', async () => {
-  await using place = await workplace()
+  await using place = await createCliFolder()
   await place.write(
     'endless.js',
     `import { input, linear, task } from 'jobboard'
@@ -136,13 +136,13 @@ test('two signals stop a conductor whose task takes no end, and the job goes bac
 })
 
 test('the store can come on standard input', async () => {
-  await using place = await workplace()
+  await using place = await createCliFolder()
   await place.write('flows.js', FLOWS)
   const args = ['post', 'hello', '--flows', 'flows.js', '--store', '-']
   expect(await place.jobboard(args, { stdin: '{"name":"Ada"}' })).toMatchObject({ exitCode: 0, stderr: '' })
 })
 
-async function posted(place: Workplace, args: readonly string[]): Promise<string> {
+async function posted(place: CliFolder, args: readonly string[]): Promise<string> {
   const { exitCode, stdout, stderr } = await place.jobboard(['post', ...args])
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(stdout).toMatch(/^[0-9a-f-]{36}\n$/)
@@ -150,7 +150,7 @@ async function posted(place: Workplace, args: readonly string[]): Promise<string
 }
 
 test('a conductor that ends by itself, serves a size, and answers how it is', async () => {
-  await using place = await workplace()
+  await using place = await createCliFolder()
   await place.write('flows.js', FLOWS)
   const small = await posted(place, ['hello', '--flows', 'flows.js', '--store', '{"name":"Ada"}', '--size', 'small'])
   const medium = await posted(place, ['hello', '--flows', 'flows.js', '--store', '{"name":"Bob"}'])

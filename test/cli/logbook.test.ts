@@ -2,15 +2,15 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { boardId, openBoard, openPersistence, runFlow } from '../../src/index.ts'
 import { hello, refused } from './flows.ts'
-import { jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, jsonLines, killRemaining } from './workplace.ts'
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 /** The uuids of logbooks of which so many are of flows that succeeded, and one of a flow that was reverted. */
 async function logbooks(count: number): Promise<string[]> {

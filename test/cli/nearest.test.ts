@@ -3,8 +3,8 @@ import { chmod, chown, lchown, mkdir, mkdtemp, realpath, rm, symlink, writeFile 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { FILE_NAME, nearest } from '../../src/cli/config/nearest.ts'
-import { FLOWS, workplace } from './workplace.ts'
+import { FILE_NAME, findNearestConfig } from '../../src/cli/config/nearest.ts'
+import { createCliFolder, FLOWS } from './workplace.ts'
 
 async function folders(): Promise<{ above: string; below: string }> {
   const above = await realpath(await mkdtemp(join(tmpdir(), 'jobboard-nearest-')))
@@ -17,11 +17,11 @@ async function folders(): Promise<{ above: string; below: string }> {
 /** `nobody`, of many systems. */
 const OTHER = 65_534
 
-const found = async (cwd: string) => (await nearest(cwd))?.file
+const found = async (cwd: string) => (await findNearestConfig(cwd))?.file
 
 test('the nearest is taken, of those here and above', async () => {
   const { above, below } = await folders()
-  expect(await nearest(below)).toBeUndefined()
+  expect(await findNearestConfig(below)).toBeUndefined()
   await writeFile(join(above, FILE_NAME), '')
   expect(await found(below)).toBe(join(above, FILE_NAME))
   await mkdir(join(below, FILE_NAME))
@@ -29,7 +29,7 @@ test('the nearest is taken, of those here and above', async () => {
   expect(await found(below)).toBe(join(above, FILE_NAME))
   await rm(join(below, FILE_NAME), { recursive: true })
   await writeFile(join(below, FILE_NAME), 'here')
-  expect(await nearest(below)).toEqual({
+  expect(await findNearestConfig(below)).toEqual({
     file: join(below, FILE_NAME),
     real: join(below, FILE_NAME),
     text: 'here',
@@ -40,7 +40,7 @@ test('a link of ours is followed, and what it leads to is told', async () => {
   const { above, below } = await folders()
   await writeFile(join(above, 'shared.yaml'), 'shared')
   await symlink(join(above, 'shared.yaml'), join(below, FILE_NAME))
-  expect(await nearest(below)).toEqual({
+  expect(await findNearestConfig(below)).toEqual({
     file: join(below, FILE_NAME),
     real: join(above, 'shared.yaml'),
     text: 'shared',
@@ -53,13 +53,13 @@ test('one that everybody can write to, or in a folder of that kind, is not belie
   await writeFile(file, '')
   for (const mode of [0o666, 0o602]) {
     await chmod(file, mode)
-    await expect(nearest(below)).rejects.toThrow(
+    await expect(findNearestConfig(below)).rejects.toThrow(
       `${file} can be written by other users: name it with --config ${file}, or remove it`,
     )
   }
   await chmod(file, 0o644)
   await chmod(above, 0o777)
-  await expect(nearest(below)).rejects.toThrow(`${above} can be written by other users, who could replace`)
+  await expect(findNearestConfig(below)).rejects.toThrow(`${above} can be written by other users, who could replace`)
   // As /tmp is: nobody else can replace what is ours.
   await chmod(above, 0o1777)
   expect(await found(below)).toBe(file)
@@ -67,7 +67,7 @@ test('one that everybody can write to, or in a folder of that kind, is not belie
   await chmod(below, 0o777)
   await rm(file)
   await symlink(join(below, 'shared.yaml'), file)
-  await expect(nearest(above)).rejects.toThrow(`${below} can be written by other users, who could replace`)
+  await expect(findNearestConfig(above)).rejects.toThrow(`${below} can be written by other users, who could replace`)
 })
 
 // Only root may give a file to somebody else.
@@ -77,7 +77,9 @@ describe.runIf(process.getuid?.() === 0)('what another user has put there is not
     const file = join(above, FILE_NAME)
     await writeFile(file, '')
     await chown(file, OTHER, OTHER)
-    await expect(nearest(below)).rejects.toThrow(`${file} belongs to another user: name it with --config ${file}`)
+    await expect(findNearestConfig(below)).rejects.toThrow(
+      `${file} belongs to another user: name it with --config ${file}`,
+    )
   })
 
   test('a link to a file of ours', async () => {
@@ -87,14 +89,18 @@ describe.runIf(process.getuid?.() === 0)('what another user has put there is not
     const file = join(above, FILE_NAME)
     await symlink(join(above, 'home', FILE_NAME), file)
     await lchown(file, OTHER, OTHER)
-    await expect(nearest(below)).rejects.toThrow(`${file} belongs to another user: name it with --config ${file}`)
+    await expect(findNearestConfig(below)).rejects.toThrow(
+      `${file} belongs to another user: name it with --config ${file}`,
+    )
   })
 
   test('a file of ours in a folder of theirs', async () => {
     const { above, below } = await folders()
     await writeFile(join(above, FILE_NAME), '')
     await chown(above, OTHER, OTHER)
-    await expect(nearest(below)).rejects.toThrow(`${above} belongs to another user, who could replace what is in it`)
+    await expect(findNearestConfig(below)).rejects.toThrow(
+      `${above} belongs to another user, who could replace what is in it`,
+    )
   })
 
   test('one that a group can write to, unless nobody else is in it', async () => {
@@ -107,14 +113,14 @@ describe.runIf(process.getuid?.() === 0)('what another user has put there is not
     // The group of `nobody`, and one that there is not.
     for (const group of [OTHER, 54_321]) {
       await chown(file, 0, group)
-      await expect(nearest(below)).rejects.toThrow(`${file} can be written by other users`)
+      await expect(findNearestConfig(below)).rejects.toThrow(`${file} can be written by other users`)
     }
   })
 })
 
 describe('modules that a found config file names', () => {
   async function place(config = 'flows: ./flows.mjs\n') {
-    const place = await workplace()
+    const place = await createCliFolder()
     onTestFinished(() => place[Symbol.asyncDispose]())
     await place.write('home/jobboard.yaml', config)
     await place.write('home/flows.mjs', FLOWS)

@@ -5,16 +5,16 @@ import { openBoard } from '../../src/index.ts'
 import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { refresh } from '../board/jobs.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { FLOWS, jsonLines, killLeftOvers, type Outcome, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining, type Outcome } from './workplace.ts'
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   await place.write('flows.js', FLOWS)
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 async function post(...args: string[]): Promise<string> {
   return (await place.jobboard(['post', ...args])).stdout.trim()

@@ -6,16 +6,16 @@ import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import { openBoard } from '../../src/index.ts'
 import { MAIN } from '../support/build.ts'
-import { FLOWS, jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining } from './workplace.ts'
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   await place.write('flows.js', FLOWS)
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 const INSTANT = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 

@@ -1,6 +1,6 @@
 /** Bars for what takes longer than a second, and lines where there is no terminal. */
 import { expect, test } from 'vitest'
-import { each } from '../../src/cli/each.ts'
+import { forEachWithProgress } from '../../src/cli/each.ts'
 import { Progress } from '../../src/cli/progress.ts'
 
 const never = new AbortController().signal
@@ -20,8 +20,8 @@ function context(columns: number | undefined) {
       stderr: output(err),
       env: {},
       cwd: '/',
-      interruption: () => ({ signal: never, [Symbol.dispose]: () => undefined }),
-      takeFaults: () => ({ [Symbol.dispose]: () => undefined }),
+      listenForInterruption: () => ({ signal: never, [Symbol.dispose]: () => undefined }),
+      captureFaults: () => ({ [Symbol.dispose]: () => undefined }),
     },
     out,
     err,
@@ -71,6 +71,6 @@ test('what fails is complained of, the others are done', async () => {
     if (uuid === 'b') throw new Error('no paper')
     return uuid !== 'c'
   }
-  expect(await each(things, { done: 'done', what: 'purging', work }, given)).toBe(1)
+  expect(await forEachWithProgress(things, { done: 'done', what: 'purging', work }, given)).toBe(1)
   expect([out.join(''), err.join('')]).toEqual(['a\n', 'jobboard: Error: no paper\ndone 1 of 3\n'])
 })

@@ -2,19 +2,19 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openBoard } from '../../src/index.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
-import { FLOWS, killLeftOvers, workplace } from './workplace.ts'
+import { createCliFolder, FLOWS, killRemaining } from './workplace.ts'
 
 let server: RedisServer
 beforeAll(async () => {
   server = await startRedis({ config: { appendonly: 'yes' } })
 })
 afterAll(async () => {
-  killLeftOvers()
+  killRemaining()
   await server.stop()
 })
 
 test('post, jobs, conductor, show, trash list', async () => {
-  await using place = await workplace({ board: `${server.uri}/0?prefix=cli` })
+  await using place = await createCliFolder({ board: `${server.uri}/0?prefix=cli` })
   await place.write('flows.js', FLOWS)
   expect(await place.jobboard(['jobs'])).toMatchObject({
     exitCode: 1,
@@ -55,7 +55,7 @@ test('post, jobs, conductor, show, trash list', async () => {
 
 test('who is not let in is told where the password goes', async () => {
   const uri = `${server.uri.replace('//', '//ada:wrong@')}/0`
-  await using place = await workplace({ board: uri })
+  await using place = await createCliFolder({ board: uri })
   const { exitCode, stderr } = await place.jobboard(['jobs'])
   expect(exitCode).toBe(1)
   expect(stderr).toContain('does not accept the credentials')
@@ -65,7 +65,7 @@ test('who is not let in is told where the password goes', async () => {
 
 test('the doctor says what a Redis would lose', async () => {
   await using forgetful = await startRedis({ config: { maxmemory: '64mb', 'maxmemory-policy': 'allkeys-lru' } })
-  await using place = await workplace({ board: `${forgetful.uri}/0` })
+  await using place = await createCliFolder({ board: `${forgetful.uri}/0` })
   await using _board = await openBoard(place.board)
   const { exitCode, stdout } = await place.jobboard(['doctor'])
   expect(exitCode).toBe(1)
@@ -76,7 +76,7 @@ test('the doctor says what a Redis would lose', async () => {
 })
 
 test('a database that the server does not have is refused: nothing is posted into another', async () => {
-  await using place = await workplace({ board: `${server.uri}/99?prefix=none` })
+  await using place = await createCliFolder({ board: `${server.uri}/99?prefix=none` })
   const { exitCode, stdout, stderr } = await place.jobboard(['post', 'hello'])
   expect([exitCode, stdout]).toEqual([2, ''])
   expect(stderr).toBe(
@@ -87,7 +87,7 @@ test('a database that the server does not have is refused: nothing is posted int
 test.each(['redis://127.0.0.1:1/0', 'postgres://ada:secret@127.0.0.1:1/jobs'])(
   '%s: it is said why it cannot be opened',
   async (uri) => {
-    await using place = await workplace({ board: uri })
+    await using place = await createCliFolder({ board: uri })
     const { exitCode, stderr } = await place.jobboard(['jobs', '--timeout', '3s'])
     expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/ within 3s: connect ECONNREFUSED 127\.0\.0\.1:1; /)])
     expect(stderr).not.toContain('secret')
@@ -96,7 +96,7 @@ test.each(['redis://127.0.0.1:1/0', 'postgres://ada:secret@127.0.0.1:1/jobs'])(
 
 test('doctor: of a replica, on which no board can be opened, it says what it is', async () => {
   await using replica = await startRedis({ config: { replicaof: `127.0.0.1 ${server.port}` } })
-  await using place = await workplace({ board: `${replica.uri}/0?prefix=cli` })
+  await using place = await createCliFolder({ board: `${replica.uri}/0?prefix=cli` })
   const { exitCode, stdout } = await place.jobboard(['doctor', '--timeout', '2s'])
   expect(exitCode).toBe(1)
   expect(stdout).toMatch(/^error {4}server .* is a replica, which takes no writes\n.*name the master/)

@@ -2,7 +2,7 @@
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openBoard, startConductor } from '../../src/index.ts'
 import { hello, refused } from './flows.ts'
-import { FLOWS, jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining } from './workplace.ts'
 
 const STUCK = `
 import { input, linear, task } from 'jobboard'
@@ -13,15 +13,15 @@ const wait = task('wait', { execute: (_, ctx) => new Promise((_, reject) => {
 export const endless = linear('endless', input(), wait)
 `
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   await place.write('flows.js', FLOWS)
   await place.write('stuck.js', STUCK)
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 const ADA = ['--flows', 'flows.js', '--store', '{"name":"Ada","password":"hunter2"}']
 

@@ -11,7 +11,7 @@ import type { DemoEvent } from '../../src/cli/demo/events.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
 import type { InfoView } from '../../src/cli/info-view.ts'
 import type { BookReport, BookView } from '../../src/cli/logbook-view.ts'
-import { bar } from '../../src/cli/render/bar.ts'
+import { renderBar } from '../../src/cli/render/bar.ts'
 import { conductorsTable } from '../../src/cli/render/conductors.ts'
 import { demoSummaryLines, eventLine } from '../../src/cli/render/demo.ts'
 import { findingLines, verdictLine } from '../../src/cli/render/findings.ts'
@@ -20,8 +20,8 @@ import { jobsTable, trashTable } from '../../src/cli/render/jobs.ts'
 import { logbookReport, logbooksTable } from '../../src/cli/render/logbooks.ts'
 import { reportLines } from '../../src/cli/render/report.ts'
 import { resultLines } from '../../src/cli/render/results.ts'
-import { type Screen, screenOf } from '../../src/cli/render/screen.ts'
-import { widthOf } from '../../src/cli/render/text.ts'
+import { type Screen, toScreen } from '../../src/cli/render/screen.ts'
+import { displayWidth } from '../../src/cli/render/text.ts'
 import { trackedLines } from '../../src/cli/render/tracked.ts'
 import type { TrackedView } from '../../src/cli/tracked-view.ts'
 import type { AtomView, JobReport, JobView, LogbookView, TrashView } from '../../src/cli/views.ts'
@@ -230,8 +230,8 @@ const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
   ...Object.fromEntries(
     Object.entries(REPORTS).map(([name, report]) => [name, (screen: Screen) => reportLines(uuid(1), report, screen)]),
   ),
-  'track-done': (screen) => trackedLines(DONE, { screen, deserted: false }),
-  'track-waiting': (screen) => trackedLines(WAITING, { screen, deserted: false }),
+  'track-done': (screen) => trackedLines(DONE, { screen, hasNoConductors: false }),
+  'track-waiting': (screen) => trackedLines(WAITING, { screen, hasNoConductors: false }),
   conductors: (screen) => conductorsTable(CONDUCTORS, screen),
   info: (screen) => infoLines(INFO, screen),
   'info-idle': (screen) => infoLines(IDLE, screen),
@@ -263,7 +263,7 @@ const MODES: readonly (readonly [name: string, columns: number | undefined, env:
 
 function screen(columns: number | undefined, env: Readonly<Record<string, string>>): Screen {
   const stdout = streamOutput(Object.assign(new PassThrough(), columns === undefined ? {} : { columns }))
-  return { ...screenOf({ stdout, env }), now: NOW }
+  return { ...toScreen({ stdout, env }), now: NOW }
 }
 
 /** Escapes are written out, so that a diff shows them. */
@@ -287,7 +287,7 @@ describe.each(Object.entries(SCREENS))('%s', (name, lines) => {
     expect(coloured?.map(bare)).toEqual(plain)
     expect([...(piped ?? []), ...(plain ?? [])].join('')).not.toContain('\\e')
     const wide = (plain ?? []).filter(
-      (line) => widthOf(line) > 80 && !/^( {2}|the flow rests|job |logbook )/.test(line),
+      (line) => displayWidth(line) > 80 && !/^( {2}|the flow rests|job |logbook )/.test(line),
     )
     expect(wide).toEqual([])
   })
@@ -311,7 +311,7 @@ describe('colours', () => {
 })
 
 test('bars: what is there is seen, and no more than fits', () => {
-  const drawn = (value: number) => bar(value, { most: 100, width: 10 })
+  const drawn = (value: number) => renderBar(value, { most: 100, width: 10 })
   expect([0, 1, 50, 55, 100, 200].map(drawn)).toEqual(['', '▏', '█████', '█████▌', '██████████', '██████████'])
-  expect(bar(3, { most: 10, width: 10, rest: '░' })).toBe('███░░░░░░░')
+  expect(renderBar(3, { most: 10, width: 10, rest: '░' })).toBe('███░░░░░░░')
 })

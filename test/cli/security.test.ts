@@ -3,16 +3,16 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createAuthority } from '../support/certificates.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { startSecureZooKeeper } from '../support/zookeeper-secure.ts'
-import { FLOWS, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, FLOWS, killRemaining } from './workplace.ts'
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   await place.write('flows.js', FLOWS)
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 const ADA = { JOBBOARD_ZOOKEEPER_AUTH: 'ada:hunter2' }
 

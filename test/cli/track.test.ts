@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/index.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { startPostgres } from '../support/postgres.ts'
-import { jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, jsonLines, killRemaining } from './workplace.ts'
 
 const MODULE = `
 import { compressed, input, linear, NonRetryable, task } from 'jobboard'
@@ -24,14 +24,14 @@ export const refused = linear('refused', input(), refuse)
 export const codec = { name: 'mirror', encode: (bytes) => bytes.toReversed(), decode: (bytes) => bytes.toReversed() }
 `
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
   await place.write('flows.js', MODULE)
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 const NEVER = '0199c0de-0000-7000-8000-000000000001'
 const INSTANT = expect.stringMatching(/^\d{4}-\d\d-\d\dT/)

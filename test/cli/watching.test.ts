@@ -1,15 +1,15 @@
 /** `info` and `jobs --watch`: how a board is doing, once, and again whenever it has changed. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/index.ts'
-import { jsonLines, killLeftOvers, type Workplace, workplace } from './workplace.ts'
+import { type CliFolder, createCliFolder, jsonLines, killRemaining } from './workplace.ts'
 
-let place: Workplace
+let place: CliFolder
 
 beforeEach(async () => {
-  place = await workplace()
+  place = await createCliFolder()
 })
 afterEach(async () => place[Symbol.asyncDispose]())
-afterAll(killLeftOvers)
+afterAll(killRemaining)
 
 /** What it prints, until Ctrl-C; `until` waits for words in it. */
 function watching(args: readonly string[], columns?: number, rows?: number) {

@@ -38,7 +38,7 @@ export interface RunOptions {
   readonly complained?: (text: string) => unknown
 }
 
-export interface Workplace extends AsyncDisposable {
+export interface CliFolder extends AsyncDisposable {
   readonly cwd: string
   /** Of the board, where it is in ZooKeeper. */
   readonly path: string
@@ -69,7 +69,7 @@ const started = new Set<Running['process']>()
  * @param options.tsx whether TypeScript can be had there
  * @param options.board its URI; one in ZooKeeper by default
  */
-export async function workplace(options: { tsx?: boolean; board?: string } = {}): Promise<Workplace> {
+export async function createCliFolder(options: { tsx?: boolean; board?: string } = {}): Promise<CliFolder> {
   await ensureBuilt()
   const cwd = await realpath(await mkdtemp(join(tmpdir(), 'jobboard-cli-')))
   await link(cwd, { jobboard: ROOT, ...(options.tsx ? { tsx: join(ROOT, 'node_modules/tsx') } : {}) })
@@ -77,8 +77,8 @@ export async function workplace(options: { tsx?: boolean; board?: string } = {})
   const board = options.board ?? `zookeeper://${zookeeperHosts}${path}`
   const persistence = `directory:${join(cwd, 'logbooks')}`
   const named = { JOBBOARD_BOARD: board, JOBBOARD_PERSISTENCE: persistence }
-  const bare: Workplace['bare'] = (args, options = {}) => called(args, { cwd, ...options })
-  const spawned: Workplace['spawned'] = (args, { env = {}, stdin = '' } = {}) => {
+  const bare: CliFolder['bare'] = (args, options = {}) => runCommand(args, { cwd, ...options })
+  const spawned: CliFolder['spawned'] = (args, { env = {}, stdin = '' } = {}) => {
     const running = launch(args, { cwd, env: { ...named, ...env } })
     running.process.stdin.end(stdin)
     return running.ended
@@ -108,7 +108,7 @@ function shippedRun(): Run {
   return run
 }
 
-async function called(args: readonly string[], options: RunOptions & { readonly cwd: string }): Promise<Outcome> {
+async function runCommand(args: readonly string[], options: RunOptions & { readonly cwd: string }): Promise<Outcome> {
   const { cwd, env = {}, stdin = '', columns, rows, interrupt = new AbortController().signal } = options
   const { heard, complained, answer } = options
   const [stdout, stderr] = [collector({ columns, rows }, heard), collector({ columns, rows }, complained)]
@@ -118,9 +118,9 @@ async function called(args: readonly string[], options: RunOptions & { readonly 
     stderr,
     env,
     cwd,
-    interruption: () => ({ signal: interrupt, [Symbol.dispose]: () => undefined }),
+    listenForInterruption: () => ({ signal: interrupt, [Symbol.dispose]: () => undefined }),
     ...(answer ? { ask: async (question: string) => answer(question) } : {}),
-    takeFaults: () => ({ [Symbol.dispose]: () => undefined }),
+    captureFaults: () => ({ [Symbol.dispose]: () => undefined }),
   })
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() }
 }
@@ -144,7 +144,7 @@ function collector(
 }
 
 /** Ends what a failed test left running. */
-export function killLeftOvers(): void {
+export function killRemaining(): void {
   for (const child of started) child.kill('SIGKILL')
 }
 
@@ -167,11 +167,11 @@ function launch(
   child.stdout.on('data', (chunk) => {
     said += chunk
   })
-  const ended = outcomeOf(child).finally(() => started.delete(child))
-  return { process: child, ended, says: (words) => untilSaid(child, words, ended), heard: () => said }
+  const ended = collectOutcome(child).finally(() => started.delete(child))
+  return { process: child, ended, says: (words) => waitForOutput(child, words, ended), heard: () => said }
 }
 
-async function outcomeOf(child: Running['process']): Promise<Outcome> {
+async function collectOutcome(child: Running['process']): Promise<Outcome> {
   const [stdout, stderr, [exitCode]] = await Promise.all([
     text(child.stdout).catch(() => ''),
     text(child.stderr),
@@ -180,7 +180,7 @@ async function outcomeOf(child: Running['process']): Promise<Outcome> {
   return { exitCode, stdout, stderr }
 }
 
-async function untilSaid(child: Running['process'], words: string, ended: Promise<Outcome>): Promise<void> {
+async function waitForOutput(child: Running['process'], words: string, ended: Promise<Outcome>): Promise<void> {
   let said = ''
   await new Promise<void>((resolve, reject) => {
     child.stdout.on('data', (chunk) => {

@@ -15,7 +15,7 @@ import {
 import type { FlowLog } from '../../src/persistence/index.ts'
 
 /** A conductor that is stopped when the test ends. */
-export async function conduct(options: ConductorOptions): Promise<Conductor> {
+export async function startTestConductor(options: ConductorOptions): Promise<Conductor> {
   const conductor = await startConductor(options)
   onTestFinished(() => {
     conductor.abort()
@@ -40,14 +40,14 @@ export async function boards<const Who extends readonly string[]>(
   return opened as { [I in keyof Who]: JobBoard }
 }
 
-export async function trashOf(board: JobBoard): Promise<TrashedJob[]> {
+export async function listTrash(board: JobBoard): Promise<TrashedJob[]> {
   const trashed: TrashedJob[] = []
   for await (const job of board.trashed()) trashed.push(job)
   return trashed
 }
 
 /** A flow of one task; `work` may be changed between runs. */
-export function single(name: string, execute: (args: { n: number }, signal: AbortSignal) => unknown) {
+export function singleTaskFlow(name: string, execute: (args: { n: number }, signal: AbortSignal) => unknown) {
   const only = task('only', {
     requires: ['n'],
     provides: 'out',

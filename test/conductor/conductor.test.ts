@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { JobBoard } from '../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
-import { type Deferred, deferred } from '../../src/core/abort.ts'
+import { createDeferred, type Deferred } from '../../src/core/abort.ts'
 import { Duplicate, NotConnected } from '../../src/core/errors.ts'
 import { input, linear, openPersistence, startConductor, task } from '../../src/index.ts'
 import { refresh } from '../board/jobs.ts'
-import { boards, conduct, single, trashOf } from './conducting.ts'
+import { boards, listTrash, singleTaskFlow, startTestConductor } from './conducting.ts'
 
 test('a settle that does not go through is tried until it does', async () => {
   const backend = new MemoryBackend({ uri: 'memory:flaky', space: memorySpace('') })
@@ -50,8 +50,8 @@ test('a settle that does not go through is tried until it does', async () => {
   }
   await using board = new JobBoard(flaky)
   await board.open()
-  const fine = single('fine', () => 1)
-  const conductor = await conduct({ board, persistence: 'memory:', flows: [fine] })
+  const fine = singleTaskFlow('fine', () => 1)
+  const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine] })
   const job = await board.post(fine, { n: 1 })
   expect(await job.wait()).toBe('COMPLETE')
   expect(refusals).toBe(-1)
@@ -68,8 +68,8 @@ describe('owners that go', () => {
     await heirs.open()
     const persistence = await openPersistence('memory:')
     const ran: string[] = []
-    const reached = deferred()
-    const release = deferred()
+    const reached = createDeferred()
+    const release = createDeferred()
     let signal: AbortSignal | undefined
     const first = task('first', { provides: 'a', execute: async (_: object, ctx) => ran.push(`first ${ctx.run}`) })
     const second = task('second', {
@@ -82,7 +82,7 @@ describe('owners that go', () => {
       },
     })
     const flow = linear('steps', input(), first, second)
-    const dying = await conduct({ board: mortal, persistence, flows: [flow], name: 'dying', concurrency: 1 })
+    const dying = await startTestConductor({ board: mortal, persistence, flows: [flow], name: 'dying', concurrency: 1 })
     const job = await heirs.post(flow, {})
     await reached.promise
     const lost = new Promise<string>((resolve) => dying.on('settled', ({ settled }) => resolve(settled)))
@@ -92,7 +92,7 @@ describe('owners that go', () => {
     expect(dying.running).toBe(1)
     // The former owner lives, and shows that on the board: its attempt is not taken for a death.
     while ((await heirs.entities('jobboard-owner')).length === 0) await refresh(heirs)
-    await conduct({ board: heirs, persistence, flows: [flow], name: 'heir' })
+    await startTestConductor({ board: heirs, persistence, flows: [flow], name: 'heir' })
     expect(await job.wait()).toBe('COMPLETE')
     expect(ran).toEqual(['first 1', 'second 1', 'second 2'])
     expect(job.attempts.map(({ who, ended }) => [who, ended])).toEqual([
@@ -108,18 +108,18 @@ describe('owners that go', () => {
     const backend = new MemoryBackend({ uri: 'memory:', space: memorySpace('') })
     await using board = new JobBoard(backend, { who: 'only' })
     await board.open()
-    const reached = deferred()
-    const release = deferred()
+    const reached = createDeferred()
+    const release = createDeferred()
     let executing = 0
     let most = 0
-    const deaf = single('deaf', async () => {
+    const deaf = singleTaskFlow('deaf', async () => {
       executing += 1
       most = Math.max(most, executing)
       reached.resolve()
       await release.promise
       executing -= 1
     })
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [deaf], concurrency: 4 })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [deaf], concurrency: 4 })
     const job = await board.post(deaf, { n: 1 })
     await reached.promise
     const settled = new Promise((resolve) => conductor.on('settled', resolve))
@@ -135,12 +135,12 @@ describe('owners that go', () => {
   test('two jobs of one uuid, as a repeated post may leave them, both end, and a done task is not repeated', async () => {
     const [board] = await boards('a')
     let runs = 0
-    const once = single('once', () => {
+    const once = singleTaskFlow('once', () => {
       runs += 1
     })
     const job = await board.post(once, { n: 1 })
     const again = await board.post(once, { n: 1 }, { uuid: job.uuid })
-    await conduct({ board, persistence: 'memory:', flows: [once], concurrency: 4 })
+    await startTestConductor({ board, persistence: 'memory:', flows: [once], concurrency: 4 })
     expect(await Promise.all([job.wait(), again.wait()])).toEqual(['COMPLETE', 'COMPLETE'])
     expect(runs).toBe(1)
   })
@@ -154,17 +154,17 @@ test.each(['memory:', 'directory'])(
     onTestFinished(() => rm(folder, { recursive: true }))
     const persistence = await openPersistence(where === 'directory' ? `directory:${folder}` : where)
     let ran = false
-    const first = single('first', () => 1)
-    const second = single('second', () => {
+    const first = singleTaskFlow('first', () => 1)
+    const second = singleTaskFlow('second', () => {
       ran = true
     })
-    await conduct({ board, persistence, flows: [first, second] })
+    await startTestConductor({ board, persistence, flows: [first, second] })
     const job = await board.post(first, { n: 1 })
     expect(await job.wait()).toBe('COMPLETE')
     const again = await board.post(second, { n: 1 }, { uuid: job.uuid })
     expect(await again.wait()).toBe('TRASHED')
     expect(ran).toBe(false)
-    const [trashed] = await trashOf(board)
+    const [trashed] = await listTrash(board)
     expect(trashed?.reason).toBe(
       `job ${job.uuid} (second): it names flow second, but the logbook of this uuid is one of flow first; post it with a uuid of its own`,
     )
@@ -178,17 +178,17 @@ describe('slots', () => {
     let most = 0
     let claimed = 0
     const gates: Deferred<void>[] = []
-    const busy = single('busy', async () => {
+    const busy = singleTaskFlow('busy', async () => {
       executing += 1
       most = Math.max(most, executing)
       for await (const job of board.jobs()) if (job.state === 'CLAIMED') claimed = Math.max(claimed, executing)
-      const gate = deferred()
+      const gate = createDeferred()
       gates.push(gate)
       if (gates.length % 3 === 0) for (const open of gates.splice(0)) open.resolve()
       await gate.promise
       executing -= 1
     })
-    await conduct({ board, persistence: 'memory:', flows: [busy], concurrency: 3 })
+    await startTestConductor({ board, persistence: 'memory:', flows: [busy], concurrency: 3 })
     const jobs = await Promise.all(Array.from({ length: 30 }, (_, n) => board.post(busy, { n })))
     await Promise.all(jobs.map((job) => job.wait()))
     expect(most).toBe(3)
@@ -199,13 +199,13 @@ describe('slots', () => {
 describe('stopping', () => {
   test('drains: what runs may finish, nothing new is claimed', async () => {
     const [board] = await boards('a')
-    const reached = deferred()
-    const release = deferred()
-    const slow = single('slow', async () => {
+    const reached = createDeferred()
+    const release = createDeferred()
+    const slow = singleTaskFlow('slow', async () => {
       reached.resolve()
       await release.promise
     })
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [slow], concurrency: 1 })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [slow], concurrency: 1 })
     const job = await board.post(slow, { n: 1 })
     const waiting = await board.post(slow, { n: 2 })
     await reached.promise
@@ -220,7 +220,7 @@ describe('stopping', () => {
   test('aborts what does not finish: suspended, given back uncharged, gone on with by another', async () => {
     const [board] = await boards('a')
     const persistence = await openPersistence('memory:')
-    const reached = deferred()
+    const reached = createDeferred()
     const ran: string[] = []
     const first = task('first', { execute: async (_: object, ctx) => ran.push(`first ${ctx.run}`) })
     const second = task('second', {
@@ -232,13 +232,13 @@ describe('stopping', () => {
       },
     })
     const flow = linear('steps', input(), first, second)
-    const conductor = await conduct({ board, persistence, flows: [flow], drainTimeout: 0 })
+    const conductor = await startTestConductor({ board, persistence, flows: [flow], drainTimeout: 0 })
     const job = await board.post(flow, {}, { maxAttempts: 1 })
     await reached.promise
     await conductor.stop()
     expect(job.state).toBe('UNCLAIMED')
     expect((await persistence.getBook(job.uuid)).flows[0]?.state).toBe('SUSPENDED')
-    await conduct({ board, persistence, flows: [flow], name: 'next' })
+    await startTestConductor({ board, persistence, flows: [flow], name: 'next' })
     expect(await job.wait()).toBe('COMPLETE')
     expect(job.attempts[0]?.ended).toBe('returned')
     expect(ran).toEqual(['first 1', 'second 1', 'second 2'])
@@ -247,15 +247,15 @@ describe('stopping', () => {
   test('a task that does not heed its signal is left behind, and cannot write any more', async () => {
     const [board] = await boards('a')
     const persistence = await openPersistence('memory:')
-    const reached = deferred()
-    const release = deferred()
-    const deaf = single('deaf', async ({ n }) => {
+    const reached = createDeferred()
+    const release = createDeferred()
+    const deaf = singleTaskFlow('deaf', async ({ n }) => {
       reached.resolve()
       await release.promise
       return n
     })
     const limits = { drainTimeout: 0, abortTimeout: 0 } as const
-    const conductor = await conduct({ board, persistence, flows: [deaf], ...limits })
+    const conductor = await startTestConductor({ board, persistence, flows: [deaf], ...limits })
     const job = await board.post(deaf, { n: 1 })
     await reached.promise
     await conductor.stop()
@@ -267,7 +267,7 @@ describe('stopping', () => {
 
   test('what it opened is closed, what it was given is left open', async () => {
     const [board] = await boards('a')
-    const fine = single('fine', () => 1)
+    const fine = singleTaskFlow('fine', () => 1)
     const given = await startConductor({ board, persistence: 'memory:', flows: [fine] })
     await given.stop()
     await given.stop()
@@ -280,8 +280,8 @@ describe('stopping', () => {
 
 test('a conductor shows itself on the board, and two of one name on two boards are refused', async () => {
   const [board, other] = await boards('a', 'b')
-  const fine = single('fine', () => 1)
-  await conduct({ board, persistence: 'memory:', flows: [fine], name: 'twin' })
+  const fine = singleTaskFlow('fine', () => 1)
+  await startTestConductor({ board, persistence: 'memory:', flows: [fine], name: 'twin' })
   const [entity] = await other.entities('conductor')
   expect(entity).toMatchObject({ name: 'twin', metadata: { pid: process.pid, flows: ['fine'] } })
   const twin = startConductor({ board: other, persistence: 'memory:', flows: [fine], name: 'twin' })

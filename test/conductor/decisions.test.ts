@@ -1,7 +1,7 @@
 /** Each row of the decision table made to happen, on a board in memory and on a real server. */
 import { describe, expect, test } from 'vitest'
 import { encodePosting, makePosting } from '../../src/board/posting.ts'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import {
   IncompatibleVersion,
   InvalidState,
@@ -11,7 +11,7 @@ import {
 } from '../../src/core/errors.ts'
 import { input, type Job, linear, openPersistence, type Persistence, task } from '../../src/index.ts'
 import { refresh } from '../board/jobs.ts'
-import { conduct, delegate, delegateLog, single, trashOf } from './conducting.ts'
+import { delegate, delegateLog, listTrash, singleTaskFlow, startTestConductor } from './conducting.ts'
 import { PLACES, placesOf } from './places.ts'
 
 describe.each(PLACES)('on $name', (backend) => {
@@ -20,29 +20,29 @@ describe.each(PLACES)('on $name', (backend) => {
   describe('a job that is asked back', () => {
     test('is undone and trashed, whoever asked', async () => {
       const [board, other] = await boards('a', 'b')
-      const running = deferred()
-      const flow = single('long', async (_args, signal) => {
+      const running = createDeferred()
+      const flow = singleTaskFlow('long', async (_args, signal) => {
         running.resolve()
         await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
       })
-      await conduct({ board, persistence: 'memory:', flows: [flow] })
+      await startTestConductor({ board, persistence: 'memory:', flows: [flow] })
       const job = await board.post(flow, { n: 1 })
       await running.promise
       await other.cancel(await other.find(job.uuid), { reason: 'not needed' })
       expect(await job.wait()).toBe('TRASHED')
-      const [trashed] = await trashOf(board)
+      const [trashed] = await listTrash(board)
       expect(trashed?.reason).toContain('cancelled by b: not needed')
     })
 
     test('a run that passes its deadline is undone, and counts as failed', async () => {
       const [board] = await boards('a')
-      const flow = single('slow', async (_args, signal) => {
+      const flow = singleTaskFlow('slow', async (_args, signal) => {
         await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
       })
-      await conduct({ board, persistence: 'memory:', flows: [flow] })
+      await startTestConductor({ board, persistence: 'memory:', flows: [flow] })
       const job = await board.post(flow, { n: 1 }, { deadline: 20, maxAttempts: 1 })
       expect(await job.wait()).toBe('TRASHED')
-      const [trashed] = await trashOf(board)
+      const [trashed] = await listTrash(board)
       expect(trashed?.reason).toContain('not done within 20 ms')
     })
   })
@@ -51,8 +51,8 @@ describe.each(PLACES)('on $name', (backend) => {
     test('SUCCESS: consumed, and its logbook says so', async () => {
       const [board] = await boards('a')
       const persistence = await openPersistence('memory:')
-      const double = single('double', ({ n }) => n * 2)
-      await conduct({ board, persistence, flows: [double] })
+      const double = singleTaskFlow('double', ({ n }) => n * 2)
+      await startTestConductor({ board, persistence, flows: [double] })
       const job = await board.post(double, { n: 21 })
       expect(await job.wait()).toBe('COMPLETE')
       const book = await persistence.getBook(job.uuid)
@@ -63,7 +63,7 @@ describe.each(PLACES)('on $name', (backend) => {
       const [board, dying] = await boards('heir', 'dying')
       const persistence = await openPersistence('memory:')
       let runs = 0
-      const count = single('count', () => {
+      const count = singleTaskFlow('count', () => {
         runs += 1
       })
       const job = await board.post(count, { n: 1 })
@@ -77,7 +77,7 @@ describe.each(PLACES)('on $name', (backend) => {
       const { Engine } = await import('../../src/engine/index.ts')
       await new Engine({ flow: count, store: { n: 1 }, log }).run()
       await dying.close()
-      await conduct({ board, persistence, flows: [count] })
+      await startTestConductor({ board, persistence, flows: [count] })
       expect(await job.wait()).toBe('COMPLETE')
       expect(runs).toBe(1)
       expect(job.runs).toBe(2)
@@ -87,12 +87,12 @@ describe.each(PLACES)('on $name', (backend) => {
       const [board] = await boards('a')
       const persistence = await openPersistence('memory:')
       let tries = 0
-      const flaky = single('flaky', () => {
+      const flaky = singleTaskFlow('flaky', () => {
         tries += 1
         if (tries < 3) throw new Error(`try ${tries}`)
         return 'fine'
       })
-      await conduct({ board, persistence, flows: [flaky] })
+      await startTestConductor({ board, persistence, flows: [flaky] })
       const job = await board.post(flaky, { n: 1 })
       expect(await job.wait()).toBe('COMPLETE')
       expect(job.attempts.map(({ ended, reason }) => [ended, reason])).toEqual([
@@ -107,13 +107,13 @@ describe.each(PLACES)('on $name', (backend) => {
 
     test('REVERTED as often as is allowed: trashed, with every attempt and the failure', async () => {
       const [board] = await boards('a')
-      const hopeless = single('hopeless', () => {
+      const hopeless = singleTaskFlow('hopeless', () => {
         throw new TypeError('no way')
       })
-      await conduct({ board, persistence: 'memory:', flows: [hopeless] })
+      await startTestConductor({ board, persistence: 'memory:', flows: [hopeless] })
       const job = await board.post(hopeless, { n: 1 }, { maxAttempts: 2 })
       expect(await job.wait()).toBe('TRASHED')
-      const [trashed] = await trashOf(board)
+      const [trashed] = await listTrash(board)
       expect(trashed).toMatchObject({
         uuid: job.uuid,
         who: 'a',
@@ -126,21 +126,21 @@ describe.each(PLACES)('on $name', (backend) => {
 
     test('NonRetryable: trashed at once', async () => {
       const [board] = await boards('a')
-      const gone = single('gone', () => {
+      const gone = singleTaskFlow('gone', () => {
         throw new NonRetryable('the file is gone')
       })
-      await conduct({ board, persistence: 'memory:', flows: [gone] })
+      await startTestConductor({ board, persistence: 'memory:', flows: [gone] })
       const job = await board.post(gone, { n: 1 })
       expect(await job.wait()).toBe('TRASHED')
-      expect((await trashOf(board))[0]?.attempts).toHaveLength(1)
+      expect((await listTrash(board))[0]?.attempts).toHaveLength(1)
     })
 
     test("onFailure 'consume': a flow that was reverted leaves the board", async () => {
       const [board] = await boards('a')
-      const bad = single('bad', () => {
+      const bad = singleTaskFlow('bad', () => {
         throw new Error('bad')
       })
-      await conduct({ board, persistence: 'memory:', flows: [bad], onFailure: 'consume' })
+      await startTestConductor({ board, persistence: 'memory:', flows: [bad], onFailure: 'consume' })
       const job = await board.post(bad, { n: 1 })
       expect(await job.wait()).toBe('COMPLETE')
     })
@@ -156,28 +156,28 @@ describe.each(PLACES)('on $name', (backend) => {
         },
       })
       const flow = linear('cursed', input(), cursed)
-      await conduct({ board, persistence: 'memory:', flows: [flow] })
+      await startTestConductor({ board, persistence: 'memory:', flows: [flow] })
       const job = await board.post(flow, {})
       expect(await job.wait()).toBe('TRASHED')
-      const [trashed] = await trashOf(board)
+      const [trashed] = await listTrash(board)
       expect(trashed?.failure?.causes?.map(({ message }) => message)).toEqual(['cannot do', 'cannot undo'])
       expect(trashed?.attempts).toHaveLength(1)
     })
 
     test('inputs missing in a version known here: trashed, saying which', async () => {
       const [board] = await boards('a')
-      const needy = single('needy', () => 1)
+      const needy = singleTaskFlow('needy', () => 1)
       await expect(board.post(needy, {} as { n: number })).rejects.toBeInstanceOf(MissingDependencies)
-      await conduct({ board, persistence: 'memory:', flows: [needy] })
+      await startTestConductor({ board, persistence: 'memory:', flows: [needy] })
       const job = await board.post('needy', {})
       expect(await job.wait()).toBe('TRASHED')
-      expect((await trashOf(board))[0]?.reason).toMatch(/requires n/)
+      expect((await listTrash(board))[0]?.reason).toMatch(/requires n/)
     })
 
     test('a flow or version unknown here is left to others', async () => {
       const [board] = await boards('a')
-      const known = single('known', () => 1)
-      await conduct({ board, persistence: 'memory:', flows: [known] })
+      const known = singleTaskFlow('known', () => 1)
+      await startTestConductor({ board, persistence: 'memory:', flows: [known] })
       const strange = await board.post('strange', {})
       const newer = await board.post({ ...known, version: '2.0' }, { n: 1 })
       const mine = await board.post(known, { n: 1 })
@@ -185,16 +185,16 @@ describe.each(PLACES)('on $name', (backend) => {
       expect([strange.state, newer.state]).toEqual(['UNCLAIMED', 'UNCLAIMED'])
       expect((await board.waitingFor(newer))?.text).toBe('no conductor here knows flow known in version 2.0')
       const next = linear({ name: 'known', version: '2.0' }, input<{ n: number }>(), ...known.atoms)
-      await conduct({ board, persistence: 'memory:', flows: [next], name: 'newer' })
+      await startTestConductor({ board, persistence: 'memory:', flows: [next], name: 'newer' })
       expect(await newer.wait()).toBe('COMPLETE')
     })
 
     test('an error made of nonsense is a failed run like any other', async () => {
       const [board] = await boards('a')
-      const odd = single('odd', () => {
+      const odd = singleTaskFlow('odd', () => {
         throw Object.assign(new Error('x'), { message: { status: 500 } })
       })
-      await conduct({ board, persistence: 'memory:', flows: [odd] })
+      await startTestConductor({ board, persistence: 'memory:', flows: [odd] })
       const job = await board.post(odd, { n: 1 }, { maxAttempts: 2 })
       expect(await job.wait()).toBe('TRASHED')
       expect(job.runs).toBe(2)
@@ -213,8 +213,8 @@ describe.each(PLACES)('on $name', (backend) => {
         if (faults >= 0) throw fault()
         return inner.acquire(request)
       }
-      const fine = single('fine', () => 1)
-      await conduct({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
+      const fine = singleTaskFlow('fine', () => 1)
+      await startTestConductor({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
       const job = await board.post(fine, { n: 1 }, { maxAttempts: 1 })
       expect(await job.wait()).toBe('COMPLETE')
       expect(job.attempts[0]?.ended).toBe('returned')
@@ -222,11 +222,11 @@ describe.each(PLACES)('on $name', (backend) => {
 
     test('a result that cannot be stored is a failed run, undone like one', async () => {
       const [board] = await boards('a')
-      const odd = single('odd', () => () => 'a function')
-      await conduct({ board, persistence: 'memory:', flows: [odd] })
+      const odd = singleTaskFlow('odd', () => () => 'a function')
+      await startTestConductor({ board, persistence: 'memory:', flows: [odd] })
       const job = await board.post(odd, { n: 1 }, { maxAttempts: 1 })
       expect(await job.wait()).toBe('TRASHED')
-      expect((await trashOf(board))[0]?.reason).toMatch(/only/)
+      expect((await listTrash(board))[0]?.reason).toMatch(/only/)
     })
 
     test('logbooks away: given back uncharged, and done when they are back', async () => {
@@ -240,8 +240,8 @@ describe.each(PLACES)('on $name', (backend) => {
           return inner.acquire(request)
         },
       })
-      const fine = single('fine', () => 1)
-      await conduct({ board, persistence, flows: [fine] })
+      const fine = singleTaskFlow('fine', () => 1)
+      await startTestConductor({ board, persistence, flows: [fine] })
       const job = await board.post(fine, { n: 1 }, { maxAttempts: 1 })
       expect(await job.wait()).toBe('COMPLETE')
       expect(job.attempts.map(({ ended }) => ended)).toEqual(['returned', 'returned', undefined])
@@ -250,11 +250,11 @@ describe.each(PLACES)('on $name', (backend) => {
     test('fenced although it holds the claim: the run number is healed through the posting', async () => {
       const [board] = await boards('a')
       const persistence = await openPersistence('memory:')
-      const fine = single('fine', () => 1)
+      const fine = singleTaskFlow('fine', () => 1)
       const job = await board.post(fine, { n: 1 })
       const flow = { uuid: job.uuid, name: 'fine', version: fine.version }
       await persistence.acquire({ book: job.book, flow, run: 41, claim: 'of a board restored from a backup' })
-      await conduct({ board, persistence, flows: [fine] })
+      await startTestConductor({ board, persistence, flows: [fine] })
       expect(await job.wait()).toBe('COMPLETE')
       expect(job.runs).toBe(42)
       expect(job.attempts[0]).toMatchObject({ ended: 'returned', reason: expect.stringMatching(/fenced/) })
@@ -263,13 +263,13 @@ describe.each(PLACES)('on $name', (backend) => {
     test('a posting that names no flow: trashed, saying so', async () => {
       const place = await placed()
       const board = await openAt(place, 'a')
-      await conduct({ board, persistence: 'memory:', flows: [single('fine', () => 1)] })
+      await startTestConductor({ board, persistence: 'memory:', flows: [singleTaskFlow('fine', () => 1)] })
       const trashed = new Promise((resolve) => board.on('trashed', resolve))
       const posting = makePosting({ name: 'nameless', details: {} })
       await place.putRaw(encodePosting(posting, { encoding: 'msgpack', limit: 10_000 }))
       await refresh(board)
       await trashed
-      expect((await trashOf(board))[0]?.reason).toContain('the posting names no flow')
+      expect((await listTrash(board))[0]?.reason).toContain('the posting names no flow')
     })
 
     test('a cancel that comes after SUCCESS loses', async () => {
@@ -286,18 +286,18 @@ describe.each(PLACES)('on $name', (backend) => {
         }
         return delegateLog(log, { write })
       }
-      const fine = single('fine', () => 1)
+      const fine = singleTaskFlow('fine', () => 1)
       job = await board.post(fine, { n: 1 })
-      await conduct({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
+      await startTestConductor({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
       expect(await job.wait()).toBe('COMPLETE')
-      expect(await trashOf(board)).toEqual([])
+      expect(await listTrash(board)).toEqual([])
     })
 
     test('lost: nothing is settled, and another run of it is', async () => {
       const place = await placed()
       const [mortal, heir] = [await openAt(place, 'mortal'), await openAt(place, 'heir')]
       const persistence = await openPersistence('memory:')
-      const reached = deferred()
+      const reached = createDeferred()
       const runs: number[] = []
       const flow = linear(
         'flow',
@@ -311,7 +311,7 @@ describe.each(PLACES)('on $name', (backend) => {
           },
         }),
       )
-      const conductor = await conduct({ board: mortal, persistence, flows: [flow], concurrency: 1 })
+      const conductor = await startTestConductor({ board: mortal, persistence, flows: [flow], concurrency: 1 })
       const settled: string[] = []
       conductor.on('settled', (event) => settled.push(event.settled))
       const job = await heir.post(flow, {})
@@ -325,7 +325,7 @@ describe.each(PLACES)('on $name', (backend) => {
     test('shutdown: half done, and back on the board uncharged', async () => {
       const [board, other] = await boards('a', 'b')
       const persistence = await openPersistence('memory:')
-      const reached = deferred()
+      const reached = createDeferred()
       const ran: string[] = []
       const first = task('first', { execute: () => void ran.push('first') })
       const second = task('second', {
@@ -336,13 +336,13 @@ describe.each(PLACES)('on $name', (backend) => {
         },
       })
       const flow = linear('steps', input(), first, second)
-      const conductor = await conduct({ board, persistence, flows: [flow], drainTimeout: 0 })
+      const conductor = await startTestConductor({ board, persistence, flows: [flow], drainTimeout: 0 })
       const job = await board.post(flow, {}, { maxAttempts: 1 })
       await reached.promise
       await conductor.stop()
       await refresh(board)
       expect([job.state, job.attempts.map(({ ended }) => ended)]).toEqual(['UNCLAIMED', ['returned']])
-      await conduct({ board: other, persistence, flows: [flow] })
+      await startTestConductor({ board: other, persistence, flows: [flow] })
       expect(await job.wait()).toBe('COMPLETE')
       expect(ran).toEqual(['first', 'second', 'second'])
     })

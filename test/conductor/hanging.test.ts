@@ -1,12 +1,12 @@
 /** What never answers: logbooks, services, schemas. A conductor that is told to stop stops all the same. */
 import { describe, expect, test } from 'vitest'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { ShuttingDown, StorageFailure } from '../../src/core/errors.ts'
 import { openPersistence, type Persistence, startConductor } from '../../src/index.ts'
 import { refresh } from '../board/jobs.ts'
-import { boards, conduct, delegate, delegateLog, single } from './conducting.ts'
+import { boards, delegate, delegateLog, singleTaskFlow, startTestConductor } from './conducting.ts'
 
-const fine = single('fine', () => 1)
+const fine = singleTaskFlow('fine', () => 1)
 const limits = { drainTimeout: 0, abortTimeout: 0 } as const
 
 function never<T>(): Promise<T> {
@@ -21,14 +21,14 @@ describe('logbooks that do not answer', () => {
 
   test('acquiring a flow: a stop gives the job back', async () => {
     const [board] = await boards('a')
-    const asked = deferred()
+    const asked = createDeferred()
     const persistence = await hanging(() => ({
       acquire: () => {
         asked.resolve()
         return never()
       },
     }))
-    const conductor = await conduct({ board, persistence, flows: [fine], ...limits })
+    const conductor = await startTestConductor({ board, persistence, flows: [fine], ...limits })
     const job = await board.post(fine, { n: 1 })
     await asked.promise
     await conductor.stop()
@@ -38,7 +38,7 @@ describe('logbooks that do not answer', () => {
 
   test('acquiring a flow: what comes too late is closed', async () => {
     const [board] = await boards('a')
-    const [asked, answer, closed] = [deferred(), deferred(), deferred()]
+    const [asked, answer, closed] = [createDeferred(), createDeferred(), createDeferred()]
     const persistence = await hanging((inner) => ({
       acquire: async (request) => {
         asked.resolve()
@@ -47,7 +47,7 @@ describe('logbooks that do not answer', () => {
         return delegateLog(log, { [Symbol.asyncDispose]: async () => closed.resolve() })
       },
     }))
-    const conductor = await conduct({ board, persistence, flows: [fine], ...limits })
+    const conductor = await startTestConductor({ board, persistence, flows: [fine], ...limits })
     await board.post(fine, { n: 1 })
     await asked.promise
     await conductor.stop()
@@ -57,7 +57,7 @@ describe('logbooks that do not answer', () => {
 
   test('writing: a stop gives the job back', async () => {
     const [board] = await boards('a')
-    const asked = deferred()
+    const asked = createDeferred()
     const persistence = await hanging((inner) => ({
       acquire: async (request) => {
         const log = await inner.acquire(request)
@@ -68,7 +68,7 @@ describe('logbooks that do not answer', () => {
         return delegateLog(log, { write })
       },
     }))
-    const conductor = await conduct({ board, persistence, flows: [fine], ...limits })
+    const conductor = await startTestConductor({ board, persistence, flows: [fine], ...limits })
     const job = await board.post(fine, { n: 1 })
     await asked.promise
     await conductor.stop()
@@ -77,7 +77,7 @@ describe('logbooks that do not answer', () => {
 
   test('asking whether they are back', async () => {
     const [board] = await boards('a')
-    const asked = deferred()
+    const asked = createDeferred()
     const persistence = await hanging(() => ({
       acquire: () => {
         throw new StorageFailure('away', { retryable: true })
@@ -87,7 +87,7 @@ describe('logbooks that do not answer', () => {
         return never()
       },
     }))
-    const conductor = await conduct({ board, persistence, flows: [fine], ...limits })
+    const conductor = await startTestConductor({ board, persistence, flows: [fine], ...limits })
     await board.post(fine, { n: 1 })
     await asked.promise
     await conductor.stop()
@@ -95,7 +95,7 @@ describe('logbooks that do not answer', () => {
 
   test('looking for old ones to remove', async () => {
     const [board] = await boards('a')
-    const asked = deferred()
+    const asked = createDeferred()
     const persistence = await hanging(() => ({
       listBooks: () => ({
         [Symbol.asyncIterator]: () => ({
@@ -106,16 +106,22 @@ describe('logbooks that do not answer', () => {
         }),
       }),
     }))
-    const conductor = await conduct({ board, persistence, flows: [fine], removeLogbooksAfter: '1d', ...limits })
+    const conductor = await startTestConductor({
+      board,
+      persistence,
+      flows: [fine],
+      removeLogbooksAfter: '1d',
+      ...limits,
+    })
     await asked.promise
     await conductor.stop()
   })
 })
 
 test('services that are never made: a start can be given up', async () => {
-  const asked = deferred()
-  const disposed = deferred()
-  const made = deferred()
+  const asked = createDeferred()
+  const disposed = createDeferred()
+  const made = createDeferred()
   const give = new AbortController()
   const starting = startConductor({
     board: 'memory:',

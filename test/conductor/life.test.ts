@@ -3,14 +3,14 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../src/board/index.ts'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { InvalidArgument, NotFound, StorageFailure } from '../../src/core/errors.ts'
 import { monotonic } from '../../src/core/time.ts'
 import { type Conductor, type ConductorOptions, openPersistence, type SIZES, startConductor } from '../../src/index.ts'
 import { refresh } from '../board/jobs.ts'
-import { boards, conduct, delegate, single } from './conducting.ts'
+import { boards, delegate, singleTaskFlow, startTestConductor } from './conducting.ts'
 
-const fine = single('fine', () => 1)
+const fine = singleTaskFlow('fine', () => 1)
 
 /** Resolves with the first event of the name. */
 function next<E extends Parameters<Conductor['on']>[0]>(conductor: Conductor, event: E): Promise<unknown> {
@@ -33,22 +33,26 @@ describe('what it takes', () => {
     for (const size of ['small', 'medium', 'large'] satisfies (typeof SIZES)[number][]) {
       posted.set(size, await board.post(fine, { n: 1 }, { size }))
     }
-    await conduct({ board, persistence: 'memory:', flows: [fine], sizes: ['small', 'large'], burst: true }).then(
-      (conductor) => conductor.stopped,
-    )
+    await startTestConductor({
+      board,
+      persistence: 'memory:',
+      flows: [fine],
+      sizes: ['small', 'large'],
+      burst: true,
+    }).then((conductor) => conductor.stopped)
     expect([...posted].map(([size, { state }]) => [size, state])).toEqual([
       ['small', 'COMPLETE'],
       ['medium', 'UNCLAIMED'],
       ['large', 'COMPLETE'],
     ])
-    await conduct({ board: other, persistence: 'memory:', flows: [fine], name: 'other' })
+    await startTestConductor({ board: other, persistence: 'memory:', flows: [fine], name: 'other' })
     expect(await posted.get('medium')?.wait()).toBe('COMPLETE')
   })
 
   test('within a size, what comes first in claim order', async () => {
     const [board] = await boards('a')
     const order: number[] = []
-    const noted = single('noted', ({ n }) => order.push(n))
+    const noted = singleTaskFlow('noted', ({ n }) => order.push(n))
     await board.post(noted, { n: 3 }, { size: 'large' })
     await board.post(noted, { n: 0 }, { size: 'small', priority: 'VERY_HIGH' })
     await board.post(noted, { n: 2 }, { size: 'large', priority: 'HIGH' })
@@ -61,7 +65,7 @@ describe('what it takes', () => {
       concurrency: 1,
       burst: true,
     } as const
-    await (await conduct(large)).stopped
+    await (await startTestConductor(large)).stopped
     expect(order).toEqual([1, 2, 3])
   })
 
@@ -74,7 +78,7 @@ describe('what it takes', () => {
     await (await mortal.claim(whole)).abandon()
     const takeoverDelay = 400
     const started: string[] = []
-    const conductor = await conduct({ board: heir, persistence: 'memory:', flows: [fine], takeoverDelay })
+    const conductor = await startTestConductor({ board: heir, persistence: 'memory:', flows: [fine], takeoverDelay })
     conductor.on('started', ({ job }) => started.push(job.name))
     const before = monotonic()
     await mortal.close()
@@ -87,7 +91,13 @@ describe('what it takes', () => {
 describe('it ends by itself', () => {
   async function ended(board: JobBoard, options: Partial<ConductorOptions>): Promise<number> {
     let runs = 0
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], concurrency: 2, ...options })
+    const conductor = await startTestConductor({
+      board,
+      persistence: 'memory:',
+      flows: [fine],
+      concurrency: 2,
+      ...options,
+    })
     conductor.on('settled', () => {
       runs += 1
     })
@@ -108,7 +118,7 @@ describe('it ends by itself', () => {
 
   test('in a burst: not before the jobs are done that its own jobs have posted', async () => {
     const [board] = await boards('a')
-    const chain = single('chain', async ({ n }) => {
+    const chain = singleTaskFlow('chain', async ({ n }) => {
       if (n > 0) await board.post(chain.name, { n: n - 1 })
     })
     await board.post(chain, { n: 5 })
@@ -126,8 +136,8 @@ describe('it ends by itself', () => {
 
   test('after maxJobs, and what it has begun may finish', async () => {
     const [board] = await boards('a')
-    const [reached, release] = [deferred(), deferred()]
-    const slow = single('slow', async () => {
+    const [reached, release] = [createDeferred(), createDeferred()]
+    const slow = singleTaskFlow('slow', async () => {
       reached.resolve()
       await release.promise
     })
@@ -143,7 +153,7 @@ describe('it ends by itself', () => {
 
   test('after maxJobs, also where it was paused meanwhile', async () => {
     const [board] = await boards('a')
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], maxJobs: 1 })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine], maxJobs: 1 })
     conductor.on('started', () => conductor.pause())
     const job = await board.post(fine, { n: 1 })
     await conductor.stopped
@@ -154,7 +164,7 @@ describe('it ends by itself', () => {
     const [board] = await boards('a')
     expect(await ended(board, { maxIdleTime: 1 })).toBe(0)
     const maxIdleTime = 300
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], maxIdleTime })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine], maxIdleTime })
     await board.post(fine, { n: 1 })
     await next(conductor, 'settled')
     const idle = monotonic()
@@ -167,12 +177,12 @@ describe('it ends by itself', () => {
 describe('paused', () => {
   test('it claims nothing, what runs goes on, and others claim', async () => {
     const [board, other] = await boards('a', 'b')
-    const [reached, release] = [deferred(), deferred()]
-    const slow = single('slow', async () => {
+    const [reached, release] = [createDeferred(), createDeferred()]
+    const slow = singleTaskFlow('slow', async () => {
       reached.resolve()
       await release.promise
     })
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [slow, fine], concurrency: 4 })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [slow, fine], concurrency: 4 })
     const running = await board.post(slow, { n: 1 })
     await reached.promise
     conductor.pause()
@@ -180,7 +190,7 @@ describe('paused', () => {
     expect(conductor.state).toBe('paused')
     const job = await board.post(fine, { n: 1 })
     await refresh(board)
-    const elsewhere = await conduct({ board: other, persistence: 'memory:', flows: [fine], name: 'other' })
+    const elsewhere = await startTestConductor({ board: other, persistence: 'memory:', flows: [fine], name: 'other' })
     await next(elsewhere, 'settled')
     expect(job.state).toBe('COMPLETE')
     await elsewhere.stop()
@@ -202,7 +212,7 @@ describe('how it says that it is well', () => {
   test('over HTTP: ready while it can claim, alive until it has stopped', async () => {
     const [board] = await boards('a')
     const health = { port: 0 }
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], concurrency: 3, health })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine], concurrency: 3, health })
     const well = { state: 'idle', healthy: true, running: 0, slots: 3, board: 'connected', storage: 'there' }
     expect(await ask(conductor, '/healthz')).toMatchObject([200, well])
     expect(await ask(conductor, '/readyz?verbose')).toMatchObject([200, well])
@@ -222,7 +232,7 @@ describe('how it says that it is well', () => {
 
   test('a client that never ends its request, or never reads, keeps no stop from ending', async () => {
     const [board] = await boards('a')
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], health: { port: 0 } })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine], health: { port: 0 } })
     const clients = ['GET /healthz HTTP/1.1\r\nHost:', 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n', ''].map((said) => {
       const client = connect({ port: portOf(conductor), host: '127.0.0.1' })
       client.on('error', () => undefined).write(said)
@@ -241,7 +251,7 @@ describe('how it says that it is well', () => {
 
   test('without a board it is not ready, and says since when', async () => {
     const [board] = await boards('a')
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], health: { port: 0 } })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine], health: { port: 0 } })
     expect(conductor.healthy).toBe(true)
     const checked = conductor.lastClaimableCheck
     expect(Date.now() - Number(checked)).toBeLessThan(60_000)
@@ -258,7 +268,7 @@ describe('how it says that it is well', () => {
     const inner = await openPersistence('memory:')
     let there = false
     let asked = 0
-    const twice = deferred()
+    const twice = createDeferred()
     const refuse = () => {
       throw new StorageFailure('disk gone', { retryable: true })
     }
@@ -275,7 +285,7 @@ describe('how it says that it is well', () => {
         throw new NotFound(`there is no logbook ${uuid}`)
       },
     })
-    const conductor = await conduct({ board, persistence, flows: [fine], health: { port: 0 } })
+    const conductor = await startTestConductor({ board, persistence, flows: [fine], health: { port: 0 } })
     const job = await board.post(fine, { n: 1 })
     await twice.promise
     expect([acquired, conductor.healthy, job.state]).toEqual([1, false, 'UNCLAIMED'])
@@ -287,9 +297,15 @@ describe('how it says that it is well', () => {
 
   test('on the board: who it is, and what it runs', async () => {
     const [board, other] = await boards('a', 'b')
-    const release = deferred()
-    const slow = single('slow', () => release.promise)
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [slow], concurrency: 2, sizes: ['medium'] })
+    const release = createDeferred()
+    const slow = singleTaskFlow('slow', () => release.promise)
+    const conductor = await startTestConductor({
+      board,
+      persistence: 'memory:',
+      flows: [slow],
+      concurrency: 2,
+      sizes: ['medium'],
+    })
     const entity = async () => (await other.entities('conductor'))[0]?.metadata
     await expect.poll(entity, { timeout: 10_000 }).toMatchObject({
       pid: process.pid,

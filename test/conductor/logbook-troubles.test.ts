@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { IncompatibleVersion, SealedLogbook, StorageFailure } from '../../src/core/errors.ts'
 import { openPersistence, type Persistence } from '../../src/index.ts'
 import { refresh } from '../board/jobs.ts'
-import { conduct, delegate, single, trashOf } from './conducting.ts'
+import { delegate, listTrash, singleTaskFlow, startTestConductor } from './conducting.ts'
 import { PLACES, placesOf } from './places.ts'
 
 describe.each(PLACES)('on $name', (backend) => {
@@ -15,7 +15,7 @@ describe.each(PLACES)('on $name', (backend) => {
   ])('a logbook %s: its job rests, and the others are done meanwhile', async (_, fault) => {
     const [board] = await boards('a')
     const inner = await openPersistence('memory:')
-    const fine = single('fine', () => 1)
+    const fine = singleTaskFlow('fine', () => 1)
     const closed = await board.post(fine, { n: 0 }, { priority: 'VERY_HIGH', maxAttempts: 1 })
     let asked = 0
     const acquire: Persistence['acquire'] = async (request) => {
@@ -23,7 +23,7 @@ describe.each(PLACES)('on $name', (backend) => {
       asked += 1
       throw fault
     }
-    const conductor = await conduct({
+    const conductor = await startTestConductor({
       board,
       persistence: delegate(inner, { acquire }),
       flows: [fine],
@@ -48,11 +48,11 @@ describe.each(PLACES)('on $name', (backend) => {
     const acquire: Persistence['acquire'] = async () => {
       throw new StorageFailure('too large', { retryable: false })
     }
-    const fine = single('fine', () => 1)
-    await conduct({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
+    const fine = singleTaskFlow('fine', () => 1)
+    await startTestConductor({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
     const job = await board.post(fine, { n: 1 }, { maxAttempts: 2, backOff: { first: 1 } })
     expect(await job.wait()).toBe('TRASHED')
-    const [trashed] = await trashOf(board)
+    const [trashed] = await listTrash(board)
     expect(trashed?.attempts.map(({ ended }) => ended)).toEqual(['failed', 'failed'])
     expect(trashed?.reason).toContain('too large')
   })
@@ -63,10 +63,10 @@ describe.each(PLACES)('on $name', (backend) => {
     const acquire: Persistence['acquire'] = async () => {
       throw new TypeError('undefined is not a function')
     }
-    const fine = single('fine', () => 1)
-    await conduct({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
+    const fine = singleTaskFlow('fine', () => 1)
+    await startTestConductor({ board, persistence: delegate(inner, { acquire }), flows: [fine] })
     const job = await board.post(fine, { n: 1 }, { maxAttempts: 1 })
     expect(await job.wait()).toBe('TRASHED')
-    expect((await trashOf(board))[0]?.attempts.map(({ ended }) => ended)).toEqual(['failed'])
+    expect((await listTrash(board))[0]?.attempts.map(({ ended }) => ended)).toEqual(['failed'])
   })
 })

@@ -2,14 +2,14 @@
 import { type Logger, pino } from 'pino'
 import { expect, test } from 'vitest'
 import { type JobBoard, openBoard, startConductor } from '../../src/index.ts'
-import { single } from './conducting.ts'
+import { singleTaskFlow } from './conducting.ts'
 
 test('is warned of, once for a job, and for no other key', async () => {
   const lines: string[] = []
   const log: Logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
   await using board: JobBoard = await openBoard('memory:', { log })
   const created: boolean[] = []
-  const hourly = single('hourly', async ({ n }) => {
+  const hourly = singleTaskFlow('hourly', async ({ n }) => {
     for (const key of ['hourly', 'hourly', `hourly ${n + 1}`]) {
       const next = await board.post('hourly', { n: n + 1 }, { key, delay: '1h' })
       created.push(next.created)

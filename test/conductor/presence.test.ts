@@ -1,18 +1,18 @@
 /** How a conductor is shown on the board while connections and sessions come and go. */
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Entity } from '../../src/board/backend.ts'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { type JobBoard, openPersistence, startConductor } from '../../src/index.ts'
 import { zookeeperPlace } from '../board/boards.ts'
-import { Scene } from '../board/broken-scene.ts'
+import { ProxiedBoard } from '../board/broken-scene.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { conduct, single } from './conducting.ts'
+import { singleTaskFlow, startTestConductor } from './conducting.ts'
 
-const fine = single('fine', () => 1)
+const fine = singleTaskFlow('fine', () => 1)
 
 /** Resolves when the board is in the state. */
 function comes(board: JobBoard, wanted: string): Promise<void> {
-  const there = deferred()
+  const there = createDeferred()
   const off = board.on('state', ({ state }) => {
     if (state !== wanted) return
     off()
@@ -27,19 +27,19 @@ async function shown(board: JobBoard): Promise<Entity[]> {
 
 describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   test('what ended while there was no connection is not shown for ever', async () => {
-    await using scene = await Scene.set()
+    await using scene = await ProxiedBoard.set()
     const { board, other, proxy } = scene
-    const [reached, release] = [deferred(), deferred()]
-    const slow = single('slow', async () => {
+    const [reached, release] = [createDeferred(), createDeferred()]
+    const slow = singleTaskFlow('slow', async () => {
       reached.resolve()
       await release.promise
     })
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [slow], name: 'one' })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [slow], name: 'one' })
     await other.post(slow, { n: 1 })
     await reached.promise
     const metadata = async () => (await shown(other))[0]?.metadata
     await expect.poll(metadata, { timeout: 10_000 }).toMatchObject({ state: 'busy', running: 1 })
-    const [away, over] = [comes(board, 'disconnected'), deferred()]
+    const [away, over] = [comes(board, 'disconnected'), createDeferred()]
     conductor.on('settled', () => over.resolve())
     proxy.mode = 'refuse'
     proxy.resetAll()
@@ -55,9 +55,9 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   })
 
   test('one that stopped without a connection is gone when there is one again', async () => {
-    await using scene = await Scene.set()
+    await using scene = await ProxiedBoard.set()
     const { board, other, proxy } = scene
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], name: 'one' })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine], name: 'one' })
     const away = comes(board, 'disconnected')
     proxy.mode = 'refuse'
     proxy.resetAll()
@@ -68,7 +68,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     proxy.mode = 'pass'
     await back
     await expect.poll(() => shown(other), { timeout: 10_000 }).toEqual([])
-    await conduct({ board, persistence: 'memory:', flows: [fine], name: 'one' })
+    await startTestConductor({ board, persistence: 'memory:', flows: [fine], name: 'one' })
   })
 
   test("a name that another took meanwhile stays the other's until it goes, and then comes back", async () => {
@@ -77,7 +77,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     const [board, other] = [await place.open({ who: 'a' }), await place.open({ who: 'b' })]
     onTestFinished(async () => void (await Promise.all([board.close(), other.close()])))
     const persistence = await openPersistence('memory:')
-    const conductor = await conduct({ board, persistence, flows: [fine], name: 'one' })
+    const conductor = await startTestConductor({ board, persistence, flows: [fine], name: 'one' })
     const told: string[] = []
     conductor.on('error', ({ error }) => told.push(error.message))
     let usurper: Awaited<ReturnType<typeof startConductor>> | undefined

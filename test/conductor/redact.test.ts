@@ -9,7 +9,7 @@ import { InvalidArgument, NonRetryable } from '../../src/core/errors.ts'
 import type { Failure } from '../../src/core/failure.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { encrypted, type LogbookCodec, openPersistence } from '../../src/persistence/index.ts'
-import { trashOf } from './conducting.ts'
+import { listTrash } from './conducting.ts'
 
 test('named keys are hidden in what tasks log, and in why a job failed', async () => {
   const lines: string[] = []
@@ -64,7 +64,7 @@ async function trashedBy(options: {
   const settled = new Promise<RunSettled>((resolve) => conductor.on('settled', resolve))
   const job = await board.post(flow, {}, { maxAttempts })
   expect(await job.wait()).toBe('TRASHED')
-  const [trashed] = await trashOf(board)
+  const [trashed] = await listTrash(board)
   if (!trashed) throw new Error('nothing is in the trash')
   const tracked = await track(job.uuid, { board, persistence })
   const failures = 'failures' in tracked ? tracked.failures : []
@@ -126,7 +126,7 @@ describe('on the board', () => {
     await expect(runFlow(flow, {}, { board, persistence })).rejects.toThrow('4112')
     await expect(runFlow(flow, {}, { board, failuresOnBoard: 'named' })).rejects.toThrow('4112')
     await expect(runFlow(flow, {}, { board, redact: ['card'] })).rejects.toThrow('4112')
-    const trash = await trashOf(board)
+    const trash = await listTrash(board)
     expect(trash.map(({ reason }) => reason)).toEqual([
       'it could not be reverted: WrappedFailure: Error: see the logbook; Error: see the logbook',
       'it could not be reverted: WrappedFailure: Error: see the logbook; Error: see the logbook',
@@ -146,7 +146,7 @@ describe('on the board', () => {
     await using _conductor = await startConductor({ board, persistence, flows: [flow] })
     const job = await board.post('flow', {}, { details: { version: '1.0' } }).catch(() => undefined)
     expect(job && (await job.wait())).toBe('TRASHED')
-    expect((await trashOf(board))[0]?.reason).toContain('n')
+    expect((await listTrash(board))[0]?.reason).toContain('n')
   })
 
   test('a choice that there is not is refused', async () => {

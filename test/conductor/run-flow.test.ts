@@ -2,26 +2,26 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Job } from '../../src/board/index.ts'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { ClaimLost, Duplicate, InvalidArgument, SealedLogbook, Timeout } from '../../src/core/errors.ts'
 import { encrypted, input, linear, openPersistence, type RunFlowOptions, runFlow, task } from '../../src/index.ts'
 import { zookeeperBoards } from '../board/boards.ts'
 import { all, refresh } from '../board/jobs.ts'
-import { boards, conduct, single, trashOf } from './conducting.ts'
+import { boards, listTrash, singleTaskFlow, startTestConductor } from './conducting.ts'
 
 const disk = { resources: { exclusive: ['disk'] } }
 
 test('it waits for resources that a job holds, and jobs wait for those that it holds', async () => {
   const [board, other] = await boards('a', 'b')
-  const [reached, release] = [deferred(), deferred()]
+  const [reached, release] = [createDeferred(), createDeferred()]
   const order: string[] = []
-  const slow = single('slow', async () => {
+  const slow = singleTaskFlow('slow', async () => {
     reached.resolve()
     await release.promise
     order.push('job before')
   })
-  const quick = single('quick', () => void order.push('job behind'))
-  await conduct({ board: other, persistence: 'memory:', flows: [slow, quick] })
+  const quick = singleTaskFlow('quick', () => void order.push('job behind'))
+  await startTestConductor({ board: other, persistence: 'memory:', flows: [slow, quick] })
   await board.post(slow, { n: 1 }, disk)
   await reached.promise
   let fence: bigint | undefined
@@ -45,11 +45,11 @@ test('it waits for resources that a job holds, and jobs wait for those that it h
 
 test('a flow that fails is for its caller to hear of, and its job has left the board', async () => {
   const [board] = await boards('a')
-  const failing = single('failing', () => {
+  const failing = singleTaskFlow('failing', () => {
     throw new Error('no paper')
   })
   await expect(runFlow(failing, { n: 1 }, { board, job: disk })).rejects.toThrow('no paper')
-  expect([board.jobCount, await trashOf(board)]).toEqual([0, []])
+  expect([board.jobCount, await listTrash(board)]).toEqual([0, []])
   const stuck = task('stuck', {
     execute: () => {
       throw new Error('no paper')
@@ -59,7 +59,7 @@ test('a flow that fails is for its caller to hear of, and its job has left the b
     },
   })
   await expect(runFlow(linear('stuck', input(), stuck), {}, { board })).rejects.toThrow('no way back')
-  expect((await trashOf(board)).map(({ reason }) => reason)).toEqual([expect.stringContaining('no way back')])
+  expect((await listTrash(board)).map(({ reason }) => reason)).toEqual([expect.stringContaining('no way back')])
 })
 
 test('one that is told to stop is suspended, and a conductor goes on with it', async () => {
@@ -76,22 +76,22 @@ test('one that is told to stop is suspended, and a conductor goes on with it', a
   const flow = linear('two', input(), first, task('second', { execute: () => void ran.push('second') }))
   await expect(runFlow(flow, {}, { board, persistence, signal: stop.signal })).rejects.toThrow('enough')
   const [job] = await all(other.jobs({ ensureFresh: true }))
-  await conduct({ board: other, persistence, flows: [flow] })
+  await startTestConductor({ board: other, persistence, flows: [flow] })
   expect(await job?.wait()).toBe('COMPLETE')
   expect(ran).toEqual(['first', 'second'])
 })
 
 test('what it opened is closed, and a claim that was lost is told', async () => {
-  const fine = single('fine', ({ n }) => n)
+  const fine = singleTaskFlow('fine', ({ n }) => n)
   expect(await runFlow(fine, { n: 7 }, { board: 'memory:' })).toEqual({ results: { out: 7 } })
   const [board] = await boards('a')
-  const closing = single('closing', () => board.close())
+  const closing = singleTaskFlow('closing', () => board.close())
   await expect(runFlow(closing, { n: 1 }, { board })).rejects.toBeInstanceOf(ClaimLost)
 })
 
 test('what cannot begin is told, and leaves nothing on the board', async () => {
   const [board, other] = await boards('a', 'b')
-  const fine = single('fine', ({ n }) => n)
+  const fine = singleTaskFlow('fine', ({ n }) => n)
   await other.post('else', {}, { ...disk, key: 'one' })
   await other.claimNext()
   await refresh(board)
@@ -105,13 +105,13 @@ test('what cannot begin is told, and leaves nothing on the board', async () => {
 
 test('a conductor on the same board leaves its job to it', async () => {
   const [board] = await boards('a')
-  const [reached, release] = [deferred(), deferred()]
-  const flow = single('flow', ({ n }) => n)
-  const slow = single('slow', async () => {
+  const [reached, release] = [createDeferred(), createDeferred()]
+  const flow = singleTaskFlow('flow', ({ n }) => n)
+  const slow = singleTaskFlow('slow', async () => {
     reached.resolve()
     await release.promise
   })
-  const conductor = await conduct({ board, persistence: 'memory:', flows: [flow, slow], concurrency: 4 })
+  const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [flow, slow], concurrency: 4 })
   const settled: string[] = []
   conductor.on('settled', ({ job }) => settled.push(job.name))
   await board.post(slow, { n: 1 }, disk)
@@ -128,7 +128,7 @@ test('a job that is cancelled while it waits for its turn is told to its caller'
   await other.post('else', {}, disk)
   await other.claimNext()
   const posted = new Promise<Job>((resolve) => board.on('posted', ({ job }) => job.name === 'mine' && resolve(job)))
-  const flow = single('flow', ({ n }) => n)
+  const flow = singleTaskFlow('flow', ({ n }) => n)
   const running = runFlow(flow, { n: 7 }, { board, job: { ...disk, name: 'mine' } })
   const told = expect(running).rejects.toThrow(/has left the board while it waited/)
   await board.cancel(await posted)
@@ -145,7 +145,7 @@ test('its session may end while it waits: the job is claimed in the next', async
   await refresh(board)
   const posted = new Promise<Job>((resolve) => board.on('posted', ({ job }) => job.name === 'mine' && resolve(job)))
   const running = runFlow(
-    single('flow', ({ n }) => n),
+    singleTaskFlow('flow', ({ n }) => n),
     { n: 7 },
     { board, job: { ...disk, name: 'mine' } },
   )
@@ -159,12 +159,12 @@ test('told to stop before it began: nothing is posted', async () => {
   const [board] = await boards('a')
   const reason = new Error('enough')
   const running = runFlow(
-    single('flow', ({ n }) => n),
+    singleTaskFlow('flow', ({ n }) => n),
     { n: 7 },
     { board, signal: AbortSignal.abort(reason) },
   )
   await expect(running).rejects.toBe(reason)
-  expect([board.jobCount, await trashOf(board)]).toEqual([0, []])
+  expect([board.jobCount, await listTrash(board)]).toEqual([0, []])
 })
 
 test('what it keeps goes through its codec', async () => {
@@ -173,7 +173,7 @@ test('what it keeps goes through its codec', async () => {
   await using keyless = await openPersistence(uri)
   await using owner = await openPersistence(uri, { codec })
   await runFlow(
-    single('secret', () => 'the combination'),
+    singleTaskFlow('secret', () => 'the combination'),
     { n: 1 },
     { persistence: uri, codec },
   )

@@ -1,18 +1,18 @@
 /** A stop in the middle of everything: whoever asks for it, and whatever is on its way. */
 import { describe, expect, test } from 'vitest'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import type { Conductor } from '../../src/index.ts'
-import { Scene } from '../board/broken-scene.ts'
+import { ProxiedBoard } from '../board/broken-scene.ts'
 import { refresh } from '../board/jobs.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { boards, conduct, single } from './conducting.ts'
+import { boards, singleTaskFlow, startTestConductor } from './conducting.ts'
 
-const fine = single('fine', () => 1)
+const fine = singleTaskFlow('fine', () => 1)
 
 describe('who asks for it', () => {
   test('a listener', async () => {
     const [board] = await boards('a')
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], concurrency: 1 })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine], concurrency: 1 })
     conductor.on('settled', () => conductor.stop())
     const [first, second] = [await board.post(fine, { n: 1 }), await board.post(fine, { n: 2 })]
     await conductor.stopped
@@ -22,8 +22,8 @@ describe('who asks for it', () => {
   test('a task, which does not have to wait for it', async () => {
     const [board] = await boards('a')
     let conductor: Conductor | undefined
-    const last = single('last', () => void conductor?.stop())
-    conductor = await conduct({ board, persistence: 'memory:', flows: [last] })
+    const last = singleTaskFlow('last', () => void conductor?.stop())
+    conductor = await startTestConductor({ board, persistence: 'memory:', flows: [last] })
     const job = await board.post(last, { n: 1 })
     await conductor.stopped
     expect(job.state).toBe('COMPLETE')
@@ -32,13 +32,13 @@ describe('who asks for it', () => {
   test('a task that waits for it waits for itself: it is told to stop, and its job goes back', async () => {
     const [board] = await boards('a')
     const limits = { drainTimeout: 1, abortTimeout: 1 }
-    const ended = deferred()
+    const ended = createDeferred()
     let conductor: Conductor | undefined
-    const waiting = single('waiting', async () => {
+    const waiting = singleTaskFlow('waiting', async () => {
       await conductor?.stop()
       ended.resolve()
     })
-    conductor = await conduct({ board, persistence: 'memory:', flows: [waiting], ...limits })
+    conductor = await startTestConductor({ board, persistence: 'memory:', flows: [waiting], ...limits })
     const job = await board.post(waiting, { n: 1 })
     await ended.promise
     expect([conductor.state, job.state]).toEqual(['stopped', 'UNCLAIMED'])
@@ -46,13 +46,19 @@ describe('who asks for it', () => {
 
   test('somebody, while a burst ends by itself', async () => {
     const [board] = await boards('a')
-    const [reached, release] = [deferred(), deferred()]
-    const slow = single('slow', async () => {
+    const [reached, release] = [createDeferred(), createDeferred()]
+    const slow = singleTaskFlow('slow', async () => {
       reached.resolve()
       await release.promise
     })
     const job = await board.post(slow, { n: 1 })
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [slow], maxJobs: 1, burst: true })
+    const conductor = await startTestConductor({
+      board,
+      persistence: 'memory:',
+      flows: [slow],
+      maxJobs: 1,
+      burst: true,
+    })
     await reached.promise
     const stops = [conductor.stop(), conductor.stop(), conductor.stopped]
     expect(conductor.state).toBe('draining')
@@ -63,7 +69,7 @@ describe('who asks for it', () => {
 
   test('somebody, while it is paused', async () => {
     const [board] = await boards('a')
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine] })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [fine] })
     conductor.pause()
     await conductor.stop()
     expect(conductor.state).toBe('stopped')
@@ -74,13 +80,13 @@ describe('who asks for it', () => {
 
 describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   test('while the answer to a claim is on its way: the job goes back, uncharged and never begun', async () => {
-    await using scene = await Scene.set()
+    await using scene = await ProxiedBoard.set()
     const { board, other, proxy } = scene
     let ran = 0
-    const counted = single('counted', () => {
+    const counted = singleTaskFlow('counted', () => {
       ran += 1
     })
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [counted] })
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [counted] })
     await refresh(board)
     const asked = proxy.nextRequest()
     const job = await other.post(counted, { n: 1 })
@@ -98,9 +104,14 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
   })
 
   test('while there is no connection', async () => {
-    await using scene = await Scene.set()
+    await using scene = await ProxiedBoard.set()
     const { board, proxy } = scene
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [fine], removeLogbooksAfter: '1d' })
+    const conductor = await startTestConductor({
+      board,
+      persistence: 'memory:',
+      flows: [fine],
+      removeLogbooksAfter: '1d',
+    })
     proxy.mode = 'blackhole'
     proxy.resetClients()
     await conductor.stop()

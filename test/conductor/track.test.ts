@@ -4,9 +4,9 @@ import { expect, test, vi } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { runFlow, startConductor, track } from '../../src/conductor/index.ts'
 import { removeFinished } from '../../src/conductor/retention.ts'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { NonRetryable, NotFound, StorageFailure } from '../../src/core/errors.ts'
-import { silent } from '../../src/core/log.ts'
+import { silentLog } from '../../src/core/log.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { encrypted, openPersistence } from '../../src/persistence/index.ts'
 import { requestOf } from '../persistence/flows.ts'
@@ -18,8 +18,8 @@ test('a job is followed from the queue to its results', async () => {
   await using board = await openBoard('memory:')
   await using persistence = await openPersistence('memory:')
   const places = { board, persistence }
-  const reached = deferred()
-  const free = deferred()
+  const reached = createDeferred()
+  const free = createDeferred()
   const hold = task('hold', {
     execute: async () => {
       reached.resolve()
@@ -60,7 +60,7 @@ test('a job is followed from a process that does not run it', async () => {
   await using board = await openBoard(uri, { who: 'service' })
   await using elsewhere = await openBoard(uri, { who: 'worker' })
   await using persistence = await openPersistence('memory:')
-  const [reached, free] = [deferred(), deferred()]
+  const [reached, free] = [createDeferred(), createDeferred()]
   const hold = task('hold', {
     execute: async (_args, { run }) => {
       if (run === 1) throw new Error('boom 1')
@@ -92,7 +92,7 @@ test('how far a task is shows in events and to everybody who tracks the job, wit
   await using board = await openBoard(uri, { who: 'service' })
   await using elsewhere = await openBoard(uri, { who: 'worker' })
   await using persistence = await openPersistence('memory:')
-  const [told, free] = [deferred(), deferred()]
+  const [told, free] = [createDeferred(), createDeferred()]
   const copy = task('copy', {
     execute: async (_args, { progress }) => {
       for (let done = 0; done <= 500; done += 1) progress(done / 1_000)
@@ -172,7 +172,7 @@ test('logbooks that are over and old are removed, unless their job is still on t
   })
   await log.write({ state: 'SUCCESS' })
   await persistence.createBook({ uuid: 'empty', name: 'no flows' })
-  const retention = { board, persistence, log: silent }
+  const retention = { board, persistence, log: silentLog }
   expect(await removeFinished({ ...retention, age: 60_000 })).toBe(0)
   expect(await removeFinished({ ...retention, age: -1_000 })).toBe(1)
   const left: string[] = []
@@ -192,7 +192,7 @@ test('where boards share logbooks, those of a job that rests on another board st
     },
   })
   const flow = linear('print', input<object>(), fail)
-  const resting = deferred<void>()
+  const resting = createDeferred<void>()
   await using conductor = await startConductor({ board: first, persistence: storage, flows: [flow] })
   conductor.on('settled', () => resting.resolve())
   const job = await first.post(flow, {}, { backOff: { first: '1h' } })
@@ -202,7 +202,7 @@ test('where boards share logbooks, those of a job that rests on another board st
   // Both are over, and old: the first only for who asks the board that its job is on.
   const { meta, flows } = await storage.getBook(job.book.uuid)
   expect([meta, flows.map(({ state }) => state)]).toEqual([{ board: `memory:${names[0]}` }, ['REVERTED']])
-  const retention = { persistence: storage, log: silent, age: -1_000 }
+  const retention = { persistence: storage, log: silentLog, age: -1_000 }
   expect(await removeFinished({ ...retention, board: second })).toBe(1)
   await expect(storage.getBook('unmarked')).rejects.toThrow(NotFound)
   expect(await removeFinished({ ...retention, board: first })).toBe(0)
@@ -244,8 +244,8 @@ test('a logbook that is sealed with a key that is not here stays, and keeps no o
     const atom = { kind: 'task', version: '1', state: 'SUCCESS', intention: 'EXECUTE', meta: {} } as const
     await log.write({ state: 'SUCCESS', atoms: [{ ...atom, name: 'one', result: 1, updatedAt: new Date() }] })
   }
-  expect(await removeFinished({ board, persistence: other, log: silent, age: -1_000 })).toBe(1)
-  expect(await removeFinished({ board, persistence: owner, log: silent, age: -1_000 })).toBe(1)
+  expect(await removeFinished({ board, persistence: other, log: silentLog, age: -1_000 })).toBe(1)
+  expect(await removeFinished({ board, persistence: owner, log: silentLog, age: -1_000 })).toBe(1)
 })
 
 test('a logbook that is damaged stays, is reported once, and keeps no other from being removed', async () => {
@@ -289,9 +289,9 @@ test('a conductor removes them when it is told to', async () => {
     claim: 'claim',
   })
   await log.write({ state: 'SUCCESS' })
-  const removed = deferred()
-  const told = Object.assign(Object.create(silent), {
-    child: () => silent,
+  const removed = createDeferred()
+  const told = Object.assign(Object.create(silentLog), {
+    child: () => silentLog,
     info: (_: unknown, message: string) => {
       if (message === 'old logbooks removed') removed.resolve()
     },

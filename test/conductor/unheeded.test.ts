@@ -1,18 +1,18 @@
 /** A job that was told to stop, and whose task goes on: the conductor says so, once. */
 import { expect, test } from 'vitest'
 import type { Conductor } from '../../src/conductor/index.ts'
-import type { Unheeded } from '../../src/conductor/unheeded.ts'
-import { deferred } from '../../src/core/abort.ts'
+import type { StopIgnored } from '../../src/conductor/unheeded.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { input, linear, task } from '../../src/index.ts'
 import { workbench } from '../../src/testing/index.ts'
-import { conduct } from './conducting.ts'
+import { startTestConductor } from './conducting.ts'
 
-function unheededOf(conductor: Conductor): Promise<Unheeded> {
-  return new Promise((resolve) => conductor.on('unheeded', resolve))
+function nextStopIgnored(conductor: Conductor): Promise<StopIgnored> {
+  return new Promise((resolve) => conductor.on('stopIgnored', resolve))
 }
 
 test('a task past its deadline, or cancelled, that does not stop is reported with its name and why', async () => {
-  const [begun, free] = [deferred(), deferred()]
+  const [begun, free] = [createDeferred(), createDeferred()]
   const hang = task('hang', {
     execute: async () => {
       begun.resolve()
@@ -22,10 +22,10 @@ test('a task past its deadline, or cancelled, that does not stop is reported wit
   const flow = linear('hang', input<object>(), hang)
   await using bench = await workbench({ flows: [flow] })
   const { board, persistence, clock } = bench
-  const conductor = await conduct({ board, persistence, flows: [flow] })
-  const events: Unheeded[] = []
-  conductor.on('unheeded', (event) => events.push(event))
-  const unheeded = unheededOf(conductor)
+  const conductor = await startTestConductor({ board, persistence, flows: [flow] })
+  const events: StopIgnored[] = []
+  conductor.on('stopIgnored', (event) => events.push(event))
+  const unheeded = nextStopIgnored(conductor)
   const job = await board.post(flow, {}, { deadline: '3s' })
   await begun.promise
   clock.advance('3s')
@@ -40,7 +40,7 @@ test('a task past its deadline, or cancelled, that does not stop is reported wit
 })
 
 test('one that heeds its signal, and reverts for long, is not reported', async () => {
-  const [begun, reverting, free] = [deferred(), deferred(), deferred()]
+  const [begun, reverting, free] = [createDeferred(), createDeferred(), createDeferred()]
   const slow = task('slow', {
     execute: async (_args, { signal }) => {
       begun.resolve()
@@ -54,9 +54,9 @@ test('one that heeds its signal, and reverts for long, is not reported', async (
   const flow = linear('slow', input<object>(), slow)
   await using bench = await workbench({ flows: [flow] })
   const { board, persistence, clock } = bench
-  const conductor = await conduct({ board, persistence, flows: [flow] })
-  const events: Unheeded[] = []
-  conductor.on('unheeded', (event) => events.push(event))
+  const conductor = await startTestConductor({ board, persistence, flows: [flow] })
+  const events: StopIgnored[] = []
+  conductor.on('stopIgnored', (event) => events.push(event))
   const job = await board.post(flow, {})
   await begun.promise
   await board.cancel(job)

@@ -5,7 +5,7 @@ import { startConductor, waitForJob } from '../../src/conductor/index.ts'
 import { InvalidArgument, NonRetryable, Timeout } from '../../src/core/errors.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
-import { failureOf } from '../board/events.ts'
+import { rejectionOf } from '../board/events.ts'
 import { boards } from './conducting.ts'
 
 const add = task('add', { requires: ['n'], provides: 'sum', execute: async ({ n }: { n: number }) => n + 1 })
@@ -53,9 +53,9 @@ test('the time is limited, a signal ends it, and an option that is not there is 
   const [board] = await boards('poster')
   await using persistence = await openPersistence('memory:')
   const { uuid } = await board.post('nobody', {})
-  expect(await failureOf(waitForJob(uuid, { board, persistence, timeout: 1 }))).toBeInstanceOf(Timeout)
+  expect(await rejectionOf(waitForJob(uuid, { board, persistence, timeout: 1 }))).toBeInstanceOf(Timeout)
   const signal = AbortSignal.abort(new Error('enough'))
-  expect(String(await failureOf(waitForJob(uuid, { board, persistence, signal })))).toContain('enough')
+  expect(String(await rejectionOf(waitForJob(uuid, { board, persistence, signal })))).toContain('enough')
   // @ts-expect-error a misspelt option
-  expect(await failureOf(waitForJob(uuid, { board, persistence, timout: 1 }))).toBeInstanceOf(InvalidArgument)
+  expect(await rejectionOf(waitForJob(uuid, { board, persistence, timout: 1 }))).toBeInstanceOf(InvalidArgument)
 })

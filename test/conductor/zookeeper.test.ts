@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pass } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Blocked } from '../../src/conductor/event-loop-watch.ts'
+import type { EventLoopBlocked } from '../../src/conductor/event-loop-watch.ts'
 import { input, type JobBoard, linear, openBoard, openPersistence, startConductor, task } from '../../src/index.ts'
 import { all } from '../board/jobs.ts'
 import { count } from '../support/counts.ts'
@@ -14,7 +14,7 @@ import { type NodeProcess, startNode } from '../support/node-process.ts'
 import { startProxy } from '../support/proxy.ts'
 import { startZooKeeper, type ZooKeeperServer } from '../support/zookeeper.ts'
 import { portOf } from '../zookeeper/clients.ts'
-import { conduct, single } from './conducting.ts'
+import { singleTaskFlow, startTestConductor } from './conducting.ts'
 
 const CROWD = count({ test: 60, long: 200 })
 
@@ -25,14 +25,14 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     const ran: number[] = []
     const leader = await ensemble.leader()
     let killed: Promise<void> | undefined
-    const flow = single('flow', ({ n }) => {
+    const flow = singleTaskFlow('flow', ({ n }) => {
       if (ran.push(n) === 150) killed = leader.kill()
     })
     await using board = await openBoard(`zookeeper://${ensemble.hosts}/leader`)
     for (const who of ['a', 'b']) {
       const own = await openBoard(`zookeeper://${ensemble.hosts}/leader`, { who })
       onTestFinished(() => own.close())
-      await conduct({ board: own, persistence, flows: [flow], name: who, concurrency: 16 })
+      await startTestConductor({ board: own, persistence, flows: [flow], name: who, concurrency: 16 })
     }
     const jobs = await Promise.all(Array.from({ length: 500 }, (_, n) => board.post(flow, { n })))
     const states = await Promise.all(jobs.map((job) => job.wait()))
@@ -46,7 +46,7 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     const uri = `zookeeper://${proxy.hosts}${namespace('mute')}?sessionTimeout=10m`
     const board = await openBoard(uri)
-    const flow = single('flow', () => undefined)
+    const flow = singleTaskFlow('flow', () => undefined)
     const conductor = await startConductor({ board, persistence: 'memory:', flows: [flow], name: 'a' })
     proxy.mode = 'blackhole'
     expect(board.connected).toBe(true)
@@ -61,13 +61,19 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     const uri = `zookeeper://${zookeeperHosts}${namespace('crowd')}`
     const persistence = await openPersistence('memory:')
     const ran: number[] = []
-    const flow = single('flow', ({ n }) => ran.push(n))
+    const flow = singleTaskFlow('flow', ({ n }) => ran.push(n))
     await using board = await openBoard(uri)
     const conductors = await Promise.all(
       Array.from({ length: CROWD }, async (_, index) => {
         const own = await openBoard(uri, { who: `conductor ${index}` })
         onTestFinished(() => own.close())
-        return conduct({ board: own, persistence, flows: [flow], name: `conductor ${index}`, concurrency: 2 })
+        return startTestConductor({
+          board: own,
+          persistence,
+          flows: [flow],
+          name: `conductor ${index}`,
+          concurrency: 2,
+        })
       }),
     )
     expect(await board.entities('conductor')).toHaveLength(CROWD)
@@ -107,11 +113,11 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     await killed.ended
     await using board = await openBoard(uri)
     expect(await board.entities('conductor')).toHaveLength(1)
-    const flow = single('flow', () => 1)
-    await conduct({ board, persistence: 'memory:', flows: [flow], name: 'one' })
+    const flow = singleTaskFlow('flow', () => 1)
+    await startTestConductor({ board, persistence: 'memory:', flows: [flow], name: 'one' })
     expect((await board.entities('conductor'))[0]?.metadata['pid']).toBe(process.pid)
     await using other = await openBoard(uri)
-    const twin = conduct({ board: other, persistence: 'memory:', flows: [flow], name: 'one' })
+    const twin = startTestConductor({ board: other, persistence: 'memory:', flows: [flow], name: 'one' })
     await expect(twin).rejects.toThrow('a living conductor bears the name one')
   })
 
@@ -123,8 +129,8 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
       execute: (_: object, { run }) => void (run === 1 && Atomics.wait(sleeper, 0, 0, 2_500)),
     })
     const flow = linear('flow', input(), block)
-    const conductor = await conduct({ board, persistence: 'memory:', flows: [flow] })
-    const blocked = new Promise<Blocked>((resolve) => conductor.on('blocked', resolve))
+    const conductor = await startTestConductor({ board, persistence: 'memory:', flows: [flow] })
+    const blocked = new Promise<EventLoopBlocked>((resolve) => conductor.on('eventLoopBlocked', resolve))
     const settled: string[] = []
     conductor.on('settled', (event) => settled.push(event.settled))
     const job = await board.post(flow, {})
@@ -141,7 +147,7 @@ describe.skipIf(!zookeeperHosts)('conductors on ZooKeeper', () => {
     const time = count({ test: 4_000, long: 60_000 })
     await using server = await startZooKeeper()
     await using board = await openBoard(`zookeeper://${server.hosts}/idle`)
-    await conduct({ board, persistence: 'memory:', flows: [single('flow', () => 1)] })
+    await startTestConductor({ board, persistence: 'memory:', flows: [singleTaskFlow('flow', () => 1)] })
     const job = await board.post('flow', { n: 1 })
     await job.wait()
     await quiet(board, server)

@@ -3,7 +3,7 @@ import { access, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { milliseconds } from '../../src/core/time.ts'
+import { toMilliseconds } from '../../src/core/time.ts'
 import { parseUri } from '../../src/core/uri.ts'
 import { ROOT } from '../support/build.ts'
 
@@ -71,8 +71,8 @@ describe('the conductors', () => {
 
   test('have time to drain and to abort before they are killed', () => {
     const { stop_grace_period: grace = '0s' } = conductor ?? {}
-    expect(milliseconds(grace, 'stop_grace_period')).toBeGreaterThan(
-      milliseconds('25s', 'drain') + milliseconds('5s', 'abort'),
+    expect(toMilliseconds(grace, 'stop_grace_period')).toBeGreaterThan(
+      toMilliseconds('25s', 'drain') + toMilliseconds('5s', 'abort'),
     )
   })
 

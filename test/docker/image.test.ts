@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { openBoard } from 'jobboard'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { type Outcome, type Workplace, workplace } from '../cli/workplace.ts'
+import { type CliFolder, createCliFolder, type Outcome } from '../cli/workplace.ts'
 import { ROOT } from '../support/build.ts'
 import { count } from '../support/counts.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
@@ -78,11 +78,11 @@ describe('the Dockerfile', () => {
 
 // Where there is no ZooKeeper the run says so: see JOBBOARD_SKIP.
 describe.skipIf(!zookeeperHosts)('what it starts', () => {
-  let place: Workplace
+  let place: CliFolder
   let port: number
 
   beforeAll(async () => {
-    place = await workplace()
+    place = await createCliFolder()
     for (const name of ['healthcheck.mjs', 'flows/flows.js', 'flows/package.json'])
       await place.write(name, await readFile(join(ROOT, 'docker', name), 'utf8'))
     port = await freePort()

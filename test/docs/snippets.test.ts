@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 import ts from 'typescript'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { allPages } from './pages.ts'
-import { compile, linesOf, promised, type Snippet, snippetsOf, strangersPackage } from './snippets.ts'
+import { compile, expectedOutput, installedPackage, linesOf, type Snippet, snippetsOf } from './snippets.ts'
 
 const PAGES = await allPages()
 const SNIPPETS = PAGES.flatMap(snippetsOf)
@@ -38,7 +38,7 @@ describe('every example', () => {
   const printed = new Map<string, { readonly printed: string[]; readonly failed?: string }>()
 
   beforeAll(async () => {
-    folder = await strangersPackage()
+    folder = await installedPackage()
     told = await compile(folder, SNIPPETS)
     await writeFile(join(folder, 'runner.mjs'), RUNNER)
     const run = promisify(execFile)(process.execPath, ['runner.mjs', ...ALONE.map(({ file }) => file)], { cwd: folder })
@@ -68,7 +68,7 @@ describe('every example', () => {
 
 /** In the README's quick start a task prints, and the line is too long for another comment. */
 function promisedBy({ page, code }: Snippet): string[] {
-  return page === 'README.md' ? ['Hello, Ada!', ...promised(code)] : promised(code)
+  return page === 'README.md' ? ['Hello, Ada!', ...expectedOutput(code)] : expectedOutput(code)
 }
 
 test("the README's quick start is the only program there", () => {

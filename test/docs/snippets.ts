@@ -79,7 +79,7 @@ export async function expectPrints(
   const path = join(folder, `${file}.mjs`)
   await writeFile(path, here(await readFile(path, 'utf8')))
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [path], { cwd: folder })
-  expect({ printed: linesOf(stdout), stderr }).toEqual({ printed: promised(code), stderr: '' })
+  expect({ printed: linesOf(stdout), stderr }).toEqual({ printed: expectedOutput(code), stderr: '' })
 }
 
 export function linesOf(text: string): string[] {
@@ -90,12 +90,12 @@ export function linesOf(text: string): string[] {
 }
 
 /** The comments behind what prints, and those that have a line for themselves, in order. */
-export function promised(code: string): string[] {
+export function expectedOutput(code: string): string[] {
   return [...code.matchAll(/^(?:.*console\.log\(.*\) +)?\/\/ (.*)$/gm)].map((found) => found[1] ?? '')
 }
 
 /** Somebody else's package that has installed ours, as it is published. */
-export async function strangersPackage(): Promise<string> {
+export async function installedPackage(): Promise<string> {
   await ensureBuilt()
   // Inside of ours, so that the drivers that ours takes are found.
   const folder = await mkdtemp(join(ROOT, '.test-docs-'))

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { openBoard } from 'jobboard'
 import { expect, test } from 'vitest'
-import { workplace } from '../cli/workplace.ts'
+import { createCliFolder } from '../cli/workplace.ts'
 import { MAIN } from '../support/build.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import { readPage } from './pages.ts'
@@ -17,7 +17,7 @@ const PAGE = await readPage('docs/start/conductors.md')
 const block = (language: string) => PAGE.blocks.find((each) => each.language === language)?.code ?? ''
 
 test.skipIf(!zookeeperHosts)('the commands of a first conductor do what their comments say', async () => {
-  await using place = await workplace()
+  await using place = await createCliFolder()
   await place.write('flows.mjs', block('js'))
   const bin = join(place.cwd, 'node_modules/.bin')
   await mkdir(bin)

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { decode, encodePlain } from '../../src/core/codec.ts'
 import { runFlow } from '../../src/index.ts'
-import { unframe } from '../../src/persistence/directory/frames.ts'
+import { decodeFrames } from '../../src/persistence/directory/frames.ts'
 import { bookFolder, flowFolder } from '../../src/persistence/directory/layout.ts'
 import { openPersistence, type Persistence } from '../../src/persistence/index.ts'
 import type { AtomDetail, FlowDetail } from '../../src/persistence/models.ts'
@@ -133,7 +133,7 @@ export async function directoryLogbooks(place: BoardPlace, random: Random): Prom
 
 /** The records of a file, one of them another, with checksums that are right. */
 function reframed(file: Buffer, make: RecordMaker, random: Random): Uint8Array {
-  const records = unframe(file)
+  const records = decodeFrames(file)
   const chosen = random.between(0, Math.max(0, records.length - 1))
   return Buffer.concat(
     records.map((record, index) =>

@@ -1,5 +1,5 @@
 /** Writes what a board on Postgres keeps, as every role can that may write to its tables. */
-import { channelOf } from '../../src/board/postgres/names.ts'
+import { channelName } from '../../src/board/postgres/names.ts'
 import type { PostgresPlace } from '../board/postgres-boards.ts'
 import { postingRecord } from '../support/poison.ts'
 import type { Random } from '../support/random.ts'
@@ -97,7 +97,7 @@ export async function plantRows(place: PostgresPlace, make: RecordMaker, random:
           ...[random.pick(INSTANTS), random.pick(['0', null]), random.pick([...INTEGERS, null]), random.pick(INTEGERS)],
         ],
       ),
-    () => query('SELECT pg_notify($1, $2)', [channelOf(place.schema, Number(board)), text()]),
+    () => query('SELECT pg_notify($1, $2)', [channelName(place.schema, Number(board)), text()]),
   ]
   for (let count = random.between(1, 3); count > 0; count -= 1) await random.pick(writes)()
 }

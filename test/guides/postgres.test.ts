@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readPage } from '../docs/pages.ts'
-import { expectPrints, snippetsOf, strangersPackage, transpile } from '../docs/snippets.ts'
+import { expectPrints, installedPackage, snippetsOf, transpile } from '../docs/snippets.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 
 const URI = 'postgres://postgres@127.0.0.1:5432/postgres'
@@ -14,7 +14,7 @@ describe('the guides to Postgres', () => {
   let server: PostgresServer
   beforeAll(async () => {
     server = await startPostgres()
-    folder = await strangersPackage()
+    folder = await installedPackage()
     await transpile(folder, SNIPPETS)
   })
   afterAll(async () => {

@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readPage } from '../docs/pages.ts'
-import { expectPrints, snippetsOf, strangersPackage, transpile } from '../docs/snippets.ts'
+import { expectPrints, installedPackage, snippetsOf, transpile } from '../docs/snippets.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { type SecureZooKeeper, startSecureZooKeeper } from '../support/zookeeper-secure.ts'
@@ -17,7 +17,7 @@ describe.skipIf(!zookeeperHosts)('the guide to security', () => {
   let secure: SecureZooKeeper
 
   beforeAll(async () => {
-    folder = await strangersPackage()
+    folder = await installedPackage()
     authority = await createAuthority()
     secure = await startSecureZooKeeper({ authority, clientAuth: 'need', users: { bob: 'secret' } })
     const { cert, key } = await authority.issue({ commonName: 'bob' })

@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readPage } from '../docs/pages.ts'
-import { expectPrints, snippetsOf, strangersPackage, transpile } from '../docs/snippets.ts'
+import { expectPrints, installedPackage, snippetsOf, transpile } from '../docs/snippets.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { PYTHON, provideTaskFlow, taskflowLeftOut } from '../support/taskflow.ts'
 
@@ -20,7 +20,7 @@ describe.skipIf(!zookeeperHosts || taskflowLeftOut)('the guide to boards that ar
   let folder: string
   beforeAll(async () => {
     await provideTaskFlow()
-    folder = await strangersPackage()
+    folder = await installedPackage()
     await transpile(folder, SNIPPETS)
   })
   afterAll(() => rm(folder, { recursive: true, force: true }))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { NATIVE_CAPABILITIES, ZooKeeper } from '../../src/zookeeper/index.ts'
 import { readPage } from '../docs/pages.ts'
-import { expectPrints, snippetsOf, strangersPackage, transpile } from '../docs/snippets.ts'
+import { expectPrints, installedPackage, snippetsOf, transpile } from '../docs/snippets.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { COMPILING_LIMIT_MS, ensureNativePackage, NATIVE_FOLDER, nativeLeftOut } from '../support/native-package.ts'
@@ -20,7 +20,7 @@ describe.skipIf(!zookeeperHosts)('the guide to the ZooKeeper client', () => {
 
   beforeAll(async () => {
     if (!nativeLeftOut) await ensureNativePackage()
-    folder = await strangersPackage()
+    folder = await installedPackage()
     await symlink(join(NATIVE_FOLDER, 'node_modules/zookeeper'), join(folder, 'node_modules/zookeeper'))
     authority = await createAuthority()
     secure = await startSecureZooKeeper({ authority, clientAuth: 'need', users: { bob: 'secret' } })

@@ -10,14 +10,14 @@ import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { type NodeVersion, nodeFolder } from '../support/nodes.ts'
 import { startPostgres } from '../support/postgres.ts'
 import { startRedis } from '../support/redis.ts'
-import { type Packed, pack, type Stranger, stranger } from './packed.ts'
+import { type InstalledPackage, installPackage, type Packed, pack } from './packed.ts'
 
 let packed: Packed
-let user: Stranger
+let user: InstalledPackage
 
 beforeAll(async () => {
   packed = await pack()
-  user = await stranger(packed.tarball)
+  user = await installPackage(packed.tarball)
 })
 
 afterAll(async () => {
@@ -215,7 +215,7 @@ describe('an application with drivers of its own', () => {
     const { peerDependencies } = await manifest()
     expect(peerDependencies).toMatchObject({ pg: '>=8.11 <9', ioredis: '>=5.4 <6', zookeeper: '^7.0.0' })
     const beside = Object.entries(OLDEST).map(([name, version]) => `${name}@${version}`)
-    await using app = await stranger(packed.tarball, { beside })
+    await using app = await installPackage(packed.tarball, { beside })
     await using postgres = await startPostgres()
     await using redis = await startRedis()
     await app.write(

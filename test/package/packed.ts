@@ -25,7 +25,7 @@ export async function pack(): Promise<Packed> {
   }
 }
 
-export interface Stranger extends AsyncDisposable {
+export interface InstalledPackage extends AsyncDisposable {
   readonly folder: string
   write(name: string, text: string): Promise<void>
   /** Runs a line in a shell. @param options.path folders to look for programs in before all others */
@@ -42,12 +42,12 @@ export interface ShellOptions {
  *
  * @param options.beside what else is installed, as `npm install` takes it: an application's own drivers
  */
-export async function stranger(
+export async function installPackage(
   tarball: string,
   { beside = [] }: { readonly beside?: readonly string[] } = {},
-): Promise<Stranger> {
+): Promise<InstalledPackage> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'jobboard-stranger-')))
-  const run: Stranger['run'] = async (line, { env = {}, path } = {}) => {
+  const run: InstalledPackage['run'] = async (line, { env = {}, path } = {}) => {
     const PATH = [path, process.env['PATH']].filter((part) => part !== undefined).join(':')
     const options = { cwd: folder, env: { ...process.env, npm_config_loglevel: 'silent', ...env, PATH } }
     return (await promisify(execFile)('/bin/sh', ['-c', line], options)).stdout

@@ -45,7 +45,7 @@ function written(line: string): boolean {
 /** As many as a small parallel engine has on the way. */
 const AT_ONCE = 3
 
-async function obey(order: Order): Promise<void> {
+async function execute(order: Order): Promise<void> {
   tell({ told: 'acquiring' })
   try {
     await using log = await persistence.acquire(requestOf(order.uuid, order.run))
@@ -71,5 +71,5 @@ async function writeOne(log: FlowLog, name: string): Promise<void> {
 const [uri = ''] = process.argv.slice(2)
 const persistence = await openPersistence(uri)
 tell({ told: 'ready' })
-for await (const line of createInterface({ input: process.stdin })) await obey(JSON.parse(line) as Order)
+for await (const line of createInterface({ input: process.stdin })) await execute(JSON.parse(line) as Order)
 await persistence.close()

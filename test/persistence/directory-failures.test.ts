@@ -7,7 +7,7 @@ import { ClaimLost, Fenced, StorageFailure } from '../../src/core/errors.ts'
 import { acquireTerm } from '../../src/persistence/directory/acquire.ts'
 import { DirectoryFlowLog } from '../../src/persistence/directory/directory-flow-log.ts'
 import { readNewestFlow } from '../../src/persistence/directory/read-flow.ts'
-import { markBytes } from '../../src/persistence/directory/records.ts'
+import { encodeMark } from '../../src/persistence/directory/records.ts'
 import type { FlowDetail } from '../../src/persistence/index.ts'
 import { testDirectory } from './directories.ts'
 import { atom, requestOf } from './flows.ts'
@@ -138,7 +138,7 @@ test('a run that is overtaken between what it reads and its own log is fenced', 
     ...request,
     // What is to be acquired is looked up once the predecessor has been read.
     get flow() {
-      writeFileSync(join(folder, '9.mark'), markBytes('another claim'))
+      writeFileSync(join(folder, '9.mark'), encodeMark('another claim'))
       return request.flow
     },
   }

@@ -8,7 +8,7 @@ import { ClaimLost, Fenced, NotFound } from '../../src/core/errors.ts'
 import { openPersistence, type Persistence } from '../../src/persistence/index.ts'
 import { count } from '../support/counts.ts'
 import { filesBelow, testDirectory } from './directories.ts'
-import { Actor, type Listing } from './file-steps.ts'
+import { type Listing, StepwiseProcess } from './file-steps.ts'
 import { atom, atomNames, requestOf } from './flows.ts'
 
 vi.mock('node:fs/promises', async (original) => {
@@ -73,7 +73,7 @@ test.each(LISTINGS)(
         const before = Array.from({ length: changesBefore }, (_, number) => `before-${number}`)
         await persistence.createBook({ uuid, name: 'book' })
         for (const key of before) await change(uuid, key)
-        const { at, end } = await new Actor({ stopBefore, listing }).begin(() => change(uuid, 'slow'))
+        const { at, end } = await new StepwiseProcess({ stopBefore, listing }).begin(() => change(uuid, 'slow'))
         const others = ['first', 'second', 'third']
         for (const key of others) await change(uuid, key)
         expect((await end()).error).toBeUndefined()
@@ -113,8 +113,8 @@ test('two changes of a book that stop anywhere, each at its own step, are not lo
     const uuid = newBook()
     await persistence.createBook({ uuid, name: 'book', meta: { made: 1 } })
     await change(uuid, 'before')
-    const one = await new Actor({ stopBefore: first }).begin(() => change(uuid, 'one'))
-    const two = await new Actor({ stopBefore: second, listing: 'first' }).begin(() => change(uuid, 'two'))
+    const one = await new StepwiseProcess({ stopBefore: first }).begin(() => change(uuid, 'one'))
+    const two = await new StepwiseProcess({ stopBefore: second, listing: 'first' }).begin(() => change(uuid, 'two'))
     for (const key of ['a', 'b']) await change(uuid, key)
     expect((await one.end()).error).toBeUndefined()
     expect((await two.end()).error).toBeUndefined()
@@ -135,7 +135,7 @@ test.each(LISTINGS)(
         await persistence.createBook({ uuid, name: 'book', meta: { made: 1 } })
         const before = Array.from({ length: changesBefore }, (_, number) => `before-${number}`)
         for (const key of before) await change(uuid, key)
-        const { at, end } = await new Actor({ stopBefore, listing }).begin(() => persistence.getBook(uuid))
+        const { at, end } = await new StepwiseProcess({ stopBefore, listing }).begin(() => persistence.getBook(uuid))
         for (const key of ['a', 'b']) await change(uuid, key)
         const { value, error } = await end()
         expect(error).toBeUndefined()
@@ -184,7 +184,7 @@ test.each(LISTINGS)(
         const acknowledged: string[] = []
         await runOnce(persistence, { uuid, run: 1, acknowledged })
         const slow = again ? { run: 1, name: 'slow' } : { run: 2 }
-        const { at, end } = await new Actor({ stopBefore, listing }).begin(() =>
+        const { at, end } = await new StepwiseProcess({ stopBefore, listing }).begin(() =>
           runOnce(persistence, { uuid, ...slow, acknowledged }),
         )
         // Of the second kind the same claim acquires the flow again and again.
@@ -214,9 +214,9 @@ test('two runs that stop anywhere, each at its own step, lose nothing of the oth
     const acknowledged: string[] = []
     await runOnce(persistence, { uuid, run: 1, acknowledged })
     const run = (number: number) => runOnce(persistence, { uuid, run: number, acknowledged })
-    const older = await new Actor({ stopBefore: first }).begin(() => run(2))
+    const older = await new StepwiseProcess({ stopBefore: first }).begin(() => run(2))
     await run(3)
-    const newer = await new Actor({ stopBefore: second, listing: 'first' }).begin(() => run(5))
+    const newer = await new StepwiseProcess({ stopBefore: second, listing: 'first' }).begin(() => run(5))
     // Refused where the newer one has its mark already.
     await run(4).catch(expectRefusal)
     expectRefusal((await older.end()).error)
@@ -238,9 +238,11 @@ test.each(LISTINGS)(
       for (const run of [1, 2]) await runOnce(persistence, { uuid, run, acknowledged })
       const known = [...acknowledged]
       // Stopped when it has its mark, and so when it has its log later than its heirs have theirs.
-      const late = await new Actor({ stopBefore: 12 }).begin(() => runOnce(persistence, { uuid, run: 3, acknowledged }))
+      const late = await new StepwiseProcess({ stopBefore: 12 }).begin(() =>
+        runOnce(persistence, { uuid, run: 3, acknowledged }),
+      )
       await runOnce(persistence, { uuid, run: 4, acknowledged })
-      const { at, end } = await new Actor({ stopBefore, listing }).begin(() => persistence.getBook(uuid))
+      const { at, end } = await new StepwiseProcess({ stopBefore, listing }).begin(() => persistence.getBook(uuid))
       expectRefusal((await late.end()).error)
       await runOnce(persistence, { uuid, run: 5, acknowledged })
       const { value, error } = await end()
@@ -264,12 +266,14 @@ test('a log that was linked too late is not taken for the newest by a listing th
   const secondHalf = isStep('readdir, its second half', { number: 3 })
   await run(1)
   // It has its mark, and has read what there was. The first file that it opens is its mark's.
-  const late = await new Actor({ stopBefore: isStep('open', { number: 2 }) }).begin(() => run(2))
+  const late = await new StepwiseProcess({ stopBefore: isStep('open', { number: 2 }) }).begin(() => run(2))
   await run(3)
   // The first listings are those of the book's folder.
-  const reader = await new Actor({ stopBefore: secondHalf, listing: 'first' }).begin(() => persistence.getBook(uuid))
+  const reader = await new StepwiseProcess({ stopBefore: secondHalf, listing: 'first' }).begin(() =>
+    persistence.getBook(uuid),
+  )
   // It is about to remove what is older: the first two files that it unlinks are its own temporary ones.
-  const heir = await new Actor({ stopBefore: isStep('unlink', { number: 3 }) }).begin(() => run(4))
+  const heir = await new StepwiseProcess({ stopBefore: isStep('unlink', { number: 3 }) }).begin(() => run(4))
   expect([late.at, reader.at, heir.at]).toEqual(['stopped', 'stopped', 'stopped'])
   expect((await late.end()).error).toBeInstanceOf(Fenced)
   expect((await heir.end()).error).toBeUndefined()
@@ -286,7 +290,7 @@ test('a run is refused by acquire, not by its first write, where its listing mis
   // The listing behind the link of its log.
   const stopBefore = (steps: readonly string[]) =>
     steps.at(-1) === 'readdir, its second half' && steps.filter((each) => each === 'link').length === 2
-  const slow = await new Actor({ stopBefore }).begin(() => persistence.acquire(requestOf(uuid, 2)))
+  const slow = await new StepwiseProcess({ stopBefore }).begin(() => persistence.acquire(requestOf(uuid, 2)))
   expect(slow.at).toBe('stopped')
   await runOnce(persistence, { uuid, run: 3, acknowledged })
   expect((await slow.end()).error).toBeInstanceOf(Fenced)
@@ -298,7 +302,7 @@ test('flows that are made while runs acquire them are made once, and only what w
     await afterEachStep(async (stopBefore) => {
       const uuid = newBook()
       const { book, flow } = requestOf(uuid, 1)
-      const { at, end } = await new Actor({ stopBefore, listing }).begin(() =>
+      const { at, end } = await new StepwiseProcess({ stopBefore, listing }).begin(() =>
         persistence.createFlow({ book, flow, meta: { from: 'slow' } }),
       )
       const acknowledged: string[] = []
@@ -322,7 +326,9 @@ test('a book that changes while it is removed for its age stays, whatever step t
       await runOnce(persistence, { uuid, run: 1, acknowledged })
       const unchangedSince = new Date()
       await until(() => Date.now() > unchangedSince.getTime())
-      const { at, end } = await new Actor({ stopBefore }).begin(() => persistence.destroyBook(uuid, { unchangedSince }))
+      const { at, end } = await new StepwiseProcess({ stopBefore }).begin(() =>
+        persistence.destroyBook(uuid, { unchangedSince }),
+      )
       const change =
         changed === 'meta'
           ? persistence.updateBook(uuid, { meta: { kept: 1 } })
@@ -351,10 +357,10 @@ test('a change that is acknowledged while the book is removed for its age is in 
     await persistence.createBook({ uuid, name: 'book' })
     const unchangedSince = new Date()
     await until(() => Date.now() > unchangedSince.getTime())
-    const change = await new Actor({ stopBefore: first }).begin(() =>
+    const change = await new StepwiseProcess({ stopBefore: first }).begin(() =>
       persistence.updateBook(uuid, { meta: { kept: 1 } }),
     )
-    const removal = await new Actor({ stopBefore: second }).begin(() =>
+    const removal = await new StepwiseProcess({ stopBefore: second }).begin(() =>
       persistence.destroyBook(uuid, { unchangedSince }),
     )
     const refused = (await change.end()).error
@@ -377,7 +383,7 @@ describe('a book that is destroyed and made anew', () => {
         const uuid = newBook()
         await persistence.createBook({ uuid, name: 'former' })
         if (number === 'two') await change(uuid, 'before')
-        const { at, end } = await new Actor({ stopBefore }).begin(() => change(uuid, 'slow'))
+        const { at, end } = await new StepwiseProcess({ stopBefore }).begin(() => change(uuid, 'slow'))
         await persistence.destroyBook(uuid)
         await persistence.createBook({ uuid, name: 'new' })
         await change(uuid, 'new')
@@ -399,7 +405,7 @@ describe('a book that is destroyed and made anew', () => {
       const { book, flow } = requestOf(uuid, 1)
       await persistence.createFlow({ book, flow, meta: { from: 'former' } })
       await runOnce(persistence, { uuid, run: 1, acknowledged: [] })
-      const { at, end } = await new Actor({ stopBefore }).begin(() =>
+      const { at, end } = await new StepwiseProcess({ stopBefore }).begin(() =>
         runOnce(persistence, { uuid, run: 2, acknowledged: [] }),
       )
       await persistence.destroyBook(uuid)
@@ -417,7 +423,7 @@ describe('a book that is destroyed and made anew', () => {
     await afterEachStep(async (stopBefore) => {
       const uuid = newBook()
       await runOnce(persistence, { uuid, run: 1, acknowledged: [] })
-      const { at, end } = await new Actor({ stopBefore }).begin(() => persistence.destroyBook(uuid))
+      const { at, end } = await new StepwiseProcess({ stopBefore }).begin(() => persistence.destroyBook(uuid))
       await runOnce(persistence, { uuid, run: 2, acknowledged: [] })
       const { error } = await end()
       const where = `stopped before step ${stopBefore}`

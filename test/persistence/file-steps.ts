@@ -1,13 +1,13 @@
 /**
  * Stops a writer between two of its steps in the file system, so that others can run meanwhile.
  *
- * A test file mocks `node:fs/promises` with {@link stepwise}. An {@link Actor} does its work in a context of its own, and
+ * A test file mocks `node:fs/promises` with {@link stepwise}. An {@link StepwiseProcess} does its work in a context of its own, and
  * stops before the step that it is told; everything outside of an actor runs as usual. A listing is two steps: it may or
  * may not show a name that came or went between them, as POSIX allows. What it shows then is the {@link Listing}.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type * as Files from 'node:fs/promises'
-import { type Deferred, deferred } from '../../src/core/abort.ts'
+import { createDeferred, type Deferred } from '../../src/core/abort.ts'
 
 /**
  * Which of the names that came or went while it ran a listing shows: none, all, or, as a reader would be misled most, the
@@ -18,15 +18,15 @@ export type Listing = 'stable' | 'all' | 'first'
 /** The number of steps before it, or whether the last of these is the one to stop before. */
 export type Stop = number | ((steps: readonly string[]) => boolean)
 
-const current = new AsyncLocalStorage<Actor>()
+const current = new AsyncLocalStorage<StepwiseProcess>()
 
-export class Actor {
+export class StepwiseProcess {
   readonly steps: string[] = []
   readonly #stopBefore: Stop
   #hasStopped = false
   readonly #listing: Listing
-  readonly #stopped = deferred<'stopped'>()
-  readonly #goOn: Deferred<void> = deferred()
+  readonly #stopped = createDeferred<'stopped'>()
+  readonly #goOn: Deferred<void> = createDeferred()
 
   constructor(options: { stopBefore: Stop; listing?: Listing }) {
     this.#stopBefore = options.stopBefore

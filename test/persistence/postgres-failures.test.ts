@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { startConductor } from '../../src/conductor/index.ts'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { ClaimLost, InvalidArgument, StorageFailure } from '../../src/core/errors.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence, openPersistenceOver, type Persistence } from '../../src/persistence/index.ts'
@@ -32,8 +32,8 @@ test('100 flows under way rest while Postgres is killed and comes back: each ste
   const FLOWS = 100
   const executed = new Map<string, number>()
   let done = 0
-  const half = deferred()
-  const killed = deferred()
+  const half = createDeferred()
+  const killed = createDeferred()
   const step = (name: string) =>
     task(name, {
       execute: async (_: object, ctx) => {

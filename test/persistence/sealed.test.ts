@@ -22,7 +22,7 @@ import {
   openPersistence,
   type Persistence,
 } from '../../src/persistence/index.ts'
-import { PostgresPool, postgresPlace } from '../../src/postgres/index.ts'
+import { PostgresPool, parsePostgresLocation } from '../../src/postgres/index.ts'
 import { persistenceContract } from '../contract/persistence.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
@@ -128,7 +128,7 @@ test('nothing of what tasks return or throw lies in the files, and all else does
 })
 
 test("nothing of it goes to a database, and a driver of one's own takes a codec, too", async () => {
-  const pool = new PostgresPool(postgresPlace(parseUri(server.uri, 'persistence')))
+  const pool = new PostgresPool(parsePostgresLocation(parseUri(server.uri, 'persistence')))
   const sent: unknown[] = []
   const driver: SqlDriver = {
     query: (text, values) => {

@@ -3,12 +3,12 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { openBoard } from '../../src/board/index.ts'
 import { startConductor } from '../../src/conductor/index.ts'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { ClaimLost, StorageFailure } from '../../src/core/errors.ts'
 import { input, linear, task } from '../../src/flow/index.ts'
 import { openPersistence, type Persistence } from '../../src/persistence/index.ts'
 import { Layout } from '../../src/persistence/zookeeper/layout.ts'
-import { markingGone, sweep } from '../../src/persistence/zookeeper/removal.ts'
+import { finishRemoval, markGoneOp } from '../../src/persistence/zookeeper/removal.ts'
 import { ZooKeeper } from '../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startProxy } from '../support/proxy.ts'
@@ -19,8 +19,8 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
   test('flows under way rest while the server is killed and comes back: each step is done and recorded once', async () => {
     const FLOWS = 30
     await using server = await startZooKeeper()
-    const reached = deferred()
-    const killed = deferred()
+    const reached = createDeferred()
+    const killed = createDeferred()
     const executed = new Map<string, number>()
     const step = (name: string) =>
       task(name, {
@@ -135,7 +135,7 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
       const { flows, ...book } = await persistence.getBook(uuid)
       const where = new Layout(path).book(uuid)
       const { stat } = await zookeeper.getData(where)
-      await zookeeper.multi(markingGone(where, { book, version: stat.version, mark: randomUUID() }))
+      await zookeeper.multi(markGoneOp(where, { book, version: stat.version, mark: randomUUID() }))
       await expect(persistence.getBook(uuid)).rejects.toThrow('no logbook')
       await meet()
       expect(atomNames(await persistence.getBook(uuid))).toEqual([])
@@ -157,9 +157,9 @@ describe.skipIf(!zookeeperHosts)('logbooks in a ZooKeeper that fails', () => {
       const { flows: _, ...book } = await persistence.getBook('uuid')
       const { stat } = await zookeeper.getData(where)
       const mark = randomUUID()
-      await zookeeper.multi(markingGone(where, { book, version: stat.version, mark }))
+      await zookeeper.multi(markGoneOp(where, { book, version: stat.version, mark }))
       marks.push(mark)
-      const sweeping = marks.map((one) => sweep(zookeeper, where, one))
+      const sweeping = marks.map((one) => finishRemoval(zookeeper, where, one))
       const anew = await persistence.acquire(requestOf('uuid', 2, randomUUID()))
       await anew.write({ atoms: [atom('anew')] })
       await Promise.all(sweeping)

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { AccessDenied, InvalidArgument, StorageFailure, UnsupportedCapability } from '../../src/core/errors.ts'
 import { type OpenPersistenceOptions, openPersistence } from '../../src/persistence/index.ts'
 import { gonePath, Layout } from '../../src/persistence/zookeeper/layout.ts'
-import { bookBytes } from '../../src/persistence/zookeeper/records.ts'
+import { encodeBook } from '../../src/persistence/zookeeper/records.ts'
 import { ACL, digestId, NoAuth, PERMISSION, TlsFailed, type ZooKeeper } from '../../src/zookeeper/index.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
@@ -81,7 +81,7 @@ describe.skipIf(!zookeeperHosts)('logbooks of somebody', () => {
     await witness.create(`${path.shard('gone')}`, null, { acl }).catch(() => undefined)
     const at = new Date()
     const gone = { uuid: 'gone', name: 'gone', meta: {}, createdAt: at, updatedAt: at }
-    await witness.create(path.book('gone'), bookBytes({ book: gone, gone: 'mark' }), { acl })
+    await witness.create(path.book('gone'), encodeBook({ book: gone, gone: 'mark' }), { acl })
     await witness.create(gonePath(path.book('gone'), 'mark'), null, { acl })
     const listed: string[] = []
     for await (const { uuid } of reader.listBooks()) listed.push(uuid)

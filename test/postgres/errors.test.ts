@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fromStorable, PostgresError, postgresError, storable } from '../../src/postgres/index.ts'
+import { decodeText, encodeText, PostgresError, toPostgresError } from '../../src/postgres/index.ts'
 
 const coded = (code: string, message = 'why') => Object.assign(new Error(message), { code })
 
@@ -19,7 +19,7 @@ test.each([
   ['22021', false, 'refused'],
   ['54000', false, 'refused'],
 ] as const)('SQLSTATE %s', (code, retryable, outcome) => {
-  expect(postgresError(coded(code))).toMatchObject({ sqlState: code, retryable, outcome, message: 'why' })
+  expect(toPostgresError(coded(code))).toMatchObject({ sqlState: code, retryable, outcome, message: 'why' })
 })
 
 test.each([
@@ -36,7 +36,7 @@ test.each([
   ['57P01', 'place'],
   ['XX001', 'place'],
 ] as const)('SQLSTATE %s is the fault of the %s', (code, fault) => {
-  expect(postgresError(coded(code))).toMatchObject({ fault })
+  expect(toPostgresError(coded(code))).toMatchObject({ fault })
 })
 
 test('TLS that does not come about is not tried again, and is no fault of what was asked', () => {
@@ -44,24 +44,24 @@ test('TLS that does not come about is not tried again, and is no fault of what w
     new Error('The server does not support SSL connections'),
     coded('DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed certificate'),
   ])
-    expect(postgresError(error)).toMatchObject({ retryable: false, fault: 'place' })
+    expect(toPostgresError(error)).toMatchObject({ retryable: false, fault: 'place' })
 })
 
 test.each(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTFOUND'])('%s is no SQLSTATE', (code) => {
-  expect(postgresError(coded(code))).toMatchObject({ sqlState: undefined, retryable: true, outcome: 'unknown' })
+  expect(toPostgresError(coded(code))).toMatchObject({ sqlState: undefined, retryable: true, outcome: 'unknown' })
 })
 
 test('an error without a code is a lost connection, one of the code around it is not', () => {
-  expect(postgresError(new Error('Connection terminated unexpectedly'))).toMatchObject({ retryable: true })
-  expect(postgresError(new TypeError('no function'))).toMatchObject({ retryable: false })
-  const error = postgresError(coded('40001'))
-  expect(postgresError(error)).toBe(error)
+  expect(toPostgresError(new Error('Connection terminated unexpectedly'))).toMatchObject({ retryable: true })
+  expect(toPostgresError(new TypeError('no function'))).toMatchObject({ retryable: false })
+  const error = toPostgresError(coded('40001'))
+  expect(toPostgresError(error)).toBe(error)
   expect(error).toBeInstanceOf(PostgresError)
 })
 
 test('texts that Postgres cannot keep come back as they were, and no two become one', () => {
   const texts = ['', 'plain', '\0', '\\', '\\0', '\0\\', '\\\\0', 'a\0b\\c']
-  expect(texts.map((text) => fromStorable(storable(text)))).toEqual(texts)
-  expect(new Set(texts.map(storable)).size).toBe(texts.length)
-  for (const text of texts) expect(storable(text)).not.toContain('\0')
+  expect(texts.map((text) => decodeText(encodeText(text)))).toEqual(texts)
+  expect(new Set(texts.map(encodeText)).size).toBe(texts.length)
+  for (const text of texts) expect(encodeText(text)).not.toContain('\0')
 })

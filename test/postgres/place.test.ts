@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import { parseUri } from '../../src/core/uri.ts'
-import { poolSettings, postgresPlace } from '../../src/postgres/place.ts'
+import { parsePostgresLocation, poolSettings } from '../../src/postgres/place.ts'
 
-const placeOf = (text: string) => postgresPlace(parseUri(text, 'persistence'))
+const placeOf = (text: string) => parsePostgresLocation(parseUri(text, 'persistence'))
 
 test('what stands in the URI is what the pool is told', async () => {
   const uri = 'postgres://ada:p%40ss@db.example:6543/jobs?schema=other&statementTimeout=2s&connectTimeout=1s&poolSize=9'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { parseUri } from '../../src/core/uri.ts'
-import { PostgresPool, postgresPlace } from '../../src/postgres/index.ts'
+import { PostgresPool, parsePostgresLocation } from '../../src/postgres/index.ts'
 import { type Authority, createAuthority } from '../support/certificates.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 
@@ -38,7 +38,7 @@ afterEach(() => vi.unstubAllEnvs())
 
 async function isEncrypted(parameters: string, host = 'localhost'): Promise<unknown> {
   const uri = `${server.uri.replace('127.0.0.1', host)}?${parameters}`
-  const pool = new PostgresPool(postgresPlace(parseUri(uri, 'persistence')))
+  const pool = new PostgresPool(parsePostgresLocation(parseUri(uri, 'persistence')))
   try {
     const { rows } = await pool.query('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()', [])
     return rows[0]?.['ssl']
@@ -60,7 +60,7 @@ test('it is as the environment says where the URI says nothing, and never withou
   vi.stubEnv('PGSSLROOTCERT', join(folder, 'ca.pem'))
   expect(await isEncrypted('')).toBe(true)
   await expect(isEncrypted('', '127.0.0.1')).rejects.toThrow(/does not match|altnames/)
-  const pool = new PostgresPool(postgresPlace(parseUri(plain.uri, 'persistence')))
+  const pool = new PostgresPool(parsePostgresLocation(parseUri(plain.uri, 'persistence')))
   await expect(pool.query('SELECT 1', [])).rejects.toThrow(/SSL/)
   await pool.close()
 })

@@ -6,7 +6,7 @@ import { XID } from '../../src/zookeeper/opcodes.ts'
 
 const LARGEST_FRAME = 16 * 1_048_576
 
-export interface Overhearing extends AsyncDisposable {
+export interface FrameRecorder extends AsyncDisposable {
   readonly hosts: string
   /** Whether events of watches are dropped, from now on. */
   deaf: boolean
@@ -18,7 +18,7 @@ export interface Overhearing extends AsyncDisposable {
   nextAsked(opcode: number): Promise<void>
 }
 
-export async function overhear(target: { readonly port: number }): Promise<Overhearing> {
+export async function recordFrames(target: { readonly port: number }): Promise<FrameRecorder> {
   const sockets = new Set<Socket>()
   const asked: number[] = []
   const waiting = new Set<(opcode: number) => void>()

@@ -35,7 +35,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
     const [from, to] = [index * part, Math.min((index + 1) * part, SLOTS) - 1]
     await client.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to))
   }
-  for (const client of clients) while (!(await isWhole(client))) await client.ping()
+  for (const client of clients) while (!(await isLoaded(client))) await client.ping()
   const ownerOf = async (slot: number) => {
     for (const [index, client] of clients.entries()) {
       const ranges = (await client.cluster('SHARDS').catch(() => [])) as unknown[]
@@ -69,7 +69,7 @@ async function startNode(): Promise<Node> {
 }
 
 /** Whether it knows the others, and that somebody keeps each slot. */
-async function isWhole(client: Redis): Promise<boolean> {
+async function isLoaded(client: Redis): Promise<boolean> {
   const info = await client.cluster('INFO')
   return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${MASTERS}`)
 }

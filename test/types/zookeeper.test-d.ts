@@ -7,7 +7,7 @@ import {
   type Logger,
   op,
   type ReadData,
-  type Reading,
+  type ReadResult,
   type Stat,
   type WatchEvent,
   type WatchLost,
@@ -68,7 +68,7 @@ export async function transactions(): Promise<void> {
 
 export async function reads(): Promise<void> {
   const { results } = await zookeeper.multiRead([op.getData('/a'), op.getChildren('/b')])
-  typeOf(results).is<[Reading<ReadData>, Reading<{ readonly names: string[] }>]>(true)
+  typeOf(results).is<[ReadResult<ReadData>, ReadResult<{ readonly names: string[] }>]>(true)
   const [data, children] = results
   if (data.error) typeOf(data.error).is<ZooKeeperError>(true)
   else typeOf(data.stat).is<Stat>(true)

@@ -9,19 +9,19 @@ import {
 } from '../../src/zookeeper/index.ts'
 import { expireSession } from '../support/expire-session.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { type Lab, losing, lost, nextChange, startLab } from './certain-lab.ts'
+import { type LostReplyServer, losing, lost, nextChange, startLostReplyServer } from './certain-lab.ts'
 import { failureOf, reaches, sessionOf } from './clients.ts'
 
 const SEQUENTIAL = { sequential: true } as const
 const ELECTION = { ephemeral: true, sequential: true } as const
 
 /** As many round trips as a clean-up takes, and more: each is answered behind one of it. */
-async function cleanedUp({ client }: Lab): Promise<void> {
+async function cleanedUp({ client }: LostReplyServer): Promise<void> {
   for (let round = 0; round < 8; round++) await client.sync('/')
 }
 
 /** Begins a create that happens, and gives it up before it is answered; the znode it made. */
-async function giveUp(lab: Lab, path: string, mode: CreateMode & { id: string }): Promise<string> {
+async function evictPosting(lab: LostReplyServer, path: string, mode: CreateMode & { id: string }): Promise<string> {
   const { client, proxy, witness } = lab
   const before = (await witness.getChildren(lab.path)).names
   const made = await nextChange(lab)
@@ -56,7 +56,7 @@ function bounded(client: ZooKeeper): { readonly client: ZooKeeper; readonly aske
 
 describe.skipIf(!zookeeperHosts)('a protected create that is given up', () => {
   test('leaves alone what was there before under the same id', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const earlier = await protectedCreate(client, `${path}/x`, null, { id: 'mine' })
     const signal = AbortSignal.abort(new Error('enough'))
@@ -66,10 +66,10 @@ describe.skipIf(!zookeeperHosts)('a protected create that is given up', () => {
   })
 
   test('and of several of one id takes away the very one that it made', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const earlier = await protectedCreate(client, `${path}/n-`, null, { id: 'mine', ...SEQUENTIAL })
-    const made = await giveUp(lab, `${path}/n-`, { id: 'mine', ...SEQUENTIAL })
+    const made = await evictPosting(lab, `${path}/n-`, { id: 'mine', ...SEQUENTIAL })
     await cleanedUp(lab)
     expect(made).toMatch(/_c_mine-n-0000000001$/)
     expect(await witness.exists(made)).toBeUndefined()
@@ -77,7 +77,7 @@ describe.skipIf(!zookeeperHosts)('a protected create that is given up', () => {
   })
 
   test('takes no other id for its own that begins with it', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const longer = async () => protectedCreate(witness, `${path}/`, null, { id: 'w-2', ...SEQUENTIAL })
     const writing = await losing(
@@ -92,7 +92,7 @@ describe.skipIf(!zookeeperHosts)('a protected create that is given up', () => {
   })
 
   test.each([ELECTION, SEQUENTIAL, {}])('because its session is lost, ends with that (%j)', async (mode) => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, proxy, witness, path } = lab
     const session = sessionOf(client)
     const over = new AbortController()
@@ -119,7 +119,7 @@ describe.skipIf(!zookeeperHosts)('a protected create that is given up', () => {
 
 describe.skipIf(!zookeeperHosts)('a protected create', () => {
   test('does not take the znode of an earlier session for its own', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const theirs = () => protectedCreate(witness, `${path}/n-`, null, { id: 'host', ...ELECTION })
     const { path: made, stat } = await lost(
@@ -133,7 +133,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
   })
 
   test('that looks at more than can be read stays unknown', async () => {
-    await using lab = await startLab({ maxReplyBytes: 2_000 })
+    await using lab = await startLostReplyServer({ maxReplyBytes: 2_000 })
     const { witness, path } = lab
     await Promise.all(Array.from({ length: 200 }, (_, n) => witness.create(`${path}/a-long-name-${n}`)))
     const creating = lost(lab, 'the answer', (failing) => protectedCreate(failing, `${path}/n-`, null, SEQUENTIAL))
@@ -144,7 +144,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
 
 describe.skipIf(!zookeeperHosts)('whoever gives it up', () => {
   test('may do so with any error, also with one that says what became of another request', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, path } = lab
     const reason = new ConnectionLoss('of another', { retryable: true })
     const watched = bounded(client)

@@ -1,11 +1,11 @@
 /** Writes whose answer never comes, for those that find out what became of them. */
-import { deferred } from '../../src/core/abort.ts'
-import type { CertainClient, ZooKeeper, ZooKeeperOptions } from '../../src/zookeeper/index.ts'
+import { createDeferred } from '../../src/core/abort.ts'
+import type { ExactlyOnceClient, ZooKeeper, ZooKeeperOptions } from '../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { startProxy, type TcpProxy } from '../support/proxy.ts'
 import { connected, portOf } from './clients.ts'
 
-export interface Lab extends AsyncDisposable {
+export interface LostReplyServer extends AsyncDisposable {
   readonly proxy: TcpProxy
   readonly client: ZooKeeper
   /** Connected past the proxy. */
@@ -14,7 +14,7 @@ export interface Lab extends AsyncDisposable {
   readonly path: string
 }
 
-export async function startLab(options: Partial<ZooKeeperOptions> = {}): Promise<Lab> {
+export async function startLostReplyServer(options: Partial<ZooKeeperOptions> = {}): Promise<LostReplyServer> {
   const proxy = await startProxy({ port: portOf(zookeeperHosts) })
   const client = await connected({ hosts: proxy.hosts, ...options })
   const witness = await connected()
@@ -34,7 +34,7 @@ export async function startLab(options: Partial<ZooKeeperOptions> = {}): Promise
 }
 
 /** The next change of the znode or below it. */
-export async function nextChange({ witness, path }: Lab): Promise<{ happened: Promise<void> }> {
+export async function nextChange({ witness, path }: LostReplyServer): Promise<{ happened: Promise<void> }> {
   let told: () => void = () => undefined
   const happened = new Promise<void>((resolve) => {
     told = resolve
@@ -44,7 +44,7 @@ export async function nextChange({ witness, path }: Lab): Promise<{ happened: Pr
 }
 
 /** The same client, but something happens right before it writes for the first time. */
-function beforeWriting(client: ZooKeeper, happen: () => void): CertainClient {
+function beforeWriting(client: ZooKeeper, happen: () => void): ExactlyOnceClient {
   let done = false
   const write = <A extends unknown[], R>(method: (...args: A) => R) => {
     return (...args: A): R => {
@@ -72,14 +72,14 @@ function beforeWriting(client: ZooKeeper, happen: () => void): CertainClient {
 
 /** Begins a write whose answer never comes, because the connection breaks: after it happened, or before it could. */
 export async function losing<T>(
-  lab: Lab,
+  lab: LostReplyServer,
   what: 'the answer' | 'the request',
-  write: (client: CertainClient) => Promise<T>,
+  write: (client: ExactlyOnceClient) => Promise<T>,
   meanwhile: () => Promise<unknown> = async () => undefined,
 ): Promise<Promise<T>[]> {
   const { client, proxy } = lab
   const change = what === 'the answer' ? await nextChange(lab) : undefined
-  const asked = deferred()
+  const asked = createDeferred()
   const breaking = beforeWriting(client, () => {
     proxy.mode = what === 'the answer' ? 'swallow-replies' : 'drop-requests'
     proxy.nextRequest().then(asked.resolve, asked.reject)

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import {
   BadVersion,
-  type CertainClient,
   ConnectionLoss,
+  type ExactlyOnceClient,
   idempotentDelete,
   NoNode,
   NotEmpty,
@@ -16,12 +16,12 @@ import {
 } from '../../src/zookeeper/index.ts'
 import { expireSession } from '../support/expire-session.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
-import { losing, lost, nextChange, startLab } from './certain-lab.ts'
+import { losing, lost, nextChange, startLostReplyServer } from './certain-lab.ts'
 import { failureOf, reaches, sessionOf, text } from './clients.ts'
 
 describe.skipIf(!zookeeperHosts)('a protected create', () => {
   test('is a create, under a name that can be found again', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, path } = lab
     const uuid = '_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
     const plain = await protectedCreate(client, `${path}/plain`, Buffer.from('d'))
@@ -45,7 +45,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     ['the request', {}],
     ['the request', { ephemeral: true, sequential: true }],
   ] as const)('makes exactly one znode when %s is lost (%j)', async (what, mode) => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const session = sessionOf(client)
     const created = await lost(lab, what, (failing) => protectedCreate(failing, `${path}/n-`, Buffer.from('d'), mode))
@@ -57,7 +57,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
   })
 
   test('never takes an ephemeral znode from a session that has ended', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, proxy, path } = lab
     const before = sessionOf(client)
     const creating = lost(
@@ -74,7 +74,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
   })
 
   test('finds a persistent one from the next session, but makes none there', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const end = () => expireSession(zookeeperHosts, sessionOf(client))
     const found = await lost(lab, 'the answer', (failing) => protectedCreate(failing, `${path}/kept`), end)
@@ -83,13 +83,13 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
     const over = { name: 'SessionExpired', outcome: 'not-sent' }
     expect(await failureOf(refused)).toMatchObject({ ...over, retryable: true })
     const session = sessionOf(client)
-    const write = (failing: CertainClient) => protectedCreate(failing, `${path}/bound`, null, { session })
+    const write = (failing: ExactlyOnceClient) => protectedCreate(failing, `${path}/bound`, null, { session })
     expect(await failureOf(lost(lab, 'the request', write, end))).toMatchObject({ ...over, retryable: false })
     expect((await witness.getChildren(path)).names).toHaveLength(1)
   })
 
   test('stays unknown when nobody can look any more', async () => {
-    await using lab = await startLab({ newSession: 'never' })
+    await using lab = await startLostReplyServer({ newSession: 'never' })
     const { client, path } = lab
     const writing = await losing(
       lab,
@@ -105,9 +105,9 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
   test.each([{}, { sequential: true }, { ephemeral: true, sequential: true }])(
     'that is given up under way leaves nothing behind (%j)',
     async (mode) => {
-      await using lab = await startLab()
+      await using lab = await startLostReplyServer()
       const { client, proxy, witness, path } = lab
-      const gone = deferred()
+      const gone = createDeferred()
       const watch = await witness.watch(
         path,
         { mode: 'recursive' },
@@ -130,7 +130,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
   )
 
   test('can be found by an id of the caller', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, path } = lab
     const { path: made } = await protectedCreate(client, `${path}/n-`, null, { id: 'mine', sequential: true })
     expect(made).toBe(`${path}/_c_mine-n-0000000000`)
@@ -140,7 +140,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
   })
 
   test('waits for the first session, and not for one that is never to come', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, path, proxy } = lab
     const suspended = reaches(client, 'suspended')
     proxy.resetAll()
@@ -155,7 +155,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
   })
 
   test('is given up when it is told to', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, path, proxy } = lab
     const controller = new AbortController()
     const reason = new Error('enough')
@@ -169,7 +169,7 @@ describe.skipIf(!zookeeperHosts)('a protected create', () => {
 
 describe.skipIf(!zookeeperHosts)('an idempotent delete', () => {
   test('deletes, and does not mind that there is nothing to delete', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, path } = lab
     await idempotentDelete(client, path)
     expect(await client.exists(path)).toBeUndefined()
@@ -178,7 +178,7 @@ describe.skipIf(!zookeeperHosts)('an idempotent delete', () => {
   })
 
   test('leaves alone what is another znode than the one that was meant', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const czxid = (await client.exists(path))?.czxid ?? 0n
     await witness.delete(path)
@@ -188,7 +188,7 @@ describe.skipIf(!zookeeperHosts)('an idempotent delete', () => {
   })
 
   test('is refused at another version and with children', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, path } = lab
     expect(await failureOf(idempotentDelete(client, path, { version: 3 }))).toBeInstanceOf(BadVersion)
     await client.create(`${path}/child`)
@@ -196,7 +196,7 @@ describe.skipIf(!zookeeperHosts)('an idempotent delete', () => {
   })
 
   test.each(['the answer', 'the request'] as const)('is done when %s is lost', async (what) => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { witness, path } = lab
     const czxid = (await witness.exists(path))?.czxid ?? 0n
     await lost(lab, what, (failing) => idempotentDelete(failing, path, { czxid, version: 0 }))
@@ -204,7 +204,7 @@ describe.skipIf(!zookeeperHosts)('an idempotent delete', () => {
   })
 
   test('leaves alone what was made anew in the meantime', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { witness, path } = lab
     const czxid = (await witness.exists(path))?.czxid ?? 0n
     const again = () => witness.create(path, Buffer.from('new'))
@@ -218,7 +218,7 @@ describe.skipIf(!zookeeperHosts)('who may write and not read', () => {
   const others = (permissions: number) => [own, { permissions, scheme: 'world', id: 'anyone' }]
 
   test('is not told that it was refused what was done', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { witness, path } = lab
     await witness.addAuth('digest', 'ada:lovelace')
     const { stat } = await witness.getData(path)
@@ -238,7 +238,7 @@ describe.skipIf(!zookeeperHosts)('who may write and not read', () => {
 
 describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
   test('writes at the version that was seen, and at no other', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, path } = lab
     const { stat } = await client.getData(path)
     expect(await versionedSetData(client, path, Buffer.from('1'), stat)).toMatchObject({ version: 1 })
@@ -251,7 +251,7 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
     ['the answer', null],
     ['the request', Buffer.from('mine')],
   ] as const)('is done once when %s is lost', async (what, data) => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const { stat } = await client.getData(path)
     const written = await lost(lab, what, (failing) => versionedSetData(failing, path, data, stat))
@@ -262,7 +262,7 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
   })
 
   test('is refused when somebody else was first, though its own answer was lost', async () => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const { stat } = await client.getData(path)
     const theirs = () => witness.setData(path, Buffer.from('theirs'))
@@ -281,10 +281,10 @@ describe.skipIf(!zookeeperHosts)('a versioned setData', () => {
     ['deleted', (witness, path) => witness.delete(path)],
     ['made anew', (witness, path) => witness.delete(path).then(() => witness.create(path, Buffer.from('0')))],
   ])('stays unknown when the znode was %s before anybody could look', async (_, change) => {
-    await using lab = await startLab()
+    await using lab = await startLostReplyServer()
     const { client, witness, path } = lab
     const { stat } = await client.getData(path)
-    const write = (failing: CertainClient) => versionedSetData(failing, path, Buffer.from('mine'), stat)
+    const write = (failing: ExactlyOnceClient) => versionedSetData(failing, path, Buffer.from('mine'), stat)
     const error = await failureOf(lost(lab, 'the answer', write, () => change(witness, path)))
     expect(error).toBeInstanceOf(ConnectionLoss)
     expect(error).toMatchObject({ outcome: 'unknown' })

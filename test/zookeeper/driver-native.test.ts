@@ -1,6 +1,6 @@
 /** The official C client, as a driver, and as a witness for ours: what one writes the other reads alike. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { deferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/abort.ts'
 import { InvalidArgument } from '../../src/core/errors.ts'
 import {
   ACL,
@@ -68,8 +68,8 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('the native driver', () => {
     await client.connect()
     const session = client.session?.id
     const states: string[] = []
-    const back = deferred()
-    const answers = deferred<readonly Promise<boolean>[]>()
+    const back = createDeferred()
+    const answers = createDeferred<readonly Promise<boolean>[]>()
     client.on('state', ({ state }) => {
       states.push(state)
       if (state === 'connected') back.resolve()

@@ -7,7 +7,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Deferred, deferred } from '../../src/core/abort.ts'
+import { createDeferred, type Deferred } from '../../src/core/abort.ts'
 import { NativeZooKeeper, ZooKeeper, ZooKeeperError } from '../../src/zookeeper/index.ts'
 import { isAnswered } from '../support/answered-socket.ts'
 
@@ -18,7 +18,7 @@ const HOLD_PERIOD_MS = 20
 const PAUSES_MS = [0, 2, 5]
 const WRITES = 10
 
-export interface Hammered {
+export interface LoadResult {
   readonly losses: number
   /** Sessions that followed the first one of a client, and changes of state to `lost`. */
   readonly furtherSessions: number
@@ -38,7 +38,7 @@ export interface Hammered {
 
 const [folder = '', hosts = '', proxies = '', losses = '0', path = ''] = process.argv.slice(2)
 const loaded: unknown = createRequire(join(folder, 'package.json'))('zookeeper')
-const witness = new ZooKeeper({ hosts })
+const verifyTree = new ZooKeeper({ hosts })
 const counts = { losses: 0, furtherSessions: 0, lostSessions: 0 }
 const acknowledged: string[] = []
 const notSent: string[] = []
@@ -46,7 +46,7 @@ const sockets: Promise<boolean>[] = []
 const waiting: { readonly losses: number; readonly reached: Deferred<void> }[] = []
 
 function lossesReach(least: number): Promise<void> {
-  const reached = deferred()
+  const reached = createDeferred()
   if (counts.losses >= least) reached.resolve()
   else waiting.push({ losses: least, reached })
   return reached.promise
@@ -59,7 +59,7 @@ function countLoss(): void {
 }
 
 /** Resolves with what its watches have seen, when it has lost its connection often enough. */
-async function hammer(proxy: string, name: string): Promise<string> {
+async function loadClient(proxy: string, name: string): Promise<string> {
   const client = new NativeZooKeeper({ hosts: proxy, package: loaded })
   const enough = new AbortController()
   let mine = 0
@@ -96,7 +96,7 @@ async function create(client: NativeZooKeeper, name: string): Promise<void> {
 /** Reads again whenever its watch reports a change, and only then. */
 async function lastSeen(client: NativeZooKeeper): Promise<string> {
   for (;;) {
-    const changed = deferred()
+    const changed = createDeferred()
     const read = await client.getData(`${path}/watched`, { watch: () => changed.resolve() }).catch(() => undefined)
     if (!read) continue
     const value = String(read.data)
@@ -105,25 +105,25 @@ async function lastSeen(client: NativeZooKeeper): Promise<string> {
   }
 }
 
-await witness.connect()
-await witness.create(path)
-await witness.create(`${path}/watched`, Buffer.from('0'))
+await verifyTree.connect()
+await verifyTree.create(path)
+await verifyTree.create(`${path}/watched`, Buffer.from('0'))
 const holding = setInterval(() => {
   const end = performance.now() + HOLD_MS
   while (performance.now() < end);
 }, HOLD_PERIOD_MS)
-const clients = proxies.split(',').map((proxy, number) => hammer(proxy, `client${number}`))
+const clients = proxies.split(',').map((proxy, number) => loadClient(proxy, `client${number}`))
 for (let write = 1; write <= WRITES; write++) {
   await lossesReach((Number(losses) * clients.length * write) / (WRITES + 1))
-  await witness.setData(`${path}/watched`, Buffer.from(String(write)))
+  await verifyTree.setData(`${path}/watched`, Buffer.from(String(write)))
 }
 const seen = await Promise.all(clients)
 clearInterval(holding)
 
-const { names } = await witness.getChildren(path)
+const { names } = await verifyTree.getChildren(path)
 const there = new Set(names)
 const answers = await Promise.all(sockets)
-const result: Hammered = {
+const result: LoadResult = {
   ...counts,
   acknowledged: acknowledged.length,
   missing: acknowledged.filter((name) => !there.has(name)).length,
@@ -134,5 +134,5 @@ const result: Hammered = {
   answered: answers.filter((answered) => answered).length,
 }
 console.log(JSON.stringify(result))
-await witness.close()
+await verifyTree.close()
 process.exit(0)

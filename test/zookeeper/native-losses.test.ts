@@ -11,7 +11,7 @@ import { COMPILING_LIMIT_MS, ensureNativePackage, NATIVE_FOLDER, nativeLeftOut }
 import { startNode } from '../support/node-process.ts'
 import { randomly } from '../support/random.ts'
 import { portOf } from './clients.ts'
-import type { Hammered } from './native-hammer.ts'
+import type { LoadResult } from './native-hammer.ts'
 
 const CLIENTS = 6
 const LOSSES_PER_CLIENT = count({ test: 5, long: 12 })
@@ -42,7 +42,7 @@ describe.skipIf(!zookeeperHosts || nativeLeftOut)('the C client under load, whos
   )
 })
 
-async function hammered(how: 'reset' | 'end'): Promise<Hammered> {
+async function hammered(how: 'reset' | 'end'): Promise<LoadResult> {
   const random = randomly()
   const bytes = () => random.between(200, 3_000)
   await using proxy = await startBreakingProxy({ port: portOf(zookeeperHosts), how, bytes })

@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { describe, expect, test } from 'vitest'
-import { silent } from '../../src/core/log.ts'
+import { silentLog } from '../../src/core/log.ts'
 import { monotonic } from '../../src/core/time.ts'
 import { parseConnectString } from '../../src/zookeeper/connect-string.ts'
 import { Hosts } from '../../src/zookeeper/hosts.ts'
-import { Pending } from '../../src/zookeeper/pending.ts'
+import { PendingRequest } from '../../src/zookeeper/pending.ts'
 import { setWatches, sync } from '../../src/zookeeper/requests.ts'
 import { Session } from '../../src/zookeeper/session.ts'
 import { compiled } from '../support/compiled.ts'
@@ -25,7 +25,7 @@ function startSession() {
       maxReplyBytes: 1_024,
       maxInFlight: 100,
       newSession: 'never',
-      log: silent,
+      log: silentLog,
       clock: () => ({ monotonic: monotonic(), wall: Date.now() + ahead }),
     },
     {
@@ -41,7 +41,7 @@ function startSession() {
     states,
     /** Asks something, and lets an hour go by before its answer is read: the request leaves in the next tick. */
     anHourLater: () => {
-      const under = new Pending(sync('/'), monotonic())
+      const under = new PendingRequest(sync('/'), monotonic())
       session.submit(under)
       setImmediate(() => {
         ahead = 3_600_000
@@ -66,7 +66,7 @@ describe.skipIf(!zookeeperHosts)('an owner that did not notice how time went by'
     await using it = startSession()
     await it.session.start()
     await it.anHourLater()
-    const after = new Pending(sync('/'), monotonic())
+    const after = new PendingRequest(sync('/'), monotonic())
     it.session.submit(after)
     await after.promise
     expect(it.states).toEqual(['connecting', 'connected'])

@@ -16,11 +16,11 @@ import { abortAfter, followSignals } from '../../core/abort.ts'
 import type { AlarmClock } from '../../core/alarm-clock.ts'
 import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
-import { untilSettled } from '../../core/settling.ts'
-import { Stop } from '../../core/stop.ts'
-import { milliseconds } from '../../core/time.ts'
-import { endAttempt, mayTryAgain, pauseAfterFailure } from '../attempts.ts'
-import type { Leftovers, Settlement } from '../backend.ts'
+import { settleWithRetries } from '../../core/settling.ts'
+import { AbortFlag } from '../../core/stop.ts'
+import { toMilliseconds } from '../../core/time.ts'
+import { canRetry, endAttempt, pauseAfterFailure } from '../attempts.ts'
+import type { OrphanedClaim, Settlement } from '../backend.ts'
 import type { Job } from '../job.ts'
 import type { Posting } from '../posting.ts'
 import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
@@ -41,7 +41,7 @@ export interface PerformContext {
 export type Performed = 'consumed' | 'abandoned' | 'trashed' | 'lost' | 'unknown'
 
 /** @internal What a board gives to a claim. */
-export interface Granting {
+export interface ClaimBackend {
   readonly job: Job
   readonly id: string
   readonly who: string
@@ -54,7 +54,7 @@ export interface Granting {
   /** What the deadline goes by. */
   readonly clock: AlarmClock
   /** Whether the session is certain to be alive at this instant. */
-  readonly alive: () => boolean
+  readonly isSessionAlive: () => boolean
 }
 
 /**
@@ -70,19 +70,22 @@ export class Claim implements AsyncDisposable {
   readonly run: number
   /** For systems outside: grows over the whole board with every claim. */
   readonly fence: bigint
-  readonly #granting: Granting
+  readonly #backend: ClaimBackend
   readonly #claimedAt: number
   /** @internal What fires, for who works inside this library. */
-  readonly stops: { readonly lost: Stop; readonly cancelled: Stop } = { lost: new Stop(), cancelled: new Stop() }
+  readonly stops: { readonly lost: AbortFlag; readonly cancelled: AbortFlag } = {
+    lost: new AbortFlag(),
+    cancelled: new AbortFlag(),
+  }
   #phase: 'held' | 'settling' | 'settled' | 'lost' = 'held'
 
   /** @internal Boards grant claims. */
-  constructor(granting: Granting) {
+  constructor(granting: ClaimBackend) {
     this.job = granting.job
     this.who = granting.who
     this.run = granting.posting.runs
     this.fence = granting.fence
-    this.#granting = granting
+    this.#backend = granting
     this.#claimedAt = granting.clock.monotonic()
   }
 
@@ -103,14 +106,14 @@ export class Claim implements AsyncDisposable {
    * @throws ClaimLost when it is not; `lost` has fired then
    */
   assertHeld(): void {
-    this.checkLease()
+    this.assertLease()
     this.stops.lost.throwIfAborted()
   }
 
   /** @internal Fires `lost` unless the session is certain to be alive. */
-  checkLease(): void {
-    if (this.#phase === 'lost' || this.#phase === 'settled' || this.#granting.alive()) return
-    this.lose(new ClaimLost(`${this.job}: the session is over; stop and write nothing, another may own it`))
+  assertLease(): void {
+    if (this.#phase === 'lost' || this.#phase === 'settled' || this.#backend.isSessionAlive()) return
+    this.markLost(new ClaimLost(`${this.job}: the session is over; stop and write nothing, another may own it`))
   }
 
   get settled(): boolean {
@@ -119,15 +122,15 @@ export class Claim implements AsyncDisposable {
 
   /** The work is done: the job leaves the board. @throws ClaimLost, NotFound (settled before), NotConnected, OutcomeUnknown */
   consume(): Promise<void> {
-    return this.#settle({ kind: 'consume', posting: this.#granting.posting })
+    return this.#settle({ kind: 'consume', posting: this.#backend.posting })
   }
 
   /** Back on the board, for anybody. @throws as {@link consume} */
   async abandon(options: AbandonOptions = {}): Promise<void> {
     assertAbandonOptions(options)
-    const ended = this.#endedPosting(options.failed ? 'failed' : 'returned', options.reason)
+    const ended = this.#toEndedPosting(options.failed ? 'failed' : 'returned', options.reason)
     const runs = Math.max(ended.runs, options.newestRun ?? 0)
-    const delay = options.delay === undefined ? {} : { delay: milliseconds(options.delay, 'delay') }
+    const delay = options.delay === undefined ? {} : { delay: toMilliseconds(options.delay, 'delay') }
     await this.#settle({ kind: 'abandon', posting: { ...ended, runs, ...delay } })
   }
 
@@ -136,7 +139,7 @@ export class Claim implements AsyncDisposable {
     assertTrashOptions(options)
     const reason = options.reason ?? (options.failure ? describeFailure(options.failure) : 'trashed by its owner')
     const failure = options.failure ? { failure: options.failure } : {}
-    await this.#settle({ kind: 'trash', posting: this.#endedPosting('failed', reason), reason, ...failure })
+    await this.#settle({ kind: 'trash', posting: this.#toEndedPosting('failed', reason), reason, ...failure })
   }
 
   /**
@@ -144,8 +147,8 @@ export class Claim implements AsyncDisposable {
    * again: for as long as the error's `retryAfter` says, or by the posting's `backOff`.
    */
   async fail(failure: Failure): Promise<'abandoned' | 'trashed'> {
-    const { posting } = this.#granting
-    if (!failure.nonRetryable && mayTryAgain(posting)) {
+    const { posting } = this.#backend
+    if (!failure.nonRetryable && canRetry(posting)) {
       const delay = failure.retryAfter ?? pauseAfterFailure(posting)
       await this.abandon({ failed: true, reason: describeFailure(failure), delay })
       return 'abandoned'
@@ -171,12 +174,12 @@ export class Claim implements AsyncDisposable {
       const example = 'as in claim.perform(async (job, { signal }) => …)'
       throw new InvalidArgument(`${this.job}: perform takes the function that does the work, ${example}`)
     }
-    if (this.settling) throw this.#settledBefore()
-    const failure = await this.#attempt(work)
+    if (this.isSettling) throw this.#alreadySettledError()
+    const failure = await this.#runWork(work)
     if (this.#phase === 'lost') return 'lost'
-    return untilSettled<Performed>(
+    return settleWithRetries<Performed>(
       this.stops,
-      () => this.#ended(failure),
+      () => this.#settleFailure(failure),
       (error) => {
         throw error
       },
@@ -192,30 +195,30 @@ export class Claim implements AsyncDisposable {
   }
 
   /** @internal */
-  lose(reason: ClaimLost): void {
+  markLost(reason: ClaimLost): void {
     if (this.#phase === 'settled' || this.#phase === 'lost') return
     if (this.#phase === 'held') this.#phase = 'lost'
     this.stops.lost.abort(reason)
   }
 
   /** @internal */
-  cancel(reason: Cancelled): void {
+  requestCancel(reason: Cancelled): void {
     this.stops.cancelled.abort(reason)
   }
 
   /** @internal What may be left of it once it is taken away. */
-  get leftovers(): Leftovers {
-    const { id, posting, mark } = this.#granting
+  get orphanedClaim(): OrphanedClaim {
+    const { id, posting, mark } = this.#backend
     return { id, posting, fence: this.fence, ...(mark === undefined ? {} : { mark }) }
   }
 
   /** @internal Whether a release seen on the board is this claim's own doing. */
-  get settling(): boolean {
+  get isSettling(): boolean {
     return this.#phase === 'settling' || this.#phase === 'settled'
   }
 
-  async #attempt(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
-    const { posting, clock } = this.#granting
+  async #runWork(work: (job: Job, context: PerformContext) => unknown): Promise<Failure | undefined> {
+    const { posting, clock } = this.#backend
     const { deadline } = posting
     using stop = followSignals([this.stops.lost, this.stops.cancelled])
     const late = () => new Timeout(`${this.job}: not done within ${deadline} ms`)
@@ -231,41 +234,41 @@ export class Claim implements AsyncDisposable {
     }
   }
 
-  async #ended(failure: Failure | undefined): Promise<Performed> {
+  async #settleFailure(failure: Failure | undefined): Promise<Performed> {
     if (!failure) {
       await this.consume()
       return 'consumed'
     }
     const { aborted, reason } = this.stops.cancelled
     if (!aborted) return this.fail(failure)
-    await this.trash({ reason: reason instanceof Cancelled ? reason.said : describeError(reason), failure })
+    await this.trash({ reason: reason instanceof Cancelled ? reason.trashReason : describeError(reason), failure })
     return 'trashed'
   }
 
   async #settle(
     how: DistributiveOmit<Settlement, 'id' | 'who' | 'session' | 'revision' | 'cancelRequested'>,
   ): Promise<void> {
-    this.checkLease()
+    this.assertLease()
     if (this.#phase === 'lost') throw this.stops.lost.reason
-    if (this.#phase !== 'held') throw this.#settledBefore()
+    if (this.#phase !== 'held') throw this.#alreadySettledError()
     this.#phase = 'settling'
-    const { id, who, session, revision } = this.#granting
+    const { id, who, session, revision } = this.#backend
     try {
-      await this.#granting.settle(this, { id, who, session, revision, ...how })
+      await this.#backend.settle(this, { id, who, session, revision, ...how })
       this.#phase = 'settled'
     } catch (error) {
       this.#phase = this.stops.lost.aborted ? 'lost' : 'held'
-      if (error instanceof ClaimLost) this.lose(error)
+      if (error instanceof ClaimLost) this.markLost(error)
       throw error
     }
   }
 
-  #settledBefore(): NotFound {
+  #alreadySettledError(): NotFound {
     return new NotFound(`${this.job} was settled before`)
   }
 
-  #endedPosting(ended: 'failed' | 'returned', reason: string | undefined): Posting {
-    return endAttempt(this.#granting.posting, { ended, ...(reason === undefined ? {} : { reason }) })
+  #toEndedPosting(ended: 'failed' | 'returned', reason: string | undefined): Posting {
+    return endAttempt(this.#backend.posting, { ended, ...(reason === undefined ? {} : { reason }) })
   }
 }
 

@@ -3,7 +3,7 @@ import { abortAfter, type FollowingSignal, followSignals } from '../../core/abor
 import { NotFound, Timeout } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import { keepAlive } from '../../core/keep-alive.ts'
-import { type Duration, printableDuration } from '../../core/time.ts'
+import { type Duration, formatDuration } from '../../core/time.ts'
 import { Job } from '../job.ts'
 import {
   assertClaimsOptions,
@@ -15,10 +15,10 @@ import {
 } from '../options.ts'
 import type { LiveView } from '../view/live-view.ts'
 import type { Claim } from './claim.ts'
-import type { HeldClaims } from './held-claims.ts'
+import type { ClaimManager } from './held-claims.ts'
 
-export interface ClaimingOptions {
-  readonly claims: HeldClaims
+export interface ClaimerOptions {
+  readonly claims: ClaimManager
   readonly view: LiveView
   /** Fires when the board is closed. */
   readonly signal: AbortSignal
@@ -26,43 +26,43 @@ export interface ClaimingOptions {
   readonly uri: string
 }
 
-export class Claiming {
-  readonly #options: ClaimingOptions
+export class Claimer {
+  readonly #options: ClaimerOptions
 
-  constructor(options: ClaimingOptions) {
+  constructor(options: ClaimerOptions) {
     this.#options = options
   }
 
   /** Resolves when there is a job to claim. @throws Timeout */
-  async wait(options: WaitOptions): Promise<void> {
+  async waitForClaimable(options: WaitOptions): Promise<void> {
     assertWaitOptions(options)
     const { claims, view } = this.#options
-    view.unaccepted.begin()
+    view.unaccepted.start()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
-    using _timer = options.timeout === 0 ? undefined : this.#timer(stop, options.timeout)
-    while (!claims.any()) await this.#changed(stop, options.timeout)
+    using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
+    while (!claims.hasClaimable()) await this.#waitForChange(stop, options.timeout)
   }
 
   /** @throws Timeout; the signal's reason; InvalidState when the board is closed */
-  async next(options: ClaimNextOptions): Promise<[Claim, ...Claim[]]> {
+  async claimNext(options: ClaimNextOptions): Promise<[Claim, ...Claim[]]> {
     const settings = claimNextSettings(options)
     const { claims, view } = this.#options
-    view.unaccepted.begin()
+    view.unaccepted.start()
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     // Looked at while it waits only: what has been chosen may be this caller's by the time it fires.
     using late = options.timeout === undefined ? stop : followSignals([stop.signal])
-    using _timer = options.timeout === 0 ? undefined : this.#timer(late, options.timeout)
+    using _timer = options.timeout === 0 ? undefined : this.#startTimeout(late, options.timeout)
     while (true) {
       stop.signal.throwIfAborted()
       while (view.isTooShortFor(settings.max) && (await view.readOn(stop))) stop.signal.throwIfAborted()
-      const places = claims.choose(settings)
+      const places = claims.reserveNext(settings)
       if (places.length === 0) {
-        await this.#changed(late, options.timeout)
+        await this.#waitForChange(late, options.timeout)
         continue
       }
-      const [first, ...rest] = await claims.take(places)
+      const [first, ...rest] = await claims.claimAllReserved(places)
       if (first) return [first, ...rest]
     }
   }
@@ -72,13 +72,13 @@ export class Claiming {
    *
    * @throws Timeout at once for one that does not wait, when there is nothing behind it
    */
-  async #changed(stop: FollowingSignal, timeout: Duration | undefined): Promise<void> {
+  async #waitForChange(stop: FollowingSignal, timeout: Duration | undefined): Promise<void> {
     const { claims, view } = this.#options
-    const more = claims.open ? view.readOn(stop) : Promise.resolve(false)
+    const more = claims.canClaim ? view.readOn(stop) : Promise.resolve(false)
     if (timeout !== 0) {
       more.catch(() => undefined)
       await view.changed.wait(stop)
-    } else if (!(await more)) throw this.#nothing(0)
+    } else if (!(await more)) throw this.#timeoutError(0)
   }
 
   /**
@@ -87,43 +87,43 @@ export class Claiming {
    *
    * @throws NotFound when somebody has cancelled it meanwhile
    */
-  async own(job: Job, options: WaitOptions): Promise<Claim> {
+  async claimOwnPost(job: Job, options: WaitOptions): Promise<Claim> {
     const { claims, view } = this.#options
-    using _reserved = view.queue.reserve(Job.entryOf(job))
+    using _reserved = view.queue.reserve(Job.entryFor(job))
     try {
-      using _held = await view.pin(Job.entryOf(job))
-      return await this.#this(job, options)
+      using _held = await view.pin(Job.entryFor(job))
+      return await this.#claimThis(job, options)
     } catch (error) {
-      await claims.giveUp(job, describeError(error)).catch(() => undefined)
+      await claims.cancel(job, describeError(error)).catch(() => undefined)
       throw error
     }
   }
 
-  async #this(job: Job, options: WaitOptions): Promise<Claim> {
+  async #claimThis(job: Job, options: WaitOptions): Promise<Claim> {
     const { claims, view } = this.#options
-    view.unaccepted.begin()
-    const entry = Job.entryOf(job)
+    view.unaccepted.start()
+    const entry = Job.entryFor(job)
     using _alive = keepAlive()
     using stop = followSignals([this.#options.signal, options.signal])
     using late = followSignals([stop.signal])
-    using _timer = this.#timer(late, options.timeout)
+    using _timer = this.#startTimeout(late, options.timeout)
     while (true) {
       stop.signal.throwIfAborted()
       if (entry.ended)
         throw new NotFound(`${job} has left the board while it waited to be claimed here: ${entry.ended}`)
-      const place = claims.chooseThis(entry)
-      const claim = place && (await claims.takeThis(place))
+      const place = claims.reserve(entry)
+      const claim = place && (await claims.claimReserved(place))
       if (claim) return claim
       if (!place) await view.changed.wait(late)
     }
   }
 
   /** One claim after the other, until the signal fires or the board is closed. */
-  async *all(options: ClaimsOptions): AsyncGenerator<Claim, void, undefined> {
+  async *claimAll(options: ClaimsOptions): AsyncGenerator<Claim, void, undefined> {
     assertClaimsOptions(options)
     const over = () => options.signal?.aborted || this.#options.signal.aborted
     while (!over()) {
-      const claims = await this.next(options).catch((error: unknown) => {
+      const claims = await this.claimNext(options).catch((error: unknown) => {
         if (over()) return []
         throw error
       })
@@ -131,11 +131,11 @@ export class Claiming {
     }
   }
 
-  #timer(stop: FollowingSignal, timeout: Duration | undefined): Disposable {
-    return abortAfter(stop, timeout, () => this.#nothing(timeout ?? 0))
+  #startTimeout(stop: FollowingSignal, timeout: Duration | undefined): Disposable {
+    return abortAfter(stop, timeout, () => this.#timeoutError(timeout ?? 0))
   }
 
-  #nothing(time: Duration): Timeout {
-    return new Timeout(`no job to claim on ${this.#options.uri} within ${printableDuration(time)}`)
+  #timeoutError(time: Duration): Timeout {
+    return new Timeout(`no job to claim on ${this.#options.uri} within ${formatDuration(time)}`)
   }
 }

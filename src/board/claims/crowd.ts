@@ -5,16 +5,16 @@
  * all but one would lose. So whoever loses too often looks at more of the head and picks at random, up to a limit, and
  * whoever wins comes back step by step: jobs still start nearly in order, and few claims are in vain.
  */
-const WIDEST = 64
+const MAX_SPREAD = 64
 /** The part of the claims that may be lost before it looks further. */
-const TOLERATED = 0.1
-const NARROWER = 0.98
+const TOLERATED_LOSS_RATE = 0.1
+const NARROWING_FACTOR = 0.98
 /** How much of what was seen counts beside what was seen before. */
-const FRESHNESS = 0.2
+const SAMPLE_WEIGHT = 0.2
 
-export class Crowd {
+export class ContentionEstimator {
   #spread = 1
-  #lost = 0
+  #lossRate = 0
 
   /** To pick from so many times as many jobs as are wanted. */
   get spread(): number {
@@ -22,14 +22,14 @@ export class Crowd {
   }
 
   /** How claims that were tried together ended. */
-  tried({ won, lost }: { readonly won: number; readonly lost: number }): void {
+  recordClaims({ won, lost }: { readonly won: number; readonly lost: number }): void {
     if (won + lost === 0) return
-    this.#lost += FRESHNESS * (lost / (won + lost) - this.#lost)
-    if (lost > 0 && this.#lost > TOLERATED) {
-      this.#spread = Math.min(WIDEST, Math.max(2, this.#spread * 2))
-      this.#lost = TOLERATED / 2
-    } else if (this.#lost < TOLERATED / 2) {
-      this.#spread = Math.max(1, this.#spread * NARROWER)
+    this.#lossRate += SAMPLE_WEIGHT * (lost / (won + lost) - this.#lossRate)
+    if (lost > 0 && this.#lossRate > TOLERATED_LOSS_RATE) {
+      this.#spread = Math.min(MAX_SPREAD, Math.max(2, this.#spread * 2))
+      this.#lossRate = TOLERATED_LOSS_RATE / 2
+    } else if (this.#lossRate < TOLERATED_LOSS_RATE / 2) {
+      this.#spread = Math.max(1, this.#spread * NARROWING_FACTOR)
     }
   }
 }

@@ -50,10 +50,10 @@ export class Incarnation {
   }
 
   /**
-   * Registers the incarnation unless it is registered, and watches the event loop until {@link rest}. Claims do not wait
+   * Registers the incarnation unless it is registered, and watches the event loop until {@link stopWatching}. Claims do not wait
    * for it: an incarnation that could not be registered counts as dead, and the next claim tries again.
    */
-  begin(): void {
+  start(): void {
     const entity = { kind: OWNER_KIND, name: this.#id, metadata: {} }
     this.#registration ??= this.#options.entities.register(entity).catch(() => {
       this.#registration = undefined
@@ -62,11 +62,11 @@ export class Incarnation {
     const { sessionTimeout } = this.#options.backend
     if (this.#watch || sessionTimeout === undefined) return
     this.#seenAt = this.#clock()
-    this.#watch = setInterval(() => this.#look(), Math.min(MAX_PERIOD_MS, sessionTimeout / 8)).unref()
+    this.#watch = setInterval(() => this.#checkClock(), Math.min(MAX_PERIOD_MS, sessionTimeout / 8)).unref()
   }
 
   /** Stops watching the event loop: no claim is held. */
-  rest(): void {
+  stopWatching(): void {
     clearInterval(this.#watch)
     this.#watch = undefined
     this.#stalledAt = undefined
@@ -74,7 +74,7 @@ export class Incarnation {
 
   /** Begins another incarnation if this process itself was the reason why the session was lost. */
   sessionLost(): void {
-    if (!this.#watch || !this.#stalled()) return
+    if (!this.#watch || !this.#hasStalled()) return
     const former = this.#registration
     this.#id = newUuid()
     this.#registration = undefined
@@ -87,31 +87,31 @@ export class Incarnation {
    *
    * @throws NotConnected when nobody can be asked
    */
-  async living(incarnations: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+  async listLiving(incarnations: ReadonlySet<string>): Promise<ReadonlySet<string>> {
     const own = new Set(incarnations.has(this.#id) ? [this.#id] : [])
     if (incarnations.size === own.size) return own
     const registered = new Set((await this.#options.backend.entities(OWNER_KIND)).map(({ name }) => name))
     return new Set([...own, ...[...incarnations].filter((incarnation) => registered.has(incarnation))])
   }
 
-  #look(): void {
+  #checkClock(): void {
     const now = this.#clock()
-    if (passed(this.#seenAt, now) >= this.#tolerated) this.#stalledAt = now
+    if (elapsedMs(this.#seenAt, now) >= this.#toleratedStallMs) this.#stalledAt = now
     this.#seenAt = now
   }
 
   /** Whether the event loop stood still not longer ago than a session lasts. */
-  #stalled(): boolean {
-    this.#look()
-    return this.#stalledAt !== undefined && passed(this.#stalledAt, this.#clock()) <= 2 * this.#tolerated
+  #hasStalled(): boolean {
+    this.#checkClock()
+    return this.#stalledAt !== undefined && elapsedMs(this.#stalledAt, this.#clock()) <= 2 * this.#toleratedStallMs
   }
 
-  get #tolerated(): number {
+  get #toleratedStallMs(): number {
     return (this.#options.backend.sessionTimeout ?? Number.POSITIVE_INFINITY) / 2
   }
 }
 
 /** Returns the milliseconds between two instants: by the wall clock where the machine was suspended. */
-function passed(from: Instant, to: Instant): number {
+function elapsedMs(from: Instant, to: Instant): number {
   return Math.max(to.monotonic - from.monotonic, to.wall - from.wall)
 }

@@ -11,53 +11,53 @@ import {
   OutcomeUnknown,
   Unclaimable,
 } from '../../core/errors.ts'
-import type { Entry, Place } from '../entry.ts'
+import type { JobEntry, QueueEntry } from '../entry.ts'
 import type { LiveView } from '../view/live-view.ts'
 
 /** How long a job rests, in milliseconds, whose claim a server refused because of its own troubles. */
-const PAUSE = 500
+const RETRY_PAUSE_MS = 500
 /** The longest rest of one that is refused again and again. */
-const LONGEST_PAUSE = 10_000
+const MAX_RETRY_PAUSE_MS = 10_000
 /** So often a claim may be refused while nothing that is known speaks against it: what does may be on its way. */
-const UNEXPLAINED = 3
+const MAX_UNEXPLAINED_REJECTIONS = 3
 
-export interface RefusalsOptions {
+export interface RejectedClaimsOptions {
   readonly view: LiveView
   /** Whether anything may be claimed at all: where not, that explains a refusal. */
-  readonly open: () => boolean
-  readonly failed: (error: Error) => void
+  readonly canClaim: () => boolean
+  readonly onError: (error: Error) => void
 }
 
-export class Refusals {
-  readonly #options: RefusalsOptions
+export class RejectedClaims {
+  readonly #options: RejectedClaimsOptions
   /** How often they were refused while nothing that is known spoke against them; a change makes another place of it. */
-  readonly #unexplained = new WeakMap<Place, number>()
-  readonly #resting = new WeakSet<Place>()
+  readonly #unexplained = new WeakMap<QueueEntry, number>()
+  readonly #paused = new WeakSet<QueueEntry>()
   /** The fault of the board that was reported last. */
   #boardFault: string | undefined
 
-  constructor(options: RefusalsOptions) {
+  constructor(options: RejectedClaimsOptions) {
     this.#options = options
   }
 
   /** The claim of `place` was refused with `error`. */
-  refused(place: Place, error: Error): void {
-    if (isNews(error)) this.#restIfUnexplained(place)
+  rejected(place: QueueEntry, error: Error): void {
+    if (isExpectedRejection(error)) this.#pauseIfUnexplained(place)
     else if (error instanceof InvalidState) this.#restForBoard(place, error)
-    else if (error instanceof JobboardError && error.retryable) this.#rest(place, PAUSE)
+    else if (error instanceof JobboardError && error.retryable) this.#pauseJob(place, RETRY_PAUSE_MS)
     else this.#hide(place.entry, error)
   }
 
   /** The board grants no claims until it is repaired, which is no fault of the job: it is tried again, and the error reported once. */
-  #restForBoard(place: Place, error: InvalidState): void {
-    if (this.#boardFault !== error.message) this.#options.failed(error)
+  #restForBoard(place: QueueEntry, error: InvalidState): void {
+    if (this.#boardFault !== error.message) this.#options.onError(error)
     this.#boardFault = error.message
-    this.#rest(place, LONGEST_PAUSE / 10)
+    this.#pauseJob(place, MAX_RETRY_PAUSE_MS / 10)
   }
 
   /** They may be chosen again, but for those that rest. */
-  release(places: readonly Place[]): void {
-    this.#options.view.queue.release(places.filter((place) => !this.#resting.has(place)))
+  release(places: readonly QueueEntry[]): void {
+    this.#options.view.queue.release(places.filter((place) => !this.#paused.has(place)))
     // Whoever found nothing because these were being tried looks again.
     this.#options.view.changed.notify()
   }
@@ -66,31 +66,32 @@ export class Refusals {
    * A refusal is explained by what has been told: another has the job, or its resource. One that is not, because a permit
    * was left behind by hand say, would come back at once, for ever, and each costs the servers a transaction.
    */
-  #restIfUnexplained(place: Place): void {
-    const { entry, blocks } = place
-    if (entry.place !== place || blocks > 0 || entry.content !== 'fresh' || !this.#options.open()) return
+  #pauseIfUnexplained(place: QueueEntry): void {
+    const { entry, blockerCount } = place
+    if (entry.queueEntry !== place || blockerCount > 0 || entry.content !== 'fresh' || !this.#options.canClaim()) return
     const times = (this.#unexplained.get(place) ?? 0) + 1
     this.#unexplained.set(place, times)
-    if (times >= UNEXPLAINED) this.#rest(place, Math.min(LONGEST_PAUSE, PAUSE * 2 ** (times - UNEXPLAINED)))
+    if (times >= MAX_UNEXPLAINED_REJECTIONS)
+      this.#pauseJob(place, Math.min(MAX_RETRY_PAUSE_MS, RETRY_PAUSE_MS * 2 ** (times - MAX_UNEXPLAINED_REJECTIONS)))
   }
 
-  #rest(place: Place, milliseconds: number): void {
-    this.#resting.add(place)
+  #pauseJob(place: QueueEntry, milliseconds: number): void {
+    this.#paused.add(place)
     setTimeout(() => {
-      this.#resting.delete(place)
+      this.#paused.delete(place)
       this.release([place])
     }, milliseconds).unref()
   }
 
   /** Nobody here can claim it, and choosing it again at once would never end. */
-  #hide(entry: Entry, error: Error): void {
+  #hide(entry: JobEntry, error: Error): void {
     entry.content = 'unreadable'
     this.#options.view.queue.update(entry)
-    this.#options.failed(error)
+    this.#options.onError(error)
   }
 }
 
 /** Answers that the view hears about, or that a connection's return changes: choosing again is right. */
-function isNews(error: Error): boolean {
+function isExpectedRejection(error: Error): boolean {
   return [Unclaimable, NotFound, NotConnected, OutcomeUnknown, ClaimLost].some((known) => error instanceof known)
 }

@@ -4,18 +4,18 @@
  */
 import { InvalidPosting } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
-import { answerOf } from '../options.ts'
+import { parseAcceptResult } from '../options.ts'
 import type { Posting } from '../posting.ts'
 
 /** How many jobs are remembered whose error was reported. */
-const MOST_REPORTED = 1_000
+const MAX_REPORTED_JOBS = 1_000
 
 export class SafeAccept {
-  readonly #failed: (error: Error) => void
+  readonly #onError: (error: Error) => void
   readonly #reported = new Set<string>()
 
-  constructor(options: { readonly failed: (error: Error) => void }) {
-    this.#failed = options.failed
+  constructor(options: { readonly onError: (error: Error) => void }) {
+    this.#onError = options.onError
   }
 
   /**
@@ -23,7 +23,7 @@ export class SafeAccept {
    *
    * @throws InvalidArgument when it has answered with a promise, which is a mistake in `accept` and not in the posting
    */
-  ask(accept: (posting: Posting) => boolean, posting: Posting): boolean {
+  accepts(accept: (posting: Posting) => boolean, posting: Posting): boolean {
     let answer: unknown
     try {
       answer = accept(posting)
@@ -31,15 +31,15 @@ export class SafeAccept {
       this.#report(posting, error)
       return false
     }
-    return answerOf(answer)
+    return parseAcceptResult(answer)
   }
 
   #report({ uuid, name }: Posting, cause: unknown): void {
     if (this.#reported.has(uuid)) return
     const [oldest] = this.#reported
-    if (this.#reported.size >= MOST_REPORTED && oldest !== undefined) this.#reported.delete(oldest)
+    if (this.#reported.size >= MAX_REPORTED_JOBS && oldest !== undefined) this.#reported.delete(oldest)
     this.#reported.add(uuid)
     const what = `job ${uuid} (${name}): accept has thrown ${describeError(cause)}`
-    this.#failed(new InvalidPosting(`${what}; the job is not claimed here, mend accept or remove the job`, { cause }))
+    this.#onError(new InvalidPosting(`${what}; the job is not claimed here, mend accept or remove the job`, { cause }))
   }
 }

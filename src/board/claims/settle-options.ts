@@ -3,7 +3,7 @@ import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
-import { assertText, assertYesOrNo } from '../options.ts'
+import { assertBoolean, assertText } from '../options.ts'
 
 /** How a job is given back. */
 export interface AbandonOptions {
@@ -27,7 +27,7 @@ export function assertAbandonOptions(options: AbandonOptions): void {
   assertOptions(options, { reason: true, delay: true, failed: true, newestRun: true }, 'abandon')
   const { reason, failed, newestRun = 0 } = options
   assertText(reason, 'abandon: reason')
-  assertYesOrNo(failed, 'abandon: failed')
+  assertBoolean(failed, 'abandon: failed')
   if (!Number.isSafeInteger(newestRun) || newestRun < 0)
     throw new InvalidArgument(`abandon: newestRun has to be the number of a run, not ${String(newestRun)}`)
 }

@@ -4,55 +4,55 @@ import { ClaimLost, InvalidPosting, InvalidState } from '../../core/errors.ts'
 import type {
   Backend,
   BackendCapabilities,
+  BackendSink,
+  BoardListing,
   Cancellation,
   CancelRequest,
-  Choice,
-  Discard,
+  ClaimGrant,
+  ClaimRequest,
+  DiscardRequest,
   Entity,
   GateRequest,
-  Granted,
-  Listing,
   Posted,
   PostRequest,
   Result,
   SessionHold,
   Settlement,
-  Sink,
-  Stored,
+  StoredJob,
   TrashedEntry,
-  Unreadable,
+  UnreadableJob,
 } from '../backend.ts'
 import { encodePosting, type Posting, readSizedPosting } from '../posting.ts'
 import { MemorySpace } from './space.ts'
 
 /** As large as a posting may be on ZooKeeper: what works here in a test works there. */
-const LARGEST_POST = 507_903
+const MAX_POSTING_BYTES = 507_903
 
-const named = new Map<string, MemorySpace>()
+const spacesByName = new Map<string, MemorySpace>()
 
 /** The space of that name, shared by all of this process; a new one, shared with nobody, for the empty name. */
 export function memorySpace(name: string): MemorySpace {
   if (name === '') return new MemorySpace()
-  const space = named.get(name) ?? new MemorySpace()
-  named.set(name, space)
+  const space = spacesByName.get(name) ?? new MemorySpace()
+  spacesByName.set(name, space)
   return space
 }
 
-const EVERYTHING: BackendCapabilities = {
+const CAPABILITIES: BackendCapabilities = {
   keys: true,
   resources: true,
   delays: true,
   cancel: true,
   restore: true,
-  everyChange: true,
+  completeChangeFeed: true,
 }
 
 export class MemoryBackend implements Backend {
-  readonly capabilities = EVERYTHING
+  readonly capabilities = CAPABILITIES
   readonly uri: string
   readonly clock: AlarmClock
   readonly #space: MemorySpace
-  #open: { readonly sink: Sink; readonly unsubscribe: () => void; session: string } | undefined
+  #open: { readonly sink: BackendSink; readonly unsubscribe: () => void; session: string } | undefined
 
   constructor(options: { uri: string; space: MemorySpace }) {
     this.uri = options.uri
@@ -60,7 +60,7 @@ export class MemoryBackend implements Backend {
     this.clock = options.space.clock
   }
 
-  async open(sink: Sink): Promise<void> {
+  async open(sink: BackendSink): Promise<void> {
     const unsubscribe = this.#space.subscribe(sink)
     this.#open = { sink, unsubscribe, session: this.#space.newSession() }
     sink.session({ state: 'connected', session: this.#open.session })
@@ -80,7 +80,7 @@ export class MemoryBackend implements Backend {
 
   /** Ends the session and begins another, as an expired one would on a server: what a test of take-overs needs. */
   expireSession(): void {
-    const open = this.#opened()
+    const open = this.#requireOpen()
     open.sink.session({ state: 'lost', session: open.session })
     this.#space.endSession(open.session)
     open.session = this.#space.newSession()
@@ -89,98 +89,98 @@ export class MemoryBackend implements Backend {
   }
 
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    this.#opened()
+    this.#requireOpen()
     return requests.map(({ posting }) =>
-      attempt(() => this.#space.post(posting, encoded(posting, { limit: LARGEST_POST }))),
+      catchError(() => this.#space.post(posting, encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }))),
     )
   }
 
-  async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
-    const { session } = this.#opened()
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    const { session } = this.#requireOpen()
     return choices.map(({ id, revision, posting, who }) =>
-      attempt(() => ({
+      catchError(() => ({
         session,
-        ...this.#space.claim({ id, revision, posting, bytes: encoded(posting), held: { who, session } }),
+        ...this.#space.claim({ id, revision, posting, bytes: encodeWithinLimit(posting), held: { who, session } }),
       })),
     )
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    this.#opened()
+    this.#requireOpen()
     return settlements.map((settlement) =>
-      attempt(() => {
-        if (this.#space.settle(settlement, encoded(settlement.posting))) return
+      catchError(() => {
+        if (this.#space.settle(settlement, encodeWithinLimit(settlement.posting))) return
         throw new ClaimLost(`job ${settlement.posting.uuid}: the claim is gone; stop and write nothing`)
       }),
     )
   }
 
-  async discard(discarded: Discard): Promise<Result<void>> {
-    this.#opened()
-    return attempt(() => this.#space.discard(discarded, encoded(discarded.posting)))
+  async discard(discarded: DiscardRequest): Promise<Result<void>> {
+    this.#requireOpen()
+    return catchError(() => this.#space.discard(discarded, encodeWithinLimit(discarded.posting)))
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
-    this.#opened()
+    this.#requireOpen()
     if (request.kind === 'gate') this.#space.setPaused(request.paused)
     else this.#space.cancel(request)
   }
 
   async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
-    this.#opened()
-    this.#space.restore(entry, posting, encoded(posting))
+    this.#requireOpen()
+    this.#space.restore(entry, posting, encodeWithinLimit(posting))
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
-    this.#opened()
+    this.#requireOpen()
     this.#space.purge(entry)
   }
 
-  async list(): Promise<Listing> {
-    this.#opened()
+  async list(): Promise<BoardListing> {
+    this.#requireOpen()
     return this.#space.list()
   }
 
-  async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    this.#opened()
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    this.#requireOpen()
     return ids.map((id) => {
       const row = this.#space.read(id)
       if (!row) return undefined
       const { bytes, revision, order, postedAt, writtenAt } = row
-      const read = attempt(() => readSizedPosting(bytes, 'msgpack'))
+      const read = catchError(() => readSizedPosting(bytes, 'msgpack'))
       return 'error' in read
-        ? { id, error: unreadable(id, read.error), bytes: bytes.length }
+        ? { id, error: toUnreadable(id, read.error), bytes: bytes.length }
         : { id, ...read.value, revision, order, postedAt, writtenAt }
     })
   }
 
   async owner(id: string): Promise<string | undefined> {
-    this.#opened()
+    this.#requireOpen()
     return this.#space.owner(id)
   }
 
   async cancellation(id: string): Promise<Cancellation | undefined> {
-    this.#opened()
+    this.#requireOpen()
     return this.#space.cancellation(id)
   }
 
   /** Changes are told as they happen. */
   async barrier(): Promise<void> {
-    this.#opened()
+    this.#requireOpen()
   }
 
   async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
-    this.#opened()
+    this.#requireOpen()
     yield* this.#space.trashed()
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
-    this.#opened()
+    this.#requireOpen()
     return this.#space.trashedEntry(id)
   }
 
   async register(entity: Entity): Promise<void> {
-    this.#space.register(entity, this.#opened().session)
+    this.#space.register(entity, this.#requireOpen().session)
   }
 
   async unregister(entity: Entity): Promise<void> {
@@ -188,7 +188,7 @@ export class MemoryBackend implements Backend {
   }
 
   async entities(kind: string): Promise<Entity[]> {
-    this.#opened()
+    this.#requireOpen()
     return this.#space.entities(kind)
   }
 
@@ -198,29 +198,32 @@ export class MemoryBackend implements Backend {
 
   /** A session here lasts as long as the board object. */
   holdSession(): SessionHold {
-    return { proven: async () => this.#opened().session, [Symbol.dispose]: () => undefined }
+    return { whenAlive: async () => this.#requireOpen().session, [Symbol.dispose]: () => undefined }
   }
 
   alive(session: string): boolean {
     return this.#open?.session === session
   }
 
-  #opened(): { sink: Sink; session: string } {
+  #requireOpen(): { sink: BackendSink; session: string } {
     if (this.#open) return this.#open
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 }
 
 /** Attempts and a failure join a posting later: only the post itself is limited. */
-function encoded(posting: Posting, options: { limit: number } = { limit: Number.POSITIVE_INFINITY }): Uint8Array {
+function encodeWithinLimit(
+  posting: Posting,
+  options: { limit: number } = { limit: Number.POSITIVE_INFINITY },
+): Uint8Array {
   return encodePosting(posting, { encoding: 'msgpack', ...options })
 }
 
-function unreadable(id: string, cause: Error): InvalidPosting {
+function toUnreadable(id: string, cause: Error): InvalidPosting {
   return new InvalidPosting(`${id} ${cause.message}; it is not claimed here, remove it`, { cause })
 }
 
-function attempt<T>(step: () => T): Result<T> {
+function catchError<T>(step: () => T): Result<T> {
   try {
     return { value: step() }
   } catch (error) {

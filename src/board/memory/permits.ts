@@ -1,9 +1,9 @@
 /** Who holds which resource: one job alone, or several together. */
 import { Unclaimable } from '../../core/errors.ts'
 import type { Posting } from '../posting.ts'
-import { resourcesOf } from '../resources.ts'
+import { toResourceWants } from '../resources.ts'
 
-type Asking = Pick<Posting, 'resources'>
+type ResourceRequest = Pick<Posting, 'resources'>
 
 interface Holders {
   readonly mode: 'exclusive' | 'shared'
@@ -14,8 +14,8 @@ export class Permits {
   readonly #held = new Map<string, Holders>()
 
   /** All of them, or none. @throws Unclaimable */
-  take(id: string, posting: Asking): void {
-    const { exclusive, shared } = resourcesOf(posting)
+  acquire(id: string, posting: ResourceRequest): void {
+    const { exclusive, shared } = toResourceWants(posting)
     const busy =
       exclusive.find((name) => this.#held.has(name)) ??
       shared.find((name) => this.#held.get(name)?.mode === 'exclusive')
@@ -28,8 +28,8 @@ export class Permits {
     }
   }
 
-  give(id: string, posting: Asking): void {
-    const { exclusive, shared } = resourcesOf(posting)
+  release(id: string, posting: ResourceRequest): void {
+    const { exclusive, shared } = toResourceWants(posting)
     for (const name of [...exclusive, ...shared]) {
       const holders = this.#held.get(name)
       if (holders?.ids.delete(id) && holders.ids.size === 0) this.#held.delete(name)

@@ -8,57 +8,57 @@ import { type AlarmClock, systemAlarmClock } from '../../core/alarm-clock.ts'
 import { decode, encode } from '../../core/codec.ts'
 import { Duplicate, NotFound, Unclaimable } from '../../core/errors.ts'
 import type {
+  BoardChange,
+  BoardListing,
   Cancellation,
   CancelRequest,
-  Change,
-  Discard,
+  DiscardRequest,
   Entity,
-  Listing,
   Posted,
   Settlement,
   TrashedEntry,
-  Verdict,
+  TrashReason,
 } from '../backend.ts'
-import { countedBytes, decodePosting, type Posting } from '../posting.ts'
+import { decodePosting, type Posting, toCountedBytes } from '../posting.ts'
 import { Permits } from './permits.ts'
 
-interface Held {
+interface MemoryClaim {
   readonly who: string
   readonly session: string
 }
 
-interface Row {
+interface MemoryJob {
   bytes: Uint8Array
   readonly posting: Pick<Posting, 'uuid' | 'key' | 'resources'>
   revision: number
   readonly order: bigint
   readonly postedAt: number
   writtenAt: number
-  held: Held | undefined
+  held: MemoryClaim | undefined
   /** Wakes the boards when its delay is over. */
   rest: Disposable | undefined
 }
 
 /** What one transaction leaves behind in the trash. */
-type TrashRow = Verdict & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
+type TrashRow = TrashReason & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
 
 /** Who hears of what happens here. */
-export interface Listener {
-  changes(batch: readonly Change[]): void
+export interface SpaceListener {
+  changes(batch: readonly BoardChange[]): void
   paused(paused: boolean): void
 }
 
 const ENCODING = 'msgpack'
 
 export class MemorySpace {
-  readonly #rows = new Map<string, Row>()
+  readonly #rows = new Map<string, MemoryJob>()
   readonly #trash = new Map<string, TrashRow>()
   /** The id of the job of each key. */
   readonly #keys = new Map<string, string>()
   readonly #permits = new Permits()
   readonly #cancellations = new Map<string, Cancellation>()
   readonly #entities = new Map<string, { entity: Entity; session: string }>()
-  readonly #listeners = new Set<Listener>()
+  readonly #listeners = new Set<SpaceListener>()
   readonly #ownClock: AlarmClock | undefined
   #paused = false
   #sequence = 0
@@ -83,7 +83,7 @@ export class MemorySpace {
     return `session ${this.#sessions}`
   }
 
-  subscribe(listener: Listener): () => void {
+  subscribe(listener: SpaceListener): () => void {
     this.#listeners.add(listener)
     return () => {
       this.#listeners.delete(listener)
@@ -96,7 +96,7 @@ export class MemorySpace {
     for (const [id, row] of this.#rows) {
       if (row.held?.session !== session) continue
       this.#release(id, row)
-      this.#tell({ kind: 'released', id })
+      this.#notify({ kind: 'released', id })
     }
   }
 
@@ -114,21 +114,21 @@ export class MemorySpace {
 
   /** Whatever somebody takes away by hand: its key stays behind. */
   removeRaw(id: string): void {
-    if (this.#rows.delete(id)) this.#tell({ kind: 'gone', id })
+    if (this.#rows.delete(id)) this.#notify({ kind: 'gone', id })
   }
 
-  claim(choice: { id: string; revision: number; posting: Posting; bytes: Uint8Array; held: Held }): {
+  claim(choice: { id: string; revision: number; posting: Posting; bytes: Uint8Array; held: MemoryClaim }): {
     revision: number
     fence: bigint
   } {
     const { id, revision, bytes, held } = choice
     if (this.#paused) throw new Unclaimable(`${id}: the board is paused`)
-    const row = this.#unclaimed(id, revision)
-    this.#permits.take(id, row.posting)
+    const row = this.#requireUnclaimed(id, revision)
+    this.#permits.acquire(id, row.posting)
     this.#write(row, bytes)
     row.held = held
     this.#fence = nextFence(this.#fence, this.clock.now())
-    this.#tell({ kind: 'updated', id }, { kind: 'claimed', id })
+    this.#notify({ kind: 'updated', id }, { kind: 'claimed', id })
     return { revision: row.revision, fence: this.#fence }
   }
 
@@ -140,16 +140,16 @@ export class MemorySpace {
     if (settlement.kind === 'abandon') {
       this.#write(row, bytes)
       this.#release(id, row)
-      this.#tell({ kind: 'updated', id }, { kind: 'released', id })
-      this.#wakeAfter(settlement.posting.delay, row)
+      this.#notify({ kind: 'updated', id }, { kind: 'released', id })
+      this.#scheduleWake(settlement.posting.delay, row)
     } else {
       this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined)
     }
     return true
   }
 
-  discard(discarded: Discard, bytes: Uint8Array): void {
-    this.#unclaimed(discarded.id, discarded.revision)
+  discard(discarded: DiscardRequest, bytes: Uint8Array): void {
+    this.#requireUnclaimed(discarded.id, discarded.revision)
     this.#remove(discarded.id, { ...discarded, bytes })
   }
 
@@ -157,7 +157,7 @@ export class MemorySpace {
     if (!this.#rows.has(id)) throw new NotFound(`${job} has left the board`)
     if (this.#cancellations.has(id)) return
     this.#cancellations.set(id, { who, reason })
-    this.#tell({ kind: 'cancelled', id })
+    this.#notify({ kind: 'cancelled', id })
   }
 
   cancellation(id: string): Cancellation | undefined {
@@ -170,7 +170,7 @@ export class MemorySpace {
   }
 
   restore(entry: TrashedEntry, posting: Posting, bytes: Uint8Array): void {
-    if (!this.#trash.has(entry.id)) throw notInTrash(entry)
+    if (!this.#trash.has(entry.id)) throw notInTrashError(entry)
     if (posting.key !== undefined && this.#keys.has(posting.key)) {
       throw new Duplicate(`job ${posting.uuid}: its key is taken on the board; restore it when the key is free`)
     }
@@ -179,10 +179,10 @@ export class MemorySpace {
   }
 
   purge(entry: TrashedEntry): void {
-    if (!this.#trash.delete(entry.id)) throw notInTrash(entry)
+    if (!this.#trash.delete(entry.id)) throw notInTrashError(entry)
   }
 
-  list(): Listing {
+  list(): BoardListing {
     const claimed = [...this.#rows].flatMap(([id, row]) => (row.held ? [id] : []))
     return {
       jobs: [...this.#rows.keys()],
@@ -192,7 +192,7 @@ export class MemorySpace {
     }
   }
 
-  read(id: string): Readonly<Omit<Row, 'held' | 'posting' | 'rest'>> | undefined {
+  read(id: string): Readonly<Omit<MemoryJob, 'held' | 'posting' | 'rest'>> | undefined {
     return this.#rows.get(id)
   }
 
@@ -209,7 +209,7 @@ export class MemorySpace {
 
   trashedEntry(id: string): TrashedEntry | undefined {
     const row = this.#trash.get(id)
-    return row && trashedEntryOf(id, row)
+    return row && toTrashedEntry(id, row)
   }
 
   register(entity: Entity, session: string): void {
@@ -240,36 +240,36 @@ export class MemorySpace {
     const now = this.clock.now()
     const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: now, writtenAt: now }
     this.#sequence += 1
-    const added: Row = { ...row, posting: kept, held: undefined, rest: undefined }
+    const added: MemoryJob = { ...row, posting: kept, held: undefined, rest: undefined }
     this.#rows.set(id, added)
     if (key !== undefined) this.#keys.set(key, id)
-    this.#tell({ kind: 'posted', id })
-    this.#wakeAfter(delay, added)
-    return { id, revision: row.revision, order: row.order, bytes: countedBytes(bytes, ENCODING) }
+    this.#notify({ kind: 'posted', id })
+    this.#scheduleWake(delay, added)
+    return { id, revision: row.revision, order: row.order, bytes: toCountedBytes(bytes, ENCODING) }
   }
 
-  #write(row: Row, bytes: Uint8Array): void {
+  #write(row: MemoryJob, bytes: Uint8Array): void {
     row.bytes = bytes
     row.revision += 1
     row.writtenAt = this.clock.now()
     row.rest?.[Symbol.dispose]()
   }
 
-  #release(id: string, row: Row): void {
+  #release(id: string, row: MemoryJob): void {
     row.held = undefined
-    this.#permits.give(id, row.posting)
+    this.#permits.release(id, row.posting)
   }
 
-  #unclaimed(id: string, revision: number): Row {
+  #requireUnclaimed(id: string, revision: number): MemoryJob {
     const row = this.#rows.get(id)
     if (!row) throw new NotFound(`${id} has left the board`)
     if (row.held || row.revision !== revision) throw new Unclaimable(`${id} was claimed or changed by another`)
     return row
   }
 
-  #remove(id: string, trash: (Verdict & { bytes: Uint8Array; who: string }) | undefined): void {
+  #remove(id: string, trash: (TrashReason & { bytes: Uint8Array; who: string }) | undefined): void {
     const row = this.#rows.get(id)
-    const changes: Change[] = [{ kind: 'gone', id }]
+    const changes: BoardChange[] = [{ kind: 'gone', id }]
     if (row?.held) {
       this.#release(id, row)
       changes.push({ kind: 'released', id })
@@ -283,20 +283,20 @@ export class MemorySpace {
       this.#trash.set(id, { bytes, who, reason, at: new Date(this.clock.now()), ...(failure ? { failure } : {}) })
       changes.unshift({ kind: 'trashed', id })
     }
-    this.#tell(...changes)
+    this.#notify(...changes)
   }
 
   /** Boards set timers of the process for what rests; of another clock they know nothing but what time it is. */
-  #wakeAfter(delay: number | undefined, row: Row): void {
-    if (delay !== undefined) row.rest = this.#ownClock?.alarm(delay, { kind: 'delay', ring: () => this.#tell() })
+  #scheduleWake(delay: number | undefined, row: MemoryJob): void {
+    if (delay !== undefined) row.rest = this.#ownClock?.alarm(delay, { kind: 'delay', ring: () => this.#notify() })
   }
 
-  #tell(...batch: Change[]): void {
+  #notify(...batch: BoardChange[]): void {
     for (const listener of this.#listeners) listener.changes(batch)
   }
 }
 
-function notInTrash({ posting }: TrashedEntry): NotFound {
+function notInTrashError({ posting }: TrashedEntry): NotFound {
   return new NotFound(`job ${posting.uuid} (${posting.name}) is not in the trash any more`)
 }
 
@@ -309,6 +309,6 @@ function nextFence(last: bigint, nowMs: number): bigint {
   return micros > last ? micros : last + 1n
 }
 
-function trashedEntryOf(id: string, { bytes, ...entry }: TrashRow): TrashedEntry {
+function toTrashedEntry(id: string, { bytes, ...entry }: TrashRow): TrashedEntry {
   return { id, revision: 0, posting: decodePosting(bytes, ENCODING), ...entry }
 }

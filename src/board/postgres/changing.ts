@@ -13,51 +13,51 @@ import {
   Unclaimable,
   WritesRefused,
 } from '../../core/errors.ts'
-import { GroupCommit, type Outcome } from '../../core/group-commit.ts'
-import { advisoryKey, storable } from '../../postgres/index.ts'
+import { type CommitResult, GroupCommit } from '../../core/group-commit.ts'
+import { advisoryKey, encodeText } from '../../postgres/index.ts'
 import type {
   CancelRequest,
-  Choice,
-  Discard,
+  ClaimGrant,
+  ClaimRequest,
+  DiscardRequest,
   GateRequest,
-  Granted,
   Posted,
-  PostedWithin,
+  PostedInTransaction,
   PostRequest,
   Settlement,
   TrashedEntry,
 } from '../backend.ts'
-import { countedBytes, encodeLife, encodePosting, type Posting, type SqlClient } from '../posting.ts'
-import { resourcesOf } from '../resources.ts'
+import { encodeLife, encodePosting, type Posting, type SqlClient, toCountedBytes } from '../posting.ts'
+import { toResourceWants } from '../resources.ts'
 import { assertInTransaction } from './outbox.ts'
-import { digestOf, jobId, jobNumber } from './records.ts'
-import type { Answer, Requests } from './requests.ts'
-import type { Session } from './session.ts'
-import { asking } from './words.ts'
+import { jobId, jobNumber, textDigest } from './records.ts'
+import type { FunctionCaller, FunctionResult } from './requests.ts'
+import type { PostgresSession } from './session.ts'
+import { translateErrors } from './words.ts'
 
 /** As large as a posting may be on ZooKeeper: what works on one board works on the others. */
-const LARGEST_POST = 507_903
+const MAX_POSTING_BYTES = 507_903
 /** Of one transaction: what waits behind it should not wait for long. */
-const MOST = { items: 500, bytes: 2 * 1_024 * 1_024 }
+const MAX_BATCH = { items: 500, bytes: 2 * 1_024 * 1_024 }
 /** A lock on a resource counts as so many bytes: the server has room for some thousands of locks at once. */
-const LOCK_BYTES = 4 * 1_024
+const LOCK_COST_BYTES = 4 * 1_024
 
-export interface ChangerOptions {
+export interface BoardWriterOptions {
   readonly schema: string
   readonly board: number
-  readonly posts: Requests
-  readonly claims: Requests
-  readonly others: Requests
-  readonly session: () => Session | undefined
+  readonly posts: FunctionCaller
+  readonly claims: FunctionCaller
+  readonly others: FunctionCaller
+  readonly session: () => PostgresSession | undefined
   /** The server knows nothing of the session any more. */
-  readonly over: (session: Session) => void
+  readonly onSessionOver: (session: PostgresSession) => void
   readonly failed: (error: Error) => void
   /** Resolves when everybody here has heard of what was committed before. */
-  readonly heard: () => Promise<void>
+  readonly catchUp: () => Promise<void>
   /** It has left the board. That was told, unless somebody has taken it away by hand. */
-  readonly gone: (id: string) => void
+  readonly onGone: (id: string) => void
   /** What became of jobs that were posted, and whose answer was lost, and that have left the board since. */
-  readonly fates: (jobs: readonly number[]) => Promise<ReadonlyMap<number, 'gone' | 'trashed'>>
+  readonly statusOf: (jobs: readonly number[]) => Promise<ReadonlyMap<number, 'gone' | 'trashed'>>
 }
 
 interface Encoded<T> {
@@ -65,31 +65,31 @@ interface Encoded<T> {
   readonly bytes: Uint8Array
 }
 
-export class BoardChanger {
-  readonly #options: ChangerOptions
+export class BoardWriter {
+  readonly #options: BoardWriterOptions
   #hasReportedFences = false
   readonly #posts: GroupCommit<Encoded<PostRequest>, Posted>
-  readonly #claims: GroupCommit<Encoded<Choice>, Granted>
+  readonly #claims: GroupCommit<Encoded<ClaimRequest>, ClaimGrant>
   readonly #settles: GroupCommit<Encoded<Settlement>, void>
 
-  constructor(options: ChangerOptions) {
+  constructor(options: BoardWriterOptions) {
     this.#options = options
     const bytesOf = ({ bytes }: { readonly bytes: Uint8Array }) => bytes.length
     this.#posts = new GroupCommit<Encoded<PostRequest>, Posted>({
       commit: (batch) => this.#postAll(batch),
       bytesOf,
-      most: MOST,
+      limits: MAX_BATCH,
     })
     this.#claims = new GroupCommit({
       commit: (batch) => this.#claimAll(batch),
-      bytesOf: ({ bytes, request }) => bytes.length + LOCK_BYTES * grantsOf(request.posting).length,
-      most: MOST,
+      bytesOf: ({ bytes, request }) => bytes.length + LOCK_COST_BYTES * toGrantParameters(request.posting).length,
+      limits: MAX_BATCH,
       keyOf: ({ request }) => request.id,
     })
     this.#settles = new GroupCommit<Encoded<Settlement>, void>({
       commit: (batch) => this.#settleAll(batch),
       bytesOf,
-      most: MOST,
+      limits: MAX_BATCH,
       keyOf: ({ request }) => request.id,
     })
   }
@@ -99,47 +99,47 @@ export class BoardChanger {
   }
 
   async post(request: PostRequest): Promise<Posted> {
-    const bytes = encodePosting(request.posting, { encoding: 'msgpack', limit: LARGEST_POST })
-    return this.#heard(this.#posts.add({ request, bytes }))
+    const bytes = encodePosting(request.posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES })
+    return this.#afterCatchUp(this.#posts.add({ request, bytes }))
   }
 
   /** As one statement of a transaction that is not ours: the answer cannot be lost by us, nor kept. */
-  async postWithin(client: SqlClient, { posting }: PostRequest): Promise<PostedWithin> {
+  async postInTransaction(client: SqlClient, { posting }: PostRequest): Promise<PostedInTransaction> {
     const { schema, board } = this.#options
-    const bytes = encodePosting(posting, { encoding: 'msgpack', limit: LARGEST_POST })
-    await assertInTransaction(client, { what: `post of ${named(posting)}`, schema })
-    const values = [board, ...postValues([{ request: { posting }, bytes }])]
+    const bytes = encodePosting(posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES })
+    await assertInTransaction(client, { what: `post of ${toJobName(posting)}`, schema })
+    const values = [board, ...toPostParameters([{ request: { posting }, bytes }])]
     const text = `SELECT ${schema}.post(NULL, NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9)::text AS answer,
       pg_current_xact_id()::text AS transaction`
-    const { rows } = await asking(`post of ${named(posting)}`, () => client.query(text, values))
+    const { rows } = await translateErrors(`post of ${toJobName(posting)}`, () => client.query(text, values))
     const { answer, transaction } = rows[0] ?? {}
     const { ids, taken } = JSON.parse(String(answer)) as PostAnswer
     const holder = taken?.[0]
     const made = holder
-      ? takenBy(holder)
-      : posted(ids[0] ?? 0, { bytes: countedBytes(bytes, 'msgpack'), fate: undefined })
+      ? toKeyTaken(holder)
+      : toPosted(ids[0] ?? 0, { bytes: toCountedBytes(bytes, 'msgpack'), fate: undefined })
     return { ...made, transaction: String(transaction) }
   }
 
-  async claim(request: Choice): Promise<Granted> {
+  async claim(request: ClaimRequest): Promise<ClaimGrant> {
     try {
-      return await this.#heard(this.#claims.add({ request, bytes: encodeLife(request.posting, 'msgpack') }))
+      return await this.#afterCatchUp(this.#claims.add({ request, bytes: encodeLife(request.posting, 'msgpack') }))
     } catch (error) {
-      if (error instanceof NotFound) this.#options.gone(request.id)
+      if (error instanceof NotFound) this.#options.onGone(request.id)
       throw error
     }
   }
 
   async settle(request: Settlement): Promise<void> {
-    const bytes = request.kind === 'consume' ? NOTHING : encodeLife(request.posting, 'msgpack')
-    return this.#heard(this.#settles.add({ request, bytes }))
+    const bytes = request.kind === 'consume' ? NO_BYTES : encodeLife(request.posting, 'msgpack')
+    return this.#afterCatchUp(this.#settles.add({ request, bytes }))
   }
 
-  async discard({ id, revision, posting, who, reason, failure }: Discard): Promise<void> {
-    const what = `removal of ${named(posting)}`
+  async discard({ id, revision, posting, who, reason, failure }: DiscardRequest): Promise<void> {
+    const what = `removal of ${toJobName(posting)}`
     const life = encodeLife(posting, 'msgpack')
-    const told = [storable(who), storable(reason), failure ? encode(failure, 'msgpack') : null]
-    const answer = await this.#ask(what, 'discard', [jobNumber(id), revision, life, ...told])
+    const parameters = [encodeText(who), encodeText(reason), failure ? encode(failure, 'msgpack') : null]
+    const answer = await this.#callOnce(what, 'discard', [jobNumber(id), revision, life, ...parameters])
     if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
     if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another`)
   }
@@ -147,84 +147,94 @@ export class BoardChanger {
   async request(request: CancelRequest | GateRequest): Promise<void> {
     if (request.kind === 'gate') {
       const what = request.paused ? 'pause of the board' : 'resumption of the board'
-      await this.#ask(what, 'set_gate', [request.paused])
+      await this.#callOnce(what, 'set_gate', [request.paused])
       return
     }
     const { id, job, who, reason } = request
     const what = `cancellation of ${job}`
-    const answer = await this.#ask(what, 'cancel', [jobNumber(id), storable(who), storable(reason)])
+    const answer = await this.#callOnce(what, 'cancel', [jobNumber(id), encodeText(who), encodeText(reason)])
     if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
   }
 
   async restore({ id }: TrashedEntry, posting: Posting): Promise<void> {
-    const what = `restoration of ${named(posting)}`
+    const what = `restoration of ${toJobName(posting)}`
     const { priority, onOwnerLost = null } = posting
     const life = encodeLife(posting, 'msgpack')
-    const answer = await this.#ask(what, 'restore', [jobNumber(id), life, priority, keyOf(posting), onOwnerLost])
+    const answer = await this.#callOnce(what, 'restore', [
+      jobNumber(id),
+      life,
+      priority,
+      toKeyDigest(posting),
+      onOwnerLost,
+    ])
     if (answer === 'taken')
       throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
-    if (answer === 'gone') throw notInTrash(what)
+    if (answer === 'gone') throw notInTrashError(what)
   }
 
   async purge({ id, posting }: TrashedEntry): Promise<void> {
-    const what = `purge of ${named(posting)}`
-    if ((await this.#ask(what, 'purge', [jobNumber(id)])) === 'gone') throw notInTrash(what)
+    const what = `purge of ${toJobName(posting)}`
+    if ((await this.#callOnce(what, 'purge', [jobNumber(id)])) === 'gone') throw notInTrashError(what)
   }
 
-  async #ask(what: string, name: string, values: readonly unknown[]): Promise<unknown> {
-    return (await this.#heard(this.#send(this.#options.others, { what, name, values }))).answer
+  async #callOnce(what: string, name: string, values: readonly unknown[]): Promise<unknown> {
+    return (await this.#afterCatchUp(this.#send(this.#options.others, { what, name, values }))).answer
   }
 
   /** While the answer waits for what came before it to be told, the next batch is on its way. */
-  async #heard<T>(asked: Promise<T>): Promise<T> {
+  async #afterCatchUp<T>(asked: Promise<T>): Promise<T> {
     try {
       return await asked
     } finally {
-      await this.#options.heard()
+      await this.#options.catchUp()
     }
   }
 
   #send(
-    requests: Requests,
+    requests: FunctionCaller,
     { what, name, values }: { what: string; name: string; values: readonly unknown[] },
-  ): Promise<Answer> {
+  ): Promise<FunctionResult> {
     const { schema, board } = this.#options
     return requests.send({ what, call: `${schema}.${name}`, values: [board, ...values] })
   }
 
   // --- Posts ------------------------------------------------------------------------------------------------------
 
-  #postAll(batch: readonly Encoded<PostRequest>[]): Promise<Outcome<Posted>[]> {
-    return eachOnItsOwn(batch, async (some) => {
+  #postAll(batch: readonly Encoded<PostRequest>[]): Promise<CommitResult<Posted>[]> {
+    return retryEachAlone(batch, async (some) => {
       const postings = some.map(({ request }) => request.posting)
-      const { answer, found } = await this.#send(this.#options.posts, {
-        what: whatOf('post', postings),
+      const { answer, wasRecovered } = await this.#send(this.#options.posts, {
+        what: describeBatch('post', postings),
         name: 'post',
-        values: postValues(some),
+        values: toPostParameters(some),
       })
       const { ids, taken } = answer as PostAnswer
-      const fates = found ? await this.#options.fates(ids) : NO_FATES
+      const fates = wasRecovered ? await this.#options.statusOf(ids) : NO_STATUSES
       return some.map(({ bytes }, index) => {
         const number = ids[index] ?? 0
         const holder = taken?.[index]
         const fate = fates.get(number)
-        return { value: holder ? takenBy(holder) : posted(number, { bytes: countedBytes(bytes, 'msgpack'), fate }) }
+        return {
+          value: holder ? toKeyTaken(holder) : toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate }),
+        }
       })
     })
   }
 
   // --- Claims -----------------------------------------------------------------------------------------------------
 
-  #claimAll(batch: readonly Encoded<Choice>[]): Promise<Outcome<Granted>[]> {
-    return eachOnItsOwn(batch, async (some) => {
+  #claimAll(batch: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
+    return retryEachAlone(batch, async (some) => {
       const session = this.#options.session()
-      const what = whatOf(
+      const what = describeBatch(
         'claim',
         some.map(({ request }) => request.posting),
       )
       if (!session) throw new NotConnected(`${what}: there is no session with the server`)
       const choices = some.map(({ request }) => request)
-      const grants = choices.flatMap(({ posting }, index) => grantsOf(posting).map((grant) => ({ ...grant, index })))
+      const grants = choices.flatMap(({ posting }, index) =>
+        toGrantParameters(posting).map((grant) => ({ ...grant, index })),
+      )
       const { answer } = await this.#send(this.#options.claims, {
         what,
         name: 'claim',
@@ -232,18 +242,18 @@ export class BoardChanger {
           session.id,
           choices.map(({ id }) => jobNumber(id)),
           choices.map(({ revision }) => revision),
-          choices.map(({ who }) => storable(who)),
-          ...joined(some),
+          choices.map(({ who }) => encodeText(who)),
+          ...joinBytes(some),
           grants.map(({ index }) => index + 1),
           grants.map(({ name }) => advisoryKey(name)),
-          grants.map(({ name }) => storable(name)),
+          grants.map(({ name }) => encodeText(name)),
           grants.map(({ exclusive }) => exclusive),
         ],
       })
       const claimed = answer as ClaimAnswer
-      if (claimed.over) this.#options.over(session)
+      if (claimed.over) this.#options.onSessionOver(session)
       if (claimed.outOfFences) this.#reportEndOfFences()
-      return grantedBy(claimed, choices, session)
+      return toClaimResults(claimed, choices, session)
     })
   }
 
@@ -263,34 +273,37 @@ export class BoardChanger {
 
   // --- Settles ----------------------------------------------------------------------------------------------------
 
-  #settleAll(batch: readonly Encoded<Settlement>[]): Promise<Outcome<void>[]> {
-    return eachOnItsOwn(batch, async (some) => {
+  #settleAll(batch: readonly Encoded<Settlement>[]): Promise<CommitResult<void>[]> {
+    return retryEachAlone(batch, async (some) => {
       const session = this.#options.session()
       const ours = some.filter(({ request }) => request.session === session?.label)
       const lost = session && ours.length > 0 ? await this.#settleIn(session, ours) : new Set<Encoded<Settlement>>()
       return some.map((item) => {
         if (ours.includes(item) && !lost.has(item)) return { value: undefined }
         const { kind, posting } = item.request
-        return { error: new ClaimLost(`${kind} of ${named(posting)}: the claim is gone; stop and write nothing`) }
+        return { error: new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is gone; stop and write nothing`) }
       })
     })
   }
 
-  async #settleIn(session: Session, items: readonly Encoded<Settlement>[]): Promise<ReadonlySet<Encoded<Settlement>>> {
+  async #settleIn(
+    session: PostgresSession,
+    items: readonly Encoded<Settlement>[],
+  ): Promise<ReadonlySet<Encoded<Settlement>>> {
     const settlements = items.map(({ request }) => request)
     const postings = settlements.map(({ posting }) => posting)
     const { answer } = await this.#send(this.#options.others, {
-      what: whatOf(settlements[0]?.kind ?? 'settle', postings),
+      what: describeBatch(settlements[0]?.kind ?? 'settle', postings),
       name: 'settle',
       values: [
         session.id,
         settlements.map(({ id }) => jobNumber(id)),
         settlements.map(({ revision }) => revision),
         settlements.map(({ kind }) => kind),
-        ...joined(items),
+        ...joinBytes(items),
         settlements.map(({ posting: { delay = null } }) => delay),
-        settlements.map(({ who }) => storable(who)),
-        settlements.map((settlement) => (settlement.kind === 'trash' ? storable(settlement.reason) : null)),
+        settlements.map(({ who }) => encodeText(who)),
+        settlements.map((settlement) => (settlement.kind === 'trash' ? encodeText(settlement.reason) : null)),
         settlements.map((settlement) =>
           settlement.kind === 'trash' && settlement.failure ? encode(settlement.failure, 'msgpack') : null,
         ),
@@ -298,13 +311,13 @@ export class BoardChanger {
       ],
     })
     const { over, lost } = answer as { over?: true; lost?: number[] }
-    if (over) this.#options.over(session)
+    if (over) this.#options.onSessionOver(session)
     return new Set(items.filter((_, index) => over || lost?.includes(index)))
   }
 }
 
-const NOTHING = new Uint8Array()
-const NO_FATES: ReadonlyMap<number, 'gone' | 'trashed'> = new Map()
+const NO_BYTES = new Uint8Array()
+const NO_STATUSES: ReadonlyMap<number, 'gone' | 'trashed'> = new Map()
 
 interface PostAnswer {
   readonly ids: readonly number[]
@@ -324,13 +337,17 @@ interface ClaimAnswer {
   readonly busy?: readonly (readonly [number, 'busy', string])[]
 }
 
-function grantedBy(answer: ClaimAnswer, choices: readonly Choice[], session: Session): Outcome<Granted>[] {
+function toClaimResults(
+  answer: ClaimAnswer,
+  choices: readonly ClaimRequest[],
+  session: PostgresSession,
+): CommitResult<ClaimGrant>[] {
   const { over, paused, outOfFences, granted, fences, refused, busy } = answer
   const fenceOf = new Map(granted?.map((at, index) => [at, fences?.[index] ?? 0]))
   const reasons = new Map(refused)
   const resources = new Map(busy?.map(([at, , resource]) => [at, resource]))
   return choices.map(({ posting, revision }, at) => {
-    const what = `claim of ${named(posting)}`
+    const what = `claim of ${toJobName(posting)}`
     const fence = fenceOf.get(at)
     if (fence !== undefined) return { value: { session: session.label, revision: revision + 1, fence: BigInt(fence) } }
     if (over) return { error: new NotConnected(`${what}: the session with the server is over`) }
@@ -348,73 +365,73 @@ function grantedBy(answer: ClaimAnswer, choices: readonly Choice[], session: Ses
   })
 }
 
-function posted(number: number, { bytes, fate }: { bytes: number; fate: 'gone' | 'trashed' | undefined }): Posted {
+function toPosted(number: number, { bytes, fate }: { bytes: number; fate: 'gone' | 'trashed' | undefined }): Posted {
   const made = { created: true, revision: 0, order: BigInt(number), bytes } as const
   if (fate) return { ...made, trashed: fate === 'trashed' }
   return { ...made, id: jobId(number) }
 }
 
-function takenBy([uuid, job]: readonly [string | null, number | null]): Posted {
+function toKeyTaken([uuid, job]: readonly [string | null, number | null]): Posted {
   return { created: false, ...(uuid === null ? {} : { uuid }), revision: job ?? 0 }
 }
 
-function postValues(items: readonly Encoded<PostRequest>[]): unknown[] {
+function toPostParameters(items: readonly Encoded<PostRequest>[]): unknown[] {
   const postings = items.map(({ request }) => request.posting)
   return [
-    ...joined(items),
+    ...joinBytes(items),
     postings.map(({ uuid }) => uuid),
-    postings.map(({ name }) => storable(name)),
+    postings.map(({ name }) => encodeText(name)),
     postings.map(({ priority }) => priority),
-    postings.map(keyOf),
+    postings.map(toKeyDigest),
     postings.map(({ onOwnerLost = null }) => onOwnerLost),
     postings.map(({ delay = null }) => delay),
   ]
 }
 
 /** All bytes one after the other, and how many belong to each: as an array of texts they would be twice as long. */
-function joined(items: readonly { readonly bytes: Uint8Array }[]): [Buffer, number[]] {
+function joinBytes(items: readonly { readonly bytes: Uint8Array }[]): [Buffer, number[]] {
   return [Buffer.concat(items.map(({ bytes }) => bytes)), items.map(({ bytes }) => bytes.length)]
 }
 
-function grantsOf(posting: Posting): { readonly name: string; readonly exclusive: boolean }[] {
-  const { exclusive, shared } = resourcesOf(posting)
+function toGrantParameters(posting: Posting): { readonly name: string; readonly exclusive: boolean }[] {
+  const { exclusive, shared } = toResourceWants(posting)
   return [
     ...exclusive.map((name) => ({ name, exclusive: true })),
     ...shared.map((name) => ({ name, exclusive: false })),
   ]
 }
 
-function keyOf({ key }: Posting): Buffer | null {
-  return key === undefined ? null : digestOf(key)
+function toKeyDigest({ key }: Posting): Buffer | null {
+  return key === undefined ? null : textDigest(key)
 }
 
 /** What the server refuses of a batch it refuses as a whole: then one after the other, so that each has its own answer. */
-async function eachOnItsOwn<T, R>(
+async function retryEachAlone<T, R>(
   batch: readonly T[],
-  work: (some: readonly T[]) => Promise<Outcome<R>[]>,
-): Promise<Outcome<R>[]> {
+  work: (some: readonly T[]) => Promise<CommitResult<R>[]>,
+): Promise<CommitResult<R>[]> {
   try {
     return await work(batch)
   } catch (error) {
     const refused = error instanceof JobboardError && error.code === 'JOBBOARD_POSTGRES'
     if (!refused || batch.length === 1) return batch.map(() => ({ error }))
   }
-  const outcomes: Outcome<R>[] = []
+  const outcomes: CommitResult<R>[] = []
   for (const item of batch) outcomes.push(...(await work([item]).catch((error) => [{ error }])))
   return outcomes
 }
 
 /** For errors. */
-function named({ uuid, name }: Posting): string {
+function toJobName({ uuid, name }: Posting): string {
   return `job ${uuid} (${name})`
 }
 
-function whatOf(verb: string, postings: readonly Posting[]): string {
+function describeBatch(verb: string, postings: readonly Posting[]): string {
   const [first] = postings
   const others = postings.length > 1 ? ` and ${postings.length - 1} more` : ''
-  return `${verb} of ${first ? named(first) : 'nothing'}${others}`
+  return `${verb} of ${first ? toJobName(first) : 'nothing'}${others}`
 }
 
-function notInTrash(what: string): NotFound {
+function notInTrashError(what: string): NotFound {
   return new NotFound(`${what}: it is not in the trash any more`)
 }

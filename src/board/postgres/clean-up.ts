@@ -2,28 +2,28 @@
  * Takes over from participants that are gone without a word, and clears away what nobody needs any more. Everybody does it,
  * for everybody: who is dead is judged in the transaction that says so.
  */
-import { backoff, monotonic, sleep } from '../../core/time.ts'
+import { backoffDelay, monotonic, sleep } from '../../core/time.ts'
 import type { SqlDriver } from '../../postgres/index.ts'
-import { fromStorable } from '../../postgres/index.ts'
-import { type StoppedOwner, stoppedOwner } from './stopped-owners.ts'
-import { asking } from './words.ts'
+import { decodeText } from '../../postgres/index.ts'
+import { type StoppedOwner, stoppedOwnerError } from './stopped-owners.ts'
+import { translateErrors } from './words.ts'
 
 export interface CleanUpOptions {
   readonly driver: SqlDriver
   readonly schema: string
   readonly board: number
   readonly signal: AbortSignal
-  readonly failed: (error: Error) => void
+  readonly onError: (error: Error) => void
 }
 
 /** How often changes and receipts are cleared away, in milliseconds, at most. */
-const PRUNE_EVERY = 60_000
+const PRUNE_PERIOD_MS = 60_000
 /** So often a backend is told to end, within some seconds, before the next heartbeat begins anew. */
-const TRIES = 12
+const MAX_TERMINATE_ATTEMPTS = 12
 
 export class CleanUp {
   readonly #options: CleanUpOptions
-  readonly #taking = new Set<number>()
+  readonly #takeOvers = new Set<number>()
   /** Sessions whose backends did not end, and of which it was reported. */
   readonly #reported = new Set<number>()
   #prunedAt = Number.NEGATIVE_INFINITY
@@ -33,49 +33,51 @@ export class CleanUp {
   }
 
   /** At each heartbeat, with those sessions whose own has not come in time. */
-  beat(expired: readonly number[]): void {
+  onHeartbeat(expired: readonly number[]): void {
     for (const session of expired) {
-      if (this.#taking.has(session)) continue
-      this.#taking.add(session)
-      void this.#takeOver(session).finally(() => this.#taking.delete(session))
+      if (this.#takeOvers.has(session)) continue
+      this.#takeOvers.add(session)
+      void this.#takeOver(session).finally(() => this.#takeOvers.delete(session))
     }
-    if (monotonic() - this.#prunedAt < PRUNE_EVERY) return
+    if (monotonic() - this.#prunedAt < PRUNE_PERIOD_MS) return
     this.#prunedAt = monotonic()
-    void this.#do('clearing the board up', 'prune', this.#options.board)
+    void this.#callFunction('clearing the board up', 'prune', this.#options.board)
   }
 
   /** The connection of one that hangs is ended by force; its lock is free a moment later. */
   async #takeOver(session: number): Promise<void> {
     const { signal } = this.#options
-    for (let attempt = 1; attempt <= TRIES && !signal.aborted; attempt += 1) {
-      const outcome = await this.#do('taking over from one that is gone', 'take_over', session)
+    for (let attempt = 1; attempt <= MAX_TERMINATE_ATTEMPTS && !signal.aborted; attempt += 1) {
+      const outcome = await this.#callFunction('taking over from one that is gone', 'take_over', session)
       if (outcome === 'hung') await this.#report(session)
       else this.#reported.delete(session)
       if (outcome !== 'hung') return
-      await sleep(backoff(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
+      await sleep(backoffDelay(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
     }
   }
 
   /** Once for each session: its backend is told to end again and again. */
   async #report(session: number): Promise<void> {
     if (this.#reported.has(session)) return
-    const { board, failed } = this.#options
-    const owners = await this.#do('looking for owners that are stopped', 'stopped_owners', board)
+    const { board, onError } = this.#options
+    const owners = await this.#callFunction('looking for owners that are stopped', 'stopped_owners', board)
     const owner = Array.isArray(owners)
       ? (owners as StoppedOwner[]).find((each) => each.session === session)
       : undefined
     if (!owner || this.#reported.has(session)) return
     this.#reported.add(session)
-    failed(stoppedOwner({ ...owner, who: fromStorable(owner.who) }))
+    onError(stoppedOwnerError({ ...owner, who: decodeText(owner.who) }))
   }
 
-  async #do(what: string, name: string, argument: number): Promise<unknown> {
-    const { driver, schema, failed, signal } = this.#options
+  async #callFunction(what: string, name: string, argument: number): Promise<unknown> {
+    const { driver, schema, onError, signal } = this.#options
     try {
-      const { rows } = await asking(what, () => driver.query(`SELECT ${schema}.${name}($1) AS answer`, [argument]))
+      const { rows } = await translateErrors(what, () =>
+        driver.query(`SELECT ${schema}.${name}($1) AS answer`, [argument]),
+      )
       return rows[0]?.['answer']
     } catch (error) {
-      if (!signal.aborted && error instanceof Error) failed(error)
+      if (!signal.aborted && error instanceof Error) onError(error)
       return undefined
     }
   }

@@ -8,60 +8,60 @@
  * Notifications say only that it is time to look. Without them it is looked once per period, and after each request of
  * our own before anybody hears its answer.
  */
-import { type Deferred, deferred } from '../../core/abort.ts'
+import { createDeferred, type Deferred } from '../../core/abort.ts'
 import type { PostgresConnection } from '../../postgres/index.ts'
-import type { Change, Sink } from '../backend.ts'
+import type { BackendSink, BoardChange } from '../backend.ts'
 import { PRIORITIES } from '../priority.ts'
 import { isJobNumber, jobId } from './records.ts'
 
 /** Of a participant that has not looked for so long, in milliseconds, changes may be gone: they are kept twice as long. */
-const FORGOTTEN = 60_000
+const CHANGE_RETENTION_MS = 60_000
 
-type Told = Pick<Sink, 'changes' | 'paused' | 'gap' | 'counted'>
+type FeedSink = Pick<BackendSink, 'changes' | 'paused' | 'gap' | 'jobCount'>
 
-export interface FeedOptions {
+export interface PostgresFeedOptions {
   readonly schema: string
   readonly board: number
-  readonly sink: Told
+  readonly sink: FeedSink
   /** In milliseconds. */
   readonly period: number
   /** The server's clock, in milliseconds since 1970, at each look. */
-  readonly observed: (at: number) => void
+  readonly onServerTime: (at: number) => void
   /** Called with the number of a job that is none: what is said of it is left out. */
   readonly misnumbered: (number: unknown) => void
 }
 
-interface Source {
+interface FeedSource {
   readonly connection: PostgresConnection
-  readonly failed: (error: unknown) => void
+  readonly onError: (error: unknown) => void
 }
 
-export class Feed {
-  readonly #options: FeedOptions
-  #source: Source | undefined
+export class PostgresChangeFeed {
+  readonly #options: PostgresFeedOptions
+  #source: FeedSource | undefined
   /** Set while the session has no connection: whoever waits for a look waits until there is one. */
   #suspended: Deferred<void> | undefined
   #snapshot = ''
   #seenAt = 0
-  #looking: Promise<void> = Promise.resolve()
+  #polling: Promise<void> = Promise.resolve()
   #next: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: FeedOptions) {
+  constructor(options: PostgresFeedOptions) {
     this.#options = options
   }
 
   /** From now on, as seen in a snapshot that is older than the listing which is to follow. */
-  async attach(source: Source): Promise<void> {
+  async attach(source: FeedSource): Promise<void> {
     await this.#begin(source)
     this.#source = source
-    this.#again()
+    this.#schedulePoll()
   }
 
   detach(): void {
     this.#source = undefined
     clearTimeout(this.#timer)
-    this.#resumed()
+    this.#waitForResume()
   }
 
   /** Waits for another connection of the same session: what happens meanwhile is read from there, and nothing is missed. */
@@ -69,17 +69,17 @@ export class Feed {
     if (!this.#source) return
     this.#source = undefined
     clearTimeout(this.#timer)
-    this.#suspended = deferred()
+    this.#suspended = createDeferred()
   }
 
   /** Goes on from the last look. Resolves when the sink has heard of everything that was committed before the call. */
-  async resume(source: Source): Promise<void> {
+  async resume(source: FeedSource): Promise<void> {
     this.#source = source
-    this.#resumed()
+    this.#waitForResume()
     await this.caughtUp()
   }
 
-  #resumed(): void {
+  #waitForResume(): void {
     this.#suspended?.resolve()
     this.#suspended = undefined
   }
@@ -90,84 +90,84 @@ export class Feed {
    */
   caughtUp(): Promise<void> {
     if (!this.#source && !this.#suspended) return Promise.resolve()
-    this.#next ??= this.#lookAfter(this.#looking)
+    this.#next ??= this.#pollAfter(this.#polling)
     return this.#next
   }
 
   /** How the board stands in the snapshot itself: whatever is told from here on comes after it, and is not counted yet. */
-  async #begin({ connection }: Source): Promise<void> {
+  async #begin({ connection }: FeedSource): Promise<void> {
     const { schema, board, sink } = this.#options
     const text = `SELECT pg_current_snapshot()::text AS snapshot, extract(epoch FROM clock_timestamp())::float8 * 1000::float8 AS at,
   (SELECT count(*) FROM ${schema}.jobs WHERE board = $1) AS jobs,
   (SELECT paused FROM ${schema}.boards WHERE id = $1) AS paused`
     const { rows } = await connection.query(text, [board])
-    this.#see(rows[0])
-    sink.counted(Number(rows[0]?.['jobs']))
+    this.#applyRow(rows[0])
+    sink.jobCount(Number(rows[0]?.['jobs']))
     sink.paused(rows[0]?.['paused'] === true)
   }
 
-  async #lookAfter(before: Promise<void>): Promise<void> {
+  async #pollAfter(before: Promise<void>): Promise<void> {
     await before
     this.#next = undefined
-    this.#looking = this.#look()
-    await this.#looking
+    this.#polling = this.#poll()
+    await this.#polling
   }
 
   /** Looks once; again on another connection where this one breaks, since somebody waits for what a look would tell. */
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     while (this.#source || this.#suspended) {
       if (this.#suspended) await this.#suspended.promise
       const source = this.#source
-      if (source && (await this.#lookAt(source))) return
+      if (source && (await this.#pollOn(source))) return
     }
   }
 
   /** @returns whether the sink was told what there is to see */
-  async #lookAt(source: Source): Promise<boolean> {
+  async #pollOn(source: FeedSource): Promise<boolean> {
     const { schema, board } = this.#options
     try {
       const text = `SELECT * FROM ${schema}.changes_since($1, $2)`
       const { rows } = await source.connection.query(text, [board, this.#snapshot])
       if (this.#source !== source) return false
       const before = this.#seenAt
-      this.#see(rows[0])
-      this.#tell(rows[0]?.['told'])
-      if (this.#seenAt - before > FORGOTTEN) await this.#missed(source)
+      this.#applyRow(rows[0])
+      this.#notify(rows[0]?.['told'])
+      if (this.#seenAt - before > CHANGE_RETENTION_MS) await this.#reportGap(source)
     } catch (error) {
       if (this.#source !== source) return false
       this.suspend()
-      source.failed(error)
+      source.onError(error)
       return false
     }
-    if (this.#source === source) this.#again()
+    if (this.#source === source) this.#schedulePoll()
     return true
   }
 
-  async #missed(source: Source): Promise<void> {
+  async #reportGap(source: FeedSource): Promise<void> {
     await this.#begin(source)
     if (this.#source === source) this.#options.sink.gap()
   }
 
-  #again(): void {
+  #schedulePoll(): void {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.caughtUp(), this.#options.period)
   }
 
-  #see(row: Readonly<Record<string, unknown>> | undefined): void {
+  #applyRow(row: Readonly<Record<string, unknown>> | undefined): void {
     this.#snapshot = String(row?.['snapshot'])
     this.#seenAt = Number(row?.['at'])
-    this.#options.observed(this.#seenAt)
+    this.#options.onServerTime(this.#seenAt)
   }
 
-  #tell(told: unknown): void {
-    if (!Array.isArray(told)) return
-    const batch: Change[] = []
-    for (const [kind, jobs, ranks, dues] of told as TransactionPart[]) {
+  #notify(notification: unknown): void {
+    if (!Array.isArray(notification)) return
+    const batch: BoardChange[] = []
+    for (const [kind, jobs, ranks, dues] of notification as TransactionPart[]) {
       if (kind === 'paused' || kind === 'resumed') this.#options.sink.paused(kind === 'paused')
       for (const [index, job] of jobs.entries()) {
         if (!isJobNumber(job)) this.#options.misnumbered(job)
-        else if (kind === 'posted') batch.push(posted(job, ranks?.[index], dues?.[index]))
-        else for (const change of CHANGES[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
+        else if (kind === 'posted') batch.push(toPostedChange(job, ranks?.[index], dues?.[index]))
+        else for (const change of CHANGES_BY_KIND[kind] ?? []) batch.push({ kind: change, id: jobId(job) })
       }
     }
     if (batch.length > 0) this.#options.sink.changes(batch)
@@ -177,14 +177,14 @@ export class Feed {
 /** What a transaction did of one kind. Of what was posted the places, where they are not the usual, and delays. */
 type TransactionPart = readonly [kind: string, jobs: readonly unknown[], ranks: number[] | null, dues: number[] | null]
 
-function posted(job: number, rank: number | undefined, dueAt = 0): Change {
+function toPostedChange(job: number, rank: number | undefined, dueAt = 0): BoardChange {
   const id = jobId(job)
   const priority = (rank === undefined ? undefined : PRIORITIES[rank]) ?? 'NORMAL'
   return { kind: 'posted', id, at: { id, priority, order: BigInt(job), dueAt } }
 }
 
 /** What each kind of transaction changes. */
-const CHANGES: Readonly<Record<string, readonly Change['kind'][]>> = {
+const CHANGES_BY_KIND: Readonly<Record<string, readonly BoardChange['kind'][]>> = {
   claimed: ['updated', 'claimed'],
   abandoned: ['updated', 'released'],
   freed: ['released'],

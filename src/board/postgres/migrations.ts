@@ -4,15 +4,15 @@
  * last step, and leaves an empty one behind, so that every schema gets them.
  */
 import type { Migrations } from '../../postgres/index.ts'
-import { functions } from './functions/index.ts'
+import { boardFunctions } from './functions/index.ts'
 import { tables } from './tables.ts'
 
 export function boardMigrations(schema: string): Migrations {
-  return { schema, part: 'board', steps: [tables(schema), additions(schema), functions(schema)] }
+  return { schema, part: 'board', steps: [tables(schema), columnAdditions(schema), boardFunctions(schema)] }
 }
 
 /** What a schema has that was made before its table had these columns. */
-function additions(schema: string): string {
+function columnAdditions(schema: string): string {
   return `
 ALTER TABLE ${schema}.boards ADD COLUMN IF NOT EXISTS fence_base bigint NOT NULL DEFAULT 0;
 ALTER TABLE ${schema}.sessions

@@ -7,6 +7,6 @@ export function lockClasses(schema: string): { readonly session: number } {
 }
 
 /** Of the notifications of one board, by its number. */
-export function channelOf(schema: string, board: number | string): string {
+export function channelName(schema: string, board: number | string): string {
   return `jobboard_${(advisoryClass(schema) >>> 0).toString(36)}_${board}`
 }

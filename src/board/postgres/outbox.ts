@@ -5,12 +5,13 @@
 import { InvalidArgument } from '../../core/errors.ts'
 import type { TransactionState } from '../backend.ts'
 import type { SqlClient } from '../posting.ts'
-import { asking } from './words.ts'
+import { translateErrors } from './words.ts'
 
 /** SQLSTATE of `LOCK TABLE` outside of a transaction block. */
 const NO_TRANSACTION = '25P01'
 
-const ADVICE = 'use one client for the whole transaction: const client = await pool.connect(), then BEGIN, post, COMMIT'
+const TRANSACTION_ADVICE =
+  'use one client for the whole transaction: const client = await pool.connect(), then BEGIN, post, COMMIT'
 
 /**
  * Costs no round trip where the driver knows that a transaction is open (`getTransactionStatus` of newer `pg`). Where the
@@ -23,19 +24,20 @@ export async function assertInTransaction(
   client: SqlClient,
   { what, schema }: { readonly what: string; readonly schema: string },
 ): Promise<void> {
-  if (isPool(client)) throw new InvalidArgument(`${what}: client is a pool, which has no transaction; ${ADVICE}`)
+  if (isPool(client))
+    throw new InvalidArgument(`${what}: client is a pool, which has no transaction; ${TRANSACTION_ADVICE}`)
   if (driverStatus(client) === 'T') return
   try {
     // The server allows this statement only within a transaction block, and the post takes the same lock anyway.
-    await asking(what, () => client.query(`LOCK TABLE ${schema}.boards IN ACCESS SHARE MODE`, []))
+    await translateErrors(what, () => client.query(`LOCK TABLE ${schema}.boards IN ACCESS SHARE MODE`, []))
   } catch (error) {
     if (Object(error).sqlState !== NO_TRANSACTION) throw error
-    throw new InvalidArgument(`${what}: client has no transaction open; ${ADVICE}`, { cause: error })
+    throw new InvalidArgument(`${what}: client has no transaction open; ${TRANSACTION_ADVICE}`, { cause: error })
   }
 }
 
 /** @param status as `pg_xact_status` returns it */
-export function transactionStateOf(status: unknown): TransactionState {
+export function parseTransactionState(status: unknown): TransactionState {
   if (status === 'in progress') return 'open'
   if (status === 'committed') return 'committed'
   return status === 'aborted' ? 'rolled back' : 'unknown'

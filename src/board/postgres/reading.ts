@@ -1,12 +1,20 @@
 /** Reads the board, over connections that are nobody's in particular. Changes nothing but who takes part. */
 import { encode } from '../../core/codec.ts'
 import { Duplicate, NotConnected } from '../../core/errors.ts'
-import { fromStorable, type SqlDriver, storable } from '../../postgres/index.ts'
-import type { Cancellation, Entity, Stored, TrashedEntry, Unreadable } from '../backend.ts'
-import { digestOf, entityOf, jobId, jobNumber, STORED, storedOf, trashedOf } from './records.ts'
-import type { Session } from './session.ts'
+import { decodeText, encodeText, type SqlDriver } from '../../postgres/index.ts'
+import type { Cancellation, Entity, StoredJob, TrashedEntry, UnreadableJob } from '../backend.ts'
+import {
+  jobId,
+  jobNumber,
+  parseEntity,
+  parseStoredJob,
+  parseTrashedEntry,
+  STORED_COLUMNS,
+  textDigest,
+} from './records.ts'
+import type { PostgresSession } from './session.ts'
 
-export interface ReaderOptions {
+export interface PostgresReaderOptions {
   readonly driver: SqlDriver
   readonly schema: string
   readonly board: number
@@ -17,25 +25,26 @@ export class BoardReader {
   readonly #schema: string
   readonly #board: number
 
-  constructor({ driver, schema, board }: ReaderOptions) {
+  constructor({ driver, schema, board }: PostgresReaderOptions) {
     this.#driver = driver
     this.#schema = schema
     this.#board = board
   }
 
-  async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    const { rows } = await this.#query(`SELECT ${STORED} FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])`, [
-      ids.map(jobNumber),
-    ])
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    const { rows } = await this.#query(
+      `SELECT ${STORED_COLUMNS} FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])`,
+      [ids.map(jobNumber)],
+    )
     const found = new Map(rows.map((row) => [jobId(String(row['id'])), row]))
     return ids.map((id) => {
       const row = found.get(id)
-      return row && storedOf(row)
+      return row && parseStoredJob(row)
     })
   }
 
   /** What became of those that are not on the board any more. */
-  async fates(jobs: readonly number[]): Promise<ReadonlyMap<number, 'gone' | 'trashed'>> {
+  async statusOf(jobs: readonly number[]): Promise<ReadonlyMap<number, 'gone' | 'trashed'>> {
     const { rows } = await this.#query(
       `SELECT a.id, t.id IS NOT NULL AS trashed FROM pg_catalog.unnest($2::bigint[]) AS a(id)
 LEFT JOIN @.trash t ON t.board = $1 AND t.id = a.id
@@ -49,21 +58,21 @@ WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
     const { rows } = await this.#query('SELECT who FROM @.jobs WHERE board = $1 AND id = $2 AND session IS NOT NULL', [
       jobNumber(id),
     ])
-    return rows[0] && fromStorable(String(rows[0]['who']))
+    return rows[0] && decodeText(String(rows[0]['who']))
   }
 
   async cancellation(id: string): Promise<Cancellation | undefined> {
     const text =
       'SELECT cancelled_by, cancel_reason FROM @.jobs WHERE board = $1 AND id = $2 AND cancelled_by IS NOT NULL'
     const [row] = (await this.#query(text, [jobNumber(id)])).rows
-    return row && { who: fromStorable(String(row['cancelled_by'])), reason: fromStorable(String(row['cancel_reason'])) }
+    return row && { who: decodeText(String(row['cancelled_by'])), reason: decodeText(String(row['cancel_reason'])) }
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
     const text =
       'SELECT *, extract(epoch FROM trashed_at)::float8 * 1000 AS at FROM @.trash WHERE board = $1 AND id = $2'
     const [row] = (await this.#query(text, [jobNumber(id)])).rows
-    return row && trashedOf(row)
+    return row && parseTrashedEntry(row)
   }
 
   /** Returns which entries the trash has and how large they are, oldest first. */
@@ -84,7 +93,7 @@ WHERE board = $1 AND id = ANY($2::bigint[]) ORDER BY trashed_at, id`,
     )
     return rows.map((row) => {
       try {
-        return trashedOf(row)
+        return parseTrashedEntry(row)
       } catch (cause) {
         return new Error(`trash entry ${jobId(String(row['id']))} is unreadable`, { cause })
       }
@@ -94,9 +103,9 @@ WHERE board = $1 AND id = ANY($2::bigint[]) ORDER BY trashed_at, id`,
   // --- Participants -----------------------------------------------------------------------------------------------
 
   /** As long as the session lasts. @throws Duplicate, NotConnected when the session is over */
-  async register(entity: Entity, session: Session): Promise<void> {
+  async register(entity: Entity, session: PostgresSession): Promise<void> {
     const { kind, name, instance, metadata } = entity
-    const values = [digestOf(kind, name), storable(kind), storable(name), instance, encode(metadata, 'msgpack')]
+    const values = [textDigest(kind, name), encodeText(kind), encodeText(name), instance, encode(metadata, 'msgpack')]
     const { rows } = await this.#query(
       `
 WITH living AS (
@@ -118,13 +127,13 @@ SELECT EXISTS (SELECT FROM living) AS lives, EXISTS (SELECT FROM registered) AS 
 
   async unregister({ kind, name, instance }: Entity): Promise<void> {
     const text = 'DELETE FROM @.entities WHERE board = $1 AND key = $2 AND instance = $3'
-    await this.#query(text, [digestOf(kind, name), instance])
+    await this.#query(text, [textDigest(kind, name), instance])
   }
 
   async entities(kind: string): Promise<Entity[]> {
     const text = `SELECT e.* FROM @.entities e JOIN @.sessions s ON s.id = e.session
 WHERE e.board = $1 AND e.kind = $2 ORDER BY e.name`
-    return (await this.#query(text, [storable(kind)])).rows.map(entityOf)
+    return (await this.#query(text, [encodeText(kind)])).rows.map(parseEntity)
   }
 
   #query(text: string, values: readonly unknown[] = []) {

@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto'
 import { decode } from '../../core/codec.ts'
 import { InvalidPosting } from '../../core/errors.ts'
-import { readFailure } from '../../core/read-failure.ts'
-import { fromStorable, type Row } from '../../postgres/index.ts'
-import type { Entity, Stored, TrashedEntry, Unreadable } from '../backend.ts'
-import { readMetadata } from '../entity-metadata.ts'
+import { parseFailure } from '../../core/read-failure.ts'
+import { decodeText, type Row } from '../../postgres/index.ts'
+import type { Entity, StoredJob, TrashedEntry, UnreadableJob } from '../backend.ts'
+import { parseMetadata } from '../entity-metadata.ts'
 import { decodePosting, type Posting, readSizedPosting } from '../posting.ts'
 
 /** The board's own name for a posting. */
@@ -23,20 +23,20 @@ export function isJobNumber(number: unknown): number is number {
 }
 
 /** Texts of any length and content, in one that an index takes; no two become one. */
-export function digestOf(...texts: readonly string[]): Buffer {
+export function textDigest(...texts: readonly string[]): Buffer {
   return createHash('sha256').update(JSON.stringify(texts)).digest()
 }
 
-/** Columns that {@link storedOf} reads; `at` as milliseconds since 1970. */
-export const STORED = `id, body, life, revision, extract(epoch FROM posted_at)::float8 * 1000::float8 AS posted_at,
+/** Columns that {@link parseStoredJob} reads; `at` as milliseconds since 1970. */
+export const STORED_COLUMNS = `id, body, life, revision, extract(epoch FROM posted_at)::float8 * 1000::float8 AS posted_at,
   extract(epoch FROM written_at)::float8 * 1000::float8 AS written_at`
 
-export function storedOf(row: Row): Stored | Unreadable {
+export function parseStoredJob(row: Row): StoredJob | UnreadableJob {
   const id = jobId(String(row['id']))
   try {
     return {
       id,
-      ...readSizedPosting(bytesIn(row, 'body') ?? new Uint8Array(), 'msgpack', bytesIn(row, 'life')),
+      ...readSizedPosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life')),
       revision: Number(row['revision']),
       order: BigInt(String(row['id'])),
       postedAt: Number(row['posted_at']),
@@ -44,39 +44,39 @@ export function storedOf(row: Row): Stored | Unreadable {
     }
   } catch (cause) {
     const message = `${id} ${cause instanceof Error ? cause.message : cause}; it is not claimed here, remove it`
-    return { id, error: new InvalidPosting(message, { cause }), bytes: bytesIn(row, 'body')?.length ?? 0 }
+    return { id, error: new InvalidPosting(message, { cause }), bytes: readBytes(row, 'body')?.length ?? 0 }
   }
 }
 
 /** @throws InvalidPosting */
-export function trashedOf(row: Row): TrashedEntry {
-  const failure = readFailure(decoded(bytesIn(row, 'failure')))
+export function parseTrashedEntry(row: Row): TrashedEntry {
+  const failure = parseFailure(tryDecode(readBytes(row, 'failure')))
   return {
     id: jobId(String(row['id'])),
     revision: 0,
-    posting: postingOf(row),
-    who: fromStorable(String(row['who'])),
+    posting: parsePosting(row),
+    who: decodeText(String(row['who'])),
     at: new Date(Number(row['at'])),
-    reason: fromStorable(String(row['reason'])),
+    reason: decodeText(String(row['reason'])),
     ...(failure ? { failure } : {}),
   }
 }
 
-export function entityOf(row: Row): Entity {
+export function parseEntity(row: Row): Entity {
   return {
-    kind: fromStorable(String(row['kind'])),
-    name: fromStorable(String(row['name'])),
+    kind: decodeText(String(row['kind'])),
+    name: decodeText(String(row['name'])),
     instance: String(row['instance']),
-    metadata: readMetadata(decoded(bytesIn(row, 'metadata'))),
+    metadata: parseMetadata(tryDecode(readBytes(row, 'metadata'))),
   }
 }
 
-function postingOf(row: Row): Posting {
-  return decodePosting(bytesIn(row, 'body') ?? new Uint8Array(), 'msgpack', bytesIn(row, 'life'))
+function parsePosting(row: Row): Posting {
+  return decodePosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life'))
 }
 
 /** One record that cannot be read must not hide those beside it. */
-function decoded(bytes: Uint8Array | undefined): unknown {
+function tryDecode(bytes: Uint8Array | undefined): unknown {
   try {
     return bytes && decode(bytes, 'msgpack')
   } catch {
@@ -84,7 +84,7 @@ function decoded(bytes: Uint8Array | undefined): unknown {
   }
 }
 
-function bytesIn(row: Row, column: string): Uint8Array | undefined {
+function readBytes(row: Row, column: string): Uint8Array | undefined {
   const value = row[column]
   return value instanceof Uint8Array ? value : undefined
 }

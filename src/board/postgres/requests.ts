@@ -13,11 +13,11 @@
  */
 import { randomUUID } from 'node:crypto'
 import { NotConnected, OutcomeUnknown } from '../../core/errors.ts'
-import { backoff, monotonic, sleep } from '../../core/time.ts'
-import { PostgresConnection, type PostgresPlace, postgresError } from '../../postgres/index.ts'
-import { inBoardsWords, READ_COMMITTED } from './words.ts'
+import { backoffDelay, monotonic, sleep } from '../../core/time.ts'
+import { PostgresConnection, type PostgresLocation, toPostgresError } from '../../postgres/index.ts'
+import { SET_READ_COMMITTED, toBoardError } from './words.ts'
 
-export interface Request {
+export interface FunctionCall {
   /** For errors. */
   readonly what: string
   /** The function's name, and what it is told behind the lane and the number. */
@@ -25,18 +25,18 @@ export interface Request {
   readonly values: readonly unknown[]
 }
 
-export interface Answer {
+export interface FunctionResult {
   readonly answer: unknown
   /** Whether it was lost and found: much may have happened since. */
-  readonly found: boolean
+  readonly wasRecovered: boolean
 }
 
-export interface RequestsOptions {
-  readonly place: PostgresPlace
+export interface FunctionCallerOptions {
+  readonly location: PostgresLocation
   /** For errors: the board's URI, without a password. */
   readonly uri: string
   /** How long to look for a lost answer, in milliseconds. */
-  readonly patience: number
+  readonly recoveryTimeoutMs: number
   /** Fires when nobody waits for lost answers any more. */
   readonly signal: AbortSignal
 }
@@ -45,14 +45,14 @@ export interface RequestsOptions {
 const DEADLOCK = '40P01'
 const SERIALIZATION = '40001'
 
-export class Requests {
-  readonly #options: RequestsOptions
-  readonly #lane = randomUUID()
+export class FunctionCaller {
+  readonly #options: FunctionCallerOptions
+  readonly #laneId = randomUUID()
   #number = 0
   #connection: Promise<PostgresConnection> | undefined
   #last: Promise<unknown> = Promise.resolve()
 
-  constructor(options: RequestsOptions) {
+  constructor(options: FunctionCallerOptions) {
     this.#options = options
   }
 
@@ -71,15 +71,15 @@ export class Requests {
   }
 
   /** @throws NotConnected, and what the server has refused it for: nothing was done; OutcomeUnknown */
-  send(request: Request): Promise<Answer> {
+  send(request: FunctionCall): Promise<FunctionResult> {
     const sent = this.#last.then(() => this.#send(request))
     this.#last = sent.catch(() => undefined)
     return sent
   }
 
   /** Ends the connection at once: whatever is under way is looked for on another. */
-  cut(reason: unknown): void {
-    this.#connection?.then((connection) => connection.cut(reason)).catch(() => undefined)
+  disconnect(reason: unknown): void {
+    this.#connection?.then((connection) => connection.disconnect(reason)).catch(() => undefined)
   }
 
   async close(): Promise<void> {
@@ -87,36 +87,36 @@ export class Requests {
     await this.#connection?.then((connection) => connection.close()).catch(() => undefined)
   }
 
-  async #send(request: Request): Promise<Answer> {
+  async #send(request: FunctionCall): Promise<FunctionResult> {
     for (let attempt = 1; ; attempt += 1) {
       const connection = await this.#connected(request.what)
       this.#number += 1
       try {
-        return { answer: await this.#ask(connection, request), found: false }
+        return { answer: await this.#execute(connection, request), wasRecovered: false }
       } catch (error) {
-        const { outcome, sqlState } = postgresError(error)
-        if (outcome === 'unknown') return { answer: await this.#findOut(request, error), found: true }
+        const { outcome, sqlState } = toPostgresError(error)
+        if (outcome === 'unknown') return { answer: await this.#recoverResult(request, error), wasRecovered: true }
         const again = sqlState === DEADLOCK || sqlState === SERIALIZATION
-        if (!again || attempt === 5) throw inBoardsWords(request.what, error)
+        if (!again || attempt === 5) throw toBoardError(request.what, error)
       }
     }
   }
 
-  async #ask(connection: PostgresConnection, { call, values }: Request): Promise<unknown> {
-    const parameters = [this.#lane, this.#number, ...values]
+  async #execute(connection: PostgresConnection, { call, values }: FunctionCall): Promise<unknown> {
+    const parameters = [this.#laneId, this.#number, ...values]
     const { rows } = await connection.query(`SELECT ${call}(${placeholders(parameters.length)}) AS answer`, parameters)
     return rows[0]?.['answer']
   }
 
-  async #findOut({ what, call }: Request, cause: unknown): Promise<unknown> {
-    const { patience, signal } = this.#options
+  async #recoverResult({ what, call }: FunctionCall, cause: unknown): Promise<unknown> {
+    const { recoveryTimeoutMs, signal } = this.#options
     const schema = call.slice(0, call.indexOf('.'))
-    const end = monotonic() + patience
+    const end = monotonic() + recoveryTimeoutMs
     for (let attempt = 1; ; attempt += 1) {
       try {
         const connection = await this.#connected(what)
         const text = `SELECT ${schema}.find_out($1, $2) AS answer`
-        const { rows } = await connection.query(text, [this.#lane, this.#number])
+        const { rows } = await connection.query(text, [this.#laneId, this.#number])
         const answer = rows[0]?.['answer']
         if (answer !== null && answer !== undefined) return answer
         break
@@ -125,15 +125,15 @@ export class Requests {
           throw new OutcomeUnknown(`${what}: the connection was lost before the answer came, and the server is away`, {
             cause,
           })
-        await sleep(backoff(attempt, { first: 50, max: 1_000 }), { signal }).catch(() => undefined)
+        await sleep(backoffDelay(attempt, { first: 50, max: 1_000 }), { signal }).catch(() => undefined)
       }
     }
     throw new NotConnected(`${what}: the connection was lost before it was done; it was not done`, { cause })
   }
 
   async #connect(): Promise<PostgresConnection> {
-    const connection = await PostgresConnection.open(this.#options.place)
-    await connection.query(READ_COMMITTED, [])
+    const connection = await PostgresConnection.open(this.#options.location)
+    await connection.query(SET_READ_COMMITTED, [])
     return connection
   }
 
@@ -146,7 +146,7 @@ export class Requests {
       this.#backend = opened.backend
       return opened
     } catch (error) {
-      throw inBoardsWords(`${what} (${this.#options.uri})`, error)
+      throw toBoardError(`${what} (${this.#options.uri})`, error)
     }
   }
 }

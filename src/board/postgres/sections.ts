@@ -1,11 +1,11 @@
 /** Parts of a board, for views that hold no more of it. One round trip each, and what is asked for is all that is read. */
 import type { SqlDriver } from '../../postgres/index.ts'
-import type { Sections, Spot } from '../backend.ts'
+import type { BoardSections, JobSummary } from '../backend.ts'
 import { PRIORITIES, rank } from '../priority.ts'
 import { isJobNumber, jobId, jobNumber } from './records.ts'
-import { asking } from './words.ts'
+import { translateErrors } from './words.ts'
 
-export interface BoardSectionsOptions {
+export interface PostgresSectionsOptions {
   readonly driver: SqlDriver
   readonly schema: string
   readonly board: number
@@ -16,22 +16,22 @@ export interface BoardSectionsOptions {
 }
 
 /** As the functions tell a job. */
-type Told = readonly [id: number, rank: number, dueAt: number, claimed: boolean, cancelled: boolean]
+type JobTuple = readonly [id: number, rank: number, dueAt: number, claimed: boolean, cancelled: boolean]
 
-export class BoardSections implements Omit<Sections, 'window' | 'windowBytes'> {
-  readonly #options: BoardSectionsOptions
+export class PostgresSections implements Omit<BoardSections, 'window' | 'windowBytes'> {
+  readonly #options: PostgresSectionsOptions
 
-  constructor(options: BoardSectionsOptions) {
+  constructor(options: PostgresSectionsOptions) {
     this.#options = options
   }
 
-  async stretch({ after, limit, due }: Parameters<Sections['stretch']>[0]): ReturnType<Sections['stretch']> {
-    const spots: Spot[] = []
+  async range({ after, limit, due }: Parameters<BoardSections['range']>[0]): ReturnType<BoardSections['range']> {
+    const spots: JobSummary[] = []
     let at = Number.POSITIVE_INFINITY
     for (let from: readonly [number, number] = after ? [rank(after.priority), jobNumber(after.id)] : [-1, 0]; ; ) {
       const count = limit - spots.length
       const answer = await this.#ask('SELECT @.stretch($1, $2::smallint, $3, $4, $5) AS answer', [...from, count, due])
-      const page = answer as { at: number; spots: readonly Told[] }
+      const page = answer as { at: number; spots: readonly JobTuple[] }
       at = Math.min(at, page.at)
       spots.push(...this.#spots(page.spots))
       const last = page.spots.at(-1)
@@ -41,16 +41,16 @@ export class BoardSections implements Omit<Sections, 'window' | 'windowBytes'> {
     }
   }
 
-  async resting({ after, limit }: Parameters<Sections['resting']>[0]): Promise<readonly Spot[]> {
-    const told = await this.#ask('SELECT @.resting($1, $2, $3) AS answer', [after, limit])
-    return this.#spots(told as readonly Told[])
+  async delayed({ after, limit }: Parameters<BoardSections['delayed']>[0]): Promise<readonly JobSummary[]> {
+    const answer = await this.#ask('SELECT @.resting($1, $2, $3) AS answer', [after, limit])
+    return this.#spots(answer as readonly JobTuple[])
   }
 
-  async claimed(): Promise<readonly Spot[]> {
-    return this.#spots((await this.#ask('SELECT @.claimed($1) AS answer', [])) as readonly Told[])
+  async claimed(): Promise<readonly JobSummary[]> {
+    return this.#spots((await this.#ask('SELECT @.claimed($1) AS answer', [])) as readonly JobTuple[])
   }
 
-  async fates(ids: readonly string[]): ReturnType<Sections['fates']> {
+  async statusOf(ids: readonly string[]): ReturnType<BoardSections['statusOf']> {
     const found = await this.#ask(
       `SELECT pg_catalog.json_build_array(
   (SELECT coalesce(pg_catalog.json_agg(id), '[]') FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])),
@@ -70,9 +70,9 @@ export class BoardSections implements Omit<Sections, 'window' | 'windowBytes'> {
   }
 
   /** Leaves out what has a number that no board gives: Postgres would refuse to read it, and with it the jobs beside it. */
-  #spots(told: readonly Told[]): Spot[] {
-    return told.flatMap((each) => {
-      if (isJobNumber(each[0])) return [spotOf(each)]
+  #spots(answer: readonly JobTuple[]): JobSummary[] {
+    return answer.flatMap((each) => {
+      if (isJobNumber(each[0])) return [toJobSummary(each)]
       this.#options.misnumbered(each[0])
       return []
     })
@@ -81,18 +81,18 @@ export class BoardSections implements Omit<Sections, 'window' | 'windowBytes'> {
   async #ask(text: string, values: readonly unknown[]): Promise<unknown> {
     const { driver, schema, board, uri } = this.#options
     const query = () => driver.query(text.replaceAll('@', schema), [board, ...values])
-    const { rows } = await asking(`listing ${uri}`, query)
+    const { rows } = await translateErrors(`listing ${uri}`, query)
     return rows[0]?.['answer']
   }
 }
 
 /** Where the next page begins. In each rank the numbers that are none come first, where they are negative, or last. */
-function behind([id, place]: Told): readonly [rank: number, id: number] {
+function behind([id, place]: JobTuple): readonly [rank: number, id: number] {
   if (isJobNumber(id)) return [place, id]
   return id > 0 ? [place + 1, 0] : [place, 0]
 }
 
-function spotOf([id, place, dueAt, claimed, cancelled]: Told): Spot {
+function toJobSummary([id, place, dueAt, claimed, cancelled]: JobTuple): JobSummary {
   const priority = PRIORITIES[place] ?? 'NORMAL'
   return { id: jobId(id), order: BigInt(id), priority, dueAt, claimed, cancelled }
 }

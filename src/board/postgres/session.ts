@@ -15,22 +15,22 @@
  * **The lease** ends one TTL after the sending of the last heartbeat or re-attachment that was answered, less a margin: the
  * server's clock read it later than it was sent, so nobody takes over before. It is looked at by a timer, and by whoever asks.
  */
-import { type Deferred, deferred, onAbort, unlessAborted } from '../../core/abort.ts'
+import { createDeferred, type Deferred, onAbort, rejectOnAbort } from '../../core/abort.ts'
 import { type Instant, systemClock } from '../../core/clock.ts'
 import { NotConnected, UnsupportedCapability } from '../../core/errors.ts'
-import { backoff, sleep } from '../../core/time.ts'
-import { type Notification, PostgresConnection, type PostgresPlace } from '../../postgres/index.ts'
-import { channelOf } from './names.ts'
-import { inBoardsWords, READ_COMMITTED } from './words.ts'
+import { backoffDelay, sleep } from '../../core/time.ts'
+import { type Notification, PostgresConnection, type PostgresLocation } from '../../postgres/index.ts'
+import { channelName } from './names.ts'
+import { SET_READ_COMMITTED, toBoardError } from './words.ts'
 
-export interface Session {
+export interface PostgresSession {
   readonly id: number
   /** As everybody else is told it. */
   readonly label: string
 }
 
 export interface SessionKeeperOptions {
-  readonly place: PostgresPlace
+  readonly location: PostgresLocation
   /** For errors: the board's URI, without a password. */
   readonly uri: string
   readonly board: number
@@ -40,27 +40,27 @@ export interface SessionKeeperOptions {
   /** False: nobody listens to notifications, and scans alone tell what changes. */
   readonly listen: boolean
   /** There is a session, and nothing is known of the board in it yet. */
-  readonly opened: (session: Session, connection: PostgresConnection) => Promise<void>
+  readonly onOpened: (session: PostgresSession, connection: PostgresConnection) => Promise<void>
   /** It is the one there is from now on. */
-  readonly became: (session: Session) => void
+  readonly onCurrent: (session: PostgresSession) => void
   /** Its connection is broken, and another one is tried. Called at once. */
-  readonly suspended: (session: Session, reason: Error) => void
+  readonly onSuspended: (session: PostgresSession, reason: Error) => void
   /** It goes on over this connection. Resolves when nothing was missed. */
-  readonly reattached: (session: Session, connection: PostgresConnection) => Promise<void>
+  readonly onReattached: (session: PostgresSession, connection: PostgresConnection) => Promise<void>
   /** It goes on, and everything that happened meanwhile is known. */
-  readonly resumed: (session: Session) => void
+  readonly onResumed: (session: PostgresSession) => void
   /** Called at once, before anything else can happen. */
-  readonly lost: (session: Session, reason: Error) => void
-  readonly notified: (notification: Notification) => void
+  readonly onLost: (session: PostgresSession, reason: Error) => void
+  readonly onNotification: (notification: Notification) => void
   /** A heartbeat was answered, with the sessions of others whose TTL has passed. */
-  readonly beaten: (expired: readonly number[]) => void
-  readonly failed: (error: Error) => void
+  readonly onHeartbeat: (expired: readonly number[]) => void
+  readonly onError: (error: Error) => void
 }
 
 export class SessionKeeper {
   readonly #options: SessionKeeperOptions
   readonly #closing = new AbortController()
-  #current: Session | undefined
+  #current: PostgresSession | undefined
   /** Of the current session; none while it is being attached to another. */
   #connection: PostgresConnection | undefined
   /** How often the current session was attached to a connection, or was to be. */
@@ -68,11 +68,11 @@ export class SessionKeeper {
   /** Fires when the session is over that is being attached to another connection. */
   #attaching = new AbortController()
   /** Lost, and not yet ended by us. */
-  readonly #former = new Set<number>()
-  #known: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
-  #beat: NodeJS.Timeout | undefined
-  #end: NodeJS.Timeout | undefined
-  #next: Deferred<void> = deferred()
+  readonly #lostSessions = new Set<number>()
+  #lastHeartbeat: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
+  #heartbeatTimer: NodeJS.Timeout | undefined
+  #leaseTimer: NodeJS.Timeout | undefined
+  #next: Deferred<void> = createDeferred()
   #reconnecting: Promise<void> = Promise.resolve()
 
   constructor(options: SessionKeeperOptions) {
@@ -80,7 +80,7 @@ export class SessionKeeper {
     this.#next.promise.catch(() => undefined)
   }
 
-  get current(): Session | undefined {
+  get current(): PostgresSession | undefined {
     return this.#current
   }
 
@@ -90,33 +90,33 @@ export class SessionKeeper {
   }
 
   /** Whether the session is certain to be alive at this instant. Where it is not, it is told to be lost first. */
-  alive(label: string): boolean {
+  isAlive(label: string): boolean {
     const session = this.#current
     if (session?.label !== label) return false
-    if (this.#left > 0) return true
-    this.lose(session, new NotConnected(`${this.#options.uri}: no heartbeat was answered for too long`))
+    if (this.#remainingMs > 0) return true
+    this.markLost(session, new NotConnected(`${this.#options.uri}: no heartbeat was answered for too long`))
     return false
   }
 
   /** Resolves with a session that is alive. @throws NotConnected when there will be none */
-  async proven(): Promise<string> {
+  async whenAlive(): Promise<string> {
     while (true) {
       const session = this.#current
-      if (session && this.alive(session.label)) return session.label
+      if (session && this.isAlive(session.label)) return session.label
       await this.#next.promise
     }
   }
 
   /** Over, whatever the server thinks of it. */
-  lose(session: Session, reason: Error): void {
+  markLost(session: PostgresSession, reason: Error): void {
     if (this.#current !== session) return
     this.#current = undefined
-    this.#former.add(session.id)
-    clearTimeout(this.#beat)
-    clearTimeout(this.#end)
+    this.#lostSessions.add(session.id)
+    clearTimeout(this.#heartbeatTimer)
+    clearTimeout(this.#leaseTimer)
     this.#attaching.abort(reason)
-    this.#options.lost(session, reason)
-    this.#connection?.cut(reason)
+    this.#options.onLost(session, reason)
+    this.#connection?.disconnect(reason)
     this.#connection = undefined
     if (!this.#closing.signal.aborted) this.#reconnecting = this.#reconnect()
   }
@@ -125,27 +125,27 @@ export class SessionKeeper {
   async close(): Promise<void> {
     this.#closing.abort(new NotConnected(`${this.#options.uri} is closed`))
     this.#next.reject(this.#closing.signal.reason)
-    clearTimeout(this.#beat)
-    clearTimeout(this.#end)
+    clearTimeout(this.#heartbeatTimer)
+    clearTimeout(this.#leaseTimer)
     await this.#reconnecting
     const session = this.#current
     this.#current = undefined
     if (!session) return
     const connection = this.#connection ?? (await this.#lastConnection())
     if (!connection) return
-    const patience = setTimeout(() => connection.cut(new Error('it does not answer')), FAREWELL)
+    const timeoutMs = setTimeout(() => connection.disconnect(new Error('it does not answer')), END_SESSION_TIMEOUT_MS)
     await this.#endSession(connection, session.id).catch(() => undefined)
-    clearTimeout(patience)
+    clearTimeout(timeoutMs)
     await connection.close()
   }
 
   /** For a session that has lost its connection: what it held is free at once if the server is there. */
   async #lastConnection(): Promise<PostgresConnection | undefined> {
-    const signal = AbortSignal.timeout(FAREWELL)
+    const signal = AbortSignal.timeout(END_SESSION_TIMEOUT_MS)
     try {
-      const connection = await PostgresConnection.open(this.#options.place, { signal })
-      const forget = onAbort(signal, () => connection.cut(signal.reason))
-      await connection.query(READ_COMMITTED, []).finally(forget)
+      const connection = await PostgresConnection.open(this.#options.location, { signal })
+      const forget = onAbort(signal, () => connection.disconnect(signal.reason))
+      await connection.query(SET_READ_COMMITTED, []).finally(forget)
       return connection
     } catch {
       return undefined
@@ -153,11 +153,11 @@ export class SessionKeeper {
   }
 
   /** How long the lease lasts yet, in milliseconds. */
-  get #left(): number {
+  get #remainingMs(): number {
     const { monotonic, wall } = systemClock()
-    const passed = Math.max(monotonic - this.#known.monotonic, wall - this.#known.wall)
+    const passed = Math.max(monotonic - this.#lastHeartbeat.monotonic, wall - this.#lastHeartbeat.wall)
     const { ttl } = this.#options
-    return ttl - Math.min(ttl / 5, MARGIN) - passed
+    return ttl - Math.min(ttl / 5, LEASE_MARGIN_MS) - passed
   }
 
   async #reconnect(): Promise<void> {
@@ -168,49 +168,49 @@ export class SessionKeeper {
         return
       } catch (error) {
         if (signal.aborted) return
-        if (!(error instanceof NotConnected)) this.#options.failed(asError(error))
-        await sleep(backoff(attempt, { first: 50, max: 2_000 }), { signal }).catch(() => undefined)
+        if (!(error instanceof NotConnected)) this.#options.onError(asError(error))
+        await sleep(backoffDelay(attempt, { first: 50, max: 2_000 }), { signal }).catch(() => undefined)
       }
     }
   }
 
   async #connect(signal: AbortSignal): Promise<void> {
-    const { place, uri, opened, notified } = this.#options
+    const { location, uri, onOpened, onNotification } = this.#options
     try {
-      const connection = await PostgresConnection.open(place, { signal })
+      const connection = await PostgresConnection.open(location, { signal })
       // A server that does not answer would otherwise hold up whoever closes the board until the statement times out.
-      const forget = onAbort(signal, () => connection.cut(signal.reason))
+      const forget = onAbort(signal, () => connection.disconnect(signal.reason))
       try {
-        connection.onNotification(notified)
+        connection.onNotification(onNotification)
         const session = await this.#begin(connection, signal)
-        await opened(session, connection)
+        await onOpened(session, connection)
         signal.throwIfAborted()
         connection.lost.throwIfAborted()
-        this.#became(session, connection)
+        this.#makeCurrent(session, connection)
       } catch (error) {
-        connection.cut(error)
+        connection.disconnect(error)
         throw error
       } finally {
         forget()
       }
     } catch (error) {
       signal.throwIfAborted()
-      throw inBoardsWords(`a session on ${uri}`, error)
+      throw toBoardError(`a session on ${uri}`, error)
     }
   }
 
-  async #begin(connection: PostgresConnection, signal: AbortSignal): Promise<Session> {
-    const { place, board, who, ttl, listen } = this.#options
-    const { schema } = place
+  async #begin(connection: PostgresConnection, signal: AbortSignal): Promise<PostgresSession> {
+    const { location, board, who, ttl, listen } = this.#options
+    const { schema } = location
     const { rows: own } = await connection.query('SELECT pg_backend_pid() AS backend', [])
     const backend = Number(own[0]?.['backend'])
     if (backend !== connection.backend) await this.#assertOwn(backend, signal)
-    await connection.query(READ_COMMITTED, [])
-    for (const former of this.#former) await this.#endSession(connection, former)
+    await connection.query(SET_READ_COMMITTED, [])
+    for (const former of this.#lostSessions) await this.#endSession(connection, former)
     const sentAt = systemClock()
     const { rows } = await connection.query(`SELECT ${schema}.open_session($1, $2, $3) AS id`, [board, who, ttl])
-    this.#known = sentAt
-    if (listen) await connection.query(`LISTEN ${channelOf(schema, board)}`, [])
+    this.#lastHeartbeat = sentAt
+    if (listen) await connection.query(`LISTEN ${channelName(schema, board)}`, [])
     const id = Number(rows[0]?.['id'])
     this.#attachments = 0
     return { id, label: `session ${id}` }
@@ -221,9 +221,9 @@ export class SessionKeeper {
    * each transaction, an idle session's backend is lent to the next who asks.
    */
   async #assertOwn(backend: number, signal: AbortSignal): Promise<void> {
-    const { place, uri } = this.#options
-    const probe = await PostgresConnection.open(place, { signal })
-    const forget = onAbort(signal, () => probe.cut(signal.reason))
+    const { location, uri } = this.#options
+    const probe = await PostgresConnection.open(location, { signal })
+    const forget = onAbort(signal, () => probe.disconnect(signal.reason))
     try {
       const { rows } = await probe.query('SELECT pg_backend_pid() AS backend', [])
       if (Number(rows[0]?.['backend']) !== backend) return
@@ -238,127 +238,132 @@ export class SessionKeeper {
   }
 
   async #endSession(connection: PostgresConnection, id: number): Promise<void> {
-    await connection.query(`SELECT ${this.#options.place.schema}.end_session($1)`, [id])
-    this.#former.delete(id)
+    await connection.query(`SELECT ${this.#options.location.schema}.end_session($1)`, [id])
+    this.#lostSessions.delete(id)
   }
 
-  #became(session: Session, connection: PostgresConnection): void {
+  #makeCurrent(session: PostgresSession, connection: PostgresConnection): void {
     this.#current = session
     const next = this.#next
-    this.#next = deferred()
+    this.#next = createDeferred()
     this.#next.promise.catch(() => undefined)
     next.resolve()
-    this.#attached(session, connection)
-    this.#options.became(session)
+    this.#onAttached(session, connection)
+    this.#options.onCurrent(session)
   }
 
-  #attached(session: Session, connection: PostgresConnection): void {
+  #onAttached(session: PostgresSession, connection: PostgresConnection): void {
     this.#connection = connection
     const { lost } = connection
-    lost.addEventListener('abort', () => this.#broken(session, connection, asError(lost.reason)), { once: true })
-    this.#watch(session)
+    lost.addEventListener('abort', () => this.#onConnectionLost(session, connection, asError(lost.reason)), {
+      once: true,
+    })
+    this.#watchLease(session)
     this.#schedule(session, connection)
   }
 
-  #broken(session: Session, connection: PostgresConnection, reason: Error): void {
+  #onConnectionLost(session: PostgresSession, connection: PostgresConnection, reason: Error): void {
     if (this.#connection !== connection || this.#closing.signal.aborted) return
     this.#connection = undefined
-    clearTimeout(this.#beat)
-    if (!this.alive(session.label)) return
-    this.#options.suspended(session, reason)
+    clearTimeout(this.#heartbeatTimer)
+    if (!this.isAlive(session.label)) return
+    this.#options.onSuspended(session, reason)
     this.#attaching = new AbortController()
     this.#reconnecting = this.#reattach(session, AbortSignal.any([this.#attaching.signal, this.#closing.signal]))
   }
 
   /** Until it is attached, or over. */
-  async #reattach(session: Session, signal: AbortSignal): Promise<void> {
-    const { uri, failed } = this.#options
+  async #reattach(session: PostgresSession, signal: AbortSignal): Promise<void> {
+    const { uri, onError } = this.#options
     const what = `going on with a session on ${uri}`
     for (let attempt = 1; !signal.aborted; attempt += 1) {
       try {
         if (!(await this.#attach(session, signal)))
-          this.lose(session, new NotConnected(`${what}: another took it over, or the server was started again`))
+          this.markLost(session, new NotConnected(`${what}: another took it over, or the server was started again`))
         return
       } catch (error) {
         if (signal.aborted) return
-        const reason = inBoardsWords(what, error)
-        if (!(reason instanceof NotConnected)) failed(reason)
-        await sleep(backoff(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
+        const reason = toBoardError(what, error)
+        if (!(reason instanceof NotConnected)) onError(reason)
+        await sleep(backoffDelay(attempt, { first: 20, max: 1_000 }), { signal }).catch(() => undefined)
       }
     }
   }
 
   /** @returns false when the server knows the session no more */
-  async #attach(session: Session, signal: AbortSignal): Promise<boolean> {
-    const { place, board, listen, ttl, notified, reattached, resumed } = this.#options
-    const { schema } = place
+  async #attach(session: PostgresSession, signal: AbortSignal): Promise<boolean> {
+    const { location, board, listen, ttl, onNotification, onReattached, onResumed } = this.#options
+    const { schema } = location
     // Another connection may get through where this one does not, and the lease goes on.
     const soon = AbortSignal.any([signal, AbortSignal.timeout(Math.max(MIN_ATTACHING_MS, ttl / 6))])
-    const connection = await PostgresConnection.open(place, { signal: soon })
-    const cut = () => connection.cut(new NotConnected('the server did not answer in time'))
+    const connection = await PostgresConnection.open(location, { signal: soon })
+    const cut = () => connection.disconnect(new NotConnected('the server did not answer in time'))
     soon.addEventListener('abort', cut, { once: true })
     try {
-      connection.onNotification(notified)
-      await connection.query(READ_COMMITTED, [])
+      connection.onNotification(onNotification)
+      await connection.query(SET_READ_COMMITTED, [])
       this.#attachments += 1
       const sentAt = systemClock()
       const text = `SELECT ${schema}.reattach($1, $2) AS attached`
       const { rows } = await connection.query(text, [session.id, this.#attachments])
       signal.throwIfAborted()
       if (rows[0]?.['attached'] !== true) {
-        connection.cut(new Error('the session is over'))
+        connection.disconnect(new Error('the session is over'))
         return false
       }
-      this.#known = sentAt
-      if (listen) await connection.query(`LISTEN ${channelOf(schema, board)}`, [])
+      this.#lastHeartbeat = sentAt
+      if (listen) await connection.query(`LISTEN ${channelName(schema, board)}`, [])
       // Where this connection breaks, what was missed is read over the next one, and not waited for here.
-      await unlessAborted(reattached(session, connection), connection.lost)
+      await rejectOnAbort(onReattached(session, connection), connection.lost)
       signal.throwIfAborted()
       connection.lost.throwIfAborted()
-      this.#attached(session, connection)
-      resumed(session)
+      this.#onAttached(session, connection)
+      onResumed(session)
       return true
     } catch (error) {
-      connection.cut(error)
+      connection.disconnect(error)
       throw error
     } finally {
       soon.removeEventListener('abort', cut)
     }
   }
 
-  #schedule(session: Session, connection: PostgresConnection): void {
-    this.#beat = setTimeout(() => void this.#heartbeat(session, connection), this.#options.ttl / 3)
+  #schedule(session: PostgresSession, connection: PostgresConnection): void {
+    this.#heartbeatTimer = setTimeout(() => void this.#heartbeat(session, connection), this.#options.ttl / 3)
   }
 
   /** Tells of the lease's end on time, should nobody ask. */
-  #watch(session: Session): void {
-    clearTimeout(this.#end)
-    this.#end = setTimeout(() => this.alive(session.label) && this.#watch(session), Math.max(this.#left, 1))
+  #watchLease(session: PostgresSession): void {
+    clearTimeout(this.#leaseTimer)
+    this.#leaseTimer = setTimeout(
+      () => this.isAlive(session.label) && this.#watchLease(session),
+      Math.max(this.#remainingMs, 1),
+    )
   }
 
-  async #heartbeat(session: Session, connection: PostgresConnection): Promise<void> {
-    const { place, uri, ttl, beaten } = this.#options
+  async #heartbeat(session: PostgresSession, connection: PostgresConnection): Promise<void> {
+    const { location, uri, ttl, onHeartbeat } = this.#options
     const sentAt = systemClock()
     // Connections break without a word, in a firewall say: another can be had before the lease is over.
-    const patience = setTimeout(() => connection.cut(new NotConnected('a heartbeat was not answered')), ttl / 3)
+    const timeoutMs = setTimeout(() => connection.disconnect(new NotConnected('a heartbeat was not answered')), ttl / 3)
     try {
-      const { rows } = await connection.query(`SELECT ${place.schema}.heartbeat($1) AS expired`, [session.id])
+      const { rows } = await connection.query(`SELECT ${location.schema}.heartbeat($1) AS expired`, [session.id])
       // The timers of a session that is being closed would keep the process alive until its lease has ended.
       if (this.#connection !== connection || this.#closing.signal.aborted) return
       const found = rows[0]?.['expired']
       if (!Array.isArray(found)) {
         const how = 'another took it over, or the connection leads to another backend than it did'
-        this.lose(session, new NotConnected(`${uri}: the session is over: ${how}`))
+        this.markLost(session, new NotConnected(`${uri}: the session is over: ${how}`))
         return
       }
-      this.#known = sentAt
-      this.#watch(session)
+      this.#lastHeartbeat = sentAt
+      this.#watchLease(session)
       this.#schedule(session, connection)
-      beaten(found.map(Number))
+      onHeartbeat(found.map(Number))
     } catch (error) {
-      connection.cut(inBoardsWords(`a heartbeat on ${uri}`, error))
+      connection.disconnect(toBoardError(`a heartbeat on ${uri}`, error))
     } finally {
-      clearTimeout(patience)
+      clearTimeout(timeoutMs)
     }
   }
 }
@@ -367,10 +372,10 @@ export class SessionKeeper {
 const MIN_ATTACHING_MS = 500
 
 /** What an owner may need to stop when it learns of the end, in milliseconds; of a short TTL a fifth. */
-const MARGIN = 3_000
+const LEASE_MARGIN_MS = 3_000
 
 /** How long the server may take to end a session, in milliseconds. */
-const FAREWELL = 5_000
+const END_SESSION_TIMEOUT_MS = 5_000
 
 function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))

@@ -15,7 +15,7 @@ export interface StoppedOwner {
 }
 
 /** The error that says which process on the server has to be ended, and what waits for it. */
-export function stoppedOwner({ who, backend, silent, jobs }: StoppedOwner): NotConnected {
+export function stoppedOwnerError({ who, backend, silent, jobs }: StoppedOwner): NotConnected {
   return new NotConnected(
     `owner ${who} has been silent for ${Math.round(silent)} s, and its Postgres backend ${backend} does not end: ${jobs} ` +
       `${jobs === 1 ? 'job stays' : 'jobs stay'} claimed until it does; look at process ${backend} on the database's server ` +

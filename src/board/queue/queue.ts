@@ -19,23 +19,23 @@
  */
 
 import { isSuspect } from '../attempts.ts'
-import type { Stored } from '../backend.ts'
-import { compareClaimOrder, compareIds, type Identified, type Ordered } from '../claim-order.ts'
-import type { Entry, Place, Stance } from '../entry.ts'
-import { type Work, workKey, workNamed } from '../known-work.ts'
+import type { StoredJob } from '../backend.ts'
+import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId } from '../claim-order.ts'
+import type { JobEntry, QueueEntry, QueueState } from '../entry.ts'
+import { type FlowReference, flowKey, toFlowReference } from '../known-work.ts'
 import type { Posting } from '../posting.ts'
-import { resourcesOf } from '../resources.ts'
+import { toResourceWants } from '../resources.ts'
 import { pickAtRandom } from '../spread.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
-import { Sorted } from './sorted.ts'
+import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'
 
-export interface Wanted {
+export interface TakeOptions {
   /** At most so many. */
   readonly max: number
   readonly accept: (posting: Posting) => boolean
   /** Whether this process runs a suspect already and must not take another. */
-  readonly suspectHeld: boolean
+  readonly holdsSuspect: boolean
   /**
    * 1 takes strictly what comes first. With more, `max` are picked at random among the first `spread * max` of the priority
    * that comes first, so that processes that look at the same head do not all try the same jobs.
@@ -46,32 +46,32 @@ export interface Wanted {
 }
 
 /** Jobs of one flow that stand in line for resources. */
-export interface WaitingWork {
-  readonly work: Work
+export interface WaitingFlow {
+  readonly work: FlowReference
   /** Since when the first of them could be claimed if its resources were free, in milliseconds on the server's clock. */
   readonly since: number
   /** The first of them in claim order. */
-  readonly first: Entry
+  readonly first: JobEntry
 }
 
-const NONE: ReadonlySet<string> = new Set()
+const NO_KEYS: ReadonlySet<string> = new Set()
 /** How many flows are noted: what others post must not fill the memory of one who asks for none of it. */
-const MOST_CLAIMED = 1_000
+const MAX_CLAIMED_FLOWS = 1_000
 
 export class ClaimQueue {
-  readonly #ready = new Sorted<Place, Ordered>(compareClaimOrder)
-  readonly #asleep = new Sorted<Place>(compareDue)
-  readonly #lines = new ResourceLines((place, passes) => this.#told(place, passes))
+  readonly #readyEntries = new SortedList<QueueEntry, ClaimOrderKey>(compareClaimOrder)
+  readonly #delayed = new SortedList<QueueEntry>(compareDue)
+  readonly #lines = new ResourceLines((place, passes) => this.#onPasses(place, passes))
   /** Jobs whose posting nobody here has seen. What they want is not known, so those behind them wait that want anything. */
-  readonly #unread = new Sorted<Entry, Identified>(compareIds)
+  readonly #unread = new SortedList<JobEntry, HasId>(compareIds)
   /** Everything that waits for resources, by id: an unread job has no place in claim order yet. */
-  readonly #behindUnread = new Threshold<Place, Identified>(compareIds)
+  readonly #behindUnread = new Threshold<QueueEntry, HasId>(compareIds)
   /** Those that somebody here waits for: see {@link reserve}. */
-  readonly #reserved = new Set<Entry>()
+  readonly #reserved = new Set<JobEntry>()
   /** Keys of the flows whose jobs are set aside: see {@link setAside}. */
   #aside: ReadonlySet<string> = new Set()
-  /** Keys of the flows of which jobs with resources were claimed: see {@link claimedWork}. */
-  readonly #claimedWork = new Set<string>()
+  /** Keys of the flows of which jobs with resources were claimed: see {@link claimedFlows}. */
+  readonly #claimedFlows = new Set<string>()
   #now = 0
   #size = 0
   #bytes = 0
@@ -87,13 +87,13 @@ export class ClaimQueue {
   }
 
   /** How many rest, and are known here. */
-  get resting(): number {
-    return this.#asleep.size
+  get delayedCount(): number {
+    return this.#delayed.size
   }
 
   /** When the next delay is over, in milliseconds on the server's clock: call {@link advance} then. */
   get nextDue(): number | undefined {
-    return this.#asleep.first?.dueAt
+    return this.#delayed.first?.dueAt
   }
 
   /** Whether a job may be waiting behind another that nobody has claimed. */
@@ -102,13 +102,13 @@ export class ClaimQueue {
   }
 
   /** Returns, by its key, the work of all jobs that stand in such lines. Looks at all lines. */
-  contendingWork(): Map<string, WaitingWork> {
-    const found = new Map<string, { work: Work; since: number; first: Place }>()
-    for (const place of this.#lines.contenders()) {
-      const work = workNamed(place.stored)
+  contendingFlows(): Map<string, WaitingFlow> {
+    const found = new Map<string, { work: FlowReference; since: number; first: QueueEntry }>()
+    for (const place of this.#lines.contendingEntries()) {
+      const work = toFlowReference(place.stored)
       if (!work) continue
       const since = Math.max(place.dueAt, place.stored.writtenAt)
-      const key = workKey(work)
+      const key = flowKey(work)
       const known = found.get(key)
       if (!known) found.set(key, { work, since, first: place })
       else {
@@ -121,40 +121,41 @@ export class ClaimQueue {
 
   /** Lets nobody wait for the jobs of these flows from now on, by their keys, and of all others as usual. */
   setAside(keys: ReadonlySet<string>): void {
-    const changed = new Set<Place>()
-    for (const place of this.#lines.waiting()) {
-      const work = workNamed(place.stored)
-      const key = work && workKey(work)
+    const changed = new Set<QueueEntry>()
+    for (const place of this.#lines.waitingEntries()) {
+      const work = toFlowReference(place.stored)
+      const key = work && flowKey(work)
       if (key !== undefined && keys.has(key) !== this.#aside.has(key)) changed.add(place)
     }
     this.#aside = keys
-    for (const { entry, stance } of changed) this.#move(entry, stance)
+    for (const { entry, state } of changed) this.#move(entry, state)
   }
 
   /** Returns the keys of the flows of which jobs with resources were claimed since the last call, here or elsewhere. */
-  claimedWork(): ReadonlySet<string> {
-    if (this.#claimedWork.size === 0) return NONE
-    const claimed = new Set(this.#claimedWork)
-    this.#claimedWork.clear()
+  claimedFlows(): ReadonlySet<string> {
+    if (this.#claimedFlows.size === 0) return NO_KEYS
+    const claimed = new Set(this.#claimedFlows)
+    this.#claimedFlows.clear()
     return claimed
   }
 
   /** To be called after anything about the entry has changed. Costs nothing where that makes no difference. */
-  update(entry: Entry): void {
-    if (entry.content === 'unread' && !entry.ended && entry.standing !== 'outside') this.#unread.add(entry)
+  update(entry: JobEntry): void {
+    if (entry.content === 'unread' && !entry.ended && entry.windowStatus !== 'outside') this.#unread.add(entry)
     // Whatever has a place was read before.
-    else if (!entry.place && this.#unread.size > 0) this.#unread.delete(entry)
-    const stance = this.#stanceOf(entry)
-    if (entry.place && entry.place.stance === stance && entry.place.stored === entry.stored) this.#show(entry.place)
-    else this.#move(entry, stance)
-    this.#behindUnread.move(this.#unread.first ?? 'all', (place, passes) => this.#told(place, passes))
+    else if (!entry.queueEntry && this.#unread.size > 0) this.#unread.delete(entry)
+    const state = this.#queueStateOf(entry)
+    if (entry.queueEntry && entry.queueEntry.state === state && entry.queueEntry.stored === entry.stored)
+      this.#showEntry(entry.queueEntry)
+    else this.#move(entry, state)
+    this.#behindUnread.move(this.#unread.first ?? 'all', (place, passes) => this.#onPasses(place, passes))
   }
 
   /**
-   * Until it is disposed the job is due, whatever its delay says to others, and is not taken but by {@link pickFree}: others
+   * Until it is disposed the job is due, whatever its delay says to others, and is not taken but by {@link reserveFree}: others
    * in this process, who look at the same queue, leave it to whom it is reserved for.
    */
-  reserve(entry: Entry): Disposable {
+  reserve(entry: JobEntry): Disposable {
     this.#reserved.add(entry)
     this.update(entry)
     return {
@@ -174,20 +175,20 @@ export class ClaimQueue {
   advance(now: number): boolean {
     this.#now = now
     let woken = false
-    for (let place = this.#asleep.first; place && place.dueAt <= now; place = this.#asleep.first) {
-      this.#move(place.entry, this.#stanceOf(place.entry))
+    for (let place = this.#delayed.first; place && place.dueAt <= now; place = this.#delayed.first) {
+      this.#move(place.entry, this.#queueStateOf(place.entry))
       woken = true
     }
     return woken
   }
 
   /** The first that are claimable, in claim order. They count as being tried until {@link release}. */
-  take(wanted: Wanted): Place[] {
+  reserveNext(wanted: TakeOptions): QueueEntry[] {
     const { max, random = Math.random } = wanted
-    const found = this.#find(wanted)
+    const found = this.#findCandidates(wanted)
     const taken = found.length <= max ? found : pickAtRandom(found, { count: max, random }).sort(compareClaimOrder)
     // Not before all were looked at: what `accept` throws must leave nothing chosen.
-    for (const place of taken) this.#choose(place)
+    for (const place of taken) this.#reserve(place)
     return taken
   }
 
@@ -195,28 +196,30 @@ export class ClaimQueue {
    * This very job, if it is unclaimed, known as it is now, and not being tried; also when it is blocked or not due. It
    * counts as being tried until {@link release}.
    */
-  pick(entry: Entry): Place | undefined {
-    const { place } = entry
-    if (!place || place.stance === 'holding' || entry.content !== 'fresh' || entry.chosen) return undefined
-    this.#choose(place)
-    return place
+  reserveEntry(entry: JobEntry): QueueEntry | undefined {
+    const { queueEntry } = entry
+    if (!queueEntry || queueEntry.state === 'claimed' || entry.content !== 'fresh' || entry.isReserved) return undefined
+    this.#reserve(queueEntry)
+    return queueEntry
   }
 
-  /** This very job, if nothing that is known here speaks against claiming it. It counts as being tried, as with {@link pick}. */
-  pickFree(entry: Entry): Place | undefined {
-    return entry.place?.stance === 'waiting' && entry.place.blocks === 0 ? this.pick(entry) : undefined
+  /** This very job, if nothing that is known here speaks against claiming it. It counts as being tried, as with {@link reserveEntry}. */
+  reserveFree(entry: JobEntry): QueueEntry | undefined {
+    return entry.queueEntry?.state === 'waiting' && entry.queueEntry.blockerCount === 0
+      ? this.reserveEntry(entry)
+      : undefined
   }
 
   /** Returns whether there is anything to take. */
-  has(accept: (posting: Posting) => boolean): boolean {
-    for (const place of this.#ready) if (accept(place.stored.posting)) return true
+  hasClaimable(accept: (posting: Posting) => boolean): boolean {
+    for (const place of this.#readyEntries) if (accept(place.stored.posting)) return true
     return false
   }
 
-  release(places: readonly Place[]): void {
+  release(places: readonly QueueEntry[]): void {
     for (const { entry } of places) {
-      entry.chosen = false
-      if (entry.place) this.#show(entry.place)
+      entry.isReserved = false
+      if (entry.queueEntry) this.#showEntry(entry.queueEntry)
     }
   }
 
@@ -225,22 +228,22 @@ export class ClaimQueue {
    * in line. Where postings that nobody has read yet keep it waiting, the first of these (its content is `unread`), under
    * the name of a resource that it might want.
    */
-  blockedBy({ place }: Entry): Blocker | undefined {
-    if (!place?.blocks) return undefined
-    const blocker = this.#lines.blockerOf(place)
+  blockedBy({ queueEntry }: JobEntry): Blocker | undefined {
+    if (!queueEntry?.blockerCount) return undefined
+    const blocker = this.#lines.findBlocker(queueEntry)
     if (blocker) return blocker
-    const { exclusive, shared } = place.wants
+    const { exclusive, shared } = queueEntry.resources
     const resource = exclusive[0] ?? shared[0]
     const entry = this.#unread.first
     return entry && resource !== undefined ? { resource, entry } : undefined
   }
 
   /** What there is to pick from: `max`, or more of the first priority where they are to be spread. */
-  #find(wanted: Wanted): Place[] {
-    const { max, accept, suspectHeld, spread } = wanted
-    const found: Place[] = []
-    let suspects = suspectHeld
-    for (const place of this.#ready) {
+  #findCandidates(wanted: TakeOptions): QueueEntry[] {
+    const { max, accept, holdsSuspect, spread } = wanted
+    const found: QueueEntry[] = []
+    let suspects = holdsSuspect
+    for (const place of this.#readyEntries) {
       const first = found[0] ?? place
       if (found.length >= (place.priority === first.priority ? Math.ceil(spread * max) : max)) break
       const { posting } = place.stored
@@ -251,107 +254,118 @@ export class ClaimQueue {
     return found
   }
 
-  #choose(place: Place): void {
-    place.entry.chosen = true
-    this.#show(place)
+  #reserve(place: QueueEntry): void {
+    place.entry.isReserved = true
+    this.#showEntry(place)
   }
 
-  #stanceOf(entry: Entry): Stance | undefined {
+  #queueStateOf(entry: JobEntry): QueueState | undefined {
     const { stored, content } = entry
-    if (!stored || entry.ended || entry.standing === 'outside') return undefined
+    if (!stored || entry.ended || entry.windowStatus === 'outside') return undefined
     // Whoever could read it has claimed it, with what it wanted when it was last readable here.
-    if (entry.claimed) return 'holding'
+    if (entry.claimed) return 'claimed'
     if (content === 'unread' || content === 'unreadable') return undefined
-    const due = entry.cancelRequested || dueAtOf(stored) <= this.#now || this.#reserved.has(entry)
-    return due ? 'waiting' : 'asleep'
+    const due = entry.cancelRequested || dueTime(stored) <= this.#now || this.#reserved.has(entry)
+    return due ? 'waiting' : 'delayed'
   }
 
-  #move(entry: Entry, stance: Stance | undefined): void {
-    const old = entry.place
-    const place = entry.stored && stance && newPlace(entry, entry.stored, stance)
-    entry.place = place
+  #move(entry: JobEntry, state: QueueState | undefined): void {
+    const old = entry.queueEntry
+    const place = entry.stored && state && newQueueEntry(entry, entry.stored, state)
+    entry.queueEntry = place
     if (old) this.#leave(old)
     if (place) this.#enter(place)
-    if (old) this.#lines.settle(old.wants)
+    if (old) this.#lines.settle(old.resources)
     if (!place) return
-    this.#lines.settle(place.wants)
-    this.#show(place)
+    this.#lines.settle(place.resources)
+    this.#showEntry(place)
   }
 
-  #enter(place: Place): void {
-    if (place.stance !== 'holding') this.#count(place, 1)
-    if (place.stance === 'asleep') {
-      this.#asleep.add(place)
+  #enter(place: QueueEntry): void {
+    if (place.state !== 'claimed') this.#count(place, 1)
+    if (place.state === 'delayed') {
+      this.#delayed.add(place)
       return
     }
-    this.#lines.enter(place, this.#groupOf(place))
-    if (place.stance === 'waiting' && wantsAny(place) && !this.#behindUnread.add(place)) place.blocks += 1
+    this.#lines.enter(place, this.#setAsideGroup(place))
+    if (place.state === 'waiting' && wantsResources(place) && !this.#behindUnread.add(place)) place.blockerCount += 1
   }
 
-  #leave(place: Place): void {
-    if (place.ready) this.#ready.delete(place)
-    place.ready = false
-    if (place.stance !== 'holding') this.#count(place, -1)
-    if (place.stance === 'asleep') {
-      this.#asleep.delete(place)
+  #leave(place: QueueEntry): void {
+    if (place.isReady) this.#readyEntries.delete(place)
+    place.isReady = false
+    if (place.state !== 'claimed') this.#count(place, -1)
+    if (place.state === 'delayed') {
+      this.#delayed.delete(place)
       return
     }
     this.#lines.leave(place)
-    if (place.stance === 'waiting' && wantsAny(place)) this.#behindUnread.delete(place)
+    if (place.state === 'waiting' && wantsResources(place)) this.#behindUnread.delete(place)
   }
 
   /** Returns the group with which the place is set aside, if it is; notes of one that is claimed that its flow is known. */
-  #groupOf(place: Place): string | undefined {
-    if (!this.contended || !wantsAny(place)) return undefined
-    const work = workNamed(place.stored)
-    const key = work && workKey(work)
+  #setAsideGroup(place: QueueEntry): string | undefined {
+    if (!this.contended || !wantsResources(place)) return undefined
+    const work = toFlowReference(place.stored)
+    const key = work && flowKey(work)
     if (key === undefined) return undefined
-    if (place.stance !== 'holding') return this.#aside.has(key) ? key : undefined
-    if (this.#claimedWork.size < MOST_CLAIMED) this.#claimedWork.add(key)
+    if (place.state !== 'claimed') return this.#aside.has(key) ? key : undefined
+    if (this.#claimedFlows.size < MAX_CLAIMED_FLOWS) this.#claimedFlows.add(key)
     return undefined
   }
 
-  #count({ stored }: Place, times: 1 | -1): void {
+  #count({ stored }: QueueEntry, times: 1 | -1): void {
     this.#size += times
     this.#bytes += times * stored.bytes
   }
 
-  #told(place: Place, passes: boolean): void {
-    place.blocks += passes ? -1 : 1
-    this.#show(place)
+  #onPasses(place: QueueEntry, passes: boolean): void {
+    place.blockerCount += passes ? -1 : 1
+    this.#showEntry(place)
   }
 
   /** Puts it among those that can be taken, or away from them. */
-  #show(place: Place): void {
+  #showEntry(place: QueueEntry): void {
     const { content } = place.entry
-    const ready = place.stance === 'waiting' && place.blocks === 0 && content === 'fresh' && !this.#isTaken(place)
-    if (ready === place.ready) return
-    place.ready = ready
-    if (ready) this.#ready.add(place)
-    else this.#ready.delete(place)
+    const ready = place.state === 'waiting' && place.blockerCount === 0 && content === 'fresh' && !this.#isTaken(place)
+    if (ready === place.isReady) return
+    place.isReady = ready
+    if (ready) this.#readyEntries.add(place)
+    else this.#readyEntries.delete(place)
   }
 
-  #isTaken({ entry }: Place): boolean {
-    return entry.chosen || entry.standing === 'beyond' || this.#reserved.has(entry)
+  #isTaken({ entry }: QueueEntry): boolean {
+    return entry.isReserved || entry.windowStatus === 'pinned' || this.#reserved.has(entry)
   }
 }
 
-function newPlace(entry: Entry, stored: Stored, stance: Stance): Place {
+function newQueueEntry(entry: JobEntry, stored: StoredJob, state: QueueState): QueueEntry {
   const { id, order, posting } = stored
-  const wants = resourcesOf(posting)
-  const dueAt = dueAtOf(stored)
-  return { id, priority: posting.priority, order, entry, stored, stance, wants, dueAt, blocks: 0, ready: false }
+  const wants = toResourceWants(posting)
+  const dueAt = dueTime(stored)
+  return {
+    id,
+    priority: posting.priority,
+    order,
+    entry,
+    stored,
+    state,
+    resources: wants,
+    dueAt,
+    blockerCount: 0,
+    isReady: false,
+  }
 }
 
 /** A delay counts from the write that carries it. */
-export function dueAtOf({ posting, writtenAt }: Stored): number {
+export function dueTime({ posting, writtenAt }: StoredJob): number {
   return posting.delay === undefined ? 0 : writtenAt + posting.delay
 }
 
-function wantsAny({ wants }: Place): boolean {
-  return wants.exclusive.length + wants.shared.length > 0
+function wantsResources({ resources }: QueueEntry): boolean {
+  return resources.exclusive.length + resources.shared.length > 0
 }
 
-function compareDue(a: Place, b: Place): number {
+function compareDue(a: QueueEntry, b: QueueEntry): number {
   return a.dueAt < b.dueAt ? -1 : a.dueAt > b.dueAt ? 1 : compareIds(a, b)
 }

@@ -13,30 +13,30 @@
  * any more. Those of one flow are a line of their own (`set-aside.ts`). They still wait for whoever holds the resource, and
  * for jobs before them that are not set aside.
  */
-import { compareClaimOrder, type Ordered } from '../claim-order.ts'
-import type { Entry, Place } from '../entry.ts'
-import type { Wants } from '../resources.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../claim-order.ts'
+import type { JobEntry, QueueEntry } from '../entry.ts'
+import type { ResourceWants } from '../resources.ts'
 import { SetAside } from './set-aside.ts'
-import { Sorted } from './sorted.ts'
+import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'
 
-type Mode = keyof Wants
+type ResourceMode = keyof ResourceWants
 
 export interface Blocker {
   readonly resource: string
-  readonly entry: Entry
+  readonly entry: JobEntry
 }
 
 export class ResourceLines {
   readonly #lines = new Map<string, ResourceLine>()
-  readonly #tell: (place: Place, passes: boolean) => void
+  readonly #onPasses: (place: QueueEntry, passes: boolean) => void
   /** The places that are set aside, each with the group of those that it waits with: a place leaves the line it entered. */
-  readonly #setAside = new Map<Place, string>()
+  readonly #setAside = new Map<QueueEntry, string>()
   #contended = false
 
-  /** @param tell hears of every place in line that passes from now on in one of its lines, or does not any more */
-  constructor(tell: (place: Place, passes: boolean) => void) {
-    this.#tell = tell
+  /** @param onPasses hears of every place in line that passes from now on in one of its lines, or does not any more */
+  constructor(onPasses: (place: QueueEntry, passes: boolean) => void) {
+    this.#onPasses = onPasses
   }
 
   /** How many resources are wanted or held. */
@@ -44,7 +44,7 @@ export class ResourceLines {
     return this.#lines.size
   }
 
-  /** Whether one job may have waited behind another, neither of them claimed, since {@link contenders} were asked for last. */
+  /** Whether one job may have waited behind another, neither of them claimed, since {@link contendingEntries} were asked for last. */
   get contended(): boolean {
     return this.#contended
   }
@@ -54,24 +54,24 @@ export class ResourceLines {
    *
    * @param aside the group with which it is set aside, if it is
    */
-  enter(place: Place, aside?: string): void {
+  enter(place: QueueEntry, aside?: string): void {
     if (aside !== undefined) this.#setAside.set(place, aside)
-    for (const name of place.wants.exclusive) this.#enter(name, { place, mode: 'exclusive', aside })
-    for (const name of place.wants.shared) this.#enter(name, { place, mode: 'shared', aside })
+    for (const name of place.resources.exclusive) this.#enter(name, { place, mode: 'exclusive', aside })
+    for (const name of place.resources.shared) this.#enter(name, { place, mode: 'shared', aside })
   }
 
-  leave(place: Place): void {
+  leave(place: QueueEntry): void {
     const aside = this.#setAside.get(place)
     if (aside !== undefined) this.#setAside.delete(place)
-    for (const name of place.wants.exclusive) this.#line(name).leave({ place, mode: 'exclusive', aside })
-    for (const name of place.wants.shared) this.#line(name).leave({ place, mode: 'shared', aside })
+    for (const name of place.resources.exclusive) this.#line(name).leave({ place, mode: 'exclusive', aside })
+    for (const name of place.resources.shared) this.#line(name).leave({ place, mode: 'shared', aside })
   }
 
   /**
    * Returns the places in all lines where one that waits may wait for another that waits. A place is there once for each of its
    * lines. Nothing may change during the walk, which has to come to its end.
    */
-  *contenders(): Generator<Place, void, undefined> {
+  *contendingEntries(): Generator<QueueEntry, void, undefined> {
     this.#contended = false
     for (const line of this.#lines.values()) {
       if (!line.contended) continue
@@ -81,36 +81,36 @@ export class ResourceLines {
   }
 
   /** Returns the places in all lines, once for each line, those that are set aside too. Nothing may change during the walk. */
-  *waiting(): Generator<Place, void, undefined> {
+  *waitingEntries(): Generator<QueueEntry, void, undefined> {
     for (const line of this.#lines.values()) yield* line.waiting()
   }
 
-  #enter(name: string, entering: InLine): void {
+  #enter(name: string, entering: LineEntry): void {
     const line = this.#line(name)
     line.enter(entering)
     this.#contended ||= line.contended
   }
 
   /** To be called after `enter` and `leave`, for what was entered and left. */
-  settle({ exclusive, shared }: Wants): void {
-    for (const name of exclusive) this.#settle(name)
-    for (const name of shared) this.#settle(name)
+  settle({ exclusive, shared }: ResourceWants): void {
+    for (const name of exclusive) this.#settleLine(name)
+    for (const name of shared) this.#settleLine(name)
   }
 
   /** Of those that keep it waiting in the first line where somebody does: who holds the resource, else who is first. */
-  blockerOf(place: Place): Blocker | undefined {
+  findBlocker(place: QueueEntry): Blocker | undefined {
     for (const mode of ['exclusive', 'shared'] as const) {
-      for (const resource of place.wants[mode]) {
-        const entry = this.#lines.get(resource)?.blockerOf(place, { mode, aside: this.#setAside.get(place) })
+      for (const resource of place.resources[mode]) {
+        const entry = this.#lines.get(resource)?.findBlocker(place, { mode, aside: this.#setAside.get(place) })
         if (entry) return { resource, entry }
       }
     }
     return undefined
   }
 
-  #settle(name: string): void {
+  #settleLine(name: string): void {
     const line = this.#lines.get(name)
-    line?.settle(this.#tell)
+    line?.settle(this.#onPasses)
     if (line?.empty) this.#lines.delete(name)
   }
 
@@ -124,56 +124,56 @@ export class ResourceLines {
 }
 
 /** A place in one line. */
-interface InLine {
-  readonly place: Place
-  readonly mode: Mode
+interface LineEntry {
+  readonly place: QueueEntry
+  readonly mode: ResourceMode
   readonly aside: string | undefined
 }
 
 /** One resource. Its parts are made on first use: a board may have as many resources as jobs, each wanted by one. */
 class ResourceLine {
-  #holders: Record<Mode, Set<Entry>> | undefined
-  #writers: Sorted<Place, Ordered> | undefined
-  #readers: Threshold<Place, Ordered> | undefined
+  #holders: Record<ResourceMode, Set<JobEntry>> | undefined
+  #writers: SortedList<QueueEntry, ClaimOrderKey> | undefined
+  #readers: Threshold<QueueEntry, ClaimOrderKey> | undefined
   /** The writer that passes. */
-  #next: Place | undefined
+  #next: QueueEntry | undefined
   #setAside: SetAside | undefined
 
   get empty(): boolean {
-    return !this.#held() && this.#waiting === 0
+    return !this.#isHeld() && this.#waitingCount === 0
   }
 
   /** Whether one that waits may wait for another that waits: readers alone never do. */
   get contended(): boolean {
-    return this.#waiting > 1 && this.#waiting > (this.#readers?.size ?? 0)
+    return this.#waitingCount > 1 && this.#waitingCount > (this.#readers?.size ?? 0)
   }
 
-  *waiting(): Generator<Place, void, undefined> {
+  *waiting(): Generator<QueueEntry, void, undefined> {
     yield* this.#writers ?? []
     yield* this.#readers ?? []
     yield* this.#setAside ?? []
   }
 
-  enter({ place, mode, aside }: InLine): void {
-    if (place.stance === 'holding') {
+  enter({ place, mode, aside }: LineEntry): void {
+    if (place.state === 'claimed') {
       this.#holders ??= { exclusive: new Set(), shared: new Set() }
       this.#holders[mode].add(place.entry)
     } else if (aside !== undefined) {
       this.#setAside ??= new SetAside()
       this.#setAside.add(place, { group: aside, mode })
-      place.blocks += 1
+      place.blockerCount += 1
     } else if (mode === 'exclusive') {
-      this.#writers ??= new Sorted<Place, Ordered>(compareClaimOrder)
+      this.#writers ??= new SortedList<QueueEntry, ClaimOrderKey>(compareClaimOrder)
       this.#writers.add(place)
-      place.blocks += 1
+      place.blockerCount += 1
     } else {
-      this.#readers ??= new Threshold<Place, Ordered>(compareClaimOrder)
-      if (!this.#readers.add(place)) place.blocks += 1
+      this.#readers ??= new Threshold<QueueEntry, ClaimOrderKey>(compareClaimOrder)
+      if (!this.#readers.add(place)) place.blockerCount += 1
     }
   }
 
-  leave({ place, mode, aside }: InLine): void {
-    if (place.stance === 'holding') this.#holders?.[mode].delete(place.entry)
+  leave({ place, mode, aside }: LineEntry): void {
+    if (place.state === 'claimed') this.#holders?.[mode].delete(place.entry)
     else if (aside !== undefined) this.#setAside?.delete(place, aside)
     else if (mode === 'exclusive') {
       this.#writers?.delete(place)
@@ -181,23 +181,26 @@ class ResourceLine {
     } else this.#readers?.delete(place)
   }
 
-  settle(tell: (place: Place, passes: boolean) => void): void {
+  settle(onPasses: (place: QueueEntry, passes: boolean) => void): void {
     const writer = this.#writers?.first
-    this.#readers?.move(this.#holders?.exclusive.size ? 'none' : (writer ?? 'all'), tell)
-    const next = writer && !this.#held() && !isBefore(this.#readers?.first, writer) ? writer : undefined
+    this.#readers?.move(this.#holders?.exclusive.size ? 'none' : (writer ?? 'all'), onPasses)
+    const next = writer && !this.#isHeld() && !isBefore(this.#readers?.first, writer) ? writer : undefined
     if (next !== this.#next) {
       const former = this.#next
       this.#next = next
-      if (former) tell(former, false)
-      if (next) tell(next, true)
+      if (former) onPasses(former, false)
+      if (next) onPasses(next, true)
     }
-    this.#setAside?.settle((first, mode) => this.#obstacleOf(first, mode) === undefined, tell)
+    this.#setAside?.settle((first, mode) => this.#findObstacle(first, mode) === undefined, onPasses)
   }
 
-  blockerOf(place: Place, { mode, aside }: { mode: Mode; aside: string | undefined }): Entry | undefined {
+  findBlocker(
+    place: QueueEntry,
+    { mode, aside }: { mode: ResourceMode; aside: string | undefined },
+  ): JobEntry | undefined {
     const [holder] = this.#holders?.exclusive ?? []
     const writer = this.#writers?.first
-    if (aside !== undefined) return this.#obstacleOf(place, mode) ?? this.#setAside?.before(place, aside)?.entry
+    if (aside !== undefined) return this.#findObstacle(place, mode) ?? this.#setAside?.before(place, aside)?.entry
     if (mode === 'shared') return this.#readers?.passes(place) ? undefined : (holder ?? writer?.entry)
     if (place === this.#next) return undefined
     const [reader] = this.#holders?.shared ?? []
@@ -206,7 +209,7 @@ class ResourceLine {
   }
 
   /** Returns who keeps a place that is set aside waiting, those of its own group aside: a holder, or who stands before it. */
-  #obstacleOf(place: Ordered, mode: Mode): Entry | undefined {
+  #findObstacle(place: ClaimOrderKey, mode: ResourceMode): JobEntry | undefined {
     const [holder] = this.#holders?.exclusive ?? []
     if (holder) return holder
     const writer = this.#writers?.first
@@ -218,15 +221,15 @@ class ResourceLine {
   }
 
   /** How many wait, or are set aside. */
-  get #waiting(): number {
+  get #waitingCount(): number {
     return (this.#writers?.size ?? 0) + (this.#readers?.size ?? 0) + (this.#setAside?.size ?? 0)
   }
 
-  #held(): boolean {
+  #isHeld(): boolean {
     return this.#holders !== undefined && this.#holders.exclusive.size + this.#holders.shared.size > 0
   }
 }
 
-function isBefore(one: Place | undefined, other: Ordered): one is Place {
+function isBefore(one: QueueEntry | undefined, other: ClaimOrderKey): one is QueueEntry {
   return one !== undefined && compareClaimOrder(one, other) < 0
 }

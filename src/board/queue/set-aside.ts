@@ -6,41 +6,44 @@
  * whoever takes one of them takes them all. Groups do not wait for each other: two flows that nobody knows would otherwise block
  * each other for ever.
  */
-import { compareClaimOrder, type Ordered } from '../claim-order.ts'
-import type { Place } from '../entry.ts'
-import type { Wants } from '../resources.ts'
-import { Sorted } from './sorted.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../claim-order.ts'
+import type { QueueEntry } from '../entry.ts'
+import type { ResourceWants } from '../resources.ts'
+import { SortedList } from './sorted.ts'
 
-type Mode = keyof Wants
+type ResourceMode = keyof ResourceWants
 
-interface Waiting extends Ordered {
-  readonly place: Place
-  readonly mode: Mode
+interface SetAsideEntry extends ClaimOrderKey {
+  readonly place: QueueEntry
+  readonly mode: ResourceMode
 }
 
-interface Group {
-  readonly line: Sorted<Waiting, Ordered>
+interface SetAsideGroup {
+  readonly line: SortedList<SetAsideEntry, ClaimOrderKey>
   /** The first, where it passes. */
-  next: Place | undefined
+  next: QueueEntry | undefined
 }
 
-export class SetAside implements Iterable<Place> {
-  readonly #groups = new Map<string, Group>()
+export class SetAside implements Iterable<QueueEntry> {
+  readonly #groups = new Map<string, SetAsideGroup>()
   #size = 0
 
   get size(): number {
     return this.#size
   }
 
-  add(place: Place, { group: name, mode }: { readonly group: string; readonly mode: Mode }): void {
-    const group = this.#groups.get(name) ?? { line: new Sorted<Waiting, Ordered>(compareClaimOrder), next: undefined }
+  add(place: QueueEntry, { group: name, mode }: { readonly group: string; readonly mode: ResourceMode }): void {
+    const group = this.#groups.get(name) ?? {
+      line: new SortedList<SetAsideEntry, ClaimOrderKey>(compareClaimOrder),
+      next: undefined,
+    }
     this.#groups.set(name, group)
     const { id, priority, order } = place
     group.line.add({ id, priority, order, place, mode })
     this.#size += 1
   }
 
-  delete(place: Place, name: string): void {
+  delete(place: QueueEntry, name: string): void {
     const group = this.#groups.get(name)
     if (!group?.line.delete(place)) return
     this.#size -= 1
@@ -49,28 +52,31 @@ export class SetAside implements Iterable<Place> {
   }
 
   /** Returns the first of the group, unless it is this one. */
-  before(place: Place, name: string): Place | undefined {
+  before(place: QueueEntry, name: string): QueueEntry | undefined {
     const first = this.#groups.get(name)?.line.first?.place
     return first === place ? undefined : first
   }
 
   /**
    * @param free whether neither a holder nor anyone in line before it keeps it waiting
-   * @param tell hears of every place that passes from now on, or does not any more
+   * @param onPasses hears of every place that passes from now on, or does not any more
    */
-  settle(free: (first: Ordered, mode: Mode) => boolean, tell: (place: Place, passes: boolean) => void): void {
+  settle(
+    free: (first: ClaimOrderKey, mode: ResourceMode) => boolean,
+    onPasses: (place: QueueEntry, passes: boolean) => void,
+  ): void {
     for (const group of this.#groups.values()) {
       const { first } = group.line
       const next = first && free(first, first.mode) ? first.place : undefined
       if (next === group.next) continue
       const former = group.next
       group.next = next
-      if (former) tell(former, false)
-      if (next) tell(next, true)
+      if (former) onPasses(former, false)
+      if (next) onPasses(next, true)
     }
   }
 
-  *[Symbol.iterator](): Generator<Place, void, undefined> {
+  *[Symbol.iterator](): Generator<QueueEntry, void, undefined> {
     for (const { line } of this.#groups.values()) for (const { place } of line) yield place
   }
 }

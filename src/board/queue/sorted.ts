@@ -6,10 +6,10 @@
  */
 export type Compare<K> = (a: K, b: K) => number
 
-const CHUNK = 512
+const CHUNK_SIZE = 512
 
 /** `K` is what the order looks at; whatever has that can be asked for. */
-export class Sorted<T extends K, K = T> implements Iterable<T> {
+export class SortedList<T extends K, K = T> implements Iterable<T> {
   readonly #compare: Compare<K>
   #chunks: T[][] = []
   #size = 0
@@ -28,7 +28,7 @@ export class Sorted<T extends K, K = T> implements Iterable<T> {
 
   /** Adding what is there already changes nothing. */
   add(item: T): void {
-    const at = this.#chunkOf(item)
+    const at = this.#findChunk(item)
     const chunk = this.#chunks[at]
     if (!chunk) {
       // A literal, which takes no room for more: most lists of a board with many resources never hold a second item.
@@ -41,11 +41,11 @@ export class Sorted<T extends K, K = T> implements Iterable<T> {
     if (found !== undefined && this.#compare(found, item) === 0) return
     chunk.splice(index, 0, item)
     this.#size += 1
-    if (chunk.length > 2 * CHUNK) this.#chunks.splice(at, 1, chunk.slice(0, CHUNK), chunk.slice(CHUNK))
+    if (chunk.length > 2 * CHUNK_SIZE) this.#chunks.splice(at, 1, chunk.slice(0, CHUNK_SIZE), chunk.slice(CHUNK_SIZE))
   }
 
   delete(item: K): boolean {
-    const at = this.#chunkOf(item)
+    const at = this.#findChunk(item)
     const chunk = this.#chunks[at]
     if (!chunk) return false
     const index = this.#firstNotBefore(chunk, item)
@@ -64,7 +64,7 @@ export class Sorted<T extends K, K = T> implements Iterable<T> {
 
   /** What is not before `start`, in order. Nothing may be added or removed during the walk. */
   *from(start: K): Generator<T, void, undefined> {
-    let at = this.#chunkOf(start)
+    let at = this.#findChunk(start)
     let chunk = this.#chunks[at]
     let index = chunk ? this.#firstNotBefore(chunk, start) : 0
     while (chunk) {
@@ -76,7 +76,7 @@ export class Sorted<T extends K, K = T> implements Iterable<T> {
   }
 
   /** The chunk that holds the item, or would: the first whose last item is not before it, else the last one. */
-  #chunkOf(item: K): number {
+  #findChunk(item: K): number {
     let low = 0
     let high = this.#chunks.length - 1
     while (low < high) {

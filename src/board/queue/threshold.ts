@@ -2,20 +2,20 @@
  * Items in order with a bound among them: what stands before the bound passes, the rest waits. Moving the bound costs what
  * stands between where it was and where it is, however many stand behind it.
  */
-import { type Compare, Sorted } from './sorted.ts'
+import { type Compare, SortedList } from './sorted.ts'
 
 /** Where those that pass end: before this one, or with the last. `none`: nobody passes. */
-export type Bound<K> = K | 'all' | 'none'
+export type ThresholdBound<K> = K | 'all' | 'none'
 
 export class Threshold<T extends K, K extends object = T> implements Iterable<T> {
   readonly #compare: Compare<K>
-  readonly #items: Sorted<T, K>
-  #bound: Bound<K> = 'none'
+  readonly #items: SortedList<T, K>
+  #bound: ThresholdBound<K> = 'none'
 
   /** Nobody passes before the bound was moved for the first time. */
   constructor(compare: Compare<K>) {
     this.#compare = compare
-    this.#items = new Sorted<T, K>(compare)
+    this.#items = new SortedList<T, K>(compare)
   }
 
   get size(): number {
@@ -46,8 +46,8 @@ export class Threshold<T extends K, K extends object = T> implements Iterable<T>
     return this.#bound !== 'none' && this.#compare(item, this.#bound) < 0
   }
 
-  /** @param tell hears of everyone for whom this makes a difference */
-  move(bound: Bound<K>, tell: (item: T, passes: boolean) => void): void {
+  /** @param onPasses hears of everyone for whom this makes a difference */
+  move(bound: ThresholdBound<K>, onPasses: (item: T, passes: boolean) => void): void {
     const old = this.#bound
     if (old === bound) return
     this.#bound = bound
@@ -56,11 +56,11 @@ export class Threshold<T extends K, K extends object = T> implements Iterable<T>
     if (start === 'all' || end === 'none') return
     for (const item of start === 'none' ? this.#items : this.#items.from(start)) {
       if (end !== 'all' && this.#compare(item, end) >= 0) return
-      tell(item, opens)
+      onPasses(item, opens)
     }
   }
 
-  #isBefore(a: Bound<K>, b: Bound<K>): boolean {
+  #isBefore(a: ThresholdBound<K>, b: ThresholdBound<K>): boolean {
     if (a === 'none' || b === 'all') return a !== b
     if (a === 'all' || b === 'none') return false
     return this.#compare(a, b) < 0

@@ -6,43 +6,43 @@
  * sent in another session: then nobody can tell what became of it (OutcomeUnknown), and what was not sent yet is refused,
  * or goes with the next session where that does no harm.
  */
-import { deferred } from '../../core/abort.ts'
+import { createDeferred } from '../../core/abort.ts'
 import { type Instant, systemClock } from '../../core/clock.ts'
 import { encodePlain } from '../../core/codec.ts'
 import { ClaimLost, OutcomeUnknown, WritesRefused } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
 import type { Result } from '../backend.ts'
 import { script } from './connection.ts'
-import { complaintOf, notConnected, writesRefused } from './errors.ts'
+import { notConnectedError, toErrorKind, writesRefusedError } from './errors.ts'
 import type { Layout } from './layout.ts'
-import { type Attached, forgotten } from './owner-keys.ts'
-import { decoded, listOf } from './replies.ts'
-import { COMMIT } from './scripts/commit.ts'
-import type { Session } from './session.ts'
-import type { Step } from './steps.ts'
+import { type OwnerConnection, sessionExpiredError } from './owner-keys.ts'
+import { decodeReply, toList } from './replies.ts'
+import { COMMIT_SOURCE } from './scripts/commit.ts'
+import type { RedisSession } from './session.ts'
+import type { ScriptStep } from './steps.ts'
 
-const SCRIPT = script(COMMIT)
+const COMMIT_SCRIPT = script(COMMIT_SOURCE)
 /** Others wait while Redis is busy with a batch. */
-const MOST_STEPS = 512
-const MOST_BYTES = 1_024 * 1_024
+const MAX_BATCH_STEPS = 512
+const MAX_BATCH_BYTES = 1_024 * 1_024
 
 /** What a step came to. */
-export interface Answer {
+export interface StepReply {
   readonly done: boolean
   /** What the script has to tell of it. */
-  readonly told: readonly unknown[]
+  readonly details: readonly unknown[]
   /** In which it was done. */
   readonly session: string
   /** What dead owners held is free since it was refused. */
-  readonly freed: boolean
+  readonly wasReleasedSince: boolean
   /** It was done before: its first answer was lost, and what it tells may not be so any more. */
-  readonly again: boolean
+  readonly isRepeated: boolean
 }
 
 /** Until there is an answer. */
-export const MISSING: Result<Answer> = { error: new Error('no answer yet') }
+export const NO_REPLY: Result<StepReply> = { error: new Error('no answer yet') }
 
-type Head = readonly [
+type BatchReply = readonly [
   accepted: boolean,
   now: string,
   version: string,
@@ -53,19 +53,19 @@ type Head = readonly [
   faults: readonly string[],
 ]
 
-interface Waiting {
-  readonly step: Step
+interface QueuedStep {
+  readonly step: ScriptStep
   readonly since: number
-  readonly resolve: (answer: Answer) => void
+  readonly resolve: (answer: StepReply) => void
   readonly reject: (error: Error) => void
 }
 
-interface Batch {
+interface SentBatch {
   readonly number: number
   /** A number that was refused is the next batch's: this tells whose answers are kept with it. */
   readonly serial: number
   readonly session: string
-  readonly waiting: readonly Waiting[]
+  readonly waiting: readonly QueuedStep[]
   readonly steps: readonly Buffer[]
   readonly grows: boolean
 }
@@ -73,22 +73,22 @@ interface Batch {
 export interface CommitterOptions {
   readonly layout: Layout
   readonly ttl: number
-  readonly session: () => Session
-  readonly failed: (error: Error) => void
+  readonly session: () => RedisSession
+  readonly onError: (error: Error) => void
   /** Called with what the script has found damaged, in a sentence. */
   readonly damaged: (fault: string) => void
 }
 
 export class Committer {
   readonly #options: CommitterOptions
-  #queue: Waiting[] = []
+  #queue: QueuedStep[] = []
   /** Sent, and not answered. */
-  #batch: Batch | undefined
+  #batch: SentBatch | undefined
   #serial = 0
   #sending = false
   #scheduled = false
-  #impatience: NodeJS.Timeout | undefined
-  #idle = deferred()
+  #timeoutTimer: NodeJS.Timeout | undefined
+  #idle = createDeferred()
 
   constructor(options: CommitterOptions) {
     this.#options = options
@@ -99,29 +99,29 @@ export class Committer {
    * @returns what the script answered
    * @throws NotConnected, OutcomeUnknown, WritesRefused; ClaimLost for a step of a session that is over
    */
-  submit(step: Step): Promise<Answer> {
-    return new Promise<Answer>((resolve, reject) => this.#gather({ step, since: monotonic(), resolve, reject }))
+  submit(step: ScriptStep): Promise<StepReply> {
+    return new Promise<StepReply>((resolve, reject) => this.#enqueue({ step, since: monotonic(), resolve, reject }))
   }
 
   /**
    * One promise for them all: a promise for each is what hundreds of claims cost most. Each has its own result, and what
    * could not be made a step is its own.
    */
-  submitAll(steps: readonly Result<Step>[]): Promise<Result<Answer>[]> {
-    const results = steps.map((step): Result<Answer> => ('error' in step ? step : MISSING))
+  submitAll(steps: readonly Result<ScriptStep>[]): Promise<Result<StepReply>[]> {
+    const results = steps.map((step): Result<StepReply> => ('error' in step ? step : NO_REPLY))
     let left = 0
     const since = monotonic()
     return new Promise((resolveAll) => {
       for (const [index, step] of steps.entries()) {
         if ('error' in step) continue
         left += 1
-        const settle = (result: Result<Answer>) => {
+        const settle = (result: Result<StepReply>) => {
           results[index] = result
           left -= 1
           if (left === 0) resolveAll(results)
         }
-        const resolve = (value: Answer) => settle({ value })
-        this.#gather({ step: step.value, since, resolve, reject: (error) => settle({ error }) })
+        const resolve = (value: StepReply) => settle({ value })
+        this.#enqueue({ step: step.value, since, resolve, reject: (error) => settle({ error }) })
       }
       if (left === 0) resolveAll(results)
     })
@@ -135,34 +135,34 @@ export class Committer {
 
   /** There is a connection: what was not answered goes first. */
   attached(): void {
-    clearTimeout(this.#impatience)
-    this.#impatience = undefined
+    clearTimeout(this.#timeoutTimer)
+    this.#timeoutTimer = undefined
     const there = this.#session.attached
     if (there && this.#batch && !this.#sending) void this.#send(there, this.#batch)
     else this.#schedule()
   }
 
   /** The session is over. */
-  lost(session: string): void {
+  sessionLost(session: string): void {
     this.#leaveUnanswered()
-    this.#drop(({ step }) => step.session === session, over)
+    this.#drop(({ step }) => step.session === session, claimLostError)
     this.#schedule()
-    this.#settled()
+    this.#notifyIdle()
   }
 
   /** There will be no session any more. */
-  closed(): void {
+  sessionsEnded(): void {
     this.#leaveUnanswered()
     this.#giveUp(Number.POSITIVE_INFINITY)
   }
 
-  get #session(): Session {
+  get #session(): RedisSession {
     return this.#options.session()
   }
 
-  #gather(waiting: Waiting): void {
+  #enqueue(waiting: QueuedStep): void {
     const wasIdle = this.#queue.length === 0 && !this.#batch
-    if (wasIdle) this.#idle = deferred()
+    if (wasIdle) this.#idle = createDeferred()
     this.#queue.push(waiting)
     this.#schedule()
   }
@@ -181,13 +181,13 @@ export class Committer {
     if (this.#batch || this.#sending || this.#queue.length === 0) return
     const there = this.#session.attached
     if (!there) {
-      this.#impatience ??= setTimeout(() => this.#tire(), this.#options.ttl).unref()
+      this.#timeoutTimer ??= setTimeout(() => this.#expireWaiting(), this.#options.ttl).unref()
       return
     }
-    this.#drop(({ step }) => step.session !== undefined && step.session !== there.id, over)
-    const waiting = this.#queue.splice(0, this.#fitting())
+    this.#drop(({ step }) => step.session !== undefined && step.session !== there.id, claimLostError)
+    const waiting = this.#queue.splice(0, this.#takeBatch())
     if (waiting.length === 0) {
-      this.#settled()
+      this.#notifyIdle()
       return
     }
     const steps = waiting.map(({ step }) => step)
@@ -197,98 +197,106 @@ export class Committer {
       serial: this.#serial,
       session: there.id,
       waiting,
-      steps: written(steps),
+      steps: toArguments(steps),
       grows: steps.some(({ grows }) => grows),
     }
     void this.#send(there, this.#batch)
   }
 
-  #fitting(): number {
+  #takeBatch(): number {
     let bytes = 0
     let count = 0
     for (const { step } of this.#queue) {
       bytes += step.bytes
-      if (count >= MOST_STEPS || (count > 0 && bytes > MOST_BYTES)) break
+      if (count >= MAX_BATCH_STEPS || (count > 0 && bytes > MAX_BATCH_BYTES)) break
       count += 1
     }
     return count
   }
 
-  async #send(there: Attached, batch: Batch): Promise<void> {
+  async #send(there: OwnerConnection, batch: SentBatch): Promise<void> {
     const { layout, ttl } = this.#options
     const { feed } = this.#session
     const sentAt = systemClock()
-    const head = buffer([batch.number, feed.seen ?? 0, ttl, batch.grows, batch.serial])
+    const head = toBufferReply([batch.number, feed.seen ?? 0, ttl, batch.grows, batch.serial])
     there.sent = batch.number
     this.#sending = true
     try {
       const args = [there.id, layout.channel, head, ...batch.steps]
-      const answer = listOf(await there.connection.run(SCRIPT, layout.keys(there.id), args))
+      const answer = toList(await there.connection.run(COMMIT_SCRIPT, layout.keys(there.id), args))
       this.#sending = false
-      this.#answered(there, batch, { answer, sentAt })
+      this.#handleReply(there, batch, { answer, sentAt })
     } catch (error) {
       this.#sending = false
-      this.#failed(there, batch, error instanceof Error ? error : new Error(String(error)))
+      this.#handleFailure(there, batch, error instanceof Error ? error : new Error(String(error)))
     }
     this.#resume()
   }
 
-  #answered(there: Attached, batch: Batch, { answer, sentAt }: { answer: readonly unknown[]; sentAt: Instant }): void {
+  #handleReply(
+    there: OwnerConnection,
+    batch: SentBatch,
+    { answer, sentAt }: { answer: readonly unknown[]; sentAt: Instant },
+  ): void {
     if (this.#batch !== batch) return
     const session = this.#session
     const [head, answers] = answer
-    const [accepted, now, version, changes, paused, late, again, faults = []] = decoded<Head>(head)
+    const [accepted, now, version, changes, paused, late, again, faults = []] = decodeReply<BatchReply>(head)
     if (!accepted) {
       // Also where the key is gone: what comes second is the number it knows.
-      session.lose(forgotten(session.uri, Number(now)))
+      session.markLost(sessionExpiredError(session.uri, Number(now)))
       return
     }
     there.acked = batch.number
     for (const fault of faults) this.#options.damaged(fault)
     session.clock.observe(Number(now))
     // One that was done before has renewed nothing now.
-    if (!again) session.answered(there.id, sentAt)
+    if (!again) session.noteAnswer(there.id, sentAt)
     // Heard before anybody goes on who waits for an answer.
-    if (session.attached === there) session.feed.answered(changes, { version: Number(version), paused })
+    if (session.attached === there) session.feed.applyReply(changes, { version: Number(version), paused })
     // Whoever heard may have found out that the lease is over, and then all who waited were told.
     if (this.#batch !== batch) return
     this.#batch = undefined
     const dead = late.filter((id) => id !== there.id)
     const freeing =
-      dead.length > 0 && session.attached === there ? session.bury(dead).catch(() => undefined) : undefined
-    const told = decoded<readonly (readonly [boolean, ...unknown[]])[]>(answers)
+      dead.length > 0 && session.attached === there ? session.releaseOwners(dead).catch(() => undefined) : undefined
+    const results = decodeReply<readonly (readonly [boolean, ...unknown[]])[]>(answers)
     const { session: id } = batch
     batch.waiting.forEach(({ resolve, step, reject }, index) => {
-      const [done, ...rest] = told[index] ?? []
-      if (done === undefined) reject(unknown(step))
+      const [done, ...rest] = results[index] ?? []
+      if (done === undefined) reject(outcomeUnknownError(step))
       else if (!done && rest[0] === 'damaged') reject(damaged(step, String(rest[1])))
-      else if (done || !freeing) resolve({ done, told: rest, session: id, freed: false, again })
-      else void freeing.then(() => resolve({ done, told: rest, session: id, freed: true, again }))
+      else if (done || !freeing)
+        resolve({ done, details: rest, session: id, wasReleasedSince: false, isRepeated: again })
+      else
+        void freeing.then(() =>
+          resolve({ done, details: rest, session: id, wasReleasedSince: true, isRepeated: again }),
+        )
     })
-    this.#settled()
+    this.#notifyIdle()
   }
 
-  #failed(there: Attached, batch: Batch, error: Error): void {
+  #handleFailure(there: OwnerConnection, batch: SentBatch, error: Error): void {
     if (this.#batch !== batch) return
-    const complaint = complaintOf(error)
+    const complaint = toErrorKind(error)
     // The connection broke: it is found out on the next one.
     if (complaint === undefined || complaint === 'away' || complaint === 'forgotten') return
     this.#batch = undefined
     there.sent = there.acked
-    if (complaint === 'refused') this.#refused(batch, error)
+    if (complaint === 'refused') this.#handleRefusal(batch, error)
     else {
-      this.#options.failed(error)
-      for (const { step, reject } of batch.waiting) reject(unknown(step, error))
+      this.#options.onError(error)
+      for (const { step, reject } of batch.waiting) reject(outcomeUnknownError(step, error))
     }
-    this.#settled()
+    this.#notifyIdle()
   }
 
   /** Nothing was done. What needs no memory is done without the rest. */
-  #refused({ waiting, grows }: Batch, cause: Error): void {
+  #handleRefusal({ waiting, grows }: SentBatch, cause: Error): void {
     const full = grows && cause.message.includes('OOM')
     const again = full ? waiting.filter(({ step }) => !step.grows) : []
     this.#queue.unshift(...again)
-    for (const { step, reject } of waiting) if (!full || step.grows) reject(writesRefused(step.what, cause))
+    for (const { step, reject } of waiting) if (!full || step.grows) reject(writesRefusedError(step.what, cause))
   }
 
   /** There may be a connection since, or a session, or more to do. */
@@ -299,8 +307,8 @@ export class Committer {
   }
 
   /** Without a connection for so long: nothing that waits was sent. */
-  #tire(): void {
-    this.#impatience = undefined
+  #expireWaiting(): void {
+    this.#timeoutTimer = undefined
     if (this.#session.attached) return
     this.#giveUp(monotonic() - this.#options.ttl / 2)
     this.#schedule()
@@ -309,61 +317,61 @@ export class Committer {
   #giveUp(since: number): void {
     this.#drop(
       (waiting) => waiting.since <= since,
-      (step) => notConnected(step.what),
+      (step) => notConnectedError(step.what),
     )
-    this.#settled()
+    this.#notifyIdle()
   }
 
   #leaveUnanswered(): void {
     const batch = this.#batch
     this.#batch = undefined
-    for (const { step, reject } of batch?.waiting ?? []) reject(unknown(step))
+    for (const { step, reject } of batch?.waiting ?? []) reject(outcomeUnknownError(step))
   }
 
-  #drop(which: (waiting: Waiting) => boolean, why: (step: Step) => Error): void {
+  #drop(which: (waiting: QueuedStep) => boolean, why: (step: ScriptStep) => Error): void {
     const dropped = this.#queue.filter(which)
     if (dropped.length === 0) return
     this.#queue = this.#queue.filter((waiting) => !which(waiting))
     for (const { step, reject } of dropped) reject(why(step))
   }
 
-  #settled(): void {
+  #notifyIdle(): void {
     if (this.#queue.length === 0 && !this.#batch) this.#idle.resolve()
   }
 }
 
-function unknown({ what }: Step, cause?: Error): OutcomeUnknown {
+function outcomeUnknownError({ what }: ScriptStep, cause?: Error): OutcomeUnknown {
   const message = `${what}: the session ended before Redis had answered; nobody can tell whether it was done`
   return new OutcomeUnknown(message, { cause })
 }
 
-function damaged({ what }: Step, problem: string): WritesRefused {
+function damaged({ what }: ScriptStep, problem: string): WritesRefused {
   const why = `a key of the board holds what no board writes (${problem})`
   return new WritesRefused(`${what}: ${why}; nothing was changed, repair or remove it`)
 }
 
-function over({ what, words: [name] }: Step): Error {
+function claimLostError({ what, arguments: [name] }: ScriptStep): Error {
   // An entity is registered again with the next session.
-  if (name === 'register') return notConnected(what)
+  if (name === 'register') return notConnectedError(what)
   return new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`)
 }
 
 /** Before the steps in the script's arguments, counted from 1. */
-const BEFORE = 4
+const HEADER_ARGUMENTS = 4
 
 /** The steps, and behind them the bytes they are given. */
-function written(steps: readonly Step[]): readonly Buffer[] {
+function toArguments(steps: readonly ScriptStep[]): readonly Buffer[] {
   const bytes: Buffer[] = []
   const words = steps.map((step) =>
-    step.words.map((word) => (word instanceof Uint8Array ? BEFORE + bytes.push(asBuffer(word)) : word)),
+    step.arguments.map((word) => (word instanceof Uint8Array ? HEADER_ARGUMENTS + bytes.push(toBuffer(word)) : word)),
   )
-  return [buffer(words), ...bytes]
+  return [toBufferReply(words), ...bytes]
 }
 
-function buffer(value: unknown): Buffer {
-  return asBuffer(encodePlain(value, 'msgpack'))
+function toBufferReply(value: unknown): Buffer {
+  return toBuffer(encodePlain(value, 'msgpack'))
 }
 
-function asBuffer(bytes: Uint8Array): Buffer {
+function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

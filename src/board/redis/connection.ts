@@ -7,10 +7,10 @@
  */
 import { createHash } from 'node:crypto'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
-import { type Deferred, deferred } from '../../core/abort.ts'
+import { createDeferred, type Deferred } from '../../core/abort.ts'
 import { IncompatibleVersion, InvalidArgument } from '../../core/errors.ts'
-import { complaintOf } from './errors.ts'
-import type { RedisPlace } from './place.ts'
+import { toErrorKind } from './errors.ts'
+import type { RedisLocation } from './place.ts'
 
 type Driver = Pick<typeof import('ioredis'), 'Redis' | 'Cluster'>
 type Client = Redis | Cluster
@@ -23,13 +23,13 @@ export interface Script {
 
 export type Argument = string | Buffer
 
-export interface ConnectionOptions {
-  readonly place: RedisPlace
+export interface RedisConnectionOptions {
+  readonly location: RedisLocation
   readonly channel: string
   /** How long an answer may take, in milliseconds. */
-  readonly patience: number
+  readonly timeoutMs: number
   /** Something was published. */
-  readonly heard: (message: Buffer) => void
+  readonly onMessage: (message: Buffer) => void
   readonly signal: AbortSignal
 }
 
@@ -38,7 +38,7 @@ export function script(lua: string): Script {
 }
 
 /** @throws InvalidArgument saying what to install */
-export async function loadDriver({ uri }: RedisPlace): Promise<Driver> {
+export async function loadDriver({ uri }: RedisLocation): Promise<Driver> {
   try {
     return await import('ioredis')
   } catch (cause) {
@@ -47,51 +47,53 @@ export async function loadDriver({ uri }: RedisPlace): Promise<Driver> {
 }
 
 /** Before 6.2 a script's writes and its clock do not go together in every setting. */
-const OLDEST = [6, 2] as const
+const MIN_SERVER_VERSION = [6, 2] as const
 
 /** @throws IncompatibleVersion */
 export function assertVersion(info: string): void {
   const [, version = '', major, minor] = /^redis_version:((\d+)\.(\d+)\S*)/m.exec(info) ?? []
-  if (version === '' || Number(major) > OLDEST[0]) return
-  if (Number(major) === OLDEST[0] && Number(minor) >= OLDEST[1]) return
-  throw new IncompatibleVersion(`Redis ${version} is too old for a board; it takes ${OLDEST.join('.')} or newer`)
+  if (version === '' || Number(major) > MIN_SERVER_VERSION[0]) return
+  if (Number(major) === MIN_SERVER_VERSION[0] && Number(minor) >= MIN_SERVER_VERSION[1]) return
+  throw new IncompatibleVersion(
+    `Redis ${version} is too old for a board; it takes ${MIN_SERVER_VERSION.join('.')} or newer`,
+  )
 }
 
-export class Connection {
+export class RedisConnection {
   readonly #commands: Client
-  readonly #hearing: Client
-  readonly #patience: number
-  readonly #broken: Deferred<Error> = deferred()
+  readonly #subscriber: Client
+  readonly #timeoutMs: number
+  readonly #broken: Deferred<Error> = createDeferred()
   readonly #waiting = new Set<(error: Error) => void>()
-  #why: Error | undefined
+  #closeReason: Error | undefined
 
-  private constructor(clients: { commands: Client; hearing: Client }, options: ConnectionOptions) {
+  private constructor(clients: { commands: Client; hearing: Client }, options: RedisConnectionOptions) {
     this.#commands = clients.commands
-    this.#hearing = clients.hearing
-    this.#patience = options.patience
-    for (const client of new Set([this.#commands, this.#hearing])) {
+    this.#subscriber = clients.hearing
+    this.#timeoutMs = options.timeoutMs
+    for (const client of new Set([this.#commands, this.#subscriber])) {
       // The last of these says why it was closed.
       client.on('error', (error: Error) => {
-        this.#why = error
+        this.#closeReason = error
       })
-      client.on('end', () => this.break(this.#why ?? new Error('the connection was closed')))
+      client.on('end', () => this.disconnect(this.#closeReason ?? new Error('the connection was closed')))
     }
-    this.#hearing.on('messageBuffer', (_: Buffer, message: Buffer) => options.heard(message))
+    this.#subscriber.on('messageBuffer', (_: Buffer, message: Buffer) => options.onMessage(message))
   }
 
   /** @throws what the driver says, or what the server answered */
-  static async open(driver: Driver, options: ConnectionOptions): Promise<Connection> {
-    const clients = clientsOf(driver, options)
-    const connection = new Connection(clients, options)
-    const stop = () => connection.break(options.signal.reason)
+  static async open(driver: Driver, options: RedisConnectionOptions): Promise<RedisConnection> {
+    const clients = createClients(driver, options)
+    const connection = new RedisConnection(clients, options)
+    const stop = () => connection.disconnect(options.signal.reason)
     options.signal.addEventListener('abort', stop, { once: true })
     try {
       options.signal.throwIfAborted()
       await Promise.race([connection.#open(options), connection.broken.then((why) => Promise.reject(why))])
       return connection
     } catch (error) {
-      connection.break(error instanceof Error ? error : new Error(String(error)))
-      throw connection.#why ?? error
+      connection.disconnect(error instanceof Error ? error : new Error(String(error)))
+      throw connection.#closeReason ?? error
     } finally {
       options.signal.removeEventListener('abort', stop)
     }
@@ -112,49 +114,52 @@ export class Connection {
     args: readonly Argument[] | (() => readonly Argument[]),
   ): Promise<unknown> {
     const send = (command: string, what: string) =>
-      this.ask(command, what, String(keys.length), ...keys, ...(typeof args === 'function' ? args() : args))
+      this.command(command, what, String(keys.length), ...keys, ...(typeof args === 'function' ? args() : args))
     try {
       return await send('evalsha', sha)
     } catch (error) {
       // What is not known was not run.
-      if (complaintOf(error) !== 'forgotten') throw error
+      if (toErrorKind(error) !== 'forgotten') throw error
       return send('eval', lua)
     }
   }
 
-  ask(command: string, ...args: Argument[]): Promise<unknown> {
-    return this.#answered(this.#commands.callBuffer(command, ...args))
+  command(command: string, ...args: Argument[]): Promise<unknown> {
+    return this.#withTimeout(this.#commands.callBuffer(command, ...args))
   }
 
   /** Idempotent. What waits for an answer fails at once, whatever becomes of the sockets. */
-  break(why: Error): void {
+  disconnect(why: Error): void {
     this.#broken.resolve(why)
     for (const fail of this.#waiting) fail(why)
     this.#waiting.clear()
     this.#commands.disconnect()
-    this.#hearing.disconnect()
+    this.#subscriber.disconnect()
   }
 
-  async #open({ place, channel }: ConnectionOptions): Promise<void> {
-    const clients = [...new Set([this.#commands, this.#hearing])]
-    await this.#answered(Promise.all(clients.map((client) => client.connect())))
-    await this.#select(place)
-    await this.#answered(this.#hearing.subscribe(channel))
-    assertVersion(String(await this.ask('info', 'server')))
+  async #open({ location, channel }: RedisConnectionOptions): Promise<void> {
+    const clients = [...new Set([this.#commands, this.#subscriber])]
+    await this.#withTimeout(Promise.all(clients.map((client) => client.connect())))
+    await this.#select(location)
+    await this.#withTimeout(this.#subscriber.subscribe(channel))
+    assertVersion(String(await this.command('info', 'server')))
   }
 
   /** Left to the driver, a refusal would be overheard, and all be done in database 0, which is somebody else's. */
-  async #select({ db, uri }: RedisPlace): Promise<void> {
+  async #select({ db, uri }: RedisLocation): Promise<void> {
     if (db === 0) return
-    await this.ask('select', String(db)).catch((cause: Error) => {
-      if (complaintOf(cause) !== 'odd') throw cause
+    await this.command('select', String(db)).catch((cause: Error) => {
+      if (toErrorKind(cause) !== 'odd') throw cause
       throw new InvalidArgument(`${uri}: there is no database ${db} on this server (${cause.message})`, { cause })
     })
   }
 
-  #answered(answer: Promise<unknown>): Promise<unknown> {
+  #withTimeout(answer: Promise<unknown>): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => this.break(new Error(`no answer within ${this.#patience} ms`)), this.#patience)
+      const timer = setTimeout(
+        () => this.disconnect(new Error(`no answer within ${this.#timeoutMs} ms`)),
+        this.#timeoutMs,
+      )
       const fail = (error: Error) => {
         clearTimeout(timer)
         this.#waiting.delete(fail)
@@ -170,27 +175,27 @@ export class Connection {
         // What was sent may hold somebody's secrets, and errors are printed.
         delete error.command
         fail(error)
-        const complaint = complaintOf(error)
-        if (complaint === undefined || complaint === 'away' || complaint === 'denied') this.break(error)
+        const complaint = toErrorKind(error)
+        if (complaint === undefined || complaint === 'away' || complaint === 'denied') this.disconnect(error)
       })
     })
   }
 }
 
 /** Nothing is tried again, queued or sent elsewhere by the driver itself. */
-function clientsOf(
+function createClients(
   { Redis, Cluster }: Driver,
-  { place, patience }: ConnectionOptions,
+  { location, timeoutMs }: RedisConnectionOptions,
 ): {
   commands: Client
   hearing: Client
 } {
-  const { kind, hosts, master, credentials, tls } = place
+  const { kind, hosts, master, credentials, tls } = location
   const user = credentials?.user
   const secure = tls && { ...tls, ca: tls.ca as string | Buffer | (string | Buffer)[] }
   const usual: RedisOptions = {
     lazyConnect: true,
-    connectTimeout: patience,
+    connectTimeout: timeoutMs,
     enableOfflineQueue: false,
     // It would complain on the console of a user who may not ask INFO, and scripts tell as well that a server is loading.
     enableReadyCheck: false,

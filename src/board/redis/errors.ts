@@ -8,12 +8,12 @@ import { AccessDenied, NotConnected, WritesRefused } from '../../core/errors.ts'
  * - `forgotten`: it does not know the script (any more)
  * - `odd`: anything else, which is a mistake of somebody's
  */
-export type Complaint = 'denied' | 'refused' | 'away' | 'forgotten' | 'odd'
+export type RedisErrorKind = 'denied' | 'refused' | 'away' | 'forgotten' | 'odd'
 
 /** What servers from 7 on say of a command within a script, where others say NOPERM. */
 const WITHIN_SCRIPT = 'The user executing the script'
 
-const WORDS: readonly (readonly [Complaint, readonly string[]])[] = [
+const ERROR_KINDS: readonly (readonly [RedisErrorKind, readonly string[]])[] = [
   ['denied', ['NOAUTH', 'WRONGPASS', 'NOPERM', WITHIN_SCRIPT]],
   ['refused', ['OOM', 'MISCONF', 'NOREPLICAS']],
   ['away', ['READONLY', 'LOADING', 'MASTERDOWN', 'CLUSTERDOWN', 'MOVED', 'ASK', 'TRYAGAIN', 'BUSY']],
@@ -21,27 +21,29 @@ const WORDS: readonly (readonly [Complaint, readonly string[]])[] = [
 ]
 
 /** Undefined for what is no answer of a server: the connection broke. */
-export function complaintOf(error: unknown): Complaint | undefined {
+export function toErrorKind(error: unknown): RedisErrorKind | undefined {
   if (!(error instanceof Error)) return undefined
   // Servers before 7 wrap what a command within a script is answered.
-  const found = WORDS.find(([, words]) => words.some((word) => new RegExp(`(^|[\\s-])${word}\\b`).test(error.message)))
+  const found = ERROR_KINDS.find(([, words]) =>
+    words.some((word) => new RegExp(`(^|[\\s-])${word}\\b`).test(error.message)),
+  )
   if (found) return found[0]
   return error.name === 'ReplyError' ? 'odd' : undefined
 }
 
-const ADVICE: readonly (readonly [word: string, advice: string])[] = [
+const ERROR_ADVICE: readonly (readonly [word: string, advice: string])[] = [
   ['OOM', 'its memory is full: raise maxmemory, or let jobs be done (settling goes on)'],
   ['MISCONF', 'it cannot write its snapshots to disk: make room there, or see its log'],
   ['NOREPLICAS', 'too few replicas are with it (min-replicas-to-write)'],
 ]
 
 /** @param what was asked, for the message */
-export function writesRefused(what: string, cause: Error): WritesRefused {
-  const advice = ADVICE.find(([word]) => cause.message.includes(word))?.[1] ?? 'see its log'
+export function writesRefusedError(what: string, cause: Error): WritesRefused {
+  const advice = ERROR_ADVICE.find(([word]) => cause.message.includes(word))?.[1] ?? 'see its log'
   return new WritesRefused(`${what}: Redis takes no writes now, ${advice}; nothing was changed`, { cause })
 }
 
-export function accessDenied(uri: string, cause: Error, options: { readonly given: boolean }): AccessDenied {
+export function accessDeniedError(uri: string, cause: Error, options: { readonly given: boolean }): AccessDenied {
   const who = options.given ? 'the credentials that were given' : 'nobody without credentials'
   const lacksRight = ['NOPERM', WITHIN_SCRIPT].some((words) => cause.message.includes(words))
   const what = lacksRight
@@ -52,7 +54,7 @@ export function accessDenied(uri: string, cause: Error, options: { readonly give
   return new AccessDenied(`${uri}: ${what}`, { cause })
 }
 
-export function notConnected(what: string, cause?: unknown): NotConnected {
+export function notConnectedError(what: string, cause?: unknown): NotConnected {
   const why = cause instanceof Error ? ` (${cause.message})` : ''
   return new NotConnected(`${what}: there is no connection to Redis${why}; nothing was done, try again`, { cause })
 }

@@ -1,11 +1,11 @@
 /** What a Redis says of itself, for whoever looks after it. */
 import { parseUri } from '../../core/uri.ts'
-import { Connection, loadDriver } from './connection.ts'
+import { loadDriver, RedisConnection } from './connection.ts'
 import { Layout } from './layout.ts'
-import { redisPlace } from './place.ts'
-import { listOf } from './replies.ts'
+import { parseRedisLocation } from './place.ts'
+import { toList } from './replies.ts'
 
-export interface RedisFacts {
+export interface RedisServerInfo {
   readonly version: string
   /** `master` or `slave`. */
   readonly role: string
@@ -28,24 +28,27 @@ export interface RedisFacts {
  *
  * @throws InvalidArgument for the URI; what the driver says, or what the server answered
  */
-export async function redisFacts(uri: string, { signal }: { readonly signal: AbortSignal }): Promise<RedisFacts> {
-  const place = await redisPlace(parseUri(uri, 'board'))
+export async function redisServerInfo(
+  uri: string,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<RedisServerInfo> {
+  const place = await parseRedisLocation(parseUri(uri, 'board'))
   const { channel } = new Layout(place.prefix)
-  const options = { place, channel, patience: place.ttl, heard: () => undefined, signal }
-  const connection = await Connection.open(await loadDriver(place), options)
+  const options = { location: place, channel, timeoutMs: place.ttl, onMessage: () => undefined, signal }
+  const connection = await RedisConnection.open(await loadDriver(place), options)
   try {
-    const told = String(await connection.ask('info'))
+    const info = String(await connection.command('info'))
     const before = Date.now()
-    const [seconds, micros] = listOf(await connection.ask('time')).map(Number)
+    const [seconds, micros] = toList(await connection.command('time')).map(Number)
     const now = (seconds ?? 0) * 1_000 + (micros ?? 0) / 1_000
-    return { ...factsOf(told), now, asked: [before, Date.now()] }
+    return { ...parseInfo(info), now, asked: [before, Date.now()] }
   } finally {
-    connection.break(new Error('nothing more is asked'))
+    connection.disconnect(new Error('nothing more is asked'))
   }
 }
 
 /** `name:value`, a line each. */
-function factsOf(info: string): Omit<RedisFacts, 'now' | 'asked'> {
+function parseInfo(info: string): Omit<RedisServerInfo, 'now' | 'asked'> {
   const facts = new Map(info.split(/\r?\n/).map((line) => line.split(':', 2) as [string, string | undefined]))
   return {
     version: facts.get('redis_version') ?? 'of an unknown version',

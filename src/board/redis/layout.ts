@@ -34,7 +34,7 @@ const NAMES = [
 ] as const
 
 /** Longer names are hashed. */
-const LONGEST_NAME = 200
+const MAX_NAME_LENGTH = 200
 
 export class Layout {
   readonly prefix: string
@@ -65,11 +65,11 @@ export class Layout {
 /** Any text as the name of a field, no two alike: half a character has no bytes of its own, but has an escape in JSON. */
 export function fieldName(...texts: readonly string[]): string {
   const name = JSON.stringify(texts)
-  if (name.length <= LONGEST_NAME) return name
+  if (name.length <= MAX_NAME_LENGTH) return name
   return `#${createHash('sha256').update(name).digest('hex')}`
 }
 
 /** The number within an id: ids grow as jobs are posted. One that was made up by hand may have none, or too many digits. */
-export function orderOf(id: string): bigint {
+export function toOrder(id: string): bigint {
   return BigInt(/^job(\d{1,16})$/.exec(id)?.[1] ?? 0)
 }

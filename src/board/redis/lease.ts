@@ -4,41 +4,41 @@
  */
 import { type Instant, systemClock } from '../../core/clock.ts'
 
-const NEVER: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
+const NEVER_EXTENDED: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
 
-export class Lease {
-  readonly #length: number
-  readonly #over: () => void
-  #until = NEVER
+export class OwnerLease {
+  readonly #lengthMs: number
+  readonly #onExpired: () => void
+  #expiresAt = NEVER_EXTENDED
   #timer: NodeJS.Timeout | undefined
 
-  /** @param over told once, when the lease is over; by a timer, or by {@link holds} where that is sooner */
+  /** @param over told once, when the lease is over; by a timer, or by {@link isValid} where that is sooner */
   constructor(options: { readonly ttl: number; readonly over: () => void }) {
-    this.#length = options.ttl - Math.min(options.ttl / 5, 2_000)
-    this.#over = options.over
+    this.#lengthMs = options.ttl - Math.min(options.ttl / 5, 2_000)
+    this.#onExpired = options.over
   }
 
   /** A request that was sent then has been answered. */
   extend(sentAt: Instant): void {
-    const monotonic = sentAt.monotonic + this.#length
-    if (monotonic <= this.#until.monotonic) return
+    const monotonic = sentAt.monotonic + this.#lengthMs
+    if (monotonic <= this.#expiresAt.monotonic) return
     // An answer that was on its way while the machine was suspended proves nothing: only the wall clock knows.
-    this.#until = { monotonic, wall: sentAt.wall + this.#length }
+    this.#expiresAt = { monotonic, wall: sentAt.wall + this.#lengthMs }
     this.#timer ??= this.#watch()
   }
 
   /** Whether it lasts at this instant. Tells of its end first. */
-  holds(): boolean {
+  isValid(): boolean {
     const now = systemClock()
-    if (this.#until.monotonic > now.monotonic && this.#until.wall > now.wall) return true
-    this.#end()
+    if (this.#expiresAt.monotonic > now.monotonic && this.#expiresAt.wall > now.wall) return true
+    this.#expire()
     return false
   }
 
   stop(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.#until = NEVER
+    this.#expiresAt = NEVER_EXTENDED
   }
 
   /** One timer for many extensions: it looks when the lease was to end as it was set. */
@@ -46,16 +46,16 @@ export class Lease {
     const timer = setTimeout(
       () => {
         this.#timer = undefined
-        if (this.holds()) this.#timer = this.#watch()
+        if (this.isValid()) this.#timer = this.#watch()
       },
-      Math.max(1, this.#until.monotonic - systemClock().monotonic),
+      Math.max(1, this.#expiresAt.monotonic - systemClock().monotonic),
     )
     return timer.unref()
   }
 
-  #end(): void {
-    if (this.#until === NEVER) return
+  #expire(): void {
+    if (this.#expiresAt === NEVER_EXTENDED) return
     this.stop()
-    this.#over()
+    this.#onExpired()
   }
 }

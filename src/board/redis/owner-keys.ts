@@ -1,31 +1,31 @@
 /** The keys of owners: made, renewed, and cleared away with all that a dead owner held. */
 import { randomBytes } from 'node:crypto'
 import { IncompatibleVersion, NotConnected, NotFound } from '../../core/errors.ts'
-import { shortened } from '../../core/texts.ts'
-import { type Connection, script } from './connection.ts'
+import { shortenText } from '../../core/texts.ts'
+import { type RedisConnection, script } from './connection.ts'
 import type { Layout } from './layout.ts'
-import type { RedisPlace } from './place.ts'
-import { textOf } from './records.ts'
-import { decoded, listOf } from './replies.ts'
-import { BURY, JOIN, LOOK } from './scripts/session.ts'
+import type { RedisLocation } from './place.ts'
+import { decodeText } from './records.ts'
+import { decodeReply, toList } from './replies.ts'
+import { JOIN_SOURCE, RELEASE_OWNER_SOURCE, RENEW_SOURCE } from './scripts/session.ts'
 
-const SCRIPTS = { join: script(JOIN), look: script(LOOK), bury: script(BURY) }
+const SCRIPTS = { join: script(JOIN_SOURCE), look: script(RENEW_SOURCE), bury: script(RELEASE_OWNER_SOURCE) }
 /** Of the board; a larger one is a newer release's. */
-const FORMAT = 1
+const BOARD_FORMAT = 1
 /** As long as nobody guesses. */
 const SECRET_BYTES = 16
 
 /** An owner on a connection. */
-export interface Attached {
+export interface OwnerConnection {
   readonly id: string
-  readonly connection: Connection
+  readonly connection: RedisConnection
   /** Of batches: the newest that was answered, and the newest that was sent. */
   acked: number
   sent: number
 }
 
 /** What is told to whoever looks; numbers that may be large are texts. */
-export type Outlook = readonly [
+export type OwnerStatus = readonly [
   now: string,
   version: string,
   changes: readonly string[] | false,
@@ -39,11 +39,11 @@ export type Outlook = readonly [
 ]
 
 export class OwnerKeys {
-  readonly #place: RedisPlace
+  readonly #location: RedisLocation
   readonly #layout: Layout
 
-  constructor(options: { readonly place: RedisPlace; readonly layout: Layout }) {
-    this.#place = options.place
+  constructor(options: { readonly location: RedisLocation; readonly layout: Layout }) {
+    this.#location = options.location
     this.#layout = options.layout
   }
 
@@ -52,35 +52,37 @@ export class OwnerKeys {
    * @throws NotFound, IncompatibleVersion
    */
   async join(
-    { id, connection }: Attached,
+    { id, connection }: OwnerConnection,
     { mayMake }: { readonly mayMake: boolean },
-  ): Promise<{ readonly made: boolean; readonly outlook: Outlook }> {
-    const { uri, ttl, prefix } = this.#place
-    const args = [id, this.#layout.channel, String(ttl), mayMake ? '1' : '0', String(FORMAT), newSecret()]
-    const [answer, outlook] = listOf(await connection.run(SCRIPTS.join, this.#layout.keys(id), args))
-    const [joined, told] = decoded<[boolean, unknown]>(answer)
-    if (joined) return { made: told === true, outlook: decoded<Outlook>(outlook) }
-    if (told === 0)
+  ): Promise<{ readonly made: boolean; readonly outlook: OwnerStatus }> {
+    const { uri, ttl, prefix } = this.#location
+    const args = [id, this.#layout.channel, String(ttl), mayMake ? '1' : '0', String(BOARD_FORMAT), newSecret()]
+    const [answer, outlook] = toList(await connection.run(SCRIPTS.join, this.#layout.keys(id), args))
+    const [joined, status] = decodeReply<[boolean, unknown]>(answer)
+    if (joined) return { made: status === true, outlook: decodeReply<OwnerStatus>(outlook) }
+    if (status === 0)
       throw new NotFound(
         `${uri}: there is no board with the prefix ${prefix}; check the URI, or post a job to make one`,
       )
     throw new IncompatibleVersion(
-      `${uri}: its format is ${shortened(String(told))}, this release knows ${FORMAT}; upgrade it`,
+      `${uri}: its format is ${shortenText(String(status))}, this release knows ${BOARD_FORMAT}; upgrade it`,
     )
   }
 
   /** Renews the key, if it is there and knows all that its owner was told was done. */
-  async look(
-    there: Attached,
+  async renew(
+    there: OwnerConnection,
     seen: number | undefined,
-  ): Promise<{ readonly alive: true; readonly outlook: Outlook } | { readonly alive: false; readonly reason: Error }> {
+  ): Promise<
+    { readonly alive: true; readonly outlook: OwnerStatus } | { readonly alive: false; readonly reason: Error }
+  > {
     const { id, connection } = there
     // A batch that was sent before the look is counted, or its owner would be taken for one that Redis does not know.
-    const args = () => [id, this.#place.ttl, seen ?? '', there.acked, there.sent].map(String)
-    const [answer, outlook] = listOf(await connection.run(SCRIPTS.look, this.#layout.keys(id), args))
-    const [alive, last] = decoded<[boolean, number]>(answer)
-    if (alive) return { alive, outlook: decoded<Outlook>(outlook) }
-    return { alive, reason: forgotten(this.#place.uri, last) }
+    const args = () => [id, this.#location.ttl, seen ?? '', there.acked, there.sent].map(String)
+    const [answer, outlook] = toList(await connection.run(SCRIPTS.look, this.#layout.keys(id), args))
+    const [alive, last] = decodeReply<[boolean, number]>(answer)
+    if (alive) return { alive, outlook: decodeReply<OwnerStatus>(outlook) }
+    return { alive, reason: sessionExpiredError(this.#location.uri, last) }
   }
 
   /**
@@ -88,14 +90,14 @@ export class OwnerKeys {
    *
    * @returns what was found damaged
    */
-  async bury(
-    connection: Connection,
+  async releaseOwner(
+    connection: RedisConnection,
     id: string,
     { itself }: { readonly itself?: boolean } = {},
   ): Promise<readonly string[]> {
-    const args = [id, this.#layout.channel, itself ? '1' : '0', String(this.#place.ttl)]
-    return listOf(await connection.run(SCRIPTS.bury, this.#layout.keys(id), args)).map((fault) =>
-      fault instanceof Uint8Array ? textOf(fault) : String(fault),
+    const args = [id, this.#layout.channel, itself ? '1' : '0', String(this.#location.ttl)]
+    return toList(await connection.run(SCRIPTS.bury, this.#layout.keys(id), args)).map((fault) =>
+      fault instanceof Uint8Array ? decodeText(fault) : String(fault),
     )
   }
 }
@@ -105,12 +107,12 @@ function newSecret(): string {
   return randomBytes(SECRET_BYTES).toString('hex')
 }
 
-export function forgotten(uri: string, last: number): Error {
+export function sessionExpiredError(uri: string, last: number): Error {
   const what = last < 0 ? 'the key of this owner is gone' : 'Redis has forgotten what it had said was done'
   return new NotConnected(`${uri}: ${what}; every claim is lost`)
 }
 
-export function emptied(uri: string): Error {
+export function boardEmptiedError(uri: string): Error {
   return new NotFound(
     `${uri}: the board was gone, and was begun anew: Redis came back without its data, or somebody emptied it; ` +
       'jobs that waited there are lost with it',

@@ -10,11 +10,11 @@
  */
 import { readFile } from 'node:fs/promises'
 import { InvalidArgument } from '../../core/errors.ts'
-import { milliseconds } from '../../core/time.ts'
+import { toMilliseconds } from '../../core/time.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
 import { type WindowSize, windowSizeOf } from '../window-size.ts'
 
-export interface Host {
+export interface RedisHost {
   readonly host: string
   readonly port: number
 }
@@ -29,11 +29,11 @@ export interface RedisTls {
   readonly rejectUnauthorized?: boolean
 }
 
-export interface RedisPlace extends WindowSize {
+export interface RedisLocation extends WindowSize {
   /** For people, without the password. */
   readonly uri: string
   readonly kind: 'server' | 'sentinel' | 'cluster'
-  readonly hosts: readonly [Host, ...Host[]]
+  readonly hosts: readonly [RedisHost, ...RedisHost[]]
   /** What the sentinels call the master. */
   readonly master: string
   readonly db: number
@@ -45,48 +45,51 @@ export interface RedisPlace extends WindowSize {
 }
 
 const DEFAULT_PREFIX = 'taskflow'
-const DEFAULT_TTL = '10s'
+const DEFAULT_SESSION_TTL = '10s'
 /** Renewed at a third: below this a short stall of the process would be the end of its claims. */
-const SHORTEST_TTL = 1_000
+const MIN_TTL_MS = 1_000
 
-const FILES = ['ca', 'cert', 'key'] as const
-const TEXTS = ['passphrase', 'servername'] as const
+const TLS_FILES = ['ca', 'cert', 'key'] as const
+const TLS_TEXTS = ['passphrase', 'servername'] as const
 
 /** @throws InvalidArgument */
-export async function redisPlace(uri: ResourceUri, options: { readonly tls?: RedisTls } = {}): Promise<RedisPlace> {
-  assertParameters(uri, ['prefix', 'ttl', 'window', 'windowBytes', ...FILES, ...TEXTS])
-  const kind = kindOf(uri)
+export async function parseRedisLocation(
+  uri: ResourceUri,
+  options: { readonly tls?: RedisTls } = {},
+): Promise<RedisLocation> {
+  assertParameters(uri, ['prefix', 'ttl', 'window', 'windowBytes', ...TLS_FILES, ...TLS_TEXTS])
+  const kind = parseKind(uri)
   const { printable, parameters, credentials } = uri
-  const { master, db } = inPath(uri, kind)
+  const { master, db } = parsePath(uri, kind)
   return {
     uri: printable,
     kind,
-    hosts: hostsOf(uri, kind),
+    hosts: parseHosts(uri, kind),
     master,
     db,
     credentials,
-    tls: await tlsOf(uri, options),
+    tls: await parseTls(uri, options),
     prefix: parameters.get('prefix') ?? DEFAULT_PREFIX,
-    ttl: ttlOf(uri),
+    ttl: parseTtl(uri),
     ...windowSizeOf(uri),
   }
 }
 
-function kindOf({ scheme }: ResourceUri): RedisPlace['kind'] {
+function parseKind({ scheme }: ResourceUri): RedisLocation['kind'] {
   if (scheme.endsWith('+sentinel')) return 'sentinel'
   return scheme.endsWith('+cluster') ? 'cluster' : 'server'
 }
 
-function hostsOf({ authority, printable }: ResourceUri, kind: RedisPlace['kind']): [Host, ...Host[]] {
+function parseHosts({ authority, printable }: ResourceUri, kind: RedisLocation['kind']): [RedisHost, ...RedisHost[]] {
   const port = kind === 'sentinel' ? 26_379 : 6_379
-  const [first, ...others] = authority.split(',').map((text) => hostOf(text, { printable, port }))
+  const [first, ...others] = authority.split(',').map((text) => parseHost(text, { printable, port }))
   if (!first) throw new InvalidArgument(`${printable}: no host; write redis://127.0.0.1:6379/0`)
   if (others.length > 0 && kind === 'server')
     throw new InvalidArgument(`${printable}: several hosts; write redis+sentinel:// or redis+cluster://, or name one`)
   return [first, ...others]
 }
 
-function hostOf(text: string, { printable, port }: { printable: string; port: number }): Host {
+function parseHost(text: string, { printable, port }: { printable: string; port: number }): RedisHost {
   const found = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/i.exec(text)
   const host = found?.[1] ?? found?.[2]
   const given = Number(found?.[3] ?? port)
@@ -95,7 +98,7 @@ function hostOf(text: string, { printable, port }: { printable: string; port: nu
 }
 
 /** Sentinels are asked for a master by its name, and a cluster has one database only. */
-function inPath({ path, printable }: ResourceUri, kind: RedisPlace['kind']): { master: string; db: number } {
+function parsePath({ path, printable }: ResourceUri, kind: RedisLocation['kind']): { master: string; db: number } {
   const parts = path.split('/').filter((part) => part !== '')
   const master = kind === 'sentinel' ? parts.shift() : ''
   if (master === undefined)
@@ -109,26 +112,26 @@ function inPath({ path, printable }: ResourceUri, kind: RedisPlace['kind']): { m
   return { master, db: Number(db) }
 }
 
-function ttlOf({ parameters, printable }: ResourceUri): number {
-  const text = parameters.get('ttl') ?? DEFAULT_TTL
-  const ttl = milliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ttl`)
-  if (ttl >= SHORTEST_TTL) return Math.round(ttl)
-  throw new InvalidArgument(`${printable}: ttl has to be ${SHORTEST_TTL} ms at least`)
+function parseTtl({ parameters, printable }: ResourceUri): number {
+  const text = parameters.get('ttl') ?? DEFAULT_SESSION_TTL
+  const ttl = toMilliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ttl`)
+  if (ttl >= MIN_TTL_MS) return Math.round(ttl)
+  throw new InvalidArgument(`${printable}: ttl has to be ${MIN_TTL_MS} ms at least`)
 }
 
-async function tlsOf(uri: ResourceUri, options: { readonly tls?: RedisTls }): Promise<RedisTls | undefined> {
+async function parseTls(uri: ResourceUri, options: { readonly tls?: RedisTls }): Promise<RedisTls | undefined> {
   const { scheme, parameters, printable } = uri
-  const named = [...FILES, ...TEXTS].filter((name) => parameters.has(name))
+  const named = [...TLS_FILES, ...TLS_TEXTS].filter((name) => parameters.has(name))
   if (!scheme.startsWith('rediss') && !options.tls) {
     if (named.length === 0) return undefined
     throw new InvalidArgument(`${printable}: ${named[0]} is of TLS; write rediss://`)
   }
-  const texts = TEXTS.filter((name) => parameters.has(name)).map((name) => [name, parameters.get(name)])
-  const files = FILES.filter((name) => parameters.has(name)).map(async (name) => [name, await pem(uri, name)])
+  const texts = TLS_TEXTS.filter((name) => parameters.has(name)).map((name) => [name, parameters.get(name)])
+  const files = TLS_FILES.filter((name) => parameters.has(name)).map(async (name) => [name, await readPem(uri, name)])
   return { ...Object.fromEntries([...texts, ...(await Promise.all(files))]), ...options.tls }
 }
 
-async function pem({ parameters, printable }: ResourceUri, name: (typeof FILES)[number]): Promise<string> {
+async function readPem({ parameters, printable }: ResourceUri, name: (typeof TLS_FILES)[number]): Promise<string> {
   const what = `${printable}: ${name} has to name a file in PEM`
   const text = await readFile(parameters.get(name) ?? '', 'utf8').catch((cause: NodeJS.ErrnoException) => {
     throw new InvalidArgument(`${what} that can be read: ${cause.code}`, { cause })

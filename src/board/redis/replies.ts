@@ -2,12 +2,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { decode } from '../../core/codec.ts'
 
-export function listOf(answer: unknown): readonly unknown[] {
+export function toList(answer: unknown): readonly unknown[] {
   if (Array.isArray(answer)) return answer
   throw new TypeError('Redis answered with something else than a list')
 }
 
-export function decoded<T>(bytes: unknown): T {
+export function decodeReply<T>(bytes: unknown): T {
   if (bytes instanceof Uint8Array) return decode(bytes, 'msgpack') as T
   throw new TypeError('Redis answered with something else than bytes')
 }
@@ -28,18 +28,18 @@ const MAX_PUBLICATION_BYTES = 4 * 1024 * 1024
  *
  * @returns undefined for what the scripts of this release did not publish: it says no more than that something may have changed
  */
-export function published(message: Buffer, secret: string): Publication | undefined {
+export function parsePublication(message: Buffer, secret: string): Publication | undefined {
   if (secret === '' || message.length <= SIGNATURE_BYTES || message.length > MAX_PUBLICATION_BYTES) return undefined
   const signature = message.subarray(0, SIGNATURE_BYTES)
   const content = message.subarray(SIGNATURE_BYTES)
-  if (!timingSafeEqual(signature, Buffer.from(signatureOf(content, secret)))) return undefined
-  return publicationIn(content)
+  if (!timingSafeEqual(signature, Buffer.from(computeSignature(content, secret)))) return undefined
+  return decodePublication(content)
 }
 
 /** Undefined for entries of another shape: those of a release that is not known here. */
-function publicationIn(content: Buffer): Publication | undefined {
+function decodePublication(content: Buffer): Publication | undefined {
   try {
-    const [version, entries] = listOf(decoded(content))
+    const [version, entries] = toList(decodeReply(content))
     if (!Number.isSafeInteger(Number(version)) || !Array.isArray(entries)) return undefined
     if (!entries.every((entry) => typeof entry === 'string')) return undefined
     return { version: Number(version), entries }
@@ -49,7 +49,7 @@ function publicationIn(content: Buffer): Publication | undefined {
 }
 
 /** Hashed twice, since the hash of a text that begins with a secret can be continued by whoever does not know it. */
-function signatureOf(content: Buffer, secret: string): string {
+function computeSignature(content: Buffer, secret: string): string {
   return sha1(secret, sha1(secret, content))
 }
 

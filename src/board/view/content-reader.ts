@@ -4,9 +4,9 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { NotConnected } from '../../core/errors.ts'
-import { backoff, sleep } from '../../core/time.ts'
-import type { Backend, Stored, Unreadable } from '../backend.ts'
-import type { Entry } from '../entry.ts'
+import { backoffDelay, sleep } from '../../core/time.ts'
+import type { Backend, StoredJob, UnreadableJob } from '../backend.ts'
+import type { JobEntry } from '../entry.ts'
 
 /** How many postings are read at once, and how large they may be together, as far as that is known. */
 const MAX_BATCH = 512
@@ -15,7 +15,7 @@ const MAX_BATCH_BYTES = 4 * 1_024 * 1_024
 /** Which postings have to be read, in the order in which they were asked for. */
 export class ReadList {
   /** With the number of the request. */
-  readonly #wanted = new Map<Entry, number>()
+  readonly #wanted = new Map<JobEntry, number>()
   #requests = 0
 
   get isEmpty(): boolean {
@@ -33,18 +33,18 @@ export class ReadList {
     return oldest === undefined || oldest > requests
   }
 
-  add(entry: Entry): void {
+  add(entry: JobEntry): void {
     if (this.#wanted.has(entry)) return
     this.#requests += 1
     this.#wanted.set(entry, this.#requests)
   }
 
   /** Returns whether it was on the list. */
-  delete(entry: Entry): boolean {
+  delete(entry: JobEntry): boolean {
     return this.#wanted.delete(entry)
   }
 
-  [Symbol.iterator](): Iterator<Entry> {
+  [Symbol.iterator](): Iterator<JobEntry> {
     return this.#wanted.keys()
   }
 }
@@ -55,7 +55,7 @@ export interface ContentReaderOptions {
   /** Ends everything in the background. */
   readonly signal: AbortSignal
   /** Called with the posting of an entry; undefined where it is gone. */
-  readonly onRead: (entry: Entry, content: Stored | Unreadable | undefined) => void
+  readonly onRead: (entry: JobEntry, content: StoredJob | UnreadableJob | undefined) => void
   /** Called after each batch, and when nothing is left to read. */
   readonly onProgress: () => void
   readonly onError: (error: unknown) => void
@@ -65,7 +65,7 @@ export class ContentReader {
   readonly #options: ContentReaderOptions
   #reading = false
   /** The size assumed of a posting that was never read, in bytes: the average of the last batch. */
-  #usualBytes = MAX_BATCH_BYTES / 64
+  #typicalBytes = MAX_BATCH_BYTES / 64
 
   constructor(options: ContentReaderOptions) {
     this.#options = options
@@ -93,7 +93,7 @@ export class ContentReader {
         // What is unread stays on the list: the connection's return is a gap, after which reading goes on.
         if (error instanceof NotConnected) break
         onError(error)
-        await sleep(backoff(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)
+        await sleep(backoffDelay(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)
       }
     }
     this.#reading = false
@@ -106,9 +106,9 @@ export class ContentReader {
     if (batch.length === 0) return
     const contents = await backend.read(batch.map(({ entry }) => entry.id ?? ''))
     // Unreadable postings count as well: else a board full of large ones would be asked for all at once.
-    this.#usualBytes = contents.reduce((sum, read) => sum + (read?.bytes ?? 0), 0) / batch.length
+    this.#typicalBytes = contents.reduce((sum, read) => sum + (read?.bytes ?? 0), 0) / batch.length
     batch.forEach(({ entry, changes }, index) => {
-      if (entry.changes !== changes || !list.delete(entry)) return
+      if (entry.changeCount !== changes || !list.delete(entry)) return
       try {
         onRead(entry, contents[index])
       } catch (thrown) {
@@ -120,16 +120,16 @@ export class ContentReader {
     onProgress()
   }
 
-  #nextBatch(): readonly { readonly entry: Entry; readonly changes: number }[] {
+  #nextBatch(): readonly { readonly entry: JobEntry; readonly changes: number }[] {
     const { list } = this.#options
-    const batch: { entry: Entry; changes: number }[] = []
+    const batch: { entry: JobEntry; changes: number }[] = []
     let bytes = 0
     for (const entry of list) {
-      bytes += entry.stored?.bytes ?? this.#usualBytes
+      bytes += entry.stored?.bytes ?? this.#typicalBytes
       if (batch.length >= MAX_BATCH || (batch.length > 0 && bytes > MAX_BATCH_BYTES)) break
       // Claimed meanwhile, as most jobs are that change: the release puts it on the list again.
       if (entry.claimed && entry.stored) list.delete(entry)
-      else batch.push({ entry, changes: entry.changes })
+      else batch.push({ entry, changes: entry.changeCount })
     }
     return batch
   }

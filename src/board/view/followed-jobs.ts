@@ -6,12 +6,12 @@
  * Only jobs that somebody in this process holds cost a read, and only if they are still claimed a moment later; the read is
  * one for all of them. A board whose jobs nobody holds reads nothing.
  */
-import { deferred } from '../../core/abort.ts'
-import type { Backend, Stored } from '../backend.ts'
-import { type Entry, isHeld } from '../entry.ts'
+import { createDeferred } from '../../core/abort.ts'
+import type { Backend, StoredJob } from '../backend.ts'
+import { isHeld, type JobEntry } from '../entry.ts'
 
 /** How long a job must be claimed before its posting is read. */
-const PAUSE_MS = 50
+const READ_DELAY_MS = 50
 /** How many postings are asked for at once. */
 const BATCH = 512
 
@@ -20,12 +20,12 @@ export interface FollowedJobsOptions {
   /** Ends everything that goes on in the background. */
   readonly signal: AbortSignal
   /** The posting of an entry has changed. */
-  readonly updated: (entry: Entry) => void
+  readonly updated: (entry: JobEntry) => void
 }
 
 export class FollowedJobs {
   readonly #options: FollowedJobsOptions
-  readonly #claimed = new Set<Entry>()
+  readonly #claimed = new Set<JobEntry>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: FollowedJobsOptions) {
@@ -33,22 +33,23 @@ export class FollowedJobs {
   }
 
   /** Notes that somebody has claimed the job. What this process claims itself is known without a read. */
-  claimed(entry: Entry): void {
-    if (entry.chosen || !isHeld(entry) || this.#options.signal.aborted) return
+  claimed(entry: JobEntry): void {
+    if (entry.isReserved || !isHeld(entry) || this.#options.signal.aborted) return
     this.#claimed.add(entry)
-    this.#timer ??= setTimeout(() => this.#look(), PAUSE_MS).unref()
+    this.#timer ??= setTimeout(() => this.#look(), READ_DELAY_MS).unref()
   }
 
   /** Reads the postings of those that are claimed: as the claims have written them. Throws what the backend throws. */
-  async read(entries: Iterable<Entry>): Promise<void> {
+  async read(entries: Iterable<JobEntry>): Promise<void> {
     const claimed = [...entries].filter(isClaimed)
     for (let from = 0; from < claimed.length; from += BATCH) {
-      const batch = claimed.slice(from, from + BATCH).map((entry) => ({ entry, changes: entry.changes }))
+      const batch = claimed.slice(from, from + BATCH).map((entry) => ({ entry, changes: entry.changeCount }))
       const contents = await this.#options.backend.read(batch.map(({ entry }) => entry.id ?? ''))
       batch.forEach(({ entry, changes }, index) => {
         const content = contents[index]
         // Released or changed meanwhile: the view reads it for that.
-        if (content && 'posting' in content && isClaimed(entry) && entry.changes === changes) this.#keep(entry, content)
+        if (content && 'posting' in content && isClaimed(entry) && entry.changeCount === changes)
+          this.#keep(entry, content)
       })
     }
   }
@@ -57,12 +58,12 @@ export class FollowedJobs {
    * Resolves the wait for the job's end. One that another process has trashed is looked up in the trash before, because
    * that is where its last attempt is; where that cannot be done the end is told without.
    */
-  ended(entry: Entry, end: 'COMPLETE' | 'TRASHED'): void {
+  ended(entry: JobEntry, end: 'COMPLETE' | 'TRASHED'): void {
     const { trashedEntry } = this.#options.backend
-    if (end === 'TRASHED' && !entry.settled && entry.id !== undefined && trashedEntry && isHeld(entry)) {
-      entry.end ??= deferred()
+    if (end === 'TRASHED' && !entry.settledPosting && entry.id !== undefined && trashedEntry && isHeld(entry)) {
+      entry.endDeferred ??= createDeferred()
       void this.#lookInTrash(entry, entry.id)
-    } else entry.end?.resolve(end)
+    } else entry.endDeferred?.resolve(end)
   }
 
   stop(): void {
@@ -77,20 +78,20 @@ export class FollowedJobs {
     this.read(entries).catch(() => undefined)
   }
 
-  #keep(entry: Entry, content: Stored): void {
+  #keep(entry: JobEntry, content: StoredJob): void {
     const { stored } = entry
     if (stored && stored.revision > content.revision) return
     entry.stored = content
     this.#options.updated(entry)
   }
 
-  async #lookInTrash(entry: Entry, id: string): Promise<void> {
+  async #lookInTrash(entry: JobEntry, id: string): Promise<void> {
     const found = await this.#options.backend.trashedEntry?.(id).catch(() => undefined)
-    if (found) entry.settled = found.posting
-    entry.end?.resolve('TRASHED')
+    if (found) entry.settledPosting = found.posting
+    entry.endDeferred?.resolve('TRASHED')
   }
 }
 
-function isClaimed({ claimed, ended, stored }: Entry): boolean {
+function isClaimed({ claimed, ended, stored }: JobEntry): boolean {
   return claimed && !ended && stored !== undefined
 }

@@ -14,26 +14,26 @@
  * | trashed | is remembered until it is gone | is remembered until it is gone |
  * | gone | ends, if somebody holds on to it | ends |
  */
-import type { Change, Spot, Standpoint, Stored, Unreadable } from '../backend.ts'
-import { type Entry, newEntry, type Standing } from '../entry.ts'
+import type { BoardChange, JobSummary, QueueKey, StoredJob, UnreadableJob } from '../backend.ts'
+import { type JobEntry, newEntry, type WindowStatus } from '../entry.ts'
 import { ClaimQueue } from '../queue/queue.ts'
 import { ReadList } from './content-reader.ts'
-import { type End, RecentEnds, WeakJobs } from './weak-jobs.ts'
+import { type JobEnd, RecentEnds, WeakJobs } from './weak-jobs.ts'
 import type { ViewListing, Window } from './window.ts'
 
-export type Happening = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'trashed'
+export type JobEventKind = 'posted' | 'claimed' | 'abandoned' | 'consumed' | 'trashed'
 
 /** What the loop has to do because of a change. */
 export type Effect =
-  | { readonly kind: 'emit'; readonly happening: Happening; readonly entry: Entry }
+  | { readonly kind: 'emit'; readonly happening: JobEventKind; readonly entry: JobEntry }
   /** Somebody has asked for the job to be given up. */
-  | { readonly kind: 'cancelled'; readonly entry: Entry }
+  | { readonly kind: 'cancelled'; readonly entry: JobEntry }
   /** The posting is gone, and the backend has to be asked how the job ended. */
-  | { readonly kind: 'find-end'; readonly entry: Entry; readonly id: string }
+  | { readonly kind: 'find-end'; readonly entry: JobEntry; readonly id: string }
   | { readonly kind: 'error'; readonly error: unknown }
 
 /** A job that a part of the board shows. */
-export type ShownSpot = Standpoint & { readonly cancelled?: boolean }
+export type ShownSpot = QueueKey & { readonly cancelled?: boolean }
 
 const NO_EFFECTS: readonly Effect[] = []
 
@@ -45,12 +45,12 @@ export class JobIndex {
   readonly #ends = new RecentEnds()
   /** Absent where the view holds the whole board. */
   readonly #window: Window | undefined
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, JobEntry>()
   readonly #byUuid = new UuidIndex(() => this.#entries.values())
   /** Jobs whose posting was never readable here: those of a newer release, say. */
-  readonly #unreadable = new Set<Entry>()
+  readonly #unreadable = new Set<JobEntry>()
   /** Jobs that entered the view because of a change after their post: `posted` is not emitted for them. */
-  readonly #enteredLate = new WeakSet<Entry>()
+  readonly #enteredLate = new WeakSet<JobEntry>()
   /** How many jobs are on the board, where the backend reports it: the view may be a part of it. */
   #count: number | undefined
   #announcesAll = false
@@ -77,26 +77,26 @@ export class JobIndex {
     return this.#unreadable.size > 0
   }
 
-  entries(): IterableIterator<Entry> {
+  entries(): IterableIterator<JobEntry> {
     return this.#entries.values()
   }
 
   /** Returns the job if it is in the view. */
-  get(id: string): Entry | undefined {
+  get(id: string): JobEntry | undefined {
     return this.#entries.get(id)
   }
 
   /** Returns the job, in the view or not. The posting of one that is not has to be read by the caller. */
-  getOrCreate(id: string): Entry {
+  getOrCreate(id: string): JobEntry {
     return this.#entries.get(id) ?? this.outside.getOrCreate(id)
   }
 
-  byUuid(uuid: string): Entry | undefined {
+  byUuid(uuid: string): JobEntry | undefined {
     return this.#byUuid.get(uuid)
   }
 
   /** Returns whether the entry is of this view, and not of another board object. */
-  owns(entry: Entry): boolean {
+  owns(entry: JobEntry): boolean {
     return entry.id !== undefined && (this.#entries.get(entry.id) ?? this.outside.get(entry.id)) === entry
   }
 
@@ -110,7 +110,7 @@ export class JobIndex {
     return effects
   }
 
-  #emit(happening: Happening, entry: Entry): void {
+  #emit(happening: JobEventKind, entry: JobEntry): void {
     this.#effects.push({ kind: 'emit', happening, entry })
   }
 
@@ -127,7 +127,7 @@ export class JobIndex {
   }
 
   /** Counts the jobs of a batch: once for each change, also while the view cannot apply it. */
-  count(batch: readonly Change[]): void {
+  count(batch: readonly BoardChange[]): void {
     if (this.#count === undefined) return
     for (const { kind, id, again } of batch) {
       if (kind === 'posted') this.#count += 1
@@ -135,7 +135,7 @@ export class JobIndex {
     }
   }
 
-  apply(change: Change): void {
+  apply(change: BoardChange): void {
     const { id, kind } = change
     const entry = this.#entries.get(id)
     if (!entry) this.#applyOutside(change)
@@ -147,7 +147,7 @@ export class JobIndex {
   }
 
   /** Without a window, a job that is not in the view is posted now, or has left the board. */
-  #applyOutside({ kind, id, at }: Change): void {
+  #applyOutside({ kind, id, at }: BoardChange): void {
     if (kind === 'posted') this.#addPosted(id, at)
     if (!this.#window) return
     const held = this.outside.get(id)
@@ -166,20 +166,20 @@ export class JobIndex {
     this.end(held, id)
   }
 
-  #addPosted(id: string, at: Standpoint | undefined): void {
+  #addPosted(id: string, at: QueueKey | undefined): void {
     const standing = at && this.#window ? this.#window.judgePosted(at) : 'inside'
     if (standing === 'outside') {
       if (this.#announcesAll) this.toRead.add(this.outside.getOrCreate(id))
       return
     }
     const entry = this.#add(id, standing)
-    entry.at = at
+    entry.queueKey = at
     this.toRead.add(entry)
   }
 
   /** The job has left the board. */
-  end(entry: Entry, id: string): void {
-    const end: End = entry.trashing ? 'TRASHED' : 'COMPLETE'
+  end(entry: JobEntry, id: string): void {
+    const end: JobEnd = entry.trashing ? 'TRASHED' : 'COMPLETE'
     this.#remove(entry)
     this.outside.take(id)
     entry.ended = end
@@ -188,7 +188,7 @@ export class JobIndex {
     this.#emit(end === 'TRASHED' ? 'trashed' : 'consumed', entry)
   }
 
-  #setClaimed(entry: Entry, claimed: boolean): void {
+  #setClaimed(entry: JobEntry, claimed: boolean): void {
     if (entry.claimed === claimed) return
     entry.claimed = claimed
     // What has changed while the job was claimed is read now.
@@ -198,7 +198,7 @@ export class JobIndex {
     if (!claimed) this.settle(entry)
   }
 
-  #setCancelled(entry: Entry): void {
+  #setCancelled(entry: JobEntry): void {
     if (entry.cancelRequested) return
     entry.cancelRequested = true
     this.queue.update(entry)
@@ -219,8 +219,8 @@ export class JobIndex {
     const { window } = listing
     const listed = new Set(listing.jobs)
     for (const entry of [...this.#entries.values()]) {
-      const { id = '', newerThanGap: newer } = entry
-      entry.newerThanGap = false
+      const { id = '', postedDuringResync: newer } = entry
+      entry.postedDuringResync = false
       if (listed.has(id)) continue
       // What entered the view after the listing began was not asked about.
       if (newer || (window && !window.asked.has(id))) this.toRead.add(entry)
@@ -240,27 +240,27 @@ export class JobIndex {
 
   #takeListed(id: string, { window, claimed, cancelled }: ViewListing): void {
     const spot = window?.spots.get(id)
-    const entry = this.#entries.get(id) ?? this.#add(id, 'beyond')
-    if (spot) entry.at = spot
+    const entry = this.#entries.get(id) ?? this.#add(id, 'pinned')
+    if (spot) entry.queueKey = spot
     this.#outdate(entry)
     this.#place(entry, spot)
     this.#setClaimed(entry, claimed.has(id))
     if (cancelled.has(id)) this.#setCancelled(entry)
   }
 
-  #place(entry: Entry, spot: Spot | undefined): void {
+  #place(entry: JobEntry, spot: JobSummary | undefined): void {
     const standing = this.#window && spot ? this.#window.judge(spot) : 'inside'
-    this.#setStanding(entry, standing === 'outside' ? 'beyond' : standing)
+    this.#setStanding(entry, standing === 'outside' ? 'pinned' : standing)
   }
 
   /** A pinned job that is outside the window stays in the view. */
-  #keepPinned(entry: Entry): void {
-    this.#setStanding(entry, 'beyond')
+  #keepPinned(entry: JobEntry): void {
+    this.#setStanding(entry, 'pinned')
     this.#setClaimed(entry, false)
     this.#outdate(entry)
   }
 
-  #endUnlisted(entry: Entry, id: string, { trashed }: ViewListing): void {
+  #endUnlisted(entry: JobEntry, id: string, { trashed }: ViewListing): void {
     entry.trashing = trashed.has(id)
     this.end(entry, id)
   }
@@ -268,7 +268,7 @@ export class JobIndex {
   // --- Postings ---------------------------------------------------------------------------------------------------------
 
   /** Takes in a posting that was read; undefined where it is gone. */
-  takePosting(entry: Entry, content: Stored | Unreadable | undefined): void {
+  takePosting(entry: JobEntry, content: StoredJob | UnreadableJob | undefined): void {
     if (content) this.#adopt(entry, content)
     else if (!entry.ended && entry.id !== undefined) this.#goneUnreported(entry, entry.id)
   }
@@ -278,32 +278,32 @@ export class JobIndex {
    * known by now, unless it has ended already, is outside the window, or the view is not current. In the last case a listing
    * may be older than the post, and the entry is marked as newer.
    */
-  takeOwnPost(stored: Stored, { isCurrent }: { readonly isCurrent: boolean }): Entry {
+  takeOwnPost(stored: StoredJob, { isCurrent }: { readonly isCurrent: boolean }): JobEntry {
     const known = this.#entries.get(stored.id)
     const entry = known ?? (isCurrent ? this.#findUnseen(stored) : this.#add(stored.id, 'inside'))
-    if (entry.standing === 'outside') return entry
-    if (!known && !entry.ended) entry.newerThanGap = true
+    if (entry.windowStatus === 'outside') return entry
+    if (!known && !entry.ended) entry.postedDuringResync = true
     if (entry.ended) entry.stored = stored
-    else if (entry.changes === 0 && entry.content === 'unread') this.#adopt(entry, stored)
+    else if (entry.changeCount === 0 && entry.content === 'unread') this.#adopt(entry, stored)
     else if (!entry.stored) this.#adoptOutdated(entry, stored)
     return entry
   }
 
   /** Takes in what a claim or settle of this process has written; the claim itself is reported as a change. */
-  takeOwnWrite(entry: Entry, written: { readonly posting: Stored['posting']; readonly revision: number }): void {
+  takeOwnWrite(entry: JobEntry, written: { readonly posting: StoredJob['posting']; readonly revision: number }): void {
     if (!entry.stored) return
     entry.stored = { ...entry.stored, ...written }
     this.queue.update(entry)
   }
 
-  #adopt(entry: Entry, content: Stored | Unreadable): void {
+  #adopt(entry: JobEntry, content: StoredJob | UnreadableJob): void {
     this.toRead.delete(entry)
     const isFirst = entry.stored === undefined
     if ('error' in content) this.#hide(entry, content.error)
     else {
       entry.stored = content
       entry.content = 'fresh'
-      entry.fault = undefined
+      entry.reportedError = undefined
       this.#unreadable.delete(entry)
       this.#indexUuid(entry)
       if (isFirst) this.#emitFirst(entry)
@@ -313,13 +313,13 @@ export class JobIndex {
   }
 
   /** The claim of a job that entered the view because of it could not be emitted before its posting was read. */
-  #emitFirst(entry: Entry): void {
+  #emitFirst(entry: JobEntry): void {
     if (!this.#enteredLate.has(entry)) this.#emit('posted', entry)
     else if (entry.claimed) this.#emit('claimed', entry)
   }
 
   /** The posting has changed since the post was answered: the answer says what the job is, not what it is now. */
-  #adoptOutdated(entry: Entry, stored: Stored): void {
+  #adoptOutdated(entry: JobEntry, stored: StoredJob): void {
     entry.stored = stored
     entry.content = 'stale'
     this.#indexUuid(entry)
@@ -328,7 +328,7 @@ export class JobIndex {
   }
 
   /** Returns the entry of an own post that is not in the view although its change was reported: it has left, or is outside. */
-  #findUnseen(stored: Stored): Entry {
+  #findUnseen(stored: StoredJob): JobEntry {
     const { id } = stored
     const end = this.#ends.get(id) ?? (this.#window ? undefined : 'COMPLETE')
     if (end) return { ...newEntry(id), ended: end }
@@ -343,22 +343,22 @@ export class JobIndex {
   }
 
   /** What was read is not so any more. While the job is claimed its posting is not needed; the release reads it. */
-  #outdate(entry: Entry): void {
-    entry.changes += 1
+  #outdate(entry: JobEntry): void {
+    entry.changeCount += 1
     if (entry.content !== 'unread') entry.content = 'stale'
     if (!entry.claimed || entry.content === 'unread') this.toRead.add(entry)
     this.queue.update(entry)
   }
 
-  #hide(entry: Entry, error: Error): void {
-    if (entry.fault !== error.message) this.#effects.push({ kind: 'error', error })
-    entry.fault = error.message
+  #hide(entry: JobEntry, error: Error): void {
+    if (entry.reportedError !== error.message) this.#effects.push({ kind: 'error', error })
+    entry.reportedError = error.message
     entry.content = 'unreadable'
-    if (!entry.stored && entry.standing !== 'outside') this.#unreadable.add(entry)
+    if (!entry.stored && entry.windowStatus !== 'outside') this.#unreadable.add(entry)
   }
 
   /** Where changes and answers come over one connection, the end was reported before; else the backend has to be asked. */
-  #goneUnreported(entry: Entry, id: string): void {
+  #goneUnreported(entry: JobEntry, id: string): void {
     if (!this.#window || entry.trashing) this.end(entry, id)
     else this.#effects.push({ kind: 'find-end', entry, id })
   }
@@ -368,7 +368,7 @@ export class JobIndex {
   /** Takes in a job of a part of the board that was read. */
   show(spot: ShownSpot): void {
     const entry = this.#entries.get(spot.id) ?? this.#addLate(spot.id)
-    entry.at = spot
+    entry.queueKey = spot
     if (spot.cancelled) this.#setCancelled(entry)
     if (entry.content !== 'fresh') this.toRead.add(entry)
     this.settle(entry)
@@ -380,11 +380,11 @@ export class JobIndex {
   }
 
   /** Places the job anew after it or the window has changed; it leaves the view if the window does not hold it. */
-  settle(entry: Entry): void {
-    if (!this.#window || entry.ended || entry.standing === 'outside') return
+  settle(entry: JobEntry): void {
+    if (!this.#window || entry.ended || entry.windowStatus === 'outside') return
     const standing = this.#window.standingOf(entry)
     if (standing === 'outside') this.#leave(entry)
-    else if (standing !== undefined && standing !== entry.standing) this.#setStanding(entry, standing)
+    else if (standing !== undefined && standing !== entry.windowStatus) this.#setStanding(entry, standing)
   }
 
   settleAll(): void {
@@ -393,7 +393,7 @@ export class JobIndex {
 
   // --- Entries ----------------------------------------------------------------------------------------------------------
 
-  #add(id: string, standing: Standing): Entry {
+  #add(id: string, standing: WindowStatus): JobEntry {
     const entry = this.outside.take(id) ?? newEntry(id)
     this.#entries.set(id, entry)
     this.#setStanding(entry, standing)
@@ -401,29 +401,29 @@ export class JobIndex {
     return entry
   }
 
-  #addLate(id: string): Entry {
-    const entry = this.#add(id, 'beyond')
+  #addLate(id: string): JobEntry {
+    const entry = this.#add(id, 'pinned')
     this.#enteredLate.add(entry)
     return entry
   }
 
-  #setStanding(entry: Entry, standing: Standing): void {
-    entry.standing = standing
+  #setStanding(entry: JobEntry, standing: WindowStatus): void {
+    entry.windowStatus = standing
     this.queue.update(entry)
   }
 
-  #indexUuid(entry: Entry): void {
-    if (entry.stored && entry.standing !== 'outside') this.#byUuid.add(entry.stored.posting.uuid, entry)
+  #indexUuid(entry: JobEntry): void {
+    if (entry.stored && entry.windowStatus !== 'outside') this.#byUuid.add(entry.stored.posting.uuid, entry)
   }
 
   /** It is on the board, and not in the view any more. */
-  #leave(entry: Entry): void {
+  #leave(entry: JobEntry): void {
     this.#remove(entry)
     this.#setStanding(entry, 'outside')
     this.outside.add(entry)
   }
 
-  #remove(entry: Entry): void {
+  #remove(entry: JobEntry): void {
     if (entry.id !== undefined) this.#entries.delete(entry.id)
     this.#byUuid.delete(entry)
     this.toRead.delete(entry)
@@ -433,27 +433,27 @@ export class JobIndex {
 
 /** The jobs of a view by uuid. Of two jobs with one uuid the first is found, and the other once that one has left. */
 class UuidIndex {
-  readonly #entries: () => Iterable<Entry>
-  readonly #byUuid = new Map<string, Entry>()
+  readonly #entries: () => Iterable<JobEntry>
+  readonly #byUuid = new Map<string, JobEntry>()
   readonly #ambiguous = new Set<string>()
 
   /** @param entries all jobs of the view, which are searched when one of two jobs with the same uuid has left */
-  constructor(entries: () => Iterable<Entry>) {
+  constructor(entries: () => Iterable<JobEntry>) {
     this.#entries = entries
   }
 
-  get(uuid: string): Entry | undefined {
+  get(uuid: string): JobEntry | undefined {
     return this.#byUuid.get(uuid)
   }
 
-  add(uuid: string, entry: Entry): void {
+  add(uuid: string, entry: JobEntry): void {
     const other = this.#byUuid.get(uuid)
     if (other && other !== entry) this.#ambiguous.add(uuid)
     else this.#byUuid.set(uuid, entry)
   }
 
   /** Removes an entry that has left the view. */
-  delete(entry: Entry): void {
+  delete(entry: JobEntry): void {
     const uuid = entry.stored?.posting.uuid
     if (uuid === undefined || this.#byUuid.get(uuid) !== entry) return
     this.#byUuid.delete(uuid)

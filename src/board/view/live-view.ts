@@ -10,34 +10,34 @@
  * - **Of a long board** the view holds a part, where the backend can read parts: `window.ts`, `window-reader.ts`.
  * - **Postings** are read in batches, after all changes at hand were applied: `content-reader.ts`.
  */
-import { deferred } from '../../core/abort.ts'
+import { createDeferred } from '../../core/abort.ts'
 import { Condition } from '../../core/condition.ts'
 import { NotConnected } from '../../core/errors.ts'
-import type { Backend, Change, Stored } from '../backend.ts'
-import type { Entry } from '../entry.ts'
-import type { Work } from '../known-work.ts'
+import type { Backend, BoardChange, StoredJob } from '../backend.ts'
+import type { JobEntry } from '../entry.ts'
+import type { FlowReference } from '../known-work.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import { ContentReader } from './content-reader.ts'
 import { FollowedJobs } from './followed-jobs.ts'
-import { type Effect, type Happening, JobIndex } from './job-index.ts'
+import { type Effect, type JobEventKind, JobIndex } from './job-index.ts'
 import { Resync } from './resync.ts'
 import { UnacceptedFlows } from './unaccepted-flows.ts'
 import { type ViewListing, Window, wantsResources } from './window.ts'
 import { WindowReader } from './window-reader.ts'
 
-export type { Happening } from './job-index.ts'
+export type { JobEventKind } from './job-index.ts'
 
 /** The longest time that a timer of Node can wait; one that fires too early looks again. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 const EMPTY_LISTING: ViewListing = { jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }
 
 export interface ViewListener {
-  happened(happening: Happening, entry: Entry): void
+  jobChanged(happening: JobEventKind, entry: JobEntry): void
   /** Somebody has asked for the job to be given up. */
-  cancelled(entry: Entry): void
+  cancelRequested(entry: JobEntry): void
   /** From now on no job waits for those of this flow, because no conductor knows it; `first` is the first of them. */
-  unaccepted(work: Work, first: Entry): void
-  failed(error: Error): void
+  flowUnaccepted(work: FlowReference, first: JobEntry): void
+  onError(error: Error): void
 }
 
 export interface LiveViewOptions {
@@ -93,8 +93,8 @@ export class LiveView {
       })
     this.followed = new FollowedJobs({ backend, signal, updated: (entry) => index.queue.update(entry) })
     this.unaccepted = new UnacceptedFlows({
-      ...{ backend, queue: index.queue, after: unacceptedAfter, signal, failed: onError, changed: evaluate },
-      unaccepted: (work, first) => listener.unaccepted(work, first),
+      ...{ backend, queue: index.queue, after: unacceptedAfter, signal, onError: onError, onChange: evaluate },
+      onUnaccepted: (work, first) => listener.flowUnaccepted(work, first),
     })
   }
 
@@ -117,26 +117,26 @@ export class LiveView {
     return this.#index.jobCount
   }
 
-  entries(): Iterable<Entry> {
+  entries(): Iterable<JobEntry> {
     return this.#index.entries()
   }
 
-  byUuid(uuid: string): Entry | undefined {
+  byUuid(uuid: string): JobEntry | undefined {
     return this.#index.byUuid(uuid)
   }
 
   /** Returns the job, in the view or not; its posting need not be known, and the job may never come to be. */
-  byId(id: string): Entry {
+  byId(id: string): JobEntry {
     return this.#index.getOrCreate(id)
   }
 
   /** Returns whether the entry is of this view, and not of another board object. */
-  owns(entry: Entry): boolean {
+  owns(entry: JobEntry): boolean {
     return this.#index.owns(entry)
   }
 
   /** Returns whether a job with this uuid may be on the board; false only where all reports so far exclude it. */
-  mayHold(uuid: string): boolean {
+  mayContain(uuid: string): boolean {
     return !this.isCurrent || this.#reader.isBusy || this.hidesJobs || this.#index.byUuid(uuid) !== undefined
   }
 
@@ -146,7 +146,7 @@ export class LiveView {
   }
 
   /** Resolves when the view is current, and every posting is read that had to be read at the time of the call. */
-  async settled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
+  async whenSettled(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     while (!this.isCurrent) await this.changed.wait(options)
     const { toRead } = this.#index
     const { requests } = toRead
@@ -155,7 +155,7 @@ export class LiveView {
 
   // --- Reports of the backend -------------------------------------------------------------------------------------------
 
-  apply(batch: readonly Change[]): void {
+  apply(batch: readonly BoardChange[]): void {
     this.#index.count(batch)
     if (this.#resync.keep(batch)) return
     for (const change of batch) this.#apply(change)
@@ -168,7 +168,7 @@ export class LiveView {
   }
 
   /** Takes in how many jobs were on the board after the last change. */
-  counted(jobs: number): void {
+  setJobCount(jobs: number): void {
     this.#index.setCount(jobs)
   }
 
@@ -178,14 +178,14 @@ export class LiveView {
   }
 
   /** Takes in a job that this process has posted, as the answer says. */
-  addOwnPost(stored: Stored): Entry {
+  addOwnPost(stored: StoredJob): JobEntry {
     const entry = this.#index.takeOwnPost(stored, { isCurrent: this.isCurrent })
     this.evaluate()
     return entry
   }
 
   /** Takes in what a claim or settle of this process has written. */
-  addOwnWrite(entry: Entry, written: { posting: Stored['posting']; revision: number }): void {
+  addOwnWrite(entry: JobEntry, written: { posting: StoredJob['posting']; revision: number }): void {
     this.#index.takeOwnWrite(entry, written)
   }
 
@@ -196,9 +196,9 @@ export class LiveView {
     this.#windowReader?.stop()
     this.followed.stop()
     for (const entry of [...this.#index.entries(), ...this.#index.outside.all()]) {
-      entry.end ??= deferred()
-      entry.end.promise.catch(() => undefined)
-      entry.end.reject(reason)
+      entry.endDeferred ??= createDeferred()
+      entry.endDeferred.promise.catch(() => undefined)
+      entry.endDeferred.reject(reason)
     }
     this.evaluate()
   }
@@ -209,20 +209,20 @@ export class LiveView {
    * Keeps the job in the view until the pin is disposed; if it wants resources, with everything before it. A job that was outside
    * takes a round trip or two, and one for each part of the board before it.
    */
-  async pin(entry: Entry): Promise<Disposable> {
+  async pin(entry: JobEntry): Promise<Disposable> {
     const reader = this.#windowReader
     const signal = this.#signal
     if (!reader || entry.ended || entry.id === undefined) return { [Symbol.dispose]: () => undefined }
     const pin = reader.pin(entry)
     try {
-      if (entry.standing === 'outside') {
+      if (entry.windowStatus === 'outside') {
         this.#index.bringIn(entry.id)
         this.#reader.start()
-        await this.settled({ signal })
+        await this.whenSettled({ signal })
       }
-      if (entry.standing !== 'beyond' || !wantsResources(entry)) return pin
+      if (entry.windowStatus !== 'pinned' || !wantsResources(entry)) return pin
       await reader.readUpTo(entry)
-      await this.settled({ signal })
+      await this.whenSettled({ signal })
       return pin
     } catch (error) {
       pin[Symbol.dispose]()
@@ -242,7 +242,7 @@ export class LiveView {
   async readOn(options: { signal?: AbortSignal | undefined } = {}): Promise<boolean> {
     if (!this.#windowReader || this.isWholeBoard || !this.isCurrent) return false
     const hasMore = this.#reader.isBusy || (await this.#windowReader.readOn())
-    if (hasMore) await this.settled(options)
+    if (hasMore) await this.whenSettled(options)
     return hasMore
   }
 
@@ -253,14 +253,14 @@ export class LiveView {
     const { queue } = this.#index
     this.#windowReader?.tend()
     queue.advance(this.#backend.now())
-    this.unaccepted.tend()
+    this.unaccepted.update()
     this.#carryOut()
     this.#reader.start()
     this.changed.notify()
     if (!this.#signal.aborted) this.#setDueTimer(queue.nextDue)
   }
 
-  #apply(change: Change): void {
+  #apply(change: BoardChange): void {
     this.#index.apply(change)
     this.#carryOut()
   }
@@ -271,22 +271,22 @@ export class LiveView {
 
   #carryOutOne(effect: Effect): void {
     if (effect.kind === 'emit') this.#emit(effect.happening, effect.entry)
-    else if (effect.kind === 'cancelled') this.#listener.cancelled(effect.entry)
+    else if (effect.kind === 'cancelled') this.#listener.cancelRequested(effect.entry)
     else if (effect.kind === 'find-end') void this.#findEnd(effect.entry, effect.id)
     else this.#report(effect.error)
   }
 
-  #emit(happening: Happening, entry: Entry): void {
+  #emit(happening: JobEventKind, entry: JobEntry): void {
     if (happening === 'claimed') this.followed.claimed(entry)
     if (entry.ended) this.followed.ended(entry, entry.ended)
-    this.#listener.happened(happening, entry)
+    this.#listener.jobChanged(happening, entry)
   }
 
   #report(error: unknown): void {
-    this.#listener.failed(error instanceof Error ? error : new Error(String(error)))
+    this.#listener.onError(error instanceof Error ? error : new Error(String(error)))
   }
 
-  #onRead(entry: Entry, content: Parameters<JobIndex['takePosting']>[1]): void {
+  #onRead(entry: JobEntry, content: Parameters<JobIndex['takePosting']>[1]): void {
     // After a gap, the listing says how a job ended.
     if (!content && !this.isCurrent) return
     this.#index.takePosting(entry, content)
@@ -294,13 +294,13 @@ export class LiveView {
   }
 
   /** Asks how a job ended: where answers and changes come over different connections, an answer may come first. */
-  async #findEnd(entry: Entry, id: string): Promise<void> {
+  async #findEnd(entry: JobEntry, id: string): Promise<void> {
     const { sections } = this.#backend
     try {
-      const [fate = 'there'] = (await sections?.fates([id])) ?? []
+      const [fate = 'there'] = (await sections?.statusOf([id])) ?? []
       if (entry.ended || !this.isCurrent) return
       if (fate === 'there') {
-        if (entry.standing !== 'outside') this.#index.toRead.add(entry)
+        if (entry.windowStatus !== 'outside') this.#index.toRead.add(entry)
       } else {
         entry.trashing ||= fate === 'trashed'
         this.#index.end(entry, id)
@@ -317,7 +317,7 @@ export class LiveView {
     return (await this.#backend.list?.()) ?? EMPTY_LISTING
   }
 
-  #onListed(listing: ViewListing, missed: readonly Change[]): void {
+  #onListed(listing: ViewListing, missed: readonly BoardChange[]): void {
     if (listing.window) this.#windowReader?.begin(listing.window)
     this.#index.takeListing(listing)
     this.#carryOut()

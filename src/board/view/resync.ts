@@ -3,13 +3,13 @@
  * The listing may contain some of them already. That is harmless: a change states what is so now, and the last one wins.
  */
 import { NotConnected } from '../../core/errors.ts'
-import { backoff, sleep } from '../../core/time.ts'
-import type { Change } from '../backend.ts'
+import { backoffDelay, sleep } from '../../core/time.ts'
+import type { BoardChange } from '../backend.ts'
 
 export interface ResyncOptions<T> {
   readonly list: () => Promise<T>
   /** Called with the listing and the changes since the gap began; the view is current from then on. */
-  readonly onListed: (listing: T, missed: readonly Change[]) => void
+  readonly onListed: (listing: T, missed: readonly BoardChange[]) => void
   readonly onError: (error: unknown) => void
   /** Ends everything in the background. */
   readonly signal: AbortSignal
@@ -18,7 +18,7 @@ export interface ResyncOptions<T> {
 export class Resync<T> {
   readonly #options: ResyncOptions<T>
   /** The changes since the last gap, until the board has been listed. */
-  #missed: Change[] | undefined = []
+  #missed: BoardChange[] | undefined = []
   #gaps = 0
 
   constructor(options: ResyncOptions<T>) {
@@ -38,7 +38,7 @@ export class Resync<T> {
   }
 
   /** Keeps the changes for later and returns true; returns false where the caller has to apply them now. */
-  keep(batch: readonly Change[]): boolean {
+  keep(batch: readonly BoardChange[]): boolean {
     this.#missed?.push(...batch)
     return this.#missed !== undefined
   }
@@ -57,7 +57,7 @@ export class Resync<T> {
         // Without a connection a retry is useless: its return is another gap.
         if (error instanceof NotConnected) return
         onError(error)
-        await sleep(backoff(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)
+        await sleep(backoffDelay(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)
       }
     }
   }

@@ -17,46 +17,46 @@
 import { systemAlarmClock } from '../../core/alarm-clock.ts'
 import { JobboardError } from '../../core/errors.ts'
 import type { Backend, Entity } from '../backend.ts'
-import type { Entry } from '../entry.ts'
-import { CONDUCTOR_KIND, isKnown, type Work } from '../known-work.ts'
-import type { ClaimQueue, WaitingWork } from '../queue/queue.ts'
+import type { JobEntry } from '../entry.ts'
+import { CONDUCTOR_KIND, type FlowReference, isKnownToAny } from '../known-work.ts'
+import type { ClaimQueue, WaitingFlow } from '../queue/queue.ts'
 
 /** How long after a process began to claim it sets nothing aside: conductors that restart together may not all be there yet. */
-const START_UP_MS = 60_000
+const STARTUP_GRACE_MS = 60_000
 /** The shortest time between two looks at the conductors; up to half as much is added, so that processes spread. */
-const LOOK_AGAIN_MS = 30_000
+const MIN_CHECK_PERIOD_MS = 30_000
 /** The part of `after` after which a flow that was known is looked at again. */
-const PART_BETWEEN_LOOKS = 1 / 4
+const CHECK_FRACTION = 1 / 4
 /** What a timer of Node can wait, in milliseconds; whoever is woken too early looks again. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** What is known of a flow. Times are in milliseconds on the board's clock. */
-type Standing =
+type FlowStatus =
   | { readonly knownAt: number; readonly lookAt: number }
   | { readonly unknownSince: number; readonly lookedAt: number; readonly lookAt: number }
 
 export interface UnacceptedFlowsOptions {
   readonly backend: Pick<Backend, 'entities' | 'now' | 'clock'>
-  readonly queue: Pick<ClaimQueue, 'contended' | 'contendingWork' | 'setAside' | 'claimedWork'>
+  readonly queue: Pick<ClaimQueue, 'contended' | 'contendingFlows' | 'setAside' | 'claimedFlows'>
   /** In milliseconds. */
   readonly after: number
   readonly signal: AbortSignal
   /** Jobs of this work, the first of which is given, hold nobody back from now on. */
-  readonly unaccepted: (work: Work, first: Entry) => void
+  readonly onUnaccepted: (work: FlowReference, first: JobEntry) => void
   /** Something may have become claimable. */
-  readonly changed: () => void
-  readonly failed: (error: unknown) => void
+  readonly onChange: () => void
+  readonly onError: (error: unknown) => void
 }
 
 export class UnacceptedFlows {
   readonly #options: UnacceptedFlowsOptions
   /** By the key of the work. */
-  readonly #standings = new Map<string, Standing>()
-  #aside: ReadonlySet<string> = new Set()
+  readonly #statuses = new Map<string, FlowStatus>()
+  #setAside: ReadonlySet<string> = new Set()
   /** When somebody began to claim here. */
   #begunAt: number | undefined
-  #alarm: Disposable | undefined
-  #looking = false
+  #checkAlarm: Disposable | undefined
+  #isChecking = false
 
   constructor(options: UnacceptedFlowsOptions) {
     this.#options = options
@@ -68,34 +68,34 @@ export class UnacceptedFlows {
   }
 
   /** Somebody claims here, or listens: who only posts and looks does not ask for conductors. */
-  begin(): void {
+  start(): void {
     if (this.#begunAt !== undefined) return
     this.#begunAt = this.#options.backend.now()
-    this.tend()
+    this.update()
   }
 
   /** To be called after changes. Costs nothing unless a job has just begun to wait behind another, or one was claimed. */
-  tend(): void {
+  update(): void {
     const { queue, backend, signal } = this.#options
     if (this.#begunAt === undefined || !queue.contended || signal.aborted) return
     const now = backend.now()
-    for (const key of queue.claimedWork()) this.#standings.set(key, this.#knownAt(now))
-    if ([...this.#aside].some((key) => !this.#isUnaccepted(key))) this.#apply(queue.contendingWork())
-    if (this.#alarm || this.#looking) return
-    const waiting = queue.contendingWork()
+    for (const key of queue.claimedFlows()) this.#statuses.set(key, this.#knownAt(now))
+    if ([...this.#setAside].some((key) => !this.#isUnaccepted(key))) this.#apply(queue.contendingFlows())
+    if (this.#checkAlarm || this.#isChecking) return
+    const waiting = queue.contendingFlows()
     this.#arm(waiting, now)
     this.#apply(waiting)
   }
 
   /** Takes in what somebody here has read of the conductors that live. */
-  learn(conductors: readonly Entity[]): void {
+  applyConductors(conductors: readonly Entity[]): void {
     if (this.#begunAt === undefined) return
     const { queue, backend } = this.#options
     const now = backend.now()
-    const waiting = queue.contendingWork()
+    const waiting = queue.contendingFlows()
     for (const [key, { work, since }] of waiting) {
-      const known = isKnown(work, conductors)
-      this.#standings.set(key, known ? this.#knownAt(now) : this.#unknownAt(now, { key, since }))
+      const known = isKnownToAny(work, conductors)
+      this.#statuses.set(key, known ? this.#knownAt(now) : this.#unknownAt(now, { key, since }))
     }
     this.#forget(waiting, now)
     this.#arm(waiting, now)
@@ -103,102 +103,102 @@ export class UnacceptedFlows {
   }
 
   stop(): void {
-    this.#alarm?.[Symbol.dispose]()
-    this.#alarm = undefined
+    this.#checkAlarm?.[Symbol.dispose]()
+    this.#checkAlarm = undefined
   }
 
-  #knownAt(now: number): Standing {
-    return { knownAt: now, lookAt: now + spread(Math.max(LOOK_AGAIN_MS, this.after * PART_BETWEEN_LOOKS)) }
+  #knownAt(now: number): FlowStatus {
+    return { knownAt: now, lookAt: now + addJitter(Math.max(MIN_CHECK_PERIOD_MS, this.after * CHECK_FRACTION)) }
   }
 
-  #unknownAt(now: number, { key, since }: { key: string; since: number }): Standing {
-    const former = this.#standings.get(key)
+  #unknownAt(now: number, { key, since }: { key: string; since: number }): FlowStatus {
+    const former = this.#statuses.get(key)
     const unknownSince = !former ? since : 'unknownSince' in former ? former.unknownSince : now
-    const ripe = this.#ripeAt(unknownSince)
-    return { unknownSince, lookedAt: now, lookAt: ripe > now ? ripe : now + spread(LOOK_AGAIN_MS) }
+    const ripe = this.#unacceptedAt(unknownSince)
+    return { unknownSince, lookedAt: now, lookAt: ripe > now ? ripe : now + addJitter(MIN_CHECK_PERIOD_MS) }
   }
 
   /** From when on a flow is unaccepted, if no conductor knows it then. */
-  #ripeAt(unknownSince: number): number {
+  #unacceptedAt(unknownSince: number): number {
     const { after } = this.#options
-    return Math.max(unknownSince + after, (this.#begunAt ?? 0) + Math.min(after, START_UP_MS))
+    return Math.max(unknownSince + after, (this.#begunAt ?? 0) + Math.min(after, STARTUP_GRACE_MS))
   }
 
   #isUnaccepted(key: string): boolean {
-    const standing = this.#standings.get(key)
+    const status = this.#statuses.get(key)
     return (
-      standing !== undefined && 'unknownSince' in standing && standing.lookedAt >= this.#ripeAt(standing.unknownSince)
+      status !== undefined && 'unknownSince' in status && status.lookedAt >= this.#unacceptedAt(status.unknownSince)
     )
   }
 
   /** Forgets flows that no job waits for any more, once what is known of them has become old. */
-  #forget(waiting: ReadonlyMap<string, WaitingWork>, now: number): void {
-    for (const [key, standing] of this.#standings) {
-      const counts = standing.lookAt > now || ('knownAt' in standing && standing.knownAt + this.after > now)
+  #forget(waiting: ReadonlyMap<string, WaitingFlow>, now: number): void {
+    for (const [key, status] of this.#statuses) {
+      const counts = status.lookAt > now || ('knownAt' in status && status.knownAt + this.after > now)
       if (waiting.has(key) || counts) continue
-      this.#standings.delete(key)
+      this.#statuses.delete(key)
     }
   }
 
-  #apply(waiting: ReadonlyMap<string, WaitingWork>): void {
-    const { queue, unaccepted, changed } = this.#options
-    const former = this.#aside
+  #apply(waiting: ReadonlyMap<string, WaitingFlow>): void {
+    const { queue, onUnaccepted, onChange } = this.#options
+    const former = this.#setAside
     const aside = new Set([...waiting.keys()].filter((key) => this.#isUnaccepted(key)))
     if (aside.size === former.size && [...aside].every((key) => former.has(key))) return
-    this.#aside = aside
+    this.#setAside = aside
     queue.setAside(aside)
-    for (const [key, { work, first }] of waiting) if (aside.has(key) && !former.has(key)) unaccepted(work, first)
-    changed()
+    for (const [key, { work, first }] of waiting) if (aside.has(key) && !former.has(key)) onUnaccepted(work, first)
+    onChange()
   }
 
   /** Sets the alarm for the first look that is due; none where no job waits behind another. */
-  #arm(waiting: ReadonlyMap<string, WaitingWork>, now: number): void {
+  #arm(waiting: ReadonlyMap<string, WaitingFlow>, now: number): void {
     this.stop()
     if (!this.#options.queue.contended || this.#options.signal.aborted) return
     // Those that wait may name no flow.
     if (waiting.size === 0) {
-      this.#alarm = this.#alarmIn(LOOK_AGAIN_MS)
+      this.#checkAlarm = this.#alarmIn(MIN_CHECK_PERIOD_MS)
       return
     }
-    const times = [...waiting].map(([key, { since }]) => this.#standings.get(key)?.lookAt ?? this.#ripeAt(since))
-    this.#alarm = this.#alarmIn(Math.max(0, Math.min(...times) - now))
+    const times = [...waiting].map(([key, { since }]) => this.#statuses.get(key)?.lookAt ?? this.#unacceptedAt(since))
+    this.#checkAlarm = this.#alarmIn(Math.max(0, Math.min(...times) - now))
   }
 
   #alarmIn(ms: number): Disposable {
     const { clock } = this.#options.backend
     const ring = () => {
-      this.#alarm = undefined
-      this.#review().catch(this.#options.failed)
+      this.#checkAlarm = undefined
+      this.#checkConductors().catch(this.#options.onError)
     }
     if (clock && clock !== systemAlarmClock) return clock.alarm(ms, { kind: 'review', ring })
     // It keeps no process alive: nobody may be waiting for a job.
-    const timer = setTimeout(ring, Math.min(ms, LONGEST_TIMER_MS)).unref()
+    const timer = setTimeout(ring, Math.min(ms, MAX_TIMER_MS)).unref()
     return { [Symbol.dispose]: () => clearTimeout(timer) }
   }
 
   /** Looks at the conductors, if there is a flow to look for still. */
-  async #review(): Promise<void> {
+  async #checkConductors(): Promise<void> {
     const { queue, backend, signal } = this.#options
     const now = backend.now()
-    const waiting = queue.contendingWork()
+    const waiting = queue.contendingFlows()
     this.#apply(waiting)
     const due = [...waiting].some(
-      ([key, { since }]) => (this.#standings.get(key)?.lookAt ?? this.#ripeAt(since)) <= now,
+      ([key, { since }]) => (this.#statuses.get(key)?.lookAt ?? this.#unacceptedAt(since)) <= now,
     )
     if (!due) return this.#arm(waiting, now)
-    this.#looking = true
+    this.#isChecking = true
     try {
-      this.learn(await backend.entities(CONDUCTOR_KIND))
+      this.applyConductors(await backend.entities(CONDUCTOR_KIND))
     } catch (error) {
       // Without a connection, or with a board that was closed, there is nothing to claim either.
       if (!signal.aborted && !(error instanceof JobboardError && error.retryable)) throw error
     } finally {
-      this.#looking = false
-      if (!this.#alarm && queue.contended && !signal.aborted) this.#alarm = this.#alarmIn(LOOK_AGAIN_MS)
+      this.#isChecking = false
+      if (!this.#checkAlarm && queue.contended && !signal.aborted) this.#checkAlarm = this.#alarmIn(MIN_CHECK_PERIOD_MS)
     }
   }
 }
 
-function spread(ms: number): number {
+function addJitter(ms: number): number {
   return ms * (1 + Math.random() / 2)
 }

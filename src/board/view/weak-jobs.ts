@@ -6,29 +6,29 @@
  * - {@link RecentEnds}: how the last jobs left the board, for a post whose answer arrives after its job has ended.
  */
 import { compareIds } from '../claim-order.ts'
-import { type Entry, newEntry } from '../entry.ts'
+import { type JobEntry, newEntry } from '../entry.ts'
 
-export type End = 'COMPLETE' | 'TRASHED'
+export type JobEnd = 'COMPLETE' | 'TRASHED'
 
 /** How many ends of jobs are remembered. */
 const MAX_ENDS = 1_000
 
 export class WeakJobs {
-  readonly #entries = new Map<string, WeakRef<Entry>>()
+  readonly #entries = new Map<string, WeakRef<JobEntry>>()
   readonly #collected = new FinalizationRegistry<string>((id) => {
     if (!this.#entries.get(id)?.deref()) this.#entries.delete(id)
   })
 
-  get(id: string): Entry | undefined {
+  get(id: string): JobEntry | undefined {
     return this.#entries.get(id)?.deref()
   }
 
   /** Returns the entry of the job; a new one where there is none. */
-  getOrCreate(id: string): Entry {
+  getOrCreate(id: string): JobEntry {
     return this.get(id) ?? this.add(newEntry(id, 'outside'))
   }
 
-  add(entry: Entry): Entry {
+  add(entry: JobEntry): JobEntry {
     const { id } = entry
     if (id === undefined) return entry
     this.#entries.set(id, new WeakRef(entry))
@@ -37,19 +37,19 @@ export class WeakJobs {
   }
 
   /** Removes the job and returns its entry. */
-  take(id: string): Entry | undefined {
+  take(id: string): JobEntry | undefined {
     const entry = this.get(id)
     this.#entries.delete(id)
     return entry
   }
 
-  all(): Entry[] {
+  all(): JobEntry[] {
     return [...this.#entries.values()].flatMap((entry) => entry.deref() ?? [])
   }
 }
 
 export class RecentEnds {
-  readonly #ends = new Map<string, End>()
+  readonly #ends = new Map<string, JobEnd>()
   /** The youngest job whose end is not remembered any more. */
   #forgotten: string | undefined
   /** The job whose trash entry was reported last, which happens just before its posting goes. */
@@ -60,13 +60,13 @@ export class RecentEnds {
   }
 
   /** Notes that a job outside the view has left the board, and returns how. */
-  noteGone(id: string): End {
+  noteGone(id: string): JobEnd {
     const end = this.#trashing === id ? 'TRASHED' : 'COMPLETE'
     this.note(id, end)
     return end
   }
 
-  note(id: string, end: End): void {
+  note(id: string, end: JobEnd): void {
     if (this.#ends.has(id)) return
     this.#ends.set(id, end)
     const [oldest] = this.#ends.keys()
@@ -75,7 +75,7 @@ export class RecentEnds {
     if (!this.#forgotten || compareIds({ id: this.#forgotten }, { id: oldest }) < 0) this.#forgotten = oldest
   }
 
-  get(id: string): End | undefined {
+  get(id: string): JobEnd | undefined {
     return this.#ends.get(id)
   }
 

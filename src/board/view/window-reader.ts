@@ -10,11 +10,11 @@
  */
 import { NotConnected } from '../../core/errors.ts'
 import { sleep } from '../../core/time.ts'
-import type { Sections, Spot } from '../backend.ts'
-import { compareClaimOrder, type Ordered } from '../claim-order.ts'
-import type { Entry } from '../entry.ts'
+import type { BoardSections, JobSummary } from '../backend.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../claim-order.ts'
+import type { JobEntry } from '../entry.ts'
 import type { JobIndex, ShownSpot } from './job-index.ts'
-import { standpointOf, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
+import { toQueueKey, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
 
 /** How many jobs that are not due yet are read at once, at most. */
 const MAX_AHEAD = 2_000
@@ -28,7 +28,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 const USUAL_BYTES = 1_024
 
 export interface WindowReaderOptions {
-  readonly sections: Sections
+  readonly sections: BoardSections
   readonly window: Window
   readonly index: JobIndex
   readonly now: () => number
@@ -76,16 +76,16 @@ export class WindowReader {
     const before = now()
     const claimed = await sections.claimed()
     const [head, soon, fates] = await Promise.all([
-      sections.stretch({ limit: sections.window, due: true }),
-      sections.resting({ after: before, limit: this.#ahead }),
-      known.length > 0 ? sections.fates(known) : [],
+      sections.range({ limit: sections.window, due: true }),
+      sections.delayed({ after: before, limit: this.#ahead }),
+      known.length > 0 ? sections.statusOf(known) : [],
     ])
     // A clock that was not set by the server's yet may be ahead of it.
     const after = Math.min(before, head.at)
-    const resting = after < before ? await sections.resting({ after, limit: this.#ahead }) : soon
+    const resting = after < before ? await sections.delayed({ after, limit: this.#ahead }) : soon
     const spots = new Map([...claimed, ...head.spots, ...resting].map((spot) => [spot.id, spot]))
     const those = (fate: (typeof fates)[number]) => new Set(known.filter((_, index) => fates[index] === fate))
-    const ids = (which: (spot: Spot) => boolean) => [...spots.values()].filter(which).map(({ id }) => id)
+    const ids = (which: (spot: JobSummary) => boolean) => [...spots.values()].filter(which).map(({ id }) => id)
     return {
       jobs: [...spots.keys()],
       claimed: new Set(ids((spot) => spot.claimed)),
@@ -141,7 +141,7 @@ export class WindowReader {
   }
 
   /** Keeps the job in the view until the pin is disposed. */
-  pin(entry: Entry): Disposable {
+  pin(entry: JobEntry): Disposable {
     const { window, index } = this.#options
     window.pinned.add(entry)
     return {
@@ -153,9 +153,9 @@ export class WindowReader {
   }
 
   /** Reads until everything before the job is in the view. The job has to be pinned. */
-  async readUpTo(entry: Entry): Promise<void> {
+  async readUpTo(entry: JobEntry): Promise<void> {
     const { window } = this.#options
-    for (let at = standpointOf(entry); at && window.end && compareClaimOrder(window.end, at) < 0; ) {
+    for (let at = toQueueKey(entry); at && window.end && compareClaimOrder(window.end, at) < 0; ) {
       if (!(await this.readOn())) return
     }
   }
@@ -172,7 +172,7 @@ export class WindowReader {
   /** How many jobs of the view are unclaimed and due. */
   get #waiting(): number {
     const { queue } = this.#options.index
-    return queue.size - queue.resting
+    return queue.size - queue.delayedCount
   }
 
   get #isHalfEmpty(): boolean {
@@ -223,7 +223,7 @@ export class WindowReader {
     const { sections, window, index, isCurrent } = this.#options
     const limit = starved ? Math.max(1, Math.min(sections.window, this.#affordable)) : this.#free
     const listing = this.#listings
-    const { spots, end } = await sections.stretch({ after: window.end, limit, due: true })
+    const { spots, end } = await sections.range({ after: window.end, limit, due: true })
     if (listing !== this.#listings || !isCurrent()) return
     window.moveEnd(end ? undefined : spots.at(-1))
     this.#fitting = Number.POSITIVE_INFINITY
@@ -244,7 +244,7 @@ export class WindowReader {
     const { sections, window, now, isCurrent, resync } = this.#options
     const listing = this.#listings
     const after = window.horizon
-    const spots = await sections.resting({ after, limit: this.#ahead })
+    const spots = await sections.delayed({ after, limit: this.#ahead })
     if (listing !== this.#listings || !isCurrent()) return
     const horizon = this.#horizonAfter(spots, after)
     if (horizon <= now()) {
@@ -259,7 +259,7 @@ export class WindowReader {
   }
 
   /** Returns until when all resting jobs are known, where these are the first to become due. Of the last instant there may be more. */
-  #horizonAfter(spots: readonly Spot[], after: number): number {
+  #horizonAfter(spots: readonly JobSummary[], after: number): number {
     const last = spots.at(-1)
     if (!last || spots.length < this.#ahead) return Number.POSITIVE_INFINITY
     return spots.findLast(({ dueAt }) => dueAt < last.dueAt)?.dueAt ?? Math.max(after, last.dueAt - 1)
@@ -283,9 +283,11 @@ export class WindowReader {
   #shrink(): void {
     const { sections, window, index, now } = this.#options
     index.settleAll()
-    const free = [...index.entries()].filter((entry) => !entry.claimed && !window.pinned.has(entry) && !entry.chosen)
+    const free = [...index.entries()].filter(
+      (entry) => !entry.claimed && !window.pinned.has(entry) && !entry.isReserved,
+    )
     const places = free.flatMap((entry) => {
-      const at = standpointOf(entry)
+      const at = toQueueKey(entry)
       return at ? [{ ...at, bytes: entry.stored?.bytes ?? 0 }] : []
     })
     const resting = places.filter(({ dueAt }) => dueAt > now()).sort((a, b) => a.dueAt - b.dueAt)
@@ -310,10 +312,10 @@ export class WindowReader {
   }
 
   /** Returns the end, or the place of a pinned job behind it whose resources are waited for. */
-  #notBeforePinned(end: Ordered): Ordered {
+  #notBeforePinned(end: ClaimOrderKey): ClaimOrderKey {
     let furthest = end
     for (const entry of this.#options.window.pinned) {
-      const at = wantsResources(entry) ? standpointOf(entry) : undefined
+      const at = wantsResources(entry) ? toQueueKey(entry) : undefined
       if (at && compareClaimOrder(furthest, at) < 0) furthest = at
     }
     return furthest

@@ -18,45 +18,45 @@
  *
  * A short board is in the view as a whole: there is neither end nor horizon.
  */
-import type { Listing, Spot, Standpoint } from '../backend.ts'
-import { compareClaimOrder, type Ordered } from '../claim-order.ts'
-import type { Entry, Standing } from '../entry.ts'
-import { dueAtOf } from '../queue/queue.ts'
-import { resourcesOf } from '../resources.ts'
+import type { BoardListing, JobSummary, QueueKey } from '../backend.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../claim-order.ts'
+import type { JobEntry, WindowStatus } from '../entry.ts'
+import { dueTime } from '../queue/queue.ts'
+import { toResourceWants } from '../resources.ts'
 
 /** So far behind the horizon still belongs to it, in milliseconds: times are rounded on their way. */
 const SLACK_MS = 5
 
 /** What a view begins with: the board, or the window. */
-export interface ViewListing extends Listing {
+export interface ViewListing extends BoardListing {
   readonly window?: WindowListing
 }
 
 export interface WindowListing {
-  readonly spots: ReadonlyMap<string, Spot>
+  readonly spots: ReadonlyMap<string, JobSummary>
   /** The ids of jobs that were known before. */
   readonly asked: ReadonlySet<string>
   /** Those of {@link asked} that are on the board and not in the window. */
   readonly outside: ReadonlySet<string>
-  readonly end: Ordered | undefined
+  readonly end: ClaimOrderKey | undefined
   readonly horizon: number
 }
 
 export class Window {
   /** Jobs that stay in the view until their pin is disposed. */
-  readonly pinned = new Set<Entry>()
+  readonly pinned = new Set<JobEntry>()
   readonly #now: () => number
-  #end: Ordered | undefined
+  #end: ClaimOrderKey | undefined
   #horizon = Number.POSITIVE_INFINITY
   #reading = false
   /** Jobs that were posted while a part was read, and found to be outside. */
-  #postedOutside: Standpoint[] = []
+  #postedOutside: QueueKey[] = []
 
   constructor(options: { readonly now: () => number }) {
     this.#now = options.now
   }
 
-  get end(): Ordered | undefined {
+  get end(): ClaimOrderKey | undefined {
     return this.#end
   }
 
@@ -75,13 +75,13 @@ export class Window {
   }
 
   /** Sets the bounds that a listing of the board has found. */
-  reset({ end, horizon }: { readonly end: Ordered | undefined; readonly horizon: number }): void {
+  reset({ end, horizon }: { readonly end: ClaimOrderKey | undefined; readonly horizon: number }): void {
     this.#end = end
     this.#horizon = horizon
     this.#postedOutside = []
   }
 
-  moveEnd(end: Ordered | undefined): void {
+  moveEnd(end: ClaimOrderKey | undefined): void {
     this.#end = end
   }
 
@@ -94,7 +94,7 @@ export class Window {
   }
 
   /** Returns the jobs that have to be judged again. */
-  endReading(): readonly Standpoint[] {
+  endReading(): readonly QueueKey[] {
     const posted = this.#postedOutside
     this.#reading = false
     this.#postedOutside = []
@@ -102,44 +102,44 @@ export class Window {
   }
 
   /** Returns where a job stands that is on the board and unclaimed. */
-  judge(at: Standpoint): Standing {
+  judge(at: QueueKey): WindowStatus {
     const isBeforeEnd = this.#end === undefined || compareClaimOrder(at, this.#end) <= 0
     if (at.dueAt <= this.#now()) return isBeforeEnd ? 'inside' : 'outside'
     if (at.dueAt > this.#horizon + SLACK_MS) return 'outside'
-    return isBeforeEnd ? 'inside' : 'beyond'
+    return isBeforeEnd ? 'inside' : 'pinned'
   }
 
   /** Returns where a job stands that was just posted. */
-  judgePosted(at: Standpoint): Standing {
-    const standing = this.judge(at)
-    if (standing === 'outside' && this.#reading) this.#postedOutside.push(at)
-    return standing
+  judgePosted(at: QueueKey): WindowStatus {
+    const windowStatus = this.judge(at)
+    if (windowStatus === 'outside' && this.#reading) this.#postedOutside.push(at)
+    return windowStatus
   }
 
   /** Returns where a job of the view stands now; undefined where too little is known of it. */
-  standingOf(entry: Entry): Standing | undefined {
-    const at = standpointOf(entry)
+  standingOf(entry: JobEntry): WindowStatus | undefined {
+    const at = toQueueKey(entry)
     if (!at) return undefined
     const judged = this.judge(at)
-    return judged === 'outside' && this.#mustStay(entry) ? 'beyond' : judged
+    return judged === 'outside' && this.#mustStay(entry) ? 'pinned' : judged
   }
 
-  #mustStay(entry: Entry): boolean {
-    if (this.#reading || entry.claimed || entry.chosen || this.pinned.has(entry)) return true
+  #mustStay(entry: JobEntry): boolean {
+    if (this.#reading || entry.claimed || entry.isReserved || this.pinned.has(entry)) return true
     // Where such a job stands now is known when it has been read.
-    return entry.content === 'stale' || (entry.content === 'unread' && entry.standing === 'beyond')
+    return entry.content === 'stale' || (entry.content === 'unread' && entry.windowStatus === 'pinned')
   }
 }
 
 /** Returns undefined for a job that is known by its id alone. */
-export function standpointOf({ stored, at, cancelRequested }: Entry): Standpoint | undefined {
-  if (!stored) return at
+export function toQueueKey({ stored, queueKey, cancelRequested }: JobEntry): QueueKey | undefined {
+  if (!stored) return queueKey
   const { id, order, posting } = stored
-  return { id, order, priority: posting.priority, dueAt: cancelRequested ? 0 : dueAtOf(stored) }
+  return { id, order, priority: posting.priority, dueAt: cancelRequested ? 0 : dueTime(stored) }
 }
 
-export function wantsResources({ stored }: Entry): boolean {
+export function wantsResources({ stored }: JobEntry): boolean {
   if (!stored) return false
-  const { exclusive, shared } = resourcesOf(stored.posting)
+  const { exclusive, shared } = toResourceWants(stored.posting)
   return exclusive.length + shared.length > 0
 }

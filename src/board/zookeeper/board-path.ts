@@ -3,28 +3,28 @@
 import type { Encoding } from '../../core/codec.ts'
 import { AccessDenied, IncompatibleVersion, NotFound, UnsupportedCapability } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import { Rounds } from '../../core/rounds.ts'
+import { RetryRounds } from '../../core/rounds.ts'
 import {
   type Acl,
-  aclOfNewTree,
-  aclOfTree,
   BadVersion,
-  type GivenIdentities,
-  isForAll,
+  type ClientCredentials,
+  existingTreeAcl,
+  findOwnEntries,
+  findStrangers,
+  isOpenToAll,
   isSameAcl,
   NoAuth,
   NodeExists,
   NoNode,
+  newTreeAcl,
   op,
-  ownEntries,
   type Stat,
-  strangersIn,
   type WantedAcl,
   warnOfStrangers,
   type ZooKeeperDriver,
 } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
-import { unlessGone } from './reading.ts'
+import { missingAsUndefined } from './reading.ts'
 import {
   type BoardRecord,
   decodeBoardRecord,
@@ -37,7 +37,7 @@ import {
 } from './records.ts'
 
 /** What is asked for: anything that is there will do without it, and msgpack is what a new board gets. */
-export interface WantedBoard extends WantedAcl, GivenIdentities {
+export interface BoardPathOptions extends WantedAcl, ClientCredentials {
   readonly encoding?: Encoding
   /** Whether the board is made where it is missing; true by default. */
   readonly create?: boolean
@@ -58,48 +58,48 @@ export interface WantedBoard extends WantedAcl, GivenIdentities {
 export async function openBoardPath(
   zookeeper: ZooKeeperDriver,
   layout: Layout,
-  wanted: WantedBoard = {},
+  wanted: BoardPathOptions = {},
 ): Promise<BoardRecord> {
-  const rounds = new Rounds(`opening board ${layout.path}`)
+  const rounds = new RetryRounds(`opening board ${layout.path}`)
   while (true) {
     await rounds.next()
     const [there, access] = await Promise.all([
-      unlessGone(zookeeper.getData(layout.path)),
-      unlessGone(zookeeper.getACL(layout.path)),
+      missingAsUndefined(zookeeper.getData(layout.path)),
+      missingAsUndefined(zookeeper.getACL(layout.path)),
     ])
     if (!there || !access) {
-      if (wanted.create === false) throw noBoard(layout)
-      makeWith(zookeeper, aclOfNewTree(wanted), layout)
-      await makeBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
+      if (wanted.create === false) throw boardNotFoundError(layout)
+      createBoardPath(zookeeper, newTreeAcl(wanted), layout)
+      await createBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
       continue
     }
-    const own = await ownEntries(access.acl, { given: wanted, client: zookeeper })
-    const acl = aclOfTree(access.acl, wanted, { tenant: 'board', path: layout.path, own })
-    makeWith(zookeeper, acl, layout)
+    const own = await findOwnEntries(access.acl, { given: wanted, client: zookeeper })
+    const acl = existingTreeAcl(access.acl, wanted, { tenant: 'board', path: layout.path, own })
+    createBoardPath(zookeeper, acl, layout)
     if (!there.data || there.data.length === 0) {
       // Another process was faster, or the path is gone again: it is looked at anew.
-      await unlessOvertaken(shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }))
+      await ignoreConcurrentCreate(shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }))
     } else {
-      const record = asWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
+      const record = checkWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
       if (!record.unfinished) {
         const isGuarded = wanted.identified || wanted.acl !== undefined || wanted.tls?.cert !== undefined
-        if (isGuarded && !isForAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
-        warnOfStrangers(strangersIn(acl, wanted, own), { tenant: 'board', path: layout.path, log: wanted.log })
+        if (isGuarded && !isOpenToAll(acl)) await assertOwnSessions(zookeeper, layout, acl)
+        warnOfStrangers(findStrangers(acl, wanted, own), { tenant: 'board', path: layout.path, log: wanted.log })
         return record
       }
       const { unfinished: _, ...finished } = record
-      await unlessOvertaken(finishBoard(zookeeper, layout, { record: finished, version: there.stat.version }))
+      await ignoreConcurrentCreate(finishBoard(zookeeper, layout, { record: finished, version: there.stat.version }))
     }
   }
 }
 
 /** @throws UnsupportedCapability where the client makes every znode for everybody, and the board is not for everybody */
-function makeWith(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Layout): void {
+function createBoardPath(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Layout): void {
   if (zookeeper.capabilities.aclOnCreate) {
     zookeeper.acl = acl
     return
   }
-  if (isForAll(acl)) return
+  if (isOpenToAll(acl)) return
   const message = `board ${path} has an ACL, and the C client makes every znode for everybody; open it without client=native`
   throw new UnsupportedCapability(message, { capability: 'aclOnCreate' })
 }
@@ -112,7 +112,7 @@ function makeWith(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Lay
  */
 async function assertOwnSessions(zookeeper: ZooKeeperDriver, layout: Layout, acl: readonly Acl[]): Promise<void> {
   const path = layout.sessionsFolder
-  const found = await unlessGone(zookeeper.getACL(path)).catch((error: unknown) => {
+  const found = await missingAsUndefined(zookeeper.getACL(path)).catch((error: unknown) => {
     if (error instanceof NoAuth) return { acl: [] }
     throw error
   })
@@ -123,17 +123,17 @@ async function assertOwnSessions(zookeeper: ZooKeeperDriver, layout: Layout, acl
   )
 }
 
-async function unlessOvertaken(making: Promise<void>): Promise<void> {
+async function ignoreConcurrentCreate(making: Promise<void>): Promise<void> {
   await making.catch((error: unknown) => {
     if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
   })
 }
 
-function noBoard({ path }: Layout): NotFound {
+function boardNotFoundError({ path }: Layout): NotFound {
   return new NotFound(`there is no board at ${path}; check the URI, or post a job to make one`)
 }
 
-function asWanted(record: BoardRecord, layout: Layout, wanted: WantedBoard): BoardRecord {
+function checkWanted(record: BoardRecord, layout: Layout, wanted: BoardPathOptions): BoardRecord {
   if (wanted.encoding === undefined || wanted.encoding === record.encoding) return record
   const kind = record.shared ? 'shared with TaskFlow' : 'not shared with TaskFlow'
   throw new IncompatibleVersion(
@@ -142,13 +142,13 @@ function asWanted(record: BoardRecord, layout: Layout, wanted: WantedBoard): Boa
   )
 }
 
-async function makeBoard(zookeeper: ZooKeeperDriver, layout: Layout, record: BoardRecord): Promise<void> {
+async function createBoard(zookeeper: ZooKeeperDriver, layout: Layout, record: BoardRecord): Promise<void> {
   const parent = layout.path.slice(0, layout.path.lastIndexOf('/'))
   // Also where nothing is above the board but a chroot: that may be missing too.
   await zookeeper.mkdirp(parent === '' ? '/' : parent)
   if (!zookeeper.capabilities.multi) {
     const unfinished = encodeBoardRecord({ ...record, ...UNFINISHED_BOARD })
-    return unlessThere(zookeeper.create(layout.path, unfinished))
+    return ignoreExisting(zookeeper.create(layout.path, unfinished))
   }
   try {
     await zookeeper.multi([
@@ -166,7 +166,7 @@ async function makeBoard(zookeeper: ZooKeeperDriver, layout: Layout, record: Boa
 async function shareBoard(
   zookeeper: ZooKeeperDriver,
   layout: Layout,
-  { stat, encoding, create }: WantedBoard & { readonly stat: Stat },
+  { stat, encoding, create }: BoardPathOptions & { readonly stat: Stat },
 ): Promise<void> {
   const { path } = layout
   if (encoding === 'msgpack') {
@@ -176,8 +176,8 @@ async function shareBoard(
   }
   const { names } = await zookeeper.getChildren(path)
   // Whoever only wants to look makes no board of what may be anybody's.
-  if (names.length === 0 && create === false) throw noBoard(layout)
-  const stranger = names.find((name) => !layout.knows(name))
+  if (names.length === 0 && create === false) throw boardNotFoundError(layout)
+  const stranger = names.find((name) => !layout.isKnownChild(name))
   if (stranger !== undefined) {
     throw new IncompatibleVersion(
       `${path} is there and is no board, for it holds ${stranger}; choose a path that is free or a board`,
@@ -192,12 +192,12 @@ async function finishBoard(
   layout: Layout,
   { record, version }: { readonly record: BoardRecord; readonly version: number },
 ): Promise<void> {
-  for (const folder of layout.folders) await unlessThere(zookeeper.create(folder))
-  await unlessThere(zookeeper.create(layout.gate, encodeGate(OPEN_GATE)))
+  for (const folder of layout.folders) await ignoreExisting(zookeeper.create(folder))
+  await ignoreExisting(zookeeper.create(layout.gate, encodeGate(OPEN_GATE)))
   await zookeeper.setData(layout.path, encodeBoardRecord(record), { version })
 }
 
-async function unlessThere(creating: Promise<unknown>): Promise<void> {
+async function ignoreExisting(creating: Promise<unknown>): Promise<void> {
   await creating.catch((error: unknown) => {
     if (!(error instanceof NodeExists)) throw error
   })

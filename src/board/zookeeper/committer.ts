@@ -21,32 +21,40 @@ import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../
 import { monotonic } from '../../core/time.ts'
 import {
   BadVersion,
-  inWordsOf,
   NoAuth,
   NoNode,
   RequestTooLarge,
   SessionExpired,
+  toTenantError,
   type ZooKeeper,
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
-import { type Composed, compose, type Done, gather, sizeOf, type Transaction, type Turn } from './batch.ts'
+import {
+  type CommittedTransaction,
+  type ComposedMulti,
+  compose,
+  type QueuedTransaction,
+  stepBytes,
+  type Transaction,
+  takeBatch,
+} from './batch.ts'
 import type { Layout } from './layout.ts'
 import { type Marker, Markers } from './marker.ts'
-import type { Step } from './transactions.ts'
+import type { TransactionStep } from './transactions.ts'
 
 /** So many connections may break under one transaction that goes out alone; more, and it takes the blame. */
-const MOST_BROKEN = 4
+const MAX_BROKEN_CONNECTIONS = 4
 
 export class Committer {
   readonly #zookeeper: ZooKeeper
   readonly #markers: Markers
-  readonly #patience: number
-  readonly #clock: (serverTime: number) => void
-  #waiting: Turn[] = []
+  readonly #timeoutMs: number
+  readonly #onServerTime: (serverTime: number) => void
+  #queue: QueuedTransaction[] = []
   #scheduled = false
-  #pumping: Promise<void> | undefined
+  #draining: Promise<void> | undefined
   /** What was applied and is still being found, and what is being mended. */
-  readonly #aside = new Set<Promise<void>>()
+  readonly #background = new Set<Promise<void>>()
 
   /**
    * @param options.patience how long a transaction waits for a connection, in milliseconds
@@ -55,8 +63,8 @@ export class Committer {
   constructor(zookeeper: ZooKeeper, layout: Layout, options: { patience: number; clock: (time: number) => void }) {
     this.#zookeeper = zookeeper
     this.#markers = new Markers(zookeeper, layout, options.clock)
-    this.#patience = options.patience
-    this.#clock = options.clock
+    this.#timeoutMs = options.patience
+    this.#onServerTime = options.clock
   }
 
   /**
@@ -67,15 +75,15 @@ export class Committer {
    */
   commit<T>(transaction: Transaction<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const until = monotonic() + this.#patience
-      this.#waiting.push({ transaction, until, resolve: resolve as Turn['resolve'], reject })
+      const until = monotonic() + this.#timeoutMs
+      this.#queue.push({ transaction, until, resolve: resolve as QueuedTransaction['resolve'], reject })
       this.#schedule()
     })
   }
 
   /** How large these steps are when they are sent, in bytes, about. */
-  sizeOf(steps: readonly Step[]): number {
-    return sizeOf(steps, this.#zookeeper.acl)
+  sizeOf(steps: readonly TransactionStep[]): number {
+    return stepBytes(steps, this.#zookeeper.acl)
   }
 
   /** Makes the marker ahead of the first transaction, and learns what time it is at the server. */
@@ -85,8 +93,8 @@ export class Committer {
 
   /** Resolves when nothing is under way. */
   async idle(): Promise<void> {
-    while (this.#scheduled || this.#pumping !== undefined || this.#aside.size > 0) {
-      await Promise.all([this.#pumping, ...this.#aside])
+    while (this.#scheduled || this.#draining !== undefined || this.#background.size > 0) {
+      await Promise.all([this.#draining, ...this.#background])
       // What is scheduled for the end of this turn runs before the next one.
       await nextTurn()
     }
@@ -94,96 +102,96 @@ export class Committer {
 
   /** At the end of the turn: what is asked in one turn of the event loop goes together. */
   #schedule(): void {
-    if (this.#scheduled || this.#pumping !== undefined) return
+    if (this.#scheduled || this.#draining !== undefined) return
     this.#scheduled = true
     process.nextTick(() => {
       this.#scheduled = false
-      this.#pumping = this.#pump().finally(() => {
-        this.#pumping = undefined
-        if (this.#waiting.length > 0) this.#schedule()
+      this.#draining = this.#drainQueue().finally(() => {
+        this.#draining = undefined
+        if (this.#queue.length > 0) this.#schedule()
       })
     })
   }
 
-  async #pump(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      this.#dismissLate()
-      const { batch, rest } = gather(this.#waiting, this.#zookeeper.acl)
-      this.#waiting = rest
+  async #drainQueue(): Promise<void> {
+    while (this.#queue.length > 0) {
+      this.#expireLate()
+      const { batch, rest } = takeBatch(this.#queue, this.#zookeeper.acl)
+      this.#queue = rest
       try {
-        await this.#run(batch)
+        await this.#commitBatch(batch)
       } catch (error) {
         for (const turn of batch) turn.reject(error)
       }
     }
   }
 
-  #dismissLate(): void {
+  #expireLate(): void {
     if (this.#zookeeper.state === 'connected') return
     const now = monotonic()
-    const late = (turn: Turn) => turn.until < now
-    for (const turn of this.#waiting.filter(late)) turn.reject(notConnected(turn.transaction))
-    this.#waiting = this.#waiting.filter((turn) => !late(turn))
+    const late = (turn: QueuedTransaction) => turn.until < now
+    for (const turn of this.#queue.filter(late)) turn.reject(notConnectedError(turn.transaction))
+    this.#queue = this.#queue.filter((turn) => !late(turn))
   }
 
-  async #run(gathered: readonly Turn[]): Promise<void> {
+  async #commitBatch(gathered: readonly QueuedTransaction[]): Promise<void> {
     if (gathered.length === 0) return
-    const marker = await this.#markers.current().catch((error: unknown) => this.#nothingSent(gathered, error))
+    const marker = await this.#markers.current().catch((error: unknown) => this.#handleNotSent(gathered, error))
     if (!marker) return
     const batch = gathered.filter((turn) => {
       const { session } = turn.transaction
       if (session === undefined || session === marker.session) return true
-      turn.reject(sessionOver(turn.transaction))
+      turn.reject(sessionOverError(turn.transaction))
       return false
     })
     if (batch.length === 0) return
-    const composed = compose(this.#markers.step(marker), batch)
+    const composed = compose(this.#markers.checkStep(marker), batch)
     try {
       const { zxid, results } = await this.#zookeeper.multi(composed.ops, { session: marker.session })
       const [marked] = results
-      if (marked && 'mtime' in marked) this.#clock(marked.mtime)
+      if (marked && 'mtime' in marked) this.#onServerTime(marked.mtime)
       this.#advanced(marker)
       const { session } = marker
       for (const turn of batch) {
         const applied = { zxid, session, results: composed.resultsOf(turn, results) }
-        settle(turn, () => turn.transaction.done(applied))
+        settleQueued(turn, () => turn.transaction.onCommitted(applied))
       }
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
-      await this.#failed({ batch, composed, marker }, error)
+      await this.#handleFailure({ batch, composed, marker }, error)
     }
   }
 
-  async #failed(sent: Sent, error: ZooKeeperError): Promise<void> {
+  async #handleFailure(sent: SentMulti, error: ZooKeeperError): Promise<void> {
     const { batch, marker } = sent
-    if (error.outcome === 'unknown') return this.#findOut(sent, error)
-    if (error instanceof RequestTooLarge) return refuseAll(batch, (turn) => tooLarge(turn.transaction, error))
-    if (error instanceof SessionExpired) return this.#sessionOver(batch)
-    if (error.outcome === 'not-sent') return refuseAll(batch, (turn) => notConnected(turn.transaction, error))
-    const blame = error.index === undefined ? undefined : sent.composed.blame(error.index)
-    if (!blame) return refuseAll(batch, (turn) => refusal(turn, error))
-    if ('first' in blame) return this.#markerRefused(sent, error)
+    if (error.outcome === 'unknown') return this.#recoverOutcome(sent, error)
+    if (error instanceof RequestTooLarge) return rejectAll(batch, (turn) => tooLargeError(turn.transaction, error))
+    if (error instanceof SessionExpired) return this.#rejectSessionOver(batch)
+    if (error.outcome === 'not-sent') return rejectAll(batch, (turn) => notConnectedError(turn.transaction, error))
+    const blame = error.index === undefined ? undefined : sent.composed.findFailed(error.index)
+    if (!blame) return rejectAll(batch, (turn) => rejectionOf(turn, error))
+    if ('first' in blame) return this.#handleRefusedMarker(sent, error)
     marker.sentBefore = false
-    const refused = new Set<Turn>()
+    const refused = new Set<QueuedTransaction>()
     if ('guarded' in blame) {
       for (const turn of blame.guarded) {
         refused.add(turn)
-        turn.reject(refusal(turn, error, 'guard'))
+        turn.reject(rejectionOf(turn, error, 'guard'))
       }
     } else {
       refused.add(blame.turn)
-      this.#stepRefused(blame, error)
+      this.#handleRefusedStep(blame, error)
     }
-    const rest = batch.filter((turn) => !refused.has(turn) && !wasOvertaken(turn))
-    const doubtful = 'turn' in blame && blame.turn.transaction.doubt !== undefined
-    this.#tryAgain(doubtful ? await this.#undoubted(rest) : rest)
+    const rest = batch.filter((turn) => !refused.has(turn) && !rejectIfConflicting(turn))
+    const doubtful = 'turn' in blame && blame.turn.transaction.precheck !== undefined
+    this.#requeue(doubtful ? await this.#withoutPrecheckFailures(rest) : rest)
   }
 
   /** Without those of which one look shows that they would be refused. */
-  async #undoubted(turns: readonly Turn[]): Promise<readonly Turn[]> {
+  async #withoutPrecheckFailures(turns: readonly QueuedTransaction[]): Promise<readonly QueuedTransaction[]> {
     const doubted = turns.flatMap((turn) => {
-      const { doubt } = turn.transaction
-      return doubt ? [{ turn, ...doubt }] : []
+      const { precheck } = turn.transaction
+      return precheck ? [{ turn, ...precheck }] : []
     })
     if (doubted.length === 0) return turns
     const looking = this.#zookeeper.multiRead(doubted.map(({ op }) => op))
@@ -192,7 +200,7 @@ export class Committer {
       (answer) => answer.results,
       () => [],
     )
-    const refused = new Set<Turn>()
+    const refused = new Set<QueuedTransaction>()
     for (const [index, { turn, judge }] of doubted.entries()) {
       const found = results[index]
       const error = found && judge(found)
@@ -203,75 +211,81 @@ export class Committer {
     return turns.filter((turn) => !refused.has(turn))
   }
 
-  #stepRefused({ turn, step }: { turn: Turn; step: Step }, error: ZooKeeperError): void {
+  #handleRefusedStep({ turn, step }: { turn: QueuedTransaction; step: TransactionStep }, error: ZooKeeperError): void {
     if (step.mayBeGone && error instanceof NoNode) {
       turn.leftOut ??= new Set()
       turn.leftOut.add(step)
-      this.#tryAgain([turn])
+      this.#requeue([turn])
       return
     }
-    const mending = turn.transaction.mend?.(step, error)
+    const mending = turn.transaction.repair?.(step, error)
     if (!mending) {
-      turn.reject(refusal(turn, error, step))
+      turn.reject(rejectionOf(turn, error, step))
       return
     }
-    this.#beside(async () => {
+    this.#runInBackground(async () => {
       try {
         await mending()
-        this.#tryAgain([turn])
+        this.#requeue([turn])
         this.#schedule()
       } catch (failed) {
         const denied = failed instanceof NoAuth
         const away = failed instanceof ZooKeeperError && !denied
-        turn.reject(away ? notConnected(turn.transaction, failed) : inWordsOf('board', turn.transaction.what, failed))
+        turn.reject(
+          away ? notConnectedError(turn.transaction, failed) : toTenantError('board', turn.transaction.what, failed),
+        )
       }
     })
   }
 
-  async #findOut({ batch, marker }: Sent, error: ZooKeeperError): Promise<void> {
+  async #recoverOutcome({ batch, marker }: SentMulti, error: ZooKeeperError): Promise<void> {
     marker.sentBefore = true
-    const found = await this.#markers.find(marker)
-    if (found === 'not-applied') this.#sendAgain(batch, error)
-    else if (found === 'lost') refuseAll(batch, (turn) => outcomeUnknown(turn.transaction, error))
-    else this.#applied(batch, marker, found.applied)
+    const found = await this.#markers.recoverOutcome(marker)
+    if (found === 'not-applied') this.#resend(batch, error)
+    else if (found === 'lost') rejectAll(batch, (turn) => outcomeUnknownError(turn.transaction, error))
+    else this.#handleApplied(batch, marker, found.applied)
   }
 
-  #sendAgain(batch: readonly Turn[], error: ZooKeeperError): void {
+  #resend(batch: readonly QueuedTransaction[], error: ZooKeeperError): void {
     const [first] = batch
-    for (const turn of batch) turn.broken = (turn.broken ?? 0) + 1
-    const hopeless = batch.length === 1 && first && (first.broken ?? 0) > MOST_BROKEN && first.until < monotonic()
-    if (hopeless) first.reject(breaksConnections(first.transaction, this.sizeOf(first.transaction.steps), error))
-    else this.#tryAgain(batch)
+    for (const turn of batch) turn.brokenConnections = (turn.brokenConnections ?? 0) + 1
+    const hopeless =
+      batch.length === 1 &&
+      first &&
+      (first.brokenConnections ?? 0) > MAX_BROKEN_CONNECTIONS &&
+      first.until < monotonic()
+    if (hopeless) first.reject(breaksConnectionsError(first.transaction, this.sizeOf(first.transaction.steps), error))
+    else this.#requeue(batch)
   }
 
   /** Either the copy that was sent before has arrived after all, or a stranger has touched the marker. */
-  async #markerRefused({ batch, marker }: Sent, error: ZooKeeperError): Promise<void> {
+  async #handleRefusedMarker({ batch, marker }: SentMulti, error: ZooKeeperError): Promise<void> {
     const ours = error instanceof BadVersion || error instanceof NoNode
-    if (!ours) return refuseAll(batch, (turn) => refusal(turn, error))
+    if (!ours) return rejectAll(batch, (turn) => rejectionOf(turn, error))
     if (marker.sentBefore) {
-      const found = await this.#markers.find(marker)
-      if (typeof found === 'object') return this.#applied(batch, marker, found.applied)
-      if (found === 'lost') return refuseAll(batch, (turn) => outcomeUnknown(turn.transaction, error))
+      const found = await this.#markers.recoverOutcome(marker)
+      if (typeof found === 'object') return this.#handleApplied(batch, marker, found.applied)
+      if (found === 'lost') return rejectAll(batch, (turn) => outcomeUnknownError(turn.transaction, error))
     }
     this.#markers.forget(marker)
-    this.#tryAgain(batch)
+    this.#requeue(batch)
   }
 
   /** That it was applied is certain: a connection that breaks meanwhile must not read as "nothing was done". */
-  #applied(batch: readonly Turn[], marker: Marker, zxid: bigint): void {
+  #handleApplied(batch: readonly QueuedTransaction[], marker: Marker, zxid: bigint): void {
     this.#advanced(marker)
     const { session } = marker
-    for (const turn of batch) this.#beside(() => this.#recover(turn, { zxid, session }))
+    for (const turn of batch) this.#runInBackground(() => this.#recover(turn, { zxid, session }))
   }
 
-  async #recover(turn: Turn, done: Done): Promise<void> {
+  async #recover(turn: QueuedTransaction, done: CommittedTransaction): Promise<void> {
     while (true) {
       try {
-        return turn.resolve(await turn.transaction.recovered(done))
+        return turn.resolve(await turn.transaction.onRecovered(done))
       } catch (error) {
         const over = this.#zookeeper.state === 'closed' || this.#zookeeper.session?.id !== done.session
         if (!(error instanceof NotConnected)) return turn.reject(error)
-        if (over) return turn.reject(outcomeUnknown(turn.transaction, error))
+        if (over) return turn.reject(outcomeUnknownError(turn.transaction, error))
       }
     }
   }
@@ -281,41 +295,45 @@ export class Committer {
     marker.sentBefore = false
   }
 
-  #sessionOver(batch: readonly Turn[]): void {
+  #rejectSessionOver(batch: readonly QueuedTransaction[]): void {
     for (const turn of batch) {
-      if (turn.transaction.session !== undefined) turn.reject(sessionOver(turn.transaction))
+      if (turn.transaction.session !== undefined) turn.reject(sessionOverError(turn.transaction))
     }
-    this.#tryAgain(batch.filter((turn) => turn.transaction.session === undefined))
+    this.#requeue(batch.filter((turn) => turn.transaction.session === undefined))
   }
 
-  #nothingSent(batch: readonly Turn[], error: unknown): undefined {
+  #handleNotSent(batch: readonly QueuedTransaction[], error: unknown): undefined {
     if (!(error instanceof ZooKeeperError)) throw error
     const refused = error.outcome === 'refused'
-    refuseAll(batch, (turn) => (refused ? refusal(turn, error) : notConnected(turn.transaction, error)))
+    rejectAll(batch, (turn) => (refused ? rejectionOf(turn, error) : notConnectedError(turn.transaction, error)))
   }
 
-  #tryAgain(turns: readonly Turn[]): void {
-    this.#waiting.unshift(...turns)
+  #requeue(turns: readonly QueuedTransaction[]): void {
+    this.#queue.unshift(...turns)
   }
 
-  #beside(work: () => Promise<void>): void {
-    const promise = work().finally(() => this.#aside.delete(promise))
-    this.#aside.add(promise)
+  #runInBackground(work: () => Promise<void>): void {
+    const promise = work().finally(() => this.#background.delete(promise))
+    this.#background.add(promise)
   }
 }
 
-interface Sent {
-  readonly batch: readonly Turn[]
-  readonly composed: Composed
+interface SentMulti {
+  readonly batch: readonly QueuedTransaction[]
+  readonly composed: ComposedMulti
   readonly marker: Marker
 }
 
 /** What the transaction takes it for, unless it is about who we are. */
-function refusal({ transaction }: Turn, error: ZooKeeperError, step?: Step | 'guard'): Error {
-  return inWordsOf('board', transaction.what, transaction.refused(error, step))
+function rejectionOf(
+  { transaction }: QueuedTransaction,
+  error: ZooKeeperError,
+  step?: TransactionStep | 'guard',
+): Error {
+  return toTenantError('board', transaction.what, transaction.toRejection(error, step))
 }
 
-function settle(turn: Turn, value: () => unknown): void {
+function settleQueued(turn: QueuedTransaction, value: () => unknown): void {
   try {
     turn.resolve(value())
   } catch (error) {
@@ -323,30 +341,30 @@ function settle(turn: Turn, value: () => unknown): void {
   }
 }
 
-function refuseAll(batch: readonly Turn[], why: (turn: Turn) => Error): void {
+function rejectAll(batch: readonly QueuedTransaction[], why: (turn: QueuedTransaction) => Error): void {
   for (const turn of batch) turn.reject(why(turn))
 }
 
-function wasOvertaken(turn: Turn): boolean {
-  const error = turn.transaction.overtaken?.()
+function rejectIfConflicting(turn: QueuedTransaction): boolean {
+  const error = turn.transaction.getConflict?.()
   if (error) turn.reject(error)
   return error !== undefined
 }
 
-function tooLarge({ what }: { what: string }, cause: Error): PayloadTooLarge {
+function tooLargeError({ what }: { what: string }, cause: Error): PayloadTooLarge {
   return new PayloadTooLarge(`${what}: ${cause.message}`, { cause })
 }
 
-function sessionOver({ what }: { what: string }): ClaimLost {
+function sessionOverError({ what }: { what: string }): ClaimLost {
   return new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`)
 }
 
-function notConnected({ what }: { what: string }, cause?: ZooKeeperError): Error {
+function notConnectedError({ what }: { what: string }, cause?: ZooKeeperError): Error {
   const why = cause?.message ?? 'there is no connection'
   return new NotConnected(`${what}: nothing was done: ${why}`, cause ? { cause } : {})
 }
 
-function breaksConnections({ what }: { what: string }, bytes: number, cause: Error): NotConnected {
+function breaksConnectionsError({ what }: { what: string }, bytes: number, cause: Error): NotConnected {
   return new NotConnected(
     `${what}: nothing was done: connections break when it is sent, about ${bytes} bytes; ` +
       "see whether the servers' jute.maxbuffer is smaller than the megabyte that they ship with",
@@ -354,7 +372,7 @@ function breaksConnections({ what }: { what: string }, bytes: number, cause: Err
   )
 }
 
-function outcomeUnknown({ what }: { what: string }, cause: Error): OutcomeUnknown {
+function outcomeUnknownError({ what }: { what: string }, cause: Error): OutcomeUnknown {
   return new OutcomeUnknown(
     `${what}: the connection broke before the answer, and nobody can tell if it was done: the session is over`,
     { cause },

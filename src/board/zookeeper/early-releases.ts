@@ -7,48 +7,48 @@
  * transaction come before the answer to anything younger, so one question later it is known whether the posting is gone
  * too. Until then the job counts as claimed, which costs a round trip and never a claim in vain.
  */
-import type { Change } from '../backend.ts'
+import type { BoardChange } from '../backend.ts'
 
-export interface EarlyReleasesOptions {
+export interface UnconfirmedReleasesOptions {
   /** A question to the server; when it is answered, the rest of what was told so far has been heard. */
-  readonly ask: () => Promise<unknown>
+  readonly sync: () => Promise<unknown>
   /** The job was given back indeed, or its owner is dead. */
-  readonly released: (changes: readonly Change[]) => void
+  readonly onReleased: (changes: readonly BoardChange[]) => void
 }
 
-export class EarlyReleases {
-  readonly #options: EarlyReleasesOptions
+export class UnconfirmedReleases {
+  readonly #options: UnconfirmedReleasesOptions
   /** Jobs whose lock is gone, with the question that decides. */
   readonly #held = new Map<string, symbol>()
   /** What became of the posting since it was last claimed: the lock that follows goes with it. */
   readonly #first = new Map<string, 'updated' | 'gone'>()
   readonly #asking = new Set<Promise<void>>()
 
-  constructor(options: EarlyReleasesOptions) {
+  constructor(options: UnconfirmedReleasesOptions) {
     this.#options = options
   }
 
   /** The changes that can be believed now. */
-  sift(changes: readonly Change[]): Change[] {
+  confirmed(changes: readonly BoardChange[]): BoardChange[] {
     const question = Symbol('question')
-    const believed = changes.flatMap((change) => this.#believed(change, question))
+    const believed = changes.flatMap((change) => this.#isConfirmed(change, question))
     const held = [...this.#held].filter(([, asked]) => asked === question).map(([id]) => id)
     if (held.length > 0) this.#ask(held, question)
     return believed
   }
 
   /** A gap: the listing that follows says it all. */
-  forget(): void {
+  clear(): void {
     this.#held.clear()
     this.#first.clear()
   }
 
   /** Resolves when nothing that was held back at the call is any more. */
-  async settled(): Promise<void> {
+  async whenSettled(): Promise<void> {
     await Promise.all(this.#asking)
   }
 
-  #believed(change: Change, question: symbol): Change[] {
+  #isConfirmed(change: BoardChange, question: symbol): BoardChange[] {
     const { kind, id } = change
     const held = this.#held.has(id)
     if (kind === 'released') {
@@ -71,14 +71,14 @@ export class EarlyReleases {
 
   #ask(ids: readonly string[], question: symbol): void {
     const asked = this.#options
-      .ask()
+      .sync()
       // Without an answer there is a gap to come; and where there is none, a claim in vain is better than a job forgotten.
       .catch(() => undefined)
       .then(() => {
         const released = ids.filter((id) => this.#held.get(id) === question)
         for (const id of released) this.#held.delete(id)
         for (const [id, first] of this.#first) if (first === 'gone') this.#first.delete(id)
-        if (released.length > 0) this.#options.released(released.map((id) => ({ kind: 'released', id })))
+        if (released.length > 0) this.#options.onReleased(released.map((id) => ({ kind: 'released', id })))
       })
       .finally(() => this.#asking.delete(asked))
     this.#asking.add(asked)

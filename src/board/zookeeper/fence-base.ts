@@ -21,10 +21,10 @@
  * it is refused, and so is one that cannot be read. Neither is replaced, because a lower base would repeat fences.
  */
 import { InvalidState } from '../../core/errors.ts'
-import type { SeenGate } from './gate.ts'
+import type { GateSnapshot } from './gate.ts'
 
 /** How far fences may be behind the server's clock when a session begins to claim. */
-const MAX_BEHIND_MS = 1_000
+const MAX_FENCE_LAG_MS = 1_000
 /** How far fences may be ahead of the server's clock: a clock that was wrong may have been put right since. */
 const MAX_AHEAD_MS = 10 * 365 * 86_400_000
 const NANOSECONDS_PER_MS = 1_000_000n
@@ -35,13 +35,13 @@ export interface FenceBaseOptions {
   /** The servers' clock, in milliseconds since 1970. */
   readonly now: () => number
   /** Writes the gate with this base if it is still as it was seen. Resolves to the gate as it is then, whoever wrote it. */
-  readonly raise: (seen: SeenGate, base: bigint) => Promise<SeenGate>
+  readonly raise: (seen: GateSnapshot, base: bigint) => Promise<GateSnapshot>
 }
 
 export class FenceBase {
   readonly #options: FenceBaseOptions
-  #examined: { readonly session: bigint; readonly base: bigint } | undefined
-  #raising: Promise<SeenGate> | undefined
+  #validated: { readonly session: bigint; readonly base: bigint } | undefined
+  #raising: Promise<GateSnapshot> | undefined
 
   constructor(options: FenceBaseOptions) {
     this.#options = options
@@ -53,7 +53,10 @@ export class FenceBase {
    * @param at.zxid a transaction that the server has applied; the newest that is known
    * @throws InvalidState for a base that cannot be read, or that no server's clock can have given
    */
-  async examined(seen: SeenGate, at: { readonly session: bigint; readonly zxid: bigint }): Promise<SeenGate> {
+  async ensureValid(
+    seen: GateSnapshot,
+    at: { readonly session: bigint; readonly zxid: bigint },
+  ): Promise<GateSnapshot> {
     const { path } = this.#options
     let gate = seen
     assertIntact(gate, path)
@@ -62,8 +65,8 @@ export class FenceBase {
       const behind = clock - (gate.fenceBase + at.zxid)
       if (-behind > BigInt(MAX_AHEAD_MS) * NANOSECONDS_PER_MS)
         throw damagedGate(path, `its fenceBase ${gate.fenceBase} is years ahead of the server's clock`)
-      if (behind <= BigInt(MAX_BEHIND_MS) * NANOSECONDS_PER_MS) {
-        this.#examined = { session: at.session, base: gate.fenceBase }
+      if (behind <= BigInt(MAX_FENCE_LAG_MS) * NANOSECONDS_PER_MS) {
+        this.#validated = { session: at.session, base: gate.fenceBase }
         break
       }
       gate = await this.#raise(gate, clock - at.zxid)
@@ -72,12 +75,12 @@ export class FenceBase {
     return gate
   }
 
-  #isExamined({ fenceBase }: SeenGate, session: bigint): boolean {
-    return this.#examined?.session === session && this.#examined.base === fenceBase
+  #isExamined({ fenceBase }: GateSnapshot, session: bigint): boolean {
+    return this.#validated?.session === session && this.#validated.base === fenceBase
   }
 
   /** Claims that begin together wait for one raise. */
-  #raise(seen: SeenGate, base: bigint): Promise<SeenGate> {
+  #raise(seen: GateSnapshot, base: bigint): Promise<GateSnapshot> {
     this.#raising ??= this.#options.raise(seen, base).finally(() => {
       this.#raising = undefined
     })
@@ -86,7 +89,7 @@ export class FenceBase {
 }
 
 /** @throws InvalidState for a gate whose base cannot be read */
-export function assertIntact({ damage }: SeenGate, path: string): void {
+export function assertIntact({ damage }: GateSnapshot, path: string): void {
   if (damage !== undefined) throw damagedGate(path, damage)
 }
 

@@ -1,35 +1,35 @@
 /** The gate: whether the board grants claims, what their fences begin at, and at which revision of the gate that is known. */
-import { Rounds } from '../../core/rounds.ts'
+import { RetryRounds } from '../../core/rounds.ts'
 
 import { NodeExists, NoNode, type ReadData, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { decodeGate, encodeGate, type GateRecord, OPEN_GATE } from './records.ts'
 
 /** The gate as it was seen. */
-export interface SeenGate extends GateRecord {
+export interface GateSnapshot extends GateRecord {
   readonly version: number
 }
 
-export interface GateOptions {
+export interface BoardGateOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'create' | 'getData'>
   readonly layout: Layout
   /** Hears what was seen, each time. */
-  readonly told: (paused: boolean) => void
+  readonly onGate: (paused: boolean) => void
   /** A look in the background failed. */
-  readonly failed: (error: unknown) => void
+  readonly onError: (error: unknown) => void
 }
 
-export class Gate {
-  readonly #options: GateOptions
+export class BoardGate {
+  readonly #options: BoardGateOptions
   /** Every claim checks that the gate is still as it was seen. Undefined until it is read. */
-  #seen: SeenGate | undefined
+  #seen: GateSnapshot | undefined
   #looking: Promise<void> | undefined
 
-  constructor(options: GateOptions) {
+  constructor(options: BoardGateOptions) {
     this.#options = options
   }
 
-  get seen(): SeenGate | undefined {
+  get seen(): GateSnapshot | undefined {
     return this.#seen
   }
 
@@ -39,35 +39,35 @@ export class Gate {
   }
 
   /** What was just read of it, by whomever. */
-  saw({ data, stat }: ReadData): SeenGate {
-    return this.wrote({ version: stat.version, ...decodeGate(data) })
+  noteRead({ data, stat }: ReadData): GateSnapshot {
+    return this.noteWritten({ version: stat.version, ...decodeGate(data) })
   }
 
   /** What was just written. */
-  wrote(seen: SeenGate): SeenGate {
+  noteWritten(seen: GateSnapshot): GateSnapshot {
     this.#seen = seen
-    this.#options.told(seen.paused)
+    this.#options.onGate(seen.paused)
     return seen
   }
 
   /** Something has happened to it: reads it in the background. */
-  look(): void {
-    this.#looking = this.read().then(() => undefined, this.#options.failed)
+  refresh(): void {
+    this.#looking = this.read().then(() => undefined, this.#options.onError)
   }
 
   /** Resolves when everything is told that was looked for so far. */
-  async settled(): Promise<void> {
+  async whenSettled(): Promise<void> {
     await this.#looking
   }
 
   /** One round trip. A gate that somebody took away is put up again, open. */
-  async read(): Promise<SeenGate> {
+  async read(): Promise<GateSnapshot> {
     const { zookeeper, layout } = this.#options
-    const rounds = new Rounds(`reading ${layout.gate}`)
+    const rounds = new RetryRounds(`reading ${layout.gate}`)
     while (true) {
       await rounds.next()
       try {
-        return this.saw(await zookeeper.getData(layout.gate))
+        return this.noteRead(await zookeeper.getData(layout.gate))
       } catch (error) {
         if (!(error instanceof NoNode)) throw error
       }

@@ -7,9 +7,9 @@ import type { Logger } from '../../core/log.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
 import {
   type AuthInfo,
+  LOCATION_PARAMETERS,
   NativeZooKeeper,
-  PLACE_PARAMETERS,
-  placeOf,
+  parseZooKeeperLocation,
   type SecurityOptions,
 } from '../../zookeeper/index.ts'
 import type { Backend } from '../backend.ts'
@@ -18,15 +18,15 @@ import { DEFAULT_PATH, Layout } from './layout.ts'
 
 export type { SecurityOptions } from '../../zookeeper/index.ts'
 
-interface Options extends SecurityOptions {
+interface ZooKeeperBoardOptions extends SecurityOptions {
   readonly log?: Logger
   readonly create?: boolean
 }
 
 /** @throws InvalidArgument when the URI names no hosts, a path that cannot be a board, or files that cannot be read */
-export async function zooKeeperBackend(uri: ResourceUri, options: Options): Promise<Backend> {
-  assertParameters(uri, ['encoding', 'client', ...PLACE_PARAMETERS])
-  const place = await placeOf(uri, { tenant: 'board', defaultPath: DEFAULT_PATH }, options)
+export async function zooKeeperBackend(uri: ResourceUri, options: ZooKeeperBoardOptions): Promise<Backend> {
+  assertParameters(uri, ['encoding', 'client', ...LOCATION_PARAMETERS])
+  const place = await parseZooKeeperLocation(uri, { tenant: 'board', defaultPath: DEFAULT_PATH }, options)
   const encoding = uri.parameters.get('encoding')
   if (encoding !== undefined && encoding !== 'msgpack' && encoding !== 'json')
     throw new InvalidArgument(
@@ -45,9 +45,9 @@ export async function zooKeeperBackend(uri: ResourceUri, options: Options): Prom
   if (!isNative(uri))
     return new ZooKeeperBackend({ ...board, ...client, ...security, ...(encoding === undefined ? {} : { encoding }) })
   // Most boards have our own client, and no use for what is done step by step.
-  const { StepwiseBackend } = await import('./stepwise/backend.ts')
+  const { StepwiseBackend: WithoutMultiBackend } = await import('./stepwise/backend.ts')
   const { identified = false, auth = [], ...rest } = security
-  const zookeeper = new NativeZooKeeper({ ...client, ...rest, auth: auth.map(asText) })
+  const zookeeper = new NativeZooKeeper({ ...client, ...rest, auth: auth.map(toTextAuth) })
   return new StepwiseBackend({ ...board, identified, zookeeper })
 }
 
@@ -67,7 +67,7 @@ function isNative({ parameters, printable }: ResourceUri): boolean {
 }
 
 /** The C client takes texts only. */
-function asText({ scheme, auth }: AuthInfo): { readonly scheme: string; readonly auth: string } {
+function toTextAuth({ scheme, auth }: AuthInfo): { readonly scheme: string; readonly auth: string } {
   if (typeof auth === 'string') return { scheme, auth }
   throw new UnsupportedCapability('client=native takes credentials as texts, not as bytes', { capability: 'auth' })
 }

@@ -7,7 +7,7 @@
  * connection breaks in between, the sweep removes the request.
  */
 import { type ZooKeeperDriver, ZooKeeperError } from '../../zookeeper/index.ts'
-import type { Change } from '../backend.ts'
+import type { BoardChange } from '../backend.ts'
 import type { Layout } from './layout.ts'
 
 export interface LateCancellationsOptions {
@@ -17,28 +17,28 @@ export interface LateCancellationsOptions {
 
 export class LateCancellations {
   readonly #options: LateCancellationsOptions
-  readonly #ending = new Map<string, { requested: boolean }>()
+  readonly #endingJobs = new Map<string, { requested: boolean }>()
 
   constructor(options: LateCancellationsOptions) {
     this.#options = options
   }
 
   /** Calls `end`, which takes the job off the board, and then removes a request that was made meanwhile. */
-  async ending(id: string, end: () => Promise<void>): Promise<void> {
+  async removeAfterEnd(id: string, end: () => Promise<void>): Promise<void> {
     const watched = { requested: false }
-    this.#ending.set(id, watched)
+    this.#endingJobs.set(id, watched)
     try {
       await end()
     } finally {
-      if (this.#ending.get(id) === watched) this.#ending.delete(id)
+      if (this.#endingJobs.get(id) === watched) this.#endingJobs.delete(id)
     }
     if (watched.requested) await this.#remove(id)
   }
 
-  changed(batch: readonly Change[]): void {
-    if (this.#ending.size === 0) return
+  changed(batch: readonly BoardChange[]): void {
+    if (this.#endingJobs.size === 0) return
     for (const { id, kind } of batch) {
-      const watched = kind === 'cancelled' ? this.#ending.get(id) : undefined
+      const watched = kind === 'cancelled' ? this.#endingJobs.get(id) : undefined
       if (watched) watched.requested = true
     }
   }

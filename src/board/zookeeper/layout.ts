@@ -15,22 +15,22 @@
  */
 import { createHash } from 'node:crypto'
 import type { WatchEvent } from '../../zookeeper/index.ts'
-import type { Change } from '../backend.ts'
+import type { BoardChange } from '../backend.ts'
 
 export const DEFAULT_PATH = '/taskflow/jobs'
 
-const JOB = /^job\d{10,20}$/
-const SHORTEST_NAME = 'job0000000000'.length
-const LOCK = '.lock'
-const TRASH = '.trash'
-const ENTITIES = '.entities'
-const PERMITS = '.permits'
-const KEYS = '.keys'
-const CANCEL = '.cancel'
-const GATE = '.gate'
+const JOB_PATTERN = /^job\d{10,20}$/
+const MIN_NAME_LENGTH = 'job0000000000'.length
+const LOCK_NAME = '.lock'
+const TRASH_NAME = '.trash'
+const ENTITIES_NAME = '.entities'
+const PERMITS_NAME = '.permits'
+const KEYS_NAME = '.keys'
+const CANCEL_NAME = '.cancel'
+const GATE_NAME = '.gate'
 
 /** Longer names are hashed: a znode's name is part of every request about it. */
-const LONGEST_NAME = 200
+const MAX_NAME_LENGTH = 200
 
 export class Layout {
   readonly path: string
@@ -45,12 +45,12 @@ export class Layout {
   constructor(path: string) {
     const cut = path.lastIndexOf('/')
     this.path = path
-    this.trashFolder = `${path}/${TRASH}`
-    this.entitiesFolder = `${path}/${ENTITIES}`
-    this.permitsFolder = `${path}/${PERMITS}`
-    this.keysFolder = `${path}/${KEYS}`
-    this.cancelFolder = `${path}/${CANCEL}`
-    this.gate = `${path}/${GATE}`
+    this.trashFolder = `${path}/${TRASH_NAME}`
+    this.entitiesFolder = `${path}/${ENTITIES_NAME}`
+    this.permitsFolder = `${path}/${PERMITS_NAME}`
+    this.keysFolder = `${path}/${KEYS_NAME}`
+    this.cancelFolder = `${path}/${CANCEL_NAME}`
+    this.gate = `${path}/${GATE_NAME}`
     this.sessionsFolder = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions`
   }
 
@@ -60,8 +60,10 @@ export class Layout {
   }
 
   /** Whether a child of the board's path may be called so. */
-  knows(name: string): boolean {
-    return isJob(name) || lockedJob(name) !== undefined || [...this.folders, this.gate].includes(`${this.path}/${name}`)
+  isKnownChild(name: string): boolean {
+    return (
+      isJob(name) || toLockedJob(name) !== undefined || [...this.folders, this.gate].includes(`${this.path}/${name}`)
+    )
   }
 
   /** ZooKeeper appends the digits. */
@@ -74,7 +76,7 @@ export class Layout {
   }
 
   lock(id: string): string {
-    return `${this.path}/${id}${LOCK}`
+    return `${this.path}/${id}${LOCK_NAME}`
   }
 
   trash(id: string): string {
@@ -82,15 +84,15 @@ export class Layout {
   }
 
   entityKind(kind: string): string {
-    return `${this.entitiesFolder}/${nodeName(kind)}`
+    return `${this.entitiesFolder}/${encodeNodeName(kind)}`
   }
 
   entity(kind: string, name: string): string {
-    return `${this.entityKind(kind)}/${nodeName(name)}`
+    return `${this.entityKind(kind)}/${encodeNodeName(name)}`
   }
 
   resource(name: string): string {
-    return `${this.permitsFolder}/${nodeName(name)}`
+    return `${this.permitsFolder}/${encodeNodeName(name)}`
   }
 
   isResource(path: string): boolean {
@@ -106,7 +108,7 @@ export class Layout {
   }
 
   key(name: string): string {
-    return `${this.keysFolder}/${nodeName(name)}`
+    return `${this.keysFolder}/${encodeNodeName(name)}`
   }
 
   cancel(id: string): string {
@@ -117,19 +119,19 @@ export class Layout {
     return `${this.sessionsFolder}/${client}`
   }
 
-  idOf(path: string): string {
+  toJobId(path: string): string {
     return path.slice(path.lastIndexOf('/') + 1)
   }
 
   /** What watch events mean for the board; those that are none of its business are left out. */
-  changesOf(batch: readonly WatchEvent[]): Change[] {
-    return batch.flatMap((event) => this.#changeOf(event) ?? [])
+  toChanges(batch: readonly WatchEvent[]): BoardChange[] {
+    return batch.flatMap((event) => this.#toChange(event) ?? [])
   }
 
-  #changeOf(event: WatchEvent): Change | undefined {
+  #toChange(event: WatchEvent): BoardChange | undefined {
     const name = event.path.slice(this.path.length + 1)
     if (isJob(name)) return { kind: POSTING_CHANGES[event.type], id: name }
-    const job = lockedJob(name)
+    const job = toLockedJob(name)
     if (job !== undefined) {
       if (event.type === 'created') return { kind: 'claimed', id: job }
       return event.type === 'deleted' ? { kind: 'released', id: job } : undefined
@@ -146,12 +148,15 @@ const POSTING_CHANGES = {
   deleted: 'gone',
   dataChanged: 'updated',
   childrenChanged: 'updated',
-} as const satisfies Record<WatchEvent['type'], Change['kind']>
+} as const satisfies Record<WatchEvent['type'], BoardChange['kind']>
 
-const FOLDER_CHANGES: Readonly<Record<string, Change['kind']>> = { [TRASH]: 'trashed', [CANCEL]: 'cancelled' }
+const FOLDER_CHANGES: Readonly<Record<string, BoardChange['kind']>> = {
+  [TRASH_NAME]: 'trashed',
+  [CANCEL_NAME]: 'cancelled',
+}
 
 export function isJob(name: string): boolean {
-  return JOB.test(name)
+  return JOB_PATTERN.test(name)
 }
 
 /** By the number of a job: more digits are a larger one. */
@@ -161,13 +166,13 @@ export function compareDigits(a: string, b: string): number {
 
 /** Posters' own numbers are longer. */
 export function isNumberedByServer(name: string): boolean {
-  return isJob(name) && name.length === SHORTEST_NAME
+  return isJob(name) && name.length === MIN_NAME_LENGTH
 }
 
 /** The job that a lock of this name is of. */
-export function lockedJob(name: string): string | undefined {
-  if (!name.endsWith(LOCK)) return undefined
-  const job = name.slice(0, -LOCK.length)
+export function toLockedJob(name: string): string | undefined {
+  if (!name.endsWith(LOCK_NAME)) return undefined
+  const job = name.slice(0, -LOCK_NAME.length)
   return isJob(job) ? job : undefined
 }
 
@@ -175,8 +180,8 @@ export function lockedJob(name: string): string | undefined {
  * Any text as the name of a znode, no two alike: what a path cannot hold is escaped; what is long, or has half a character
  * that no escape stands for, is hashed.
  */
-export function nodeName(text: string): string {
+export function encodeNodeName(text: string): string {
   const escaped = text.isWellFormed() ? encodeURIComponent(text).replace(/^\./, '%2E').replaceAll('~', '%7E') : ''
-  if (escaped.length <= LONGEST_NAME && escaped !== '') return escaped
+  if (escaped.length <= MAX_NAME_LENGTH && escaped !== '') return escaped
   return `~${createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex')}`
 }

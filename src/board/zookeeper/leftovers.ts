@@ -5,17 +5,17 @@
  * A claim makes all of them in one transaction, whose number it keeps as its mark: what has another one is another's. What stands cannot be replaced but by hand, so that nothing comes between the look and the deletion.
  */
 import { BadVersion, NoNode, type ZooKeeperDriver } from '../../zookeeper/index.ts'
-import type { Leftovers } from '../backend.ts'
-import { resourcesOf } from '../resources.ts'
+import type { OrphanedClaim } from '../backend.ts'
+import { toResourceWants } from '../resources.ts'
 import type { Layout } from './layout.ts'
 
 /** Two round trips, and a transaction for each that is there. */
-export async function freeLeftovers(
+export async function releaseOrphans(
   at: { readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'delete'>; readonly layout: Layout },
-  { id, posting, mark }: Leftovers,
+  { id, posting, mark }: OrphanedClaim,
 ): Promise<void> {
   const { zookeeper, layout } = at
-  const { exclusive, shared } = resourcesOf(posting)
+  const { exclusive, shared } = toResourceWants(posting)
   const paths = [
     ...exclusive.map((resource) => layout.exclusivePermit(resource)),
     ...shared.map((resource) => layout.sharedPermit(resource, id)),

@@ -8,48 +8,48 @@ import { pagesOf } from '../trash-pages.ts'
 import type { BoardReader } from './reading.ts'
 
 /** The job is on the board under this id; or it has left it, maybe for the trash. */
-type Fate = { readonly id: string } | { readonly trashed: boolean }
+type PostStatus = { readonly id: string } | { readonly trashed: boolean }
 
-interface Look {
+interface LostPostLookup {
   readonly posted: ReadonlyMap<string, string>
   /** The uuids of what is in the trash. Read only where a job is missing. */
   trashed?: Promise<ReadonlySet<string>>
 }
 
 export class LostPosts {
-  readonly #reader: Pick<BoardReader, 'postedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>
+  readonly #reader: Pick<BoardReader, 'readPostedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>
   /** By transaction; as long as anybody waits for it. */
-  readonly #looks = new Map<bigint, Promise<Look>>()
+  readonly #lookups = new Map<bigint, Promise<LostPostLookup>>()
 
-  constructor(reader: Pick<BoardReader, 'postedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>) {
+  constructor(reader: Pick<BoardReader, 'readPostedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>) {
     this.#reader = reader
   }
 
   /** @param post.id where the poster made it */
-  async find(post: { readonly zxid: bigint; readonly uuid: string; readonly id?: string }): Promise<Fate> {
+  async find(post: { readonly zxid: bigint; readonly uuid: string; readonly id?: string }): Promise<PostStatus> {
     const { zxid, uuid, id } = post
     if (id !== undefined) {
       const [there] = await this.#reader.read([id])
       return there ? { id } : { trashed: await this.#reader.isTrashed(id) }
     }
-    const look = await this.#look(zxid)
+    const look = await this.#lookUp(zxid)
     const posted = look.posted.get(uuid)
     if (posted !== undefined) return { id: posted }
-    look.trashed ??= this.#trashed()
+    look.trashed ??= this.#readTrashedUuids()
     return { trashed: (await look.trashed).has(uuid) }
   }
 
-  #look(zxid: bigint): Promise<Look> {
-    const there = this.#looks.get(zxid)
+  #lookUp(zxid: bigint): Promise<LostPostLookup> {
+    const there = this.#lookups.get(zxid)
     if (there !== undefined) return there
-    const look = this.#reader.postedIn(zxid).then((posted) => ({ posted }))
-    this.#looks.set(zxid, look)
-    const over = () => this.#looks.delete(zxid)
+    const look = this.#reader.readPostedIn(zxid).then((posted) => ({ posted }))
+    this.#lookups.set(zxid, look)
+    const over = () => this.#lookups.delete(zxid)
     look.then(over, over)
     return look
   }
 
-  async #trashed(): Promise<ReadonlySet<string>> {
+  async #readTrashedUuids(): Promise<ReadonlySet<string>> {
     const uuids = new Set<string>()
     for (const page of pagesOf(await this.#reader.trashIndex()))
       for (const entry of await this.#reader.trashPage(page))

@@ -21,18 +21,18 @@ export interface Marker {
 }
 
 /** What a look at the marker showed. */
-export type Found = { readonly applied: bigint } | 'not-applied' | 'lost'
+export type MarkerOutcome = { readonly applied: bigint } | 'not-applied' | 'lost'
 
 export class Markers {
   readonly #zookeeper: ZooKeeper
   readonly #layout: Layout
-  readonly #clock: (serverTime: number) => void
+  readonly #onServerTime: (serverTime: number) => void
   #current: Marker | undefined
 
   constructor(zookeeper: ZooKeeper, layout: Layout, clock: (serverTime: number) => void) {
     this.#zookeeper = zookeeper
     this.#layout = layout
-    this.#clock = clock
+    this.#onServerTime = clock
   }
 
   /**
@@ -56,7 +56,7 @@ export class Markers {
   }
 
   /** The operation that every multi begins with. */
-  step(marker: Marker): SetDataOp {
+  checkStep(marker: Marker): SetDataOp {
     return op.setData(marker.path, null, { version: marker.version })
   }
 
@@ -66,7 +66,7 @@ export class Markers {
   }
 
   /** What became of the multi that was sent with this marker. Two requests in one round trip, as often as connections break. */
-  async find(marker: Marker): Promise<Found> {
+  async recoverOutcome(marker: Marker): Promise<MarkerOutcome> {
     const { session, path, version } = marker
     while (true) {
       try {
@@ -94,7 +94,7 @@ export class Markers {
       await this.#zookeeper.mkdirp(this.#layout.sessionsFolder)
       return create()
     })
-    this.#clock(stat.ctime)
+    this.#onServerTime(stat.ctime)
     return { session: stat.ephemeralOwner, path, version: 0, sentBefore: false }
   }
 }

@@ -1,23 +1,23 @@
 /** Which of the jobs that are being claimed were changed by others meanwhile, as the changes tell. */
-import type { Change } from '../backend.ts'
+import type { BoardChange } from '../backend.ts'
 
-interface Tracked extends Disposable {
+interface TrackedClaim extends Disposable {
   /** What speaks against the claim, once something does: another change of the job, or its end. */
-  readonly overtakenBy: 'change' | 'end' | undefined
+  readonly conflict: 'change' | 'end' | undefined
 }
 
 /** The changes that refuse a claim which was chosen before them. A cancel request does not. */
-const AGAINST: ReadonlySet<Change['kind']> = new Set<Change['kind']>(['updated', 'gone', 'claimed'])
+const CONFLICTING_KINDS: ReadonlySet<BoardChange['kind']> = new Set<BoardChange['kind']>(['updated', 'gone', 'claimed'])
 
-export class Overtaking {
-  readonly #tracked = new Map<string, { overtakenBy: Tracked['overtakenBy'] }>()
+export class ConflictTracker {
+  readonly #tracked = new Map<string, { overtakenBy: TrackedClaim['conflict'] }>()
 
   /** From now until it is disposed, by one claim of the job at a time. */
-  track(id: string): Tracked {
-    const tracked: { overtakenBy: Tracked['overtakenBy'] } = { overtakenBy: undefined }
+  track(id: string): TrackedClaim {
+    const tracked: { overtakenBy: TrackedClaim['conflict'] } = { overtakenBy: undefined }
     this.#tracked.set(id, tracked)
     return {
-      get overtakenBy() {
+      get conflict() {
         return tracked.overtakenBy
       },
       [Symbol.dispose]: () => {
@@ -26,10 +26,10 @@ export class Overtaking {
     }
   }
 
-  changed(batch: readonly Change[]): void {
+  changed(batch: readonly BoardChange[]): void {
     if (this.#tracked.size === 0) return
     for (const { id, kind } of batch) {
-      const tracked = AGAINST.has(kind) ? this.#tracked.get(id) : undefined
+      const tracked = CONFLICTING_KINDS.has(kind) ? this.#tracked.get(id) : undefined
       if (tracked) tracked.overtakenBy = kind === 'gone' ? 'end' : 'change'
     }
   }

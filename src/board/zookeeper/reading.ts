@@ -2,47 +2,47 @@
 import type { Encoding } from '../../core/codec.ts'
 import { InvalidPosting, NotConnected } from '../../core/errors.ts'
 import {
-  inWordsOf,
   NoAuth,
   NoNode,
   op,
   type ReadData,
-  type Reading,
+  type ReadResult,
   SessionExpired,
   type Stat,
+  toTenantError,
   type ZooKeeper,
   type ZooKeeperDriver,
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
-import type { Cancellation, Listing, Stored, TrashedEntry, Unreadable } from '../backend.ts'
-import { compareDigits, isJob, isNumberedByServer, type Layout, lockedJob } from './layout.ts'
-import { decodeCancellation, decodeKey, decodeLock, decodeMark, decodeTrash } from './records.ts'
-import type { Counts } from './scan.ts'
-import { readSized } from './shared-posting.ts'
+import type { BoardListing, Cancellation, StoredJob, TrashedEntry, UnreadableJob } from '../backend.ts'
+import { compareDigits, isJob, isNumberedByServer, type Layout, toLockedJob } from './layout.ts'
+import { decodeCancellation, decodeKey, decodeLock, decodeTrash, decodeTrashMark } from './records.ts'
+import type { ChildCounts } from './scan.ts'
+import { decodeSizedPosting } from './shared-posting.ts'
 
 /**
  * How many znodes are asked for in one request. As servers ship a znode has 1 MiB, and a client closes the connection over an
  * answer of more than 64 MiB: a batch of this many is half as large.
  */
-const BATCH = 32
+const MAX_BATCH_ITEMS = 32
 /** How many requests for znodes are under way at once: together they may be that many times as large. */
-const BATCHES_AT_ONCE = 8
+const MAX_CONCURRENT_BATCHES = 8
 /** How many Stats are asked for at once. */
 const STATS_AT_ONCE = 1_000
 /** Entries of the trash are never written again. */
 const TRASH_REVISION = 0
 
 /** The listing, and what the Stats of its folders counted of children made and taken away when it was made. */
-export type CountedListing = Listing & { readonly counts: Counts }
+export type CountedListing = BoardListing & { readonly counts: ChildCounts }
 
 /** Many znodes at once, in as few requests as there is a way; undefined where there is none. */
-export type ReadMany = (paths: readonly string[]) => Promise<Found[]>
+export type ReadMany = (paths: readonly string[]) => Promise<NodeReadResult[]>
 
 /** Undefined where there is no znode. One that is not for us, a stranger's say, must not hide the others. */
-export type Found = ReadData | NoAuth | undefined
+export type NodeReadResult = ReadData | NoAuth | undefined
 
 /** A job whose posting is marked as trashed, and has not been moved into the trash yet. */
-export interface Marked {
+export interface MarkedJob {
   readonly id: string
   readonly revision: number
   /** The entry that belongs into the trash. */
@@ -57,46 +57,46 @@ export interface TrashIndexEntry {
   readonly bytes: number
 }
 
-export interface ReaderOptions {
+export interface ZooKeeperReaderOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
   readonly encoding: Encoding
   readonly readMany: ReadMany
   /** Called before the answer, in which such a posting is gone. */
-  readonly marked: (marked: Marked) => void
+  readonly onMarked: (marked: MarkedJob) => void
 }
 
 export class BoardReader {
-  readonly #options: ReaderOptions
-  readonly #zookeeper: ReaderOptions['zookeeper']
+  readonly #options: ZooKeeperReaderOptions
+  readonly #zookeeper: ZooKeeperReaderOptions['zookeeper']
   readonly #layout: Layout
   readonly #encoding: Encoding
 
-  constructor(options: ReaderOptions) {
+  constructor(options: ZooKeeperReaderOptions) {
     this.#options = options
     this.#zookeeper = options.zookeeper
     this.#layout = options.layout
     this.#encoding = options.encoding
   }
 
-  async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     const nodes = await this.#options.readMany(ids.map((id) => this.#layout.posting(id)))
-    return nodes.map((node, index) => node && this.#read(ids[index] ?? '', node))
+    return nodes.map((node, index) => node && this.#toReadResult(ids[index] ?? '', node))
   }
 
   async owner(id: string): Promise<string | undefined> {
-    const lock = await unlessGone(this.#zookeeper.getData(this.#layout.lock(id)))
+    const lock = await missingAsUndefined(this.#zookeeper.getData(this.#layout.lock(id)))
     return lock && (decodeLock(lock.data, this.#encoding) ?? 'an unknown owner')
   }
 
   async cancellation(id: string): Promise<Cancellation | undefined> {
-    const request = await unlessGone(this.#zookeeper.getData(this.#layout.cancel(id)))
+    const request = await missingAsUndefined(this.#zookeeper.getData(this.#layout.cancel(id)))
     return request && decodeCancellation(request.data, this.#encoding)
   }
 
   /** Whose the key is, and its revision. The uuid is undefined where the key does not say. */
   async key(name: string): Promise<{ readonly uuid: string | undefined; readonly revision: number } | undefined> {
-    const key = await unlessGone(this.#zookeeper.getData(this.#layout.key(name)))
+    const key = await missingAsUndefined(this.#zookeeper.getData(this.#layout.key(name)))
     return key && { uuid: decodeKey(key.data, this.#encoding), revision: key.stat.version }
   }
 
@@ -135,7 +135,7 @@ export class BoardReader {
       read += paths.length
       const node = found.findLast((each) => each !== undefined && !(each instanceof NoAuth)) ?? found.at(-1)
       if (!node || node instanceof NoAuth) return node ?? []
-      return this.#trashedEntry({ id, revision: TRASH_REVISION }, node.data)
+      return this.#toTrashedEntry({ id, revision: TRASH_REVISION }, node.data)
     })
   }
 
@@ -150,7 +150,7 @@ export class BoardReader {
   }
 
   /** Returns those of the ids that are in the trash; without ids, asks for nothing. */
-  async trashedAmong(ids: readonly string[]): Promise<string[]> {
+  async readTrashedIds(ids: readonly string[]): Promise<string[]> {
     if (ids.length === 0) return []
     const found = await this.#options.readMany(ids.map((id) => this.#layout.trash(id)))
     return ids.filter((_, index) => found[index] !== undefined)
@@ -161,25 +161,25 @@ export class BoardReader {
     const [marked, moved] = await this.#options.readMany([this.#layout.posting(id), this.#layout.trash(id)])
     const node = moved ?? marked
     if (!node || node instanceof NoAuth) return undefined
-    const entry = this.#trashedEntry({ id, revision: TRASH_REVISION }, node.data)
+    const entry = this.#toTrashedEntry({ id, revision: TRASH_REVISION }, node.data)
     return entry instanceof Error ? undefined : entry
   }
 
   /** Whether the job is in the trash. */
   async isTrashed(id: string): Promise<boolean> {
-    return (await unlessGone(this.#zookeeper.getData(this.#layout.trash(id)))) !== undefined
+    return (await missingAsUndefined(this.#zookeeper.getData(this.#layout.trash(id)))) !== undefined
   }
 
   /**
    * The postings that a transaction made under numbers of ZooKeeper's, by uuid. Such ids grow with transactions, so they
    * are near the end; numbers that posters made go by their clocks, and are passed over.
    */
-  async postedIn(zxid: bigint): Promise<ReadonlyMap<string, string>> {
+  async readPostedIn(zxid: bigint): Promise<ReadonlyMap<string, string>> {
     const { names } = await this.#zookeeper.getChildren(this.#layout.path)
     const ids = names.filter(isNumberedByServer).sort((a, b) => compareDigits(b, a))
     const posted = new Map<string, string>()
-    for (let start = 0; start < ids.length; start += BATCH) {
-      const batch = ids.slice(start, start + BATCH)
+    for (let start = 0; start < ids.length; start += MAX_BATCH_ITEMS) {
+      const batch = ids.slice(start, start + MAX_BATCH_ITEMS)
       const found = (await this.read(batch)).filter((stored) => stored !== undefined && 'posting' in stored)
       for (const { id, order, posting } of found) if (order === zxid) posted.set(posting.uuid, id)
       if (found.some(({ order }) => order < zxid)) break
@@ -187,20 +187,23 @@ export class BoardReader {
     return posted
   }
 
-  #read(id: string, node: ReadData | NoAuth): Stored | Unreadable | undefined {
-    if (!(node instanceof NoAuth)) return this.#stored(id, node)
+  #toReadResult(id: string, node: ReadData | NoAuth): StoredJob | UnreadableJob | undefined {
+    if (!(node instanceof NoAuth)) return this.#toStoredJob(id, node)
     const what = `${this.#layout.posting(id)} has an ACL that is not the board's and keeps this client out`
     return { id, error: new InvalidPosting(`${what}; it is not claimed here, give it the board's`, { cause: node }) }
   }
 
-  #stored(id: string, { data, stat }: { data: Uint8Array | null; stat: Stat }): Stored | Unreadable | undefined {
+  #toStoredJob(
+    id: string,
+    { data, stat }: { data: Uint8Array | null; stat: Stat },
+  ): StoredJob | UnreadableJob | undefined {
     const { czxid: order, version: revision, ctime: postedAt, mtime: writtenAt } = stat
     const encoded = data ?? new Uint8Array()
     try {
-      return { id, ...readSized(encoded, this.#encoding), revision, order, postedAt, writtenAt }
+      return { id, ...decodeSizedPosting(encoded, this.#encoding), revision, order, postedAt, writtenAt }
     } catch (cause) {
-      if (decodeMark(id, encoded, this.#encoding)) {
-        this.#options.marked({ id, revision, bytes: encoded })
+      if (decodeTrashMark(id, encoded, this.#encoding)) {
+        this.#options.onMarked({ id, revision, bytes: encoded })
         return undefined
       }
       // Whatever was thrown: an error that left here would hide every posting that was asked for with this one.
@@ -210,7 +213,7 @@ export class BoardReader {
     }
   }
 
-  #trashedEntry(at: { id: string; revision: number }, data: Uint8Array | null): TrashedEntry | Error {
+  #toTrashedEntry(at: { id: string; revision: number }, data: Uint8Array | null): TrashedEntry | Error {
     try {
       return decodeTrash(at, data, this.#encoding)
     } catch (error) {
@@ -233,7 +236,7 @@ export async function listBoard(
   ])
   const [trash, cancel, cancelFolderItself, board, boardItself] = results
   if (board.error) throw board.error
-  const claimed = board.names.flatMap((name) => lockedJob(name) ?? [])
+  const claimed = board.names.flatMap((name) => toLockedJob(name) ?? [])
   return {
     jobs: board.names.filter(isJob),
     claimed: new Set(claimed),
@@ -248,22 +251,22 @@ export async function listBoard(
  * answer that was too large for this client the next requests are for half as many, or the same answer would break each
  * connection for ever.
  */
-export function readingInBatches(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadMany {
-  let size = BATCH
+export function batchedReader(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadMany {
+  let size = MAX_BATCH_ITEMS
   const readBatch = async (paths: readonly string[]) => {
     try {
       const { results } = await zookeeper.multiRead(paths.map((path) => op.getData(path)))
-      return results.map(foundData)
+      return results.map(toNodeReadResult)
     } catch (error) {
-      if (isTooLarge(error)) size = Math.max(1, Math.min(size, Math.floor(paths.length / 2)))
+      if (isReplyTooLarge(error)) size = Math.max(1, Math.min(size, Math.floor(paths.length / 2)))
       throw error
     }
   }
   return async (paths) => {
-    const found: Found[] = []
+    const found: NodeReadResult[] = []
     while (found.length < paths.length) {
       const batches: (readonly string[])[] = []
-      for (let from = found.length; from < paths.length && batches.length < BATCHES_AT_ONCE; from += size)
+      for (let from = found.length; from < paths.length && batches.length < MAX_CONCURRENT_BATCHES; from += size)
         batches.push(paths.slice(from, from + size))
       for (const batch of await Promise.all(batches.map(readBatch))) found.push(...batch)
     }
@@ -272,20 +275,20 @@ export function readingInBatches(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadM
 }
 
 /** Whether the connection was closed because of an answer that this client does not take; the class is the client's own. */
-function isTooLarge(error: unknown): boolean {
+function isReplyTooLarge(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) if (at.name === 'MalformedBytes') return true
   return false
 }
 
 /** One that is not for us, a stranger's say, is an answer among others. */
-export function unlessDenied<T>(asked: Promise<T>): Promise<T | NoAuth> {
+export function deniedAsValue<T>(asked: Promise<T>): Promise<T | NoAuth> {
   return asked.catch((error: unknown) => {
     if (error instanceof NoAuth) return error
     throw error
   })
 }
 
-function foundData(reading: Reading<ReadData>): Found {
+function toNodeReadResult(reading: ReadResult<ReadData>): NodeReadResult {
   if (!reading.error) return reading
   if (reading.error instanceof NoNode) return undefined
   if (reading.error instanceof NoAuth) return reading.error
@@ -293,7 +296,7 @@ function foundData(reading: Reading<ReadData>): Found {
 }
 
 /** What was asked of a znode; undefined where there is none. */
-export async function unlessGone<T>(asked: Promise<T>): Promise<T | undefined> {
+export async function missingAsUndefined<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked
   } catch (error) {
@@ -303,13 +306,13 @@ export async function unlessGone<T>(asked: Promise<T>): Promise<T | undefined> {
 }
 
 /** For what changes nothing on the queue: whatever the connection did to it, asking again is right. */
-export async function asking<T>(what: string, ask: () => Promise<T>): Promise<T> {
+export async function translateErrors<T>(what: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {
     if (!(error instanceof ZooKeeperError)) throw error
     // A server that has just ended the session says so in answers, before it hangs up.
-    if (error.outcome === 'refused' && !(error instanceof SessionExpired)) throw inWordsOf('board', what, error)
+    if (error.outcome === 'refused' && !(error instanceof SessionExpired)) throw toTenantError('board', what, error)
     throw new NotConnected(`${what}: ${error.message}`, { cause: error })
   }
 }

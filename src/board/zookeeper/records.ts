@@ -2,16 +2,16 @@
 import { decode, type Encoding, encode } from '../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
-import { readFailure } from '../../core/read-failure.ts'
-import type { Cancellation, Entity, TrashedEntry, Verdict } from '../backend.ts'
-import { readMetadata } from '../entity-metadata.ts'
+import { parseFailure } from '../../core/read-failure.ts'
+import type { Cancellation, Entity, TrashedEntry, TrashReason } from '../backend.ts'
+import { parseMetadata } from '../entity-metadata.ts'
 import type { Posting } from '../posting.ts'
-import { fieldsIn, readPosting, textOf, writePosting } from './shared-posting.ts'
+import { decodeSharedPosting, decodeText, encodeSharedPosting, sliceFields } from './shared-posting.ts'
 
 const BOARD_FORMAT = 1
 const TRASH_FORMAT = 1
 /** A failure is cut to this in the trash; its stack is the first to go. */
-const LARGEST_FAILURE = 8 * 1024
+const MAX_FAILURE_LENGTH = 8 * 1024
 
 /** At the root of a board, written once. JSON on every board: it says how to read the rest. */
 export interface BoardRecord {
@@ -33,7 +33,7 @@ export function encodeBoardRecord({ shared, ...record }: BoardRecord): Uint8Arra
 
 /** @throws IncompatibleVersion for a path that holds something else, or a board of a newer release */
 export function decodeBoardRecord(bytes: Uint8Array | null, path: string): BoardRecord {
-  const record = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, 'json')) : {}
+  const record = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, 'json')) : {}
   const { format, encoding, unfinished } = record
   const newer = typeof format === 'number' && format > BOARD_FORMAT
   const known = encoding === 'msgpack' || encoding === 'json'
@@ -60,7 +60,7 @@ export interface GateRecord {
 export const OPEN_GATE: GateRecord = { paused: false, fenceBase: 0n }
 
 /** A fence base as text: at most 20 digits, and none in front that says nothing. */
-const DECIMAL = /^[1-9]\d{0,19}$/
+const DECIMAL_PATTERN = /^[1-9]\d{0,19}$/
 
 /** JSON on every board, like the board's record. */
 export function encodeGate({ paused, fenceBase }: Omit<GateRecord, 'damage'>): Uint8Array {
@@ -85,7 +85,7 @@ export function decodeGate(bytes: Uint8Array | null): GateRecord {
   const { paused, fenceBase }: { readonly paused?: unknown; readonly fenceBase?: unknown } = record
   const gate = { paused: paused === true, fenceBase: 0n }
   if (fenceBase === undefined) return gate
-  if (typeof fenceBase === 'string' && DECIMAL.test(fenceBase)) return { ...gate, fenceBase: BigInt(fenceBase) }
+  if (typeof fenceBase === 'string' && DECIMAL_PATTERN.test(fenceBase)) return { ...gate, fenceBase: BigInt(fenceBase) }
   return { ...gate, damage: `its fenceBase is not a number in quotes, of at most 20 digits` }
 }
 
@@ -96,7 +96,7 @@ export function encodeCancellation(cancellation: Cancellation, encoding: Encodin
 
 /** Whatever it says, it asks for the job to be given up. */
 export function decodeCancellation(bytes: Uint8Array | null, encoding: Encoding): Cancellation {
-  const { who, reason } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, encoding)) : {}
+  const { who, reason } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
   const text = (value: unknown, unknown: string) => (typeof value === 'string' ? value : unknown)
   return { who: text(who, 'somebody'), reason: text(reason, 'cancelled') }
 }
@@ -107,7 +107,7 @@ export function encodeKey(uuid: string, encoding: Encoding): Uint8Array {
 
 /** Undefined for a key that does not say whose it is. */
 export function decodeKey(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
-  const { uuid } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, encoding)) : {}
+  const { uuid } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
   return typeof uuid === 'string' ? uuid : undefined
 }
 
@@ -117,27 +117,27 @@ export function encodeLock(who: string, encoding: Encoding): Uint8Array {
 
 /** Undefined for a lock that does not say whose it is. It is a claim all the same: nobody else can make the znode. */
 export function decodeLock(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
-  const { owner } = bytes && bytes.length > 0 ? fieldsOf(() => decode(bytes, encoding)) : {}
+  const { owner } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
   return typeof owner === 'string' ? owner : undefined
 }
 
 export function encodeTrash(
-  entry: Verdict & { readonly posting: Posting; readonly who: string; readonly at: Date },
+  entry: TrashReason & { readonly posting: Posting; readonly who: string; readonly at: Date },
   options: { encoding: Encoding; limit: number },
 ): Uint8Array {
   const { posting, who, at, reason, failure } = entry
-  const posted = writePosting(posting, options)
-  const rest = { format: TRASH_FORMAT, who, at, reason, ...(failure ? { failure: cut(failure) } : {}) }
+  const posted = encodeSharedPosting(posting, options)
+  const rest = { format: TRASH_FORMAT, who, at, reason, ...(failure ? { failure: truncateFailure(failure) } : {}) }
   if (options.encoding !== 'json') return encode({ ...rest, posting: posted }, options.encoding)
   // Spliced in as text, so that it is kept to the letter.
-  return Buffer.from(`{"posting":${textOf(posted)},${textOf(encode(rest, 'json')).slice(1)}`)
+  return Buffer.from(`{"posting":${decodeText(posted)},${decodeText(encode(rest, 'json')).slice(1)}`)
 }
 
 /**
  * Where a posting would be, a trash entry marks a job as trashed: so does a board that cannot write two znodes at once, and
  * who can moves it. Undefined for what is none.
  */
-export function decodeMark(
+export function decodeTrashMark(
   id: string,
   bytes: Uint8Array | null,
   encoding: Encoding,
@@ -155,8 +155,9 @@ export function decodeTrash(
   bytes: Uint8Array | null,
   encoding: Encoding,
 ): TrashedEntry {
-  const { who, at, reason, failure, ...record } = bytes ? fieldsOf(() => decode(bytes, encoding)) : {}
-  const spliced = bytes && encoding === 'json' && record['posting'] ? fieldsIn(textOf(bytes)).get('posting') : undefined
+  const { who, at, reason, failure, ...record } = bytes ? decodeFields(() => decode(bytes, encoding)) : {}
+  const spliced =
+    bytes && encoding === 'json' && record['posting'] ? sliceFields(decodeText(bytes)).get('posting') : undefined
   const posting = spliced === undefined ? record['posting'] : Buffer.from(spliced)
   const date = new Date(at instanceof Date || typeof at === 'string' ? at : Number.NaN)
   if (
@@ -167,8 +168,8 @@ export function decodeTrash(
   ) {
     throw new InvalidPosting(`trash entry ${id} is unreadable`)
   }
-  const entry = { id, revision, posting: readPosting(posting, encoding), who, at: date, reason }
-  const read = readFailure(failure)
+  const entry = { id, revision, posting: decodeSharedPosting(posting, encoding), who, at: date, reason }
+  const read = parseFailure(failure)
   return read ? { ...entry, failure: read } : entry
 }
 
@@ -178,18 +179,18 @@ export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
 
 /** Undefined for what is no entity of ours. */
 export function decodeEntity(bytes: Uint8Array | null, encoding: Encoding): Entity | undefined {
-  const { kind, name, instance, metadata } = bytes ? fieldsOf(() => decode(bytes, encoding)) : {}
+  const { kind, name, instance, metadata } = bytes ? decodeFields(() => decode(bytes, encoding)) : {}
   if (typeof kind !== 'string' || typeof name !== 'string' || typeof instance !== 'string') return undefined
-  return { kind, name, instance, metadata: readMetadata(metadata) }
+  return { kind, name, instance, metadata: parseMetadata(metadata) }
 }
 
-function cut(failure: Failure): Failure {
-  if (encode(failure, 'json').length <= LARGEST_FAILURE) return failure
+function truncateFailure(failure: Failure): Failure {
+  if (encode(failure, 'json').length <= MAX_FAILURE_LENGTH) return failure
   const { stack: _, causes: __, ...rest } = failure
-  return { ...rest, message: rest.message.slice(0, LARGEST_FAILURE / 4) }
+  return { ...rest, message: rest.message.slice(0, MAX_FAILURE_LENGTH / 4) }
 }
 
-function fieldsOf(read: () => unknown): Record<string, unknown> {
+function decodeFields(read: () => unknown): Record<string, unknown> {
   try {
     return Object(read()) as Record<string, unknown>
   } catch {

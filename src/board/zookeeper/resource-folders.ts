@@ -9,9 +9,9 @@ import { NodeExists, op, type WatchEvent, type ZooKeeper } from '../../zookeeper
 import type { Layout } from './layout.ts'
 
 /** Of how many is remembered that they were there. */
-const MOST_KNOWN = 10_000
+const MAX_REMEMBERED_FOLDERS = 10_000
 
-export class ResourceFolders {
+export class ResourceNodes {
   readonly #zookeeper: ZooKeeper
   readonly #layout: Layout
   /** By path; settled once it is there. */
@@ -32,17 +32,17 @@ export class ResourceFolders {
     for (const { type, path } of batch) {
       if (!this.#layout.isResource(path)) continue
       if (type === 'deleted') this.#known.delete(path)
-      else if (type === 'created') this.#keep(path, Promise.resolve())
+      else if (type === 'created') this.#remember(path, Promise.resolve())
     }
   }
 
   /** Changes may have been missed. */
-  forget(): void {
+  clear(): void {
     this.#known.clear()
   }
 
   /** Makes it; one that is there already is as good. */
-  async make(name: string): Promise<void> {
+  async create(name: string): Promise<void> {
     await this.#zookeeper.create(this.#layout.resource(name), null).catch((error: unknown) => {
       if (!(error instanceof NodeExists)) throw error
     })
@@ -50,21 +50,21 @@ export class ResourceFolders {
 
   #prepare(name: string): Promise<void> {
     const path = this.#layout.resource(name)
-    const there = this.#makeIfMissing(name)
-    this.#keep(path, there)
+    const there = this.#createIfMissing(name)
+    this.#remember(path, there)
     there.catch(() => this.#known.delete(path))
     return there
   }
 
-  #keep(path: string, there: Promise<void>): void {
+  #remember(path: string, there: Promise<void>): void {
     this.#known.set(path, there)
     const [oldest] = this.#known.keys()
-    if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest)
+    if (this.#known.size > MAX_REMEMBERED_FOLDERS && oldest !== undefined) this.#known.delete(oldest)
   }
 
   /** To look costs no transaction, and most are there. */
-  async #makeIfMissing(name: string): Promise<void> {
+  async #createIfMissing(name: string): Promise<void> {
     const { results } = await this.#zookeeper.multiRead([op.getData(this.#layout.resource(name))])
-    if (results[0].error) await this.make(name)
+    if (results[0].error) await this.create(name)
   }
 }

@@ -15,36 +15,36 @@ export interface ScanOptions {
   /** Milliseconds. */
   readonly period: number
   /** Changes were missed. */
-  readonly missed: () => void
+  readonly onMissed: () => void
   /** The gate as it is now; undefined where it is gone. */
-  readonly gate: (node: ReadData | undefined) => void
-  readonly failed: (error: unknown) => void
+  readonly onGate: (node: ReadData | undefined) => void
+  readonly onError: (error: unknown) => void
   /** Called now and then for what is not urgent; resolves to whether there is something to do later. */
-  readonly atLeisure: () => Promise<boolean>
+  readonly onIdle: () => Promise<boolean>
 }
 
 /** What the Stats of both folders counted. */
-export interface Counts {
+export interface ChildCounts {
   readonly jobs: number
   readonly cancellations: number
 }
 
 /** So many scans, or periods of silence after a change of the board, between two leisures: clutter may lie about for a while. */
-const SCANS_PER_LEISURE = 6
+const SCANS_PER_IDLE = 6
 
 export class Scan {
   readonly #options: ScanOptions
   readonly #jobs: string
   readonly #cancellations: string
   #timer: NodeJS.Timeout | undefined
-  #counts: Counts | undefined
+  #counts: ChildCounts | undefined
   #newestZxid = 0n
   #scans = 0
   /** Whether the board has changed since the last leisure: a silent board would keep what the last change left behind. */
   #changed = true
   /** Periods of silence since the last scan. */
   #silent = 0
-  #looking: Promise<void> | undefined
+  #running: Promise<void> | undefined
 
   constructor(options: ScanOptions) {
     this.#options = options
@@ -68,16 +68,16 @@ export class Scan {
   }
 
   /** The board was listed. Called before any later change is counted. */
-  listed(counts: Counts): void {
+  setBaseline(counts: ChildCounts): void {
     this.#counts = counts
   }
 
   /** A listing is to come: until then nothing is known. */
-  unlisted(): void {
+  clearBaseline(): void {
     this.#counts = undefined
   }
 
-  counted(batch: readonly WatchEvent[]): void {
+  countChanges(batch: readonly WatchEvent[]): void {
     this.#changed = true
     if (this.#counts === undefined) return
     let { jobs, cancellations } = this.#counts
@@ -91,19 +91,19 @@ export class Scan {
 
   /** One at a time, however long a server takes to answer. */
   #begin(): void {
-    this.#looking ??= this.now()
-      .catch(this.#options.failed)
+    this.#running ??= this.run()
+      .catch(this.#options.onError)
       .finally(() => {
-        this.#looking = undefined
+        this.#running = undefined
       })
   }
 
   /** One round trip where anything happened since the last time, else none. */
-  async now(): Promise<void> {
-    const { zookeeper, layout, missed, gate } = this.#options
+  async run(): Promise<void> {
+    const { zookeeper, layout, onMissed, onGate } = this.#options
     const newest = zookeeper.session?.newestZxid ?? 0n
     if (zookeeper.state !== 'connected' || this.#counts === undefined) return
-    if (newest === this.#newestZxid) return this.#beSilent()
+    if (newest === this.#newestZxid) return this.#skipSilent()
     this.#silent = 0
     const { results } = await zookeeper.multiRead([
       op.getData(layout.path),
@@ -111,30 +111,30 @@ export class Scan {
       op.getData(layout.gate),
     ])
     const [jobs, cancellations, gateNode] = results
-    gate(gateNode.error ? undefined : gateNode)
+    onGate(gateNode.error ? undefined : gateNode)
     // Every change before this answer has been told, so the counts agree if none was missed.
     const counts = this.#counts
-    if (counts && (differs(counts.jobs, jobs.stat) || differs(counts.cancellations, cancellations.stat))) {
-      missed()
+    if (counts && (hasChanged(counts.jobs, jobs.stat) || hasChanged(counts.cancellations, cancellations.stat))) {
+      onMissed()
       return
     }
     this.#newestZxid = newest
     this.#scans += 1
-    if (this.#scans % SCANS_PER_LEISURE === 0) await this.#leisure()
+    if (this.#scans % SCANS_PER_IDLE === 0) await this.#runIdleWork()
   }
 
-  async #beSilent(): Promise<void> {
+  async #skipSilent(): Promise<void> {
     if (!this.#changed) return
     this.#silent += 1
-    if (this.#silent < SCANS_PER_LEISURE) return
+    if (this.#silent < SCANS_PER_IDLE) return
     this.#silent = 0
-    await this.#leisure()
+    await this.#runIdleWork()
   }
 
-  async #leisure(): Promise<void> {
+  async #runIdleWork(): Promise<void> {
     this.#changed = false
     try {
-      if (await this.#options.atLeisure()) this.#changed = true
+      if (await this.#options.onIdle()) this.#changed = true
     } catch (error) {
       this.#changed = true
       throw error
@@ -147,6 +147,6 @@ function isIn(folder: string, path: string): boolean {
   return path.startsWith(folder) && !path.includes('/', folder.length)
 }
 
-function differs(count: number, stat: { readonly cversion: number } | undefined): boolean {
+function hasChanged(count: number, stat: { readonly cversion: number } | undefined): boolean {
   return stat !== undefined && stat.cversion !== count
 }

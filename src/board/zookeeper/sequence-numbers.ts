@@ -8,17 +8,17 @@
  */
 import { randomInt } from 'node:crypto'
 
-const LARGEST = 2 ** 31 - 1
-const NEARLY = 0.8
+const MAX_SEQUENCE = 2 ** 31 - 1
+const SWITCH_FRACTION = 0.8
 /** So many in a millisecond, before the numbers run ahead of the clock. */
-const PER_MILLISECOND = 10_000n
+const NUMBERS_PER_MS = 10_000n
 const DIGITS = 20
 const RANDOM_DIGITS = 3
 
 export class SequenceNumbers {
   readonly #folder: string
   readonly #count: () => number | undefined
-  readonly #from: number
+  readonly #switchAt: number
   #newest = 0n
 
   /**
@@ -29,16 +29,16 @@ export class SequenceNumbers {
   constructor(options: { newPosting: string; count: () => number | undefined; from?: number }) {
     this.#folder = options.newPosting
     this.#count = options.count
-    this.#from = options.from ?? LARGEST * NEARLY
+    this.#switchAt = options.from ?? MAX_SEQUENCE * SWITCH_FRACTION
   }
 
   /** The path of the next posting; undefined where ZooKeeper still numbers. */
   next(): string | undefined {
     const count = this.#count()
     // At its end the count wraps around.
-    if (count === undefined || (count >= 0 && count < this.#from)) return undefined
+    if (count === undefined || (count >= 0 && count < this.#switchAt)) return undefined
     // Never backwards: what is posted in one transaction is put in order by its digits.
-    const now = BigInt(Date.now()) * PER_MILLISECOND
+    const now = BigInt(Date.now()) * NUMBERS_PER_MS
     this.#newest = now > this.#newest ? now : this.#newest + 1n
     const chance = String(randomInt(10 ** RANDOM_DIGITS)).padStart(RANDOM_DIGITS, '0')
     return `${this.#folder}${String(this.#newest).padStart(DIGITS - RANDOM_DIGITS, '0')}${chance}`

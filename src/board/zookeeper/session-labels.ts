@@ -6,7 +6,7 @@ export class SessionLabels {
   readonly #labels = new Map<bigint, string>()
 
   /** Given to it when it is first asked for. */
-  of(session: bigint): string {
+  labelFor(session: bigint): string {
     const label = this.#labels.get(session) ?? `session ${this.#labels.size + 1}`
     this.#labels.set(session, label)
     return label
@@ -22,8 +22,8 @@ export class SessionLabels {
    *
    * @throws ClaimLost
    */
-  granting({ session, kind, posting }: Settlement, { now }: { readonly now: bigint | undefined }): bigint {
-    if (now !== undefined && this.of(now) === session) return now
+  requireGranting({ session, kind, posting }: Settlement, { now }: { readonly now: bigint | undefined }): bigint {
+    if (now !== undefined && this.labelFor(now) === session) return now
     throw new ClaimLost(`${kind} of job ${posting.uuid}: the session that claimed it is over; stop and write nothing`)
   }
 }

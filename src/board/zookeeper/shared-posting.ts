@@ -10,50 +10,52 @@ import { InvalidArgument } from '../../core/errors.ts'
 import { encodePosting, type Posting, readSizedPosting, type SizedPosting } from '../posting.ts'
 
 /** The text of fields that have to be written as they were read. It travels along wherever a posting is copied. */
-const VERBATIM = Symbol('fields as they were written')
+const VERBATIM_FIELDS = Symbol('fields as they were written')
 
-type Kept = Posting & { readonly [VERBATIM]?: ReadonlyMap<string, string> }
+type VerbatimPosting = Posting & { readonly [VERBATIM_FIELDS]?: ReadonlyMap<string, string> }
 
 /** What changes from claim to claim is never written as it was read. */
-const CHANGING: ReadonlySet<string> = new Set(['runs', 'attempts', 'delay'] satisfies (keyof Posting)[])
+const CHANGING_FIELDS: ReadonlySet<string> = new Set(['runs', 'attempts', 'delay'] satisfies (keyof Posting)[])
 
 /** @throws PayloadTooLarge; InvalidArgument where the details hold what JSON does not, such as a Date */
-export function writePosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
+export function encodeSharedPosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
   if (options.encoding !== 'json') return encodePosting(posting, options)
-  const kept = (posting as Kept)[VERBATIM]
+  const kept = (posting as VerbatimPosting)[VERBATIM_FIELDS]
   if (!kept?.has('details')) assertJson(posting.details, `job ${posting.uuid} (${posting.name}): details`)
   const bytes = encodePosting(posting, options)
   if (!kept) return bytes
-  const written = [...fieldsIn(textOf(bytes))].map(([field, text]) => {
+  const written = [...sliceFields(decodeText(bytes))].map(([field, text]) => {
     return `${JSON.stringify(field)}:${kept.get(field) ?? text}`
   })
   return Buffer.from(`{${written.join(',')}}`)
 }
 
 /** @throws InvalidPosting whatever the bytes are */
-export function readPosting(bytes: Uint8Array, encoding: Encoding): Posting {
-  return readSized(bytes, encoding).posting
+export function decodeSharedPosting(bytes: Uint8Array, encoding: Encoding): Posting {
+  return decodeSizedPosting(bytes, encoding).posting
 }
 
 /** Reads a posting, and how large it counts. @throws InvalidPosting whatever the bytes are */
-export function readSized(bytes: Uint8Array, encoding: Encoding): SizedPosting {
+export function decodeSizedPosting(bytes: Uint8Array, encoding: Encoding): SizedPosting {
   const sized = readSizedPosting(bytes, encoding)
   if (encoding !== 'json') return sized
-  const kept = [...fieldsIn(textOf(bytes))].filter(([field, text]) => !CHANGING.has(field) && !isExact(text))
-  if (kept.length > 0) Object.assign(sized.posting, { [VERBATIM]: new Map(kept) })
+  const kept = [...sliceFields(decodeText(bytes))].filter(
+    ([field, text]) => !CHANGING_FIELDS.has(field) && !isExactJson(text),
+  )
+  if (kept.length > 0) Object.assign(sized.posting, { [VERBATIM_FIELDS]: new Map(kept) })
   return sized
 }
 
 /** Texts, brackets and separators, and everything else: numbers, true, false, null. */
-const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s"[\]{},:]+/g
+const JSON_TOKEN_PATTERN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s"[\]{},:]+/g
 
 /** What stands behind each field of a JSON object, as it is written there. For text that `JSON.parse` takes. */
-export function fieldsIn(text: string): ReadonlyMap<string, string> {
+export function sliceFields(text: string): ReadonlyMap<string, string> {
   const fields = new Map<string, string>()
   let field: string | undefined
   let start = 0
   let depth = 0
-  for (const { 0: token, index } of text.matchAll(TOKEN)) {
+  for (const { 0: token, index } of text.matchAll(JSON_TOKEN_PATTERN)) {
     if (token === '}' || token === ']') depth -= 1
     const over = (depth === 1 && token === ',') || (depth === 0 && token === '}')
     if (over && field !== undefined) {
@@ -67,8 +69,8 @@ export function fieldsIn(text: string): ReadonlyMap<string, string> {
 }
 
 /** Whether reading this JSON and writing it again changes no number in it. */
-function isExact(text: string): boolean {
-  for (const [token] of text.matchAll(TOKEN)) {
+function isExactJson(text: string): boolean {
+  for (const [token] of text.matchAll(JSON_TOKEN_PATTERN)) {
     if (/^[-\d]/.test(token) && String(Number(token)) !== token) return false
   }
   return true
@@ -76,7 +78,7 @@ function isExact(text: string): boolean {
 
 /** What would come back as something else, or not at all, is refused while nothing is posted. */
 function assertJson(value: unknown, where: string): void {
-  const wrong = unlikeJson(value)
+  const wrong = findNonJson(value)
   if (wrong !== undefined) {
     throw new InvalidArgument(
       `${where} is ${wrong}; this board is shared with TaskFlow and holds JSON: post it as text`,
@@ -86,13 +88,13 @@ function assertJson(value: unknown, where: string): void {
   for (const [key, item] of Object.entries(value)) assertJson(item, `${where}.${key}`)
 }
 
-function unlikeJson(value: unknown): string | undefined {
+function findNonJson(value: unknown): string | undefined {
   if (value instanceof Date) return 'a Date'
   if (value instanceof Uint8Array) return 'bytes'
   if (typeof value === 'bigint') return 'a bigint'
   return typeof value === 'number' && !Number.isFinite(value) ? 'no finite number' : undefined
 }
 
-export function textOf(bytes: Uint8Array): string {
+export function decodeText(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
 }

@@ -8,13 +8,13 @@ import type { Encoding } from '../../core/codec.ts'
 import { BadVersion, NoNode, NotEmpty, type ZooKeeperDriver } from '../../zookeeper/index.ts'
 import { pickAtRandom } from '../spread.ts'
 import type { Layout } from './layout.ts'
-import { unlessGone } from './reading.ts'
+import { missingAsUndefined } from './reading.ts'
 import { decodeKey } from './records.ts'
 
 /** So many of a kind at a time: it is not urgent. */
-const MOST = 1_000
+const MAX_SWEPT = 1_000
 /** Milliseconds that a resource rests before its folder goes: making it again costs a round trip. */
-const REST = 60_000
+const UNUSED_AFTER_MS = 60_000
 
 export interface SweepOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'delete' | 'exists' | 'getChildren' | 'getData'>
@@ -23,7 +23,7 @@ export interface SweepOptions {
   /** The servers' clock. */
   readonly now: number
   /** Whether a job with this uuid may be on the board. */
-  readonly holds: (uuid: string) => boolean
+  readonly mayExist: (uuid: string) => boolean
 }
 
 /**
@@ -39,22 +39,22 @@ export async function sweep(options: SweepOptions): Promise<boolean> {
 /** @returns whether one that is not held has to rest yet */
 async function sweepResources({ zookeeper, layout, now }: SweepOptions): Promise<boolean> {
   let resting = false
-  await eachIn(zookeeper, layout.permitsFolder, async (path) => {
+  await forEachChild(zookeeper, layout.permitsFolder, async (path) => {
     const stat = await zookeeper.exists(path)
     if (stat?.numChildren !== 0) return
-    if (now - stat.ctime > REST) await unlessUsed(zookeeper.delete(path))
+    if (now - stat.ctime > UNUSED_AFTER_MS) await ignoreInUse(zookeeper.delete(path))
     else resting = true
   })
   return resting
 }
 
-async function sweepKeys({ zookeeper, layout, encoding, holds }: SweepOptions): Promise<void> {
-  await eachIn(zookeeper, layout.keysFolder, async (path) => {
-    const key = await unlessGone(zookeeper.getData(path))
+async function sweepKeys({ zookeeper, layout, encoding, mayExist }: SweepOptions): Promise<void> {
+  await forEachChild(zookeeper, layout.keysFolder, async (path) => {
+    const key = await missingAsUndefined(zookeeper.getData(path))
     const uuid = key && decodeKey(key.data, encoding)
     // A key is made with its posting, so by the time it is read the view has heard of the job.
-    if (key && uuid !== undefined && !holds(uuid)) {
-      await unlessUsed(zookeeper.delete(path, { version: key.stat.version }))
+    if (key && uuid !== undefined && !mayExist(uuid)) {
+      await ignoreInUse(zookeeper.delete(path, { version: key.stat.version }))
     }
   })
 }
@@ -64,23 +64,23 @@ export async function sweepCancellations({
   zookeeper,
   layout,
 }: Pick<SweepOptions, 'zookeeper' | 'layout'>): Promise<void> {
-  await eachIn(zookeeper, layout.cancelFolder, async (path, id) => {
-    if (!(await zookeeper.exists(layout.posting(id)))) await unlessUsed(zookeeper.delete(path))
+  await forEachChild(zookeeper, layout.cancelFolder, async (path, id) => {
+    if (!(await zookeeper.exists(layout.posting(id)))) await ignoreInUse(zookeeper.delete(path))
   })
 }
 
-async function eachIn(
+async function forEachChild(
   zookeeper: SweepOptions['zookeeper'],
   folder: string,
   look: (path: string, name: string) => Promise<void>,
 ): Promise<void> {
-  const listed = await unlessGone(zookeeper.getChildren(folder))
+  const listed = await missingAsUndefined(zookeeper.getChildren(folder))
   // Not always the same: behind those that are in use others would lie for ever.
-  const picked = pickAtRandom(listed?.names ?? [], { count: MOST, random: Math.random })
+  const picked = pickAtRandom(listed?.names ?? [], { count: MAX_SWEPT, random: Math.random })
   await Promise.all(picked.map((name) => look(`${folder}/${name}`, name)))
 }
 
-async function unlessUsed(deleting: Promise<unknown>): Promise<void> {
+async function ignoreInUse(deleting: Promise<unknown>): Promise<void> {
   await deleting.catch((error: unknown) => {
     if (![NotEmpty, NoNode, BadVersion].some((type) => error instanceof type)) throw error
   })

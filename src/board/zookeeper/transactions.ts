@@ -22,19 +22,19 @@
  * discard proves that there was none. The revision is what makes a former owner harmless: every claim and abandon raises
  * it, so a settle by anybody but the newest claim is refused. Revisions of resources and locks are never compared: such
  * znodes are made anew all the time. Only on a board that is shared with TaskFlow a lock has its revision, because an owner
- * there does not raise the posting's: see {@link SHARED_LOCK}.
+ * there does not raise the posting's: see {@link SHARED_LOCK_VERSION}.
  */
 import { type CheckOp, type Op, op } from '../../zookeeper/index.ts'
 import type { Posting } from '../posting.ts'
-import { resourcesOf } from '../resources.ts'
+import { toResourceWants } from '../resources.ts'
 import type { Layout } from './layout.ts'
 
 /** What a step is about: who asks learns from it what a refusal means. */
-export type Subject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash'
+export type StepSubject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash'
 
-export interface Step {
+export interface TransactionStep {
   readonly op: Op
-  readonly about: Subject
+  readonly subject: StepSubject
   /** Takes away what may have been taken away before, by hand say: without it the rest is as good. */
   readonly mayBeGone?: boolean
   /** Of a step about a resource: which. */
@@ -45,87 +45,89 @@ export interface Step {
  * The revision of a lock of ours on a shared board. TaskFlow's locks are of revision 0, and it deletes its own at that
  * revision. So neither side can take away a lock that the other has made since: an owner that comes too late is refused.
  */
-export const SHARED_LOCK = 1
+export const SHARED_LOCK_VERSION = 1
 
 /** What a posting asks for, beside itself. */
-type Asking = Pick<Posting, 'resources' | 'key'>
+type ResourceRequest = Pick<Posting, 'resources' | 'key'>
 
-export function post(
+export function postSteps(
   layout: Layout,
   posting: { readonly bytes: Uint8Array; readonly path?: string },
   key?: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
-): Step[] {
-  const steps: Step[] = [created(layout, posting)]
-  if (key) steps.push(keyFor(layout, key))
+): TransactionStep[] {
+  const steps: TransactionStep[] = [createStep(layout, posting)]
+  if (key) steps.push(keyStep(layout, key))
   return steps
 }
 
 /** ZooKeeper appends the digits, unless a path is given that has them. */
-function created(layout: Layout, posting: { readonly bytes: Uint8Array; readonly path?: string }): Step {
+function createStep(layout: Layout, posting: { readonly bytes: Uint8Array; readonly path?: string }): TransactionStep {
   const { bytes, path } = posting
   const create = path === undefined ? op.create(layout.newPosting, bytes, { sequential: true }) : op.create(path, bytes)
-  return { about: 'posting', op: create }
+  return { subject: 'posting', op: create }
 }
 
-function keyFor(
+function keyStep(
   layout: Layout,
   key: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
-): Step {
+): TransactionStep {
   const path = layout.key(key.name)
   const { bytes, takenOverAt: version } = key
-  return { about: 'key', op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
+  return { subject: 'key', op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
 }
 
 /** What a claim checks beside its steps; one for a whole batch of claims. */
-export function gateCheck(layout: Layout, version: number): CheckOp {
+export function gateCheckOp(layout: Layout, version: number): CheckOp {
   return op.check(layout.gate, { version })
 }
 
-export function claim(
+export function claimSteps(
   layout: Layout,
   id: string,
   at: {
     readonly revision: number
     readonly bytes: Uint8Array
     readonly lock: Uint8Array
-    readonly posting: Asking
+    readonly posting: ResourceRequest
     readonly shared: boolean
   },
-): Step[] {
+): TransactionStep[] {
   const lock = layout.lock(id)
   return [
-    { about: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
-    ...permits(layout, id, at.posting),
-    { about: 'lock', op: op.create(lock, at.lock, { ephemeral: true }) },
-    ...(at.shared ? [{ about: 'lock', op: op.setData(lock, at.lock, { version: SHARED_LOCK - 1 }) } as const] : []),
+    { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
+    ...permitSteps(layout, id, at.posting),
+    { subject: 'lock', op: op.create(lock, at.lock, { ephemeral: true }) },
+    ...(at.shared
+      ? [{ subject: 'lock', op: op.setData(lock, at.lock, { version: SHARED_LOCK_VERSION - 1 }) } as const]
+      : []),
   ]
 }
 
-interface Settled {
+interface SettledClaim {
   readonly revision: number
-  readonly posting: Asking
+  readonly posting: ResourceRequest
   readonly cancelRequested: boolean
   readonly shared: boolean
 }
 
-export function consume(layout: Layout, id: string, at: Settled): Step[] {
+export function consumeSteps(layout: Layout, id: string, at: SettledClaim): TransactionStep[] {
   return [
-    { about: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
-    ...released(layout, id, at.posting),
-    ...forgotten(layout, id, at),
-    unlocked(layout, id, at),
+    { subject: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
+    ...releaseSteps(layout, id, at.posting),
+    ...forgetSteps(layout, id, at),
+    unlockStep(layout, id, at),
   ]
 }
 
-export function abandon(
+export function abandonSteps(
   layout: Layout,
   id: string,
-  at: Omit<Settled, 'cancelRequested'> & { readonly bytes: Uint8Array },
-): Step[] {
+  at: Omit<SettledClaim, 'cancelRequested'> & { readonly bytes: Uint8Array },
+): TransactionStep[] {
   return [
-    { about: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
-    ...released(layout, id, at.posting),
-    unlocked(layout, id, at),
+    { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
+    ...releaseSteps(layout, id, at.posting),
+    unlockStep(layout, id, at),
   ]
 }
 
@@ -134,77 +136,88 @@ export function abandon(
  * check a job that another trashed a moment before would be refused for its entry that is there, as if it were there twice.
  * The entry is made before the posting is deleted, so that watchers know that the job was trashed when they see it go.
  */
-function stillThere(layout: Layout, id: string, { revision }: { readonly revision: number }): Step {
-  return { about: 'posting', op: op.check(layout.posting(id), { version: revision }) }
+function postingCheckStep(layout: Layout, id: string, { revision }: { readonly revision: number }): TransactionStep {
+  return { subject: 'posting', op: op.check(layout.posting(id), { version: revision }) }
 }
 
-export function trash(layout: Layout, id: string, at: Settled & { readonly entry: Uint8Array }): Step[] {
+export function trashSteps(
+  layout: Layout,
+  id: string,
+  at: SettledClaim & { readonly entry: Uint8Array },
+): TransactionStep[] {
   return [
-    stillThere(layout, id, at),
-    { about: 'trash', op: op.create(layout.trash(id), at.entry) },
-    ...consume(layout, id, at),
+    postingCheckStep(layout, id, at),
+    { subject: 'trash', op: op.create(layout.trash(id), at.entry) },
+    ...consumeSteps(layout, id, at),
   ]
 }
 
-export function discard(
+export function discardSteps(
   layout: Layout,
   id: string,
-  at: Omit<Settled, 'shared'> & { readonly entry: Uint8Array },
-): Step[] {
+  at: Omit<SettledClaim, 'shared'> & { readonly entry: Uint8Array },
+): TransactionStep[] {
   return [
-    stillThere(layout, id, at),
-    { about: 'trash', op: op.create(layout.trash(id), at.entry) },
-    { about: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
-    { about: 'lock', op: op.create(layout.lock(id), null, { ephemeral: true }) },
-    ...forgotten(layout, id, at),
-    { about: 'lock', op: op.delete(layout.lock(id)) },
+    postingCheckStep(layout, id, at),
+    { subject: 'trash', op: op.create(layout.trash(id), at.entry) },
+    { subject: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
+    { subject: 'lock', op: op.create(layout.lock(id), null, { ephemeral: true }) },
+    ...forgetSteps(layout, id, at),
+    { subject: 'lock', op: op.delete(layout.lock(id)) },
   ]
 }
 
 /** What a board without multi has marked as trashed belongs into the trash. */
-export function move(
+export function moveSteps(
   layout: Layout,
   { id, revision, bytes }: { readonly id: string; readonly revision: number; readonly bytes: Uint8Array },
-): Step[] {
+): TransactionStep[] {
   return [
-    stillThere(layout, id, { revision }),
-    { about: 'trash', op: op.create(layout.trash(id), bytes) },
-    { about: 'posting', op: op.delete(layout.posting(id), { version: revision }) },
+    postingCheckStep(layout, id, { revision }),
+    { subject: 'trash', op: op.create(layout.trash(id), bytes) },
+    { subject: 'posting', op: op.delete(layout.posting(id), { version: revision }) },
   ]
 }
 
-export function restore(
+export function restoreSteps(
   layout: Layout,
   entry: { readonly id: string; readonly revision: number },
   posting: { readonly bytes: Uint8Array; readonly path?: string },
   key?: { readonly name: string; readonly bytes: Uint8Array },
-): Step[] {
-  return [...purge(layout, entry), ...post(layout, posting, key)]
+): TransactionStep[] {
+  return [...purgeSteps(layout, entry), ...postSteps(layout, posting, key)]
 }
 
-export function purge(layout: Layout, entry: { readonly id: string; readonly revision: number }): Step[] {
-  return [{ about: 'trash', op: op.delete(layout.trash(entry.id), { version: entry.revision }) }]
+export function purgeSteps(
+  layout: Layout,
+  entry: { readonly id: string; readonly revision: number },
+): TransactionStep[] {
+  return [{ subject: 'trash', op: op.delete(layout.trash(entry.id), { version: entry.revision }) }]
 }
 
-export function cancel(layout: Layout, id: string, request: Uint8Array): Step[] {
+export function cancelSteps(layout: Layout, id: string, request: Uint8Array): TransactionStep[] {
   return [
-    { about: 'posting', op: op.check(layout.posting(id)) },
-    { about: 'cancel', op: op.create(layout.cancel(id), request) },
+    { subject: 'posting', op: op.check(layout.posting(id)) },
+    { subject: 'cancel', op: op.create(layout.cancel(id), request) },
   ]
 }
 
-export function gate(layout: Layout, record: Uint8Array, { version }: { readonly version: number }): Step[] {
-  return [{ about: 'gate', op: op.setData(layout.gate, record, { version }) }]
+export function gateSteps(
+  layout: Layout,
+  record: Uint8Array,
+  { version }: { readonly version: number },
+): TransactionStep[] {
+  return [{ subject: 'gate', op: op.setData(layout.gate, record, { version }) }]
 }
 
-function unlocked(layout: Layout, id: string, { shared }: { readonly shared: boolean }): Step {
-  return { about: 'lock', op: op.delete(layout.lock(id), shared ? { version: SHARED_LOCK } : {}) }
+function unlockStep(layout: Layout, id: string, { shared }: { readonly shared: boolean }): TransactionStep {
+  return { subject: 'lock', op: op.delete(layout.lock(id), shared ? { version: SHARED_LOCK_VERSION } : {}) }
 }
 
-function permits(layout: Layout, id: string, posting: Asking): Step[] {
-  const { exclusive, shared } = resourcesOf(posting)
+function permitSteps(layout: Layout, id: string, posting: ResourceRequest): TransactionStep[] {
+  const { exclusive, shared } = toResourceWants(posting)
   const steps = (resource: string, ops: readonly Op[]) =>
-    ops.map((each): Step => ({ about: 'resource', resource, op: each }))
+    ops.map((each): TransactionStep => ({ subject: 'resource', resource, op: each }))
   return [
     ...exclusive.flatMap((resource) => {
       const path = layout.resource(resource)
@@ -219,22 +232,26 @@ function permits(layout: Layout, id: string, posting: Asking): Step[] {
   ]
 }
 
-function released(layout: Layout, id: string, posting: Asking): Step[] {
-  const { exclusive, shared } = resourcesOf(posting)
+function releaseSteps(layout: Layout, id: string, posting: ResourceRequest): TransactionStep[] {
+  const { exclusive, shared } = toResourceWants(posting)
   return [
-    ...exclusive.map((resource) => gone(op.delete(layout.exclusivePermit(resource)), 'resource')),
-    ...shared.map((resource) => gone(op.delete(layout.sharedPermit(resource, id)), 'resource')),
+    ...exclusive.map((resource) => deleteStep(op.delete(layout.exclusivePermit(resource)), 'resource')),
+    ...shared.map((resource) => deleteStep(op.delete(layout.sharedPermit(resource, id)), 'resource')),
   ]
 }
 
-function forgotten(layout: Layout, id: string, at: Pick<Settled, 'posting' | 'cancelRequested'>): Step[] {
+function forgetSteps(
+  layout: Layout,
+  id: string,
+  at: Pick<SettledClaim, 'posting' | 'cancelRequested'>,
+): TransactionStep[] {
   const { key } = at.posting
   return [
-    ...(key === undefined ? [] : [gone(op.delete(layout.key(key)), 'key')]),
-    ...(at.cancelRequested ? [gone(op.delete(layout.cancel(id)), 'cancel')] : []),
+    ...(key === undefined ? [] : [deleteStep(op.delete(layout.key(key)), 'key')]),
+    ...(at.cancelRequested ? [deleteStep(op.delete(layout.cancel(id)), 'cancel')] : []),
   ]
 }
 
-function gone(taken: Op, about: Subject): Step {
-  return { about, op: taken, mayBeGone: true }
+function deleteStep(taken: Op, about: StepSubject): TransactionStep {
+  return { subject: about, op: taken, mayBeGone: true }
 }

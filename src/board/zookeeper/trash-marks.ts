@@ -2,15 +2,15 @@
  * Jobs that boards without multi have trashed: marked where their posting is, because they cannot write two znodes at once.
  * Whoever reads such a mark tells that the job is trashed, and moves it into the trash. Any board may, several at once too.
  */
-import type { Change } from '../backend.ts'
-import type { Marked } from './reading.ts'
+import type { BoardChange } from '../backend.ts'
+import type { MarkedJob } from './reading.ts'
 
 export interface TrashMarksOptions {
-  /** Reads these postings; of what is marked {@link TrashMarks.seen} is told. */
+  /** Reads these postings; of what is marked {@link TrashMarks.noteMarked} is told. */
   readonly read: (ids: readonly string[]) => Promise<unknown>
-  readonly move: (marked: Marked) => Promise<void>
-  readonly told: (changes: readonly Change[]) => void
-  readonly failed: (error: unknown) => void
+  readonly move: (marked: MarkedJob) => Promise<void>
+  readonly onChanges: (changes: readonly BoardChange[]) => void
+  readonly onError: (error: unknown) => void
 }
 
 export class TrashMarks {
@@ -23,7 +23,7 @@ export class TrashMarks {
     this.#options = options
   }
 
-  changed(batch: readonly Change[]): void {
+  changed(batch: readonly BoardChange[]): void {
     for (const { kind, id } of batch) {
       if (kind === 'updated') this.#unread.add(id)
       else if (kind === 'gone') this.#unread.delete(id)
@@ -31,30 +31,30 @@ export class TrashMarks {
   }
 
   /** These postings were read. */
-  wereRead(ids: readonly string[]): void {
+  noteRead(ids: readonly string[]): void {
     for (const id of ids) this.#unread.delete(id)
   }
 
-  seen(marked: Marked): void {
-    const { move, told, failed } = this.#options
+  noteMarked(marked: MarkedJob): void {
+    const { move, onChanges, onError } = this.#options
     const { id } = marked
-    told([{ kind: 'trashed', id }])
+    onChanges([{ kind: 'trashed', id }])
     if (this.#moving.has(id)) return
     const moving = move(marked)
-      .catch(failed)
+      .catch(onError)
       .finally(() => this.#moving.delete(id))
     this.#moving.set(id, moving)
   }
 
   /** Resolves when everything is in the trash that was marked by the call, as far as it was told of. */
-  async settled(): Promise<void> {
+  async whenSettled(): Promise<void> {
     const unread = [...this.#unread]
     if (unread.length > 0) await this.#options.read(unread)
     await Promise.all(this.#moving.values())
   }
 
   /** The same for one job. */
-  async moved(id: string): Promise<void> {
+  async whenMoved(id: string): Promise<void> {
     await this.#options.read([id])
     await this.#moving.get(id)
   }

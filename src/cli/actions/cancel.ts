@@ -1,14 +1,14 @@
 /** What `jobboard cancel` does: requests the cancellation of jobs. */
 import type { Job, JobBoard } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
-import { confirmed } from '../confirm.ts'
+import { confirm } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
-import { each } from '../each.ts'
+import { forEachWithProgress } from '../each.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { findJobs, isWhole } from '../finding.ts'
-import { openTheBoard } from '../opening.ts'
+import { findJobs, isWholeUuid } from '../finding.ts'
+import { openNamedBoard } from '../opening.ts'
 import type { SharedOptions } from '../options.ts'
-import { printable, printableJson } from '../render/text.ts'
+import { escapeUnprintable, toPrintableJson } from '../render/text.ts'
 
 export interface CancelCommandOptions extends SharedOptions {
   readonly name?: string
@@ -30,35 +30,35 @@ export async function cancel(
   const { name, all = false, yes, reason } = options
   if ([uuids.length > 0, name !== undefined, all].filter(Boolean).length !== 1)
     throw new InvalidArgument('which jobs? give uuids, or --name NAME, or --all')
-  await using opened = await openTheBoard(options, context, { create: false })
+  await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const byUuid = uuids.length > 0
-  const jobs = byUuid ? await findJobs(board, uuids, 'change') : await jobsOf(board, name)
+  const jobs = byUuid ? await findJobs(board, uuids, 'change') : await selectJobs(board, name)
   if (jobs.length === 0) {
     context.stderr.write(`there are no such jobs on ${board.uri}\n`)
     return DONE
   }
-  if (!byUuid && !(await confirmed(question(jobs, board), { yes, offTerminal: 'refuse' }, context))) return DONE
-  const exact = uuids.every(isWhole)
-  if (byUuid && !exact && !(await confirmed(`cancel ${jobs.join(', ')}?`, { yes, offTerminal: 'proceed' }, context)))
+  if (!byUuid && !(await confirm(toQuestion(jobs, board), { yes, offTerminal: 'refuse' }, context))) return DONE
+  const exact = uuids.every(isWholeUuid)
+  if (byUuid && !exact && !(await confirm(`cancel ${jobs.join(', ')}?`, { yes, offTerminal: 'proceed' }, context)))
     return DONE
   const work = async (job: Job) => {
     await board.cancel(job, reason === undefined ? {} : { reason })
     const { uuid, state } = job
-    if (options.json) return printableJson({ uuid, name: job.name, state })
-    return printable(state === 'TRASHED' ? `${job} is in the trash` : `cancellation of ${job} requested`)
+    if (options.json) return toPrintableJson({ uuid, name: job.name, state })
+    return escapeUnprintable(state === 'TRASHED' ? `${job} is in the trash` : `cancellation of ${job} requested`)
   }
-  return await each(jobs, { what: 'cancelling', done: 'cancelled', work }, context)
+  return await forEachWithProgress(jobs, { what: 'cancelling', done: 'cancelled', work }, context)
 }
 
-async function jobsOf(board: JobBoard, name: string | undefined): Promise<Job[]> {
+async function selectJobs(board: JobBoard, name: string | undefined): Promise<Job[]> {
   const jobs: Job[] = []
   const filter = name === undefined ? {} : { name }
   for await (const job of board.jobs({ ensureFresh: true, ...filter })) jobs.push(job)
   return jobs
 }
 
-function question(jobs: readonly Job[], { uri }: JobBoard): string {
+function toQuestion(jobs: readonly Job[], { uri }: JobBoard): string {
   const running = jobs.filter(({ state }) => state === 'CLAIMED').length
   const many = jobs.length === 1 ? 'cancel 1 job' : `cancel ${jobs.length} jobs`
   return `${many} on ${uri}, ${running} of them running?`

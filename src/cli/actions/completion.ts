@@ -2,15 +2,17 @@
 import type { Command } from 'commander'
 import { bashScript } from '../completion/bash.ts'
 import { fishScript } from '../completion/fish.ts'
-import { type Branch, branchesOf } from '../completion/tree.ts'
+import { type CompletionCommand, toCompletionTree } from '../completion/tree.ts'
 import { zshScript } from '../completion/zsh.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { oneOf } from '../options.ts'
+import { choiceParser } from '../options.ts'
 import { printLines } from '../output.ts'
-import { SHELL_WORDS } from '../words.ts'
+import { SHELL_CHOICES } from '../words.ts'
 
-const SCRIPTS: Readonly<Record<(typeof SHELL_WORDS)[number], (branches: readonly Branch[]) => string>> = {
+const SCRIPT_WRITERS: Readonly<
+  Record<(typeof SHELL_CHOICES)[number], (branches: readonly CompletionCommand[]) => string>
+> = {
   bash: bashScript,
   zsh: zshScript,
   fish: fishScript,
@@ -22,7 +24,7 @@ export async function completion(
   { program }: { readonly program: Command },
   context: CliContext,
 ): Promise<ExitCode> {
-  const script = SCRIPTS[oneOf('the shell', SHELL_WORDS)(shell)]
-  await printLines(context, script(branchesOf(program)).trimEnd().split('\n'))
+  const script = SCRIPT_WRITERS[choiceParser('the shell', SHELL_CHOICES)(shell)]
+  await printLines(context, script(toCompletionTree(program)).trimEnd().split('\n'))
   return DONE
 }

@@ -1,40 +1,40 @@
 /** What `jobboard conductor` does: a daemon that claims jobs and runs their flows. */
 import type { Conductor } from '../../conductor/index.ts'
-import { Redaction } from '../../core/redaction.ts'
-import { printableDuration } from '../../core/time.ts'
+import { Redactor } from '../../core/redaction.ts'
+import { formatDuration } from '../../core/time.ts'
 import {
   boardSettingsOf,
+  type ConductorFlagSettings,
   type ConductorFlags,
-  type ConductorSettings,
-  conductorSettingsOf,
+  toConductorSettings,
 } from '../conductor-flags.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { flowsOption, loadFlowsAndServices } from '../flows-module.ts'
-import { openConductorsLogbooks, openTheBoard } from '../opening.ts'
+import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
-import { printable } from '../render/text.ts'
-import type { LEVEL_WORDS } from '../words.ts'
+import { escapeUnprintable } from '../render/text.ts'
+import type { LOG_LEVEL_CHOICES } from '../words.ts'
 
 export interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
   readonly flows?: string
-  readonly logLevel?: (typeof LEVEL_WORDS)[number]
+  readonly logLevel?: (typeof LOG_LEVEL_CHOICES)[number]
 }
 
 export async function conductor(options: ConductorCommandOptions, context: CliContext): Promise<ExitCode> {
-  const settings = conductorSettingsOf(options)
+  const settings = toConductorSettings(options)
   const boardSettings = boardSettingsOf(options)
   const { flows, services } = await loadFlowsAndServices(flowsOption(options, 'conductor'), context)
-  const { daemonLog, redactedLog, runConductor } = await machinery()
+  const { daemonLog, redactedLog, runConductor } = await loadConductorModule()
   const plain = daemonLog({ name: 'jobboard', ...(options.logLevel ? { level: options.logLevel } : {}) })
   const redact = redactedKeys(options, context)
-  const log = redactedLog(plain, new Redaction(redact))
+  const log = redactedLog(plain, new Redactor(redact))
   await using persistence = await openConductorsLogbooks(options, context, { log })
-  await using opened = await openTheBoard(options, context, { log, ...boardSettings })
+  await using opened = await openNamedBoard(options, context, { log, ...boardSettings })
   const { board } = opened
-  const say = (line: string) => context.stdout.write(`${printable(line)}\n`)
+  const say = (line: string) => context.stdout.write(`${escapeUnprintable(line)}\n`)
   const flowNames = [...new Set(flows.map((flow) => flow.name))].sort().join(', ')
-  using _faults = context.takeFaults()
+  using _faults = context.captureFaults()
   await runConductor({
     board,
     persistence,
@@ -55,16 +55,16 @@ export async function conductor(options: ConductorCommandOptions, context: CliCo
 }
 
 /** What a signal has brought about, and what the next one would. */
-function stopLine({ name, running, state }: Conductor, { drainTimeout }: ConductorSettings): string {
+function stopLine({ name, running, state }: Conductor, { drainTimeout }: ConductorFlagSettings): string {
   const [jobs, them] = running === 1 ? ['1 job', 'it'] : [`${running} jobs`, 'them']
   if (running === 0) return `conductor ${name} stops; nothing runs`
   if (state === 'aborting') return `conductor ${name} gives ${jobs} back to the board; Ctrl-C once more just ends it`
-  const patience = printableDuration(drainTimeout)
-  return `conductor ${name} claims nothing more and waits up to ${patience} for ${jobs}; Ctrl-C again gives ${them} back`
+  const timeout = formatDuration(drainTimeout)
+  return `conductor ${name} claims nothing more and waits up to ${timeout} for ${jobs}; Ctrl-C again gives ${them} back`
 }
 
 /** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
-async function machinery() {
+async function loadConductorModule() {
   const [{ daemonLog, redactedLog }, { runConductor }] = await Promise.all([
     import('../../core/log.ts'),
     import('../../conductor/index.ts'),

@@ -1,40 +1,40 @@
 /** What `jobboard demo` does: plays it, tells it as it happens, and leaves nothing behind. */
-import { abortAfter, openedUnless } from '../../core/abort.ts'
+import { abortAfter, openOrAbort } from '../../core/abort.ts'
 import { JobboardError } from '../../core/errors.ts'
 import { redactUri } from '../../core/uri.ts'
-import { complain } from '../complaints.ts'
+import { reportError } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
-import { clearAway, onBoard } from '../demo/clear-away.ts'
+import { filterOnBoard, removeJobs } from '../demo/clear-away.ts'
 import { type DemoEvent, Timeline } from '../demo/events.ts'
-import { Play } from '../demo/play.ts'
+import { DemoScenario } from '../demo/play.ts'
 import { TAG_VARIABLE } from '../demo/script.ts'
-import { openStage, type Stage } from '../demo/stage.ts'
-import { type DemoSummary, summaryOf } from '../demo/summary.ts'
+import { type DemoEnvironment, openDemoEnvironment } from '../demo/stage.ts'
+import { type DemoSummary, toSummary } from '../demo/summary.ts'
 import { DONE, type ExitCode, FAILED, INTERRUPTED } from '../exit-codes.ts'
-import { openConductorsLogbooks, openTheBoard } from '../opening.ts'
+import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
 import type { SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { demoSummaryLines, eventLine } from '../render/demo.ts'
-import { screenOf } from '../render/screen.ts'
-import { printableJson } from '../render/text.ts'
+import { toScreen } from '../render/screen.ts'
+import { toPrintableJson } from '../render/text.ts'
 
 export interface DemoCommandOptions extends SharedOptions {
   readonly json?: boolean
 }
 
 /** From the first conductor to the last job: five times as long as it takes where everything is slow. */
-const LONGEST = '60s'
+const DEMO_TIMEOUT = '60s'
 
 /** @throws InvalidArgument saying what to install, where no server can be had; what board and logbooks throw */
 export async function demo(options: DemoCommandOptions, context: CliContext): Promise<ExitCode> {
-  using interruption = context.interruption()
+  using interruption = context.listenForInterruption()
   const { failed } = context.stdout
   const signal = AbortSignal.any([interruption.signal, failed])
-  const timeline = new Timeline((event) => tellEvent(event, options, context))
+  const timeline = new Timeline((event) => printEvent(event, options, context))
   try {
-    await using stage = await openStage(options, context, signal)
-    const summary = await played(stage, { options, context, timeline, signal })
-    await tellSummary(summary, stage, { options, context })
+    await using stage = await openDemoEnvironment(options, context, signal)
+    const summary = await runScenario(stage, { options, context, timeline, signal })
+    await printSummary(summary, stage, { options, context })
     return summary.complete === summary.jobs ? DONE : FAILED
   } catch (error) {
     if (failed.aborted) throw failed.reason
@@ -44,45 +44,54 @@ export async function demo(options: DemoCommandOptions, context: CliContext): Pr
   }
 }
 
-interface Playing {
+interface ScenarioContext {
   readonly options: DemoCommandOptions
   readonly context: CliContext
   readonly timeline: Timeline
   readonly signal: AbortSignal
 }
 
-async function played(stage: Stage, { options, context, timeline, signal }: Playing): Promise<DemoSummary> {
+async function runScenario(
+  stage: DemoEnvironment,
+  { options, context, timeline, signal }: ScenarioContext,
+): Promise<DemoSummary> {
   const { board, persistence, from } = stage
   const named = { ...options, board, persistence }
-  await using opened = await openedUnless(signal, openTheBoard(named, context))
-  await using logbooks = await openedUnless(signal, openConductorsLogbooks(named, context))
-  timeline.tell({
+  await using opened = await openOrAbort(signal, openNamedBoard(named, context))
+  await using logbooks = await openOrAbort(signal, openConductorsLogbooks(named, context))
+  timeline.emit({
     ...{ event: 'board', board: opened.board.uri, persistence: redactUri(persistence) },
     ...(from === undefined ? {} : { from }),
   })
-  const play = new Play({ stage, board: opened.board, timeline, env: envOf(stage, options, context), cwd: context.cwd })
+  const play = new DemoScenario({
+    environment: stage,
+    board: opened.board,
+    timeline,
+    env: toConductorEnv(stage, options, context),
+    cwd: context.cwd,
+  })
   try {
-    await inTime(play, signal)
+    await withinTimeout(play, signal)
   } finally {
     await play[Symbol.asyncDispose]()
     if (from === undefined)
-      await clearAway(opened.board, play.jobs).catch((error) => complainOfRest(play, error, context))
+      await removeJobs(opened.board, play.jobs).catch((error) => reportRemaining(play, error, context))
   }
-  return await summaryOf(play, { persistence: logbooks, took: timeline.now })
+  return await toSummary(play, { persistence: logbooks, took: timeline.now })
 }
 
-async function inTime(play: Play, signal: AbortSignal): Promise<void> {
+async function withinTimeout(play: DemoScenario, signal: AbortSignal): Promise<void> {
   const tooLong = new AbortController()
   using _timer = abortAfter(
     tooLong,
-    LONGEST,
+    DEMO_TIMEOUT,
     (time) => new JobboardError(`the demo has not come to its end in ${time}`),
   )
   await play.run(AbortSignal.any([signal, tooLong.signal]))
 }
 
 /** All that a conductor's process is told, but for its name. */
-function envOf(stage: Stage, { codec }: DemoCommandOptions, { env }: CliContext): CliContext['env'] {
+function toConductorEnv(stage: DemoEnvironment, { codec }: DemoCommandOptions, { env }: CliContext): CliContext['env'] {
   return {
     ...env,
     JOBBOARD_BOARD: stage.board,
@@ -93,26 +102,26 @@ function envOf(stage: Stage, { codec }: DemoCommandOptions, { env }: CliContext)
   }
 }
 
-function complainOfRest({ jobs }: Play, cause: unknown, context: CliContext): void {
-  const left = onBoard(jobs).map(({ uuid }) => uuid)
+function reportRemaining({ jobs }: DemoScenario, cause: unknown, context: CliContext): void {
+  const left = filterOnBoard(jobs).map(({ uuid }) => uuid)
   const message = `jobs of the demo are left on the board: ${left.join(' ')}; jobboard cancel takes them away`
-  complain(new JobboardError(message, { cause }), context)
+  reportError(new JobboardError(message, { cause }), context)
 }
 
-function tellEvent(event: DemoEvent, { json }: DemoCommandOptions, context: CliContext): void {
-  const line = json ? printableJson(event) : eventLine(event, screenOf(context))
+function printEvent(event: DemoEvent, { json }: DemoCommandOptions, context: CliContext): void {
+  const line = json ? toPrintableJson(event) : eventLine(event, toScreen(context))
   if (line !== undefined) context.stdout.write(`${line}\n`)
 }
 
-async function tellSummary(
+async function printSummary(
   summary: DemoSummary,
-  { kept, from }: Stage,
-  { options, context }: Pick<Playing, 'options' | 'context'>,
+  { kept, from }: DemoEnvironment,
+  { options, context }: Pick<ScenarioContext, 'options' | 'context'>,
 ): Promise<void> {
   if (options.json) return printJson(context, [{ event: 'summary', ...summary }])
   const shown = kept && { board: redactUri(kept.board), persistence: redactUri(kept.persistence) }
   await printLines(
     context,
-    demoSummaryLines(summary, { kept: shown, thrownAway: from !== undefined }, screenOf(context)),
+    demoSummaryLines(summary, { kept: shown, thrownAway: from !== undefined }, toScreen(context)),
   )
 }

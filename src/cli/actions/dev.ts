@@ -1,11 +1,11 @@
 /** What `jobboard dev` does: runs a server until it is told to stop, and leaves nothing behind. */
 
-import { unlessAborted } from '../../core/abort.ts'
+import { rejectOnAbort } from '../../core/abort.ts'
 import { JobboardError } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
 import { DevServer } from '../dev/dev-server.ts'
 import { freePort } from '../dev/free-port.ts'
-import { type ServerWord, serverHere } from '../dev/servers.ts'
+import { findServer, type ServerWord } from '../dev/servers.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { printJson, printLines } from '../output.ts'
 
@@ -17,9 +17,9 @@ export interface DevCommandOptions {
 
 /** @throws InvalidArgument saying what to install, where there is nothing to run it with */
 export async function dev(options: DevCommandOptions, context: CliContext): Promise<ExitCode> {
-  using interruption = context.interruption()
+  using interruption = context.listenForInterruption()
   const { signal } = interruption
-  const recipe = await serverHere(options.with, context)
+  const recipe = await findServer(options.with, context)
   const port = await freePort(options.port)
   await using server = new DevServer({ recipe, port, env: context.env })
   try {
@@ -27,16 +27,16 @@ export async function dev(options: DevCommandOptions, context: CliContext): Prom
     const board = `zookeeper://127.0.0.1:${port}/demo`
     const persistence = `zookeeper://127.0.0.1:${port}/logbooks`
     if (options.json) await printJson(context, [{ board, persistence, port, with: recipe.word }])
-    else await printLines(context, linesFor({ board, persistence, from: recipe.from }))
-    await unlessAborted(server.ended, signal)
-    throw new JobboardError(`the server has ended by itself: ${await server.said()}`)
+    else await printLines(context, toLines({ board, persistence, from: recipe.from }))
+    await rejectOnAbort(server.ended, signal)
+    throw new JobboardError(`the server has ended by itself: ${await server.lastOutput()}`)
   } catch (error) {
     if (!signal.aborted) throw error
     return DONE
   }
 }
 
-function linesFor({ board, persistence, from }: { board: string; persistence: string; from: string }): string[] {
+function toLines({ board, persistence, from }: { board: string; persistence: string; from: string }): string[] {
   return [
     `# ZooKeeper runs, ${from}; Ctrl-C stops it, and what it holds is gone. In another shell:`,
     `export JOBBOARD_BOARD=${board}`,

@@ -1,12 +1,12 @@
 /** What `jobboard doctor` does: looks at everything, and tells each finding as it comes. */
-import { milliseconds } from '../../core/time.ts'
+import { toMilliseconds } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 import { examine } from '../doctor/examine.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
-import { duration, type SharedOptions } from '../options.ts'
+import { parseDuration, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { findingLines, verdictLine } from '../render/findings.ts'
-import { screenOf } from '../render/screen.ts'
+import { toScreen } from '../render/screen.ts'
 
 export interface DoctorCommandOptions extends SharedOptions {
   readonly stuckAfter?: string
@@ -16,8 +16,8 @@ export interface DoctorCommandOptions extends SharedOptions {
 export const STUCK_AFTER = '1h'
 
 export async function doctor(options: DoctorCommandOptions, context: CliContext): Promise<ExitCode> {
-  const stuckAfter = milliseconds(duration(options.stuckAfter ?? STUCK_AFTER, '--stuck-after'), '--stuck-after')
-  const screen = screenOf(context)
+  const stuckAfter = toMilliseconds(parseDuration(options.stuckAfter ?? STUCK_AFTER, '--stuck-after'), '--stuck-after')
+  const screen = toScreen(context)
   const counts = { ok: 0, warning: 0, error: 0 }
   for await (const finding of examine({ options, context, stuckAfter })) {
     counts[finding.severity] += 1

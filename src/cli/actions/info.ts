@@ -2,28 +2,28 @@
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { InfoReader } from '../info-view.ts'
-import { openTheBoard } from '../opening.ts'
+import { openNamedBoard } from '../opening.ts'
 import type { SharedOptions } from '../options.ts'
 import { infoLines } from '../render/info.ts'
-import { screenOf } from '../render/screen.ts'
-import { printableJson } from '../render/text.ts'
+import { toScreen } from '../render/screen.ts'
+import { toPrintableJson } from '../render/text.ts'
 import type { WatchFlags } from '../watch-flags.ts'
-import { type Frame, show } from '../watching.ts'
+import { type Frame, showFrames } from '../watching.ts'
 
 export interface InfoCommandOptions extends SharedOptions, WatchFlags {
   readonly json?: boolean
 }
 
 export async function info(options: InfoCommandOptions, context: CliContext): Promise<ExitCode> {
-  await using opened = await openTheBoard(options, context, { create: false })
+  await using opened = await openNamedBoard(options, context, { create: false })
   using reader = new InfoReader(opened.board)
   const watched = options.watch === true && context.stdout.columns !== undefined
   const frame = async (): Promise<Frame> => {
     const view = await reader.read()
-    const content = printableJson(view)
+    const content = toPrintableJson(view)
     const layout = { watched, rows: watched ? context.stdout.rows || undefined : undefined }
-    return { content, lines: options.json ? [content] : infoLines(view, screenOf(context), layout) }
+    return { content, lines: options.json ? [content] : infoLines(view, toScreen(context), layout) }
   }
-  await show(frame, options, context)
+  await showFrames(frame, options, context)
   return DONE
 }

@@ -4,12 +4,12 @@ import { isOfOtherBoard } from '../../conductor/index.ts'
 import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
 import type { BookDetail } from '../../persistence/index.ts'
-import { confirmed } from '../confirm.ts'
+import { confirm } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
-import { each } from '../each.ts'
+import { forEachWithProgress } from '../each.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { findBook, isWhole } from '../finding.ts'
-import { type Logbooks, needLogbooks, openTheBoard } from '../opening.ts'
+import { findBook, isWholeUuid } from '../finding.ts'
+import { type Logbooks, openNamedBoard, requireLogbooks } from '../opening.ts'
 import { ageLimit, boardUri, type SharedOptions } from '../options.ts'
 
 export interface LogbookDestroyCommandOptions extends SharedOptions {
@@ -21,10 +21,10 @@ export interface LogbookDestroyCommandOptions extends SharedOptions {
   readonly yes?: boolean
 }
 
-type Chosen = Pick<BookDetail, 'uuid' | 'name' | 'meta'>
+type SelectedBook = Pick<BookDetail, 'uuid' | 'name' | 'meta'>
 
 /** What the board that was named says of a logbook: its job is there, or it is of another board. */
-type KeptFor = (book: Chosen) => 'job' | 'other-board' | undefined
+type KeepReason = (book: SelectedBook) => 'job' | 'other-board' | undefined
 
 /** @throws InvalidArgument where nothing says which, or no board can be asked what it needs */
 export async function logbookDestroy(
@@ -38,42 +38,45 @@ export async function logbookDestroy(
     throw new InvalidArgument('say which logbooks: uuids, or --name, --older-than and --state, or --all')
   const before = ageLimit(olderThan ?? '0', '--older-than')
   if (!force) assertBoardNamed(options, context)
-  await using logbooks = await needLogbooks(options, context, { missing: 'throw' })
-  const keptFor = force ? () => undefined : await byBoard(options, context)
+  await using logbooks = await requireLogbooks(options, context, { missing: 'throw' })
+  const keptFor = force ? () => undefined : await keepByBoard(options, context)
   const named = uuids.length > 0
-  const chosen = named ? await byUuid(uuids, logbooks) : await matching(options, { logbooks, before })
+  const chosen = named ? await selectByUuid(uuids, logbooks) : await selectMatching(options, { logbooks, before })
   // By age many are meant, and those that are needed are no mistake; naming one of them is refused.
   const meant = named ? chosen : chosen.filter((book) => keptFor(book) === undefined)
   if (!named) reportKept(chosen, { keptFor, context })
   if (chosen.length === 0) context.stderr.write(`there are no such logbooks in ${logbooks.uri}\n`)
-  if (named && !uuids.every(isWhole)) {
+  if (named && !uuids.every(isWholeUuid)) {
     const names = chosen.map(({ uuid, name }) => `${uuid} (${name})`).join(', ')
-    const sure = await confirmed(`destroy logbook ${names}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
+    const sure = await confirm(`destroy logbook ${names}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
     if (!sure) return DONE
   }
-  const work = async (book: Chosen) => {
+  const work = async (book: SelectedBook) => {
     const why = keptFor(book)
-    if (why !== undefined) throw kept(book, why)
+    if (why !== undefined) throw toKeptLine(book, why)
     return logbooks.persistence.destroyBook(book.uuid, named ? {} : { unchangedSince: before })
   }
-  return await each(meant, { what: 'destroying', done: 'destroyed', work }, context)
+  return await forEachWithProgress(meant, { what: 'destroying', done: 'destroyed', work }, context)
 }
 
-function reportKept(books: readonly Chosen[], { keptFor, context }: { keptFor: KeptFor; context: CliContext }): void {
-  const count = (why: ReturnType<KeptFor>) => books.filter((book) => keptFor(book) === why).length
+function reportKept(
+  books: readonly SelectedBook[],
+  { keptFor, context }: { keptFor: KeepReason; context: CliContext },
+): void {
+  const count = (why: ReturnType<KeepReason>) => books.filter((book) => keptFor(book) === why).length
   const [jobs, others] = [count('job'), count('other-board')]
   if (jobs > 0) context.stderr.write(`${jobs} left alone: their jobs are on the board\n`)
-  if (others > 0) context.stderr.write(`${others} left alone: they are of other boards; ${ANOTHER_BOARD}\n`)
+  if (others > 0) context.stderr.write(`${others} left alone: they are of other boards; ${OTHER_BOARD_ADVICE}\n`)
 }
 
-const ANOTHER_BOARD = 'name their board with --board as its conductors do, or add --force'
+const OTHER_BOARD_ADVICE = 'name their board with --board as its conductors do, or add --force'
 
-function kept({ uuid, name, meta }: Chosen, why: 'job' | 'other-board'): InvalidState {
+function toKeptLine({ uuid, name, meta }: SelectedBook, why: 'job' | 'other-board'): InvalidState {
   const logbook = `logbook ${uuid} (${name})`
   return new InvalidState(
     why === 'job'
       ? `${logbook}: its job is on the board and would do everything once more; cancel it first, or add --force`
-      : `${logbook}: it is of board ${meta['board']}, and its job may be there; ${ANOTHER_BOARD}`,
+      : `${logbook}: it is of board ${meta['board']}, and its job may be there; ${OTHER_BOARD_ADVICE}`,
   )
 }
 
@@ -86,8 +89,8 @@ function assertBoardNamed(options: SharedOptions, context: CliContext): void {
   }
 }
 
-async function byBoard(options: SharedOptions, context: CliContext): Promise<KeptFor> {
-  await using opened = await openTheBoard(options, context, { create: false })
+async function keepByBoard(options: SharedOptions, context: CliContext): Promise<KeepReason> {
+  await using opened = await openNamedBoard(options, context, { create: false })
   const books = new Set<string>()
   for await (const job of opened.board.jobs({ ensureFresh: true })) books.add(job.book.uuid)
   const [hidden] = opened.unreadable
@@ -102,19 +105,19 @@ async function byBoard(options: SharedOptions, context: CliContext): Promise<Kep
   }
 }
 
-async function byUuid(uuids: readonly string[], logbooks: Logbooks): Promise<Chosen[]> {
-  const found: Chosen[] = []
+async function selectByUuid(uuids: readonly string[], logbooks: Logbooks): Promise<SelectedBook[]> {
+  const found: SelectedBook[] = []
   for (const uuid of uuids) found.push(await findBook(logbooks, uuid, 'change'))
   return found
 }
 
 /** Whole before the first is gone: a listing goes on from the last of a page. */
-async function matching(
+async function selectMatching(
   { name, state }: LogbookDestroyCommandOptions,
   { logbooks, before }: { logbooks: Logbooks; before: Date },
-): Promise<Chosen[]> {
+): Promise<SelectedBook[]> {
   const query = { ...(name === undefined ? {} : { name }), unchangedSince: before }
-  const found: Chosen[] = []
+  const found: SelectedBook[] = []
   const which = state === undefined ? { finished: true } : { state }
   for await (const book of logbooks.persistence.listBooks({ ...query, ...which })) found.push(book)
   return found

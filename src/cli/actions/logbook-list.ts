@@ -2,16 +2,16 @@
 import { NotFound } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
 import type { BookDetail, Persistence } from '../../persistence/index.ts'
-import { complain } from '../complaints.ts'
+import { reportError } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
 import { type BookView, bookView } from '../logbook-view.ts'
-import { needLogbooks } from '../opening.ts'
+import { requireLogbooks } from '../opening.ts'
 import { ageLimit, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { logbooksTable } from '../render/logbooks.ts'
-import { screenOf } from '../render/screen.ts'
-import { DEFAULT_PAGE } from '../words.ts'
+import { toScreen } from '../render/screen.ts'
+import { DEFAULT_PAGE_SIZE } from '../words.ts'
 
 export interface LogbookListCommandOptions extends SharedOptions {
   readonly name?: string
@@ -23,29 +23,29 @@ export interface LogbookListCommandOptions extends SharedOptions {
 }
 
 /** So many flows are read at once. */
-const AT_ONCE = 16
+const MAX_CONCURRENT_READS = 16
 
 /** Logbooks that cannot be read are complained of, one line each, and the rest is listed. */
 export async function logbookList(options: LogbookListCommandOptions, context: CliContext): Promise<ExitCode> {
-  const query = queryOf(options)
-  await using logbooks = await needLogbooks(options, context, { missing: 'throw' })
+  const query = toQuery(options)
+  await using logbooks = await requireLogbooks(options, context, { missing: 'throw' })
   const { persistence } = logbooks
-  const { limit = DEFAULT_PAGE } = options
+  const { limit = DEFAULT_PAGE_SIZE } = options
   const books: BookDetail[] = []
   // One more than is shown tells whether there is another page.
   for await (const book of persistence.listBooks({ ...query, limit: limit + 1 })) books.push(book)
   const page = books.slice(0, limit)
-  const { views, faults } = await viewsOf(page, persistence)
+  const { views, faults } = await toViews(page, persistence)
   views.sort((a, b) => b.updatedAt.getTime() - a.updatedAt.getTime())
   if (options.json) await printJson(context, views)
   else if (page.length === 0) await printLines(context, [`no such logbooks in ${logbooks.uri}`])
-  else await printLines(context, logbooksTable(views, screenOf(context)))
+  else await printLines(context, logbooksTable(views, toScreen(context)))
   if (books.length > limit) context.stderr.write(`there are more: add --after ${page.at(-1)?.uuid}\n`)
-  for (const fault of faults) complain(fault, context)
+  for (const fault of faults) reportError(fault, context)
   return faults.length > 0 ? FAILED : DONE
 }
 
-function queryOf({ name, state, olderThan, after }: LogbookListCommandOptions) {
+function toQuery({ name, state, olderThan, after }: LogbookListCommandOptions) {
   return {
     ...(name === undefined ? {} : { name }),
     ...(state === undefined ? {} : { state }),
@@ -54,16 +54,18 @@ function queryOf({ name, state, olderThan, after }: LogbookListCommandOptions) {
   }
 }
 
-async function viewsOf(
+async function toViews(
   books: readonly BookDetail[],
   persistence: Persistence,
 ): Promise<{ readonly views: BookView[]; readonly faults: unknown[] }> {
   const views: BookView[] = []
   const faults: unknown[] = []
-  for (let start = 0; start < books.length; start += AT_ONCE) {
+  for (let start = 0; start < books.length; start += MAX_CONCURRENT_READS) {
     const read = await Promise.allSettled(
       // What cannot be shown is the fault of that one, as what cannot be read.
-      books.slice(start, start + AT_ONCE).map(async ({ uuid }) => bookView(await persistence.getBook(uuid))),
+      books
+        .slice(start, start + MAX_CONCURRENT_READS)
+        .map(async ({ uuid }) => bookView(await persistence.getBook(uuid))),
     )
     for (const result of read) {
       if (result.status === 'fulfilled') views.push(result.value)

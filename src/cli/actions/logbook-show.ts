@@ -1,14 +1,14 @@
 /** What `jobboard logbook show` does: one logbook, whether its job is anywhere or not. */
-import { Redaction } from '../../core/redaction.ts'
+import { Redactor } from '../../core/redaction.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { findBook } from '../finding.ts'
 import { bookReport } from '../logbook-view.ts'
-import { needLogbooks } from '../opening.ts'
+import { requireLogbooks } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { logbookReport } from '../render/logbooks.ts'
-import { screenOf } from '../render/screen.ts'
+import { toScreen } from '../render/screen.ts'
 
 export interface LogbookShowCommandOptions extends SharedOptions {
   readonly json?: boolean
@@ -20,11 +20,11 @@ export async function logbookShow(
   options: LogbookShowCommandOptions,
   context: CliContext,
 ): Promise<ExitCode> {
-  const redaction = new Redaction(redactedKeys(options, context))
-  await using logbooks = await needLogbooks(options, context, { missing: 'throw' })
+  const redaction = new Redactor(redactedKeys(options, context))
+  await using logbooks = await requireLogbooks(options, context, { missing: 'throw' })
   const { uuid: found } = await findBook(logbooks, uuid, 'look')
   const report = bookReport(await logbooks.persistence.getBook(found), redaction)
   if (options.json) await printJson(context, [report])
-  else await printLines(context, logbookReport(report, screenOf(context)))
+  else await printLines(context, logbookReport(report, toScreen(context)))
   return DONE
 }

@@ -3,20 +3,20 @@ import { validate } from 'uuid'
 import type { Job, JobBoard, PostOptions, Priority, Size } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { AnyFlow } from '../../flow/index.ts'
-import { askedResources, type ResourceFlags } from '../asked-resources.ts'
+import { type ResourceFlags, toResourceOptions } from '../asked-resources.ts'
 import type { CliContext } from '../context.ts'
-import type { EndlessFlag } from '../endless.ts'
+import type { UnlimitedWait } from '../endless.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
 import { flowNamed } from '../flows-module.ts'
 import { follow, logbooksToFollow } from '../following.ts'
-import { openTheBoard } from '../opening.ts'
-import { duration, jsonObject, type SharedOptions } from '../options.ts'
+import { openNamedBoard } from '../opening.ts'
+import { jsonObject, parseDuration, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
-import { printable } from '../render/text.ts'
-import { checkStore, storeText } from '../store-option.ts'
+import { escapeUnprintable } from '../render/text.ts'
+import { checkStore, readStoreText } from '../store-option.ts'
 import { postedView } from '../views.ts'
 
-export interface PostCommandOptions extends SharedOptions, ResourceFlags, EndlessFlag {
+export interface PostCommandOptions extends SharedOptions, ResourceFlags, UnlimitedWait {
   readonly flows?: string
   readonly store?: string
   readonly name?: string
@@ -33,17 +33,18 @@ export interface PostCommandOptions extends SharedOptions, ResourceFlags, Endles
 }
 
 export async function post(name: string, options: PostCommandOptions, context: CliContext): Promise<ExitCode> {
-  const store = jsonObject(await storeText(options, context), '--store', { fromStdin: options.store === '-' })
+  const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
   if (options.uuid !== undefined && !validate(options.uuid))
     throw new InvalidArgument(`--uuid: ${options.uuid} is no uuid`)
   const flow = options.flows === undefined ? name : await flowNamed(name, options.flows, context)
   if (typeof flow !== 'string') checkStore(flow, store)
-  const limits = options.within === undefined ? {} : { timeout: duration(options.within, '--within') }
+  const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }
   const posting = postOptions(options)
-  await using opened = await openTheBoard(options, context)
+  await using opened = await openNamedBoard(options, context)
   await using logbooks = options.wait ? await logbooksToFollow(options, context) : undefined
-  const job = await postOn(opened.board, { flow, store, options: posting })
-  if (!job.created) context.stderr.write(`a job with this key is on the board already: ${printable(String(job))}\n`)
+  const job = await postToBoard(opened.board, { flow, store, options: posting })
+  if (!job.created)
+    context.stderr.write(`a job with this key is on the board already: ${escapeUnprintable(String(job))}\n`)
   if (!options.json) await printLines(context, [job.uuid])
   else if (!options.wait) await printJson(context, [postedView(job)])
   await warnOfUnknownFlow(job, opened.board, context)
@@ -57,10 +58,10 @@ export async function post(name: string, options: PostCommandOptions, context: C
 /** A misspelt name is posted as any other, and nobody would ever run it. */
 async function warnOfUnknownFlow(job: Job, board: JobBoard, { stderr }: CliContext): Promise<void> {
   const held = await board.waitingFor(job).catch(() => undefined)
-  if (held?.kind === 'flow') stderr.write(`${printable(`${held.text}; it waits for one that does`)}\n`)
+  if (held?.kind === 'flow') stderr.write(`${escapeUnprintable(`${held.text}; it waits for one that does`)}\n`)
 }
 
-function postOn(
+function postToBoard(
   board: JobBoard,
   { flow, store, options }: { flow: AnyFlow | string; store: object; options: PostOptions },
 ): ReturnType<JobBoard['post']> {
@@ -70,14 +71,14 @@ function postOn(
 function postOptions(options: PostCommandOptions): PostOptions {
   const { name, priority, size, maxAttempts, uuid, key, delay, deadline } = options
   return {
-    ...askedResources(options),
+    ...toResourceOptions(options),
     ...(name === undefined ? {} : { name }),
     ...(priority === undefined ? {} : { priority }),
     ...(size === undefined ? {} : { size }),
     ...(maxAttempts === undefined ? {} : { maxAttempts }),
     ...(uuid === undefined ? {} : { uuid }),
     ...(key === undefined ? {} : { key }),
-    ...(delay === undefined ? {} : { delay: duration(delay, '--delay') }),
-    ...(deadline === undefined ? {} : { deadline: duration(deadline, '--deadline') }),
+    ...(delay === undefined ? {} : { delay: parseDuration(delay, '--delay') }),
+    ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
   }
 }

@@ -1,12 +1,12 @@
 /** What `jobboard resume` does: let conductors claim again. */
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { openTheBoard } from '../opening.ts'
+import { openNamedBoard } from '../opening.ts'
 import type { SharedOptions } from '../options.ts'
 import { printLines } from '../output.ts'
 
 export async function resume(options: SharedOptions, context: CliContext): Promise<ExitCode> {
-  await using opened = await openTheBoard(options, context, { create: false })
+  await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   await board.resume()
   await printLines(context, [`claiming resumed on ${board.uri}`])

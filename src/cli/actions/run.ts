@@ -3,23 +3,23 @@ import type { JobBoard, Priority } from '../../board/index.ts'
 import type { ServicesGiven } from '../../conductor/index.ts'
 import { InvalidArgument, JobboardError } from '../../core/errors.ts'
 import { describeFailure, failureOf } from '../../core/failure.ts'
-import { Redaction } from '../../core/redaction.ts'
+import { Redactor } from '../../core/redaction.ts'
 import type { AnyFlow, Flow } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
-import { askedResources, type ResourceFlags } from '../asked-resources.ts'
+import { type ResourceFlags, toResourceOptions } from '../asked-resources.ts'
 import { AtomLines } from '../atom-lines.ts'
-import { complain } from '../complaints.ts'
+import { reportError } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED, INTERRUPTED } from '../exit-codes.ts'
 import { chooseFlow, flowsOption, loadFlowsAndServices } from '../flows-module.ts'
-import { boardIsNamed, openConductorsLogbooks, openTheBoard } from '../opening.ts'
-import { duration, jsonObject, persistenceUri, redactedKeys, type SharedOptions } from '../options.ts'
+import { boardIsNamed, openConductorsLogbooks, openNamedBoard } from '../opening.ts'
+import { jsonObject, parseDuration, persistenceUri, redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { resultLines } from '../render/results.ts'
-import { checkStore, storeText } from '../store-option.ts'
+import { checkStore, readStoreText } from '../store-option.ts'
 import { jsonable } from '../tracked-view.ts'
 import { failureView } from '../views.ts'
-import { watched } from '../watched-logbooks.ts'
+import { watchPersistence } from '../watched-logbooks.ts'
 
 export interface RunCommandOptions extends SharedOptions, ResourceFlags {
   readonly flows?: string
@@ -36,18 +36,18 @@ export interface RunCommandOptions extends SharedOptions, ResourceFlags {
 
 /** @throws InvalidArgument, MissingDependencies, and what board and logbooks throw, before anything has run */
 export async function runNow(name: string, options: RunCommandOptions, context: CliContext): Promise<ExitCode> {
-  const redaction = new Redaction(redactedKeys(options, context))
-  const store = jsonObject(await storeText(options, context), '--store', { fromStdin: options.store === '-' })
-  const settings = settingsOf(options)
+  const redaction = new Redactor(redactedKeys(options, context))
+  const store = jsonObject(await readStoreText(options, context), '--store', { fromStdin: options.store === '-' })
+  const settings = toSettings(options)
   const onBoard = !options.alone && boardIsNamed(options, context)
-  if (!onBoard) assertNothingOfBoard(options)
+  if (!onBoard) assertNoBoardOptions(options)
   const module = flowsOption(options, 'run')
   const { flows, services } = await loadFlowsAndServices(module, context)
   const flow = chooseFlow(name, flows, module)
   checkStore(flow, store)
-  await using persistence = await logbooksOf(options, context)
-  await using opened = onBoard ? await openTheBoard(options, context) : undefined
-  using interruption = context.interruption()
+  await using persistence = await openRunLogbooks(options, context)
+  await using opened = onBoard ? await openNamedBoard(options, context) : undefined
+  using interruption = context.listenForInterruption()
   const lines = new AtomLines({ context, flow, redaction, quiet: options.quiet === true })
   const { signal } = interruption
   const redact = redactedKeys(options, context)
@@ -56,16 +56,16 @@ export async function runNow(name: string, options: RunCommandOptions, context: 
     ...(opened ? { board: opened.board } : {}),
   }
   try {
-    const results = cleaned(await execute(running), redaction)
+    const results = redactResults(await execute(running), redaction)
     if (options.json) await printJson(context, [{ flow: flow.name, version: flow.version, state: 'SUCCESS', results }])
     else await printLines(context, resultLines(results))
     return DONE
   } catch (error) {
-    return await explain(error, { ...running, options, redaction, context })
+    return await explainFailure(error, { ...running, options, redaction, context })
   }
 }
 
-interface Running {
+interface RunParameters {
   readonly flow: AnyFlow
   readonly store: object
   readonly lines: AtomLines
@@ -74,17 +74,17 @@ interface Running {
   readonly services: unknown
   readonly board?: JobBoard
   readonly signal: AbortSignal
-  readonly settings: ReturnType<typeof settingsOf>
+  readonly settings: ReturnType<typeof toSettings>
   readonly redact: readonly string[]
 }
 
 /** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
-async function execute(running: Running): Promise<object> {
+async function execute(running: RunParameters): Promise<object> {
   const { flow, store, lines, persistence, services, board, signal, settings, redact } = running
   const { runFlow } = await import('../../conductor/index.ts')
   const { job, ...rest } = settings
   const { results } = await runFlow(flow as Flow<object, object, unknown>, store, {
-    persistence: watched(persistence, (transition) => lines.told(transition)),
+    persistence: watchPersistence(persistence, (transition) => lines.print(transition)),
     signal,
     redact,
     ...(services === undefined ? {} : { services: services as ServicesGiven<unknown> }),
@@ -95,9 +95,9 @@ async function execute(running: Running): Promise<object> {
 }
 
 /** Of a flow that was undone, what failed; what never began is told as any command tells it. */
-async function explain(
+async function explainFailure(
   error: unknown,
-  at: Running & { options: RunCommandOptions; redaction: Redaction; context: CliContext },
+  at: RunParameters & { options: RunCommandOptions; redaction: Redactor; context: CliContext },
 ): Promise<ExitCode> {
   const { flow, lines, options, redaction, context, board, signal } = at
   const { state } = lines
@@ -117,26 +117,26 @@ async function explain(
     // Its stack is printed with --verbose.
     { cause: redaction.value(error) },
   )
-  complain(failed, context, { verbose: options.verbose === true })
+  reportError(failed, context, { verbose: options.verbose === true })
   return FAILED
 }
 
-function settingsOf(options: RunCommandOptions) {
+function toSettings(options: RunCommandOptions) {
   const { name, priority, within, deadline, flowConcurrency } = options
   return {
-    ...(deadline === undefined ? {} : { deadline: duration(deadline, '--deadline') }),
+    ...(deadline === undefined ? {} : { deadline: parseDuration(deadline, '--deadline') }),
     ...(flowConcurrency === undefined ? {} : { concurrency: flowConcurrency }),
     job: {
-      ...askedResources(options),
+      ...toResourceOptions(options),
       ...(name === undefined ? {} : { name }),
       ...(priority === undefined ? {} : { priority }),
-      ...(within === undefined ? {} : { timeout: duration(within, '--within') }),
+      ...(within === undefined ? {} : { timeout: parseDuration(within, '--within') }),
     },
   }
 }
 
 /** @throws InvalidArgument where something is asked for that only a board can give */
-function assertNothingOfBoard({ alone, exclusive, shared, within, priority }: RunCommandOptions): void {
+function assertNoBoardOptions({ alone, exclusive, shared, within, priority }: RunCommandOptions): void {
   const asked = Object.entries({ exclusive, shared, within, priority }).find(([, value]) => value !== undefined)
   if (!asked) return
   const how = alone ? 'leave --alone out' : 'name one with --board URI'
@@ -144,11 +144,11 @@ function assertNothingOfBoard({ alone, exclusive, shared, within, priority }: Ru
 }
 
 /** Those that are named; else some that are forgotten at the end. */
-async function logbooksOf(options: SharedOptions, context: CliContext): Promise<Persistence> {
+async function openRunLogbooks(options: SharedOptions, context: CliContext): Promise<Persistence> {
   if (persistenceUri(options, context) !== undefined) return openConductorsLogbooks(options, context)
   return (await import('../../persistence/index.ts')).openPersistence('memory:')
 }
 
-function cleaned(results: object, redaction: Redaction): Record<string, unknown> {
+function redactResults(results: object, redaction: Redactor): Record<string, unknown> {
   return Object.fromEntries(Object.entries(results).map(([name, value]) => [name, jsonable(redaction.value(value))]))
 }

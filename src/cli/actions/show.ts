@@ -1,25 +1,25 @@
 /** What `jobboard show` does: one job, wherever it is. */
 import type { JobBoard, TrashedJob } from '../../board/index.ts'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
-import { Redaction } from '../../core/redaction.ts'
+import { Redactor } from '../../core/redaction.ts'
 import { toDot, toMermaid } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { assertPart, wholeUuid } from '../finding.ts'
+import { assertUuidPart, wholeUuid } from '../finding.ts'
 import { chooseFlow, loadFlows } from '../flows-module.ts'
-import { type Logbooks, openLogbooks, openTheBoard } from '../opening.ts'
+import { type Logbooks, openLogbooks, openNamedBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { reportLines } from '../render/report.ts'
-import { screenOf } from '../render/screen.ts'
+import { toScreen } from '../render/screen.ts'
 import {
   cancellationView,
   type JobReport,
   jobView,
   type LogbookView,
   logbookView,
-  particulars,
+  toJobDetails,
   trashView,
 } from '../views.ts'
 import type { GRAPH_FORMATS } from '../words.ts'
@@ -32,15 +32,15 @@ export interface ShowCommandOptions extends SharedOptions {
 }
 
 export async function show(named: string, options: ShowCommandOptions, context: CliContext): Promise<ExitCode> {
-  assertPart(named, 'look')
-  const redaction = new Redaction(redactedKeys(options, context))
+  assertUuidPart(named, 'look')
+  const redaction = new Redactor(redactedKeys(options, context))
   await using logbooks = await openLogbooks(options, context)
-  await using opened = await openTheBoard(options, context, { create: false })
+  await using opened = await openNamedBoard(options, context, { create: false })
   const uuid = await wholeUuid(named, { board: opened.board, logbooks })
   const report = await reportOn(uuid, { board: opened.board, logbooks, redaction })
-  if (options.graph) await printLines(context, (await drawing(uuid, report, { ...options, context })).split('\n'))
+  if (options.graph) await printLines(context, (await drawFlow(uuid, report, { ...options, context })).split('\n'))
   else if (options.json) await printJson(context, [{ uuid, ...report }])
-  else await printLines(context, reportLines(uuid, report, screenOf(context)))
+  else await printLines(context, reportLines(uuid, report, toScreen(context)))
   return DONE
 }
 
@@ -51,7 +51,7 @@ type GraphFormat = (typeof GRAPH_FORMATS)[number]
  *
  * @throws InvalidArgument where no module is named, or has no such flow
  */
-async function drawing(
+async function drawFlow(
   uuid: string,
   { job, logbook }: JobReport,
   { flows: module, format, context }: { flows?: string; format: GraphFormat; context: CliContext },
@@ -68,35 +68,35 @@ async function drawing(
   return draw(exact ?? chooseFlow(name, flows, module), { states }).trimEnd()
 }
 
-interface Places {
+interface ShowSources {
   readonly board: JobBoard
   readonly logbooks: Logbooks | undefined
-  readonly redaction: Redaction
+  readonly redaction: Redactor
 }
 
 /** @throws NotFound when it is in none of the places */
-async function reportOn(uuid: string, places: Places): Promise<JobReport> {
+async function reportOn(uuid: string, places: ShowSources): Promise<JobReport> {
   const { logbooks, redaction } = places
-  const found = (await onBoard(uuid, places)) ?? (await inTrash(uuid, places))
+  const found = (await locateOnBoard(uuid, places)) ?? (await locateInTrash(uuid, places))
   const book = found?.book ?? uuid
-  const logbook = logbooks ? await logbookOf(uuid, { book, ...logbooks, redaction }) : undefined
-  if (!found && !logbook) throw nowhere(uuid, places)
+  const logbook = logbooks ? await readLogbook(uuid, { book, ...logbooks, redaction }) : undefined
+  if (!found && !logbook) throw notFoundError(uuid, places)
   return { ...(found ? { job: found.job } : {}), ...(logbook === undefined ? {} : { logbook }) }
 }
 
-interface Found {
+interface LocatedJob {
   readonly job: NonNullable<JobReport['job']>
   /** The uuid of its logbook. */
   readonly book: string
 }
 
-async function onBoard(uuid: string, { board, redaction }: Places): Promise<Found | undefined> {
+async function locateOnBoard(uuid: string, { board, redaction }: ShowSources): Promise<LocatedJob | undefined> {
   try {
     const job = await board.find(uuid)
     const asked = job.cancelRequested ? await board.cancellation(job) : undefined
     const view = jobView(job)
     const cancellation = asked ? { cancellation: cancellationView(asked, redaction) } : {}
-    return view && { job: { ...view, ...particulars(job, redaction), ...cancellation }, book: job.book.uuid }
+    return view && { job: { ...view, ...toJobDetails(job, redaction), ...cancellation }, book: job.book.uuid }
   } catch (error) {
     if (error instanceof NotFound) return undefined
     throw error
@@ -104,16 +104,16 @@ async function onBoard(uuid: string, { board, redaction }: Places): Promise<Foun
 }
 
 /** The newest of that uuid. Reads the whole trash. */
-async function inTrash(uuid: string, { board, redaction }: Places): Promise<Found | undefined> {
+async function locateInTrash(uuid: string, { board, redaction }: ShowSources): Promise<LocatedJob | undefined> {
   let found: TrashedJob | undefined
   for await (const job of board.trashed()) if (job.uuid === uuid) found = job
-  return found && { job: { ...trashView(found, redaction), ...particulars(found, redaction) }, book: found.book.uuid }
+  return found && { job: { ...trashView(found, redaction), ...toJobDetails(found, redaction) }, book: found.book.uuid }
 }
 
 /** Null where the job has no logbook, or none with its flow in it. */
-async function logbookOf(
+async function readLogbook(
   uuid: string,
-  where: { book: string; persistence: Persistence; redaction: Redaction },
+  where: { book: string; persistence: Persistence; redaction: Redactor },
 ): Promise<LogbookView | null> {
   try {
     const book = await where.persistence.getBook(where.book)
@@ -125,7 +125,7 @@ async function logbookOf(
   }
 }
 
-function nowhere(uuid: string, { board, logbooks }: Places): NotFound {
+function notFoundError(uuid: string, { board, logbooks }: ShowSources): NotFound {
   const looked = `job ${uuid} is not on ${board.uri} and not in its trash`
   return new NotFound(
     logbooks

@@ -1,14 +1,14 @@
 /** What `jobboard track` does: where a job stands, for whoever holds its uuid. */
 import type { Tracked } from '../../conductor/index.ts'
 import { NotFound } from '../../core/errors.ts'
-import { Redaction } from '../../core/redaction.ts'
+import { Redactor } from '../../core/redaction.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { assertPart, wholeUuid } from '../finding.ts'
-import { needLogbooks, openTheBoard } from '../opening.ts'
+import { assertUuidPart, wholeUuid } from '../finding.ts'
+import { openNamedBoard, requireLogbooks } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
-import { screenOf } from '../render/screen.ts'
+import { toScreen } from '../render/screen.ts'
 import { trackedLines } from '../render/tracked.ts'
 import { trackedView } from '../tracked-view.ts'
 
@@ -19,15 +19,15 @@ export interface TrackCommandOptions extends SharedOptions {
 
 /** @throws NotFound when nothing is known of it */
 export async function track(named: string, options: TrackCommandOptions, context: CliContext): Promise<ExitCode> {
-  assertPart(named, 'look')
-  const redaction = new Redaction(redactedKeys(options, context))
-  await using logbooks = await needLogbooks(options, context)
-  await using opened = await openTheBoard(options, context, { create: false })
+  assertUuidPart(named, 'look')
+  const redaction = new Redactor(redactedKeys(options, context))
+  await using logbooks = await requireLogbooks(options, context)
+  await using opened = await openNamedBoard(options, context, { create: false })
   const { board } = opened
   const { persistence } = logbooks
   const uuid = await wholeUuid(named, { board, logbooks })
   const book = options.book === undefined ? {} : { book: options.book }
-  const tracked = trackedView(await standing(uuid, { board, persistence, ...book }), redaction)
+  const tracked = trackedView(await trackJob(uuid, { board, persistence, ...book }), redaction)
   if (options.json) await printJson(context, [tracked])
   if (tracked.status === 'unknown') {
     const looked = `job ${uuid} is not on ${board.uri} nor in its trash, and ${logbooks.uri} has no logbook of it`
@@ -36,12 +36,12 @@ export async function track(named: string, options: TrackCommandOptions, context
   if (options.json) return DONE
   const turn = tracked.status === 'waiting' && !tracked.waitingFor
   const deserted = turn && (await board.entities('conductor')).length === 0
-  await printLines(context, trackedLines(tracked, { screen: screenOf(context), deserted }))
+  await printLines(context, trackedLines(tracked, { screen: toScreen(context), hasNoConductors: deserted }))
   return DONE
 }
 
 /** In a function of its own: TypeScript 6.0 leaves the `.ts` of an import() as it is beside an `await using`. */
-async function standing(
+async function trackJob(
   uuid: string,
   options: Parameters<typeof import('../../conductor/index.ts')['track']>[1],
 ): Promise<Tracked> {

@@ -1,13 +1,13 @@
 /** What `jobboard trash list` does: what failed for good. */
-import { Redaction } from '../../core/redaction.ts'
-import { complain } from '../complaints.ts'
+import { Redactor } from '../../core/redaction.ts'
+import { reportError } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
-import { openTheBoard } from '../opening.ts'
+import { openNamedBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { type TrashRow, trashRow, trashTable } from '../render/jobs.ts'
-import { screenOf } from '../render/screen.ts'
+import { toScreen } from '../render/screen.ts'
 import { trashView } from '../views.ts'
 
 export interface TrashListCommandOptions extends SharedOptions {
@@ -16,8 +16,8 @@ export interface TrashListCommandOptions extends SharedOptions {
 
 /** Entries that cannot be read are complained of, one line each, and the rest is listed. */
 export async function trashList(options: TrashListCommandOptions, context: CliContext): Promise<ExitCode> {
-  const redaction = new Redaction(redactedKeys(options, context))
-  await using opened = await openTheBoard(options, context, { create: false })
+  const redaction = new Redactor(redactedKeys(options, context))
+  await using opened = await openNamedBoard(options, context, { create: false })
   const rows: TrashRow[] = []
   for await (const job of opened.board.trashed()) {
     const view = trashView(job, redaction)
@@ -25,7 +25,7 @@ export async function trashList(options: TrashListCommandOptions, context: CliCo
     else rows.push(trashRow(view))
   }
   if (!options.json && rows.length === 0) await printLines(context, [`nothing in the trash of ${opened.board.uri}`])
-  else if (!options.json) await printLines(context, trashTable(rows, screenOf(context)))
-  for (const error of opened.unreadable) complain(error, context)
+  else if (!options.json) await printLines(context, trashTable(rows, toScreen(context)))
+  for (const error of opened.unreadable) reportError(error, context)
   return opened.unreadable.length > 0 ? FAILED : DONE
 }

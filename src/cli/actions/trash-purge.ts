@@ -1,6 +1,6 @@
 /** What `jobboard trash purge` does: remove jobs for good. */
 import type { CliContext } from '../context.ts'
-import { eachTrashed } from '../each-trashed.ts'
+import { forEachTrashed } from '../each-trashed.ts'
 import type { ExitCode } from '../exit-codes.ts'
 import type { SharedOptions } from '../options.ts'
 import type { TrashChoice } from '../trash-choice.ts'
@@ -12,7 +12,7 @@ export async function trashPurge(
   options: TrashPurgeCommandOptions,
   context: CliContext,
 ): Promise<ExitCode> {
-  return eachTrashed(
+  return forEachTrashed(
     { uuids, options, what: 'purging', done: 'purged', verb: 'purge', work: (board, job) => board.purge(job) },
     context,
   )

@@ -1,7 +1,7 @@
 /** What `jobboard trash restore` does: put jobs back on the board. */
 import type { TrashedJob } from '../../board/index.ts'
 import type { CliContext } from '../context.ts'
-import { eachTrashed } from '../each-trashed.ts'
+import { forEachTrashed } from '../each-trashed.ts'
 import type { ExitCode } from '../exit-codes.ts'
 import type { SharedOptions } from '../options.ts'
 import type { TrashChoice } from '../trash-choice.ts'
@@ -18,8 +18,8 @@ export async function trashRestore(
   options: TrashRestoreCommandOptions,
   context: CliContext,
 ): Promise<ExitCode> {
-  const keep = (chosen: readonly TrashedJob[]) => (options.poison ? chosen : withoutPoison(chosen, context))
-  return eachTrashed(
+  const keep = (chosen: readonly TrashedJob[]) => (options.poison ? chosen : excludePoison(chosen, context))
+  return forEachTrashed(
     {
       ...{ uuids, options, what: 'restoring', done: 'restored', verb: 'restore', keep },
       work: (board, job) => board.restore(job),
@@ -29,8 +29,8 @@ export async function trashRestore(
 }
 
 /** Leaves out what would kill conductors again, and says so: whoever restores everything hardly means those. */
-function withoutPoison(chosen: readonly TrashedJob[], { stderr }: CliContext): readonly TrashedJob[] {
-  const kept = chosen.filter((job) => deathsAtEnd(job) < POISON_DEATHS)
+function excludePoison(chosen: readonly TrashedJob[], { stderr }: CliContext): readonly TrashedJob[] {
+  const kept = chosen.filter((job) => countTrailingDeaths(job) < POISON_DEATHS)
   const left = chosen.length - kept.length
   if (left > 0) {
     const jobs = left === 1 ? '1 job stays in the trash: its' : `${left} jobs stay in the trash: their`
@@ -40,6 +40,6 @@ function withoutPoison(chosen: readonly TrashedJob[], { stderr }: CliContext): r
 }
 
 /** Returns how many attempts at the end of the list have no end: their owners died. */
-function deathsAtEnd({ attempts }: TrashedJob): number {
+function countTrailingDeaths({ attempts }: TrashedJob): number {
   return attempts.length - 1 - attempts.findLastIndex(({ ended }) => ended !== undefined)
 }

@@ -1,14 +1,14 @@
 /** What `jobboard trash show` does: one job in the trash, with what failed. */
-import { Redaction } from '../../core/redaction.ts'
+import { Redactor } from '../../core/redaction.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
 import { findTrashed } from '../finding.ts'
-import { openTheBoard } from '../opening.ts'
+import { openNamedBoard } from '../opening.ts'
 import { redactedKeys, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 import { reportLines } from '../render/report.ts'
-import { screenOf } from '../render/screen.ts'
-import { particulars, trashView } from '../views.ts'
+import { toScreen } from '../render/screen.ts'
+import { toJobDetails, trashView } from '../views.ts'
 
 export interface TrashShowCommandOptions extends SharedOptions {
   readonly json?: boolean
@@ -20,11 +20,11 @@ export async function trashShow(
   options: TrashShowCommandOptions,
   context: CliContext,
 ): Promise<ExitCode> {
-  const redaction = new Redaction(redactedKeys(options, context))
-  await using opened = await openTheBoard(options, context, { create: false })
+  const redaction = new Redactor(redactedKeys(options, context))
+  await using opened = await openNamedBoard(options, context, { create: false })
   const trashed = await findTrashed(opened.board, uuid)
-  const job = { ...trashView(trashed, redaction), ...particulars(trashed, redaction) }
+  const job = { ...trashView(trashed, redaction), ...toJobDetails(trashed, redaction) }
   if (options.json) await printJson(context, [job])
-  else await printLines(context, reportLines(job.uuid, { job }, screenOf(context)))
+  else await printLines(context, reportLines(job.uuid, { job }, toScreen(context)))
   return DONE
 }

@@ -3,20 +3,20 @@ import type { JobBoard } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
 import type { CliContext } from '../context.ts'
-import type { EndlessFlag } from '../endless.ts'
+import type { UnlimitedWait } from '../endless.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
-import { trashOf, wholeUuid } from '../finding.ts'
+import { readTrash, wholeUuid } from '../finding.ts'
 import { follow, logbooksToFollow } from '../following.ts'
-import { type Logbooks, openLogbooks, openTheBoard } from '../opening.ts'
-import { duration, type SharedOptions } from '../options.ts'
+import { type Logbooks, openLogbooks, openNamedBoard } from '../opening.ts'
+import { parseDuration, type SharedOptions } from '../options.ts'
 import { printJson, printLines } from '../output.ts'
 
-export interface WaitCommandOptions extends SharedOptions, EndlessFlag {
+export interface WaitCommandOptions extends SharedOptions, UnlimitedWait {
   readonly within?: string
   readonly json?: boolean
 }
 
-interface Ended {
+interface EndedJob {
   readonly uuid: string
   readonly name: string
   readonly state: 'COMPLETE' | 'TRASHED'
@@ -24,25 +24,25 @@ interface Ended {
 
 /** @throws NotFound when nothing is known of it, Timeout when it is on the board still */
 export async function wait(named: string, options: WaitCommandOptions, context: CliContext): Promise<ExitCode> {
-  const limits = options.within === undefined ? {} : { timeout: duration(options.within, '--within') }
-  await using opened = await openTheBoard(options, context, { create: false })
+  const limits = options.within === undefined ? {} : { timeout: parseDuration(options.within, '--within') }
+  await using opened = await openNamedBoard(options, context, { create: false })
   await using logbooks = await logbooksToFollow(options, context)
   const { board } = opened
   const endless = { endless: options.endless ?? false }
   const uuid = await wholeUuid(named, { board, logbooks })
-  const onBoard = async (): Promise<Ended | undefined> => {
-    const job = await board.find(uuid).catch(unlessMissing)
+  const onBoard = async (): Promise<EndedJob | undefined> => {
+    const job = await board.find(uuid).catch(ignoreNotFound)
     return job && { uuid, name: job.name, state: await follow(job, { logbooks, ...limits, ...endless }, context) }
   }
   // Between the two looks it may have been restored.
-  const ended = (await onBoard()) ?? (await endedBefore(uuid, { board, logbooks })) ?? (await onBoard())
-  if (!ended) throw await nowhere(uuid, { board, logbooks, options, context })
+  const ended = (await onBoard()) ?? (await findEnded(uuid, { board, logbooks })) ?? (await onBoard())
+  if (!ended) throw await notFoundError(uuid, { board, logbooks, options, context })
   if (options.json) await printJson(context, [ended])
   else await printLines(context, [ended.state])
   return ended.state === 'COMPLETE' ? DONE : FAILED
 }
 
-interface Places {
+interface WaitSources {
   readonly board: JobBoard
   readonly logbooks: Logbooks | undefined
 }
@@ -51,37 +51,37 @@ interface Places {
  * How a job ended that is not on the board any more, from where that is kept. What is done may have been in the trash before,
  * and still lie there when it was posted again; of what lies there a logbook that cannot be read is no reason to know nothing.
  */
-async function endedBefore(uuid: string, { board, logbooks }: Places): Promise<Ended | undefined> {
-  const trashed = (await trashOf(board, (job) => job.uuid === uuid)).at(-1)
-  const flow = await flowOf(uuid, trashed?.book.uuid ?? uuid, logbooks).catch((error: unknown) => {
+async function findEnded(uuid: string, { board, logbooks }: WaitSources): Promise<EndedJob | undefined> {
+  const trashed = (await readTrash(board, (job) => job.uuid === uuid)).at(-1)
+  const flow = await readFlow(uuid, trashed?.book.uuid ?? uuid, logbooks).catch((error: unknown) => {
     if (!trashed) throw error
   })
   if (flow?.state === 'SUCCESS') return { uuid, name: flow.name, state: 'COMPLETE' }
   return trashed && { uuid, name: trashed.name, state: 'TRASHED' }
 }
 
-async function flowOf(
+async function readFlow(
   uuid: string,
   book: string,
   logbooks: Logbooks | undefined,
 ): Promise<{ readonly name: string; readonly state: FlowState } | undefined> {
-  const found = await logbooks?.persistence.getBook(book).catch(unlessMissing)
+  const found = await logbooks?.persistence.getBook(book).catch(ignoreNotFound)
   const flow = found?.flows.find((flow) => flow.uuid === uuid)
   return found && flow && { name: found.name, state: flow.state }
 }
 
 /** @throws what is wrong with logbooks that are named and cannot be opened: they would know */
-async function nowhere(
+async function notFoundError(
   uuid: string,
-  { board, logbooks, options, context }: Places & { options: SharedOptions; context: CliContext },
+  { board, logbooks, options, context }: WaitSources & { options: SharedOptions; context: CliContext },
 ): Promise<NotFound> {
   const looked = `there is no job ${uuid} on ${board.uri}, nor in its trash`
   if (!logbooks) {
-    const named = await openLogbooks(options, context, { missing: 'throw' }).catch(unlessMissing)
+    const named = await openLogbooks(options, context, { missing: 'throw' }).catch(ignoreNotFound)
     await named?.[Symbol.asyncDispose]()
     return new NotFound(`${looked}; whether it is done its logbook knows: add --persistence URI`)
   }
-  const flow = await flowOf(uuid, uuid, logbooks)
+  const flow = await readFlow(uuid, uuid, logbooks)
   return new NotFound(
     flow
       ? `${looked}; its logbook says ${flow.state}: jobboard track ${uuid} tells more`
@@ -89,6 +89,6 @@ async function nowhere(
   )
 }
 
-function unlessMissing(error: unknown): undefined {
+function ignoreNotFound(error: unknown): undefined {
   if (!(error instanceof NotFound)) throw error
 }

@@ -1,8 +1,8 @@
 /** `jobboard cancel`: requests the cancellation of jobs. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function defineCancel(program: Command, run: Run): void {
+export function defineCancel(program: Command, run: RunAction): void {
   program
     .command('cancel')
     .summary('cancel jobs')

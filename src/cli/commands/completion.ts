@@ -1,16 +1,16 @@
 /** `jobboard completion`: what shells can offer while a command line is typed. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
-import { SHELL_WORDS } from '../words.ts'
+import type { RunAction } from '../action.ts'
+import { SHELL_CHOICES } from '../words.ts'
 
-export function defineCompletion(program: Command, run: Run): void {
+export function defineCompletion(program: Command, run: RunAction): void {
   program
     .command('completion')
     .summary('print a script that completes command lines')
     .description(
       'Prints a script for the shell, which then completes commands, options, their words and names of files on Tab.',
     )
-    .argument('<shell>', `one of ${SHELL_WORDS.join(', ')}`)
+    .argument('<shell>', `one of ${SHELL_CHOICES.join(', ')}`)
     .addHelpText(
       'after',
       `

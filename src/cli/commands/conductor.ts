@@ -1,11 +1,11 @@
 /** `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 import { addConductorFlags } from '../conductor-flags.ts'
-import { oneOf } from '../options.ts'
-import { LEVEL_WORDS } from '../words.ts'
+import { choiceParser } from '../options.ts'
+import { LOG_LEVEL_CHOICES } from '../words.ts'
 
-export function defineConductor(program: Command, run: Run): void {
+export function defineConductor(program: Command, run: RunAction): void {
   const command = program
     .command('conductor')
     .summary('run a conductor until it is told to stop')
@@ -19,8 +19,8 @@ export function defineConductor(program: Command, run: Run): void {
   command
     .option(
       '--log-level <level>',
-      `one of ${LEVEL_WORDS.join(', ')} (default: info)`,
-      oneOf('--log-level', LEVEL_WORDS),
+      `one of ${LOG_LEVEL_CHOICES.join(', ')} (default: info)`,
+      choiceParser('--log-level', LOG_LEVEL_CHOICES),
     )
     .addHelpText('after', EXAMPLES)
     .action(

@@ -1,8 +1,8 @@
 /** `jobboard conductors`: who works on the board. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function defineConductors(program: Command, run: Run): void {
+export function defineConductors(program: Command, run: RunAction): void {
   program
     .command('conductors')
     .summary('list the conductors that live')

@@ -1,8 +1,8 @@
 /** `jobboard demo`: what a board does, in ten seconds. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function defineDemo(program: Command, run: Run): void {
+export function defineDemo(program: Command, run: RunAction): void {
   program
     .command('demo')
     .summary('see in ten seconds what it does, a death included')

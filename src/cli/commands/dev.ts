@@ -1,10 +1,10 @@
 /** `jobboard dev`: a ZooKeeper to try things with. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
-import { count, oneOf } from '../options.ts'
-import { LAST_PORT, SERVER_WORDS } from '../words.ts'
+import type { RunAction } from '../action.ts'
+import { choiceParser, countParser } from '../options.ts'
+import { MAX_PORT, SERVER_CHOICES } from '../words.ts'
 
-export function defineDev(program: Command, run: Run): void {
+export function defineDev(program: Command, run: RunAction): void {
   program
     .command('dev')
     .summary('run a throw-away ZooKeeper, to try things with')
@@ -12,11 +12,15 @@ export function defineDev(program: Command, run: Run): void {
       "Runs a ZooKeeper on this machine until Ctrl-C, for this machine only, from Debian's package or in Docker, whichever " +
         'is there, and prints what to put into the environment. What it holds is gone at the end.',
     )
-    .option('--port <port>', 'where it listens (default: 2181, or a free one)', count('--port', { most: LAST_PORT }))
+    .option(
+      '--port <port>',
+      'where it listens (default: 2181, or a free one)',
+      countParser('--port', { most: MAX_PORT }),
+    )
     .option(
       '--with <server>',
-      `one of ${SERVER_WORDS.join(', ')} (default: what is there)`,
-      oneOf('--with', SERVER_WORDS),
+      `one of ${SERVER_CHOICES.join(', ')} (default: what is there)`,
+      choiceParser('--with', SERVER_CHOICES),
     )
     .option('--json', 'print where it is as a JSON object')
     .addHelpText('after', '\nExamples:\n  $ jobboard dev\n  $ jobboard dev --port 2181')

@@ -1,8 +1,8 @@
 /** `jobboard doctor`: what is wrong, and what to do about it. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function defineDoctor(program: Command, run: Run): void {
+export function defineDoctor(program: Command, run: RunAction): void {
   program
     .command('doctor')
     .summary('find out what is wrong, and what to do about it')

@@ -1,9 +1,9 @@
 /** `jobboard info`: how the board is doing, at a glance. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 import { addWatchFlags } from '../watch-flags.ts'
 
-export function defineInfo(program: Command, run: Run): void {
+export function defineInfo(program: Command, run: RunAction): void {
   const command = program
     .command('info')
     .summary('show how the board is doing')

@@ -1,11 +1,11 @@
 /** `jobboard jobs`: what is on the board. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
-import { count, oneOf } from '../options.ts'
+import type { RunAction } from '../action.ts'
+import { choiceParser, countParser } from '../options.ts'
 import { addWatchFlags } from '../watch-flags.ts'
-import { PRIORITY_WORDS, SIZE_WORDS } from '../words.ts'
+import { PRIORITY_CHOICES, SIZE_CHOICES } from '../words.ts'
 
-export function defineJobs(program: Command, run: Run): void {
+export function defineJobs(program: Command, run: RunAction): void {
   const command = program
     .command('jobs')
     .summary('list the jobs on the board')
@@ -14,11 +14,11 @@ export function defineJobs(program: Command, run: Run): void {
     .option('--name <name>', 'only jobs of this name')
     .option(
       '--priority <priority>',
-      `only jobs of this priority: ${PRIORITY_WORDS.join(', ')}`,
-      oneOf('--priority', PRIORITY_WORDS),
+      `only jobs of this priority: ${PRIORITY_CHOICES.join(', ')}`,
+      choiceParser('--priority', PRIORITY_CHOICES),
     )
-    .option('--size <size>', `only jobs of this size: ${SIZE_WORDS.join(', ')}`, oneOf('--size', SIZE_WORDS))
-    .option('--limit <n>', 'only the first so many', count('--limit'))
+    .option('--size <size>', `only jobs of this size: ${SIZE_CHOICES.join(', ')}`, choiceParser('--size', SIZE_CHOICES))
+    .option('--limit <n>', 'only the first so many', countParser('--limit'))
     .option(
       '--json',
       'print each job as a JSON object on a line of its own; with --watch, each whenever it has changed',

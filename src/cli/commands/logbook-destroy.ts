@@ -1,10 +1,10 @@
 /** `jobboard logbook destroy`: remove logbooks for good. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
-import { someOf } from '../options.ts'
-import { FLOW_STATE_WORDS } from '../words.ts'
+import type { RunAction } from '../action.ts'
+import { choicesParser } from '../options.ts'
+import { FLOW_STATE_CHOICES } from '../words.ts'
 
-export function defineLogbookDestroy(logbook: Command, run: Run): void {
+export function defineLogbookDestroy(logbook: Command, run: RunAction): void {
   logbook
     .command('destroy')
     .summary('remove logbooks for good')
@@ -19,8 +19,8 @@ export function defineLogbookDestroy(logbook: Command, run: Run): void {
     .option('--older-than <duration>', 'those in which nothing has changed for longer')
     .option(
       '--state <state>',
-      `those with a flow in this state, one of ${FLOW_STATE_WORDS.join(', ')}; may be repeated`,
-      someOf('--state', FLOW_STATE_WORDS),
+      `those with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
+      choicesParser('--state', FLOW_STATE_CHOICES),
     )
     .option('--all', 'all of them')
     .option('--force', 'also those whose job is on the board, which is not asked then, and those of other boards')

@@ -1,10 +1,10 @@
 /** `jobboard logbook list`: what has been run. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
-import { count, someOf } from '../options.ts'
-import { DEFAULT_PAGE, FLOW_STATE_WORDS } from '../words.ts'
+import type { RunAction } from '../action.ts'
+import { choicesParser, countParser } from '../options.ts'
+import { DEFAULT_PAGE_SIZE, FLOW_STATE_CHOICES } from '../words.ts'
 
-export function defineLogbookList(logbook: Command, run: Run): void {
+export function defineLogbookList(logbook: Command, run: RunAction): void {
   logbook
     .command('list')
     .summary('list logbooks')
@@ -15,11 +15,11 @@ export function defineLogbookList(logbook: Command, run: Run): void {
     .option('--name <name>', 'only those of this name')
     .option(
       '--state <state>',
-      `only with a flow in this state, one of ${FLOW_STATE_WORDS.join(', ')}; may be repeated`,
-      someOf('--state', FLOW_STATE_WORDS),
+      `only with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
+      choicesParser('--state', FLOW_STATE_CHOICES),
     )
     .option('--older-than <duration>', 'only those in which nothing has changed for longer')
-    .option('--limit <n>', `how many on a page (default: ${DEFAULT_PAGE})`, count('--limit'))
+    .option('--limit <n>', `how many on a page (default: ${DEFAULT_PAGE_SIZE})`, countParser('--limit'))
     .option('--after <uuid>', 'the page behind this one, the last of the page before')
     .option('--json', 'print each logbook as a JSON object on a line of its own')
     .addHelpText(

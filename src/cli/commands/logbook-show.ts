@@ -1,8 +1,8 @@
 /** `jobboard logbook show`: one logbook with all that it has recorded. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function defineLogbookShow(logbook: Command, run: Run): void {
+export function defineLogbookShow(logbook: Command, run: RunAction): void {
   logbook
     .command('show')
     .summary('show a logbook')

@@ -1,8 +1,8 @@
 /** `jobboard pause`: stop all conductors from claiming. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function definePause(program: Command, run: Run): void {
+export function definePause(program: Command, run: RunAction): void {
   program
     .command('pause')
     .summary('stop all conductors from claiming')

@@ -1,12 +1,12 @@
 /** `jobboard post`: one job onto the board. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 import type { PostCommandOptions } from '../actions/post.ts'
-import { endlessOf } from '../endless.ts'
-import { count, oneOf, several } from '../options.ts'
-import { MOST_ATTEMPTS, PRIORITY_WORDS, SIZE_WORDS } from '../words.ts'
+import { toUnlimitedWait } from '../endless.ts'
+import { choiceParser, collectText, countParser } from '../options.ts'
+import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../words.ts'
 
-export function definePost(program: Command, run: Run): void {
+export function definePost(program: Command, run: RunAction): void {
   program
     .command('post')
     .summary('post a job')
@@ -20,17 +20,21 @@ export function definePost(program: Command, run: Run): void {
     .option('--name <name>', "name of the job, for people (default: the flow's name)")
     .option(
       '--priority <priority>',
-      `one of ${PRIORITY_WORDS.join(', ')} (default: NORMAL)`,
-      oneOf('--priority', PRIORITY_WORDS),
+      `one of ${PRIORITY_CHOICES.join(', ')} (default: NORMAL)`,
+      choiceParser('--priority', PRIORITY_CHOICES),
     )
-    .option('--size <size>', `one of ${SIZE_WORDS.join(', ')} (default: medium)`, oneOf('--size', SIZE_WORDS))
+    .option(
+      '--size <size>',
+      `one of ${SIZE_CHOICES.join(', ')} (default: medium)`,
+      choiceParser('--size', SIZE_CHOICES),
+    )
     .option(
       '--max-attempts <n>',
-      `how many runs may fail before the job is trashed (default: 3, at most ${MOST_ATTEMPTS})`,
-      count('--max-attempts', { most: MOST_ATTEMPTS }),
+      `how many runs may fail before the job is trashed (default: 3, at most ${MAX_ATTEMPTS})`,
+      countParser('--max-attempts', { most: MAX_ATTEMPTS }),
     )
-    .option('--exclusive <resource>', 'holds it alone while it runs; may be repeated', several)
-    .option('--shared <resource>', 'holds it together with others; may be repeated', several)
+    .option('--exclusive <resource>', 'holds it alone while it runs; may be repeated', collectText)
+    .option('--shared <resource>', 'holds it together with others; may be repeated', collectText)
     .option('--key <key>', 'at most one job with this key is on the board: where there is one, its uuid is printed')
     .option('--delay <duration>', 'not before then (default: at once)')
     .option('--deadline <duration>', 'how long one run may take; then it has failed (default: for ever)')
@@ -44,7 +48,7 @@ export function definePost(program: Command, run: Run): void {
     )
     .action(
       run(async (context, command: Command) => {
-        const options = { ...command.optsWithGlobals<PostCommandOptions>(), ...endlessOf(command) }
+        const options = { ...command.optsWithGlobals<PostCommandOptions>(), ...toUnlimitedWait(command) }
         return (await import('../actions/post.ts')).post(command.args[0] ?? '', options, context)
       }),
     )

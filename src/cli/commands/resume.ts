@@ -1,8 +1,8 @@
 /** `jobboard resume`: let conductors claim again. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function defineResume(program: Command, run: Run): void {
+export function defineResume(program: Command, run: RunAction): void {
   program
     .command('resume')
     .summary('let conductors claim again')

@@ -1,10 +1,10 @@
 /** `jobboard run`: one flow, now, in the foreground. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
-import { count, oneOf, several } from '../options.ts'
-import { PRIORITY_WORDS } from '../words.ts'
+import type { RunAction } from '../action.ts'
+import { choiceParser, collectText, countParser } from '../options.ts'
+import { PRIORITY_CHOICES } from '../words.ts'
 
-export function defineRun(program: Command, run: Run): void {
+export function defineRun(program: Command, run: RunAction): void {
   program
     .command('run')
     .summary('run a flow now, in the foreground')
@@ -18,17 +18,17 @@ export function defineRun(program: Command, run: Run): void {
     .option('--flows <module>', 'module that exports the flow: a path or a package')
     .option('--store <json>', "the flow's inputs, a JSON object; - reads it from standard input (default: {})")
     .option('--alone', 'without a board, although one is named')
-    .option('--exclusive <resource>', 'holds it alone while it runs; needs a board; may be repeated', several)
-    .option('--shared <resource>', 'holds it together with others; needs a board; may be repeated', several)
+    .option('--exclusive <resource>', 'holds it alone while it runs; needs a board; may be repeated', collectText)
+    .option('--shared <resource>', 'holds it together with others; needs a board; may be repeated', collectText)
     .option('--name <name>', "name of the job, for people (default: the flow's name)")
     .option(
       '--priority <priority>',
-      `of the job, one of ${PRIORITY_WORDS.join(', ')} (default: NORMAL)`,
-      oneOf('--priority', PRIORITY_WORDS),
+      `of the job, one of ${PRIORITY_CHOICES.join(', ')} (default: NORMAL)`,
+      choiceParser('--priority', PRIORITY_CHOICES),
     )
     .option('--within <duration>', 'how long to wait for its turn (default: for ever)')
     .option('--deadline <duration>', 'how long it may run; then it is reverted (default: for ever)')
-    .option('--flow-concurrency <n>', 'how many tasks run at once (default: 16)', count('--flow-concurrency'))
+    .option('--flow-concurrency <n>', 'how many tasks run at once (default: 16)', countParser('--flow-concurrency'))
     .option('--quiet', 'do not tell how far it is')
     .option('--json', 'print a JSON object with state and results, or failure')
     .addHelpText(

@@ -1,10 +1,10 @@
 /** `jobboard show`: one job, wherever it is. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
-import { oneOf } from '../options.ts'
+import type { RunAction } from '../action.ts'
+import { choiceParser } from '../options.ts'
 import { GRAPH_FORMATS } from '../words.ts'
 
-export function defineShow(program: Command, run: Run): void {
+export function defineShow(program: Command, run: RunAction): void {
   program
     .command('show')
     .summary('show a job and its logbook')
@@ -17,7 +17,7 @@ export function defineShow(program: Command, run: Run): void {
     .option('--json', 'print a JSON object')
     .option('--graph', 'draw the flow instead, its atoms coloured by their states; needs --flows')
     .option('--flows <module>', 'with --graph, module that exports the flow: a path or a package')
-    .option('--format <format>', 'of the drawing: mermaid or dot', oneOf('--format', GRAPH_FORMATS), 'mermaid')
+    .option('--format <format>', 'of the drawing: mermaid or dot', choiceParser('--format', GRAPH_FORMATS), 'mermaid')
     .addHelpText(
       'after',
       '\nExample:\n  $ jobboard show 0199c0de-0000-7000-8000-000000000001 --persistence directory:./logbooks',

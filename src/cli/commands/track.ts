@@ -1,8 +1,8 @@
 /** `jobboard track`: where a job stands, for whoever holds its uuid. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function defineTrack(program: Command, run: Run): void {
+export function defineTrack(program: Command, run: RunAction): void {
   program
     .command('track')
     .summary('tell where a job stands, and its results')

@@ -1,8 +1,8 @@
 /** `jobboard trash list`: what failed for good. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function defineTrashList(trash: Command, run: Run): void {
+export function defineTrashList(trash: Command, run: RunAction): void {
   trash
     .command('list')
     .summary('list the jobs in the trash')

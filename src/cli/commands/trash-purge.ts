@@ -1,9 +1,9 @@
 /** `jobboard trash purge`: remove jobs for good. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 import { addTrashChoice } from '../trash-choice.ts'
 
-export function defineTrashPurge(trash: Command, run: Run): void {
+export function defineTrashPurge(trash: Command, run: RunAction): void {
   const command = trash
     .command('purge')
     .summary('remove jobs for good')

@@ -1,9 +1,9 @@
 /** `jobboard trash restore`: put jobs back on the board. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 import { addTrashChoice } from '../trash-choice.ts'
 
-export function defineTrashRestore(trash: Command, run: Run): void {
+export function defineTrashRestore(trash: Command, run: RunAction): void {
   const command = trash
     .command('restore')
     .summary('put jobs back on the board')

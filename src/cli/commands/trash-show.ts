@@ -1,8 +1,8 @@
 /** `jobboard trash show`: one job in the trash, with what failed. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
+import type { RunAction } from '../action.ts'
 
-export function defineTrashShow(trash: Command, run: Run): void {
+export function defineTrashShow(trash: Command, run: RunAction): void {
   trash
     .command('show')
     .summary('show a job in the trash')

@@ -1,9 +1,9 @@
 /** `jobboard wait`: until a job has left the board. */
 import type { Command } from 'commander'
-import type { Run } from '../action.ts'
-import { endlessOf } from '../endless.ts'
+import type { RunAction } from '../action.ts'
+import { toUnlimitedWait } from '../endless.ts'
 
-export function defineWait(program: Command, run: Run): void {
+export function defineWait(program: Command, run: RunAction): void {
   program
     .command('wait')
     .summary('wait until a job is done, or in the trash')
@@ -18,7 +18,7 @@ export function defineWait(program: Command, run: Run): void {
     .addHelpText('after', '\nExample:\n  $ jobboard wait 0199c0de --within 10m')
     .action(
       run(async (context, command: Command) => {
-        const options = { ...command.optsWithGlobals(), ...endlessOf(command) }
+        const options = { ...command.optsWithGlobals(), ...toUnlimitedWait(command) }
         return (await import('../actions/wait.ts')).wait(command.args[0] ?? '', options, context)
       }),
     )

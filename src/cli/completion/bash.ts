@@ -1,8 +1,8 @@
 /** For bash, whatever of bash-completion is installed. */
-import type { Branch, Flag } from './tree.ts'
+import type { CompletionCommand, CompletionFlag } from './tree.ts'
 
-export function bashScript(branches: readonly Branch[]): string {
-  const values = valuesOf(branches)
+export function bashScript(branches: readonly CompletionCommand[]): string {
+  const values = valueOptions(branches)
   return `# jobboard completion for bash: source <(jobboard completion bash)
 _jobboard() {
   local word="\${COMP_WORDS[COMP_CWORD]}" before="" path="" i each
@@ -16,7 +16,7 @@ _jobboard() {
       *) case "$path $each" in
 ${branches
   .filter(({ path }) => path !== '')
-  .map(({ path }) => `        ${quoted(`${parentOf(path)} ${lastOf(path)}`)}) path=${quoted(path)} ;;`)
+  .map(({ path }) => `        ${quote(`${parentPath(path)} ${lastWord(path)}`)}) path=${quote(path)} ;;`)
   .join('\n')}
         esac ;;
     esac
@@ -36,38 +36,38 @@ complete -F _jobboard jobboard
 }
 
 /** Options that a value follows, anywhere. */
-function valuesOf(branches: readonly Branch[]): string[] {
+function valueOptions(branches: readonly CompletionCommand[]): string[] {
   return [
-    ...new Set(branches.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue).flatMap(namesOf))),
+    ...new Set(branches.flatMap(({ options }) => options.filter(({ takesValue }) => takesValue).flatMap(quotedNames))),
   ]
 }
 
-function namesOf({ names }: Flag): readonly string[] {
+function quotedNames({ names }: CompletionFlag): readonly string[] {
   return names
 }
 
-function valueLines({ path }: Branch, { names, words, file }: Flag): string[] {
+function valueLines({ path }: CompletionCommand, { names, words, file }: CompletionFlag): string[] {
   if (!file && words.length === 0) return []
-  const offer = file ? 'compgen -f -- "$word"' : `compgen -W ${quoted(words.join(' '))} -- "$word"`
-  return names.map((name) => `      ${quoted(`${path} ${name}`)}) mapfile -t COMPREPLY < <(${offer}) ;;`)
+  const offer = file ? 'compgen -f -- "$word"' : `compgen -W ${quote(words.join(' '))} -- "$word"`
+  return names.map((name) => `      ${quote(`${path} ${name}`)}) mapfile -t COMPREPLY < <(${offer}) ;;`)
 }
 
-function branchLine({ path, commands, options, words }: Branch): string {
+function branchLine({ path, commands, options, words }: CompletionCommand): string {
   const plain = [...commands.map(({ name }) => name), ...words].join(' ')
-  const flags = options.flatMap(namesOf).join(' ')
-  const offer = `if [[ $word == -* ]]; then mapfile -t COMPREPLY < <(compgen -W ${quoted(flags)} -- "$word"); else mapfile -t COMPREPLY < <(compgen -W ${quoted(plain)} -- "$word"); fi`
-  return `    ${quoted(path)}) ${offer} ;;`
+  const flags = options.flatMap(quotedNames).join(' ')
+  const offer = `if [[ $word == -* ]]; then mapfile -t COMPREPLY < <(compgen -W ${quote(flags)} -- "$word"); else mapfile -t COMPREPLY < <(compgen -W ${quote(plain)} -- "$word"); fi`
+  return `    ${quote(path)}) ${offer} ;;`
 }
 
-function parentOf(path: string): string {
+function parentPath(path: string): string {
   return path.split(' ').slice(0, -1).join(' ')
 }
 
-function lastOf(path: string): string {
+function lastWord(path: string): string {
   return path.split(' ').at(-1) ?? ''
 }
 
 /** Names and words of ours have no quotes in them. */
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text}'`
 }

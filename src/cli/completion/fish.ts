@@ -1,10 +1,10 @@
 /** For fish: one line for each thing that can be offered, and when. */
-import type { Branch, Flag } from './tree.ts'
+import type { CompletionCommand, CompletionFlag } from './tree.ts'
 
-export function fishScript(branches: readonly Branch[]): string {
+export function fishScript(branches: readonly CompletionCommand[]): string {
   const lines = branches.flatMap((branch) => [
-    ...branch.commands.map(({ name, summary }) => line(branch, ['-a', quoted(name), '-d', quoted(summary)])),
-    ...branch.words.map((word) => line(branch, ['-a', quoted(word)])),
+    ...branch.commands.map(({ name, summary }) => line(branch, ['-a', quote(name), '-d', quote(summary)])),
+    ...branch.words.map((word) => line(branch, ['-a', quote(word)])),
     ...branch.options.map((flag) => line(branch, flagWords(flag))),
   ])
   const paths = branches.flatMap(({ path }) => (path === '' ? [] : [path]))
@@ -20,7 +20,7 @@ function __jobboard_at
       set before 0
     else if contains -- $each ${[...new Set(values)].join(' ')}
       set before 1
-    else if contains -- (string join ' ' $where $each) ${paths.map(quoted).join(' ')}
+    else if contains -- (string join ' ' $where $each) ${paths.map(quote).join(' ')}
       set -a where $each
     end
   end
@@ -31,18 +31,17 @@ ${lines.join('\n')}
 `
 }
 
-function line({ path }: Branch, words: readonly string[]): string {
+function line({ path }: CompletionCommand, words: readonly string[]): string {
   const here = path === '' ? '__jobboard_at' : `__jobboard_at ${path}`
-  return `complete -c jobboard -n ${quoted(here)} ${words.join(' ')}`
+  return `complete -c jobboard -n ${quote(here)} ${words.join(' ')}`
 }
 
-function flagWords({ names, summary, takesValue, words, file }: Flag): string[] {
+function flagWords({ names, summary, takesValue, words, file }: CompletionFlag): string[] {
   const named = names.flatMap((name) => (name.startsWith('--') ? ['-l', name.slice(2)] : ['-s', name.slice(1)]))
-  const value =
-    words.length > 0 ? ['-x', '-a', quoted(words.join(' '))] : file ? ['-r', '-F'] : takesValue ? ['-x'] : []
-  return [...named, ...value, '-d', quoted(summary)]
+  const value = words.length > 0 ? ['-x', '-a', quote(words.join(' '))] : file ? ['-r', '-F'] : takesValue ? ['-x'] : []
+  return [...named, ...value, '-d', quote(summary)]
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", String.raw`\'`)}'`
 }

@@ -2,16 +2,16 @@
 import type { Command, Option } from 'commander'
 
 /** A command, or a group of commands. */
-export interface Branch {
+export interface CompletionCommand {
   /** The words that lead to it: `trash purge`; none of the program itself. */
   readonly path: string
   readonly commands: readonly { readonly name: string; readonly summary: string }[]
-  readonly options: readonly Flag[]
+  readonly options: readonly CompletionFlag[]
   /** Words that its argument may be. */
   readonly words: readonly string[]
 }
 
-export interface Flag {
+export interface CompletionFlag {
   readonly names: readonly string[]
   readonly summary: string
   /** Whether a value follows. */
@@ -22,45 +22,45 @@ export interface Flag {
   readonly file: boolean
 }
 
-const FILES = ['<module>', '<file>']
+const FILE_ARGUMENTS = ['<module>', '<file>']
 
 /** The program first, then each command behind the group that it is in. */
-export function branchesOf(program: Command): Branch[] {
-  const globals = flagsOf(program)
-  const below = (command: Command, path: readonly string[]): Branch[] => [
+export function toCompletionTree(program: Command): CompletionCommand[] {
+  const globals = toFlags(program)
+  const below = (command: Command, path: readonly string[]): CompletionCommand[] => [
     {
       path: path.join(' '),
       commands: command.commands.map((each) => ({ name: each.name(), summary: each.summary() })),
       options:
-        command === program ? globals : [...flagsOf(command), ...globals.filter(({ names }) => !isVersion(names))],
-      words: wordsOf(command),
+        command === program ? globals : [...toFlags(command), ...globals.filter(({ names }) => !isVersion(names))],
+      words: argumentChoices(command),
     },
     ...command.commands.flatMap((each) => below(each, [...path, each.name()])),
   ]
   return below(program, [])
 }
 
-function flagsOf(command: Command): Flag[] {
-  return command.createHelp().visibleOptions(command).map(flagOf)
+function toFlags(command: Command): CompletionFlag[] {
+  return command.createHelp().visibleOptions(command).map(toFlag)
 }
 
 function isVersion(names: readonly string[]): boolean {
   return names.includes('--version') || names.includes('--help')
 }
 
-function flagOf({ flags, short, long, description, required, parseArg }: Option): Flag {
+function toFlag({ flags, short, long, description, required, parseArg }: Option): CompletionFlag {
   const { words = [] }: { words?: readonly string[] } = Object(parseArg)
   return {
     names: [short, long].filter((name) => name !== undefined),
     summary: description,
     takesValue: required,
     words,
-    file: FILES.some((kind) => flags.endsWith(kind)),
+    file: FILE_ARGUMENTS.some((kind) => flags.endsWith(kind)),
   }
 }
 
 /** Of the one command whose argument is a word. */
-function wordsOf(command: Command): readonly string[] {
+function argumentChoices(command: Command): readonly string[] {
   const [, words] = /^one of (.*)$/.exec(command.registeredArguments[0]?.description ?? '') ?? []
   return words?.split(', ') ?? []
 }

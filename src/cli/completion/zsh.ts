@@ -1,7 +1,7 @@
 /** For zsh: commands and options with what they are for. */
-import type { Branch, Flag } from './tree.ts'
+import type { CompletionCommand, CompletionFlag } from './tree.ts'
 
-export function zshScript(branches: readonly Branch[]): string {
+export function zshScript(branches: readonly CompletionCommand[]): string {
   const values = branches.flatMap(({ options }) =>
     options.filter(({ takesValue }) => takesValue).flatMap(({ names }) => names),
   )
@@ -19,7 +19,7 @@ _jobboard() {
       *) case "$where $each" in
 ${branches
   .filter(({ path }) => path !== '')
-  .map(({ path }) => `        ${quoted(withParent(path))}) where=${quoted(path)} ;;`)
+  .map(({ path }) => `        ${quote(withParent(path))}) where=${quote(path)} ;;`)
   .join('\n')}
         esac ;;
     esac
@@ -44,16 +44,16 @@ function withParent(path: string): string {
   return `${words.slice(0, -1).join(' ')} ${words.at(-1)}`
 }
 
-function valueLines({ path }: Branch, { names, words, file }: Flag): string[] {
+function valueLines({ path }: CompletionCommand, { names, words, file }: CompletionFlag): string[] {
   if (!file && words.length === 0) return []
   const offer = file ? '_files' : `compadd -- ${words.join(' ')}`
-  return names.map((name) => `      ${quoted(`${path} ${name}`)}) ${offer} ;;`)
+  return names.map((name) => `      ${quote(`${path} ${name}`)}) ${offer} ;;`)
 }
 
-function branchLines({ path, commands, options, words }: Branch): string {
-  const flags = options.flatMap(({ names, summary }) => names.map((name) => described(name, summary)))
-  const plain = [...commands.map(({ name, summary }) => described(name, summary)), ...words.map(quoted)]
-  return `    ${quoted(path)})
+function branchLines({ path, commands, options, words }: CompletionCommand): string {
+  const flags = options.flatMap(({ names, summary }) => names.map((name) => toDescription(name, summary)))
+  const plain = [...commands.map(({ name, summary }) => toDescription(name, summary)), ...words.map(quote)]
+  return `    ${quote(path)})
       if [[ $current == -* ]]; then
         offered=(${flags.join(' ')})
         _describe -o option offered
@@ -63,10 +63,10 @@ function branchLines({ path, commands, options, words }: Branch): string {
       fi ;;`
 }
 
-function described(name: string, summary: string): string {
-  return quoted(`${name.replaceAll(':', '\\\\:')}:${summary}`)
+function toDescription(name: string, summary: string): string {
+  return quote(`${name.replaceAll(':', '\\\\:')}:${summary}`)
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`
 }

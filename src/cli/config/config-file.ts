@@ -29,17 +29,17 @@ export interface ConfigFile {
 export async function readConfig(named: string, { cwd }: { cwd: string }): Promise<ConfigFile> {
   const unreadable = (cause: NodeJS.ErrnoException) => {
     const why = cause.code === 'ENOENT' ? 'is not there' : `cannot be read: ${cause.message}`
-    throw new InvalidArgument(`config file ${shownAs(named, cwd)} ${why}; correct --config or JOBBOARD_CONFIG`, {
+    throw new InvalidArgument(`config file ${toDisplayPath(named, cwd)} ${why}; correct --config or JOBBOARD_CONFIG`, {
       cause,
     })
   }
   const file = await realpath(named).catch(unreadable)
-  return parseConfig(await readFile(file, 'utf8').catch(unreadable), { file, shown: shownAs(named, cwd) })
+  return parseConfig(await readFile(file, 'utf8').catch(unreadable), { file, shown: toDisplayPath(named, cwd) })
 }
 
 /** Makes sense of a file that was found and read. @throws as {@link readConfig} */
-export function foundConfig({ file, real, text }: FoundConfig, { cwd }: { cwd: string }): ConfigFile {
-  return parseConfig(text, { file: real, shown: shownAs(file, cwd) })
+export function parseFoundConfig({ file, real, text }: FoundConfig, { cwd }: { cwd: string }): ConfigFile {
+  return parseConfig(text, { file: real, shown: toDisplayPath(file, cwd) })
 }
 
 function parseConfig(text: string, { file, shown }: Pick<ConfigFile, 'file' | 'shown'>): ConfigFile {
@@ -54,14 +54,14 @@ function parseConfig(text: string, { file, shown }: Pick<ConfigFile, 'file' | 's
     const advice = 'check the indentation and the colons here, and put a value that holds ": " in quotes'
     throw new InvalidArgument(`${at(broken.pos[0])}: this is not valid YAML (${firstLine(broken.message)}); ${advice}`)
   }
-  const problem = (path: Path, message: string) => new InvalidArgument(`${at(offsetOf(document, path))}: ${message}`)
+  const problem = (path: Path, message: string) => new InvalidArgument(`${at(findOffset(document, path))}: ${message}`)
   const found = CONFIG.safeParse(document.toJS() ?? {})
   if (found.success) return { file, shown, config: found.data, problem }
-  const { path, message } = explained(deepest(found.error.issues))
+  const { path, message } = toMessage(deepestIssue(found.error.issues))
   throw problem(path, message)
 }
 
-function shownAs(file: string, cwd: string): string {
+function toDisplayPath(file: string, cwd: string): string {
   const near = relative(cwd, file)
   return near.length < file.length ? near : file
 }
@@ -73,7 +73,7 @@ function firstLine(text: string): string {
 type Issue = z.core.$ZodIssue
 
 /** Of what may be a text or a map, what is wrong with the one that was written. */
-function deepest(
+function deepestIssue(
   issues: readonly Issue[],
   above: Path = [],
 ): { readonly issue: Issue | undefined; readonly path: Path } {
@@ -82,14 +82,14 @@ function deepest(
   const path = [...above, ...issue.path]
   if (issue.code !== 'invalid_union') return { issue, path }
   const tried = issue.errors.filter((each) => each.some(({ path, code }) => path.length > 0 || code !== 'invalid_type'))
-  return tried[0] ? deepest(tried[0], path) : { issue, path }
+  return tried[0] ? deepestIssue(tried[0], path) : { issue, path }
 }
 
-function explained({ issue, path }: ReturnType<typeof deepest>): { path: Path; message: string } {
+function toMessage({ issue, path }: ReturnType<typeof deepestIssue>): { path: Path; message: string } {
   const where = path.length === 0 ? 'it' : path.join('.')
   if (issue?.code === 'unrecognized_keys') {
     const [key = ''] = issue.keys
-    const known = keysAt(path)
+    const known = knownKeysAt(path)
     const similar = known.find((name) => isMisspelt(key, name))
     const hint =
       similar === undefined ? (known.length > 0 ? `; there are ${known.join(', ')}` : '') : `; did you mean ${similar}?`
@@ -102,7 +102,7 @@ function explained({ issue, path }: ReturnType<typeof deepest>): { path: Path; m
 }
 
 /** What may stand in a map of the file. */
-function keysAt([first, second]: Path): readonly string[] {
+function knownKeysAt([first, second]: Path): readonly string[] {
   if (first === undefined) return Object.keys(CONFIG.shape)
   if (first === 'boards' && second !== undefined) return ['uri', 'auth', 'persistence', 'flows']
   if (first === 'persistences' && second !== undefined) return ['uri', 'key', 'codec', 'require']
@@ -110,7 +110,7 @@ function keysAt([first, second]: Path): readonly string[] {
 }
 
 /** Where a key stands, if it is one of a map; else where its value begins; else where what is around it begins. */
-function offsetOf(document: Document, path: Path): number | undefined {
+function findOffset(document: Document, path: Path): number | undefined {
   let at: unknown = document.contents
   let offset = (document.contents as Node | null)?.range?.[0]
   for (const part of path) {

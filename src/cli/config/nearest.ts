@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { lstat, open, realpath } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { InvalidArgument } from '../../core/errors.ts'
-import { distrustOfFile, distrustOfFolder, isOfOthers } from './trust.ts'
+import { findFileDistrust, findFolderDistrust, isOwnedByOthers } from './trust.ts'
 
 export const FILE_NAME = 'jobboard.yaml'
 
@@ -24,20 +24,20 @@ export interface FoundConfig {
  * @throws InvalidArgument where it, the link to it, or a folder of them belongs to another user than ours and root, or can be
  * written by others
  */
-export async function nearest(cwd: string): Promise<FoundConfig | undefined> {
+export async function findNearestConfig(cwd: string): Promise<FoundConfig | undefined> {
   for (let folder = resolve(cwd); ; folder = dirname(folder)) {
-    const found = await configIn(folder)
+    const found = await findConfigIn(folder)
     if (found) return found
     if (dirname(folder) === folder) return undefined
   }
 }
 
-async function configIn(folder: string): Promise<FoundConfig | undefined> {
+async function findConfigIn(folder: string): Promise<FoundConfig | undefined> {
   const file = join(folder, FILE_NAME)
   const link = await lstat(file).catch(() => undefined)
   if (!link) return undefined
   // Whoever made a link chose which of our files it is that is read.
-  if (isOfOthers(link.uid)) throw untrusted(file, `${file} belongs to another user`)
+  if (isOwnedByOthers(link.uid)) throw untrustedError(file, `${file} belongs to another user`)
   const real = await realpath(file).catch(() => undefined)
   if (real === undefined) return undefined
   // Neither a link that was put there meanwhile nor a pipe, which would never open.
@@ -48,8 +48,8 @@ async function configIn(folder: string): Promise<FoundConfig | undefined> {
   try {
     const stats = await handle.stat()
     if (!stats.isFile()) return undefined
-    const why = await distrustOfFile(stats)
-    if (why !== undefined) throw untrusted(file, `${real} ${why}`)
+    const why = await findFileDistrust(stats)
+    if (why !== undefined) throw untrustedError(file, `${real} ${why}`)
     await assertFolders(file, real)
     return { file, real, text: await handle.readFile('utf8') }
   } finally {
@@ -60,11 +60,11 @@ async function configIn(folder: string): Promise<FoundConfig | undefined> {
 /** Who can write to a folder can put another file, or another module of flows, in the place of ours. */
 async function assertFolders(file: string, real: string): Promise<void> {
   for (const folder of new Set([dirname(file), dirname(real)])) {
-    const why = await distrustOfFolder(folder)
-    if (why !== undefined) throw untrusted(file, `${folder} ${why}, who could replace what is in it`)
+    const why = await findFolderDistrust(folder)
+    if (why !== undefined) throw untrustedError(file, `${folder} ${why}, who could replace what is in it`)
   }
 }
 
-function untrusted(file: string, why: string): InvalidArgument {
+function untrustedError(file: string, why: string): InvalidArgument {
   return new InvalidArgument(`${why}: name it with --config ${file}, or remove it`)
 }

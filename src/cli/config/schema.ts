@@ -1,6 +1,6 @@
 /** What `jobboard.yaml` may say. Texts may have `${NAME}` in them, so numbers and words are checked once that is put in. */
 import { z } from 'zod'
-import { LEVEL_WORDS, SIZE_WORDS } from '../words.ts'
+import { LOG_LEVEL_CHOICES, SIZE_CHOICES } from '../words.ts'
 
 const text = z.string().min(1, 'must not be empty')
 
@@ -29,8 +29,8 @@ const persistence = z.union([
   }),
 ])
 
-const whole = z.int().min(1)
-const span = z.union([z.int().min(0), text])
+const positiveInteger = z.int().min(1)
+const durationValue = z.union([z.int().min(0), text])
 
 export const CONFIG = z.strictObject({
   boards: z.record(z.string(), board).optional(),
@@ -39,24 +39,24 @@ export const CONFIG = z.strictObject({
   board: text.optional(),
   persistence: text.optional(),
   flows: text.optional(),
-  timeout: span.optional(),
+  timeout: durationValue.optional(),
   redact: z.array(text).optional(),
   /** Of `jobboard conductor`. */
   conductor: z
     .strictObject({
-      concurrency: whole.optional(),
-      flowConcurrency: whole.optional(),
+      concurrency: positiveInteger.optional(),
+      flowConcurrency: positiveInteger.optional(),
       name: text.optional(),
-      size: z.array(z.enum(SIZE_WORDS)).optional(),
-      takeoverDelay: span.optional(),
-      unacceptedAfter: span.optional(),
-      drainTimeout: span.optional(),
-      abortTimeout: span.optional(),
+      size: z.array(z.enum(SIZE_CHOICES)).optional(),
+      takeoverDelay: durationValue.optional(),
+      unacceptedAfter: durationValue.optional(),
+      drainTimeout: durationValue.optional(),
+      abortTimeout: durationValue.optional(),
       onFailure: z.enum(['retry', 'consume']).optional(),
-      removeLogbooksAfter: span.optional(),
+      removeLogbooksAfter: durationValue.optional(),
       failuresOnBoard: z.enum(['whole', 'named']).optional(),
       health: z.union([z.int(), text]).optional(),
-      logLevel: z.enum(LEVEL_WORDS).optional(),
+      logLevel: z.enum(LOG_LEVEL_CHOICES).optional(),
     })
     .optional(),
 })

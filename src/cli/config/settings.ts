@@ -4,15 +4,15 @@
  */
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { InvalidArgument } from '../../core/errors.ts'
-import { meant } from '../../core/spelling.ts'
+import { suggestion } from '../../core/spelling.ts'
 import type { CliContext } from '../context.ts'
-import { duration, type SharedOptions } from '../options.ts'
+import { parseDuration, type SharedOptions } from '../options.ts'
 import type { ConfigFile } from './config-file.ts'
-import { FILE_NAME, nearest } from './nearest.ts'
-import { substituted } from './substitution.ts'
-import { distrustOfModule } from './trust.ts'
+import { FILE_NAME, findNearestConfig } from './nearest.ts'
+import { substituteVariables } from './substitution.ts'
+import { findModuleDistrust } from './trust.ts'
 
-export interface Settled {
+export interface ResolvedSettings {
   /** Options of every command, as they might have been typed. */
   readonly options: Readonly<Record<string, unknown>>
   /** Those of one command only, by its name; looked up when asked for: others need not be able to. */
@@ -26,7 +26,7 @@ export interface Settled {
 }
 
 /** Of a conductor. */
-const DURATIONS: readonly string[] = [
+const DURATION_KEYS: readonly string[] = [
   'takeoverDelay',
   'unacceptedAfter',
   'drainTimeout',
@@ -35,30 +35,30 @@ const DURATIONS: readonly string[] = [
 ]
 
 /** Whatever is no URI is a name: URIs begin with a scheme and a colon. */
-const URI = /^[a-z][a-z0-9+.-]*:/i
+const URI_PATTERN = /^[a-z][a-z0-9+.-]*:/i
 
 /** @throws InvalidArgument for a file that means nothing, and for a name that is not in it */
-export async function settle(
+export async function resolveSettings(
   options: SharedOptions & { readonly config?: string },
   context: CliContext,
-): Promise<Settled> {
+): Promise<ResolvedSettings> {
   const { cwd, env } = context
   const asked = options.config || env['JOBBOARD_CONFIG']
-  const found = asked ? undefined : await nearest(cwd)
-  if (!asked && !found) return withoutFile(options, env)
+  const found = asked ? undefined : await findNearestConfig(cwd)
+  if (!asked && !found) return settingsWithoutFile(options, env)
   // Loaded for those who have a file: what reads and checks it takes longer than many a command.
-  const { foundConfig, readConfig } = await import('./config-file.ts')
+  const { parseFoundConfig: foundConfig, readConfig } = await import('./config-file.ts')
   if (!found) {
     const named = await readConfig(resolve(cwd, asked ?? ''), { cwd })
-    return new Settling(named, { env, wasFound: false }).settle(options)
+    return new SettingsResolver(named, { env, wasFound: false }).resolve(options)
   }
-  const settling = new Settling(foundConfig(found, { cwd }), { env, wasFound: true })
-  const settled = settling.settle(options)
+  const settling = new SettingsResolver(foundConfig(found, { cwd }), { env, wasFound: true })
+  const settled = settling.resolve(options)
   return { ...settled, assertModule: (module, file) => assertTrusted(module, { file, named: settling.modules }) }
 }
 
 /** @throws InvalidArgument where a name is given, and nothing that says what it means */
-function withoutFile(options: SharedOptions, env: CliContext['env']): Settled {
+function settingsWithoutFile(options: SharedOptions, env: CliContext['env']): ResolvedSettings {
   const board = options.board || env['JOBBOARD_BOARD']
   const persistence = options.persistence || env['JOBBOARD_PERSISTENCE']
   for (const [what, value] of Object.entries({ board, persistence })) {
@@ -77,7 +77,7 @@ async function assertTrusted(
   { file, named }: { file: string; named: ReadonlySet<string> },
 ): Promise<void> {
   if (!named.has(module)) return
-  const why = await distrustOfModule(file)
+  const why = await findModuleDistrust(file)
   if (why === undefined) return
   throw new InvalidArgument(
     `${why}: the module that ${FILE_NAME} names is not run; name it on the command line if you trust it`,
@@ -86,15 +86,15 @@ async function assertTrusted(
 
 const AUTH = 'JOBBOARD_ZOOKEEPER_AUTH'
 
-type Kind = 'board' | 'persistence'
+type ResourceKind = 'board' | 'persistence'
 
 /** What stands somewhere in the file. */
-interface Entry {
+interface ConfigEntry {
   readonly uri: string
   readonly path: readonly string[]
 }
 
-class Settling {
+class SettingsResolver {
   readonly #file: ConfigFile
   readonly #env: CliContext['env']
   readonly #folder: string
@@ -110,13 +110,13 @@ class Settling {
     this.#folder = dirname(file.file)
   }
 
-  settle(options: SharedOptions): Settled {
+  resolve(options: SharedOptions): ResolvedSettings {
     const { config } = this.#file
     const askedBoard = options.board || this.#env['JOBBOARD_BOARD'] || undefined
-    const board = this.#named('board', askedBoard)
+    const board = this.#resolveNamed('board', askedBoard)
     const entry = board === undefined ? undefined : this.#boardEntry(board)
     const asked = options.persistence || this.#env['JOBBOARD_PERSISTENCE'] || undefined
-    const persistence = this.#named('persistence', asked ?? entry?.persistence)
+    const persistence = this.#resolveNamed('persistence', asked ?? entry?.persistence)
     const logbooks = persistence === undefined ? undefined : this.#logbooks(persistence, options)
     const flows = entry?.flows ?? (config.flows === undefined ? undefined : this.#module(config.flows, ['flows']))
     const { timeout, redact } = config
@@ -130,7 +130,7 @@ class Settling {
     }
     const own = (command: string) => (command === 'conductor' ? this.#conductor() : {})
     const env = this.#environment(entry, logbooks)
-    const settled = { options: present(found), own, env }
+    const settled = { options: definedOnly(found), own, env }
     if (!this.#wasFound || !this.#env[AUTH]) return settled
     // What the file says of its own board comes before the environment, which does not mean that board.
     if (!askedBoard && entry?.auth !== undefined) return { ...settled, env: { ...env, [AUTH]: entry.auth } }
@@ -139,25 +139,25 @@ class Settling {
   }
 
   /** A URI, or the name of one in the file; what is the default there, where nothing is given. */
-  #named(kind: Kind, given: string | undefined): Entry | undefined {
+  #resolveNamed(kind: ResourceKind, given: string | undefined): ConfigEntry | undefined {
     const { config, problem } = this.#file
-    if (given !== undefined && URI.test(given)) return { uri: given, path: [] }
+    if (given !== undefined && URI_PATTERN.test(given)) return { uri: given, path: [] }
     const name = given ?? (config[kind] === undefined ? undefined : this.#text(config[kind], [kind]))
     if (name === undefined) return undefined
-    if (URI.test(name)) return { uri: this.#uri(name), path: [] }
+    if (URI_PATTERN.test(name)) return { uri: this.#uri(name), path: [] }
     const names = Object.keys(config[`${kind}s`] ?? {})
     if (names.includes(name)) return { uri: '', path: [`${kind}s`, name] }
-    const message = `there is no ${kind} ${JSON.stringify(name)} in ${this.#file.shown}${meant(name, names)}`
+    const message = `there is no ${kind} ${JSON.stringify(name)} in ${this.#file.shown}${suggestion(name, names)}`
     throw given === undefined ? problem([kind], message) : new InvalidArgument(message)
   }
 
-  #boardEntry({ path }: Entry) {
+  #boardEntry({ path }: ConfigEntry) {
     const [, name] = path
     const found = name === undefined ? undefined : this.#file.config.boards?.[name]
     if (found === undefined) return undefined
     if (typeof found === 'string') return { uri: this.#uri(this.#text(found, path)) }
     const { uri, auth, persistence, flows } = found
-    return present({
+    return definedOnly({
       uri: this.#uri(this.#text(uri, [...path, 'uri'])),
       auth: auth === undefined ? undefined : this.#text(auth, [...path, 'auth']),
       persistence: persistence === undefined ? undefined : this.#text(persistence, [...path, 'persistence']),
@@ -165,13 +165,13 @@ class Settling {
     })
   }
 
-  #persistenceEntry({ path }: Entry) {
+  #persistenceEntry({ path }: ConfigEntry) {
     const [, name] = path
     const found = name === undefined ? undefined : this.#file.config.persistences?.[name]
     if (found === undefined) return undefined
     if (typeof found === 'string') return { uri: this.#uri(this.#text(found, path)) }
     const { uri, key, codec, require } = found
-    return present({
+    return definedOnly({
       uri: this.#uri(this.#text(uri, [...path, 'uri'])),
       key: key === undefined ? undefined : this.#text(key, [...path, 'key']),
       codec: codec === undefined ? undefined : this.#module(codec, [...path, 'codec']),
@@ -180,11 +180,11 @@ class Settling {
   }
 
   /** How they are sealed is one thing that is said in two ways: who says it in either overrides both of the file. */
-  #logbooks(persistence: Entry, { codec }: SharedOptions) {
+  #logbooks(persistence: ConfigEntry, { codec }: SharedOptions) {
     const { uri, key, codec: module, require } = this.#persistenceEntry(persistence) ?? {}
     if (uri === undefined) return undefined
     const overridden = codec || this.#env['JOBBOARD_CODEC'] || this.#env['JOBBOARD_LOGBOOK_KEY']
-    return present(overridden ? { uri, require } : { uri, key, codec: module, require })
+    return definedOnly(overridden ? { uri, require } : { uri, key, codec: module, require })
   }
 
   #environment(
@@ -197,7 +197,7 @@ class Settling {
       ...(auth === undefined ? {} : { [AUTH]: auth }),
       ...(key === undefined ? {} : { JOBBOARD_LOGBOOK_KEY: key }),
       ...(require === undefined ? {} : { JOBBOARD_LOGBOOK_REQUIRE: String(require) }),
-      ...present(this.#env),
+      ...definedOnly(this.#env),
     }
   }
 
@@ -216,7 +216,7 @@ class Settling {
   }
 
   #text(text: string, path: readonly string[]): string {
-    return substituted(text, this.#env, (message) => this.#file.problem(path, message))
+    return substituteVariables(text, this.#env, (message) => this.#file.problem(path, message))
   }
 
   #conductor(): Readonly<Record<string, unknown>> {
@@ -228,7 +228,7 @@ class Settling {
   #duration(value: string | number, path: readonly string[]): string {
     const text = typeof value === 'string' ? this.#text(value, path) : String(value)
     try {
-      duration(text, path.join('.'))
+      parseDuration(text, path.join('.'))
       return text
     } catch (error) {
       throw error instanceof InvalidArgument ? this.#file.problem(path, error.message) : error
@@ -239,7 +239,7 @@ class Settling {
   #flag(name: string, value: unknown): unknown {
     const path = ['conductor', name]
     const isText = typeof value === 'string'
-    if (DURATIONS.includes(name) && (isText || typeof value === 'number')) return this.#duration(value, path)
+    if (DURATION_KEYS.includes(name) && (isText || typeof value === 'number')) return this.#duration(value, path)
     if (isText) return this.#text(value, path)
     const isNumber = name === 'concurrency' || name === 'flowConcurrency'
     return typeof value === 'number' && !isNumber ? String(value) : value
@@ -248,6 +248,6 @@ class Settling {
 
 type Present<T> = { readonly [K in keyof T]?: NonNullable<T[K]> }
 
-function present<T extends object>(values: T): Present<T> {
+function definedOnly<T extends object>(values: T): Present<T> {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<T>
 }

@@ -7,7 +7,7 @@ const REFERENCE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{[^}]*
  *
  * @param problem makes the error to throw of a message
  */
-export function substituted(
+export function substituteVariables(
   text: string,
   env: Readonly<Record<string, string | undefined>>,
   problem: (message: string) => Error,

@@ -12,30 +12,30 @@ const WRITABLE_BY_OTHERS = 0o002
 const STICKY = 0o1000
 
 /** Returns why a file is not trusted, in words that follow its name; undefined where it is. */
-export async function distrustOfFile(file: Stats): Promise<string | undefined> {
-  if (isOfOthers(file.uid)) return 'belongs to another user'
+export async function findFileDistrust(file: Stats): Promise<string | undefined> {
+  if (isOwnedByOthers(file.uid)) return 'belongs to another user'
   return (await isWritableByOthers(file)) ? 'can be written by other users' : undefined
 }
 
 /** The same of a folder, for what is in it. */
-export async function distrustOfFolder(folder: string): Promise<string | undefined> {
+export async function findFolderDistrust(folder: string): Promise<string | undefined> {
   const stats = await stat(folder)
-  if (isOfOthers(stats.uid)) return 'belongs to another user'
+  if (isOwnedByOthers(stats.uid)) return 'belongs to another user'
   if ((stats.mode & STICKY) !== 0) return undefined
   return (await isWritableByOthers(stats)) ? 'can be written by other users' : undefined
 }
 
 /** Returns which of a file and its folder is not trusted, and why, as a sentence; undefined where both are. */
-export async function distrustOfModule(path: string): Promise<string | undefined> {
+export async function findModuleDistrust(path: string): Promise<string | undefined> {
   const file = await realpath(path)
-  const ofFile = await distrustOfFile(await stat(file))
+  const ofFile = await findFileDistrust(await stat(file))
   if (ofFile !== undefined) return `${file} ${ofFile}`
   const folder = dirname(file)
-  const ofFolder = await distrustOfFolder(folder)
+  const ofFolder = await findFolderDistrust(folder)
   return ofFolder === undefined ? undefined : `${folder} ${ofFolder}`
 }
 
-export function isOfOthers(owner: number): boolean {
+export function isOwnedByOthers(owner: number): boolean {
   const own = process.getuid?.()
   return own !== undefined && owner !== own && owner !== 0
 }
@@ -51,16 +51,16 @@ async function isWritableByOthers({ mode, gid }: Stats): Promise<boolean> {
  * that lets it write. What is not in the files of this machine is not known, and not trusted.
  */
 async function isOwnGroup(gid: number): Promise<boolean> {
-  const [groups, users] = await Promise.all([entriesOf('/etc/group'), entriesOf('/etc/passwd')])
+  const [groups, users] = await Promise.all([parseEntries('/etc/group'), parseEntries('/etc/passwd')])
   const ids = new Map(users.map(([name = '', , uid]) => [name, Number(uid)]))
   const group = groups.find(([, , id]) => id !== '' && Number(id) === gid)
   if (!group || ![...ids.values()].includes(Number(process.getuid?.()))) return false
   const listed = (group[3] ?? '').split(',').filter((name) => name !== '')
   const primary = users.filter((user) => Number(user[3]) === gid).map(([name = '']) => name)
-  return [...listed, ...primary].every((name) => !isOfOthers(ids.get(name) ?? -1))
+  return [...listed, ...primary].every((name) => !isOwnedByOthers(ids.get(name) ?? -1))
 }
 
-async function entriesOf(file: string): Promise<string[][]> {
+async function parseEntries(file: string): Promise<string[][]> {
   const text = await readFile(file, 'utf8').catch(() => '')
   return text.split('\n').map((line) => line.split(':'))
 }

@@ -2,21 +2,21 @@
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { deferred, unlessAborted } from '../../core/abort.ts'
+import { createDeferred, rejectOnAbort } from '../../core/abort.ts'
 import { JobboardError } from '../../core/errors.ts'
 import { sleep } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 import { GuardedProgram } from '../dev/guarded-program.ts'
-import { heardLine, type TaskLine } from './script.ts'
+import { parseLine, type TaskLine } from './script.ts'
 
-const MAIN = fileURLToPath(new URL('../main.js', import.meta.url))
-const FLOWS = fileURLToPath(new URL('flow.js', import.meta.url))
+const CLI_MAIN_PATH = fileURLToPath(new URL('../main.js', import.meta.url))
+const DEMO_FLOW_PATH = fileURLToPath(new URL('flow.js', import.meta.url))
 
 /** One job at a time, so that it is plain which one a death leaves behind. What runs is given back when it is stopped. */
-const MANNER = ['--concurrency', '1', '--drain-timeout', '0s', '--abort-timeout', '1s', '--log-level', 'error']
+const CONDUCTOR_FLAGS = ['--concurrency', '1', '--drain-timeout', '0s', '--abort-timeout', '1s', '--log-level', 'error']
 
 /** In milliseconds: to give a job back and to leave the board. */
-const PATIENCE = 5_000
+const STOP_TIMEOUT_MS = 5_000
 
 export interface ConductorProcessOptions {
   /** For people. */
@@ -28,21 +28,30 @@ export interface ConductorProcessOptions {
   /** Board, logbooks and everything else: others could read a command line. */
   readonly env: CliContext['env']
   readonly cwd: string
-  readonly heard: (line: TaskLine) => void
+  readonly onLine: (line: TaskLine) => void
 }
 
 export class ConductorProcess implements AsyncDisposable {
   readonly #options: ConductorProcessOptions
   readonly #program: GuardedProgram
-  readonly #ready = deferred()
+  readonly #ready = createDeferred()
   #claims = false
 
   constructor(options: ConductorProcessOptions) {
     const { shown, name, folder, env, cwd } = options
     this.#options = options
     this.#program = new GuardedProgram({
-      command: [process.execPath, MAIN, 'conductor', '--flows', FLOWS, '--name', name, ...MANNER],
-      ...{ folder, env, cwd, heard: true },
+      command: [
+        process.execPath,
+        CLI_MAIN_PATH,
+        'conductor',
+        '--flows',
+        DEMO_FLOW_PATH,
+        '--name',
+        name,
+        ...CONDUCTOR_FLAGS,
+      ],
+      ...{ folder, env, cwd, readsStdout: true },
       log: join(folder, `${shown}.log`),
     })
   }
@@ -55,15 +64,15 @@ export class ConductorProcess implements AsyncDisposable {
   async start(signal: AbortSignal): Promise<void> {
     await this.#program.start()
     const { stdout } = this.#program
-    if (stdout) createInterface(stdout).on('line', (line) => this.#hear(line))
-    await unlessAborted(Promise.race([this.#ready.promise, this.failed()]), signal)
+    if (stdout) createInterface(stdout).on('line', (line) => this.#handleLine(line))
+    await rejectOnAbort(Promise.race([this.#ready.promise, this.failed()]), signal)
     this.#claims = true
   }
 
   /** Rejects when it has ended. @throws JobboardError with what it said */
   async failed(): Promise<never> {
     await this.#program.ended
-    const said = (await this.#program.said()).replace(/^jobboard: /, '')
+    const said = (await this.#program.lastOutput()).replace(/^jobboard: /, '')
     throw new JobboardError(`conductor ${this.shown} has ended: ${said}`)
   }
 
@@ -78,15 +87,15 @@ export class ConductorProcess implements AsyncDisposable {
     const soon = new AbortController()
     if (this.#claims) {
       this.#program.signal('TERM')
-      await Promise.race([this.#program.ended, sleep(PATIENCE, soon).catch(() => undefined)])
+      await Promise.race([this.#program.ended, sleep(STOP_TIMEOUT_MS, soon).catch(() => undefined)])
     }
     soon.abort()
     await this.#program[Symbol.asyncDispose]()
   }
 
-  #hear(text: string): void {
-    const line = heardLine(text)
-    if (line) this.#options.heard(line)
+  #handleLine(text: string): void {
+    const line = parseLine(text)
+    if (line) this.#options.onLine(line)
     else if (text.startsWith('conductor ')) this.#ready.resolve()
   }
 }

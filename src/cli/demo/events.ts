@@ -7,7 +7,7 @@ export interface PostedPhoto {
   readonly job: string
 }
 
-interface OfTask {
+interface TaskEventFields {
   readonly conductor: string
   readonly job: string
   readonly task: TaskName
@@ -15,28 +15,28 @@ interface OfTask {
   readonly run: number
 }
 
-export type Happening =
+export type DemoEventBody =
   /** `from` says where a throw-away server comes from; absent of a board that was named. */
   | { readonly event: 'board'; readonly board: string; readonly persistence: string; readonly from?: string }
   | { readonly event: 'ready'; readonly conductor: string }
   | { readonly event: 'posted'; readonly jobs: readonly PostedPhoto[] }
-  | ({ readonly event: 'begun' | 'finished' } & OfTask)
-  | ({ readonly event: 'killed'; readonly pid: number } & OfTask)
+  | ({ readonly event: 'begun' | 'finished' } & TaskEventFields)
+  | ({ readonly event: 'killed'; readonly pid: number } & TaskEventFields)
   /** `after`: in milliseconds, since its owner was killed. */
-  | ({ readonly event: 'takenOver'; readonly from: string; readonly after: number } & OfTask)
+  | ({ readonly event: 'takenOver'; readonly from: string; readonly after: number } & TaskEventFields)
   | { readonly event: 'complete' | 'trashed'; readonly job: string }
 
 /** `at`: in milliseconds since the demo began. */
-export type DemoEvent = { readonly at: number } & Happening
+export type DemoEvent = { readonly at: number } & DemoEventBody
 
-export type Tell = (happening: Happening) => void
+export type EmitDemoEvent = (happening: DemoEventBody) => void
 
 export class Timeline {
   readonly #began = monotonic()
-  readonly #told: (event: DemoEvent) => void
+  readonly #onEvent: (event: DemoEvent) => void
 
-  constructor(told: (event: DemoEvent) => void) {
-    this.#told = told
+  constructor(onEvent: (event: DemoEvent) => void) {
+    this.#onEvent = onEvent
   }
 
   /** In whole milliseconds, since the demo began. */
@@ -44,5 +44,5 @@ export class Timeline {
     return Math.round(monotonic() - this.#began)
   }
 
-  readonly tell: Tell = (happening) => this.#told({ at: this.now, ...happening })
+  readonly emit: EmitDemoEvent = (happening) => this.#onEvent({ at: this.now, ...happening })
 }

@@ -5,28 +5,28 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { sleep } from '../../core/time.ts'
 import { type Context, input, linear, task } from '../../flow/index.ts'
-import { flowName, printedLine, TAG_VARIABLE, type TaskLine, type TaskName } from './script.ts'
+import { flowName, formatLine, TAG_VARIABLE, type TaskLine, type TaskName } from './script.ts'
 
 /** In milliseconds, for people to see something: half a task, twice. */
-const HALF = 150
+const HALF_TASK_MS = 150
 
-const BYTES = 65_536
+const PHOTO_BYTES = 65_536
 
 const fetch = task('fetch', {
   requires: ['photo', 'folder'],
   provides: 'original',
   execute: ({ photo, folder }: { photo: string; folder: string }, ctx) =>
-    paced('fetch', ctx, () => written(join(folder, `${photo}.raw`), randomBytes(BYTES))),
+    runPaced('fetch', ctx, () => writeFileTo(join(folder, `${photo}.raw`), randomBytes(PHOTO_BYTES))),
 })
 
 const resize = task('resize', {
   requires: ['original'],
   provides: 'small',
   execute: ({ original }: { original: string }, ctx) =>
-    paced('resize', ctx, async () => {
+    runPaced('resize', ctx, async () => {
       const pixels = await readFile(original)
       const small = pixels.filter((_, index) => index % 4 === 0)
-      return written(original.replace(/raw$/, 'small'), small)
+      return writeFileTo(original.replace(/raw$/, 'small'), small)
     }),
 })
 
@@ -34,7 +34,7 @@ const pack = task('pack', {
   requires: ['small'],
   provides: 'packed',
   execute: ({ small }: { small: string }, ctx) =>
-    paced('pack', ctx, async () => written(`${small}.gz`, gzipSync(await readFile(small)))),
+    runPaced('pack', ctx, async () => writeFileTo(`${small}.gz`, gzipSync(await readFile(small)))),
 })
 
 export const demo = linear(
@@ -45,20 +45,20 @@ export const demo = linear(
   pack,
 )
 
-async function paced<T>(name: TaskName, ctx: Context, work: () => Promise<T>): Promise<T> {
+async function runPaced<T>(name: TaskName, ctx: Context, work: () => Promise<T>): Promise<T> {
   const { job, run, signal } = ctx
   const say = (step: TaskLine['step']) =>
-    process.stdout.write(printedLine({ step, task: name, job: job?.name ?? '', run, pid: process.pid }))
+    process.stdout.write(formatLine({ step, task: name, job: job?.name ?? '', run, pid: process.pid }))
   say('begun')
-  await sleep(HALF, { signal })
+  await sleep(HALF_TASK_MS, { signal })
   say('halfway')
   const result = await work()
-  await sleep(HALF, { signal })
+  await sleep(HALF_TASK_MS, { signal })
   say('finished')
   return result
 }
 
-async function written(file: string, content: Uint8Array): Promise<string> {
+async function writeFileTo(file: string, content: Uint8Array): Promise<string> {
   await writeFile(file, content)
   return file
 }

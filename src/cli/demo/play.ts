@@ -1,17 +1,17 @@
 /** The play itself: two conductors, some jobs, and a death in the middle of one of them. */
 import type { Job, JobBoard } from '../../board/index.ts'
-import { unlessAborted } from '../../core/abort.ts'
+import { rejectOnAbort } from '../../core/abort.ts'
 import type { CliContext } from '../context.ts'
 import { ConductorProcess } from './conductor-process.ts'
 import type { Timeline } from './events.ts'
-import { FATAL, flowName, PHOTOS, type TaskLine } from './script.ts'
-import type { Stage } from './stage.ts'
+import { flowName, KILL_AT_TASK, PHOTOS, type TaskLine } from './script.ts'
+import type { DemoEnvironment } from './stage.ts'
 
 /** The first of them dies. */
 const CONDUCTORS = ['one', 'two'] as const
 
-export interface PlayOptions {
-  readonly stage: Stage
+export interface DemoScenarioOptions {
+  readonly environment: DemoEnvironment
   readonly board: JobBoard
   readonly timeline: Timeline
   /** Of the conductors. */
@@ -20,7 +20,7 @@ export interface PlayOptions {
 }
 
 /** A job whose owner was killed. */
-export interface Victim {
+export interface KilledOwner {
   readonly job: string
   readonly from: string
   /** Milliseconds, on the demo's timeline. */
@@ -30,20 +30,20 @@ export interface Victim {
   readonly after?: number
 }
 
-export class Play implements AsyncDisposable {
-  readonly #options: PlayOptions
+export class DemoScenario implements AsyncDisposable {
+  readonly #options: DemoScenarioOptions
   readonly #conductors: readonly ConductorProcess[]
   /** Those that were posted, in order; all of them are the demo's own. */
   readonly jobs: Job[] = []
-  victim: Victim | undefined
+  victim: KilledOwner | undefined
 
-  constructor(options: PlayOptions) {
-    const { stage, env, cwd } = options
-    const { folder, tag } = stage
+  constructor(options: DemoScenarioOptions) {
+    const { environment, env, cwd } = options
+    const { folder, tag } = environment
     this.#options = options
     this.#conductors = CONDUCTORS.map((shown) => {
-      const heard = (line: TaskLine) => this.#hear(shown, line)
-      return new ConductorProcess({ shown, name: `${shown}${tag}`, folder, env, cwd, heard })
+      const onLine = (line: TaskLine) => this.#handleLine(shown, line)
+      return new ConductorProcess({ shown, name: `${shown}${tag}`, folder, env, cwd, onLine })
     })
   }
 
@@ -51,8 +51,8 @@ export class Play implements AsyncDisposable {
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all(this.#conductors.map((conductor) => this.#start(conductor, signal)))
     await this.#post()
-    const ends = Promise.all(this.jobs.map((job) => this.#followed(job, signal)))
-    await unlessAborted(Promise.race([ends, ...this.#survivors().map((conductor) => conductor.failed())]), signal)
+    const ends = Promise.all(this.jobs.map((job) => this.#followJob(job, signal)))
+    await rejectOnAbort(Promise.race([ends, ...this.#survivors().map((conductor) => conductor.failed())]), signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -61,37 +61,37 @@ export class Play implements AsyncDisposable {
 
   async #start(conductor: ConductorProcess, signal: AbortSignal): Promise<void> {
     await conductor.start(signal)
-    this.#options.timeline.tell({ event: 'ready', conductor: conductor.shown })
+    this.#options.timeline.emit({ event: 'ready', conductor: conductor.shown })
   }
 
   async #post(): Promise<void> {
-    const { board, stage, timeline } = this.#options
+    const { board, environment, timeline } = this.#options
     for (const photo of PHOTOS) {
-      const store = { photo, folder: stage.work }
-      this.jobs.push(await board.post(flowName(stage.tag), store, { name: photo }))
+      const store = { photo, folder: environment.work }
+      this.jobs.push(await board.post(flowName(environment.tag), store, { name: photo }))
     }
-    timeline.tell({ event: 'posted', jobs: this.jobs.map(({ uuid, name }) => ({ uuid, job: name })) })
+    timeline.emit({ event: 'posted', jobs: this.jobs.map(({ uuid, name }) => ({ uuid, job: name })) })
   }
 
-  async #followed(job: Job, signal: AbortSignal): Promise<void> {
+  async #followJob(job: Job, signal: AbortSignal): Promise<void> {
     const state = await job.wait({ signal })
-    this.#options.timeline.tell({ event: state === 'COMPLETE' ? 'complete' : 'trashed', job: job.name })
+    this.#options.timeline.emit({ event: state === 'COMPLETE' ? 'complete' : 'trashed', job: job.name })
   }
 
   #survivors(): readonly ConductorProcess[] {
     return this.#conductors.filter(({ shown }) => shown !== CONDUCTORS[0])
   }
 
-  #hear(conductor: string, line: TaskLine): void {
+  #handleLine(conductor: string, line: TaskLine): void {
     const { timeline } = this.#options
     const { step, pid, ...of } = line
     if (step === 'halfway') {
-      const dies = conductor === CONDUCTORS[0] && line.task === FATAL && this.victim === undefined
+      const dies = conductor === CONDUCTORS[0] && line.task === KILL_AT_TASK && this.victim === undefined
       if (dies) this.#kill(conductor, line)
       return
     }
     if (step === 'begun') this.#noteTakeover(conductor, line)
-    timeline.tell({ event: step, conductor, ...of })
+    timeline.emit({ event: step, conductor, ...of })
   }
 
   #kill(conductor: string, { step: _step, pid, ...of }: TaskLine): void {
@@ -100,7 +100,7 @@ export class Play implements AsyncDisposable {
     const dying = this.#conductors.find(({ shown }) => shown === conductor)
     // That it is gone is what `ended` tells the disposal; nothing here can fail.
     void dying?.kill()
-    timeline.tell({ event: 'killed', conductor, pid, ...of })
+    timeline.emit({ event: 'killed', conductor, pid, ...of })
   }
 
   #noteTakeover(conductor: string, { job, task, run }: TaskLine): void {
@@ -109,6 +109,6 @@ export class Play implements AsyncDisposable {
     const { from, at } = this.victim
     const after = timeline.now - at
     this.victim = { ...this.victim, by: conductor, after }
-    timeline.tell({ event: 'takenOver', conductor, job, task, run, from, after })
+    timeline.emit({ event: 'takenOver', conductor, job, task, run, from, after })
   }
 }

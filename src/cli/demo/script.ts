@@ -8,7 +8,7 @@ export const TASKS = ['fetch', 'resize', 'pack'] as const
 export type TaskName = (typeof TASKS)[number]
 
 /** In the middle of it, of its first job, the first conductor is killed. */
-export const FATAL: TaskName = 'resize'
+export const KILL_AT_TASK: TaskName = 'resize'
 
 /** Tells a demo's flow and conductors from those of another on the same board. */
 export const TAG_VARIABLE = 'JOBBOARD_DEMO'
@@ -27,11 +27,11 @@ export interface TaskLine {
   readonly pid: number
 }
 
-export function printedLine(line: TaskLine): string {
+export function formatLine(line: TaskLine): string {
   return `${JSON.stringify(line)}\n`
 }
 
 /** Undefined for what conductors print of their own. */
-export function heardLine(text: string): TaskLine | undefined {
+export function parseLine(text: string): TaskLine | undefined {
   return text.startsWith('{') ? (JSON.parse(text) as TaskLine) : undefined
 }

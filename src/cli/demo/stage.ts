@@ -7,12 +7,12 @@ import { parseUri } from '../../core/uri.ts'
 import type { CliContext } from '../context.ts'
 import { DevServer } from '../dev/dev-server.ts'
 import { freePort } from '../dev/free-port.ts'
-import { serverHere } from '../dev/servers.ts'
+import { findServer } from '../dev/servers.ts'
 import { temporaryFolder } from '../dev/temporary-folder.ts'
 import { boardIsNamed } from '../opening.ts'
 import { boardUri, persistenceUri, type SharedOptions } from '../options.ts'
 
-export interface Stage extends AsyncDisposable {
+export interface DemoEnvironment extends AsyncDisposable {
   /** Of the demo's own, deleted at the end. */
   readonly folder: string
   /** In it, where the tasks put their files. */
@@ -31,14 +31,18 @@ export interface Stage extends AsyncDisposable {
 }
 
 /** @throws InvalidArgument for a URI that cannot be used here; saying what to install, where no server can be had */
-export async function openStage(options: SharedOptions, context: CliContext, signal: AbortSignal): Promise<Stage> {
-  if (boardIsNamed(options, context)) return namedStage(options, context)
-  const recipe = await serverHere(undefined, context)
+export async function openDemoEnvironment(
+  options: SharedOptions,
+  context: CliContext,
+  signal: AbortSignal,
+): Promise<DemoEnvironment> {
+  if (boardIsNamed(options, context)) return openNamedEnvironment(options, context)
+  const recipe = await findServer(undefined, context)
   const port = await freePort(0)
   const server = new DevServer({ recipe, port, env: context.env })
   try {
     await server.start(signal)
-    const folder = await ownFolder()
+    const folder = await createFolder()
     return {
       ...folder,
       board: `zookeeper://127.0.0.1:${port}/demo?sessionTimeout=2s`,
@@ -47,7 +51,7 @@ export async function openStage(options: SharedOptions, context: CliContext, sig
       from: recipe.from,
       kept: undefined,
       [Symbol.asyncDispose]: async () => {
-        await removed(folder)
+        await removeFolder(folder)
         await server[Symbol.asyncDispose]()
       },
     }
@@ -57,12 +61,12 @@ export async function openStage(options: SharedOptions, context: CliContext, sig
   }
 }
 
-async function namedStage(options: SharedOptions, context: CliContext): Promise<Stage> {
+async function openNamedEnvironment(options: SharedOptions, context: CliContext): Promise<DemoEnvironment> {
   const named = boardUri(options, context)
   const logbooks = persistenceUri(options, context)
   const board = withShortSession(named)
   if (logbooks !== undefined) assertShared(logbooks)
-  const folder = await ownFolder()
+  const folder = await createFolder()
   return {
     ...folder,
     board,
@@ -70,12 +74,12 @@ async function namedStage(options: SharedOptions, context: CliContext): Promise<
     tag: `-${randomBytes(3).toString('hex')}`,
     from: undefined,
     kept: logbooks === undefined ? undefined : { board: named, persistence: logbooks },
-    [Symbol.asyncDispose]: () => removed(folder),
+    [Symbol.asyncDispose]: () => removeFolder(folder),
   }
 }
 
 /** What keeps the wait for a dead owner short, by the kind of board. Servers of ZooKeeper allow no less, as they come. */
-const SHORT_SESSION: readonly (readonly [scheme: RegExp, parameters: Readonly<Record<string, string>>])[] = [
+const SHORT_SESSION_PARAMETERS: readonly (readonly [scheme: RegExp, parameters: Readonly<Record<string, string>>])[] = [
   [/^zookeepers?$/, { sessionTimeout: '4s' }],
   [/^postgres(ql)?$/, { sessionTimeout: '4s', scanPeriod: '1s' }],
   [/^rediss?(\+|$)/, { ttl: '2s' }],
@@ -84,7 +88,7 @@ const SHORT_SESSION: readonly (readonly [scheme: RegExp, parameters: Readonly<Re
 /** What the URI says itself stays. @throws InvalidArgument for what is no URI */
 function withShortSession(uri: string): string {
   const { scheme, parameters } = parseUri(uri, 'board')
-  const [, wanted = {}] = SHORT_SESSION.find(([kind]) => kind.test(scheme)) ?? []
+  const [, wanted = {}] = SHORT_SESSION_PARAMETERS.find(([kind]) => kind.test(scheme)) ?? []
   const missing = Object.entries(wanted).filter(([name]) => !parameters.has(name))
   if (missing.length === 0) return uri
   return `${uri}${uri.includes('?') ? '&' : '?'}${missing.map((pair) => pair.join('=')).join('&')}`
@@ -98,9 +102,9 @@ function assertShared(persistence: string): void {
   )
 }
 
-type Folder = Pick<Stage, 'folder' | 'work' | 'config'>
+type DemoFolder = Pick<DemoEnvironment, 'folder' | 'work' | 'config'>
 
-async function ownFolder(): Promise<Folder> {
+async function createFolder(): Promise<DemoFolder> {
   const folder = await temporaryFolder('jobboard-demo-')
   const work = join(folder, 'work')
   const config = join(folder, 'jobboard.yaml')
@@ -109,6 +113,6 @@ async function ownFolder(): Promise<Folder> {
   return { folder, work, config }
 }
 
-function removed({ folder }: Folder): Promise<void> {
+function removeFolder({ folder }: DemoFolder): Promise<void> {
   return rm(folder, { recursive: true, force: true })
 }

@@ -1,7 +1,7 @@
 /** What a demo has shown: told by the logbook of the job whose owner died, not by what anybody meant to do. */
 import type { AtomState } from '../../core/states.ts'
 import type { FlowDetail, Persistence } from '../../persistence/index.ts'
-import type { Play } from './play.ts'
+import type { DemoScenario } from './play.ts'
 
 export interface Takeover {
   readonly uuid: string
@@ -24,8 +24,8 @@ export interface DemoSummary {
   readonly takenOver?: Takeover
 }
 
-export async function summaryOf(
-  { jobs, victim }: Pick<Play, 'jobs' | 'victim'>,
+export async function toSummary(
+  { jobs, victim }: Pick<DemoScenario, 'jobs' | 'victim'>,
   { persistence, took }: { persistence: Persistence; took: number },
 ): Promise<DemoSummary> {
   const complete = jobs.filter(({ state }) => state === 'COMPLETE').length
@@ -35,11 +35,11 @@ export async function summaryOf(
   const { from, by, after } = victim
   const book = await persistence.getBook(job.book.uuid)
   const flow = book.flows.find(({ uuid }) => uuid === job.uuid)
-  return { ...counts, takenOver: { uuid: job.uuid, job: job.name, from, by, after, ...tasksOf(flow) } }
+  return { ...counts, takenOver: { uuid: job.uuid, job: job.name, from, by, after, ...readTaskStates(flow) } }
 }
 
 /** A task that is begun again stays RUNNING on record: what tells of it is that it succeeded in a later run. */
-function tasksOf(flow: FlowDetail | undefined): Pick<Takeover, 'kept' | 'again'> {
+function readTaskStates(flow: FlowDetail | undefined): Pick<Takeover, 'kept' | 'again'> {
   const tasks = (flow?.atoms ?? []).map(({ name, states = [] }) => {
     const runOf = (wanted: AtomState) => states.findLast(({ state }) => state === wanted)?.run
     return { name, began: runOf('RUNNING'), done: runOf('SUCCESS') }

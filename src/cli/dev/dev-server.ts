@@ -6,15 +6,15 @@ import { monotonic, sleep } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 import { askServers } from '../doctor/four-letter.ts'
 import { GuardedProgram } from './guarded-program.ts'
-import type { Place, Recipe } from './servers.ts'
+import type { ServerPlacement, ServerRecipe } from './servers.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 /** In milliseconds: a container's image may have to be fetched first. */
-const READY_WITHIN = 120_000
-const POLL = 50
+const READY_TIMEOUT_MS = 120_000
+const POLL_PERIOD_MS = 50
 
 export interface DevServerOptions {
-  readonly recipe: Recipe
+  readonly recipe: ServerRecipe
   readonly port: number
   readonly env: CliContext['env']
 }
@@ -40,20 +40,20 @@ export class DevServer implements AsyncDisposable {
     this.#folder = folder
     const place = { folder, port }
     await mkdir(join(folder, 'data'))
-    await writeFile(join(folder, 'zoo.cfg'), configFor(recipe, place))
-    const farewell = recipe.farewell?.(place) ?? []
+    await writeFile(join(folder, 'zoo.cfg'), toServerConfig(recipe, place))
+    const cleanUpCommand = recipe.cleanUpCommand?.(place) ?? []
     const program = new GuardedProgram({
-      ...{ command: recipe.command(place), env, folder, farewell },
+      ...{ command: recipe.command(place), env, folder, cleanUpCommand },
       log: join(folder, 'log'),
     })
     this.#program = program
     await program.start()
-    await this.#untilReady(signal)
+    await this.#waitUntilReady(signal)
   }
 
   /** The last line of what it said, which tells the most. */
-  async said(): Promise<string> {
-    return (await this.#program?.said()) ?? 'it said nothing'
+  async lastOutput(): Promise<string> {
+    return (await this.#program?.lastOutput()) ?? 'it said nothing'
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -61,23 +61,23 @@ export class DevServer implements AsyncDisposable {
     if (this.#folder) await rm(this.#folder, { recursive: true, force: true })
   }
 
-  async #untilReady(signal: AbortSignal): Promise<void> {
+  async #waitUntilReady(signal: AbortSignal): Promise<void> {
     let gone = false
     const over = this.ended.then(() => {
       gone = true
     })
-    const until = monotonic() + READY_WITHIN
+    const until = monotonic() + READY_TIMEOUT_MS
     while (!gone && monotonic() < until) {
       const [answer] = await askServers([{ host: '127.0.0.1', port: this.#options.port }])
       if (answer?.mode !== undefined) return
-      await Promise.race([sleep(POLL, { signal }), over])
+      await Promise.race([sleep(POLL_PERIOD_MS, { signal }), over])
     }
-    throw new JobboardError(`ZooKeeper did not start on port ${this.#options.port}: ${await this.said()}`)
+    throw new JobboardError(`ZooKeeper did not start on port ${this.#options.port}: ${await this.lastOutput()}`)
   }
 }
 
 /** For one developer: what is not flushed to the disk at once is lost with the power, and would be thrown away anyway. */
-function configFor({ word }: Recipe, { folder, port }: Place): string {
+function toServerConfig({ word }: ServerRecipe, { folder, port }: ServerPlacement): string {
   const settings = {
     tickTime: 1_000,
     dataDir: word === 'docker' ? '/data' : join(folder, 'data'),

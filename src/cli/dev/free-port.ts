@@ -4,14 +4,14 @@ import { type AddressInfo, createServer } from 'node:net'
 import { InvalidArgument } from '../../core/errors.ts'
 
 /** ZooKeeper's own: what examples name. */
-const USUAL = 2181
+const DEFAULT_PORT = 2181
 
 /** @param wanted by default the usual one, or any where that is taken. @throws InvalidArgument when somebody listens there */
 export async function freePort(wanted?: number): Promise<number> {
-  return wanted === undefined ? tried(USUAL).catch(() => tried(0)) : tried(wanted)
+  return wanted === undefined ? tryPort(DEFAULT_PORT).catch(() => tryPort(0)) : tryPort(wanted)
 }
 
-async function tried(wanted: number): Promise<number> {
+async function tryPort(wanted: number): Promise<number> {
   const server = createServer().listen(wanted, '127.0.0.1')
   try {
     await once(server, 'listening')

@@ -11,7 +11,7 @@ import type { CliContext } from '../context.ts'
  * terminal's processes; the shell and the program leave it to us. What the shell would say itself, that something was
  * killed, would pass for the program's last words.
  */
-const GUARD = `
+const GUARD_SCRIPT = `
 trap '' INT TERM HUP
 exec 3<&0
 "$@" </dev/null 3<&- &
@@ -39,9 +39,9 @@ export interface GuardedProgramOptions {
   /** A file for what it says on standard error, and on standard output as well unless that is `heard`. */
   readonly log: string
   /** Ends what outlives the program. */
-  readonly farewell?: readonly string[]
+  readonly cleanUpCommand?: readonly string[]
   /** Whether standard output is for us to read. */
-  readonly heard?: boolean
+  readonly readsStdout?: boolean
 }
 
 export class GuardedProgram implements AsyncDisposable {
@@ -78,7 +78,7 @@ export class GuardedProgram implements AsyncDisposable {
   }
 
   /** The last line in its log, which tells the most. */
-  async said(): Promise<string> {
+  async lastOutput(): Promise<string> {
     const log = await readFile(this.#options.log, 'utf8').catch(() => '')
     return log.trim().split('\n').at(-1) || 'it said nothing'
   }
@@ -90,10 +90,10 @@ export class GuardedProgram implements AsyncDisposable {
   }
 
   #spawn({ fd }: FileHandle): ChildProcess {
-    const { command, env, cwd, folder, farewell = [], heard } = this.#options
-    return spawn('/bin/sh', ['-c', GUARD, 'guard', ...command], {
-      stdio: ['pipe', heard ? 'pipe' : fd, fd],
-      env: { ...env, FOLDER: folder, FAREWELL: farewell.join(' ') },
+    const { command, env, cwd, folder, cleanUpCommand = [], readsStdout } = this.#options
+    return spawn('/bin/sh', ['-c', GUARD_SCRIPT, 'guard', ...command], {
+      stdio: ['pipe', readsStdout ? 'pipe' : fd, fd],
+      env: { ...env, FOLDER: folder, FAREWELL: cleanUpCommand.join(' ') },
       ...(cwd === undefined ? {} : { cwd }),
       detached: true,
     })

@@ -5,50 +5,50 @@ import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
-import type { SERVER_WORDS } from '../words.ts'
+import type { SERVER_CHOICES } from '../words.ts'
 
-export type ServerWord = (typeof SERVER_WORDS)[number]
+export type ServerWord = (typeof SERVER_CHOICES)[number]
 
-export interface Recipe {
+export interface ServerRecipe {
   readonly word: ServerWord
   /** For people: `from Debian's package`. */
   readonly from: string
   /** @param place.folder of its own, with `zoo.cfg` in it. */
-  readonly command: (place: Place) => readonly string[]
+  readonly command: (place: ServerPlacement) => readonly string[]
   /** Ends what outlives its process. */
-  readonly farewell?: (place: Place) => readonly string[]
+  readonly cleanUpCommand?: (place: ServerPlacement) => readonly string[]
 }
 
-export interface Place {
+export interface ServerPlacement {
   readonly folder: string
   readonly port: number
 }
 
-const JAR = '/usr/share/java/zookeeper.jar'
-const IMAGE = 'zookeeper:3.9'
+const ZOOKEEPER_JAR = '/usr/share/java/zookeeper.jar'
+const ZOOKEEPER_IMAGE = 'zookeeper:3.9'
 
-const FROM_PACKAGE: Recipe = {
+const FROM_PACKAGE: ServerRecipe = {
   word: 'package',
   from: "from Debian's package",
   command: ({ folder }) => [
     'java',
     ...['-Xmx256m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'],
-    ...['-cp', [folder, JAR].join(delimiter)],
+    ...['-cp', [folder, ZOOKEEPER_JAR].join(delimiter)],
     ...['org.apache.zookeeper.server.quorum.QuorumPeerMain', join(folder, 'zoo.cfg')],
   ],
 }
 
-const IN_DOCKER: Recipe = {
+const IN_DOCKER: ServerRecipe = {
   word: 'docker',
-  from: `in a container of ${IMAGE}`,
+  from: `in a container of ${ZOOKEEPER_IMAGE}`,
   command: ({ folder, port }) => [
-    ...['docker', 'run', '--rm', '--name', nameOf(port), '--publish', `127.0.0.1:${port}:${port}`],
-    ...['--volume', `${join(folder, 'zoo.cfg')}:/conf/zoo.cfg:ro`, IMAGE],
+    ...['docker', 'run', '--rm', '--name', containerName(port), '--publish', `127.0.0.1:${port}:${port}`],
+    ...['--volume', `${join(folder, 'zoo.cfg')}:/conf/zoo.cfg:ro`, ZOOKEEPER_IMAGE],
   ],
-  farewell: ({ port }) => ['docker', 'rm', '--force', nameOf(port)],
+  cleanUpCommand: ({ port }) => ['docker', 'rm', '--force', containerName(port)],
 }
 
-function nameOf(port: number): string {
+function containerName(port: number): string {
   return `jobboard-dev-${port}`
 }
 
@@ -57,17 +57,20 @@ function nameOf(port: number): string {
  *
  * @throws InvalidArgument saying what to install
  */
-export async function serverHere(asked: ServerWord | undefined, { env }: Pick<CliContext, 'env'>): Promise<Recipe> {
+export async function findServer(
+  asked: ServerWord | undefined,
+  { env }: Pick<CliContext, 'env'>,
+): Promise<ServerRecipe> {
   const path = env['PATH'] ?? ''
-  if (asked !== 'docker' && (await isThere(JAR)) && (await onPath('java', path))) return FROM_PACKAGE
-  if (asked !== 'package' && (await onPath('docker', path)) && (await engineAnswers(env))) return IN_DOCKER
+  if (asked !== 'docker' && (await isThere(ZOOKEEPER_JAR)) && (await findOnPath('java', path))) return FROM_PACKAGE
+  if (asked !== 'package' && (await findOnPath('docker', path)) && (await isDockerReady(env))) return IN_DOCKER
   const apt = 'apt-get install --no-install-recommends zookeeper default-jre-headless (Debian, Ubuntu)'
   const docker = 'start Docker'
   const how = asked === 'package' ? apt : asked === 'docker' ? docker : `${apt}, or ${docker}`
   throw new InvalidArgument(`there is nothing here to run ZooKeeper with: ${how}`)
 }
 
-async function onPath(program: string, path: string): Promise<boolean> {
+async function findOnPath(program: string, path: string): Promise<boolean> {
   for (const folder of path.split(delimiter)) if (folder !== '' && (await isThere(join(folder, program)))) return true
   return false
 }
@@ -80,10 +83,10 @@ function isThere(file: string): Promise<boolean> {
 }
 
 /** In milliseconds. A client without an engine is common, and one that waits for its socket hangs. */
-const PATIENCE = 5_000
+const DOCKER_TIMEOUT_MS = 5_000
 
-function engineAnswers(env: CliContext['env']): Promise<boolean> {
-  const asking = promisify(execFile)('docker', ['info'], { timeout: PATIENCE, env: { ...env } })
+function isDockerReady(env: CliContext['env']): Promise<boolean> {
+  const asking = promisify(execFile)('docker', ['info'], { timeout: DOCKER_TIMEOUT_MS, env: { ...env } })
   return asking.then(
     () => true,
     () => false,

@@ -2,13 +2,13 @@
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { NotFound } from '../../core/errors.ts'
-import { milliseconds } from '../../core/time.ts'
+import { toMilliseconds } from '../../core/time.ts'
 import { parseUri } from '../../core/uri.ts'
 import { oneLine } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
-import { credentials, openLogbooks, openTheBoard } from '../opening.ts'
-import { boardUri, DEFAULT_TIMEOUT, duration, persistenceUri, type SharedOptions } from '../options.ts'
-import { error, type Finding, ok, warning } from './finding.ts'
+import { credentials, openLogbooks, openNamedBoard } from '../opening.ts'
+import { boardUri, DEFAULT_TIMEOUT, parseDuration, persistenceUri, type SharedOptions } from '../options.ts'
+import { errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
 export interface Examination {
   readonly options: SharedOptions
@@ -26,15 +26,15 @@ export async function* examine(examination: Examination): AsyncGenerator<Finding
 async function* examineBoard({ options, context, stuckAfter }: Examination): AsyncGenerator<Finding> {
   const uri = boardUri(options, context)
   const { scheme, printable } = parseUri(uri, 'board')
-  yield* await servers(uri, { what: 'board', options, context })
+  yield* await examineServersOf(uri, { what: 'board', options, context })
   try {
-    await using opened = await openTheBoard(options, context, { create: false })
-    yield ok('board', `${printable} is there`)
-    yield* await inside(uri, { what: 'board', options, context })
+    await using opened = await openNamedBoard(options, context, { create: false })
+    yield okFinding('board', `${printable} is there`)
+    yield* await examineInside(uri, { what: 'board', options, context })
     const { board, unreadable } = opened
-    yield* await jobs({ board, unreadable, stuckAfter })
+    yield* await examineJobsOf({ board, unreadable, stuckAfter })
   } catch (problem) {
-    yield unreached('board', problem, scheme)
+    yield unreachableFinding('board', problem, scheme)
   }
 }
 
@@ -42,30 +42,30 @@ async function* examineLogbooks({ options, context }: Examination): AsyncGenerat
   const uri = persistenceUri(options, context)
   if (uri === undefined) {
     const advice = 'name them with --persistence URI, as conductors are told, to have them looked at'
-    yield warning('logbooks', 'no logbooks were named', advice)
+    yield warningFinding('logbooks', 'no logbooks were named', advice)
     return
   }
   const { scheme, printable, path } = parseUri(uri, 'persistence')
-  if (uri !== options.board) yield* await servers(uri, { what: 'persistence', options, context })
+  if (uri !== options.board) yield* await examineServersOf(uri, { what: 'persistence', options, context })
   try {
     await using logbooks = await openLogbooks(options, context, { missing: 'throw' })
     for await (const _ of logbooks?.persistence.listBooks({ limit: 1 }) ?? []) break
-    yield ok('logbooks', `${printable} can be read`)
-    yield* await inside(uri, { what: 'persistence', options, context })
-    if (scheme === 'directory') yield* await folder(resolve(path))
+    yield okFinding('logbooks', `${printable} can be read`)
+    yield* await examineInside(uri, { what: 'persistence', options, context })
+    if (scheme === 'directory') yield* await toFolderPath(resolve(path))
   } catch (problem) {
     if (scheme === 'directory' && (await isFile(resolve(path))))
-      yield error('logbooks', `${path} is a file`, 'name a folder of this machine')
+      yield errorFinding('logbooks', `${path} is a file`, 'name a folder of this machine')
     else
       yield problem instanceof NotFound
-        ? warning('logbooks', oneLine(problem), 'a conductor that keeps them there makes them')
-        : unreached('logbooks', problem, scheme)
+        ? warningFinding('logbooks', oneLine(problem), 'a conductor that keeps them there makes them')
+        : unreachableFinding('logbooks', problem, scheme)
   }
 }
 
-function unreached(about: string, problem: unknown, scheme: string): Finding {
+function unreachableFinding(about: string, problem: unknown, scheme: string): Finding {
   const advice = scheme.startsWith('directory') ? folderAdvice(problem) : 'see the servers above, and the URI'
-  return error(about, oneLine(problem), advice)
+  return errorFinding(about, oneLine(problem), advice)
 }
 
 function folderAdvice(problem: unknown): string {
@@ -75,15 +75,15 @@ function folderAdvice(problem: unknown): string {
     : 'name a folder of this machine'
 }
 
-interface Where {
+interface ExaminationTarget {
   readonly what: 'board' | 'persistence'
   readonly options: SharedOptions
   readonly context: CliContext
 }
 
 /** What can be told without being let in. */
-async function servers(uri: string, { what, options, context }: Where): Promise<Finding[]> {
-  const timeout = timeoutOf(options)
+async function examineServersOf(uri: string, { what, options, context }: ExaminationTarget): Promise<Finding[]> {
+  const timeout = parseTimeout(options)
   // What keeps a Redis from answering keeps the board from being opened, and is told there.
   if (/^rediss?(\+\w+)?:/i.test(uri))
     return (await import('./redis.ts')).examineRedis(uri, { timeout }).catch((): Finding[] => [])
@@ -92,8 +92,8 @@ async function servers(uri: string, { what, options, context }: Where): Promise<
   return examineServers({ uri, what, security: credentials(what, context), timeout })
 }
 
-async function inside(uri: string, { what, options, context }: Where): Promise<Finding[]> {
-  const timeout = timeoutOf(options)
+async function examineInside(uri: string, { what, options, context }: ExaminationTarget): Promise<Finding[]> {
+  const timeout = parseTimeout(options)
   if (/^zookeepers?:/i.test(uri)) {
     const { examineNode } = await import('./zookeeper.ts')
     return examineNode({ uri, what, security: credentials(what, context), timeout })
@@ -102,11 +102,11 @@ async function inside(uri: string, { what, options, context }: Where): Promise<F
   return (await import('./postgres.ts')).examinePostgres(uri, { what, timeout })
 }
 
-async function jobs(examined: Parameters<typeof import('./jobs.ts')['examineJobs']>[0]): Promise<Finding[]> {
+async function examineJobsOf(examined: Parameters<typeof import('./jobs.ts')['examineJobs']>[0]): Promise<Finding[]> {
   return (await import('./jobs.ts')).examineJobs(examined)
 }
 
-async function folder(path: string): Promise<Finding[]> {
+async function toFolderPath(path: string): Promise<Finding[]> {
   return (await import('./directory.ts')).examineDirectory(path)
 }
 
@@ -115,6 +115,6 @@ async function isFile(path: string): Promise<boolean> {
   return found?.isFile() ?? false
 }
 
-function timeoutOf({ timeout }: SharedOptions): number {
-  return milliseconds(duration(timeout ?? DEFAULT_TIMEOUT, '--timeout'), '--timeout')
+function parseTimeout({ timeout }: SharedOptions): number {
+  return toMilliseconds(parseDuration(timeout ?? DEFAULT_TIMEOUT, '--timeout'), '--timeout')
 }

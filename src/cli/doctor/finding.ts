@@ -11,42 +11,42 @@ export interface Finding {
   readonly advice?: string
 }
 
-export function ok(about: string, text: string): Finding {
+export function okFinding(about: string, text: string): Finding {
   return { severity: 'ok', about, text }
 }
 
-export function warning(about: string, text: string, advice: string): Finding {
+export function warningFinding(about: string, text: string, advice: string): Finding {
   return { severity: 'warning', about, text, advice }
 }
 
-export function error(about: string, text: string, advice: string): Finding {
+export function errorFinding(about: string, text: string, advice: string): Finding {
   return { severity: 'error', about, text, advice }
 }
 
 /** So many of a kind are named. */
-const MOST = 3
+const MAX_NAMED = 3
 
 /** `a, b, c and 4 more`. */
-export function some(names: readonly string[]): string {
-  const rest = names.length - MOST
-  return names.slice(0, MOST).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
+export function listSome(names: readonly string[]): string {
+  const rest = names.length - MAX_NAMED
+  return names.slice(0, MAX_NAMED).join(', ') + (rest > 0 ? ` and ${rest} more` : '')
 }
 
 /** `1 job`, `3 jobs`. */
-export function counted(count: number, what: string): string {
+export function formatCount(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
 /** In milliseconds: claims are safe whatever the clocks say, but delays and ages go by the servers'. */
-const TOLERATED = 2_000
+const TOLERATED_SKEW_MS = 2_000
 
 /** @param ahead how far the servers' clock is ahead of ours, in milliseconds: somewhere from the first to the second */
 export function clockFinding([least, most]: readonly [least: number, most: number]): Finding {
   const off = least > 0 ? least : most < 0 ? most : 0
   const seconds = Math.abs(Math.round(off / 100) / 10)
-  if (Math.abs(off) <= TOLERATED) return ok('clock', "the servers' clock agrees with this machine's")
+  if (Math.abs(off) <= TOLERATED_SKEW_MS) return okFinding('clock', "the servers' clock agrees with this machine's")
   const how = off > 0 ? 'ahead of' : 'behind'
-  return warning(
+  return warningFinding(
     'clock',
     `the servers' clock is ${seconds}s ${how} this machine's; delays go by theirs, ages shown by both`,
     'keep all clocks right, with NTP say',

@@ -12,7 +12,7 @@ export interface ServerAnswer {
 }
 
 /** In milliseconds. */
-const PATIENCE = 3_000
+const ANSWER_TIMEOUT_MS = 3_000
 /** A hundred times what servers answer. */
 const MAX_ANSWER_CHARACTERS = 64 * 1024
 
@@ -23,7 +23,7 @@ export function askServers(endpoints: readonly Endpoint[]): Promise<ServerAnswer
 async function askServer({ host, port }: Endpoint): Promise<ServerAnswer> {
   const address = `${host}:${port}`
   try {
-    const answer = await srvr({ host, port })
+    const answer = await sendSrvr({ host, port })
     if (/not currently serving/.test(answer))
       return { address, fault: 'runs, and serves nobody: its ensemble has no majority' }
     const [, version] = /Zookeeper version: (\d+\.\d+\.\d+)/.exec(answer) ?? []
@@ -34,17 +34,17 @@ async function askServer({ host, port }: Endpoint): Promise<ServerAnswer> {
   }
 }
 
-function srvr(at: { host: string; port: number }): Promise<string> {
+function sendSrvr(at: { host: string; port: number }): Promise<string> {
   return new Promise((resolve, reject) => {
     let answer = ''
-    const socket = connect({ ...at, timeout: PATIENCE }, () => socket.end('srvr'))
+    const socket = connect({ ...at, timeout: ANSWER_TIMEOUT_MS }, () => socket.end('srvr'))
     socket.setEncoding('utf8')
     socket.on('data', (text) => {
       answer += text
       if (answer.length > MAX_ANSWER_CHARACTERS)
         socket.destroy(new Error(`its answer is longer than ${MAX_ANSWER_CHARACTERS} characters: it is no ZooKeeper`))
     })
-    socket.on('timeout', () => socket.destroy(new Error(`nothing within ${PATIENCE / 1_000}s`)))
+    socket.on('timeout', () => socket.destroy(new Error(`nothing within ${ANSWER_TIMEOUT_MS / 1_000}s`)))
     socket.on('error', reject)
     socket.on('close', () => resolve(answer))
   })

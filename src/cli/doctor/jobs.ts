@@ -1,9 +1,9 @@
 /** What is wrong with jobs, and with whoever should run them. */
 import type { Attempt, Entity, Job, JobBoard } from '../../board/index.ts'
-import { milliseconds } from '../../core/time.ts'
+import { toMilliseconds } from '../../core/time.ts'
 import { type ConductorView, conductorView } from '../conductor-view.ts'
-import { span } from '../render/age.ts'
-import { counted, error, type Finding, ok, some, warning } from './finding.ts'
+import { formatDuration } from '../render/age.ts'
+import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFinding } from './finding.ts'
 
 export interface JobsExamined {
   readonly board: JobBoard
@@ -14,11 +14,11 @@ export interface JobsExamined {
 }
 
 /** A job whose owner names no conductor may be one of a loop, or of a run in the foreground: after so long it is odd. */
-const UNKNOWN_OWNER_AFTER = milliseconds('5m', '')
+const UNKNOWN_OWNER_AFTER_MS = toMilliseconds('5m', '')
 /** How far the clock of an owner may be from ours. */
-const CLOCKS_DIFFER_MS = 2_000
+const CLOCK_TOLERANCE_MS = 2_000
 /** As many deaths in a row make a suspect, of which a process runs one at a time. */
-const SUSPECT = 2
+const SUSPECT_DEATHS = 2
 
 export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamined): Promise<Finding[]> {
   const entities = await board.entities('conductor')
@@ -30,97 +30,112 @@ export async function examineJobs({ board, unreadable, stuckAfter }: JobsExamine
     ...pauseFindings(board),
     ...conductorFindings(entities, waiting.length),
     ...stuckFindings(claimed, { entities, stuckAfter }),
-    ...unheededFindings(claimed),
+    ...ignoredStopFindings(claimed),
     ...poisonFindings(jobs),
     ...orphanFindings(waiting, entities),
     ...blockingFindings(waiting, entities),
-    ...unreadable.map((problem) => error('posting', problem.message, 'remove or repair it, where it was written')),
+    ...unreadable.map((problem) =>
+      errorFinding('posting', problem.message, 'remove or repair it, where it was written'),
+    ),
   ]
   if (found.every(({ severity }) => severity === 'ok'))
     found.push(
-      ok('jobs', `${counted(waiting.length, 'job')} waiting, ${claimed.length} running, nothing odd about them`),
+      okFinding(
+        'jobs',
+        `${formatCount(waiting.length, 'job')} waiting, ${claimed.length} running, nothing odd about them`,
+      ),
     )
   return found
 }
 
 function pauseFindings({ paused }: JobBoard): Finding[] {
-  return paused ? [warning('pause', 'the board is paused: nobody claims', 'jobboard resume lets them again')] : []
+  return paused
+    ? [warningFinding('pause', 'the board is paused: nobody claims', 'jobboard resume lets them again')]
+    : []
 }
 
 function conductorFindings(entities: readonly Entity[], waiting: number): Finding[] {
   if (entities.length === 0 && waiting > 0) {
-    const what = `no conductor lives, and ${counted(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}`
-    return [warning('conductors', what, 'start one: jobboard conductor --flows MODULE')]
+    const what = `no conductor lives, and ${formatCount(waiting, 'job')} ${waiting === 1 ? 'waits' : 'wait'}`
+    return [warningFinding('conductors', what, 'start one: jobboard conductor --flows MODULE')]
   }
   const views = entities.map(conductorView)
-  const unwell = views.filter(({ state }) => state === 'unhealthy').map(nameOf)
+  const unwell = views.filter(({ state }) => state === 'unhealthy').map(ownerName)
   const releases = [...new Set(views.flatMap(({ version }) => version ?? []))]
   return [
-    ok(
+    okFinding(
       'conductors',
-      `${counted(views.length, 'conductor')}${releases.length > 0 ? ` of release ${releases.join(', ')}` : ''}`,
+      `${formatCount(views.length, 'conductor')}${releases.length > 0 ? ` of release ${releases.join(', ')}` : ''}`,
     ),
     ...(unwell.length > 0
-      ? [warning('conductors', `${some(unwell)} cannot claim`, 'look into their logs: logbooks or board may be away')]
+      ? [
+          warningFinding(
+            'conductors',
+            `${listSome(unwell)} cannot claim`,
+            'look into their logs: logbooks or board may be away',
+          ),
+        ]
       : []),
   ]
 }
 
-function nameOf({ name }: ConductorView): string {
+function ownerName({ name }: ConductorView): string {
   return name
 }
 
-interface Clock {
+interface StuckCheckOptions {
   readonly entities: readonly Entity[]
   readonly stuckAfter: number
 }
 
-function stuckFindings(claimed: readonly Job[], { entities, stuckAfter }: Clock): Finding[] {
+function stuckFindings(claimed: readonly Job[], { entities, stuckAfter }: StuckCheckOptions): Finding[] {
   const living = new Set(entities.map(({ name }) => name))
   const now = Date.now()
   return claimed.flatMap((job) => {
     const newest = job.attempts.at(-1)
     if (!newest) return []
     const held = now - newest.at.getTime()
-    const since = `${job}: claimed by ${newest.who} for ${span(held)}`
-    if (!living.has(newest.who) && held > UNKNOWN_OWNER_AFTER) {
+    const since = `${job}: claimed by ${newest.who} for ${formatDuration(held)}`
+    if (!living.has(newest.who) && held > UNKNOWN_OWNER_AFTER_MS) {
       const advice = `see whether ${newest.who} is a loop of your own, or hangs: when its process ends, the job is free`
-      return [warning('claim', `${since}, and no living conductor has that name`, advice)]
+      return [warningFinding('claim', `${since}, and no living conductor has that name`, advice)]
     }
     if (held <= stuckAfter) return []
     const advice = `jobboard show ${job.uuid} says how far it is, jobboard cancel ${job.uuid} asks it back; a deadline bounds runs`
-    return [warning('claim', since, advice)]
+    return [warningFinding('claim', since, advice)]
   })
 }
 
 /** Jobs that were told to stop, and run all the same. */
-function unheededFindings(claimed: readonly Job[]): Finding[] {
+function ignoredStopFindings(claimed: readonly Job[]): Finding[] {
   const now = Date.now()
   return claimed.flatMap((job) => {
     const newest = job.attempts.at(-1)
     const late = job.deadline === undefined || !newest ? 0 : now - newest.at.getTime() - job.deadline
-    const told = [
-      ...(late > CLOCKS_DIFFER_MS ? [`its deadline passed ${span(late)} ago`] : []),
+    const lines = [
+      ...(late > CLOCK_TOLERANCE_MS ? [`its deadline passed ${formatDuration(late)} ago`] : []),
       ...(job.cancelRequested ? ['its cancellation was requested'] : []),
     ]
-    if (told.length === 0) return []
-    const text = `${job}: ${told.join(', and ')}, and ${newest?.who ?? 'its owner'} still runs it`
+    if (lines.length === 0) return []
+    const text = `${job}: ${lines.join(', and ')}, and ${newest?.who ?? 'its owner'} still runs it`
     const advice = `it may be reverting: jobboard track ${job.uuid}; a task that ignores ctx.signal ends with its process only`
-    return [warning('unheeded', text, advice)]
+    return [warningFinding('unheeded', text, advice)]
   })
 }
 
 function poisonFindings(jobs: readonly Job[]): Finding[] {
   return jobs.flatMap((job) => {
-    const deaths = trailingDeaths(job.attempts, { running: job.state === 'CLAIMED' })
-    if (deaths < SUSPECT) return []
+    const deaths = countTrailingDeaths(job.attempts, { running: job.state === 'CLAIMED' })
+    if (deaths < SUSPECT_DEATHS) return []
     const text = `${job}: its last ${deaths} owners died over it`
-    return [error('poison', text, `jobboard show ${job.uuid} names them; jobboard cancel ${job.uuid} puts it aside`)]
+    return [
+      errorFinding('poison', text, `jobboard show ${job.uuid} names them; jobboard cancel ${job.uuid} puts it aside`),
+    ]
   })
 }
 
 /** An attempt without an end was a death, unless it is the one under way. */
-function trailingDeaths(attempts: readonly Attempt[], { running }: { running: boolean }): number {
+function countTrailingDeaths(attempts: readonly Attempt[], { running }: { running: boolean }): number {
   const over = running ? attempts.slice(0, -1) : attempts
   const survived = over.findLastIndex(({ ended }) => ended !== undefined)
   return over.length - 1 - survived
@@ -132,13 +147,13 @@ function orphanFindings(waiting: readonly Job[], entities: readonly Entity[]): F
   const orphans = new Map<string, Job[]>()
   for (const job of waiting) {
     const { flow, version }: { flow?: unknown; version?: unknown } = job.details
-    if (typeof flow !== 'string' || entities.some((entity) => knows(entity, { flow, version }))) continue
+    if (typeof flow !== 'string' || entities.some((entity) => knowsFlow(entity, { flow, version }))) continue
     const what = typeof version === 'string' ? `${flow} ${version}` : flow
     orphans.set(what, [...(orphans.get(what) ?? []), job])
   }
   return [...orphans].map(([what, jobs]) => {
-    const text = `${counted(jobs.length, 'job')} of flow ${what}, which no living conductor knows: ${some(jobs.map(({ uuid }) => uuid))}`
-    return error(
+    const text = `${formatCount(jobs.length, 'job')} of flow ${what}, which no living conductor knows: ${listSome(jobs.map(({ uuid }) => uuid))}`
+    return errorFinding(
       'flow',
       text,
       'start a conductor that has the flow; cancelling ends at once only jobs that were never run: others are undone first, by a conductor that has the flow',
@@ -156,7 +171,7 @@ function blockingFindings(waiting: readonly Job[], entities: readonly Entity[]):
   for (const job of waiting) {
     const { flow, version }: { flow?: unknown; version?: unknown } = job.details
     const { exclusive = [], shared = [] } = job.resources
-    if (typeof flow === 'string' && !entities.some((entity) => knows(entity, { flow, version }))) {
+    if (typeof flow === 'string' && !entities.some((entity) => knowsFlow(entity, { flow, version }))) {
       for (const name of exclusive) orphans.set(name, { first: job, alone: job, ...orphans.get(name) })
       for (const name of shared) orphans.set(name, { first: job, ...orphans.get(name) })
       continue
@@ -167,13 +182,13 @@ function blockingFindings(waiting: readonly Job[], entities: readonly Entity[]):
     if (before) blocked.set(before, [...(blocked.get(before) ?? []), job])
   }
   return [...blocked].map(([orphan, jobs]) => {
-    const what = `${counted(jobs.length, 'job')} ${jobs.length === 1 ? 'wants' : 'want'} resources that ${orphan} wants before them`
+    const what = `${formatCount(jobs.length, 'job')} ${jobs.length === 1 ? 'wants' : 'want'} resources that ${orphan} wants before them`
     const advice = `start a conductor that has the flow, or jobboard cancel ${orphan.uuid}; others no longer wait for it once no conductor has known its flow for --unaccepted-after of the conductors (1h by default)`
-    return warning('resources', `${what}, and no living conductor knows its flow`, advice)
+    return warningFinding('resources', `${what}, and no living conductor knows its flow`, advice)
   })
 }
 
-function knows({ metadata }: Entity, { flow, version }: { flow: string; version: unknown }): boolean {
+function knowsFlow({ metadata }: Entity, { flow, version }: { flow: string; version: unknown }): boolean {
   const { flows, versions } = metadata
   if (Array.isArray(flows) && !flows.includes(flow)) return false
   const known: unknown = Object.hasOwn(Object(versions), flow) ? Object(versions)[flow] : undefined

@@ -1,23 +1,23 @@
 /** What is wrong with a Postgres, or with what this user may do there. */
 import { parseUri, type ResourceUri } from '../../core/uri.ts'
 import {
+  decodeText,
+  encodeText,
   foreignOwner,
   foreignOwnerAdvice,
-  fromStorable,
   PostgresConnection,
-  postgresPlace,
+  parsePostgresLocation,
   type Row,
-  storable,
 } from '../../postgres/index.ts'
-import { clockFinding, error, type Finding, ok, warning } from './finding.ts'
+import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
 /** Parameters that boards and logbooks read by themselves. */
-const OWN = ['board', 'sessionTimeout', 'scanPeriod', 'window', 'retryFor']
+const OWN_PARAMETERS = ['board', 'sessionTimeout', 'scanPeriod', 'window', 'retryFor']
 
 /** Of connections, from where on the next may be refused. */
-const NEARLY_ALL = 0.9
+const CONNECTIONS_WARNING_FRACTION = 0.9
 
-const QUESTION = `
+const SERVER_QUERY = `
   SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS standby, clock_timestamp() AS now,
     current_setting('max_connections')::int AS most, (SELECT count(*)::int FROM pg_stat_activity) AS connections,
     CASE WHEN to_regnamespace($1) IS NULL THEN NULL ELSE has_schema_privilege($1, 'USAGE') END AS usage,
@@ -30,11 +30,11 @@ export async function examinePostgres(
   { what, timeout }: { what: 'board' | 'persistence'; timeout: number },
 ): Promise<Finding[]> {
   const parsed = parseUri(uri, what)
-  const place = postgresPlace(parsed, OWN)
+  const place = parsePostgresLocation(parsed, OWN_PARAMETERS)
   const connection = await PostgresConnection.open(place, { signal: AbortSignal.timeout(timeout) })
   try {
     const before = Date.now()
-    const { rows } = await connection.query(QUESTION, [place.schema])
+    const { rows } = await connection.query(SERVER_QUERY, [place.schema])
     const after = Date.now()
     const [row = {}] = rows
     const now = row['now'] instanceof Date ? row['now'].getTime() : before
@@ -55,12 +55,12 @@ async function stoppedFindings(
   { schema, uri }: { readonly schema: string; readonly uri: ResourceUri },
 ): Promise<Finding[]> {
   const text = `SELECT ${schema}.stopped_owners(id) AS owners FROM ${schema}.boards WHERE name = $1`
-  const { rows } = await connection.query(text, [storable(uri.parameters.get('board') ?? 'default')])
+  const { rows } = await connection.query(text, [encodeText(uri.parameters.get('board') ?? 'default')])
   const owners: unknown = rows[0]?.['owners']
   return (Array.isArray(owners) ? owners : []).map(({ who, backend, silent, jobs }: Record<string, unknown>) =>
-    error(
+    errorFinding(
       'owner',
-      `${fromStorable(String(who))} has been silent for ${Math.round(Number(silent))} s, and its backend ${backend} holds its session: ` +
+      `${decodeText(String(who))} has been silent for ${Math.round(Number(silent))} s, and its backend ${backend} holds its session: ` +
         `${jobs} claimed ${jobs === 1 ? 'job waits' : 'jobs wait'} for it`,
       `look at process ${backend} on the database's server: let it go on (kill -CONT), or restart Postgres`,
     ),
@@ -70,25 +70,28 @@ async function stoppedFindings(
 function ownerFindings(owner: string | undefined, schema: string): Finding[] {
   if (owner === undefined) return []
   const { problem, advice } = foreignOwnerAdvice(owner, schema)
-  return [warning('schema', problem, advice)]
+  return [warningFinding('schema', problem, advice)]
 }
 
 function serverFindings({ version, standby, most, connections }: Row): Finding[] {
   const text = `Postgres ${String(version).split(' ')[0]}`
   if (standby === true)
-    return [error('server', `${text} is a standby, which takes no writes`, 'name the primary in the URI')]
-  const busy = Number(connections) > Number(most) * NEARLY_ALL
+    return [errorFinding('server', `${text} is a standby, which takes no writes`, 'name the primary in the URI')]
+  const busy = Number(connections) > Number(most) * CONNECTIONS_WARNING_FRACTION
   const crowd = `${connections} of ${most} connections are taken`
   if (busy)
-    return [ok('server', text), warning('connections', crowd, 'raise max_connections, or start fewer processes')]
-  return [ok('server', `${text}, ${crowd}`)]
+    return [
+      okFinding('server', text),
+      warningFinding('connections', crowd, 'raise max_connections, or start fewer processes'),
+    ]
+  return [okFinding('server', `${text}, ${crowd}`)]
 }
 
 function rightsFindings({ usage, closed }: Row, schema: string): Finding[] {
   // Without the schema there is no board, or there are no logbooks, which others say.
   if (usage === null || usage === undefined) return []
   const advice = `grant them, as in: GRANT USAGE ON SCHEMA ${schema} TO …; GRANT ALL ON ALL TABLES IN SCHEMA ${schema} TO …`
-  if (usage === false) return [error('rights', `this user may not use schema ${schema}`, advice)]
-  if (Number(closed) === 0) return [ok('rights', `all that is needed in schema ${schema}`)]
-  return [error('rights', `this user may not read and write ${closed} tables in schema ${schema}`, advice)]
+  if (usage === false) return [errorFinding('rights', `this user may not use schema ${schema}`, advice)]
+  if (Number(closed) === 0) return [okFinding('rights', `all that is needed in schema ${schema}`)]
+  return [errorFinding('rights', `this user may not read and write ${closed} tables in schema ${schema}`, advice)]
 }

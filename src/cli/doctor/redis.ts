@@ -1,40 +1,49 @@
 /** What is wrong with a Redis: it must not drop keys, and what it was told should outlive it. */
-import { type RedisFacts, redisFacts } from '../../board/index.ts'
-import { clockFinding, error, type Finding, ok, warning } from './finding.ts'
+import { type RedisServerInfo, redisServerInfo } from '../../board/index.ts'
+import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
 /** Of its memory, from where on posts may soon be refused. */
-const NEARLY_ALL = 0.9
-const MIB = 1_024 * 1_024
+const MEMORY_WARNING_FRACTION = 0.9
+const BYTES_PER_MIB = 1_024 * 1_024
 
 export async function examineRedis(uri: string, { timeout }: { timeout: number }): Promise<Finding[]> {
-  const facts = await redisFacts(uri, { signal: AbortSignal.timeout(timeout) })
+  const facts = await redisServerInfo(uri, { signal: AbortSignal.timeout(timeout) })
   const { version, role, now, asked } = facts
   const server = `Redis ${version}`
   if (role !== 'master')
     return [
-      error('server', `${server} is a replica, which takes no writes`, 'name the master, or use redis+sentinel://'),
+      errorFinding(
+        'server',
+        `${server} is a replica, which takes no writes`,
+        'name the master, or use redis+sentinel://',
+      ),
     ]
   const [before, after] = asked
-  return [ok('server', server), clockFinding([now - after, now - before]), memoryFinding(facts), diskFinding(facts)]
+  return [
+    okFinding('server', server),
+    clockFinding([now - after, now - before]),
+    memoryFinding(facts),
+    diskFinding(facts),
+  ]
 }
 
-function memoryFinding({ eviction, usedMemory, mostMemory }: RedisFacts): Finding {
-  const text = `${Math.ceil(usedMemory / MIB)} MiB are used`
-  if (mostMemory === 0) return ok('memory', `${text}, without a limit`)
-  const limited = `${text} of ${Math.floor(mostMemory / MIB)}`
+function memoryFinding({ eviction, usedMemory, mostMemory }: RedisServerInfo): Finding {
+  const text = `${Math.ceil(usedMemory / BYTES_PER_MIB)} MiB are used`
+  if (mostMemory === 0) return okFinding('memory', `${text}, without a limit`)
+  const limited = `${text} of ${Math.floor(mostMemory / BYTES_PER_MIB)}`
   if (eviction !== 'noeviction')
-    return error(
+    return errorFinding(
       'memory',
       `${limited}, and when it is full keys are dropped (${eviction})`,
       'set maxmemory-policy noeviction',
     )
-  if (usedMemory > mostMemory * NEARLY_ALL)
-    return warning('memory', limited, 'raise maxmemory: when it is full nothing can be posted')
-  return ok('memory', limited)
+  if (usedMemory > mostMemory * MEMORY_WARNING_FRACTION)
+    return warningFinding('memory', limited, 'raise maxmemory: when it is full nothing can be posted')
+  return okFinding('memory', limited)
 }
 
-function diskFinding({ appends }: RedisFacts): Finding {
-  if (appends) return ok('disk', 'what it is told is appended to a file')
+function diskFinding({ appends }: RedisServerInfo): Finding {
+  if (appends) return okFinding('disk', 'what it is told is appended to a file')
   const text = 'what it was told since its last snapshot, if it makes any, is gone when it dies'
-  return warning('disk', text, 'set appendonly yes, unless the jobs can be posted again')
+  return warningFinding('disk', text, 'set appendonly yes, unless the jobs can be posted again')
 }

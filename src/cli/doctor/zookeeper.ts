@@ -6,18 +6,18 @@ import {
   type Identity,
   PERMISSION,
   parseConnectString,
-  placeOf,
+  parseZooKeeperLocation,
   type SecurityOptions,
   ZooKeeper,
 } from '../../zookeeper/index.ts'
-import { clockFinding, error, type Finding, ok, warning } from './finding.ts'
+import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 import { askServers, type ServerAnswer } from './four-letter.ts'
 
 const DEFAULT_PATHS = { board: '/taskflow/jobs', persistence: '/taskflow/logbooks' } as const
 
-const TENANTS = { board: 'board', persistence: 'logbooks' } as const
+const TENANTS_BY_USE = { board: 'board', persistence: 'logbooks' } as const
 
-export interface Examined {
+export interface ExaminedNode {
   readonly uri: string
   readonly what: keyof typeof DEFAULT_PATHS
   readonly security: SecurityOptions
@@ -26,33 +26,39 @@ export interface Examined {
 }
 
 /** Each server by itself: a client is content with the first that answers, and an operator wants to know of the others. */
-export async function examineServers({ uri, what, security }: Examined): Promise<Finding[]> {
+export async function examineServers({ uri, what, security }: ExaminedNode): Promise<Finding[]> {
   const parsed = parseUri(uri, what)
-  const { hosts } = await placeOf(parsed, { tenant: TENANTS[what], defaultPath: DEFAULT_PATHS[what] }, security)
+  const { hosts } = await parseZooKeeperLocation(
+    parsed,
+    { tenant: TENANTS_BY_USE[what], defaultPath: DEFAULT_PATHS[what] },
+    security,
+  )
   // Over TLS the question would need this client's certificates: the session tells enough.
   if (parsed.scheme === 'zookeepers') return []
   return (await askServers(parseConnectString(hosts).endpoints)).map(serverFinding)
 }
 
 /** Older ones lack what a board is made of. */
-const OLDEST: readonly [number, number] = [3, 6]
+const MIN_SERVER_VERSION: readonly [number, number] = [3, 6]
 
 function serverFinding(server: ServerAnswer): Finding {
   const { address, version, mode, fault } = server
-  if (fault !== undefined) return warning('server', `${address} ${fault}`, 'start it again, or take it out of the URI')
+  if (fault !== undefined)
+    return warningFinding('server', `${address} ${fault}`, 'start it again, or take it out of the URI')
   if (version === undefined)
-    return ok('server', `${address} answers, and does not tell its version (4lw.commands.whitelist)`)
+    return okFinding('server', `${address} answers, and does not tell its version (4lw.commands.whitelist)`)
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const text = `${address} is ZooKeeper ${version}, ${mode ?? 'in a mode it does not tell'}`
-  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return ok('server', text)
-  return error('server', text, `boards need ${OLDEST.join('.')} or newer: upgrade it`)
+  if (major > MIN_SERVER_VERSION[0] || (major === MIN_SERVER_VERSION[0] && minor >= MIN_SERVER_VERSION[1]))
+    return okFinding('server', text)
+  return errorFinding('server', text, `boards need ${MIN_SERVER_VERSION.join('.')} or newer: upgrade it`)
 }
 
 /** With a session of its own: round trip, clock, what it may do, and how many numbers are left. */
-export async function examineNode({ uri, what, security, timeout }: Examined): Promise<Finding[]> {
-  const place = await placeOf(
+export async function examineNode({ uri, what, security, timeout }: ExaminedNode): Promise<Finding[]> {
+  const place = await parseZooKeeperLocation(
     parseUri(uri, what),
-    { tenant: TENANTS[what], defaultPath: DEFAULT_PATHS[what] },
+    { tenant: TENANTS_BY_USE[what], defaultPath: DEFAULT_PATHS[what] },
     security,
   )
   const { auth, sasl, tls } = place.security
@@ -64,7 +70,7 @@ export async function examineNode({ uri, what, security, timeout }: Examined): P
   })
   await zookeeper.connect({ timeout })
   return [
-    await roundTrip(zookeeper, place.path),
+    await roundTripFinding(zookeeper, place.path),
     ...(what === 'board' ? await clockFindings(zookeeper, place.path) : []),
     ...(await permissionFindings(zookeeper, place.path)),
     ...(what === 'board' ? await counterFindings(zookeeper, place.path) : []),
@@ -72,14 +78,14 @@ export async function examineNode({ uri, what, security, timeout }: Examined): P
 }
 
 /** In milliseconds; each claim takes one at least. */
-const SLOW = 250
+const SLOW_ROUND_TRIP_MS = 250
 
-async function roundTrip(zookeeper: ZooKeeper, path: string): Promise<Finding> {
+async function roundTripFinding(zookeeper: ZooKeeper, path: string): Promise<Finding> {
   const before = performance.now()
   await zookeeper.exists(path)
   const took = Math.round((performance.now() - before) * 10) / 10
-  if (took < SLOW) return ok('session', `an answer takes ${took} ms`)
-  return warning(
+  if (took < SLOW_ROUND_TRIP_MS) return okFinding('session', `an answer takes ${took} ms`)
+  return warningFinding(
     'session',
     `an answer takes ${took} ms`,
     'see whether the servers, their disks or the network are overloaded',
@@ -102,21 +108,21 @@ async function clockFindings(zookeeper: ZooKeeper, path: string): Promise<Findin
   }
 }
 
-const NEEDED = { READ: 'read', WRITE: 'write', CREATE: 'create', DELETE: 'delete' } as const
+const NEEDED_PERMISSIONS = { READ: 'read', WRITE: 'write', CREATE: 'create', DELETE: 'delete' } as const
 
 async function permissionFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
   const [{ acl }, identities] = await Promise.all([zookeeper.getACL(path), zookeeper.whoAmI().catch(() => undefined)])
   if (!identities || identities.some(({ scheme }) => scheme === 'super')) return []
-  const may = permissionsOf(acl, identities)
-  const lacking = Object.entries(NEEDED).flatMap(([name, verb]) => {
-    return may & PERMISSION[name as keyof typeof NEEDED] ? [] : [verb]
+  const may = grantedPermissions(acl, identities)
+  const lacking = Object.entries(NEEDED_PERMISSIONS).flatMap(([name, verb]) => {
+    return may & PERMISSION[name as keyof typeof NEEDED_PERMISSIONS] ? [] : [verb]
   })
-  if (lacking.length === 0) return [ok('rights', `all that is needed on ${path}`)]
+  if (lacking.length === 0) return [okFinding('rights', `all that is needed on ${path}`)]
   const advice = 'give user:password of somebody who may, in the URI or in JOBBOARD_ZOOKEEPER_AUTH, or change the ACL'
-  return [error('rights', `${path} does not let this client ${lacking.join(', ')}`, advice)]
+  return [errorFinding('rights', `${path} does not let this client ${lacking.join(', ')}`, advice)]
 }
 
-function permissionsOf(acl: readonly Acl[], identities: readonly Identity[]): number {
+function grantedPermissions(acl: readonly Acl[], identities: readonly Identity[]): number {
   const mine = acl.filter(({ scheme, id }) => {
     const isWorld = scheme === 'world' && id === 'anyone'
     return isWorld || identities.some((identity) => identity.scheme === scheme && identity.id === id)
@@ -125,8 +131,8 @@ function permissionsOf(acl: readonly Acl[], identities: readonly Identity[]): nu
 }
 
 /** ZooKeeper numbers by a signed 32-bit count of children made and taken away; at its end it makes no more. */
-const LARGEST = 2 ** 31 - 1
-const NEARLY = 0.8
+const MAX_SEQUENCE = 2 ** 31 - 1
+const SEQUENCE_WARNING_FRACTION = 0.8
 
 async function counterFindings(zookeeper: ZooKeeper, path: string): Promise<Finding[]> {
   const { data, stat } = await zookeeper.getData(path)
@@ -138,13 +144,14 @@ async function counterFindings(zookeeper: ZooKeeper, path: string): Promise<Find
 
 /** @param count how many children were made and taken away so far; at its end it wraps around */
 export function numbersFinding(count: number, { path, shared }: { path: string; shared: boolean }): Finding {
-  const used = count < 0 ? 1 : count / LARGEST
+  const used = count < 0 ? 1 : count / MAX_SEQUENCE
   const percent = Math.floor(used * 1_000) / 10
-  if (used < NEARLY) return ok('numbers', `${percent} % of ZooKeeper's sequence numbers are used up`)
+  if (used < SEQUENCE_WARNING_FRACTION)
+    return okFinding('numbers', `${percent} % of ZooKeeper's sequence numbers are used up`)
   const text = `${percent} % of ZooKeeper's sequence numbers for ${path} are used up`
   if (shared)
-    return error('numbers', text, 'at the end TaskFlow posts no more here: move to a board on another path soon')
-  return warning(
+    return errorFinding('numbers', text, 'at the end TaskFlow posts no more here: move to a board on another path soon')
+  return warningFinding(
     'numbers',
     text,
     'posters make longer numbers themselves from here on; a board on another path begins anew',

@@ -1,6 +1,6 @@
 /** How long ago something was, and how long it took, in the space of a table's cell. */
 
-const UNITS = [
+const UNITS_MS = [
   ['d', 86_400_000],
   ['h', 3_600_000],
   ['m', 60_000],
@@ -8,19 +8,19 @@ const UNITS = [
 ] as const
 
 /** `5s`, `12m`, `3h`, `40d`; what a fast clock of another machine put into the future is `0s` old. */
-export function age(instant: Date, now: Date): string {
+export function formatAge(instant: Date, now: Date): string {
   const passed = Math.max(0, now.getTime() - instant.getTime())
-  const [unit, size] = UNITS.find(([, size]) => passed >= size) ?? ['s', 1_000]
+  const [unit, size] = UNITS_MS.find(([, size]) => passed >= size) ?? ['s', 1_000]
   return `${Math.floor(passed / size)}${unit}`
 }
 
 /** `12ms`, `3.4s`, `2m 5s`, `3h 7m`: two figures that matter, whatever the size. */
-export function span(milliseconds: number): string {
+export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.round(milliseconds)}ms`
   if (milliseconds < 60_000) return `${Math.floor(milliseconds / 100) / 10}s`
-  const larger = UNITS.findIndex(([, size]) => milliseconds >= size)
-  const [unit, size] = UNITS[larger] ?? UNITS[2]
-  const [smaller, part] = UNITS[larger + 1] ?? UNITS[3]
+  const larger = UNITS_MS.findIndex(([, size]) => milliseconds >= size)
+  const [unit, size] = UNITS_MS[larger] ?? UNITS_MS[2]
+  const [smaller, part] = UNITS_MS[larger + 1] ?? UNITS_MS[3]
   const rest = Math.floor((milliseconds % size) / part)
   return `${Math.floor(milliseconds / size)}${unit}${rest > 0 ? ` ${rest}${smaller}` : ''}`
 }

@@ -2,18 +2,18 @@
 import type { DemoEvent } from '../demo/events.ts'
 import type { TaskName } from '../demo/script.ts'
 import type { DemoSummary, Takeover } from '../demo/summary.ts'
-import { span } from './age.ts'
+import { formatDuration } from './age.ts'
 import type { Tone } from './paint.ts'
 import type { Screen } from './screen.ts'
-import { printable, truncated, wrapped } from './text.ts'
+import { escapeUnprintable, truncate, wrap } from './text.ts'
 
-const TIME = 6
-const WHO = 4
-const JOB = 8
-const GAP = '  '
+const TIME_COLUMNS = 6
+const WHO_COLUMNS = 4
+const JOB_COLUMNS = 8
+const COLUMN_GAP = '  '
 const INDENT = '  '
 
-interface Told {
+interface EventCells {
   readonly who?: string
   readonly job?: string
   readonly text: string
@@ -22,21 +22,24 @@ interface Told {
 
 /** Undefined for what would only say that something goes on. */
 export function eventLine(event: DemoEvent, { width, paint }: Screen): string | undefined {
-  const told = toldOf(event)
-  if (!told) return undefined
-  const { who = '', job = '', text, tone } = told
-  const time = `${(event.at / 1_000).toFixed(2)}s`.padStart(TIME)
+  const cells = toCells(event)
+  if (!cells) return undefined
+  const { who = '', job = '', text, tone } = cells
+  const time = `${(event.at / 1_000).toFixed(2)}s`.padStart(TIME_COLUMNS)
   // Who and what it is about stand in columns; what is about nothing in particular needs none.
-  const about = [...(who || job ? [printable(who).padEnd(WHO)] : []), ...(job ? [printable(job).padEnd(JOB)] : [])]
-  const head = `${[time, ...about].join(GAP)}${GAP}`
+  const about = [
+    ...(who || job ? [escapeUnprintable(who).padEnd(WHO_COLUMNS)] : []),
+    ...(job ? [escapeUnprintable(job).padEnd(JOB_COLUMNS)] : []),
+  ]
+  const head = `${[time, ...about].join(COLUMN_GAP)}${COLUMN_GAP}`
   const room = width === undefined ? undefined : Math.max(1, width - head.length)
-  const shown = printable(text)
-  return head + paint(room === undefined ? shown : truncated(shown, room), tone)
+  const shown = escapeUnprintable(text)
+  return head + paint(room === undefined ? shown : truncate(shown, room), tone)
 }
 
-const PAST: Readonly<Record<TaskName, string>> = { fetch: 'fetched', resize: 'resized', pack: 'packed' }
+const PAST_TENSE: Readonly<Record<TaskName, string>> = { fetch: 'fetched', resize: 'resized', pack: 'packed' }
 
-function toldOf(event: DemoEvent): Told | undefined {
+function toCells(event: DemoEvent): EventCells | undefined {
   switch (event.event) {
     case 'board':
       return { text: event.from ? `ZooKeeper runs, ${event.from}` : `on ${event.board}` }
@@ -47,7 +50,7 @@ function toldOf(event: DemoEvent): Told | undefined {
     case 'begun':
       return undefined
     case 'finished':
-      return { who: event.conductor, job: event.job, text: PAST[event.task] }
+      return { who: event.conductor, job: event.job, text: PAST_TENSE[event.task] }
     case 'killed':
       return {
         ...{ who: event.conductor, job: event.job, tone: 'bad' },
@@ -56,7 +59,7 @@ function toldOf(event: DemoEvent): Told | undefined {
     case 'takenOver':
       return {
         ...{ who: event.conductor, job: event.job, tone: 'odd' },
-        text: `taken over from ${event.from} after ${span(event.after)}: ${event.task} begins again`,
+        text: `taken over from ${event.from} after ${formatDuration(event.after)}: ${event.task} begins again`,
       }
     case 'complete':
       return { job: event.job, text: 'COMPLETE', tone: 'good' }
@@ -65,41 +68,44 @@ function toldOf(event: DemoEvent): Told | undefined {
   }
 }
 
-export interface Afterwards {
+export interface CleanUpState {
   /** URIs as they may be shown, of a board and logbooks that are still there. */
   readonly kept: { readonly board: string; readonly persistence: string } | undefined
   /** Whether the server is gone. */
   readonly thrownAway: boolean
 }
 
-export function demoSummaryLines(summary: DemoSummary, afterwards: Afterwards, { width, paint }: Screen): string[] {
+export function demoSummaryLines(summary: DemoSummary, afterwards: CleanUpState, { width, paint }: Screen): string[] {
   const { jobs, complete, took, takenOver } = summary
-  const verdict = `${complete} of ${jobs} jobs are COMPLETE, after ${span(took)}.`
+  const verdict = `${complete} of ${jobs} jobs are COMPLETE, after ${formatDuration(took)}.`
   return [
     '',
     paint(verdict, complete === jobs ? 'good' : 'bad'),
     ...(takenOver ? takeoverLines(takenOver, width) : []),
     '',
-    ...afterwardsLines(takenOver, afterwards, width),
+    ...cleanUpLines(takenOver, afterwards, width),
   ]
 }
 
 function takeoverLines({ job, from, by, after, kept, again }: Takeover, width: number | undefined): string[] {
   const room = width === undefined ? undefined : Math.max(1, width - INDENT.length)
-  const indented = (text: string) => wrapped(text, room).map((line) => INDENT + line)
+  const indented = (text: string) => wrap(text, room).map((line) => INDENT + line)
   const said = [
     `done before, and not run again: ${kept.join(', ') || 'nothing'}`,
     `stopped in the middle, and begun again: ${again.join(', ') || 'nothing'}`,
   ]
   return [
-    ...wrapped(`Conductor ${from} died over ${job}; ${by} went on after ${span(after)}. Its logbook says:`, width),
+    ...wrap(
+      `Conductor ${from} died over ${job}; ${by} went on after ${formatDuration(after)}. Its logbook says:`,
+      width,
+    ),
     ...said.flatMap(indented),
   ]
 }
 
-function afterwardsLines(takenOver: Takeover | undefined, { kept, thrownAway }: Afterwards, width?: number): string[] {
-  if (thrownAway) return wrapped('Its ZooKeeper is gone, and all in it. For one that stays: jobboard dev', width)
-  if (!kept) return wrapped('Its logbooks are gone. To keep them: --persistence directory:./logbooks', width)
+function cleanUpLines(takenOver: Takeover | undefined, { kept, thrownAway }: CleanUpState, width?: number): string[] {
+  if (thrownAway) return wrap('Its ZooKeeper is gone, and all in it. For one that stays: jobboard dev', width)
+  if (!kept) return wrap('Its logbooks are gone. To keep them: --persistence directory:./logbooks', width)
   if (!takenOver) return []
   // To be pasted: never broken.
   const logbooks = `--persistence ${shellWord(kept.persistence)}`
@@ -111,6 +117,6 @@ function afterwardsLines(takenOver: Takeover | undefined, { kept, thrownAway }: 
 }
 
 function shellWord(text: string): string {
-  const shown = printable(text)
+  const shown = escapeUnprintable(text)
   return /^[\w@%+=:,./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", `'\\''`)}'`
 }

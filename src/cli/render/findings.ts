@@ -1,20 +1,20 @@
 /** What the doctor found, for people. */
 import type { Finding, Severity } from '../doctor/finding.ts'
-import { toneOf } from './paint.ts'
+import { stateTone } from './paint.ts'
 import type { Screen } from './screen.ts'
-import { printable, wrapped } from './text.ts'
+import { escapeUnprintable, wrap } from './text.ts'
 
-const SEVERITY = 9
-const ABOUT = 12
+const SEVERITY_COLUMNS = 9
+const ABOUT_COLUMNS = 12
 /** Narrower than this nothing can be read. */
-const LEAST_TEXT = 30
+const MIN_TEXT_COLUMNS = 30
 
 export function findingLines({ severity, about, text, advice }: Finding, { width, paint }: Screen): string[] {
-  const indent = SEVERITY + ABOUT
-  const room = width === undefined ? undefined : Math.max(LEAST_TEXT, width - indent)
-  const lines = wrapped(printable(text), room)
-  const advised = advice === undefined ? [] : wrapped(`-> ${printable(advice)}`, room)
-  const head = `${paint(severity, toneOf(severity))}${' '.repeat(SEVERITY - severity.length)}${about.padEnd(ABOUT)}`
+  const indent = SEVERITY_COLUMNS + ABOUT_COLUMNS
+  const room = width === undefined ? undefined : Math.max(MIN_TEXT_COLUMNS, width - indent)
+  const lines = wrap(escapeUnprintable(text), room)
+  const advised = advice === undefined ? [] : wrap(`-> ${escapeUnprintable(advice)}`, room)
+  const head = `${paint(severity, stateTone(severity))}${' '.repeat(SEVERITY_COLUMNS - severity.length)}${about.padEnd(ABOUT_COLUMNS)}`
   return [...lines, ...advised].map((line, index) => (index === 0 ? `${head}${line}` : `${' '.repeat(indent)}${line}`))
 }
 

@@ -1,13 +1,13 @@
 /** How a board is doing, as bars and tables. */
 import type { InfoView, RunningView } from '../info-view.ts'
-import { PRIORITY_WORDS } from '../words.ts'
-import { age } from './age.ts'
-import { bar } from './bar.ts'
+import { PRIORITY_CHOICES } from '../words.ts'
+import { formatAge } from './age.ts'
+import { renderBar } from './bar.ts'
 import { conductorsTable } from './conductors.ts'
-import { type Tone, toneOf } from './paint.ts'
+import { stateTone, type Tone } from './paint.ts'
 import type { Screen } from './screen.ts'
-import { type Column, table } from './table.ts'
-import { printable } from './text.ts'
+import { type Column, renderTable } from './table.ts'
+import { escapeUnprintable } from './text.ts'
 
 export interface InfoLayout {
   /** How many lines there are; what matters less is left out where they do not suffice. */
@@ -35,26 +35,26 @@ function headline({ board, state, paused }: InfoView, screen: Screen, { watched 
   const { paint, now } = screen
   const word = state !== 'connected' ? state : paused ? 'paused' : 'open'
   const clock = watched ? `  ${now.toTimeString().slice(0, 8)}, Ctrl-C ends` : ''
-  return `${printable(board)}  ${paint(word, toneOf(word) ?? 'good')}${clock}`
+  return `${escapeUnprintable(board)}  ${paint(word, stateTone(word) ?? 'good')}${clock}`
 }
 
-interface Row {
+interface BarRow {
   readonly title: string
   readonly parts: readonly (readonly [count: number, tone: Tone])[]
 }
 
 /** Wide enough to compare, and narrow enough for a terminal of 80 columns. */
-const MOST_COLUMNS = 50
-const LEAST_COLUMNS = 10
-const TITLE = 11
-const NUMBER = 8
+const MAX_BAR_COLUMNS = 50
+const MIN_BAR_COLUMNS = 10
+const TITLE_COLUMNS = 11
+const NUMBER_COLUMNS = 8
 
 function countLines({ jobs, trashed }: InfoView, screen: Screen): { states: string[]; priorities: string[] } {
-  const rows: readonly Row[] = [
+  const rows: readonly BarRow[] = [
     { title: 'UNCLAIMED', parts: [[jobs.unclaimed, 'odd']] },
     { title: 'CLAIMED', parts: [[jobs.claimed, 'busy']] },
   ]
-  const priorities = PRIORITY_WORDS.map((title): Row => {
+  const priorities = PRIORITY_CHOICES.map((title): BarRow => {
     const { claimed, unclaimed } = jobs.byPriority[title]
     return {
       title,
@@ -65,21 +65,24 @@ function countLines({ jobs, trashed }: InfoView, screen: Screen): { states: stri
     }
   })
   // The trash has no bar: how much is in it says nothing of how much is to do.
-  const most = Math.max(...[...rows, ...priorities].map(totalOf))
-  const width = Math.max(LEAST_COLUMNS, Math.min(MOST_COLUMNS, (screen.width ?? 80) - TITLE - NUMBER - 2))
-  const line = (row: Row) => lineOf(row, { most, width, screen })
+  const most = Math.max(...[...rows, ...priorities].map(rowTotal))
+  const width = Math.max(
+    MIN_BAR_COLUMNS,
+    Math.min(MAX_BAR_COLUMNS, (screen.width ?? 80) - TITLE_COLUMNS - NUMBER_COLUMNS - 2),
+  )
+  const line = (row: BarRow) => barLine(row, { most, width, screen })
   return {
-    states: [...rows.map(line), `${'TRASHED'.padEnd(TITLE)}${String(trashed).padStart(NUMBER)}`],
+    states: [...rows.map(line), `${'TRASHED'.padEnd(TITLE_COLUMNS)}${String(trashed).padStart(NUMBER_COLUMNS)}`],
     priorities: priorities.map(line),
   }
 }
 
-function lineOf(row: Row, { most, width, screen }: { most: number; width: number; screen: Screen }): string {
-  const bars = row.parts.map(([count, tone]) => screen.paint(bar(count, { most, width }), tone))
-  return `${row.title.padEnd(TITLE)}${String(totalOf(row)).padStart(NUMBER)}  ${bars.join('')}`.trimEnd()
+function barLine(row: BarRow, { most, width, screen }: { most: number; width: number; screen: Screen }): string {
+  const bars = row.parts.map(([count, tone]) => screen.paint(renderBar(count, { most, width }), tone))
+  return `${row.title.padEnd(TITLE_COLUMNS)}${String(rowTotal(row)).padStart(NUMBER_COLUMNS)}  ${bars.join('')}`.trimEnd()
 }
 
-function totalOf({ parts }: Row): number {
+function rowTotal({ parts }: BarRow): number {
   return parts.reduce((total, [count]) => total + count, 0)
 }
 
@@ -95,11 +98,11 @@ function conductorLines({ conductors, slots }: InfoView, screen: Screen): string
 function runningLines({ running, jobs }: InfoView, screen: Screen): string[] {
   if (running.length === 0) return []
   const columns: readonly Column<RunningView>[] = [
-    { title: 'RUNNING', of: ({ uuid }) => uuid },
-    { title: 'NAME', of: ({ name }) => name, min: 12 },
-    { title: 'FOR', of: ({ since }) => since && age(since, screen.now) },
-    { title: 'OWNER', of: ({ owner }) => owner, min: 8 },
+    { title: 'RUNNING', value: ({ uuid }) => uuid },
+    { title: 'NAME', value: ({ name }) => name, min: 12 },
+    { title: 'FOR', value: ({ since }) => since && formatAge(since, screen.now) },
+    { title: 'OWNER', value: ({ owner }) => owner, min: 8 },
   ]
   const rest = jobs.claimed - running.length
-  return ['', ...table(columns, running, screen), ...(rest > 0 ? [`… and ${rest} more`] : [])]
+  return ['', ...renderTable(columns, running, screen), ...(rest > 0 ? [`… and ${rest} more`] : [])]
 }

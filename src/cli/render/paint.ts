@@ -1,12 +1,12 @@
 /** Colours, for whoever looks at a terminal that shows them. */
-import { printable } from './text.ts'
+import { escapeUnprintable } from './text.ts'
 
 export type Tone = 'good' | 'bad' | 'busy' | 'odd' | 'quiet' | 'loud'
 
 /** Gives a text its tone, and escapes what a terminal would obey: nothing unprintable goes through a paint. */
 export type Paint = (text: string, tone: Tone | undefined) => string
 
-export const plain: Paint = (text) => printable(text)
+export const plainPaint: Paint = (text) => escapeUnprintable(text)
 
 const CODES: Readonly<Record<Tone, readonly [on: number, off: number]>> = {
   good: [32, 39],
@@ -17,26 +17,26 @@ const CODES: Readonly<Record<Tone, readonly [on: number, off: number]>> = {
   loud: [1, 22],
 }
 
-const coloured: Paint = (text, tone) => {
-  if (tone === undefined || text === '') return printable(text)
+const ansiPaint: Paint = (text, tone) => {
+  if (tone === undefined || text === '') return escapeUnprintable(text)
   const [on, off] = CODES[tone]
-  return `\x1b[${on}m${printable(text)}\x1b[${off}m`
+  return `\x1b[${on}m${escapeUnprintable(text)}\x1b[${off}m`
 }
 
 /**
  * Colours on a terminal only. FORCE_COLOR says yes everywhere, or with 0 no; NO_COLOR says no where the other says nothing.
  */
-export function paintFor(output: { readonly columns: number | undefined }, env: Environment): Paint {
+export function choosePaint(output: { readonly columns: number | undefined }, env: ColorEnvironment): Paint {
   const { FORCE_COLOR: forced, NO_COLOR: none, TERM: terminal } = env
-  if (forced !== undefined) return forced === '0' || forced === 'false' ? plain : coloured
-  if (none || terminal === 'dumb' || output.columns === undefined) return plain
-  return coloured
+  if (forced !== undefined) return forced === '0' || forced === 'false' ? plainPaint : ansiPaint
+  if (none || terminal === 'dumb' || output.columns === undefined) return plainPaint
+  return ansiPaint
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
+type ColorEnvironment = Readonly<Record<string, string | undefined>>
 
 /** One vocabulary for jobs, flows, atoms, boards and conductors. */
-const TONES: Readonly<Record<string, Tone>> = {
+const TONES_BY_STATE: Readonly<Record<string, Tone>> = {
   CLAIMED: 'busy',
   RUNNING: 'busy',
   RETRYING: 'busy',
@@ -66,6 +66,6 @@ const TONES: Readonly<Record<string, Tone>> = {
   died: 'bad',
 }
 
-export function toneOf(state: string | undefined): Tone | undefined {
-  return state !== undefined && Object.hasOwn(TONES, state) ? TONES[state] : undefined
+export function stateTone(state: string | undefined): Tone | undefined {
+  return state !== undefined && Object.hasOwn(TONES_BY_STATE, state) ? TONES_BY_STATE[state] : undefined
 }

@@ -1,16 +1,16 @@
 /** One job with all that is known about it, for people. */
 import { describeFailure } from '../../core/failure.ts'
 import type { JobReport, JobView, TrashView } from '../views.ts'
-import { cancelledBy, type Facts, lined } from './facts.ts'
-import { standing } from './jobs.ts'
+import { type Facts, factLines, formatCancellation } from './facts.ts'
+import { formatState } from './jobs.ts'
 import { logbookLines } from './logbook.ts'
-import { toneOf } from './paint.ts'
+import { stateTone } from './paint.ts'
 import type { Screen } from './screen.ts'
-import { type Column, table } from './table.ts'
-import { printable } from './text.ts'
+import { type Column, renderTable } from './table.ts'
+import { escapeUnprintable } from './text.ts'
 
-type Reported = NonNullable<JobReport['job']>
-type Reading = Reported['attempts'][number]
+type ReportedJob = NonNullable<JobReport['job']>
+type ReportedAttempt = ReportedJob['attempts'][number]
 
 export function reportLines(uuid: string, { job, logbook }: JobReport, screen: Screen): string[] {
   return [
@@ -19,15 +19,15 @@ export function reportLines(uuid: string, { job, logbook }: JobReport, screen: S
   ]
 }
 
-function jobLines(job: Reported, screen: Screen): string[] {
+function jobLines(job: ReportedJob, screen: Screen): string[] {
   const facts: Facts = [
-    ['flow', flowOf(job)],
+    ['flow', formatFlow(job)],
     ['store', job.storeKeys.length > 0 ? job.storeKeys.join(', ') : 'empty'],
     ...('reason' in job ? trashFacts(job) : boardFacts(job)),
-    ['cancel', cancelledBy(job.cancellation)],
+    ['cancel', formatCancellation(job.cancellation)],
   ]
-  const head = `${printable(`job ${job.uuid}  ${job.name}`)}  ${screen.paint(standing(job), toneOf(job.state))}`
-  return [head, ...lined(facts), ...attemptLines(job, screen)]
+  const head = `${escapeUnprintable(`job ${job.uuid}  ${job.name}`)}  ${screen.paint(formatState(job), stateTone(job.state))}`
+  return [head, ...factLines(facts), ...attemptLines(job, screen)]
 }
 
 function boardFacts({
@@ -38,7 +38,7 @@ function boardFacts({
   maxAttempts,
   postedAt,
   attempts,
-}: JobView & Pick<Reported, 'attempts'>): Facts {
+}: JobView & Pick<ReportedJob, 'attempts'>): Facts {
   const failed = attempts.filter(({ ended }) => ended === 'failed').length
   return [
     ['owner', owner],
@@ -57,24 +57,24 @@ function trashFacts({ by, at, reason, failure }: TrashView): Facts {
   ]
 }
 
-function flowOf({ flow, version }: { flow?: string; version?: string }): string {
+function formatFlow({ flow, version }: { flow?: string; version?: string }): string {
   return [flow ?? 'none named', version].filter((part) => part !== undefined).join(' ')
 }
 
-function attemptLines({ attempts, state }: Reported, screen: Screen): string[] {
+function attemptLines({ attempts, state }: ReportedJob, screen: Screen): string[] {
   if (attempts.length === 0) return []
   const newest = attempts.at(-1)
-  const ending = (attempt: Reading) => endOf(attempt, state === 'CLAIMED' && attempt === newest)
-  const columns: readonly Column<Reading>[] = [
-    { title: 'ATTEMPT', of: (attempt) => attempt.at.toISOString() },
-    { title: 'WHO', of: ({ who }) => who, min: 8 },
-    { title: 'ENDED', of: ending, tone: (attempt) => toneOf(ending(attempt)) },
-    { title: 'REASON', of: ({ reason }) => reason, min: 16 },
+  const ending = (attempt: ReportedAttempt) => formatEnd(attempt, state === 'CLAIMED' && attempt === newest)
+  const columns: readonly Column<ReportedAttempt>[] = [
+    { title: 'ATTEMPT', value: (attempt) => attempt.at.toISOString() },
+    { title: 'WHO', value: ({ who }) => who, min: 8 },
+    { title: 'ENDED', value: ending, tone: (attempt) => stateTone(ending(attempt)) },
+    { title: 'REASON', value: ({ reason }) => reason, min: 16 },
   ]
-  return ['', ...table(columns, attempts, screen)]
+  return ['', ...renderTable(columns, attempts, screen)]
 }
 
 /** Without an end somebody died over it, unless it is the one under way; how a trashed job's last run ended is its reason. */
-function endOf({ ended }: Reading, underWay: boolean): string {
+function formatEnd({ ended }: ReportedAttempt, underWay: boolean): string {
   return ended ?? (underWay ? 'running' : 'died')
 }

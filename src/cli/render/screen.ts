@@ -1,6 +1,6 @@
 /** What results are shown on. */
 import type { CliContext } from '../context.ts'
-import { type Paint, paintFor } from './paint.ts'
+import { choosePaint, type Paint } from './paint.ts'
 
 export interface Screen {
   /** Undefined shows everything whole. */
@@ -9,7 +9,7 @@ export interface Screen {
   readonly paint: Paint
 }
 
-export function screenOf({ stdout, env }: Pick<CliContext, 'stdout' | 'env'>): Screen {
+export function toScreen({ stdout, env }: Pick<CliContext, 'stdout' | 'env'>): Screen {
   // A terminal that does not know how wide it is says 0.
-  return { width: stdout.columns || undefined, now: new Date(), paint: paintFor(stdout, env) }
+  return { width: stdout.columns || undefined, now: new Date(), paint: choosePaint(stdout, env) }
 }

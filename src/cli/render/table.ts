@@ -1,11 +1,11 @@
 /** Tables that fit where they are shown. */
-import { plain, type Tone } from './paint.ts'
+import { plainPaint, type Tone } from './paint.ts'
 import type { Screen } from './screen.ts'
-import { printable, truncated, widthOf } from './text.ts'
+import { displayWidth, escapeUnprintable, truncate } from './text.ts'
 
 export interface Column<Row> {
   readonly title: string
-  readonly of: (row: Row) => string | undefined
+  readonly value: (row: Row) => string | undefined
   /** May be cut to this many columns, no further. Without it, it is shown whole. */
   readonly min?: number
   /** Left out where there is no room for all; the last such column goes first. */
@@ -13,59 +13,59 @@ export interface Column<Row> {
   readonly tone?: (row: Row) => Tone | undefined
 }
 
-interface Fitted<Row> {
+interface FittedColumn<Row> {
   readonly column: Column<Row>
   readonly cells: readonly string[]
   width: number
 }
 
-const GAP = '  '
-const NOTHING = '-'
+const COLUMN_GAP = '  '
+const EMPTY_CELL = '-'
 
 /**
  * The lines of a table with its titles on top.
  *
  * @param screen.width in columns of a terminal; undefined shows everything whole
  */
-export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[], screen: TableScreen): string[] {
-  const { width, paint = plain } = screen
-  const fitted = columns.map((column): Fitted<Row> => {
-    const cells = [column.title, ...rows.map((row) => printable(column.of(row) || NOTHING))]
-    return { column, cells, width: cells.reduce((widest, cell) => Math.max(widest, widthOf(cell)), 0) }
+export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[], screen: TableScreen): string[] {
+  const { width, paint = plainPaint } = screen
+  const fitted = columns.map((column): FittedColumn<Row> => {
+    const cells = [column.title, ...rows.map((row) => escapeUnprintable(column.value(row) || EMPTY_CELL))]
+    return { column, cells, width: cells.reduce((widest, cell) => Math.max(widest, displayWidth(cell)), 0) }
   })
-  const shown = width === undefined ? fitted : fitting(fitted, width)
+  const shown = width === undefined ? fitted : fitColumns(fitted, width)
   return [undefined, ...rows].map((row, line) => {
     const cells = shown.map(({ column, cells, width }) => {
       const tone = row === undefined ? 'loud' : column.tone?.(row)
       return { cell: cells[line] ?? '', width, tone }
     })
-    return joined(cells, paint)
+    return joinCells(cells, paint)
   })
 }
 
 type TableScreen = Pick<Screen, 'width'> & Partial<Pick<Screen, 'paint'>>
 
-function fitting<Row>(columns: readonly Fitted<Row>[], width: number): readonly Fitted<Row>[] {
+function fitColumns<Row>(columns: readonly FittedColumn<Row>[], width: number): readonly FittedColumn<Row>[] {
   const shown = [...columns]
-  while (total(shown.map(narrowest)) > width) {
+  while (totalWidth(shown.map(minWidth)) > width) {
     const dropped = shown.findLastIndex(({ column }) => column.optional)
     if (dropped < 0) break
     shown.splice(dropped, 1)
   }
-  for (let excess = total(shown.map((each) => each.width)) - width; excess > 0; excess -= 1) {
-    const [widest] = shown.filter((each) => each.width > narrowest(each)).sort((a, b) => b.width - a.width)
+  for (let excess = totalWidth(shown.map((each) => each.width)) - width; excess > 0; excess -= 1) {
+    const [widest] = shown.filter((each) => each.width > minWidth(each)).sort((a, b) => b.width - a.width)
     if (!widest) break
     widest.width -= 1
   }
   return shown
 }
 
-function narrowest<Row>({ column, width }: Fitted<Row>): number {
+function minWidth<Row>({ column, width }: FittedColumn<Row>): number {
   return Math.min(width, column.min ?? width)
 }
 
-function total(widths: readonly number[]): number {
-  return widths.reduce((sum, width) => sum + width, GAP.length * Math.max(0, widths.length - 1))
+function totalWidth(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width, COLUMN_GAP.length * Math.max(0, widths.length - 1))
 }
 
 interface Cell {
@@ -75,11 +75,11 @@ interface Cell {
 }
 
 /** Without blanks at the end of a line. */
-function joined(cells: readonly Cell[], paint: Screen['paint']): string {
+function joinCells(cells: readonly Cell[], paint: Screen['paint']): string {
   const padded = cells.map(({ cell, width, tone }, index) => {
-    const shown = truncated(cell, width)
-    const blanks = index === cells.length - 1 ? '' : ' '.repeat(width - widthOf(shown))
+    const shown = truncate(cell, width)
+    const blanks = index === cells.length - 1 ? '' : ' '.repeat(width - displayWidth(shown))
     return paint(shown, tone) + blanks
   })
-  return padded.join(GAP)
+  return padded.join(COLUMN_GAP)
 }

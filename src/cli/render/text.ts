@@ -5,7 +5,7 @@
  * hyphens, tags): any of them could forge what is shown, or make two names look alike. Arabic number signs are of the class
  * of invisible ones, and are seen; joiners and selectors stay inside of an emoji.
  */
-const DANGEROUS = new RegExp(
+const UNPRINTABLE_PATTERN = new RegExp(
   [
     String.raw`(?<![\p{Extended_Pictographic}\p{Emoji_Modifier}]\ufe0f?)\u200d`,
     String.raw`\u200d(?!\p{Extended_Pictographic})`,
@@ -14,16 +14,16 @@ const DANGEROUS = new RegExp(
   ].join('|'),
   'gu',
 )
-const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
+const SHORT_ESCAPES: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
 /** On one line, with nothing in it that a terminal would obey. */
-export function printable(text: string): string {
-  return text.replaceAll(DANGEROUS, (character) => SHORT[character] ?? escaped(character))
+export function escapeUnprintable(text: string): string {
+  return text.replaceAll(UNPRINTABLE_PATTERN, (character) => SHORT_ESCAPES[character] ?? escapeCharacter(character))
 }
 
 /** JSON on one line that a terminal can be shown: JSON itself escapes only some of the controls. */
-export function printableJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll(DANGEROUS, (character) => {
+export function toPrintableJson(value: unknown): string {
+  return JSON.stringify(value).replaceAll(UNPRINTABLE_PATTERN, (character) => {
     // JSON knows escapes of code units only: some of these characters have two.
     return character
       .split('')
@@ -32,29 +32,29 @@ export function printableJson(value: unknown): string {
   })
 }
 
-function escaped(character: string): string {
+function escapeCharacter(character: string): string {
   const hex = (character.codePointAt(0) ?? 0).toString(16)
   return hex.length <= 2 ? `\\x${hex.padStart(2, '0')}` : `\\u{${hex}}`
 }
 
-const INVISIBLE = /[\p{Mn}\p{Me}\p{Cf}]/u
-const WIDE =
+const ZERO_WIDTH_PATTERN = /[\p{Mn}\p{Me}\p{Cf}]/u
+const DOUBLE_WIDTH_PATTERN =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]/u
 
 /** How many columns of a terminal it takes. */
-export function widthOf(text: string): number {
+export function displayWidth(text: string): number {
   let width = 0
-  for (const character of text) width += columnsOf(character)
+  for (const character of text) width += characterWidth(character)
   return width
 }
 
 /** Cut to so many columns, with an ellipsis where something is missing. */
-export function truncated(text: string, columns: number): string {
-  if (widthOf(text) <= columns) return text
+export function truncate(text: string, columns: number): string {
+  if (displayWidth(text) <= columns) return text
   let kept = ''
   let width = 1
   for (const character of text) {
-    width += columnsOf(character)
+    width += characterWidth(character)
     if (width > columns) break
     kept += character
   }
@@ -62,19 +62,19 @@ export function truncated(text: string, columns: number): string {
 }
 
 /** Broken between words, where there is too little room; a word that is longer than all of it stays whole. */
-export function wrapped(text: string, columns: number | undefined): string[] {
+export function wrap(text: string, columns: number | undefined): string[] {
   if (columns === undefined) return [text]
   const lines: string[] = []
   let line = ''
   for (const word of text.split(' ')) {
     const longer = line === '' ? word : `${line} ${word}`
-    if (line !== '' && widthOf(longer) > columns) lines.push(line)
-    line = line !== '' && widthOf(longer) > columns ? word : longer
+    if (line !== '' && displayWidth(longer) > columns) lines.push(line)
+    line = line !== '' && displayWidth(longer) > columns ? word : longer
   }
   return [...lines, line]
 }
 
-function columnsOf(character: string): number {
-  if (INVISIBLE.test(character)) return 0
-  return WIDE.test(character) ? 2 : 1
+function characterWidth(character: string): number {
+  if (ZERO_WIDTH_PATTERN.test(character)) return 0
+  return DOUBLE_WIDTH_PATTERN.test(character) ? 2 : 1
 }

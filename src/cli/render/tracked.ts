@@ -1,48 +1,55 @@
 /** Where a job stands, for people. */
 import { describeFailure } from '../../core/failure.ts'
 import type { TrackedView } from '../tracked-view.ts'
-import { cancelledBy, lined } from './facts.ts'
-import { toneOf } from './paint.ts'
+import { factLines, formatCancellation } from './facts.ts'
+import { stateTone } from './paint.ts'
 import type { Screen } from './screen.ts'
-import { type Column, table } from './table.ts'
-import { printable } from './text.ts'
+import { type Column, renderTable } from './table.ts'
+import { escapeUnprintable } from './text.ts'
 
-export interface TrackedScene {
+export interface TrackedScreen {
   readonly screen: Screen
   /** Nobody lives on the board who runs jobs by their flows. */
-  readonly deserted: boolean
+  readonly hasNoConductors: boolean
 }
 
-export function trackedLines(tracked: TrackedView, { screen, deserted }: TrackedScene): string[] {
+export function trackedLines(tracked: TrackedView, { screen, hasNoConductors }: TrackedScreen): string[] {
   const { uuid, status, owner, run, runs, since, at, by, reason, waitingFor, cancellation, failures = [] } = tracked
-  const facts = lined([
-    ['waits for', status === 'waiting' && !waitingFor ? turn({ deserted }) : undefined],
+  const facts = factLines([
+    ['waits for', status === 'waiting' && !waitingFor ? turnText({ hasNoConductors }) : undefined],
     ['because', waitingFor?.text],
     ['owner', owner],
     ['since', since?.toISOString()],
     ['run', run?.toString()],
     ['runs', runs?.toString()],
-    ['cancel', cancelledBy(cancellation)],
+    ['cancel', formatCancellation(cancellation)],
     ['at', at?.toISOString()],
     ['by', by],
     ['reason', reason],
     ...failures.map((failure) => ['failure', describeFailure(failure)] as const),
   ])
-  return [printable(`job ${uuid}  ${status}`), ...facts, ...taskLines(tracked, screen), ...restLines(tracked)]
+  return [
+    escapeUnprintable(`job ${uuid}  ${status}`),
+    ...facts,
+    ...taskLines(tracked, screen),
+    ...unfinishedLines(tracked),
+  ]
 }
 
-function turn({ deserted }: { readonly deserted: boolean }): string {
-  return deserted ? 'its turn; no conductor lives on this board' : 'its turn'
+function turnText({ hasNoConductors }: { readonly hasNoConductors: boolean }): string {
+  return hasNoConductors ? 'its turn; no conductor lives on this board' : 'its turn'
 }
 
 /** What looks like work under way, and is none. */
-function restLines({ status, tasks = {} }: TrackedView): string[] {
+function unfinishedLines({ status, tasks = {} }: TrackedView): string[] {
   if (status !== 'waiting') return []
   const halfDone = Object.keys(tasks).filter((name) => tasks[name] === 'RUNNING' || tasks[name] === 'REVERTING')
-  return halfDone.map((name) => printable(`${name} was stopped in the middle, and begins again in the next run`))
+  return halfDone.map((name) =>
+    escapeUnprintable(`${name} was stopped in the middle, and begins again in the next run`),
+  )
 }
 
-function standing({ state, progress }: TaskRow): string {
+function formatState({ state, progress }: TaskRow): string {
   return progress === undefined ? state : `${state} ${Math.round(progress * 100)}%`
 }
 
@@ -61,9 +68,9 @@ function taskLines({ tasks = {}, progress = {}, results }: TrackedView, screen: 
   })
   if (rows.length === 0) return []
   const columns: readonly Column<TaskRow>[] = [
-    { title: 'TASK', of: ({ name }) => name, min: 8 },
-    { title: 'STATE', of: standing, tone: ({ state }) => toneOf(state) },
-    ...(results ? [{ title: 'RESULT', of: ({ result }: TaskRow) => result, min: 16 }] : []),
+    { title: 'TASK', value: ({ name }) => name, min: 8 },
+    { title: 'STATE', value: formatState, tone: ({ state }) => stateTone(state) },
+    ...(results ? [{ title: 'RESULT', value: ({ result }: TaskRow) => result, min: 16 }] : []),
   ]
-  return ['', ...table(columns, rows, screen)]
+  return ['', ...renderTable(columns, rows, screen)]
 }

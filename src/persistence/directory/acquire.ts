@@ -33,25 +33,25 @@
 import { type FileHandle, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ClaimLost, StorageFailure } from '../../core/errors.ts'
-import { acquiredFlow, newFlow } from '../apply.ts'
+import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
-import { fenced } from '../requests.ts'
+import { fencedError } from '../requests.ts'
 import {
-  errnoOf,
   exists,
   inFolder,
+  missingAsUndefined,
   type OpenFolder,
   publish,
-  readIfThere,
+  readIfPresent,
   syncFolders,
-  unlessMissing,
+  toErrno,
 } from './files.ts'
 import { readNewestFlow } from './read-flow.ts'
-import { flowBytes, markBytes, readMark } from './records.ts'
-import { compareTerms, listTerms, newestTerm, type Term, type TermFile, termFileName } from './terms.ts'
+import { decodeMark, encodeFlow, encodeMark } from './records.ts'
+import { compareTerms, formatTermFile, listTerms, newestTerm, type Term, type TermFile } from './terms.ts'
 
-export interface Acquired {
+export interface AcquiredLog {
   readonly flow: FlowDetail
   readonly term: Term
   /** The term's log, which ends at `length`. */
@@ -60,13 +60,16 @@ export interface Acquired {
 }
 
 /** Each attempt is lost only to somebody else's progress, so more than a few mean that something is badly wrong. */
-const MOST_ATTEMPTS = 20
+const MAX_ACQUIRE_ATTEMPTS = 20
 
 /**
  * @param folders the flow's folder first, then those above it whose entries must be durable before this is
  * @throws Fenced @throws ClaimLost when the same claim acquired the flow again meanwhile
  */
-export async function acquireTerm(folders: readonly [string, ...string[]], request: AcquireRequest): Promise<Acquired> {
+export async function acquireTerm(
+  folders: readonly [string, ...string[]],
+  request: AcquireRequest,
+): Promise<AcquiredLog> {
   const [name, ...above] = folders
   return inFolder(name, (folder) => acquireIn(folder, { above, request }))
 }
@@ -74,8 +77,8 @@ export async function acquireTerm(folders: readonly [string, ...string[]], reque
 async function acquireIn(
   { path: folder, assertInPlace }: OpenFolder,
   { above, request }: { readonly above: readonly string[]; readonly request: AcquireRequest },
-): Promise<Acquired> {
-  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+): Promise<AcquiredLog> {
+  for (let attempt = 1; attempt <= MAX_ACQUIRE_ATTEMPTS; attempt++) {
     const term = await takeTerm(folder, request)
     const acquired = term && (await startLog(folder, { term, request }))
     if (!acquired) {
@@ -100,7 +103,7 @@ async function acquireIn(
 }
 
 /** Older than every run: a flow that was made before its first. */
-const BEFORE_ALL: Term = { run: 0, repeat: 0 }
+const FIRST_TERM: Term = { run: 0, repeat: 0 }
 
 /** Makes a flow unless anybody has made or acquired it; resolves to whether it was made. The folder is yet to be synced. */
 export function startFlow(folder: string, request: FlowRequest): Promise<boolean> {
@@ -113,12 +116,14 @@ export function startFlow(folder: string, request: FlowRequest): Promise<boolean
 
 async function startFlowIn(folder: string, request: FlowRequest): Promise<boolean> {
   if (newestTerm(await listTerms(folder))) return false
-  const path = join(folder, termFileName(BEFORE_ALL, 'log'))
-  const file = await takenOver(publish(path, flowBytes(newFlow(request, new Date())), { durable: true }))
+  const path = join(folder, formatTermFile(FIRST_TERM, 'log'))
+  const file = await missingAsTakenOver(
+    publish(path, encodeFlow(createFlowDetail(request, new Date())), { durable: true }),
+  )
   await file?.close()
   // A run that came in between may not have seen it, and then the flow is that run's. Looks in the order of a writer's.
   const newest = newestTerm(await listTerms(folder))
-  return file !== undefined && newest?.run === BEFORE_ALL.run && (await exists(path))
+  return file !== undefined && newest?.run === FIRST_TERM.run && (await exists(path))
 }
 
 /**
@@ -132,9 +137,9 @@ export async function compactTerm(
   const [folder] = folders
   const newest = (await listTerms(folder)).at(-1)
   if (newest === undefined || compareTerms(newest.term, term) !== 0) return
-  const { size } = await stat(join(folder, termFileName(term, 'log')))
+  const { size } = await stat(join(folder, formatTermFile(term, 'log')))
   const flow = await readNewestFlow(folder)
-  if (flow === undefined || flowBytes(flow).length > size / 2) return
+  if (flow === undefined || encodeFlow(flow).length > size / 2) return
   const { file } = await acquireTerm(folders, request)
   await file.close()
 }
@@ -142,7 +147,7 @@ export async function compactTerm(
 /** Step 1. Undefined when another was faster: what it left must be judged again. */
 async function takeTerm(folder: string, request: AcquireRequest): Promise<Term | undefined> {
   const term = await nextTerm(folder, request)
-  const mark = await takenOver(publish(join(folder, termFileName(term, 'mark')), markBytes(request.claim)))
+  const mark = await missingAsTakenOver(publish(join(folder, formatTermFile(term, 'mark')), encodeMark(request.claim)))
   await mark?.close()
   return mark && term
 }
@@ -152,34 +157,34 @@ async function nextTerm(folder: string, request: AcquireRequest): Promise<Term> 
   const newest = newestTerm(await listTerms(folder))
   if (!newest || newest.run < request.run) return { run: request.run, repeat: 0 }
   if (newest.run > request.run || !(await hasClaim(folder, { term: newest, request })))
-    throw fenced(request, newest.run)
+    throw fencedError(request, newest.run)
   return { run: request.run, repeat: newest.repeat + 1 }
 }
 
 async function hasClaim(folder: string, { term, request }: { term: Term; request: AcquireRequest }): Promise<boolean> {
-  const path = join(folder, termFileName(term, 'mark'))
-  const bytes = await readIfThere(path)
-  return bytes !== undefined && readMark(bytes, path) === request.claim
+  const path = join(folder, formatTermFile(term, 'mark'))
+  const bytes = await readIfPresent(path)
+  return bytes !== undefined && decodeMark(bytes, path) === request.claim
 }
 
 /** Steps 2 and 3, but for the sync. Undefined when a newer heir removed the file before it had its name. */
 async function startLog(
   folder: string,
   { term, request }: { term: Term; request: AcquireRequest },
-): Promise<Acquired | undefined> {
+): Promise<AcquiredLog | undefined> {
   const predecessor = await readNewestFlow(folder, { before: term })
-  const flow = acquiredFlow(predecessor, request, new Date())
-  const bytes = flowBytes(flow)
-  const file = await takenOver(publish(join(folder, termFileName(term, 'log')), bytes, { durable: true }))
+  const flow = toAcquiredFlow(predecessor, request, new Date())
+  const bytes = encodeFlow(flow)
+  const file = await missingAsTakenOver(publish(join(folder, formatTermFile(term, 'log')), bytes, { durable: true }))
   return file && { flow, term, file, length: bytes.length }
 }
 
 /** A temporary file that vanished was removed by the heir of a newer term, who takes it for a leftover. */
-async function takenOver<T>(publishing: Promise<T | undefined>): Promise<T | undefined> {
+async function missingAsTakenOver<T>(publishing: Promise<T | undefined>): Promise<T | undefined> {
   try {
     return await publishing
   } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined
+    if (toErrno(error) === 'ENOENT') return undefined
     throw error
   }
 }
@@ -192,12 +197,13 @@ async function assertNewest(
   const { files, term, request, assertInPlace } = asked
   const newest = newestTerm(files)
   if (!newest || compareTerms(newest, term) <= 0) {
-    if (await exists(join(folder, termFileName(term, 'log')))) return
+    if (await exists(join(folder, formatTermFile(term, 'log')))) return
     // The listing ran while one newer term took over from another, and missed both; or the folder is being removed.
     await assertInPlace()
     return assertNewest(folder, { ...asked, files: await listTerms(folder) })
   }
-  if (newest.run > term.run || !(await hasClaim(folder, { term: newest, request }))) throw fenced(request, newest.run)
+  if (newest.run > term.run || !(await hasClaim(folder, { term: newest, request })))
+    throw fencedError(request, newest.run)
   throw new ClaimLost(`flow ${request.flow.uuid} was acquired once more by the same claim; use that log`)
 }
 
@@ -205,7 +211,7 @@ async function assertNewest(
 async function removeOlder(folder: string, { files, term }: { files: readonly TermFile[]; term: Term }): Promise<void> {
   try {
     for (const file of files) {
-      if (compareTerms(file.term, term) < 0) await unlessMissing(unlink(join(folder, file.name)))
+      if (compareTerms(file.term, term) < 0) await missingAsUndefined(unlink(join(folder, file.name)))
     }
   } catch {
     // Leftovers take room and nothing else: every reader goes by the newest.

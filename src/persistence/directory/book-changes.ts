@@ -35,19 +35,26 @@ import { join } from 'node:path'
 import { StorageFailure } from '../../core/errors.ts'
 import type { BookDetail } from '../models.ts'
 import {
-  errnoOf,
+  createFile,
   exists,
   inFolder,
-  makeFile,
+  missingAsUndefined,
   type OpenFolder,
   publish,
-  readIfThere,
+  readIfPresent,
   syncFolders,
-  unlessMissing,
+  toErrno,
   writeAll,
 } from './files.ts'
-import { CHANGED, changedMark, changeOf, changeRecord, isPreparedChange, preparedChange } from './layout.ts'
-import { bookBytes, readBook } from './records.ts'
+import {
+  CHANGED_FILE,
+  changedMark,
+  changeRecord,
+  isPreparedChange,
+  parseChangeNumber,
+  preparedChange,
+} from './layout.ts'
+import { decodeBook, encodeBook } from './records.ts'
 
 export interface NewestRecord {
   /** The number of the change; 0 for the record that the book was made with. */
@@ -56,7 +63,7 @@ export interface NewestRecord {
 }
 
 /** Each further look at the same number needs another change in between, so more than a few mean that the folder is damaged. */
-const MOST_LOOKS = 20
+const MAX_READ_ATTEMPTS = 20
 
 /**
  * Reads the newest record of the book in this folder; undefined where there is no book.
@@ -66,14 +73,14 @@ const MOST_LOOKS = 20
 export async function readNewestRecord(folder: string): Promise<NewestRecord | undefined> {
   let before = -1
   for (let looks = 1; ; looks++) {
-    const change = newestOf((await unlessMissing(readdir(folder))) ?? [])
+    const change = newestChange((await missingAsUndefined(readdir(folder))) ?? [])
     if (change === undefined) return undefined
     if (change !== before) looks = 1
     before = change
     const path = changeRecord(folder, change)
-    const bytes = await readIfThere(path)
-    if (bytes && (await isNewest(folder, change))) return { change, detail: readBook(bytes, path) }
-    if (looks === MOST_LOOKS) throw damaged(path)
+    const bytes = await readIfPresent(path)
+    if (bytes && (await isNewest(folder, change))) return { change, detail: decodeBook(bytes, path) }
+    if (looks === MAX_READ_ATTEMPTS) throw damagedBookError(path)
   }
 }
 
@@ -83,9 +90,9 @@ async function isNewest(folder: string, change: number): Promise<boolean> {
   return change === 0 ? !(await exists(changedMark(folder))) : exists(changeRecord(folder, change))
 }
 
-function newestOf(names: readonly string[]): number | undefined {
+function newestChange(names: readonly string[]): number | undefined {
   return names.reduce<number | undefined>((newest, name) => {
-    const change = changeOf(name)
+    const change = parseChangeNumber(name)
     return change === undefined || (newest !== undefined && newest > change) ? newest : change
   }, undefined)
 }
@@ -93,7 +100,7 @@ function newestOf(names: readonly string[]): number | undefined {
 /** Adds a record to the book in this folder, made of the newest one; false where there is no book. Durable afterwards. */
 export async function addRecord(folder: string, changed: (detail: BookDetail) => BookDetail): Promise<boolean> {
   for (;;) {
-    const added = await unlessMissing(inFolder(folder, (opened) => addRecordIn(opened, changed)))
+    const added = await missingAsUndefined(inFolder(folder, (opened) => addRecordIn(opened, changed)))
     if (added === 'lost' || (added === undefined && (await exists(changeRecord(folder, 0))))) continue
     return added === 'added'
   }
@@ -119,26 +126,26 @@ async function tryToAdd(
   changed: (detail: BookDetail) => BookDetail,
 ): Promise<number | 'lost' | 'no-book'> {
   const prepared = preparedChange(folder, randomUUID())
-  const file = await makeFile(prepared)
+  const file = await createFile(prepared)
   try {
     const newest = await readNewestRecord(folder)
     if (!newest) return 'no-book'
     const change = newest.change + 1
     // Its name would not be read as a number any more.
-    if (!Number.isSafeInteger(change)) throw damaged(changeRecord(folder, newest.change))
-    await fill(file, bookBytes(changed(newest.detail)))
+    if (!Number.isSafeInteger(change)) throw damagedBookError(changeRecord(folder, newest.change))
+    await writeRecord(file, encodeBook(changed(newest.detail)))
     await link(prepared, changeRecord(folder, change))
     return change
   } catch (error) {
-    if (errnoOf(error) === 'EEXIST') return 'lost'
+    if (toErrno(error) === 'EEXIST') return 'lost'
     throw error
   } finally {
     await file.close()
-    await unlessMissing(unlink(prepared))
+    await missingAsUndefined(unlink(prepared))
   }
 }
 
-async function fill(file: FileHandle, bytes: Uint8Array): Promise<void> {
+async function writeRecord(file: FileHandle, bytes: Uint8Array): Promise<void> {
   await writeAll(file, bytes, 0)
   await file.datasync()
 }
@@ -158,17 +165,17 @@ async function markChanged(folder: string): Promise<void> {
 async function removeOlder(folder: string, change: number): Promise<void> {
   try {
     const names = await readdir(folder)
-    const older = names.map(changeOf).filter((each) => each !== undefined && each > 0 && each < change)
+    const older = names.map(parseChangeNumber).filter((each) => each !== undefined && each > 0 && each < change)
     if (older.length === 0) return
-    if (!names.includes(CHANGED)) await markChanged(folder)
-    for (const name of names.filter(isPreparedChange)) await unlessMissing(unlink(join(folder, name)))
+    if (!names.includes(CHANGED_FILE)) await markChanged(folder)
+    for (const name of names.filter(isPreparedChange)) await missingAsUndefined(unlink(join(folder, name)))
     for (const each of older.toSorted((a, b) => Number(a) - Number(b)))
-      await unlessMissing(unlink(changeRecord(folder, Number(each))))
+      await missingAsUndefined(unlink(changeRecord(folder, Number(each))))
   } catch {
     // Records that are not the newest take room and nothing else.
   }
 }
 
-function damaged(path: string): StorageFailure {
+function damagedBookError(path: string): StorageFailure {
   return new StorageFailure(`${path} is damaged: it is not a record that can be followed; restore it or remove it`)
 }

@@ -3,38 +3,45 @@ import { randomUUID } from 'node:crypto'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { NotFound } from '../../core/errors.ts'
-import { asksForFlows, type BookQuery, bookMatches, flowsMatch, isUnchanged, unlessUnreadable } from '../book-query.ts'
+import {
+  asksForFlows,
+  type BookQuery,
+  ignoreUnreadable,
+  isUnchanged,
+  matchesBookQuery,
+  matchesFlowQuery,
+} from '../book-query.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import { encodeName, isShardName, shardName } from '../names.ts'
 import type { BookRequest } from '../persistence.ts'
 import { addRecord, readNewestRecord } from './book-changes.ts'
-import { errnoOf, exists, makeFolder, publish, storing, syncFolders, unlessMissing } from './files.ts'
+import { createFolder, exists, missingAsUndefined, publish, syncFolders, toErrno, translateErrors } from './files.ts'
 import {
   bookFolder,
-  bookOfTaken,
   bookRecord,
   goneName,
   isEncodedName,
   isGone,
   isTaken,
-  shardOf,
+  shardFolder,
   takenName,
+  toBookFolder,
 } from './layout.ts'
 import { readNewestFlow } from './read-flow.ts'
-import { bookBytes } from './records.ts'
+import { encodeBook } from './records.ts'
 
 /**
  * Makes an empty book unless it is there; resolves to whether it was made. Durable once the folders that
- * {@link foldersOf} names are synced: one fdatasync here, three syncs there.
+ * {@link listFolders} names are synced: one fdatasync here, three syncs there.
  */
 export async function makeBook(root: string, book: BookRequest): Promise<boolean> {
   const { uuid, name, meta = {} } = book
   const folder = bookFolder(root, uuid)
   if (await exists(bookRecord(folder))) return false
   const at = new Date()
-  const bytes = bookBytes({ uuid, name, meta, createdAt: at, updatedAt: at })
-  await makeFolder(shardOf(root, uuid))
-  await makeFolder(folder)
+  const bytes = encodeBook({ uuid, name, meta, createdAt: at, updatedAt: at })
+  await createFolder(shardFolder(root, uuid))
+  await createFolder(folder)
   const record = await publish(bookRecord(folder), bytes, { durable: true })
   await record?.close()
   return record !== undefined
@@ -47,12 +54,12 @@ export async function makeBook(root: string, book: BookRequest): Promise<boolean
  */
 export async function changeBook(root: string, uuid: string, meta: Meta): Promise<void> {
   const changed = (detail: BookDetail) => ({ ...detail, meta: { ...detail.meta, ...meta }, updatedAt: new Date() })
-  if (!(await addRecord(bookFolder(root, uuid), changed))) throw notFound(uuid)
+  if (!(await addRecord(bookFolder(root, uuid), changed))) throw bookNotFoundError(uuid)
 }
 
 /** The folders whose entries lead to a book, from its own up. */
-export function foldersOf(root: string, bookUuid: string): [string, string, string] {
-  return [bookFolder(root, bookUuid), shardOf(root, bookUuid), root]
+export function listFolders(root: string, bookUuid: string): [string, string, string] {
+  return [bookFolder(root, bookUuid), shardFolder(root, bookUuid), root]
 }
 
 /** @throws NotFound */
@@ -64,7 +71,7 @@ async function loadFrom(folder: string, uuid: string): Promise<LogBook> {
   const detail = await readDetail(folder)
   const flows = await readFlows(folder)
   // A book that was destroyed while it was read is not a book with fewer flows.
-  if (!detail || !(await exists(bookRecord(folder)))) throw notFound(uuid)
+  if (!detail || !(await exists(bookRecord(folder)))) throw bookNotFoundError(uuid)
   flows.sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.uuid < b.uuid ? -1 : 1))
   return { ...detail, flows }
 }
@@ -80,7 +87,7 @@ export async function* listBooks(root: string, query: BookQuery): AsyncIterable<
     for (const name of (await readdir(join(root, shard))).sort()) {
       if (!isEncodedName(name) || name <= behind) continue
       const folder = join(root, shard, name)
-      const detail = await unlessUnreadable(storing(`read ${folder}`, () => readMatching(folder, query)))
+      const detail = await ignoreUnreadable(translateErrors(`read ${folder}`, () => readMatching(folder, query)))
       if (!detail) continue
       yield detail
       given += 1
@@ -91,8 +98,8 @@ export async function* listBooks(root: string, query: BookQuery): AsyncIterable<
 
 async function readMatching(folder: string, query: BookQuery): Promise<BookDetail | undefined> {
   const detail = await readDetail(folder)
-  if (!detail || !bookMatches(query, detail)) return undefined
-  return !asksForFlows(query) || flowsMatch(query, detail, await readFlows(folder)) ? detail : undefined
+  if (!detail || !matchesBookQuery(query, detail)) return undefined
+  return !asksForFlows(query) || matchesFlowQuery(query, detail, await readFlows(folder)) ? detail : undefined
 }
 
 /**
@@ -111,7 +118,7 @@ export async function removeBook(
   const gone = goneName(folder, randomUUID())
   if (unchangedSince) {
     if (!(await takeUnchanged(root, { uuid, unchangedSince, gone }))) return false
-  } else if (!(await exists(bookRecord(folder))) || !(await moved(folder, gone))) throw notFound(uuid)
+  } else if (!(await exists(bookRecord(folder))) || !(await tryMove(folder, gone))) throw bookNotFoundError(uuid)
   await syncFolders([shard])
   const names = await readdir(shard)
   for (const name of names.filter(isGone)) await rm(join(shard, name), { recursive: true, force: true })
@@ -138,10 +145,10 @@ async function takeUnchanged(
   }
   if (!(await isOld(folder))) return false
   const taken = takenName(folder, randomUUID())
-  if (!(await moved(folder, taken))) throw notFound(uuid)
+  if (!(await tryMove(folder, taken))) throw bookNotFoundError(uuid)
   try {
     // It is not there any more where another removal has put it back, after a process that it took for dead.
-    if ((await isOld(taken)) && (await moved(taken, gone))) return true
+    if ((await isOld(taken)) && (await tryMove(taken, gone))) return true
   } catch (error) {
     await putBack(taken)
     if (error instanceof NotFound) return false
@@ -151,28 +158,28 @@ async function takeUnchanged(
   return false
 }
 
-async function moved(from: string, to: string): Promise<boolean> {
-  return (await unlessMissing(rename(from, to).then(() => true))) ?? false
+async function tryMove(from: string, to: string): Promise<boolean> {
+  return (await missingAsUndefined(rename(from, to).then(() => true))) ?? false
 }
 
 /** Gives a book its name again, unless it was made anew meanwhile. */
 async function putBack(taken: string): Promise<void> {
   const shard = dirname(taken)
   try {
-    await unlessMissing(syncFolders([taken]))
-    if (await moved(taken, bookOfTaken(taken))) await syncFolders([shard])
+    await missingAsUndefined(syncFolders([taken]))
+    if (await tryMove(taken, toBookFolder(taken))) await syncFolders([shard])
   } catch (error) {
-    if (!MADE_ANEW.has(errnoOf(error) ?? '')) throw error
-    await moved(taken, goneName(bookOfTaken(taken), randomUUID()))
+    if (!RECREATED_CODES.has(toErrno(error) ?? '')) throw error
+    await tryMove(taken, goneName(toBookFolder(taken), randomUUID()))
   }
 }
 
-const MADE_ANEW: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST'])
+const RECREATED_CODES: ReadonlySet<string> = new Set(['ENOTEMPTY', 'EEXIST'])
 
 async function readFlows(folder: string): Promise<FlowDetail[]> {
   const flows: FlowDetail[] = []
-  for (const name of (await unlessMissing(readdir(folder))) ?? []) {
-    const flow = isEncodedName(name) ? await unlessMissing(readNewestFlow(join(folder, name))) : undefined
+  for (const name of (await missingAsUndefined(readdir(folder))) ?? []) {
+    const flow = isEncodedName(name) ? await missingAsUndefined(readNewestFlow(join(folder, name))) : undefined
     if (flow) flows.push(flow)
   }
   return flows
@@ -182,6 +189,6 @@ async function readDetail(folder: string): Promise<BookDetail | undefined> {
   return (await readNewestRecord(folder))?.detail
 }
 
-function notFound(uuid: string): NotFound {
+function bookNotFoundError(uuid: string): NotFound {
   return new NotFound(`there is no logbook ${uuid}`)
 }

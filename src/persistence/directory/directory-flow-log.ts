@@ -11,25 +11,25 @@
  */
 import { type FileHandle, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Deferred, deferred } from '../../core/abort.ts'
+import { createDeferred, type Deferred } from '../../core/abort.ts'
 import { type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
-import { FINISHED } from '../book-query.ts'
+import { FINISHED_STATES } from '../book-query.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
-import { superseded } from '../requests.ts'
-import type { Acquired } from './acquire.ts'
-import { storageFailure, unlessMissing, writeAll } from './files.ts'
-import { transitionBytes } from './records.ts'
-import { compareTerms, listTerms, newestTerm, type Term, termFileName } from './terms.ts'
+import { supersededError } from '../requests.ts'
+import type { AcquiredLog } from './acquire.ts'
+import { missingAsUndefined, toStorageFailure, writeAll } from './files.ts'
+import { encodeTransition } from './records.ts'
+import { compareTerms, formatTermFile, listTerms, newestTerm, type Term } from './terms.ts'
 
-interface Queued {
+interface QueuedWrite {
   readonly bytes: Uint8Array
   readonly done: Deferred<void>
 }
 
 export interface DirectoryFlowLogOptions {
-  readonly acquired: Acquired
+  readonly acquired: AcquiredLog
   readonly request: AcquireRequest
   readonly folder: string
   /** Called when the file is closed. */
@@ -39,7 +39,7 @@ export interface DirectoryFlowLogOptions {
 }
 
 /** In bytes; shorter ones take a page or a few of the disk anyway. */
-const LONG = 2 ** 16
+const COMPACT_ABOVE_BYTES = 2 ** 16
 
 export class DirectoryFlowLog implements FlowLog {
   readonly flow: FlowDetail
@@ -54,10 +54,10 @@ export class DirectoryFlowLog implements FlowLog {
   /** Up to here the file holds what was acknowledged. */
   #length: number
   /** Whether there may be more in the file than that. */
-  #torn = false
+  #mayBeTorn = false
   /** Why nothing can be written any more. */
   #refusal: ClaimLost | StorageFailure | undefined
-  #queue: Queued[] = []
+  #queue: QueuedWrite[] = []
   #draining: Promise<void> | undefined
   #closing: Promise<void> | undefined
 
@@ -76,7 +76,7 @@ export class DirectoryFlowLog implements FlowLog {
   async write(transition: Transition): Promise<void> {
     if (this.#closing !== undefined) throw new InvalidState(`the log of flow ${this.flow.uuid} is closed`)
     if (this.#refusal) throw this.#refusal
-    const queued = { bytes: transitionBytes(transition, new Date()), done: deferred() }
+    const queued = { bytes: encodeTransition(transition, new Date()), done: createDeferred() }
     this.#queue.push(queued)
     this.#state = transition.state ?? this.#state
     this.#draining ??= this.#drain()
@@ -96,14 +96,14 @@ export class DirectoryFlowLog implements FlowLog {
     await this.#draining
     await this.#file.close()
     // Whether it was worth it or not, or was refused because a newer run has come: what is written is written.
-    if (this.#isLongAndOver()) await this.#compact().catch(() => undefined)
+    if (this.#shouldCompact()) await this.#compact().catch(() => undefined)
     this.#onClose()
   }
 
   /** Nobody adds to a flow that is over, and all it went through would be read and kept for ever. */
-  #isLongAndOver(): boolean {
-    const isOver = this.#state !== undefined && FINISHED.includes(this.#state)
-    return isOver && this.#refusal === undefined && this.#length > LONG
+  #shouldCompact(): boolean {
+    const isOver = this.#state !== undefined && FINISHED_STATES.includes(this.#state)
+    return isOver && this.#refusal === undefined && this.#length > COMPACT_ABOVE_BYTES
   }
 
   async #drain(): Promise<void> {
@@ -115,7 +115,7 @@ export class DirectoryFlowLog implements FlowLog {
         await this.#append(Buffer.concat(batch.map(({ bytes }) => bytes)))
         for (const { done } of batch) done.resolve()
       } catch (error) {
-        const refusal = storageFailure(error, `write to the logbook of flow ${this.flow.uuid}`)
+        const refusal = toStorageFailure(error, `write to the logbook of flow ${this.flow.uuid}`)
         for (const { done } of [...batch, ...this.#queue.splice(0)]) done.reject(refusal)
       }
     }
@@ -124,13 +124,13 @@ export class DirectoryFlowLog implements FlowLog {
 
   async #append(bytes: Uint8Array): Promise<void> {
     if (this.#refusal) throw this.#refusal
-    if (this.#torn) await this.#file.truncate(this.#length)
-    this.#torn = true
+    if (this.#mayBeTorn) await this.#file.truncate(this.#length)
+    this.#mayBeTorn = true
     await writeAll(this.#file, bytes, this.#length)
     await this.#sync()
     await this.#assertNewest()
     this.#length += bytes.length
-    this.#torn = false
+    this.#mayBeTorn = false
   }
 
   /** After a failed sync the kernel may hold pages for clean that never reached the disk; trying again proves nothing. */
@@ -150,18 +150,18 @@ export class DirectoryFlowLog implements FlowLog {
 
   /** After the sync and before the write is acknowledged, in this order: `acquire.ts` has the proof that needs it. */
   async #assertNewest(): Promise<void> {
-    const newest = newestTerm((await unlessMissing(listTerms(this.#folder))) ?? [])
+    const newest = newestTerm((await missingAsUndefined(listTerms(this.#folder))) ?? [])
     const newer = newest && compareTerms(newest, this.#term) > 0 ? newest : undefined
     if (!newer && (await this.#isInPlace())) return
-    this.#refusal = superseded(this.#request, newer?.run)
+    this.#refusal = supersededError(this.#request, newer?.run)
     throw this.#refusal
   }
 
   /** By identity, not by name alone: the book may have been destroyed and made anew. An open file's number is its own. */
   async #isInPlace(): Promise<boolean> {
     this.#inode ??= (await this.#file.stat({ bigint: true })).ino
-    const path = join(this.#folder, termFileName(this.#term, 'log'))
-    const there = await unlessMissing(stat(path, { bigint: true }))
+    const path = join(this.#folder, formatTermFile(this.#term, 'log'))
+    const there = await missingAsUndefined(stat(path, { bigint: true }))
     return there?.ino === this.#inode
   }
 }

@@ -22,20 +22,20 @@ import { Lifecycle } from '../../core/lifecycle.ts'
 import { assertBookQuery, assertInstant, type BookQuery } from '../book-query.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooks } from '../requests.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooksError } from '../requests.ts'
 import { acquireTerm, compactTerm, startFlow } from './acquire.ts'
-import { changeBook, foldersOf, listBooks, loadBook, makeBook, removeBook } from './books.ts'
+import { changeBook, listBooks, listFolders, loadBook, makeBook, removeBook } from './books.ts'
 import { DirectoryFlowLog } from './directory-flow-log.ts'
 import {
-  assertLinks,
-  errnoOf,
+  assertHardLinks,
+  createFolder,
   isShared,
-  makeFolder,
-  storageFailure,
-  storing,
+  missingAsUndefined,
+  retryIfDestroyed,
   syncFolders,
-  unlessDestroyed,
-  unlessMissing,
+  toErrno,
+  toStorageFailure,
+  translateErrors,
 } from './files.ts'
 import { flowFolder } from './layout.ts'
 
@@ -62,16 +62,16 @@ export class DirectoryPersistence implements Persistence {
 
   async open(): Promise<void> {
     await this.#lifecycle.start(
-      () => storing(`keep logbooks in ${this.uri}`, () => this.#prepare()),
+      () => translateErrors(`keep logbooks in ${this.uri}`, () => this.#prepare()),
       async () => undefined,
     )
   }
 
   async #prepare(): Promise<void> {
     if (this.#create) return prepareRoot(this.#root, { mayWrite: true, shared: this.#shared })
-    const there = await unlessMissing(stat(this.#root))
-    if (!there) throw noLogbooks(this.uri, 'no such folder')
-    if (!there.isDirectory()) throw cannotKeep(this.#root, NO_FOLDER)
+    const there = await missingAsUndefined(stat(this.#root))
+    if (!there) throw noLogbooksError(this.uri, 'no such folder')
+    if (!there.isDirectory()) throw unusableFolderError(this.#root, NO_FOLDER)
     await prepareRoot(this.#root, { mayWrite: false, shared: false })
   }
 
@@ -88,10 +88,10 @@ export class DirectoryPersistence implements Persistence {
   async createBook(book: BookRequest): Promise<boolean> {
     this.#lifecycle.assertRunning()
     assertUuid(book.uuid, "a book's uuid")
-    return storing(`make logbook ${book.uuid}`, async () => {
-      const made = await unlessDestroyed(() => makeBook(this.#root, book))
+    return translateErrors(`make logbook ${book.uuid}`, async () => {
+      const made = await retryIfDestroyed(() => makeBook(this.#root, book))
       // A book that is destroyed at once was made nevertheless.
-      await unlessMissing(syncFolders(foldersOf(this.#root, book.uuid)))
+      await missingAsUndefined(syncFolders(listFolders(this.#root, book.uuid)))
       return made
     })
   }
@@ -99,15 +99,15 @@ export class DirectoryPersistence implements Persistence {
   async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
     this.#lifecycle.assertRunning()
     assertUuid(uuid, "a book's uuid")
-    await storing(`change logbook ${uuid}`, () => changeBook(this.#root, uuid, meta))
+    await translateErrors(`change logbook ${uuid}`, () => changeBook(this.#root, uuid, meta))
   }
 
   async createFlow(request: FlowRequest): Promise<boolean> {
     this.#lifecycle.assertRunning()
     assertFlowRequest(request)
     const { book, flow } = request
-    return storing(`make flow ${flow.uuid}`, () =>
-      unlessDestroyed(async () => {
+    return translateErrors(`make flow ${flow.uuid}`, () =>
+      retryIfDestroyed(async () => {
         const folders = await this.#foldersFor({ book, flow })
         const made = await startFlow(folders[0], request)
         await syncFolders(folders)
@@ -120,8 +120,8 @@ export class DirectoryPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
     const { book, flow } = request
-    const log = await storing(`acquire flow ${flow.uuid}`, () =>
-      unlessDestroyed(async () => {
+    const log = await translateErrors(`acquire flow ${flow.uuid}`, () =>
+      retryIfDestroyed(async () => {
         const folders = await this.#foldersFor({ book, flow })
         const [folder] = folders
         const acquired = await acquireTerm(folders, request)
@@ -138,16 +138,16 @@ export class DirectoryPersistence implements Persistence {
   /** The flow's and those above it; the book is made where it is missing. */
   async #foldersFor({ book, flow }: Pick<FlowRequest, 'book' | 'flow'>): Promise<[string, ...string[]]> {
     await makeBook(this.#root, book)
-    const above = foldersOf(this.#root, book.uuid)
+    const above = listFolders(this.#root, book.uuid)
     const folder = flowFolder(above[0], flow.uuid)
-    await makeFolder(folder)
+    await createFolder(folder)
     return [folder, ...above]
   }
 
   async getBook(uuid: string): Promise<LogBook> {
     this.#lifecycle.assertRunning()
     assertUuid(uuid, "a book's uuid")
-    return storing(`read logbook ${uuid}`, () => loadBook(this.#root, uuid))
+    return translateErrors(`read logbook ${uuid}`, () => loadBook(this.#root, uuid))
   }
 
   async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
@@ -156,7 +156,7 @@ export class DirectoryPersistence implements Persistence {
     try {
       yield* listBooks(this.#root, query)
     } catch (error) {
-      throw storageFailure(error, `list the logbooks in ${this.uri}`)
+      throw toStorageFailure(error, `list the logbooks in ${this.uri}`)
     }
   }
 
@@ -164,24 +164,24 @@ export class DirectoryPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertUuid(uuid, "a book's uuid")
     assertInstant(options.unchangedSince, 'destroyBook')
-    return storing(`remove logbook ${uuid}`, () => removeBook(this.#root, uuid, options))
+    return translateErrors(`remove logbook ${uuid}`, () => removeBook(this.#root, uuid, options))
   }
 }
 
 async function prepareRoot(root: string, { mayWrite, shared }: { mayWrite: boolean; shared: boolean }): Promise<void> {
   try {
     await assertOwnLink(root)
-    if (mayWrite) await makeRoot(root, { shared })
-    if (shared && !(await isShared(root))) throw cannotKeep(root, NOT_SHARED)
+    if (mayWrite) await createRoot(root, { shared })
+    if (shared && !(await isShared(root))) throw unusableFolderError(root, NOT_SHARED)
     await access(root, constants.R_OK | constants.X_OK | (mayWrite ? constants.W_OK : 0))
-    if (mayWrite) await assertLinks(root)
+    if (mayWrite) await assertHardLinks(root)
   } catch (error) {
-    const why = WHY_NOT[errnoOf(error) ?? '']
-    throw why ? cannotKeep(root, why, { cause: error }) : error
+    const why = FOLDER_ERRORS[toErrno(error) ?? '']
+    throw why ? unusableFolderError(root, why, { cause: error }) : error
   }
 }
 
-function cannotKeep(root: string, why: string, options?: ErrorOptions): StorageFailure {
+function unusableFolderError(root: string, why: string, options?: ErrorOptions): StorageFailure {
   return new StorageFailure(`cannot keep logbooks in ${root}: ${why}`, options)
 }
 
@@ -190,9 +190,12 @@ function cannotKeep(root: string, why: string, options?: ErrorOptions): StorageF
  * written behind it.
  */
 async function assertOwnLink(root: string): Promise<void> {
-  const there = await unlessMissing(lstat(root))
+  const there = await missingAsUndefined(lstat(root))
   if (!there?.isSymbolicLink() || there.uid === 0 || there.uid === process.getuid?.()) return
-  throw cannotKeep(root, `it is a link that another user made (uid ${there.uid}); name the folder that it leads to`)
+  throw unusableFolderError(
+    root,
+    `it is a link that another user made (uid ${there.uid}); name the folder that it leads to`,
+  )
 }
 
 const NOT_SHARED =
@@ -200,7 +203,7 @@ const NOT_SHARED =
 
 const NO_FOLDER = 'it is a file, or a link to nothing; name a folder'
 
-const WHY_NOT: Readonly<Record<string, string>> = {
+const FOLDER_ERRORS: Readonly<Record<string, string>> = {
   EEXIST: NO_FOLDER,
   ENOENT: 'it cannot be made there; name a folder elsewhere',
   ENOTDIR: 'a part of the path is a file; name a folder',
@@ -213,12 +216,12 @@ const WHY_NOT: Readonly<Record<string, string>> = {
  * Makes what is missing of the path, and that durable. Not by `mkdir`'s own recursion, which never ends below a link to
  * nothing. A parent that may be passed but not read cannot be synced, and is left alone.
  */
-async function makeRoot(path: string, options: { shared: boolean }): Promise<void> {
+async function createRoot(path: string, options: { shared: boolean }): Promise<void> {
   const above = dirname(path)
-  const made = await makeFolder(path, options).catch(async (error: unknown) => {
-    if (errnoOf(error) !== 'ENOENT' || above === path) throw error
-    await makeRoot(above, options)
-    return makeFolder(path, options)
+  const made = await createFolder(path, options).catch(async (error: unknown) => {
+    if (toErrno(error) !== 'ENOENT' || above === path) throw error
+    await createRoot(above, options)
+    return createFolder(path, options)
   })
   if (made) await syncFolders([above]).catch(() => undefined)
 }

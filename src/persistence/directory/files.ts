@@ -9,58 +9,58 @@ import { StorageFailure } from '../../core/errors.ts'
  * What is wrong with the record or its name, and stays wrong. Everything else is about the disk or the machine: another
  * try may go well, and no job is to blame for it.
  */
-const FINAL: ReadonlySet<string> = new Set('ENAMETOOLONG EFBIG EINVAL EISDIR ENOTDIR ELOOP'.split(' '))
+const FINAL_CODES: ReadonlySet<string> = new Set('ENAMETOOLONG EFBIG EINVAL EISDIR ENOTDIR ELOOP'.split(' '))
 
 /** `ENOENT` and its like; undefined for every error that is not the file system's. */
-export function errnoOf(error: unknown): string | undefined {
+export function toErrno(error: unknown): string | undefined {
   const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
 }
 
 /** The file system's refusal as an error that names what was being done; any other error stays itself. */
-export function storageFailure(error: unknown, doing: string): unknown {
-  const code = errnoOf(error)
+export function toStorageFailure(error: unknown, doing: string): unknown {
+  const code = toErrno(error)
   if (!(error instanceof Error) || code === undefined) return error
-  return new StorageFailure(`cannot ${doing}: ${error.message}`, { cause: error, retryable: !FINAL.has(code) })
+  return new StorageFailure(`cannot ${doing}: ${error.message}`, { cause: error, retryable: !FINAL_CODES.has(code) })
 }
 
-export async function storing<T>(doing: string, work: () => Promise<T>): Promise<T> {
+export async function translateErrors<T>(doing: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw storageFailure(error, doing)
+    throw toStorageFailure(error, doing)
   }
 }
 
 /** The work's outcome, or undefined where the file or folder is not there (any more). */
-export async function unlessMissing<T>(work: Promise<T>): Promise<T | undefined> {
+export async function missingAsUndefined<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work
   } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return undefined
+    if (toErrno(error) === 'ENOENT') return undefined
     throw error
   }
 }
 
 export async function exists(path: string): Promise<boolean> {
-  return (await unlessMissing(access(path).then(() => true))) ?? false
+  return (await missingAsUndefined(access(path).then(() => true))) ?? false
 }
 
 /** Each attempt is lost only to somebody who destroys the book, so more than a few mean that something else is wrong. */
-const MOST_ATTEMPTS = 20
+const MAX_ATTEMPTS = 20
 
 /** Begins again where a folder vanished under the work, or was about to: its book was destroyed, and is made anew. */
-export async function unlessDestroyed<T>(work: () => Promise<T>): Promise<T> {
+export async function retryIfDestroyed<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work()
     } catch (error) {
-      if (!GONE.has(errnoOf(error) ?? '') || attempt === MOST_ATTEMPTS) throw error
+      if (!GONE_CODES.has(toErrno(error) ?? '') || attempt === MAX_ATTEMPTS) throw error
     }
   }
 }
 
-const GONE: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST'])
+const GONE_CODES: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST'])
 
 /** A folder that is worked in, whatever becomes of its name. */
 export interface OpenFolder {
@@ -102,8 +102,8 @@ export async function inFolder<T>(path: string, work: (folder: OpenFolder) => Pr
  *
  * @throws StorageFailure for what is not a regular file
  */
-export async function readIfThere(path: string): Promise<Buffer | undefined> {
-  const file = await unlessMissing(openRegular(path))
+export async function readIfPresent(path: string): Promise<Buffer | undefined> {
+  const file = await missingAsUndefined(openRegular(path))
   if (!file) return undefined
   try {
     if (!(await file.stat()).isFile()) throw notRegular(path)
@@ -120,7 +120,7 @@ async function openRegular(path: string): Promise<FileHandle> {
   try {
     return await open(path, READ_FLAGS)
   } catch (error) {
-    if (!IRREGULAR.has(errnoOf(error) ?? '')) throw error
+    if (!IRREGULAR.has(toErrno(error) ?? '')) throw error
     // A link to nothing is reported by those who look for the file again and again.
     await access(path)
     throw notRegular(path, error)
@@ -139,27 +139,27 @@ function notRegular(path: string, cause?: unknown): StorageFailure {
  * Makes a folder whose parent is there, unless it is there itself; resolves to whether it was made. It is for this user
  * alone, or also for the group where `shared` says so: by default, where the folder above can be written by its group.
  */
-export async function makeFolder(path: string, options: { shared?: boolean } = {}): Promise<boolean> {
+export async function createFolder(path: string, options: { shared?: boolean } = {}): Promise<boolean> {
   try {
     const shared = options.shared ?? (await isShared(dirname(path)))
-    await mkdir(path, OWNERS_FOLDER)
-    if (shared) await chmod(path, GROUPS_FOLDER)
+    await mkdir(path, PRIVATE_FOLDER_MODE)
+    if (shared) await chmod(path, SHARED_FOLDER_MODE)
     return true
   } catch (error) {
-    const there = errnoOf(error) === 'EEXIST' ? await unlessMissing(stat(path)) : undefined
+    const there = toErrno(error) === 'EEXIST' ? await missingAsUndefined(stat(path)) : undefined
     if (there?.isDirectory()) return false
     throw error
   }
 }
 
 /** Results and failures are in the files: other users of the machine have no business there. */
-const OWNERS_FOLDER = 0o700
-const OWNERS_FILE = 0o600
+const PRIVATE_FOLDER_MODE = 0o700
+const PRIVATE_FILE_MODE = 0o600
 /** With the bit that gives what is made in it to its group, not to the maker's first one. */
-const GROUPS_FOLDER = 0o2770
-const GROUPS_FILE = 0o660
-const GROUP_MAY_WRITE = 0o020
-const OTHERS_MAY_WRITE = 0o002
+const SHARED_FOLDER_MODE = 0o2770
+const SHARED_FILE_MODE = 0o660
+const GROUP_WRITE_BIT = 0o020
+const OTHERS_WRITE_BIT = 0o002
 
 /**
  * Returns whether the folder's group may write there, and so is to read and write what is made in it. A folder that all
@@ -167,15 +167,15 @@ const OTHERS_MAY_WRITE = 0o002
  */
 export async function isShared(folder: string): Promise<boolean> {
   const { mode } = await stat(folder)
-  return (mode & (GROUP_MAY_WRITE | OTHERS_MAY_WRITE)) === GROUP_MAY_WRITE
+  return (mode & (GROUP_WRITE_BIT | OTHERS_WRITE_BIT)) === GROUP_WRITE_BIT
 }
 
 /** Makes an empty file of a name that is not there, readable for those who may write in its folder. */
-export async function makeFile(path: string): Promise<FileHandle> {
+export async function createFile(path: string): Promise<FileHandle> {
   const shared = await isShared(dirname(path))
-  const file = await open(path, 'wx', OWNERS_FILE)
+  const file = await open(path, 'wx', PRIVATE_FILE_MODE)
   // Not by the mode of `open`, which the umask cuts down.
-  if (shared) await file.chmod(GROUPS_FILE)
+  if (shared) await file.chmod(SHARED_FILE_MODE)
   return file
 }
 
@@ -192,7 +192,7 @@ export async function publish(
   options: { durable?: boolean } = {},
 ): Promise<FileHandle | undefined> {
   const temporary = `${path}.${randomUUID()}.tmp`
-  const file = await makeFile(temporary)
+  const file = await createFile(temporary)
   try {
     await writeAll(file, bytes, 0)
     if (options.durable) await file.datasync()
@@ -200,10 +200,10 @@ export async function publish(
     return file
   } catch (error) {
     await file.close()
-    if (errnoOf(error) === 'EEXIST') return undefined
+    if (toErrno(error) === 'EEXIST') return undefined
     throw error
   } finally {
-    await unlessMissing(unlink(temporary))
+    await missingAsUndefined(unlink(temporary))
   }
 }
 
@@ -212,12 +212,12 @@ export async function publish(
  *
  * @throws StorageFailure where they cannot
  */
-export async function assertLinks(folder: string): Promise<void> {
+export async function assertHardLinks(folder: string): Promise<void> {
   const probe = join(folder, `.links.${randomUUID()}`)
   try {
     await (await publish(probe, new Uint8Array()))?.close()
   } catch (error) {
-    if (!LINKLESS.has(errnoOf(error) ?? '')) throw error
+    if (!NO_LINK_CODES.has(toErrno(error) ?? '')) throw error
     throw new StorageFailure(
       `cannot keep logbooks in ${folder}: its file system has no hard links; name a folder elsewhere`,
       {
@@ -225,12 +225,12 @@ export async function assertLinks(folder: string): Promise<void> {
       },
     )
   } finally {
-    await unlessMissing(unlink(probe))
+    await missingAsUndefined(unlink(probe))
   }
 }
 
 /** What `link` says of file systems that know one name for a file. */
-const LINKLESS: ReadonlySet<string> = new Set('EPERM ENOTSUP EOPNOTSUPP ENOSYS EMLINK'.split(' '))
+const NO_LINK_CODES: ReadonlySet<string> = new Set('EPERM ENOTSUP EOPNOTSUPP ENOSYS EMLINK'.split(' '))
 
 /** One `write` may take less than it is given, when the disk is nearly full say. */
 export async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {

@@ -6,15 +6,15 @@
 import { crc32 } from 'node:zlib'
 import { encodeRecord, RecordDecoder } from '../record-memory.ts'
 
-const HEAD = 8
+const HEADER_BYTES = 8
 
 /** @throws InvalidArgument when the record is no plain data; StorageFailure when it could not be read again */
-export function frame(record: unknown): Uint8Array {
+export function encodeFrame(record: unknown): Uint8Array {
   const payload = encodeRecord(record)
-  const bytes = Buffer.allocUnsafe(HEAD + payload.length)
+  const bytes = Buffer.allocUnsafe(HEADER_BYTES + payload.length)
   bytes.writeUInt32BE(payload.length, 0)
   bytes.writeUInt32BE(crc32(payload), 4)
-  bytes.set(payload, HEAD)
+  bytes.set(payload, HEADER_BYTES)
   return bytes
 }
 
@@ -24,15 +24,15 @@ export function frame(record: unknown): Uint8Array {
  *
  * @throws Error for a record that is no plain data, or takes too much memory together with those before it
  */
-export function unframe(bytes: Buffer): unknown[] {
+export function decodeFrames(bytes: Buffer): unknown[] {
   const records: unknown[] = []
   const decoder = new RecordDecoder()
-  for (let at = 0; at + HEAD <= bytes.length; ) {
+  for (let at = 0; at + HEADER_BYTES <= bytes.length; ) {
     const length = bytes.readUInt32BE(at)
-    const payload = bytes.subarray(at + HEAD, at + HEAD + length)
+    const payload = bytes.subarray(at + HEADER_BYTES, at + HEADER_BYTES + length)
     if (length === 0 || payload.length < length || crc32(payload) !== bytes.readUInt32BE(at + 4)) break
     records.push(decoder.decode(payload))
-    at += HEAD + length
+    at += HEADER_BYTES + length
   }
   return records
 }

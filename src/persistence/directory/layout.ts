@@ -18,12 +18,12 @@
 import { dirname, join } from 'node:path'
 import { encodeName, shardName } from '../names.ts'
 
-export function shardOf(root: string, bookUuid: string): string {
+export function shardFolder(root: string, bookUuid: string): string {
   return join(root, shardName(bookUuid))
 }
 
 export function bookFolder(root: string, bookUuid: string): string {
-  return join(shardOf(root, bookUuid), encodeName(bookUuid))
+  return join(shardFolder(root, bookUuid), encodeName(bookUuid))
 }
 
 export function bookRecord(folder: string): string {
@@ -40,26 +40,26 @@ export function changeRecord(folder: string, change: number): string {
 }
 
 /** Returns which change a file of a book's folder holds; undefined for every other file. */
-export function changeOf(name: string): number | undefined {
+export function parseChangeNumber(name: string): number | undefined {
   const found = /^book(?:\.([1-9]\d*))?\.record$/.exec(name)
-  return found ? safeNumber(found[1] ?? '0') : undefined
+  return found ? parseSafeNumber(found[1] ?? '0') : undefined
 }
 
 /**
  * Returns the number that stands in a file's name; undefined where it is written in a way that this release does not
  * write it (`01`) or is too large to be exact: the name made of the number would be the name of another file.
  */
-export function safeNumber(digits: string): number | undefined {
+export function parseSafeNumber(digits: string): number | undefined {
   const number = Number(digits)
   return Number.isSafeInteger(number) && String(number) === digits ? number : undefined
 }
 
 /** The file that is there from the first change of a book on. */
 export function changedMark(folder: string): string {
-  return join(folder, CHANGED)
+  return join(folder, CHANGED_FILE)
 }
 
-export const CHANGED = 'book.changed'
+export const CHANGED_FILE = 'book.changed'
 
 const CHANGE_IN_PREPARATION = /^book\.[^.]+\.change$/
 
@@ -76,28 +76,28 @@ export function isEncodedName(name: string): boolean {
   return !name.includes('.')
 }
 
-const GONE = '.gone'
+const GONE_SUFFIX = '.gone'
 
 export function goneName(folderOfBook: string, unique: string): string {
-  return `${folderOfBook}.${unique}${GONE}`
+  return `${folderOfBook}.${unique}${GONE_SUFFIX}`
 }
 
 export function isGone(name: string): boolean {
-  return name.endsWith(GONE)
+  return name.endsWith(GONE_SUFFIX)
 }
 
-const TAKEN = '.taken'
+const TAKEN_SUFFIX = '.taken'
 
 export function takenName(folderOfBook: string, unique: string): string {
-  return `${folderOfBook}.${unique}${TAKEN}`
+  return `${folderOfBook}.${unique}${TAKEN_SUFFIX}`
 }
 
 export function isTaken(name: string): boolean {
-  return name.endsWith(TAKEN)
+  return name.endsWith(TAKEN_SUFFIX)
 }
 
 /** The folder of the book that was taken. */
-export function bookOfTaken(taken: string): string {
+export function toBookFolder(taken: string): string {
   const name = taken.slice(dirname(taken).length + 1)
   return join(dirname(taken), name.slice(0, name.indexOf('.')))
 }

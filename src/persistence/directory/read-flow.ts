@@ -2,8 +2,8 @@
 import { join } from 'node:path'
 import { StorageFailure } from '../../core/errors.ts'
 import type { FlowDetail } from '../models.ts'
-import { exists, readIfThere } from './files.ts'
-import { readFlow } from './records.ts'
+import { exists, readIfPresent } from './files.ts'
+import { decodeFlow } from './records.ts'
 import { compareTerms, listTerms, type Term, type TermFile } from './terms.ts'
 
 /**
@@ -27,11 +27,11 @@ export async function readNewestFlow(folder: string, options: { before?: Term } 
     const log = newestLog(files)
     if (log) {
       const path = join(folder, log.name)
-      const bytes = await readIfThere(path)
-      if (bytes && (await isNewest(folder, { log, ...options }))) return readFlow(bytes, path)
-      if (!bytes && looks >= MOST_LOOKS) throw new StorageFailure(`${path} is a link to nothing; remove it`)
+      const bytes = await readIfPresent(path)
+      if (bytes && (await isNewest(folder, { log, ...options }))) return decodeFlow(bytes, path)
+      if (!bytes && looks >= MAX_READ_ATTEMPTS) throw new StorageFailure(`${path} is a link to nothing; remove it`)
     } else {
-      const seen = namesOf(files)
+      const seen = toNames(files)
       if (seen === empty) return undefined
       empty = seen
     }
@@ -39,7 +39,7 @@ export async function readNewestFlow(folder: string, options: { before?: Term } 
 }
 
 /** Each look that finds a log gone again is due to another acquire, so more than a few mean that the folder is damaged. */
-const MOST_LOOKS = 100
+const MAX_READ_ATTEMPTS = 100
 
 /** Looks (a) and (b), in this order. */
 async function isNewest(folder: string, { log, before }: { log: TermFile; before?: Term }): Promise<boolean> {
@@ -56,6 +56,6 @@ function newestLog(files: readonly TermFile[]): TermFile | undefined {
   return files.findLast(({ kind }) => kind === 'log')
 }
 
-function namesOf(files: readonly TermFile[]): string {
+function toNames(files: readonly TermFile[]): string {
   return files.map(({ name }) => name).join('/')
 }

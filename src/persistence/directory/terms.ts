@@ -4,7 +4,7 @@
  * somebody else. The rules, and why they hold, are in `acquire.ts`.
  */
 import { readdir } from 'node:fs/promises'
-import { safeNumber } from './layout.ts'
+import { parseSafeNumber } from './layout.ts'
 
 export interface Term {
   readonly run: number
@@ -22,7 +22,7 @@ export function compareTerms(a: Term, b: Term): number {
   return a.run - b.run || a.repeat - b.repeat
 }
 
-export function termFileName({ run, repeat }: Term, kind: 'mark' | 'log'): string {
+export function formatTermFile({ run, repeat }: Term, kind: 'mark' | 'log'): string {
   return repeat === 0 ? `${run}.${kind}` : `${run}.${repeat}.${kind}`
 }
 
@@ -37,14 +37,14 @@ export function newestTerm(files: readonly TermFile[]): Term | undefined {
   return files.findLast(({ kind }) => kind !== 'temporary')?.term
 }
 
-const SHAPE = /^(\d+)(?:\.(\d+))?\.(mark|log)(\..+)?$/
+const TERM_FILE_PATTERN = /^(\d+)(?:\.(\d+))?\.(mark|log)(\..+)?$/
 
 function parseTermFile(name: string): TermFile | undefined {
-  const found = SHAPE.exec(name)
+  const found = TERM_FILE_PATTERN.exec(name)
   if (!found) return undefined
   const [, digits = '', repeats, kind, rest] = found
-  const run = safeNumber(digits)
-  const repeat = repeats === undefined ? 0 : safeNumber(repeats)
+  const run = parseSafeNumber(digits)
+  const repeat = repeats === undefined ? 0 : parseSafeNumber(repeats)
   // A first acquire is written without its repeat.
   if (run === undefined || repeat === undefined || (repeat === 0 && repeats !== undefined)) return undefined
   return { name, term: { run, repeat }, kind: rest !== undefined ? 'temporary' : kind === 'mark' ? 'mark' : 'log' }

@@ -2,25 +2,25 @@
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertParameters, type ResourceUri } from '../../core/uri.ts'
 import type { Persistence } from '../persistence.ts'
-import { noLogbooks } from '../requests.ts'
+import { noLogbooksError } from '../requests.ts'
 import { type MemoryBooks, MemoryPersistence } from './memory-persistence.ts'
 
 /** By name, as long as the process lives: closing must not lose what the next to open expects to find. */
-const shared = new Map<string, MemoryBooks>()
+const sharedBooks = new Map<string, MemoryBooks>()
 
 /** @throws InvalidArgument for parameters, and for a host, which memory has none of; NotFound as a look finds none */
 export function memoryPersistence(uri: ResourceUri, options: { readonly create?: boolean } = {}): Persistence {
   assertParameters(uri, [])
   if (uri.authority) throw new InvalidArgument(`${uri.printable}: memory has no host; write memory: or memory:NAME`)
-  if (options.create === false && !shared.has(uri.path))
-    throw noLogbooks(uri.printable, 'nobody in this process has opened them')
-  return new MemoryPersistence(uri.printable, uri.path ? booksOf(uri.path) : new Map())
+  if (options.create === false && !sharedBooks.has(uri.path))
+    throw noLogbooksError(uri.printable, 'nobody in this process has opened them')
+  return new MemoryPersistence(uri.printable, uri.path ? openBooks(uri.path) : new Map())
 }
 
-function booksOf(name: string): MemoryBooks {
-  const known = shared.get(name)
+function openBooks(name: string): MemoryBooks {
+  const known = sharedBooks.get(name)
   if (known) return known
   const books: MemoryBooks = new Map()
-  shared.set(name, books)
+  sharedBooks.set(name, books)
   return books
 }

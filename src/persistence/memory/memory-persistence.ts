@@ -2,15 +2,22 @@
  * Logbooks in this process's memory, for tests and for work that need not outlive it. Everything goes through the
  * codec, so that what a real backend would refuse, change or copy is refused, changed and copied here too.
  */
-import { asStored } from '../../core/codec.ts'
+import { roundTrip } from '../../core/codec.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
-import { acquiredFlow, newFlow } from '../apply.ts'
-import { assertBookQuery, assertInstant, type BookQuery, bookMatches, flowsMatch, isUnchanged } from '../book-query.ts'
-import { FlowImage, writtenAtom } from '../flow-image.ts'
+import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
+import {
+  assertBookQuery,
+  assertInstant,
+  type BookQuery,
+  isUnchanged,
+  matchesBookQuery,
+  matchesFlowQuery,
+} from '../book-query.ts'
+import { FlowRecord, toWrittenAtom } from '../flow-image.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid, fenced, superseded } from '../requests.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, fencedError, supersededError } from '../requests.ts'
 
 interface StoredBook {
   detail: BookDetail
@@ -21,7 +28,7 @@ interface StoredBook {
 interface StoredFlow {
   readonly run: number
   readonly claim: string
-  readonly image: FlowImage
+  readonly image: FlowRecord
 }
 
 /** What several persistence objects may share. */
@@ -57,22 +64,22 @@ export class MemoryPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertUuid(book.uuid, "a book's uuid")
     if (this.#books.has(book.uuid)) return false
-    this.#books.set(book.uuid, newBook(book))
+    this.#books.set(book.uuid, createBookDetail(book))
     return true
   }
 
   async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
     this.#lifecycle.assertRunning()
-    const book = this.#existing(uuid)
-    book.detail = { ...book.detail, meta: { ...book.detail.meta, ...copyOf(meta) }, updatedAt: new Date() }
+    const book = this.#requireBook(uuid)
+    book.detail = { ...book.detail, meta: { ...book.detail.meta, ...deepCopy(meta) }, updatedAt: new Date() }
   }
 
   async createFlow(request: FlowRequest): Promise<boolean> {
     this.#lifecycle.assertRunning()
     assertFlowRequest(request)
-    const book = this.#books.get(request.book.uuid) ?? newBook(request.book)
+    const book = this.#books.get(request.book.uuid) ?? createBookDetail(request.book)
     if (book.flows.has(request.flow.uuid)) return false
-    this.#keep(book, newFlow(request, new Date()))
+    this.#keep(book, createFlowDetail(request, new Date()))
     return true
   }
 
@@ -80,19 +87,19 @@ export class MemoryPersistence implements Persistence {
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
-    const book = this.#books.get(request.book.uuid) ?? newBook(request.book)
+    const book = this.#books.get(request.book.uuid) ?? createBookDetail(request.book)
     const before = book.flows.get(request.flow.uuid)
     const repeated = before?.run === request.run && before.claim === request.claim
-    if (before && before.run >= request.run && !repeated) throw fenced(request, before.run)
-    const flow = acquiredFlow(before?.image.detail, request, new Date())
+    if (before && before.run >= request.run && !repeated) throw fencedError(request, before.run)
+    const flow = toAcquiredFlow(before?.image.detail, request, new Date())
     this.#keep(book, flow)
-    return new MemoryFlowLog({ flow: copyOf(flow), write: (transition) => this.#write(request, transition) })
+    return new MemoryFlowLog({ flow: deepCopy(flow), write: (transition) => this.#write(request, transition) })
   }
 
   async getBook(uuid: string): Promise<LogBook> {
     this.#lifecycle.assertRunning()
-    const book = this.#existing(uuid)
-    return copyOf({ ...book.detail, flows: flowsOf(book) })
+    const book = this.#requireBook(uuid)
+    return deepCopy({ ...book.detail, flows: listFlows(book) })
   }
 
   async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
@@ -102,8 +109,9 @@ export class MemoryPersistence implements Persistence {
     let given = 0
     for (const uuid of [...this.#books.keys()].filter((uuid) => uuid > after).sort()) {
       const book = this.#books.get(uuid)
-      if (!book || !bookMatches(query, book.detail) || !flowsMatch(query, book.detail, flowsOf(book))) continue
-      yield copyOf(book.detail)
+      if (!book || !matchesBookQuery(query, book.detail) || !matchesFlowQuery(query, book.detail, listFlows(book)))
+        continue
+      yield deepCopy(book.detail)
       given += 1
       if (given >= limit) return
     }
@@ -112,19 +120,19 @@ export class MemoryPersistence implements Persistence {
   async destroyBook(uuid: string, options: { unchangedSince?: Date } = {}): Promise<boolean> {
     this.#lifecycle.assertRunning()
     assertInstant(options.unchangedSince, 'destroyBook')
-    const book = this.#existing(uuid)
+    const book = this.#requireBook(uuid)
     const { unchangedSince } = options
-    if (unchangedSince && !isUnchanged(unchangedSince, book.detail, flowsOf(book))) return false
+    if (unchangedSince && !isUnchanged(unchangedSince, book.detail, listFlows(book))) return false
     return this.#books.delete(uuid)
   }
 
   #keep(book: StoredBook, flow: FlowDetail): void {
     const { uuid, run, claim } = flow
-    book.flows.set(uuid, { run, claim, image: new FlowImage(copyOf(flow)) })
+    book.flows.set(uuid, { run, claim, image: new FlowRecord(deepCopy(flow)) })
     this.#books.set(book.detail.uuid, book)
   }
 
-  #existing(uuid: string): StoredBook {
+  #requireBook(uuid: string): StoredBook {
     const book = this.#books.get(uuid)
     if (!book) throw new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
     return book
@@ -133,10 +141,10 @@ export class MemoryPersistence implements Persistence {
   #write(request: AcquireRequest, transition: Transition): void {
     this.#lifecycle.assertRunning()
     const { state, meta, atoms = [] } = transition
-    const copies = atoms.map((atom) => copyOf(writtenAtom(atom)))
-    const record = { at: new Date(), ...(state && { state }), ...(meta && { meta: copyOf(meta) }), atoms: copies }
+    const copies = atoms.map((atom) => deepCopy(toWrittenAtom(atom)))
+    const record = { at: new Date(), ...(state && { state }), ...(meta && { meta: deepCopy(meta) }), atoms: copies }
     const flow = this.#books.get(request.book.uuid)?.flows.get(request.flow.uuid)
-    if (flow?.run !== request.run || flow.claim !== request.claim) throw superseded(request, flow?.run)
+    if (flow?.run !== request.run || flow.claim !== request.claim) throw supersededError(request, flow?.run)
     flow.image.apply(record)
   }
 }
@@ -165,15 +173,15 @@ class MemoryFlowLog implements FlowLog {
   }
 }
 
-function newBook({ uuid, name, meta = {} }: BookRequest): StoredBook {
+function createBookDetail({ uuid, name, meta = {} }: BookRequest): StoredBook {
   const at = new Date()
-  return { detail: copyOf({ uuid, name, meta, createdAt: at, updatedAt: at }), flows: new Map() }
+  return { detail: deepCopy({ uuid, name, meta, createdAt: at, updatedAt: at }), flows: new Map() }
 }
 
-function flowsOf(book: StoredBook): FlowDetail[] {
+function listFlows(book: StoredBook): FlowDetail[] {
   return [...book.flows.values()].map(({ image }) => image.detail)
 }
 
-function copyOf<T>(value: T): T {
-  return asStored(value) as T
+function deepCopy<T>(value: T): T {
+  return roundTrip(value) as T
 }

@@ -1,12 +1,12 @@
 /** Acquires of several flows at once: one transaction for all of them. */
 import { StorageFailure } from '../../core/errors.ts'
-import type { Outcome } from '../../core/group-commit.ts'
-import { type Row, type SqlDriver, storable } from '../../postgres/index.ts'
+import type { CommitResult } from '../../core/group-commit.ts'
+import { encodeText, type Row, type SqlDriver } from '../../postgres/index.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
 import type { AcquireRequest } from '../persistence.ts'
 import { RecordDecoder } from '../record-memory.ts'
-import { fenced } from '../requests.ts'
-import { atomOf, bytes, flowOf, statesJson } from './rows.ts'
+import { fencedError } from '../requests.ts'
+import { encodeStates, parseAtom, parseFlow, toBytes } from './rows.ts'
 import type { Statements } from './statements.ts'
 
 export interface AcquiredRow {
@@ -23,30 +23,30 @@ export async function acquireAll(
   driver: SqlDriver,
   statements: Statements,
   batch: readonly AcquireRequest[],
-): Promise<Outcome<AcquiredRow>[]> {
-  const { rows } = await driver.query(statements.acquire, parametersOf(batch))
+): Promise<CommitResult<AcquiredRow>[]> {
+  const { rows } = await driver.query(statements.acquire, toParameters(batch))
   const taken = new Map(rows.map((row) => [Number(row['at']) - 1, row]))
-  const atoms = await atomsOf(driver, statements, rows)
-  const outcomes = batch.map(async (request, index): Promise<Outcome<AcquiredRow>> => {
+  const atoms = await readAtoms(driver, statements, rows)
+  const outcomes = batch.map(async (request, index): Promise<CommitResult<AcquiredRow>> => {
     const row = taken.get(index)
-    return row ? { value: acquired(row, atoms) } : { error: await refusal(driver, statements, request) }
+    return row ? { value: toAcquired(row, atoms) } : { error: await fencedRejection(driver, statements, request) }
   })
   return Promise.all(outcomes)
 }
 
-function parametersOf(batch: readonly AcquireRequest[]): unknown[] {
+function toParameters(batch: readonly AcquireRequest[]): unknown[] {
   const at = new Date()
   return [
-    batch.map(({ book }) => storable(book.uuid)),
-    batch.map(({ book }) => storable(book.name)),
-    batch.map(({ flow }) => storable(flow.uuid)),
-    batch.map(({ flow }) => storable(flow.name)),
-    batch.map(({ flow }) => storable(flow.version)),
+    batch.map(({ book }) => encodeText(book.uuid)),
+    batch.map(({ book }) => encodeText(book.name)),
+    batch.map(({ flow }) => encodeText(flow.uuid)),
+    batch.map(({ flow }) => encodeText(flow.name)),
+    batch.map(({ flow }) => encodeText(flow.version)),
     batch.map(({ run }) => run),
-    batch.map(({ claim }) => storable(claim)),
-    batch.map(({ book }) => bytes(book.meta ?? {})),
-    bytes({}),
-    statesJson([{ state: 'PENDING', at, run: 0 }]),
+    batch.map(({ claim }) => encodeText(claim)),
+    batch.map(({ book }) => toBytes(book.meta ?? {})),
+    toBytes({}),
+    encodeStates([{ state: 'PENDING', at, run: 0 }]),
     at.toISOString(),
   ]
 }
@@ -60,7 +60,7 @@ interface AtomsOfFlow {
  * Read after the acquire has been committed: from then on no other term can write, so what is there is all there will be.
  * A flow in its first term has none.
  */
-async function atomsOf(
+async function readAtoms(
   driver: SqlDriver,
   statements: Statements,
   rows: readonly Row[],
@@ -71,23 +71,23 @@ async function atomsOf(
   for (const row of (await driver.query(statements.atoms, [flows])).rows) {
     const flow = String(row['flow'])
     const { atoms, decoder } = found.get(flow) ?? { atoms: [], decoder: new RecordDecoder() }
-    atoms.push(atomOf(row, decoder))
+    atoms.push(parseAtom(row, decoder))
     found.set(flow, { atoms, decoder })
   }
   return found
 }
 
-function acquired(row: Row, atoms: ReadonlyMap<string, AtomsOfFlow>): AcquiredRow {
+function toAcquired(row: Row, atoms: ReadonlyMap<string, AtomsOfFlow>): AcquiredRow {
   const id = String(row['id'])
-  const flow = flowOf(row, atoms.get(id)?.atoms ?? [])
+  const flow = parseFlow(row, atoms.get(id)?.atoms ?? [])
   return { flow, row: { id, term: Number(row['term']), writes: Number(row['writes']) } }
 }
 
-async function refusal(driver: SqlDriver, statements: Statements, request: AcquireRequest): Promise<Error> {
+async function fencedRejection(driver: SqlDriver, statements: Statements, request: AcquireRequest): Promise<Error> {
   const { book, flow, run, claim } = request
-  const { rows } = await driver.query(statements.owner, [storable(book.uuid), storable(flow.uuid)])
+  const { rows } = await driver.query(statements.owner, [encodeText(book.uuid), encodeText(flow.uuid)])
   const newest = Number(rows[0]?.['run'] ?? 0)
-  const another = rows[0]?.['claim'] !== storable(claim)
-  if (newest > run || (newest === run && another)) return fenced(request, newest)
+  const another = rows[0]?.['claim'] !== encodeText(claim)
+  if (newest > run || (newest === run && another)) return fencedError(request, newest)
   return new StorageFailure(`flow ${flow.uuid} changed while it was acquired; try again`, { retryable: true })
 }

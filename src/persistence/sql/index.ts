@@ -2,25 +2,25 @@
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertLogger, type Logger } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
-import { type Duration, milliseconds } from '../../core/time.ts'
-import { durationIn, type ResourceUri } from '../../core/uri.ts'
-import { PostgresPool, postgresPlace, type SqlDriver, schemaName } from '../../postgres/index.ts'
+import { type Duration, toMilliseconds } from '../../core/time.ts'
+import { type ResourceUri, readDurationParameter } from '../../core/uri.ts'
+import { PostgresPool, parsePostgresLocation, type SqlDriver, schemaName } from '../../postgres/index.ts'
 import type { LogbookCodec } from '../codecs.ts'
 import type { Persistence } from '../persistence.ts'
-import { SealedPersistence } from '../sealed-persistence.ts'
-import { Sealing } from '../sealing.ts'
+import { CodecPersistence } from '../sealed-persistence.ts'
+import { RecordCodec } from '../sealing.ts'
 import { SqlPersistence } from './sql-persistence.ts'
 
 /** Longer than a database takes to be restarted, or to fail over. */
-const RETRY_FOR = '30s'
+const DEFAULT_RETRY_FOR = '30s'
 
 /** @throws InvalidArgument for an address, or a parameter, that means nothing */
 export function sqlPersistence(
   uri: ResourceUri,
   options: { readonly create?: boolean; readonly log?: Logger } = {},
 ): Persistence {
-  const place = postgresPlace(uri, ['retryFor'])
-  const retryFor = durationIn(uri, 'retryFor') ?? milliseconds(RETRY_FOR, 'retryFor')
+  const place = parsePostgresLocation(uri, ['retryFor'])
+  const retryFor = readDurationParameter(uri, 'retryFor') ?? toMilliseconds(DEFAULT_RETRY_FOR, 'retryFor')
   const driver = new PostgresPool(place)
   const { schema } = place
   const closeDriver = () => driver.close()
@@ -51,12 +51,12 @@ export async function sqlPersistenceOver(
   assertOptions(options, { schema: true, retryFor: true, create: true, codec: true, log: true }, 'openPersistenceOver')
   if (options.log !== undefined) assertLogger(options.log)
   const schema = schemaName(options.schema ?? 'jobboard')
-  const retryFor = milliseconds(options.retryFor ?? RETRY_FOR, 'retryFor')
+  const retryFor = toMilliseconds(options.retryFor ?? DEFAULT_RETRY_FOR, 'retryFor')
   const { create, log } = options
   const rest = { ...(create === undefined ? {} : { create }), ...(log ? { log } : {}) }
-  const sealing = new Sealing(options.codec)
+  const sealing = new RecordCodec(options.codec)
   const inner = new SqlPersistence({ uri: `postgres: (schema ${schema})`, driver, schema, retryFor, ...rest })
-  const persistence = new SealedPersistence(inner, sealing)
+  const persistence = new CodecPersistence(inner, sealing)
   await persistence.open()
   return persistence
 }

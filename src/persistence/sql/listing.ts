@@ -1,6 +1,6 @@
 /** The statement for a page of books. */
-import { storable } from '../../postgres/index.ts'
-import { type BookQuery, FINISHED, statesOf } from '../book-query.ts'
+import { encodeText } from '../../postgres/index.ts'
+import { type BookQuery, FINISHED_STATES, listQueryStates } from '../book-query.ts'
 
 /** In the order of the uuids' bytes, which the index has. */
 export function listStatement(schema: string, query: BookQuery): { text: string; values: unknown[] } {
@@ -9,12 +9,12 @@ export function listStatement(schema: string, query: BookQuery): { text: string;
   const flows = (condition: string) => `EXISTS (SELECT FROM ${schema}.flows f WHERE f.book = b.id${condition})`
   const conditions: string[] = []
   const { after, name, finished, unchangedSince, limit } = query
-  const states = statesOf(query)
-  if (after !== undefined) conditions.push(`b.uuid > ${parameter(storable(after))}`)
-  if (name !== undefined) conditions.push(`b.name = ${parameter(storable(name))}`)
+  const states = listQueryStates(query)
+  if (after !== undefined) conditions.push(`b.uuid > ${parameter(encodeText(after))}`)
+  if (name !== undefined) conditions.push(`b.name = ${parameter(encodeText(name))}`)
   if (states) conditions.push(flows(` AND f.state = ANY(${parameter(states)}::text[])`))
   if (finished !== undefined) {
-    const unfinished = flows(` AND f.state <> ALL(${parameter(FINISHED)}::text[])`)
+    const unfinished = flows(` AND f.state <> ALL(${parameter(FINISHED_STATES)}::text[])`)
     conditions.push(`${finished ? '' : 'NOT '}(${flows('')} AND NOT ${unfinished})`)
   }
   if (unchangedSince) {

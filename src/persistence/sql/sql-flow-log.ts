@@ -5,11 +5,11 @@
  * claim finds out.
  */
 import { type ClaimLost, InvalidState } from '../../core/errors.ts'
-import { FlowImage } from '../flow-image.ts'
+import { FlowRecord } from '../flow-image.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
-import { superseded } from '../requests.ts'
-import { atomColumns, bytes, statesJson } from './rows.ts'
+import { supersededError } from '../requests.ts'
+import { atomColumns, encodeStates, toBytes } from './rows.ts'
 import type { SqlAtom, SqlWrite, Written } from './writer.ts'
 
 export interface SqlFlowLogOptions {
@@ -21,12 +21,12 @@ export interface SqlFlowLogOptions {
 }
 
 /** What a row takes beside what is counted. */
-const OVERHEAD = 300
+const ROW_OVERHEAD_BYTES = 300
 
 export class SqlFlowLog implements FlowLog {
   readonly flow: FlowDetail
   readonly #options: SqlFlowLogOptions
-  readonly #image: FlowImage
+  readonly #record: FlowRecord
   readonly #positions: Map<string, number>
   #writes: number
   #refusal: ClaimLost | Error | undefined
@@ -35,7 +35,7 @@ export class SqlFlowLog implements FlowLog {
   constructor(options: SqlFlowLogOptions) {
     this.flow = options.flow
     this.#options = options
-    this.#image = new FlowImage(slim(options.flow))
+    this.#record = new FlowRecord(withoutResults(options.flow))
     this.#positions = new Map(options.flow.atoms.map(({ name }, position) => [name, position]))
     this.#writes = options.row.writes
   }
@@ -43,10 +43,10 @@ export class SqlFlowLog implements FlowLog {
   async write(transition: Transition): Promise<void> {
     if (this.#closed) throw new InvalidState(`the log of flow ${this.flow.uuid} is closed`)
     if (this.#refusal) throw this.#refusal
-    const write = this.#writeOf(transition)
+    const write = this.#toWrite(transition)
     try {
       const written = await this.#options.write(write)
-      if (written !== 'written') throw superseded(this.#options.request, written.overtakenBy)
+      if (written !== 'written') throw supersededError(this.#options.request, written.newerRun)
     } catch (error) {
       this.#refusal ??= error instanceof Error ? error : new Error(String(error))
       throw error
@@ -62,25 +62,35 @@ export class SqlFlowLog implements FlowLog {
   }
 
   /** Everything that can be refused is, before the image takes it. @throws InvalidArgument for what is no plain data */
-  #writeOf({ state, meta, atoms = [] }: Transition): SqlWrite {
+  #toWrite({ state, meta, atoms = [] }: Transition): SqlWrite {
     const columns = atoms.map(atomColumns)
-    if (meta) bytes(meta)
-    const slimAtoms = atoms.map((atom) => slimAtom(atom))
+    if (meta) toBytes(meta)
+    const slimAtoms = atoms.map((atom) => withoutResult(atom))
     const at = new Date()
-    const change = this.#image.change({ at, ...(state && { state }), ...(meta && { meta }), atoms: slimAtoms })
+    const change = this.#record.applyWithChange({
+      at,
+      ...(state && { state }),
+      ...(meta && { meta }),
+      atoms: slimAtoms,
+    })
     this.#writes += 1
-    const encodedMeta = meta && bytes(change.meta)
+    const encodedMeta = meta && toBytes(change.meta)
     const rows = change.atoms.map((atom, index): SqlAtom[] => {
       const column = columns[index]
       const { createdAt = at, states = [] } = atom
-      return column ? [{ ...column, position: this.#positionOf(atom.name), createdAt, states: statesJson(states) }] : []
+      return column
+        ? [{ ...column, position: this.#findPosition(atom.name), createdAt, states: encodeStates(states) }]
+        : []
     })
-    const size = columns.reduce((sum, { body }) => sum + body.length + OVERHEAD, OVERHEAD + (encodedMeta?.length ?? 0))
+    const size = columns.reduce(
+      (sum, { body }) => sum + body.length + ROW_OVERHEAD_BYTES,
+      ROW_OVERHEAD_BYTES + (encodedMeta?.length ?? 0),
+    )
     const { id, term } = this.#options.row
     return { flow: id, term, number: this.#writes, change, meta: encodedMeta, atoms: rows.flat(), bytes: size }
   }
 
-  #positionOf(name: string): number {
+  #findPosition(name: string): number {
     const known = this.#positions.get(name)
     if (known !== undefined) return known
     const position = this.#positions.size
@@ -90,11 +100,11 @@ export class SqlFlowLog implements FlowLog {
 }
 
 /** Results may be large, and are written once: nothing needs them again here. */
-function slim(flow: FlowDetail): FlowDetail {
-  return { ...flow, atoms: flow.atoms.map(slimAtom) }
+function withoutResults(flow: FlowDetail): FlowDetail {
+  return { ...flow, atoms: flow.atoms.map(withoutResult) }
 }
 
-function slimAtom(atom: FlowDetail['atoms'][number]): FlowDetail['atoms'][number] {
+function withoutResult(atom: FlowDetail['atoms'][number]): FlowDetail['atoms'][number] {
   const { name, kind, version, state, intention, updatedAt, createdAt, states } = atom
   const made = createdAt ? { createdAt } : {}
   return { name, kind, version, state, intention, meta: {}, updatedAt, ...made, ...(states ? { states } : {}) }

@@ -11,33 +11,33 @@
  * to `retryFor`. Every statement can be repeated without doing anything twice, see `statements.ts`.
  */
 import { InvalidState, NotFound, StorageFailure } from '../../core/errors.ts'
-import { GroupCommit, type Outcome } from '../../core/group-commit.ts'
+import { type CommitResult, GroupCommit } from '../../core/group-commit.ts'
 import { Lifecycle } from '../../core/lifecycle.ts'
 import type { Logger } from '../../core/log.ts'
 import {
   areMigrated,
-  fromStorable,
+  decodeText,
+  encodeText,
   type Migrations,
   migrate,
-  quoted,
+  quoteIdentifier,
   type Row,
   type SqlDriver,
-  storable,
   warnOfForeignOwner,
 } from '../../postgres/index.ts'
-import { assertBookQuery, assertInstant, type BookQuery, unlessUnreadable } from '../book-query.ts'
+import { assertBookQuery, assertInstant, type BookQuery, ignoreUnreadable } from '../book-query.ts'
 import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
-import { patiently } from '../patience.ts'
+import { retryTransient } from '../patience.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
 import { RecordDecoder } from '../record-memory.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooks } from '../requests.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooksError } from '../requests.ts'
 import { type AcquiredRow, acquireAll } from './acquirer.ts'
 import { listStatement } from './listing.ts'
 import { logbookMigrations } from './migrations.ts'
-import { atomOf, bookOf, bytes, flowOf, statesJson } from './rows.ts'
+import { encodeStates, parseAtom, parseBook, parseFlow, toBytes } from './rows.ts'
 import { SqlFlowLog } from './sql-flow-log.ts'
 import { type Statements, statements } from './statements.ts'
-import { isPassing, storageDriver } from './storage-driver.ts'
+import { isTransient, storageDriver } from './storage-driver.ts'
 import { type SqlWrite, type Written, writeAll } from './writer.ts'
 
 export interface SqlPersistenceOptions {
@@ -55,10 +55,10 @@ export interface SqlPersistenceOptions {
 }
 
 /** A commit of more takes longer than those behind it want to wait. */
-const MOST = { items: 500, bytes: 2 ** 22 }
+const MAX_BATCH = { items: 500, bytes: 2 ** 22 }
 
 /** Whoever opens is waiting, and may have misspelt the address. */
-const OPENING_AT_MOST = 10_000
+const OPEN_TIMEOUT_MS = 10_000
 
 export class SqlPersistence implements Persistence {
   readonly uri: string
@@ -73,35 +73,36 @@ export class SqlPersistence implements Persistence {
     this.uri = options.uri
     this.#options = options
     this.#driver = storageDriver(options.driver, options.uri)
-    this.#statements = statements(quoted(options.schema))
+    this.#statements = statements(quoteIdentifier(options.schema))
     this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
     this.#acquires = new GroupCommit({
       commit: (batch) => this.#acquireAll(batch),
       bytesOf: () => 0,
-      most: MOST,
+      limits: MAX_BATCH,
       keyOf: ({ book, flow }) => JSON.stringify([book.uuid, flow.uuid]),
     })
     this.#writes = new GroupCommit({
-      commit: (batch) => this.#eachOnItsOwn(batch, (some) => writeAll(this.#driver, this.#statements, some)),
+      commit: (batch) => this.#retryEachAlone(batch, (some) => writeAll(this.#driver, this.#statements, some)),
       bytesOf: ({ bytes: size }) => size,
-      most: MOST,
+      limits: MAX_BATCH,
     })
   }
 
   async open(): Promise<void> {
     const { retryFor, closeDriver } = this.#options
     await this.#lifecycle.start(
-      (signal) => patiently({ limit: Math.min(retryFor, OPENING_AT_MOST), signal, isPassing }, () => this.#prepare()),
+      (signal) =>
+        retryTransient({ limitMs: Math.min(retryFor, OPEN_TIMEOUT_MS), signal, isTransient }, () => this.#prepare()),
       async () => closeDriver?.(),
     )
   }
 
   async #prepare(): Promise<void> {
     const { schema, create = true, log } = this.#options
-    const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(quoted(schema)) }
+    const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(quoteIdentifier(schema)) }
     if (create) await migrate(this.#driver, migrations)
     else if (!(await areMigrated(this.#driver, migrations)))
-      throw noLogbooks(this.uri, `schema ${schema} has no tables of them`)
+      throw noLogbooksError(this.uri, `schema ${schema} has no tables of them`)
     await warnOfForeignOwner(this.#driver, { schema, log })
   }
 
@@ -118,18 +119,18 @@ export class SqlPersistence implements Persistence {
 
   async createBook({ uuid, name, meta = {} }: BookRequest): Promise<boolean> {
     assertUuid(uuid, "a book's uuid")
-    const values = [storable(uuid), storable(name), bytes(meta), new Date().toISOString()]
+    const values = [encodeText(uuid), encodeText(name), toBytes(meta), new Date().toISOString()]
     return (await this.#query(this.#statements.createBook, values)).length > 0
   }
 
   async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
     assertUuid(uuid, "a book's uuid")
-    bytes(meta)
+    toBytes(meta)
     for (;;) {
-      const [row] = await this.#query(this.#statements.book, [storable(uuid)])
-      if (!row) throw this.#notFound(uuid)
-      const changed = bytes({ ...bookOf(row).meta, ...meta })
-      const values = [storable(uuid), changed, new Date().toISOString(), row['revision']]
+      const [row] = await this.#query(this.#statements.book, [encodeText(uuid)])
+      if (!row) throw this.#notFoundError(uuid)
+      const changed = toBytes({ ...parseBook(row).meta, ...meta })
+      const values = [encodeText(uuid), changed, new Date().toISOString(), row['revision']]
       if ((await this.#query(this.#statements.changeBook, values)).length > 0) return
     }
   }
@@ -139,9 +140,9 @@ export class SqlPersistence implements Persistence {
     const { book, flow, meta = {} } = request
     const at = new Date()
     const values = [
-      ...[storable(book.uuid), storable(book.name), bytes(book.meta ?? {})],
-      ...[storable(flow.uuid), storable(flow.name), storable(flow.version), bytes(meta)],
-      ...[statesJson([{ state: 'PENDING', at, run: 0 }]), at.toISOString()],
+      ...[encodeText(book.uuid), encodeText(book.name), toBytes(book.meta ?? {})],
+      ...[encodeText(flow.uuid), encodeText(flow.name), encodeText(flow.version), toBytes(meta)],
+      ...[encodeStates([{ state: 'PENDING', at, run: 0 }]), at.toISOString()],
     ]
     return (await this.#query(this.#statements.createFlow, values)).length > 0
   }
@@ -150,16 +151,16 @@ export class SqlPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
     // A book that is destroyed in that very moment is made anew by the next try.
-    const { flow, row } = await patiently(this.#patience, () => this.#acquires.add(request))
+    const { flow, row } = await retryTransient(this.#retryPolicy, () => this.#acquires.add(request))
     return new SqlFlowLog({ request, flow, row, write: (write) => this.#write(write) })
   }
 
   async getBook(uuid: string): Promise<LogBook> {
     assertUuid(uuid, "a book's uuid")
-    const rows = await this.#query(this.#statements.readBook, [storable(uuid)])
+    const rows = await this.#query(this.#statements.readBook, [encodeText(uuid)])
     const [first] = rows
-    if (!first) throw this.#notFound(uuid)
-    return naming(uuid, () => ({ ...bookOf(part(first, 'book_')), flows: flowsOf(rows) }))
+    if (!first) throw this.#notFoundError(uuid)
+    return withBookName(uuid, () => ({ ...parseBook(stripPrefix(first, 'book_')), flows: parseFlows(rows) }))
   }
 
   async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
@@ -169,16 +170,20 @@ export class SqlPersistence implements Persistence {
     let { after } = query
     for (let given = 0; given < limit; ) {
       const size = Math.min(limit - given, 500)
-      const page = listStatement(quoted(this.#options.schema), { ...query, limit: size, ...(after ? { after } : {}) })
+      const page = listStatement(quoteIdentifier(this.#options.schema), {
+        ...query,
+        limit: size,
+        ...(after ? { after } : {}),
+      })
       const rows = await this.#query(page.text, page.values)
       for (const row of rows) {
-        const book = await unlessUnreadable(Promise.resolve().then(() => bookOf(row)))
+        const book = await ignoreUnreadable(Promise.resolve().then(() => parseBook(row)))
         if (!book) continue
         yield book
         given += 1
       }
       if (rows.length < size) return
-      after = fromStorable(String(rows.at(-1)?.['uuid']))
+      after = decodeText(String(rows.at(-1)?.['uuid']))
     }
   }
 
@@ -186,24 +191,24 @@ export class SqlPersistence implements Persistence {
     this.#lifecycle.assertRunning()
     assertUuid(uuid, "a book's uuid")
     assertInstant(options.unchangedSince, 'destroyBook')
-    const values = [storable(uuid), options.unchangedSince?.toISOString() ?? null]
-    return patiently(this.#patience, async (attempt) => {
+    const values = [encodeText(uuid), options.unchangedSince?.toISOString() ?? null]
+    return retryTransient(this.#retryPolicy, async (attempt) => {
       if ((await this.#driver.query(this.#statements.destroyBook, values)).rows.length > 0) return true
-      const { rows } = await this.#driver.query(this.#statements.book, [storable(uuid)])
+      const { rows } = await this.#driver.query(this.#statements.book, [encodeText(uuid)])
       if (rows.length > 0) return false
       // The try before may have done it, and its answer been lost.
       if (attempt > 1) return true
-      throw this.#notFound(uuid)
+      throw this.#notFoundError(uuid)
     })
   }
 
-  get #patience() {
-    return { limit: this.#options.retryFor, signal: this.#lifecycle.signal }
+  get #retryPolicy() {
+    return { limitMs: this.#options.retryFor, signal: this.#lifecycle.signal }
   }
 
   async #query(text: string, values: unknown[]): Promise<readonly Row[]> {
     this.#lifecycle.assertRunning()
-    return patiently(this.#patience, async () => (await this.#driver.query(text, values)).rows)
+    return retryTransient(this.#retryPolicy, async () => (await this.#driver.query(text, values)).rows)
   }
 
   async #write(write: SqlWrite): Promise<Written> {
@@ -212,9 +217,9 @@ export class SqlPersistence implements Persistence {
   }
 
   /** One that failed for good, a damaged flow say, fails no acquire of another flow that waits behind it. */
-  async #acquireAll(batch: readonly AcquireRequest[]): Promise<Outcome<AcquiredRow>[]> {
+  async #acquireAll(batch: readonly AcquireRequest[]): Promise<CommitResult<AcquiredRow>[]> {
     try {
-      return await this.#eachOnItsOwn(batch, (some) => acquireAll(this.#driver, this.#statements, some))
+      return await this.#retryEachAlone(batch, (some) => acquireAll(this.#driver, this.#statements, some))
     } catch (error) {
       if (error instanceof StorageFailure && error.retryable) throw error
       return batch.map(() => ({ error }))
@@ -222,30 +227,30 @@ export class SqlPersistence implements Persistence {
   }
 
   /** What the database refuses of a batch it refuses as a whole: then one after the other, so that each has its own. */
-  async #eachOnItsOwn<T, R>(
+  async #retryEachAlone<T, R>(
     batch: readonly T[],
-    work: (some: readonly T[]) => Promise<Outcome<R>[]>,
-  ): Promise<Outcome<R>[]> {
+    work: (some: readonly T[]) => Promise<CommitResult<R>[]>,
+  ): Promise<CommitResult<R>[]> {
     try {
-      return await patiently(this.#patience, () => work(batch))
+      return await retryTransient(this.#retryPolicy, () => work(batch))
     } catch (error) {
       if (batch.length <= 1 || (error instanceof StorageFailure && error.retryable)) throw error
     }
-    const outcomes: Outcome<R>[] = []
+    const outcomes: CommitResult<R>[] = []
     for (const item of batch) {
-      const [outcome] = await patiently(this.#patience, () => work([item])).catch((error) => [{ error }])
+      const [outcome] = await retryTransient(this.#retryPolicy, () => work([item])).catch((error) => [{ error }])
       outcomes.push(outcome ?? { error: new StorageFailure(`${this.uri} has told nothing of a write`) })
     }
     return outcomes
   }
 
-  #notFound(uuid: string): NotFound {
+  #notFoundError(uuid: string): NotFound {
     return new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
   }
 }
 
 /** Names the book where a row of it is damaged: a row of an atom does not say which book it is in. */
-function naming<T>(uuid: string, read: () => T): T {
+function withBookName<T>(uuid: string, read: () => T): T {
   try {
     return read()
   } catch (error) {
@@ -255,18 +260,18 @@ function naming<T>(uuid: string, read: () => T): T {
 }
 
 /** A row for each atom, one for a flow without, one for a book without flows; flow by flow. */
-function flowsOf(rows: readonly Row[]): FlowDetail[] {
+function parseFlows(rows: readonly Row[]): FlowDetail[] {
   const flows: { row: Row; atoms: AtomDetail[] }[] = []
   const decoder = new RecordDecoder()
   for (const row of rows) {
     if (row['f_id'] === null) continue
     if (flows.at(-1)?.row['f_id'] !== row['f_id']) flows.push({ row, atoms: [] })
-    if (row['a_flow'] !== null) flows.at(-1)?.atoms.push(atomOf(part(row, 'a_'), decoder))
+    if (row['a_flow'] !== null) flows.at(-1)?.atoms.push(parseAtom(stripPrefix(row, 'a_'), decoder))
   }
-  return flows.map(({ row, atoms }) => flowOf(part(row, 'f_'), atoms))
+  return flows.map(({ row, atoms }) => parseFlow(stripPrefix(row, 'f_'), atoms))
 }
 
-function part(row: Row, prefix: string): Row {
+function stripPrefix(row: Row, prefix: string): Row {
   const own = Object.entries(row).filter(([column]) => column.startsWith(prefix))
   return Object.fromEntries(own.map(([column, value]) => [column.slice(prefix.length), value]))
 }

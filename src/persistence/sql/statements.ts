@@ -27,8 +27,8 @@ export interface Statements {
   readonly book: string
 }
 
-const FLOW = 'id, uuid, name, version, state, meta, states, run, claim, term, writes, created_at, updated_at'
-const ATOM = 'flow, name, kind, version, state, intention, body, states, created_at, updated_at'
+const FLOW_COLUMNS = 'id, uuid, name, version, state, meta, states, run, claim, term, writes, created_at, updated_at'
+const ATOM_COLUMNS = 'flow, name, kind, version, state, intention, body, states, created_at, updated_at'
 
 export function statements(schema: string): Statements {
   const [books, flows, atoms] = [`${schema}.books`, `${schema}.flows`, `${schema}.atoms`]
@@ -49,15 +49,15 @@ WITH asked AS (
   ON CONFLICT (book, uuid) DO UPDATE
     SET run = excluded.run, claim = excluded.claim, term = f.term + 1, updated_at = excluded.updated_at
     WHERE f.run < excluded.run OR (f.run = excluded.run AND f.claim = excluded.claim)
-  RETURNING ${columns('f', FLOW)}, f.book AS book
+  RETURNING ${columns('f', FLOW_COLUMNS)}, f.book AS book
 )
-SELECT a.at, ${columns('t', FLOW)} FROM taken t JOIN made m ON m.id = t.book
+SELECT a.at, ${columns('t', FLOW_COLUMNS)} FROM taken t JOIN made m ON m.id = t.book
 JOIN asked a ON a.book = m.uuid AND a.uuid = t.uuid`,
 
     owner: `
 SELECT f.run, f.claim FROM ${flows} f JOIN ${books} b ON b.id = f.book WHERE b.uuid = $1 AND f.uuid = $2`,
 
-    atoms: `SELECT ${ATOM} FROM ${atoms} WHERE flow = ANY($1::bigint[]) ORDER BY flow, position`,
+    atoms: `SELECT ${ATOM_COLUMNS} FROM ${atoms} WHERE flow = ANY($1::bigint[]) ORDER BY flow, position`,
 
     write: `
 WITH told AS (
@@ -99,7 +99,7 @@ ON CONFLICT (book, uuid) DO NOTHING RETURNING id`,
 
     readBook: `
 SELECT b.uuid AS book_uuid, b.name AS book_name, b.meta AS book_meta, b.created_at AS book_created_at,
-  b.updated_at AS book_updated_at, ${prefixed('f', FLOW)}, ${prefixed('a', ATOM)}
+  b.updated_at AS book_updated_at, ${prefixedColumns('f', FLOW_COLUMNS)}, ${prefixedColumns('a', ATOM_COLUMNS)}
 FROM ${books} b LEFT JOIN ${flows} f ON f.book = b.id LEFT JOIN ${atoms} a ON a.flow = f.id
 WHERE b.uuid = $1 ORDER BY f.created_at, f.uuid, a.position`,
 
@@ -120,6 +120,6 @@ function columns(table: string, names: string): string {
 }
 
 /** `f.uuid AS f_uuid` and so on: several tables have columns of one name. */
-function prefixed(table: string, names: string): string {
+function prefixedColumns(table: string, names: string): string {
   return names.replace(/\w+/g, (name) => `${table}.${name} AS ${table}_${name}`)
 }

@@ -1,9 +1,9 @@
 /** A driver whose errors are those of logbooks. */
 import { JobboardError, StorageFailure } from '../../core/errors.ts'
-import { PostgresError, postgresError, type SqlDriver } from '../../postgres/index.ts'
+import { PostgresError, type SqlDriver, toPostgresError } from '../../postgres/index.ts'
 
 /** Whether another try may go well with nothing put right: who opens should not wait for what they have misspelt. */
-export function isPassing(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   if (!(error instanceof StorageFailure)) return false
   return error.cause instanceof PostgresError ? error.cause.retryable : error.retryable
 }
@@ -16,7 +16,7 @@ export function storageDriver(driver: SqlDriver, uri: string): SqlDriver {
         return await driver.query(text, values)
       } catch (thrown) {
         if (thrown instanceof JobboardError) throw thrown
-        const error = postgresError(thrown)
+        const error = toPostgresError(thrown)
         const { message, sqlState } = error
         // What is not the fault of what was asked is no job's fault, and may be put right while the job waits.
         const retryable = error.fault === 'place'

@@ -1,9 +1,9 @@
 /** The writes of all flows of one persistence, as they go out: together, each flow's as one. */
 import { StorageFailure } from '../../core/errors.ts'
-import type { Outcome } from '../../core/group-commit.ts'
+import type { CommitResult } from '../../core/group-commit.ts'
 import type { SqlDriver } from '../../postgres/index.ts'
 import type { FlowChange } from '../flow-image.ts'
-import { type AtomColumns, statesJson } from './rows.ts'
+import { type AtomColumns, encodeStates } from './rows.ts'
 import type { Statements } from './statements.ts'
 
 /** One transition of one flow. */
@@ -27,11 +27,11 @@ export interface SqlAtom extends AtomColumns {
 }
 
 /** The flow has another term, run by `run`; or is gone. */
-export interface Overtaken {
-  readonly overtakenBy: number | undefined
+export interface SupersededWrite {
+  readonly newerRun: number | undefined
 }
 
-export type Written = 'written' | Overtaken
+export type Written = 'written' | SupersededWrite
 
 /** Several transitions of a term are one row and cannot be two: the last one's state, every atom as it is in the end. */
 interface TermWrite {
@@ -49,36 +49,36 @@ export async function writeAll(
   driver: SqlDriver,
   statements: Statements,
   batch: readonly SqlWrite[],
-): Promise<Outcome<Written>[]> {
-  const terms = folded(batch)
+): Promise<CommitResult<Written>[]> {
+  const terms = foldByTerm(batch)
   const { rows } = await driver.query(
     statements.write,
-    parametersOf([...terms.values()].sort((a, b) => Number(a.last.flow) - Number(b.last.flow))),
+    toParameters([...terms.values()].sort((a, b) => Number(a.last.flow) - Number(b.last.flow))),
   )
   const moved = new Set(rows.map((row) => `${row['id']}/${row['term']}`))
   const rest = [...terms].filter(([key]) => !moved.has(key)).map(([, { last }]) => last)
-  const judged = await judge(driver, statements, rest)
-  return batch.map((write) => ({ value: judged.get(keyOf(write)) ?? 'written' }))
+  const judged = await judgeUnwritten(driver, statements, rest)
+  return batch.map((write) => ({ value: judged.get(toTermKey(write)) ?? 'written' }))
 }
 
 /** A zombie and its heir may write in one batch: what they write must not be taken for one. */
-function keyOf({ flow, term }: SqlWrite): string {
+function toTermKey({ flow, term }: SqlWrite): string {
   return `${flow}/${term}`
 }
 
-function folded(batch: readonly SqlWrite[]): Map<string, TermWrite> {
+function foldByTerm(batch: readonly SqlWrite[]): Map<string, TermWrite> {
   const terms = new Map<string, TermWrite & { atoms: Map<string, SqlAtom> }>()
   for (const write of batch) {
-    const before = terms.get(keyOf(write))
+    const before = terms.get(toTermKey(write))
     const atoms = before?.atoms ?? new Map<string, SqlAtom>()
     for (const atom of write.atoms) atoms.set(atom.name, atom)
-    terms.set(keyOf(write), { last: write, meta: write.meta ?? before?.meta, atoms })
+    terms.set(toTermKey(write), { last: write, meta: write.meta ?? before?.meta, atoms })
   }
   return terms
 }
 
 /** A term that no row was touched of was overtaken, unless this very write was done before and its answer lost. */
-async function judge(
+async function judgeUnwritten(
   driver: SqlDriver,
   statements: Statements,
   rest: readonly SqlWrite[],
@@ -92,12 +92,12 @@ async function judge(
     const isOurs = row !== undefined && Number(row['term']) === write.term
     if (isOurs && Number(row['writes']) !== write.number)
       throw new StorageFailure(`flow number ${write.flow} was written by somebody without the right to`)
-    judged.set(keyOf(write), isOurs ? 'written' : { overtakenBy: row && Number(row['run']) })
+    judged.set(toTermKey(write), isOurs ? 'written' : { newerRun: row && Number(row['run']) })
   }
   return judged
 }
 
-function parametersOf(flows: readonly TermWrite[]): unknown[] {
+function toParameters(flows: readonly TermWrite[]): unknown[] {
   const atoms = flows.flatMap(({ last: { flow, term }, atoms }) =>
     [...atoms.values()].map((atom) => ({ flow, term, ...atom })),
   )
@@ -107,7 +107,7 @@ function parametersOf(flows: readonly TermWrite[]): unknown[] {
     flows.map(({ last }) => last.number),
     flows.map(({ last }) => last.change.state),
     flows.map(({ meta }) => meta ?? null),
-    flows.map(({ last }) => statesJson(last.change.states)),
+    flows.map(({ last }) => encodeStates(last.change.states)),
     flows.map(({ last }) => last.change.at.toISOString()),
     atoms.map(({ flow }) => flow),
     atoms.map(({ term }) => term),

@@ -1,24 +1,24 @@
 /** Taking the right to write a flow: one round trip to look, one multi to take it. */
 import { randomUUID } from 'node:crypto'
 import { BadVersion, NodeExists, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
-import { acquiredFlow, newFlow } from '../apply.ts'
-import { damaged } from '../checked-records.ts'
+import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
+import { damagedRecordError } from '../checked-records.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowRequest } from '../persistence.ts'
-import { fenced } from '../requests.ts'
-import type { Change, Committer } from './committer.ts'
+import { fencedError } from '../requests.ts'
+import type { AtomicOps, LogbookCommitter } from './committer.ts'
 import { type Layout, termPath } from './layout.ts'
 import { type ReadBook, type ReadFlow, readAtoms, readBookAndFlow } from './reading.ts'
-import { bookBytes, flowBytes } from './records.ts'
-import { sweep } from './removal.ts'
+import { encodeBook, encodeFlow } from './records.ts'
+import { finishRemoval } from './removal.ts'
 
-export interface Place {
+export interface AcquireContext {
   readonly zookeeper: ZooKeeper
-  readonly committer: Committer
+  readonly committer: LogbookCommitter
   readonly layout: Layout
 }
 
-export interface Acquired {
+export interface AcquiredTerm {
   readonly flow: FlowDetail
   readonly path: string
   readonly term: string
@@ -30,27 +30,27 @@ export interface Acquired {
  * @param term of this very acquire: one whose answer was lost finds it there
  * @throws Fenced @throws ZooKeeperError
  */
-export async function acquireFlow(place: Place, request: AcquireRequest, term: string): Promise<Acquired> {
+export async function acquireFlow(place: AcquireContext, request: AcquireRequest, term: string): Promise<AcquiredTerm> {
   const path = place.layout.flow(request.book.uuid, request.flow.uuid)
   for (;;) {
-    const { book, flow } = await look(place, request)
-    if (flow?.term === term) return acquired(place, { path, term, flow, version: flow.version })
+    const { book, flow } = await readForAcquire(place, request)
+    if (flow?.term === term) return toAcquired(place, { path, term, flow, version: flow.version })
     const repeated = flow?.flow.run === request.run && flow.flow.claim === request.claim
-    if (flow && flow.flow.run >= request.run && !repeated) throw fenced(request, flow.flow.run)
-    const { atoms: _none, ...record } = acquiredFlow(flow && { ...flow.flow, atoms: [] }, request, new Date())
+    if (flow && flow.flow.run >= request.run && !repeated) throw fencedError(request, flow.flow.run)
+    const { atoms: _none, ...record } = toAcquiredFlow(flow && { ...flow.flow, atoms: [] }, request, new Date())
     const taken = { flow: record, term, writes: 0 }
     const ops: Op[] = flow
       ? [
-          op.setData(path, flowBytes(taken), { version: flow.version }),
+          op.setData(path, encodeFlow(taken), { version: flow.version }),
           op.delete(termPath(path, flow.term)),
           op.create(termPath(path, term), null),
         ]
-      : [op.create(path, flowBytes(taken)), op.create(termPath(path, term), null)]
-    if (!(await done(place, [...bookOps(place, request, book), ...ops]))) {
+      : [op.create(path, encodeFlow(taken)), op.create(termPath(path, term), null)]
+    if (!(await tryCommit(place, [...toBookOps(place, request, book), ...ops]))) {
       if (flow) await assertTerm(place, request, flow)
       continue
     }
-    return acquired(place, { path, term, flow: taken, version: flow ? flow.version + 1 : 0 })
+    return toAcquired(place, { path, term, flow: taken, version: flow ? flow.version + 1 : 0 })
   }
 }
 
@@ -60,67 +60,71 @@ export async function acquireFlow(place: Place, request: AcquireRequest, term: s
  *
  * @throws StorageFailure
  */
-async function assertTerm({ zookeeper, layout }: Place, request: AcquireRequest, flow: ReadFlow): Promise<void> {
+async function assertTerm(
+  { zookeeper, layout }: AcquireContext,
+  request: AcquireRequest,
+  flow: ReadFlow,
+): Promise<void> {
   const path = layout.flow(request.book.uuid, request.flow.uuid)
   await zookeeper.sync(path)
   if (await zookeeper.exists(termPath(path, flow.term))) return
   const now = await readBookAndFlow(zookeeper, { book: layout.book(request.book.uuid), flow: path })
   const isBeingRemoved = !now.book || now.book.gone !== undefined
   if (isBeingRemoved || now.flow?.version !== flow.version) return
-  throw damaged(path, 'it names a term that is not there')
+  throw damagedRecordError(path, 'it names a term that is not there')
 }
 
 /** Resolves to false when the flow is there. @throws ZooKeeperError */
-export async function startFlow(place: Place, request: FlowRequest): Promise<boolean> {
+export async function startFlow(place: AcquireContext, request: FlowRequest): Promise<boolean> {
   const path = place.layout.flow(request.book.uuid, request.flow.uuid)
   const term = randomUUID()
   for (;;) {
-    const { book, flow } = await look(place, request)
+    const { book, flow } = await readForAcquire(place, request)
     if (flow) return false
-    const { atoms: _none, ...record } = newFlow(request, new Date())
-    const ops = [op.create(path, flowBytes({ flow: record, term, writes: 0 })), op.create(termPath(path, term), null)]
-    if (await done(place, [...bookOps(place, request, book), ...ops])) return true
+    const { atoms: _none, ...record } = createFlowDetail(request, new Date())
+    const ops = [op.create(path, encodeFlow({ flow: record, term, writes: 0 })), op.create(termPath(path, term), null)]
+    if (await tryCommit(place, [...toBookOps(place, request, book), ...ops])) return true
   }
 }
 
 /** Finishes the removal of a book that is being removed: what comes then is a new one. */
-async function look(
-  { zookeeper, layout }: Place,
+async function readForAcquire(
+  { zookeeper, layout }: AcquireContext,
   { book: { uuid }, flow }: FlowRequest,
 ): Promise<{ book: ReadBook | undefined; flow: ReadFlow | undefined }> {
   const path = layout.book(uuid)
   const found = await readBookAndFlow(zookeeper, { book: path, flow: layout.flow(uuid, flow.uuid) })
   if (found.book?.gone === undefined) return found
-  await sweep(zookeeper, path, found.book.gone)
+  await finishRemoval(zookeeper, path, found.book.gone)
   return { book: undefined, flow: undefined }
 }
 
 /** The book is made, or is still what it was: it must not be removed under a flow that is being made. */
-function bookOps({ layout }: Place, { book }: FlowRequest, there: ReadBook | undefined): Op[] {
+function toBookOps({ layout }: AcquireContext, { book }: FlowRequest, there: ReadBook | undefined): Op[] {
   const { uuid, name, meta = {} } = book
   const path = layout.book(uuid)
   if (there) return [op.check(path, { version: there.version })]
   const at = new Date()
-  return [op.create(path, bookBytes({ book: { uuid, name, meta, createdAt: at, updatedAt: at } }))]
+  return [op.create(path, encodeBook({ book: { uuid, name, meta, createdAt: at, updatedAt: at } }))]
 }
 
 /** Whether it was done; if not, somebody was faster, and it has to be looked at again. */
-async function done({ committer, zookeeper, layout }: Place, change: Change): Promise<boolean> {
+async function tryCommit({ committer, zookeeper, layout }: AcquireContext, change: AtomicOps): Promise<boolean> {
   try {
     await committer.commit(change)
     return true
   } catch (error) {
     const [first] = change
-    if (error instanceof NoNode && first?.type === 'create') await zookeeper.mkdirp(layout.above(first.path))
+    if (error instanceof NoNode && first?.type === 'create') await zookeeper.mkdirp(layout.parentOf(first.path))
     else if (!(error instanceof BadVersion || error instanceof NoNode || error instanceof NodeExists)) throw error
     return false
   }
 }
 
-async function acquired(
-  { zookeeper }: Place,
+async function toAcquired(
+  { zookeeper }: AcquireContext,
   { path, term, flow, version }: { path: string; term: string; flow: Pick<ReadFlow, 'flow'>; version: number },
-): Promise<Acquired> {
+): Promise<AcquiredTerm> {
   const isNew = version === 0
   const atoms = isNew ? new Map() : await readAtoms(zookeeper, path)
   const positions = new Map([...atoms].map(([position, { name }]) => [name, position]))

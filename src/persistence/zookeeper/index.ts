@@ -4,8 +4,8 @@
  */
 import { UnsupportedCapability } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import { assertParameters, durationIn, type ResourceUri } from '../../core/uri.ts'
-import { PLACE_PARAMETERS, placeOf, type SecurityOptions } from '../../zookeeper/index.ts'
+import { assertParameters, type ResourceUri, readDurationParameter } from '../../core/uri.ts'
+import { LOCATION_PARAMETERS, parseZooKeeperLocation, type SecurityOptions } from '../../zookeeper/index.ts'
 import type { Persistence } from '../persistence.ts'
 import { DEFAULT_PATH, Layout } from './layout.ts'
 import { ZooKeeperPersistence } from './zookeeper-persistence.ts'
@@ -13,7 +13,7 @@ import { ZooKeeperPersistence } from './zookeeper-persistence.ts'
 export type { SecurityOptions } from '../../zookeeper/index.ts'
 
 /** In milliseconds; longer than an ensemble takes to elect another leader. */
-const RETRY_FOR = 30_000
+const DEFAULT_RETRY_FOR_MS = 30_000
 
 /** @throws InvalidArgument when the URI names no hosts, has a parameter that means nothing, or names files that cannot be read */
 export async function zooKeeperPersistence(
@@ -25,9 +25,13 @@ export async function zooKeeperPersistence(
     const message = `${printable}: logbooks take transactions, which the C client has not; leave client out`
     throw new UnsupportedCapability(message, { capability: 'multi' })
   }
-  assertParameters(uri, ['retryFor', ...PLACE_PARAMETERS])
-  const retryFor = durationIn(uri, 'retryFor') ?? RETRY_FOR
-  const { path, ...place } = await placeOf(uri, { tenant: 'logbooks', defaultPath: DEFAULT_PATH }, options)
+  assertParameters(uri, ['retryFor', ...LOCATION_PARAMETERS])
+  const retryFor = readDurationParameter(uri, 'retryFor') ?? DEFAULT_RETRY_FOR_MS
+  const { path, ...place } = await parseZooKeeperLocation(
+    uri,
+    { tenant: 'logbooks', defaultPath: DEFAULT_PATH },
+    options,
+  )
   const { create, log } = options
   const rest = { ...(create === undefined ? {} : { create }), ...(log ? { log } : {}) }
   return new ZooKeeperPersistence({ uri: printable, layout: new Layout(path), retryFor, ...place, ...rest })

@@ -12,7 +12,7 @@ import { encodeName, shardName } from '../names.ts'
 
 export const DEFAULT_PATH = '/taskflow/logbooks'
 
-const TERM = 't-'
+const TERM_PREFIX = 't-'
 
 export class Layout {
   readonly path: string
@@ -22,7 +22,7 @@ export class Layout {
   }
 
   /** The parent of a path; `/` at the top. */
-  above(path: string): string {
+  parentOf(path: string): string {
     return path.slice(0, path.lastIndexOf('/')) || '/'
   }
 
@@ -44,17 +44,17 @@ export function atomPath(flow: string, position: number): string {
 }
 
 export function termPath(flow: string, term: string): string {
-  return `${flow}/${TERM}${term}`
+  return `${flow}/${TERM_PREFIX}${term}`
 }
 
 export function isTermPath(path: string): boolean {
-  return path.slice(path.lastIndexOf('/') + 1).startsWith(TERM)
+  return path.slice(path.lastIndexOf('/') + 1).startsWith(TERM_PREFIX)
 }
 
-const GONE = '.gone-'
+const GONE_PREFIX = '.gone-'
 
 export function gonePath(book: string, mark: string): string {
-  return `${book}/${GONE}${mark}`
+  return `${book}/${GONE_PREFIX}${mark}`
 }
 
 /** Names that come from users are encoded and then hold no dot. */
@@ -67,7 +67,7 @@ export function isFlowName(name: string): boolean {
  * name is none that this library gives is not an atom: the path made of its number would be another one, which is not there,
  * and a reader would take that for a flow that is being removed, and look again for ever.
  */
-export function positionsIn(names: readonly string[]): number[] {
+export function toPositions(names: readonly string[]): number[] {
   const positions = names.filter((name) => POSITION.test(name)).map(Number)
   return positions.filter(Number.isSafeInteger).sort((a, b) => a - b)
 }

@@ -1,23 +1,23 @@
 /** Books, shard by shard, and within one by name: an order that a page can go on in without having read what is before. */
 import { NoAuth, op, type ZooKeeper } from '../../zookeeper/index.ts'
-import { asksForFlows, type BookQuery, bookMatches, flowsMatch, unlessUnreadable } from '../book-query.ts'
+import { asksForFlows, type BookQuery, ignoreUnreadable, matchesBookQuery, matchesFlowQuery } from '../book-query.ts'
 import type { BookDetail } from '../models.ts'
 import { encodeName, isShardName, shardName } from '../names.ts'
 import type { Layout } from './layout.ts'
-import { readFlows, unlessGone } from './reading.ts'
-import { readBook } from './records.ts'
-import { sweep } from './removal.ts'
+import { missingAsUndefined, readFlows } from './reading.ts'
+import { decodeBook } from './records.ts'
+import { finishRemoval } from './removal.ts'
 
-const AT_ONCE = 100
+const BOOKS_PER_REQUEST = 100
 
-export interface Listing {
+export interface ListBooksOptions {
   readonly layout: Layout
   readonly query: BookQuery
   readonly storing: <T>(work: () => Promise<T>) => Promise<T>
 }
 
 /** Finishes the removals that it meets. */
-export async function* listBooks(zookeeper: ZooKeeper, listing: Listing): AsyncIterable<BookDetail> {
+export async function* listBooks(zookeeper: ZooKeeper, listing: ListBooksOptions): AsyncIterable<BookDetail> {
   const { layout, query, storing } = listing
   const { after, limit = Number.POSITIVE_INFINITY } = query
   const first = after === undefined ? '' : shardName(after)
@@ -26,10 +26,10 @@ export async function* listBooks(zookeeper: ZooKeeper, listing: Listing): AsyncI
   for (const shard of shards.names.filter((name) => isShardName(name) && name >= first).sort()) {
     const path = `${layout.path}/${shard}`
     const behind = shard === first && after !== undefined ? encodeName(after) : ''
-    const names = await storing(async () => (await unlessGone(zookeeper.getChildren(path)))?.names ?? [])
+    const names = await storing(async () => (await missingAsUndefined(zookeeper.getChildren(path)))?.names ?? [])
     const books = names.filter((name) => name > behind).sort()
-    for (let from = 0; from < books.length; from += AT_ONCE) {
-      const paths = books.slice(from, from + AT_ONCE).map((name) => `${path}/${name}`)
+    for (let from = 0; from < books.length; from += BOOKS_PER_REQUEST) {
+      const paths = books.slice(from, from + BOOKS_PER_REQUEST).map((name) => `${path}/${name}`)
       for (const book of await storing(() => readMatching(zookeeper, paths, query))) {
         yield book
         given += 1
@@ -45,7 +45,7 @@ async function readMatching(zookeeper: ZooKeeper, paths: readonly string[], quer
   for (const [index, path] of paths.entries()) {
     const result = results[index]
     if (!result || result.error) continue
-    const book = await unlessUnreadable(matching(zookeeper, { path, data: result.data, query }))
+    const book = await ignoreUnreadable(matching(zookeeper, { path, data: result.data, query }))
     if (book) found.push(book)
   }
   return found
@@ -55,14 +55,14 @@ async function matching(
   zookeeper: ZooKeeper,
   { path, data, query }: { path: string; data: Uint8Array | null; query: BookQuery },
 ): Promise<BookDetail | undefined> {
-  const { book, gone } = readBook(data, path)
-  if (gone !== undefined) await sweep(zookeeper, path, gone).catch(unlessForbidden)
-  else if (bookMatches(query, book) && (await matchesFlows(zookeeper, { path, book, query }))) return book
+  const { book, gone } = decodeBook(data, path)
+  if (gone !== undefined) await finishRemoval(zookeeper, path, gone).catch(ignoreForbidden)
+  else if (matchesBookQuery(query, book) && (await matchesFlows(zookeeper, { path, book, query }))) return book
   return undefined
 }
 
 /** Who may only read leaves it to others. */
-function unlessForbidden(error: unknown): void {
+function ignoreForbidden(error: unknown): void {
   if (!(error instanceof NoAuth)) throw error
 }
 
@@ -70,5 +70,5 @@ async function matchesFlows(
   zookeeper: ZooKeeper,
   { path, book, query }: { path: string; book: BookDetail; query: BookQuery },
 ): Promise<boolean> {
-  return !asksForFlows(query) || flowsMatch(query, book, await readFlows(zookeeper, path))
+  return !asksForFlows(query) || matchesFlowQuery(query, book, await readFlows(zookeeper, path))
 }

@@ -2,21 +2,21 @@
 import { NoNode, op, type Stat, type ZooKeeper, type ZooKeeperError } from '../../zookeeper/index.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
 import { RecordDecoder } from '../record-memory.ts'
-import { atomPath, isFlowName, positionsIn } from './layout.ts'
-import { type BookRecord, type FlowRecord, readAtom, readBook, readFlow } from './records.ts'
+import { atomPath, isFlowName, toPositions } from './layout.ts'
+import { type BookNodeRecord, decodeAtom, decodeBook, decodeFlow, type FlowNodeRecord } from './records.ts'
 
-export interface ReadFlow extends FlowRecord {
+export interface ReadFlow extends FlowNodeRecord {
   readonly version: number
 }
 
-export interface ReadBook extends BookRecord {
+export interface ReadBook extends BookNodeRecord {
   readonly version: number
 }
 
 /** Requests have a size, too. */
-const AT_ONCE = 200
+const READS_PER_REQUEST = 200
 
-export async function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
+export async function missingAsUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading
   } catch (error) {
@@ -32,22 +32,22 @@ export async function readBookAndFlow(
 ): Promise<{ book: ReadBook | undefined; flow: ReadFlow | undefined }> {
   const { results } = await zookeeper.multiRead([op.getData(paths.book), op.getData(paths.flow)])
   const [book, flow] = results
-  const bookData = there(book)
-  const flowData = there(flow)
+  const bookData = requirePresent(book)
+  const flowData = requirePresent(flow)
   return {
-    book: bookData && { ...readBook(bookData.data, paths.book), version: bookData.stat.version },
-    flow: flowData && { ...readFlow(flowData.data, paths.flow), version: flowData.stat.version },
+    book: bookData && { ...decodeBook(bookData.data, paths.book), version: bookData.stat.version },
+    flow: flowData && { ...decodeFlow(flowData.data, paths.flow), version: flowData.stat.version },
   }
 }
 
 export async function readBookRecord(zookeeper: ZooKeeper, path: string): Promise<ReadBook | undefined> {
-  const read = await unlessGone(zookeeper.getData(path))
-  return read && { ...readBook(read.data, path), version: read.stat.version }
+  const read = await missingAsUndefined(zookeeper.getData(path))
+  return read && { ...decodeBook(read.data, path), version: read.stat.version }
 }
 
 export async function readFlowRecord(zookeeper: ZooKeeper, path: string): Promise<ReadFlow | undefined> {
-  const read = await unlessGone(zookeeper.getData(path))
-  return read && { ...readFlow(read.data, path), version: read.stat.version }
+  const read = await missingAsUndefined(zookeeper.getData(path))
+  return read && { ...decodeFlow(read.data, path), version: read.stat.version }
 }
 
 /** As it was at one moment: a write changes the flow's znode with its atoms, so the same version twice means no write. */
@@ -55,8 +55,8 @@ export async function readWholeFlow(zookeeper: ZooKeeper, path: string): Promise
   for (;;) {
     const before = await readFlowRecord(zookeeper, path)
     if (!before) return undefined
-    const atoms = await unlessGone(readAtoms(zookeeper, path))
-    const after = await unlessGone(zookeeper.getData(path))
+    const atoms = await missingAsUndefined(readAtoms(zookeeper, path))
+    const after = await missingAsUndefined(zookeeper.getData(path))
     if (atoms && after?.stat.version === before.version) return { ...before.flow, atoms: [...atoms.values()] }
   }
 }
@@ -66,15 +66,15 @@ export async function readAtoms(zookeeper: ZooKeeper, path: string): Promise<Map
   const { names } = await zookeeper.getChildren(path)
   const atoms = new Map<number, AtomDetail>()
   const decoder = new RecordDecoder()
-  const positions = positionsIn(names)
-  for (let from = 0; from < positions.length; from += AT_ONCE) {
-    const some = positions.slice(from, from + AT_ONCE)
+  const positions = toPositions(names)
+  for (let from = 0; from < positions.length; from += READS_PER_REQUEST) {
+    const some = positions.slice(from, from + READS_PER_REQUEST)
     const { results } = await zookeeper.multiRead(some.map((position) => op.getData(atomPath(path, position))))
     for (const [index, position] of some.entries()) {
       const result = results[index]
       if (!result) continue
       if (result.error) throw result.error
-      atoms.set(position, readAtom(result.data, { path: atomPath(path, position), decoder }))
+      atoms.set(position, decodeAtom(result.data, { path: atomPath(path, position), decoder }))
     }
   }
   return atoms
@@ -82,14 +82,14 @@ export async function readAtoms(zookeeper: ZooKeeper, path: string): Promise<Map
 
 /** Every flow of a book that is there. */
 export async function readFlows(zookeeper: ZooKeeper, book: string): Promise<FlowDetail[]> {
-  const names = (await unlessGone(zookeeper.getChildren(book)))?.names ?? []
+  const names = (await missingAsUndefined(zookeeper.getChildren(book)))?.names ?? []
   const flows = await Promise.all(names.filter(isFlowName).map((name) => readWholeFlow(zookeeper, `${book}/${name}`)))
   const found = flows.filter((flow) => flow !== undefined)
   return found.sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.uuid < b.uuid ? -1 : 1))
 }
 
 /** @throws ZooKeeperError for every other error than that it is not there */
-function there<T extends { readonly data: Uint8Array | null; readonly stat: Stat }>(
+function requirePresent<T extends { readonly data: Uint8Array | null; readonly stat: Stat }>(
   result: T | { readonly error: ZooKeeperError } | { readonly error?: undefined },
 ): T | undefined {
   if ('error' in result && result.error) {

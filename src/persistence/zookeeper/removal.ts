@@ -6,30 +6,33 @@
  * late must not delete what belongs to a book that was made anew.
  */
 import { BadVersion, NoNode, NotEmpty, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
-import { damaged } from '../checked-records.ts'
+import { damagedRecordError } from '../checked-records.ts'
 import { gonePath, isTermPath } from './layout.ts'
-import { unlessGone } from './reading.ts'
-import { type BookRecord, bookBytes } from './records.ts'
+import { missingAsUndefined } from './reading.ts'
+import { type BookNodeRecord, encodeBook } from './records.ts'
 
-const AT_ONCE = 500
+const DELETES_PER_REQUEST = 500
 
 /** What marks a book as gone, if it is still at this version. */
-export function markingGone(path: string, options: { book: BookRecord['book']; version: number; mark: string }): Op[] {
+export function markGoneOp(
+  path: string,
+  options: { book: BookNodeRecord['book']; version: number; mark: string },
+): Op[] {
   const { book, version, mark } = options
-  return [op.setData(path, bookBytes({ book, gone: mark }), { version }), op.create(gonePath(path, mark), null)]
+  return [op.setData(path, encodeBook({ book, gone: mark }), { version }), op.create(gonePath(path, mark), null)]
 }
 
 /** Of a removal that meets others at it. */
 const MAX_ROUNDS = 50
 
 /** Finishes a removal, from wherever somebody has left it. The terms go first: writers are then refused. */
-export async function sweep(zookeeper: ZooKeeper, book: string, mark: string): Promise<void> {
+export async function finishRemoval(zookeeper: ZooKeeper, book: string, mark: string): Promise<void> {
   const marked = gonePath(book, mark)
   for (let round = 1; ; round += 1) {
     try {
-      const paths = await everythingIn(zookeeper, book, marked)
-      for (let from = 0; from < paths.length; from += AT_ONCE) {
-        const some = paths.slice(from, from + AT_ONCE)
+      const paths = await listDeletions(zookeeper, book, marked)
+      for (let from = 0; from < paths.length; from += DELETES_PER_REQUEST) {
+        const some = paths.slice(from, from + DELETES_PER_REQUEST)
         await zookeeper.multi([op.check(marked), ...some.map((path) => op.delete(path))])
       }
       await zookeeper.multi([op.delete(marked), op.delete(book)])
@@ -39,19 +42,19 @@ export async function sweep(zookeeper: ZooKeeper, book: string, mark: string): P
       if (!(error instanceof NoNode || error instanceof NotEmpty || error instanceof BadVersion)) throw error
       if (!(await zookeeper.exists(marked))) return
       // Nobody adds so much to a book that is being removed: these are not znodes of a logbook.
-      if (round === MAX_ROUNDS) throw damaged(book, 'there are znodes in it that no logbook has')
+      if (round === MAX_ROUNDS) throw damagedRecordError(book, 'there are znodes in it that no logbook has')
     }
   }
 }
 
 /** In the order in which it can be deleted. */
-async function everythingIn(zookeeper: ZooKeeper, book: string, marked: string): Promise<string[]> {
-  const flows = (await childrenOf(zookeeper, book)).filter((path) => path !== marked)
-  const below = (await Promise.all(flows.map((flow) => childrenOf(zookeeper, flow)))).flat()
+async function listDeletions(zookeeper: ZooKeeper, book: string, marked: string): Promise<string[]> {
+  const flows = (await listChildren(zookeeper, book)).filter((path) => path !== marked)
+  const below = (await Promise.all(flows.map((flow) => listChildren(zookeeper, flow)))).flat()
   return [...below.filter(isTermPath), ...below.filter((path) => !isTermPath(path)), ...flows]
 }
 
-async function childrenOf(zookeeper: ZooKeeper, path: string): Promise<string[]> {
-  const children = await unlessGone(zookeeper.getChildren(path))
+async function listChildren(zookeeper: ZooKeeper, path: string): Promise<string[]> {
+  const children = await missingAsUndefined(zookeeper.getChildren(path))
   return children ? children.names.map((name) => `${path}/${name}`) : []
 }

@@ -4,26 +4,26 @@
 
 import { AccessDenied } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import { Rounds } from '../../core/rounds.ts'
+import { RetryRounds } from '../../core/rounds.ts'
 import {
   ACL,
   type Acl,
-  aclOfNewTree,
-  aclOfTree,
-  type GivenIdentities,
+  type ClientCredentials,
+  existingTreeAcl,
+  findOwnEntries,
+  findStrangers,
   NodeExists,
-  ownEntries,
-  strangersIn,
+  newTreeAcl,
   type WantedAcl,
   warnOfStrangers,
   type ZooKeeper,
 } from '../../zookeeper/index.ts'
-import { noLogbooks } from '../requests.ts'
+import { noLogbooksError } from '../requests.ts'
 import type { Layout } from './layout.ts'
-import { unlessGone } from './reading.ts'
-import { assertRoot, rootBytes } from './records.ts'
+import { missingAsUndefined } from './reading.ts'
+import { assertRoot, encodeRoot } from './records.ts'
 
-export interface WantedRoot extends WantedAcl, GivenIdentities {
+export interface RootOptions extends WantedAcl, ClientCredentials {
   /** Whether it is made where it is missing; true by default. */
   readonly create?: boolean
   readonly log?: Logger
@@ -36,24 +36,27 @@ export interface WantedRoot extends WantedAcl, GivenIdentities {
  */
 export async function openRoot(
   zookeeper: ZooKeeper,
-  { uri, layout, wanted }: { uri: string; layout: Layout; wanted: WantedRoot },
+  { uri, layout, wanted }: { uri: string; layout: Layout; wanted: RootOptions },
 ): Promise<void> {
   const { path } = layout
-  const rounds = new Rounds(`opening logbooks ${path}`)
+  const rounds = new RetryRounds(`opening logbooks ${path}`)
   for (;;) {
     await rounds.next()
-    const [there, access] = await Promise.all([unlessGone(zookeeper.getData(path)), unlessGone(zookeeper.getACL(path))])
+    const [there, access] = await Promise.all([
+      missingAsUndefined(zookeeper.getData(path)),
+      missingAsUndefined(zookeeper.getACL(path)),
+    ])
     if (there && access) {
       assertRoot(there.data, path)
-      const own = await ownEntries(access.acl, { given: wanted, client: zookeeper })
-      zookeeper.acl = aclBelow(access.acl, { wanted, path, own })
-      warnOfStrangers(strangersIn(access.acl, wanted, own), { tenant: 'logbooks', path, log: wanted.log })
+      const own = await findOwnEntries(access.acl, { given: wanted, client: zookeeper })
+      zookeeper.acl = chooseAcl(access.acl, { wanted, path, own })
+      warnOfStrangers(findStrangers(access.acl, wanted, own), { tenant: 'logbooks', path, log: wanted.log })
       return
     }
-    if (wanted.create === false) throw noLogbooks(uri, `${path} is not there`)
-    zookeeper.acl = aclOfNewTree(wanted)
-    await zookeeper.mkdirp(layout.above(path))
-    await zookeeper.create(path, rootBytes()).catch((error: unknown) => {
+    if (wanted.create === false) throw noLogbooksError(uri, `${path} is not there`)
+    zookeeper.acl = newTreeAcl(wanted)
+    await zookeeper.mkdirp(layout.parentOf(path))
+    await zookeeper.create(path, encodeRoot()).catch((error: unknown) => {
       // Another process was faster: what it made is read next.
       if (!(error instanceof NodeExists)) throw error
     })
@@ -61,12 +64,12 @@ export async function openRoot(
 }
 
 /** A look makes nothing, and so it does not matter to it that it is not shown the whole ACL. */
-function aclBelow(
+function chooseAcl(
   found: readonly Acl[],
-  { wanted, path, own }: { wanted: WantedRoot; path: string; own: ReadonlySet<Acl> },
+  { wanted, path, own }: { wanted: RootOptions; path: string; own: ReadonlySet<Acl> },
 ): readonly Acl[] {
   try {
-    return aclOfTree(found, wanted, { tenant: 'logbooks', path, own })
+    return existingTreeAcl(found, wanted, { tenant: 'logbooks', path, own })
   } catch (error) {
     if (wanted.create === false && error instanceof AccessDenied) return ACL.creatorAll
     throw error

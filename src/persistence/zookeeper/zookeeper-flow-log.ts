@@ -10,19 +10,19 @@
  */
 import { type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
 import { BadVersion, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
-import { FlowImage, writtenAtom } from '../flow-image.ts'
+import { FlowRecord, toWrittenAtom } from '../flow-image.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
-import { type Patience, patiently } from '../patience.ts'
+import { type RetryPolicy, retryTransient } from '../patience.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
-import { superseded } from '../requests.ts'
-import { type Change, type Committer, storing } from './committer.ts'
+import { supersededError } from '../requests.ts'
+import { type AtomicOps, type LogbookCommitter, translateErrors } from './committer.ts'
 import { atomPath, termPath } from './layout.ts'
 import { readFlowRecord } from './reading.ts'
-import { atomBytes, flowBytes } from './records.ts'
+import { encodeAtom, encodeFlow } from './records.ts'
 
 export interface ZooKeeperFlowLogOptions {
   readonly zookeeper: ZooKeeper
-  readonly committer: Committer
+  readonly committer: LogbookCommitter
   readonly request: AcquireRequest
   readonly path: string
   readonly term: string
@@ -31,19 +31,19 @@ export interface ZooKeeperFlowLogOptions {
   readonly flow: FlowDetail
   /** By the atoms' names. */
   readonly positions: ReadonlyMap<string, number>
-  readonly patience: () => Patience
+  readonly retryPolicy: () => RetryPolicy
   readonly assertOpen: () => void
 }
 
-interface Write {
+interface FlowWrite {
   readonly number: number
-  readonly change: Change
+  readonly change: AtomicOps
 }
 
 export class ZooKeeperFlowLog implements FlowLog {
   readonly flow: FlowDetail
   readonly #options: ZooKeeperFlowLogOptions
-  readonly #image: FlowImage
+  readonly #record: FlowRecord
   readonly #positions: Map<string, number>
   #nextPosition: number
   #writes = 0
@@ -53,7 +53,7 @@ export class ZooKeeperFlowLog implements FlowLog {
   constructor(options: ZooKeeperFlowLogOptions) {
     this.flow = options.flow
     this.#options = options
-    this.#image = new FlowImage(options.flow)
+    this.#record = new FlowRecord(options.flow)
     this.#positions = new Map(options.positions)
     this.#nextPosition = Math.max(-1, ...options.positions.values()) + 1
   }
@@ -62,10 +62,10 @@ export class ZooKeeperFlowLog implements FlowLog {
     if (this.#closed) throw new InvalidState(`the log of flow ${this.flow.uuid} is closed`)
     if (this.#refusal) throw this.#refusal
     this.#options.assertOpen()
-    const write = this.#writeOf(transition)
+    const write = this.#toWrite(transition)
     try {
-      await patiently(this.#options.patience(), (attempt) =>
-        storing(`write to the logbook of flow ${this.flow.uuid}`, () => this.#commit(write, attempt)),
+      await retryTransient(this.#options.retryPolicy(), (attempt) =>
+        translateErrors(`write to the logbook of flow ${this.flow.uuid}`, () => this.#commit(write, attempt)),
       )
     } catch (error) {
       this.#refusal ??= error instanceof Error ? error : new Error(String(error))
@@ -81,7 +81,7 @@ export class ZooKeeperFlowLog implements FlowLog {
     return this.close()
   }
 
-  async #commit(write: Write, attempt: number): Promise<void> {
+  async #commit(write: FlowWrite, attempt: number): Promise<void> {
     if (attempt > 1 && (await this.#isDone(write))) return
     try {
       await this.#options.committer.commit(write.change)
@@ -93,7 +93,7 @@ export class ZooKeeperFlowLog implements FlowLog {
   }
 
   /** @throws ClaimLost when another term has the flow, or nobody */
-  async #isDone({ number }: Write): Promise<boolean> {
+  async #isDone({ number }: FlowWrite): Promise<boolean> {
     const { zookeeper, path, term, request } = this.#options
     const caughtUp = zookeeper.sync(path)
     const [record, stands] = await Promise.all([
@@ -101,41 +101,41 @@ export class ZooKeeperFlowLog implements FlowLog {
       zookeeper.exists(termPath(path, term)),
       caughtUp,
     ])
-    if (record?.term !== term) throw superseded(request, record?.flow.run)
-    if (!stands) throw superseded(request, undefined)
+    if (record?.term !== term) throw supersededError(request, record?.flow.run)
+    if (!stands) throw supersededError(request, undefined)
     return record.writes >= number
   }
 
   /** Everything that can be refused is, before the image takes it. @throws InvalidArgument for what is no plain data */
-  #writeOf(transition: Transition): Write {
+  #toWrite(transition: Transition): FlowWrite {
     const { path, term, version } = this.#options
-    const copies = (transition.atoms ?? []).map((atom) => writtenAtom(atom))
-    for (const atom of copies) atomBytes(atom)
+    const copies = (transition.atoms ?? []).map((atom) => toWrittenAtom(atom))
+    for (const atom of copies) encodeAtom(atom)
     const { state, meta } = transition
-    if (meta) flowBytes({ flow: { ...this.flow, meta }, term, writes: 0 })
+    if (meta) encodeFlow({ flow: { ...this.flow, meta }, term, writes: 0 })
     const at = new Date()
-    const change = this.#image.change({ at, ...(state && { state }), ...(meta && { meta }), atoms: copies })
-    const { atoms: _apart, ...flow } = this.#image.detail
+    const change = this.#record.applyWithChange({ at, ...(state && { state }), ...(meta && { meta }), atoms: copies })
+    const { atoms: _apart, ...flow } = this.#record.detail
     this.#writes += 1
-    const record = flowBytes({ flow, term, writes: this.#writes })
+    const record = encodeFlow({ flow, term, writes: this.#writes })
     const ops: Op[] = [
       op.check(termPath(path, term)),
       op.setData(path, record, { version: version + this.#writes - 1 }),
-      ...lastOfEach(change.atoms).map((atom) => this.#atomOp(atom)),
+      ...lastPerAtom(change.atoms).map((atom) => this.#atomOp(atom)),
     ]
     return { number: this.#writes, change: ops }
   }
 
   #atomOp(atom: AtomDetail): Op {
     const known = this.#positions.get(atom.name)
-    if (known !== undefined) return op.setData(atomPath(this.#options.path, known), atomBytes(atom))
+    if (known !== undefined) return op.setData(atomPath(this.#options.path, known), encodeAtom(atom))
     const position = this.#nextPosition
     this.#nextPosition += 1
     this.#positions.set(atom.name, position)
-    return op.create(atomPath(this.#options.path, position), atomBytes(atom))
+    return op.create(atomPath(this.#options.path, position), encodeAtom(atom))
   }
 }
 
-function lastOfEach(atoms: readonly AtomDetail[]): AtomDetail[] {
+function lastPerAtom(atoms: readonly AtomDetail[]): AtomDetail[] {
   return [...new Map(atoms.map((atom) => [atom.name, atom])).values()]
 }

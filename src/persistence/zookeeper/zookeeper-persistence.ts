@@ -16,29 +16,29 @@ import { Lifecycle } from '../../core/lifecycle.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Duration } from '../../core/time.ts'
 import {
-  atOpening,
   BadVersion,
-  inWordsOf,
   NodeExists,
   NoNode,
   type Op,
   op,
   type Security,
+  toOpenError,
+  toTenantError,
   ZooKeeper,
 } from '../../zookeeper/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery, isUnchanged } from '../book-query.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
-import { patiently } from '../patience.ts'
+import { retryTransient } from '../patience.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
 import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
-import { acquireFlow, type Place, startFlow } from './acquire.ts'
-import { Committer, storing } from './committer.ts'
+import { type AcquireContext, acquireFlow, startFlow } from './acquire.ts'
+import { LogbookCommitter, translateErrors } from './committer.ts'
 import { isFlowName, type Layout } from './layout.ts'
 import { listBooks } from './listing.ts'
-import { readBookRecord, readFlows, unlessGone } from './reading.ts'
-import { bookBytes, readFlow } from './records.ts'
-import { markingGone, sweep } from './removal.ts'
-import { openRoot, type WantedRoot } from './root.ts'
+import { missingAsUndefined, readBookRecord, readFlows } from './reading.ts'
+import { decodeFlow, encodeBook } from './records.ts'
+import { finishRemoval, markGoneOp } from './removal.ts'
+import { openRoot, type RootOptions } from './root.ts'
 import { ZooKeeperFlowLog } from './zookeeper-flow-log.ts'
 
 export interface ZooKeeperPersistenceOptions {
@@ -58,15 +58,15 @@ export interface ZooKeeperPersistenceOptions {
 export class ZooKeeperPersistence implements Persistence {
   readonly uri: string
   readonly #retryFor: number
-  readonly #wanted: WantedRoot
-  readonly #place: Place
+  readonly #rootOptions: RootOptions
+  readonly #context: AcquireContext
   readonly #lifecycle: Lifecycle
 
   constructor({ uri, layout, retryFor, security, create, log, ...reaching }: ZooKeeperPersistenceOptions) {
     this.uri = uri
     this.#retryFor = retryFor
     const { acl, identified, ...identity } = security
-    this.#wanted = {
+    this.#rootOptions = {
       ...identity,
       ...(acl && { acl }),
       ...(identified && { identified }),
@@ -74,31 +74,31 @@ export class ZooKeeperPersistence implements Persistence {
       ...(log && { log }),
     }
     const zookeeper = new ZooKeeper({ ...reaching, ...identity })
-    this.#place = { zookeeper, layout, committer: new Committer(zookeeper) }
+    this.#context = { zookeeper, layout, committer: new LogbookCommitter(zookeeper) }
     this.#lifecycle = new Lifecycle(`persistence ${uri}`)
   }
 
   async open(): Promise<void> {
     await this.#lifecycle.start(
-      (signal) => storing(`keep logbooks in ${this.uri}`, () => this.#begin(signal)),
-      () => this.#place.zookeeper.close(),
+      (signal) => translateErrors(`keep logbooks in ${this.uri}`, () => this.#begin(signal)),
+      () => this.#context.zookeeper.close(),
     )
   }
 
   async #begin(signal: AbortSignal): Promise<void> {
-    const { zookeeper, layout } = this.#place
+    const { zookeeper, layout } = this.#context
     try {
       await zookeeper.connect({ signal })
-      await openRoot(zookeeper, { uri: this.uri, layout, wanted: this.#wanted })
+      await openRoot(zookeeper, { uri: this.uri, layout, wanted: this.#rootOptions })
     } catch (error) {
-      throw atOpening(inWordsOf('logbooks', `opening ${this.uri}`, error), this.#wanted)
+      throw toOpenError(toTenantError('logbooks', `opening ${this.uri}`, error), this.#rootOptions)
     }
   }
 
   close(): Promise<void> {
     return this.#lifecycle.stop(async () => {
-      await this.#place.committer.idle
-      await this.#place.zookeeper.close()
+      await this.#context.committer.idle
+      await this.#context.zookeeper.close()
     })
   }
 
@@ -108,17 +108,17 @@ export class ZooKeeperPersistence implements Persistence {
 
   async createBook({ uuid, name, meta = {} }: BookRequest): Promise<boolean> {
     assertUuid(uuid, "a book's uuid")
-    const { zookeeper, layout } = this.#place
+    const { zookeeper, layout } = this.#context
     const path = layout.book(uuid)
     const at = new Date()
-    const bytes = bookBytes({ book: { uuid, name, meta, createdAt: at, updatedAt: at } })
-    return this.#storing(`make logbook ${uuid}`, async () => {
+    const bytes = encodeBook({ book: { uuid, name, meta, createdAt: at, updatedAt: at } })
+    return this.#withRetries(`make logbook ${uuid}`, async () => {
       await zookeeper.mkdirp(layout.shard(uuid))
       for (;;) {
-        const made = await zookeeper.create(path, bytes).catch(unlessThere)
+        const made = await zookeeper.create(path, bytes).catch(ignoreExisting)
         if (made) return true
         const there = await readBookRecord(zookeeper, path)
-        if (there?.gone !== undefined) await sweep(zookeeper, path, there.gone)
+        if (there?.gone !== undefined) await finishRemoval(zookeeper, path, there.gone)
         else if (there) return false
       }
     })
@@ -126,43 +126,43 @@ export class ZooKeeperPersistence implements Persistence {
 
   async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
     assertUuid(uuid, "a book's uuid")
-    const { zookeeper, layout } = this.#place
+    const { zookeeper, layout } = this.#context
     const path = layout.book(uuid)
-    await this.#storing(`change logbook ${uuid}`, async () => {
+    await this.#withRetries(`change logbook ${uuid}`, async () => {
       for (;;) {
-        const { book, version } = await this.#existing(uuid)
+        const { book, version } = await this.#requireBook(uuid)
         const changed = { ...book, meta: { ...book.meta, ...meta }, updatedAt: new Date() }
-        if (await zookeeper.setData(path, bookBytes({ book: changed }), { version }).catch(unlessChanged)) return
+        if (await zookeeper.setData(path, encodeBook({ book: changed }), { version }).catch(ignoreBadVersion)) return
       }
     })
   }
 
   async createFlow(request: FlowRequest): Promise<boolean> {
     assertFlowRequest(request)
-    return this.#storing(`make flow ${request.flow.uuid}`, () => startFlow(this.#place, request))
+    return this.#withRetries(`make flow ${request.flow.uuid}`, () => startFlow(this.#context, request))
   }
 
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     assertAcquireRequest(request)
     const term = randomUUID()
     const doing = `acquire flow ${request.flow.uuid}`
-    const acquired = await this.#storing(doing, () => acquireFlow(this.#place, request, term))
+    const acquired = await this.#withRetries(doing, () => acquireFlow(this.#context, request, term))
     return new ZooKeeperFlowLog({
-      ...this.#place,
+      ...this.#context,
       ...acquired,
       request,
-      patience: () => this.#patience,
+      retryPolicy: () => this.#retryPolicy,
       assertOpen: () => this.#lifecycle.assertRunning(),
     })
   }
 
   async getBook(uuid: string): Promise<LogBook> {
     assertUuid(uuid, "a book's uuid")
-    const { zookeeper, layout } = this.#place
-    return this.#storing(`read logbook ${uuid}`, async () => {
+    const { zookeeper, layout } = this.#context
+    return this.#withRetries(`read logbook ${uuid}`, async () => {
       // What others were told is done must be seen, whichever server is asked.
       const caughtUp = zookeeper.sync(layout.path)
-      const [{ book }] = await Promise.all([this.#existing(uuid), caughtUp])
+      const [{ book }] = await Promise.all([this.#requireBook(uuid), caughtUp])
       return { ...book, flows: await readFlows(zookeeper, layout.book(uuid)) }
     })
   }
@@ -170,11 +170,11 @@ export class ZooKeeperPersistence implements Persistence {
   async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
     this.#lifecycle.assertRunning()
     assertBookQuery(query)
-    const { zookeeper, layout } = this.#place
+    const { zookeeper, layout } = this.#context
     yield* listBooks(zookeeper, {
       layout,
       query,
-      storing: (work) => this.#storing(`list the logbooks in ${this.uri}`, work),
+      storing: (work) => this.#withRetries(`list the logbooks in ${this.uri}`, work),
     })
   }
 
@@ -182,55 +182,55 @@ export class ZooKeeperPersistence implements Persistence {
     assertUuid(uuid, "a book's uuid")
     const { unchangedSince } = options
     assertInstant(unchangedSince, 'destroyBook')
-    const { zookeeper, layout } = this.#place
+    const { zookeeper, layout } = this.#context
     const path = layout.book(uuid)
-    return this.#storing(`remove logbook ${uuid}`, async () => {
+    return this.#withRetries(`remove logbook ${uuid}`, async () => {
       for (;;) {
-        const { book, version } = await this.#existing(uuid)
-        const checks = unchangedSince ? await this.#unchanged(path, { book, since: unchangedSince }) : []
+        const { book, version } = await this.#requireBook(uuid)
+        const checks = unchangedSince ? await this.#unchangedChecks(path, { book, since: unchangedSince }) : []
         if (!checks) return false
         const mark = randomUUID()
-        const gone: Op[] = [...checks, ...markingGone(path, { book, version, mark })]
-        if (!(await zookeeper.multi(gone).catch(unlessChanged))) continue
-        await sweep(zookeeper, path, mark)
+        const gone: Op[] = [...checks, ...markGoneOp(path, { book, version, mark })]
+        if (!(await zookeeper.multi(gone).catch(ignoreBadVersion))) continue
+        await finishRemoval(zookeeper, path, mark)
         return true
       }
     })
   }
 
   /** What has to be so that no flow has changed; undefined when one has. */
-  async #unchanged(path: string, { book, since }: { book: BookDetail; since: Date }): Promise<Op[] | undefined> {
-    const { zookeeper } = this.#place
-    const names = (await unlessGone(zookeeper.getChildren(path)))?.names ?? []
+  async #unchangedChecks(path: string, { book, since }: { book: BookDetail; since: Date }): Promise<Op[] | undefined> {
+    const { zookeeper } = this.#context
+    const names = (await missingAsUndefined(zookeeper.getChildren(path)))?.names ?? []
     const checks: Op[] = []
     for (const flow of names.filter(isFlowName).map((name) => `${path}/${name}`)) {
-      const read = await unlessGone(zookeeper.getData(flow))
-      if (!read || !isUnchanged(since, book, [readFlow(read.data, flow).flow])) return undefined
+      const read = await missingAsUndefined(zookeeper.getData(flow))
+      if (!read || !isUnchanged(since, book, [decodeFlow(read.data, flow).flow])) return undefined
       checks.push(op.check(flow, { version: read.stat.version }))
     }
     return isUnchanged(since, book, []) ? checks : undefined
   }
 
-  async #existing(uuid: string): Promise<{ book: BookDetail; version: number }> {
-    const record = await readBookRecord(this.#place.zookeeper, this.#place.layout.book(uuid))
+  async #requireBook(uuid: string): Promise<{ book: BookDetail; version: number }> {
+    const record = await readBookRecord(this.#context.zookeeper, this.#context.layout.book(uuid))
     if (!record || record.gone !== undefined) throw new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
     return record
   }
 
-  get #patience() {
-    return { limit: this.#retryFor, signal: this.#lifecycle.signal }
+  get #retryPolicy() {
+    return { limitMs: this.#retryFor, signal: this.#lifecycle.signal }
   }
 
-  async #storing<T>(doing: string, work: () => Promise<T>): Promise<T> {
+  async #withRetries<T>(doing: string, work: () => Promise<T>): Promise<T> {
     this.#lifecycle.assertRunning()
-    return patiently(this.#patience, () => storing(doing, work))
+    return retryTransient(this.#retryPolicy, () => translateErrors(doing, work))
   }
 }
 
-function unlessThere(error: unknown): undefined {
+function ignoreExisting(error: unknown): undefined {
   if (!(error instanceof NodeExists)) throw error
 }
 
-function unlessChanged(error: unknown): undefined {
+function ignoreBadVersion(error: unknown): undefined {
   if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
 }

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { fieldName } from '../../../src/board/redis/layout.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { idOf } from '../boards.ts'
-import { failureOf, next, rebirthOf } from '../events.ts'
+import { jobIdFor } from '../boards.ts'
+import { nextEvent, nextSession, rejectionOf } from '../events.ts'
 import { claimed, namesOn, refresh } from '../jobs.ts'
 import { redisPlace } from './places.ts'
 
@@ -35,7 +35,7 @@ describe('the take-over from a dead owner', { timeout: MAX_WAIT_MS }, () => {
     await heir.post('flow', {}, { name: 'sharer', resources: { shared: ['net', 'cpu'] } })
     const damaged = await claimed(mortal, 'damaged')
     await claimed(mortal, 'sharer')
-    await place.witness.hset(place.key('granted'), idOf(damaged.job), record)
+    await place.witness.hset(place.key('granted'), jobIdFor(damaged.job), record)
     await place.expire(mortal)
     await (await claimed(heir, 'damaged')).consume()
     await (await claimed(heir, 'sharer')).consume()
@@ -55,7 +55,7 @@ describe('the take-over from a dead owner', { timeout: MAX_WAIT_MS }, () => {
     for (const name of ['damaged', 'sharer']) await heir.post('flow', {}, { name, resources: { shared: ['net'] } })
     const damaged = await claimed(mortal, 'damaged')
     const sharer = await claimed(heir, 'sharer')
-    await place.witness.hset(place.key('granted'), idOf(damaged.job), 'garbage')
+    await place.witness.hset(place.key('granted'), jobIdFor(damaged.job), 'garbage')
     await place.expire(mortal)
     await (await claimed(heir, 'damaged')).consume()
     expect(await place.witness.hgetall(place.key('shared'))).toEqual({ [fieldName('net')]: '1' })
@@ -111,7 +111,7 @@ describe('the take-over from a dead owner', { timeout: MAX_WAIT_MS }, () => {
     const owner = await place.ownerOf(mortal)
     const key = place.key(`owner:${owner}`)
     await place.witness.multi().del(key).zadd(place.key('owners'), 0, owner).exec()
-    const reported = next(heir, 'error', ({ error }) => String(error).includes(owner))
+    const reported = nextEvent(heir, 'error', ({ error }) => String(error).includes(owner))
     await place.witness.publish(place.key('changes'), '')
     await reported
     expect(Number(await place.witness.zscore(place.key('owners'), owner))).toBeGreaterThan(Date.now())
@@ -133,7 +133,7 @@ describe('a batch', { timeout: MAX_WAIT_MS }, () => {
     await place.witness.set(place.key('trash'), 'x')
     const [trashing] = await Promise.allSettled([a.trash({ reason: 'why' }), b.consume()])
     expect(trashing).toMatchObject({ status: 'rejected', reason: { code: 'JOBBOARD_WRITES_REFUSED' } })
-    expect(await place.jobIds()).toEqual([idOf(a.job)])
+    expect(await place.jobIds()).toEqual([jobIdFor(a.job)])
     const counts = ['rows', 'order', 'uuids', 'held', 'granted', 'exclusive', 'keys'].map(async (name) => {
       const command = ['order', 'uuids'].includes(name) ? 'zcard' : 'hlen'
       return [name, await place.witness[command](place.key(name))]
@@ -164,7 +164,7 @@ describe('a count of a shared resource', { timeout: MAX_WAIT_MS }, () => {
     const alone = await board.post('flow', {}, { name: 'alone', resources: { exclusive: ['net'] } })
     const sharer = await claimed(board, 'sharer')
     await place.witness.hset(place.key('shared'), fieldName('net'), count)
-    expect(await failureOf(board.claim(alone))).toMatchObject({ code: 'JOBBOARD_UNCLAIMABLE' })
+    expect(await rejectionOf(board.claim(alone))).toMatchObject({ code: 'JOBBOARD_UNCLAIMABLE' })
     await sharer.consume()
     await (await board.claim(alone)).consume()
     expect(await place.witness.exists(place.key('shared'))).toBe(0)
@@ -209,7 +209,7 @@ describe('a field of the board', { timeout: MAX_WAIT_MS }, () => {
     const errors = errorsOf(board)
     await place.witness.hset(place.key('board'), 'fence', value)
     const job = await board.post('flow', {}, { name: 'job', resources: { exclusive: ['disk'] } })
-    expect(await failureOf(board.claim(job))).toMatchObject({
+    expect(await rejectionOf(board.claim(job))).toMatchObject({
       code: 'JOBBOARD_WRITES_REFUSED',
       message: expect.stringContaining('fence'),
     })
@@ -226,14 +226,14 @@ describe('a field of the board', { timeout: MAX_WAIT_MS }, () => {
     await using place = await redisPlace(server)
     await (await place.open()).close()
     await place.witness.hset(place.key('board'), 'format', 'abc')
-    expect(await failureOf(place.open())).toMatchObject({ code: 'JOBBOARD_INCOMPATIBLE_VERSION' })
+    expect(await rejectionOf(place.open())).toMatchObject({ code: 'JOBBOARD_INCOMPATIBLE_VERSION' })
   })
 
   test.each(['no number', 'no hash'])('of an owner that is %s begins another session', async (what) => {
     await using place = await redisPlace(server)
     await using board = await place.open()
     const key = place.key(`owner:${await place.ownerOf(board)}`)
-    const back = rebirthOf(board)
+    const back = nextSession(board)
     if (what === 'no number') await place.witness.hset(key, 'number', 'abc')
     else await place.witness.set(key, 'x')
     await place.witness.publish(place.key('changes'), '')

@@ -4,7 +4,10 @@ import { openBoard } from '../../../src/board/index.ts'
 import { claimed, namesOn, refresh } from '../jobs.ts'
 
 /** @param meanwhile happens while one job is claimed and another waits for its resource */
-export async function lifeOn(uri: string, meanwhile: () => Promise<void> = async () => undefined): Promise<void> {
+export async function exerciseBoard(
+  uri: string,
+  meanwhile: () => Promise<void> = async () => undefined,
+): Promise<void> {
   await using board = await openBoard(uri, { who: 'board' })
   await using other = await openBoard(uri, { who: 'other' })
   await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })

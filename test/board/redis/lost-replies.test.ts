@@ -1,12 +1,12 @@
 /** What becomes of an operation when the connection breaks in the middle of it: found out, exactly. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { ClaimLost, NotFound, OutcomeUnknown } from '../../../src/core/errors.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { failureOf, historyOf, lossOf, next, rebirthOf } from '../events.ts'
+import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../events.ts'
 import { namesOn, refresh } from '../jobs.ts'
 import { claimOn, OPERATIONS } from './operations.ts'
-import { Scene, steady } from './scene.ts'
+import { ProxiedRedisBoard, waitForStableConnection } from './scene.ts'
 
 /** After how many more requests the connection breaks again. */
 const CUTS = [1, 2, 3, 4, 5]
@@ -20,9 +20,9 @@ afterAll(() => server.stop())
 describe('a connection that breaks', () => {
   describe.each(OPERATIONS)('in $name', (operation) => {
     test('after it was done: the result is what it would have been, and nothing is done twice', async () => {
-      await using scene = await Scene.set(server)
+      await using scene = await ProxiedRedisBoard.set(server)
       const act = await operation.ready(scene)
-      const history = historyOf(scene.other)
+      const history = recordEvents(scene.other)
       const { acting } = await scene.doneUnheard(act)
       scene.proxy.mode = 'pass'
       scene.proxy.resetAll()
@@ -33,7 +33,7 @@ describe('a connection that breaks', () => {
     })
 
     test('before it arrived: it is done after all, once', async () => {
-      await using scene = await Scene.set(server)
+      await using scene = await ProxiedRedisBoard.set(server)
       const act = await operation.ready(scene)
       scene.proxy.mode = 'blackhole'
       const sent = scene.proxy.nextRequest()
@@ -46,9 +46,9 @@ describe('a connection that breaks', () => {
     })
 
     test('while there is no connection: it is done when there is one', async () => {
-      await using scene = await Scene.set(server)
+      await using scene = await ProxiedRedisBoard.set(server)
       const act = await operation.ready(scene)
-      const away = next(scene.board, 'state', ({ state }) => state === 'disconnected')
+      const away = nextEvent(scene.board, 'state', ({ state }) => state === 'disconnected')
       scene.proxy.mode = 'refuse'
       scene.proxy.resetAll()
       await away
@@ -58,7 +58,7 @@ describe('a connection that breaks', () => {
     })
 
     test.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
-      await using scene = await Scene.set(server)
+      await using scene = await ProxiedRedisBoard.set(server)
       const { acting } = await scene.doneUnheard(await operation.ready(scene))
       let over = false
       const cutting = async () => {
@@ -70,26 +70,26 @@ describe('a connection that breaks', () => {
       void cutting()
       const result = await acting
       over = true
-      await steady(scene.board)
+      await waitForStableConnection(scene.board)
       await operation.check(scene, result)
     })
 
     test('and whose session ends before it can be found out: nobody knows, and it is said', async () => {
-      await using scene = await Scene.set(server)
+      await using scene = await ProxiedRedisBoard.set(server)
       const { board, place, proxy } = scene
       const act = await operation.ready(scene)
       const owner = await place.ownerOf(board)
       const { acting } = await scene.doneUnheard(act)
-      const reborn = rebirthOf(board)
+      const reborn = nextSession(board)
       proxy.mode = 'refuse'
       proxy.resetAll()
       await place.witness.del(place.key(`owner:${owner}`))
       proxy.mode = 'pass'
-      const failure = await failureOf(acting)
+      const failure = await rejectionOf(acting)
       expect(failure).toBeInstanceOf(OutcomeUnknown)
       expect(String((failure as Error).message)).toMatch(operation.says)
       await reborn
-      await steady(board)
+      await waitForStableConnection(board)
       // What the former owner held is free.
       expect(await place.witness.exists(place.key('held'))).toBe(operation.name.includes('runs') ? 1 : 0)
       expect(await namesOn(scene.other)).toEqual(await namesOn(board))
@@ -97,10 +97,10 @@ describe('a connection that breaks', () => {
   })
 
   test('after it was done, and Redis takes no writes when it is asked again: it is known to be done, and asked no more', async () => {
-    await using scene = await Scene.set(server)
+    await using scene = await ProxiedRedisBoard.set(server)
     const { board, other, place, proxy } = scene
     const { acting } = await scene.doneUnheard(() => board.post('flow', {}, { name: 'first' }))
-    const asked = deferred()
+    const asked = createDeferred()
     // The look has been answered by then: it is the batch that is refused.
     const back = new Promise<void>((resolve) => {
       const off = board.on('state', ({ state }) => {
@@ -121,7 +121,7 @@ describe('a connection that breaks', () => {
     } finally {
       await place.witness.config('SET', 'min-replicas-to-write', '0')
     }
-    await steady(board)
+    await waitForStableConnection(board)
     const second = await board.post('flow', {}, { name: 'second' })
     expect(await other.find(second.uuid)).toMatchObject({ name: 'second' })
     expect(await place.jobIds()).toHaveLength(2)
@@ -129,7 +129,7 @@ describe('a connection that breaks', () => {
 
   test('a job that was done by others before the answer to its post was found out is known to be done', async () => {
     for (const settle of ['consume', 'trash'] as const) {
-      await using scene = await Scene.set(server)
+      await using scene = await ProxiedRedisBoard.set(server)
       const { board, other, proxy } = scene
       proxy.mode = 'swallow-replies'
       const posting = board.post('flow', {}, { name: 'job' })
@@ -140,18 +140,18 @@ describe('a connection that breaks', () => {
       const job = await posting
       expect(job.uuid).toBe(claim.job.uuid)
       expect(await job.wait()).toBe(settle === 'consume' ? 'COMPLETE' : 'TRASHED')
-      expect(await failureOf(board.claim(job))).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(board.claim(job))).toBeInstanceOf(NotFound)
     }
   })
 
   test("a claim of another, while one's own was on its way, is a claim that was refused", async () => {
-    await using scene = await Scene.set(server)
+    await using scene = await ProxiedRedisBoard.set(server)
     const { board, other, proxy } = scene
     const job = await board.post('flow', {}, { name: 'job' })
     const seen = await other.find(job.uuid)
     proxy.mode = 'blackhole'
     const sent = proxy.nextRequest()
-    const acting = failureOf(board.claim(job))
+    const acting = rejectionOf(board.claim(job))
     await sent
     const claim = await other.claim(seen)
     proxy.mode = 'pass'
@@ -162,17 +162,17 @@ describe('a connection that breaks', () => {
 
   test('a settle that was never sent when the session ended is a claim lost, and changes nothing', async () => {
     for (const settle of ['consume', 'abandon', 'trash'] as const) {
-      await using scene = await Scene.set(server)
+      await using scene = await ProxiedRedisBoard.set(server)
       const { board, other, place, proxy } = scene
       const claim = await claimOn(board)
       const owner = await place.ownerOf(board)
-      const [lost, reborn] = [lossOf(claim), rebirthOf(board)]
-      const away = next(board, 'state', ({ state }) => state === 'disconnected')
+      const [lost, reborn] = [whenLost(claim), nextSession(board)]
+      const away = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
       proxy.mode = 'refuse'
       proxy.resetAll()
       await away
       expect(claim.lost.aborted).toBe(false)
-      const settling = failureOf(claim[settle]())
+      const settling = rejectionOf(claim[settle]())
       await place.witness.del(place.key(`owner:${owner}`))
       proxy.mode = 'pass'
       expect(await settling).toBeInstanceOf(ClaimLost)

@@ -4,7 +4,7 @@ import { fieldName } from '../../../src/board/redis/layout.ts'
 import { encode } from '../../../src/core/codec.ts'
 import { postingRecord } from '../../support/poison.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { idOf } from '../boards.ts'
+import { jobIdFor } from '../boards.ts'
 import { claimed, refresh } from '../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
 
@@ -72,7 +72,7 @@ describe('what somebody has written in the place of the grants of a job', () => 
     const resources = { exclusive: ['disk'], shared: ['net'] }
     for (const name of ['a', 'b']) await board.post('flow', {}, { name, ...(name === 'a' ? { resources } : {}) })
     const [a, b] = [await claimed(board, 'a'), await claimed(board, 'b')]
-    await place.witness.hset(place.key('granted'), idOf(a.job), bytes)
+    await place.witness.hset(place.key('granted'), jobIdFor(a.job), bytes)
     await Promise.all([a.consume(), b.consume()])
     expect(await place.jobIds()).toEqual([])
   })

@@ -2,14 +2,14 @@
 import { expect } from 'vitest'
 import type { Claim, Job, JobBoard } from '../../../src/board/index.ts'
 import { all, namesOn, refresh } from '../jobs.ts'
-import type { Scene } from './scene.ts'
+import type { ProxiedRedisBoard } from './scene.ts'
 
 export interface Operation {
   readonly name: string
   /** What is named in the error when nobody knows what became of it. */
   readonly says: RegExp
-  ready(scene: Scene): Promise<() => Promise<unknown>>
-  check(scene: Scene, result: unknown): Promise<void>
+  ready(scene: ProxiedRedisBoard): Promise<() => Promise<unknown>>
+  check(scene: ProxiedRedisBoard, result: unknown): Promise<void>
 }
 
 export async function claimOn(board: JobBoard): Promise<Claim> {
@@ -24,7 +24,7 @@ async function trashedOn(board: JobBoard) {
 }
 
 /** Nothing of the job is left but for what is named: everything that it held is free. */
-async function leaves(scene: Scene, left: Partial<Record<'jobs' | 'trash', number>> = {}): Promise<void> {
+async function leaves(scene: ProxiedRedisBoard, left: Partial<Record<'jobs' | 'trash', number>> = {}): Promise<void> {
   const { place } = scene
   expect(await place.jobIds()).toHaveLength(left.jobs ?? 0)
   expect(await place.trashIds()).toHaveLength(left.trash ?? 0)

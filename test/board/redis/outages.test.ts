@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openBoard } from '../../../src/board/index.ts'
 import { ClaimLost, OutcomeUnknown, WritesRefused } from '../../../src/core/errors.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { failureOf, lossOf, next, rebirthOf } from '../events.ts'
+import { nextEvent, nextSession, rejectionOf, whenLost } from '../events.ts'
 import { namesOn, refresh } from '../jobs.ts'
-import { loopOver, restartedUnderLoad } from '../restarts.ts'
+import { checkLoopOverRestart, restartedUnderLoad } from '../restarts.ts'
 import { redisPlace } from './places.ts'
 
 const DURABLE = { appendonly: 'yes', appendfsync: 'always' }
@@ -25,7 +25,7 @@ describe('a Redis that keeps its data', () => {
     await using server = await startRedis({ config: DURABLE })
     await using place = await redisPlace(server)
     await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: `&ttl=${ttl}` })
-    expect(await loopOver(board, { server, away })).toEqual(endings)
+    expect(await checkLoopOverRestart(board, { server, away })).toEqual(endings)
   })
 })
 
@@ -40,11 +40,11 @@ describe('a Redis that comes back empty', () => {
     const [claim] = await board.claimNext()
     const errors: string[] = []
     for (const each of [board, other]) each.on('error', ({ error }) => errors.push(error.message))
-    const [lost, ...back] = [lossOf(claim), rebirthOf(board), rebirthOf(other)]
+    const [lost, ...back] = [whenLost(claim), nextSession(board), nextSession(other)]
     await server.restart()
     expect(await lost).toBeInstanceOf(ClaimLost)
     await Promise.all(back)
-    expect(await failureOf(claim.consume())).toBeInstanceOf(ClaimLost)
+    expect(await rejectionOf(claim.consume())).toBeInstanceOf(ClaimLost)
     expect(errors).toEqual([expect.stringContaining('came back without its data')])
     expect(await namesOn(board)).toEqual([])
     while ((await other.entities('conductor')).length === 0) await refresh(board)
@@ -87,10 +87,10 @@ describe('a Redis that comes back empty', () => {
     await using board = await place.open()
     await board.post('flow', {})
     const [claim] = await board.claimNext()
-    const told = next(board, 'error')
-    const back = rebirthOf(board)
+    const told = nextEvent(board, 'error')
+    const back = nextSession(board)
     await place.witness.flushall()
-    expect(await failureOf(claim.consume())).toMatchObject({
+    expect(await rejectionOf(claim.consume())).toMatchObject({
       code: expect.stringMatching(/CLAIM_LOST|OUTCOME_UNKNOWN/),
     })
     expect((await told).error.message).toContain('somebody emptied it')
@@ -114,7 +114,7 @@ describe('a Redis that takes no writes', () => {
     board.on('error', ({ error }) => errors.push(error))
     await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
     const owner = await place.ownerOf(board)
-    const [told, back] = [next(board, 'error'), rebirthOf(board)]
+    const [told, back] = [nextEvent(board, 'error'), nextSession(board)]
     await place.witness.config('SET', 'maxmemory', '1')
     await place.witness.del(place.key(`owner:${owner}`))
     await refresh(board).catch(() => undefined)
@@ -134,7 +134,7 @@ describe('a Redis that takes no writes', () => {
     const [first] = await board.claimNext()
     await place.witness.config('SET', 'maxmemory', '1')
     try {
-      const failures = await Promise.all([1, 2].map(() => failureOf(board.post('flow', {}))))
+      const failures = await Promise.all([1, 2].map(() => rejectionOf(board.post('flow', {}))))
       for (const failure of failures) {
         expect(failure).toBeInstanceOf(WritesRefused)
         expect(String(failure)).toContain('raise maxmemory')
@@ -160,8 +160,8 @@ describe('a Redis that takes no writes', () => {
     const [claim] = await board.claimNext()
     await place.witness.config('SET', 'min-replicas-to-write', '1')
     try {
-      expect(await failureOf(board.post('flow', {}))).toBeInstanceOf(WritesRefused)
-      expect(String(await failureOf(claim.consume()))).toContain('min-replicas-to-write')
+      expect(await rejectionOf(board.post('flow', {}))).toBeInstanceOf(WritesRefused)
+      expect(String(await rejectionOf(claim.consume()))).toContain('min-replicas-to-write')
       expect(claim.lost.aborted).toBe(false)
     } finally {
       await place.witness.config('SET', 'min-replicas-to-write', '0')
@@ -174,11 +174,11 @@ describe('a Redis that takes no writes', () => {
     await using place = await redisPlace(server)
     await using board = await place.open()
     await board.post('flow', {}, { name: 'job' })
-    const away = next(board, 'state', ({ state }) => state === 'disconnected')
+    const away = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
     await place.witness.call('REPLICAOF', '127.0.0.1', '1')
     const posting = board.post('flow', {}, { name: 'later' })
     expect((await away).reason?.message).toMatch(/READONLY|MASTERDOWN/)
-    const back = next(board, 'state', ({ state }) => state === 'connected')
+    const back = nextEvent(board, 'state', ({ state }) => state === 'connected')
     await place.witness.call('REPLICAOF', 'NO', 'ONE')
     await Promise.all([back, posting])
     expect(await namesOn(board)).toEqual(['job', 'later'])
@@ -191,7 +191,7 @@ describe('a Redis that is not for everybody', () => {
     const admin = new Redis(server.uri)
     await admin.call('ACL', 'SETUSER', 'ada', 'on', '>p@ss', '~{mine}:*', '&{mine}:*', '+@all')
     const at = (text: string, prefix = 'mine') => `redis://${text}127.0.0.1:${server.port}/0?prefix=${prefix}`
-    const wrong = String(await failureOf(openBoard(at('ada:wrong@'))))
+    const wrong = String(await rejectionOf(openBoard(at('ada:wrong@'))))
     expect(wrong).toMatch(/AccessDenied: redis:\/\/ada:\*\*\*@.*does not accept the credentials/)
     expect(wrong).not.toContain('wrong@')
     {
@@ -199,14 +199,14 @@ describe('a Redis that is not for everybody', () => {
       await (await board.claim(await board.post('flow', {}))).consume()
       expect(board.uri).not.toContain('p%40ss')
     }
-    const elsewhere = await failureOf(openBoard(at('ada:p%40ss@', 'theirs')))
+    const elsewhere = await rejectionOf(openBoard(at('ada:p%40ss@', 'theirs')))
     expect(elsewhere).toMatchObject({
       code: 'JOBBOARD_ACCESS_DENIED',
       message: expect.stringContaining('lacks a right'),
     })
     await admin.call('ACL', 'SETUSER', 'default', 'off')
     admin.disconnect()
-    const nobody = await failureOf(openBoard(at('')))
+    const nobody = await rejectionOf(openBoard(at('')))
     expect(nobody).toMatchObject({
       code: 'JOBBOARD_ACCESS_DENIED',
       message: expect.stringContaining('write user:password@'),
@@ -216,13 +216,13 @@ describe('a Redis that is not for everybody', () => {
   test('and one that is not there is not connected to, and says so in time', async () => {
     await using server = await startRedis()
     await server.kill()
-    const failure = await failureOf(openBoard(`${server.uri}/0`, { signal: AbortSignal.timeout(30_000) }))
+    const failure = await rejectionOf(openBoard(`${server.uri}/0`, { signal: AbortSignal.timeout(30_000) }))
     expect(failure).toMatchObject({ code: 'JOBBOARD_NOT_CONNECTED', message: expect.stringContaining('ECONNREFUSED') })
   })
 
   test('and has no board there: a look makes none', async () => {
     await using server = await startRedis()
-    const failure = await failureOf(openBoard(`${server.uri}/0?prefix=none`, { create: false }))
+    const failure = await rejectionOf(openBoard(`${server.uri}/0?prefix=none`, { create: false }))
     expect(failure).toMatchObject({ code: 'JOBBOARD_NOT_FOUND' })
     const witness = new Redis(server.uri)
     expect(await witness.keys('*')).toEqual([])

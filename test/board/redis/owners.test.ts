@@ -3,18 +3,18 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Deferred, deferred } from '../../../src/core/abort.ts'
+import { createDeferred, type Deferred } from '../../../src/core/abort.ts'
 import { encode } from '../../../src/core/codec.ts'
 import { OutcomeUnknown } from '../../../src/core/errors.ts'
 import { compiled } from '../../support/compiled.ts'
 import { startNode } from '../../support/node-process.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { failureOf, lossOf, next, rebirthOf } from '../events.ts'
+import { nextEvent, nextSession, rejectionOf, whenLost } from '../events.ts'
 import { claimed, namesOn, refresh } from '../jobs.ts'
-import { ownerCutOff, stoppedOwner } from '../takeovers.ts'
+import { checkDisconnectedOwner, checkStoppedOwner } from '../takeovers.ts'
 import { redisPlace } from './places.ts'
-import { Scene } from './scene.ts'
+import { ProxiedRedisBoard } from './scene.ts'
 
 const CLAIMER = new URL('../stopped-claimer.ts', import.meta.url)
 const CHILD = fileURLToPath(new URL('../board-child.ts', import.meta.url))
@@ -29,7 +29,7 @@ describe('an owner on Redis', () => {
   test('whose process was stopped for longer than its TTL finds out before it does anything', async () => {
     await using place = await redisPlace(server)
     await using heir = await place.open({ who: 'heir' })
-    await stoppedOwner({ heir, uri: `${place.uri}&ttl=2s` })
+    await checkStoppedOwner({ heir, uri: `${place.uri}&ttl=2s` })
   })
 
   test('that is killed loses its job to another, with a larger fence', async () => {
@@ -39,7 +39,7 @@ describe('an owner on Redis', () => {
     await using owner = await startNode(CLAIMER, [`${place.uri}&ttl=1s`])
     await owner.says('claimed')
     await refresh(heir)
-    const abandoned = next(heir, 'abandoned')
+    const abandoned = nextEvent(heir, 'abandoned')
     owner.signal('SIGKILL')
     await abandoned
     const [claim] = await heir.claimNext()
@@ -72,8 +72,8 @@ describe('an owner on Redis', () => {
     // Joining and looking are known again, leaving is not: it is sent twice, and others may come between.
     await using _third = await place.open({ who: 'third' })
     await refresh(other)
-    const [open, states]: [Deferred<void>, string[]] = [deferred(), []]
-    const closed = next(board, 'state', ({ state }) => state === 'closed')
+    const [open, states]: [Deferred<void>, string[]] = [createDeferred(), []]
+    const closed = nextEvent(board, 'state', ({ state }) => state === 'closed')
     board.on('state', ({ state }) => states.push(state))
     proxy.manner = { until: open.promise }
     await proxy.nextRequest()
@@ -88,21 +88,21 @@ describe('an owner on Redis', () => {
   })
 
   test('that nothing gets through to has lost its claim before another gets it', async () => {
-    await using scene = await Scene.set(server, { ttl: '2s' })
+    await using scene = await ProxiedRedisBoard.set(server, { ttl: '2s' })
     const { board: owner, other: heir, place, proxy } = scene
-    await ownerCutOff({ owner, heir, proxy })
+    await checkDisconnectedOwner({ owner, heir, proxy })
     expect(await place.jobIds()).toEqual([])
   })
 
   test('keeps its claims on another connection, as long as its key lives', async () => {
-    await using scene = await Scene.set(server)
+    await using scene = await ProxiedRedisBoard.set(server)
     const { board, other, proxy } = scene
     await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
     await board.post('flow', {})
     const [claim] = await board.claimNext()
     const states: string[] = []
     board.on('state', ({ state }) => states.push(state))
-    const back = next(board, 'state', ({ state }) => state === 'connected')
+    const back = nextEvent(board, 'state', ({ state }) => state === 'connected')
     proxy.resetAll()
     await back
     expect(states).toEqual(['disconnected', 'connected'])
@@ -113,13 +113,13 @@ describe('an owner on Redis', () => {
   })
 
   test('whose settle did not get through in time does not know of it, and harms nobody who took over', async () => {
-    await using scene = await Scene.set(server, { ttl: '2s' })
+    await using scene = await ProxiedRedisBoard.set(server, { ttl: '2s' })
     const { board, other, place, proxy } = scene
     await board.post('flow', {}, { name: 'job' })
     const [claim] = await board.claimNext()
-    const [inherited, back] = [other.claimNext(), rebirthOf(board)]
+    const [inherited, back] = [other.claimNext(), nextSession(board)]
     proxy.mode = 'blackhole'
-    const settling = failureOf(claim.consume())
+    const settling = rejectionOf(claim.consume())
     const [taken] = await inherited
     expect(await settling).toBeInstanceOf(OutcomeUnknown)
     proxy.mode = 'pass'
@@ -130,12 +130,12 @@ describe('an owner on Redis', () => {
   })
 
   test('that Redis has forgotten some of, for a fail-over say, is no owner any more', async () => {
-    await using scene = await Scene.set(server)
+    await using scene = await ProxiedRedisBoard.set(server)
     const { board, other, place } = scene
     for (const name of ['a', 'b']) await board.post('flow', {}, { name })
     const claim = await claimed(board, 'a')
     const owner = await place.ownerOf(board)
-    const [lost, back] = [lossOf(claim), rebirthOf(board)]
+    const [lost, back] = [whenLost(claim), nextSession(board)]
     // As a replica would have it that was behind when it became master.
     await place.witness.hincrby(place.key(`owner:${owner}`), 'number', -1)
     await board.post('flow', {}, { name: 'c' }).catch((error: unknown) => expect(error).toBeInstanceOf(OutcomeUnknown))
@@ -147,15 +147,15 @@ describe('an owner on Redis', () => {
   })
 
   test('whose number another batch of its own has taken, which it was told was refused, is no owner any more', async () => {
-    await using scene = await Scene.set(server)
+    await using scene = await ProxiedRedisBoard.set(server)
     const { board, place } = scene
     const key = place.key(`owner:${await place.ownerOf(board)}`)
-    const back = rebirthOf(board)
+    const back = nextSession(board)
     // As if the batch before had been refused on this connection, and its bytes had come over the one before that since.
     const number = Number(await place.witness.hget(key, 'number')) + 1
     const answers = Buffer.from(encode([[true, 'job1']], 'msgpack'))
     await place.witness.hset(key, { number, serial: 1_000_000, answers })
-    expect(await failureOf(board.post('flow', {}, { name: 'job' }))).toBeInstanceOf(OutcomeUnknown)
+    expect(await rejectionOf(board.post('flow', {}, { name: 'job' }))).toBeInstanceOf(OutcomeUnknown)
     await back
     expect(await namesOn(board)).toEqual([])
   })
@@ -165,7 +165,7 @@ describe('an owner on Redis', () => {
     await using place = await redisPlace(own)
     const board = await place.openAt(`127.0.0.1:${own.port}`, { parameters: '&ttl=1h' })
     await own.pause()
-    const posting = failureOf(board.post('flow', {}))
+    const posting = rejectionOf(board.post('flow', {}))
     await board.close()
     expect(await posting).toBeInstanceOf(OutcomeUnknown)
     await own.resume()
@@ -207,10 +207,10 @@ describe('an owner on Redis', () => {
     const proxy = await startProxy({ port: server.port })
     await using place = await redisPlace(server)
     await using board = await place.openAt(proxy.hosts, { parameters: '&ttl=1s' })
-    const lost = next(board, 'state', ({ state }) => state === 'lost')
+    const lost = nextEvent(board, 'state', ({ state }) => state === 'lost')
     await proxy.close()
     await lost
-    expect(await failureOf(board.post('flow', {}))).toMatchObject({ code: 'JOBBOARD_NOT_CONNECTED' })
-    expect(await failureOf(refresh(board))).toMatchObject({ code: 'JOBBOARD_NOT_CONNECTED' })
+    expect(await rejectionOf(board.post('flow', {}))).toMatchObject({ code: 'JOBBOARD_NOT_CONNECTED' })
+    expect(await rejectionOf(refresh(board))).toMatchObject({ code: 'JOBBOARD_NOT_CONNECTED' })
   })
 })

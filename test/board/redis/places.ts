@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { type JobBoard, type OpenBoardOptions, openBoard } from '../../../src/board/index.ts'
 import type { BoardBackend, BoardPlace } from '../../contract/board.ts'
-import { EVERYTHING, idOf } from '../boards.ts'
+import { EVERYTHING, jobIdFor } from '../boards.ts'
 
 export interface RedisPlace extends BoardPlace {
   readonly prefix: string
@@ -74,7 +74,7 @@ export async function redisPlace(
       return id
     },
     removeRaw: async (job) => {
-      await witness.hdel(key('jobs'), idOf(job))
+      await witness.hdel(key('jobs'), jobIdFor(job))
     },
     beginAnew: async () => {
       const keys = await witness.keys(key('*'))

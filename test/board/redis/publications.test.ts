@@ -4,15 +4,15 @@ import { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { script } from '../../../src/board/redis/connection.ts'
-import { writePosting } from '../../../src/board/redis/records.ts'
-import { LOOK } from '../../../src/board/redis/scripts/session.ts'
+import { encodePostingWithin } from '../../../src/board/redis/records.ts'
+import { RENEW_SOURCE } from '../../../src/board/redis/scripts/session.ts'
 import { encode } from '../../../src/core/codec.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { postingOf } from '../backends.ts'
-import { idOf } from '../boards.ts'
-import { next } from '../events.ts'
+import { jobIdFor } from '../boards.ts'
+import { nextEvent } from '../events.ts'
 import { claimed, namesOn, refresh } from '../jobs.ts'
-import { lifeOn } from './life.ts'
+import { exerciseBoard } from './life.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
 
 let server: RedisServer
@@ -55,7 +55,7 @@ describe('a publication that the board did not make', () => {
     await evil.publish(place.key('changes'), Buffer.from([0xc1, 0x00, 0xff]))
     await evil.publish(place.key('changes'), Buffer.concat([Buffer.alloc(40, '0'), packed([version + 1, [7]])]))
     // Behind all of these, on the same connection.
-    const posted = next(board, 'posted')
+    const posted = nextEvent(board, 'posted')
     await board.post('flow', {}, { name: 'innocent' })
     await posted
     await refresh(board)
@@ -78,14 +78,14 @@ describe('a publication that the board did not make', () => {
     const states: string[] = []
     void job.wait().then((state) => states.push(state))
     for (const kind of ['consumed', 'trashed', 'claimed', 'abandoned'] as const) board.on(kind, () => states.push(kind))
-    const id = idOf(job)
+    const id = jobIdFor(job)
     for (const entry of [`D${id}`, `C${id}`, `L${id}`, `T${id}`, 'G1', 'Pjob77']) {
       const version = Number(await place.witness.hget(place.key('board'), 'version'))
       // A long list of entries covers every version.
       await evil.publish(place.key('changes'), packed([version + 1, [entry]]))
       await evil.publish(place.key('changes'), packed([version + 1_000, Array.from({ length: 1_000 }, () => entry)]))
     }
-    const posted = next(board, 'posted', (event) => event.job.name === 'after')
+    const posted = nextEvent(board, 'posted', (event) => event.job.name === 'after')
     await other.post('flow', {}, { name: 'after' })
     await posted
     expect(await namesOn(board, { onlyUnclaimed: true })).toEqual(['job', 'after'])
@@ -103,7 +103,7 @@ test('the users of the guide can do what their boards need, and publish nowhere 
   const rules = recipe.replaceAll('{taskflow}', `{${place.prefix}}`).replace('>PASSWORD', '>secret').trim().split(/\s+/)
   await place.witness.call('ACL', 'SETUSER', 'jobs', ...rules)
   const uri = `redis://jobs:secret@127.0.0.1:${server.port}/1?prefix=${place.prefix}`
-  await lifeOn(uri)
+  await exerciseBoard(uri)
   const user = new Redis({ port: server.port, username: 'jobs', password: 'secret', enableReadyCheck: false })
   await expect(user.publish('{another}:changes', 'x')).rejects.toThrow(/NOPERM/)
   await expect(user.hgetall('{another}:board')).rejects.toThrow(/NOPERM/)
@@ -120,10 +120,10 @@ describe('a publication of the board', () => {
     const secret = String(await place.witness.hget(place.key('board'), 'secret'))
     expect(secret).toMatch(/^[0-9a-f]{32}$/)
     const asked = await monitored(server)
-    const posted = next(board, 'posted')
+    const posted = nextEvent(board, 'posted')
     await other.post('flow', {}, { name: 'job' })
     await posted
-    expect(asked.scripts()).not.toContain(script(LOOK).sha)
+    expect(asked.scripts()).not.toContain(script(RENEW_SOURCE).sha)
     asked.stop()
   })
 
@@ -135,7 +135,7 @@ describe('a publication of the board', () => {
     const { witness, key } = place
     await witness
       .multi()
-      .hset(key('jobs'), 'job1', Buffer.from(writePosting(postingOf({ name: 'old' }))))
+      .hset(key('jobs'), 'job1', Buffer.from(encodePostingWithin(postingOf({ name: 'old' }))))
       .hset(key('rows'), 'job1', '0:1:1:')
       .zadd(key('order'), 1, 'job1')
       .rpush(key('log'), 'Pjob1')

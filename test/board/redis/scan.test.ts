@@ -2,13 +2,13 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Layout } from '../../../src/board/redis/layout.ts'
-import { writePosting } from '../../../src/board/redis/records.ts'
-import { COMMIT } from '../../../src/board/redis/scripts/commit.ts'
+import { encodePostingWithin } from '../../../src/board/redis/records.ts'
+import { COMMIT_SOURCE } from '../../../src/board/redis/scripts/commit.ts'
 import { decode, encode } from '../../../src/core/codec.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
 import { postingOf } from '../backends.ts'
-import { next } from '../events.ts'
+import { nextEvent } from '../events.ts'
 import { claimed, namesOn, refresh } from '../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
 
@@ -25,7 +25,7 @@ async function commit(
   { number, serial = number }: { number: number; serial?: number },
 ): Promise<{ accepted: boolean; id: unknown }> {
   const layout = new Layout(place.prefix)
-  const posting = Buffer.from(writePosting(postingOf({ name: `of batch ${number}` })))
+  const posting = Buffer.from(encodePostingWithin(postingOf({ name: `of batch ${number}` })))
   const args = [
     owner,
     layout.channel,
@@ -33,7 +33,7 @@ async function commit(
     packed([['post', 2, 5, 'uuid', null]]),
     posting,
   ]
-  const answer = await place.witness.callBuffer('eval', COMMIT, '18', ...layout.keys(owner), ...args)
+  const answer = await place.witness.callBuffer('eval', COMMIT_SOURCE, '18', ...layout.keys(owner), ...args)
   const [head, answers] = answer as [Buffer, Buffer | undefined]
   const [accepted] = decode(head, 'msgpack') as [boolean]
   const [first] = answers ? (decode(answers, 'msgpack') as [[boolean, unknown]]) : []
@@ -52,7 +52,7 @@ describe('a board on Redis', () => {
     const { witness, key } = place
     await witness
       .multi()
-      .hset(key('jobs'), 'job1', Buffer.from(writePosting(postingOf({ name: 'quiet' }))))
+      .hset(key('jobs'), 'job1', Buffer.from(encodePostingWithin(postingOf({ name: 'quiet' }))))
       .hset(key('rows'), 'job1', '0:1:1:')
       .zadd(key('order'), 1, 'job1')
       .rpush(key('log'), 'Pjob1')
@@ -69,10 +69,10 @@ describe('a board on Redis', () => {
     await using board = await place.openAt(`127.0.0.1:${server.port}`, { parameters: '&ttl=1500ms' })
     const job = await board.post('flow', {}, { name: 'taken', key: 'one', resources: { exclusive: ['disk'] } })
     await claimed(board, 'taken')
-    const [gone, came] = [next(board, 'consumed'), next(board, 'posted')]
+    const [gone, came] = [nextEvent(board, 'consumed'), nextEvent(board, 'posted')]
     await place.removeRaw(job)
     expect((await gone).job.name).toBe('taken')
-    await place.witness.hset(place.key('jobs'), 'job7', Buffer.from(writePosting(postingOf({ name: 'put' }))))
+    await place.witness.hset(place.key('jobs'), 'job7', Buffer.from(encodePostingWithin(postingOf({ name: 'put' }))))
     expect((await came).job.name).toBe('put')
     for (const key of ['held', 'granted', 'exclusive']) expect(await place.witness.exists(place.key(key)), key).toBe(0)
     await (await claimed(board, 'put')).consume()
@@ -86,10 +86,10 @@ describe('a board on Redis', () => {
     const claim = await claimed(board, 'held')
     const { witness, key } = place
     proxy.manner = { delay: 40 }
-    await witness.hset(key('jobs'), 'job7', Buffer.from(writePosting(postingOf({ name: 'put' }))))
+    await witness.hset(key('jobs'), 'job7', Buffer.from(encodePostingWithin(postingOf({ name: 'put' }))))
     while ((await witness.hexists(key('rows'), 'job7')) === 0) await turn()
     // Mended, and the answer is on its way.
-    const back = next(board, 'state', ({ state }) => state !== 'disconnected')
+    const back = nextEvent(board, 'state', ({ state }) => state !== 'disconnected')
     proxy.resetAll()
     proxy.manner = {}
     expect((await back).state).toBe('connected')

@@ -8,7 +8,7 @@ import { refresh } from '../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
 
 /** A board behind a proxy, and one that sees the server directly. */
-export class Scene implements AsyncDisposable {
+export class ProxiedRedisBoard implements AsyncDisposable {
   readonly place: RedisPlace
   readonly proxy: TcpProxy
   readonly board: JobBoard
@@ -24,14 +24,14 @@ export class Scene implements AsyncDisposable {
     this.board.on('error', ({ error }) => this.errors.push(error))
   }
 
-  static async set(server: RedisServer, { ttl = '30s' } = {}): Promise<Scene> {
+  static async set(server: RedisServer, { ttl = '30s' } = {}): Promise<ProxiedRedisBoard> {
     const place = await redisPlace(server)
     const proxy = await startProxy({ port: server.port })
     const [board, other] = await Promise.all([
       place.openAt(proxy.hosts, { who: 'board', parameters: `&ttl=${ttl}` }),
       place.open({ who: 'other' }),
     ])
-    return new Scene({ place, proxy, board, other })
+    return new ProxiedRedisBoard({ place, proxy, board, other })
   }
 
   /** How many batches of the board Redis has done. */
@@ -58,7 +58,7 @@ export class Scene implements AsyncDisposable {
 }
 
 /** Resolves on a connection that holds: one that was cut may not know it yet. */
-export async function steady(board: JobBoard): Promise<void> {
+export async function waitForStableConnection(board: JobBoard): Promise<void> {
   while (true) {
     const failure = await refresh(board).catch((error: unknown) => error)
     if (failure === undefined) return

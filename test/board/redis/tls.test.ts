@@ -10,7 +10,7 @@ import { type Authority, createAuthority } from '../../support/certificates.ts'
 import { freePort } from '../../support/ports.ts'
 import { startRedis } from '../../support/redis.ts'
 import { ServerProgram } from '../../support/server-program.ts'
-import { lifeOn } from './life.ts'
+import { exerciseBoard } from './life.ts'
 
 test('a board behind TLS is what it is elsewhere, for who has a certificate', async () => {
   await using authority = await createAuthority()
@@ -33,7 +33,7 @@ test('a board behind TLS is what it is elsewhere, for who has a certificate', as
   await using _redis = await startRedis({ config })
   const [cert, key] = [await file('client.pem', client.cert), await file('client.key', client.key)]
   const uri = `rediss://127.0.0.1:${port}/0?prefix=board&ca=${ca}`
-  await lifeOn(`${uri}&cert=${cert}&key=${key}`)
+  await exerciseBoard(`${uri}&cert=${cert}&key=${key}`)
   // Who names no certificate is not let in.
   const giveUp = AbortSignal.timeout(1_000)
   await expect(openBoard(uri, { signal: giveUp })).rejects.toThrow()
@@ -98,7 +98,7 @@ test('a board on a master that sentinels name over TLS is what it is elsewhere',
   })
   await sentinel.start()
   try {
-    await lifeOn(uri)
+    await exerciseBoard(uri)
   } finally {
     await sentinel.stop()
   }

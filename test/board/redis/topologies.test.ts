@@ -4,9 +4,9 @@ import { expect, test } from 'vitest'
 import { openBoard } from '../../../src/board/index.ts'
 import { startRedisCluster } from '../../support/redis-cluster.ts'
 import { startWatchedRedis } from '../../support/redis-sentinel.ts'
-import { next } from '../events.ts'
+import { nextEvent } from '../events.ts'
 import { claimed, namesOn } from '../jobs.ts'
-import { lifeOn } from './life.ts'
+import { exerciseBoard } from './life.ts'
 
 test('a board on a master that sentinels name goes on, on the new master, after a fail-over', async () => {
   await using watched = await startWatchedRedis()
@@ -16,8 +16,8 @@ test('a board on a master that sentinels name goes on, on the new master, after 
   for (const name of ['held', 'waiting']) await board.post('flow', {}, { name })
   const claim = await claimed(board, 'held')
   const back = [board, other].map(async (each) => {
-    await next(each, 'state', ({ state }) => state === 'disconnected')
-    await next(each, 'state', ({ state }) => state === 'connected')
+    await nextEvent(each, 'state', ({ state }) => state === 'disconnected')
+    await nextEvent(each, 'state', ({ state }) => state === 'connected')
   })
   await watched.failOver()
   await Promise.all(back)
@@ -36,7 +36,7 @@ test('a board on a cluster lies in one slot, and goes on where that is moved to'
   await using cluster = await startRedisCluster()
   const key = '{board}:board'
   const before = await cluster.masterOf(key)
-  await lifeOn(`redis+cluster://${cluster.hosts}?prefix=board&ttl=60s`, async () => {
+  await exerciseBoard(`redis+cluster://${cluster.hosts}?prefix=board&ttl=60s`, async () => {
     await cluster.moveSlotOf(key)
   })
   expect(await cluster.masterOf(key)).not.toBe(before)

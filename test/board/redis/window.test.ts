@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { JobBoard, PostOptions } from '../../../src/board/index.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { next } from '../events.ts'
+import { nextEvent } from '../events.ts'
 import { all, refresh } from '../jobs.ts'
 import { type RedisPlace, redisPlace } from './places.ts'
 
@@ -69,7 +69,7 @@ test('who has a job further back in hand hears of its end, whoever brings it abo
   const job = await board.post('flow', {}, { name: 'far' })
   const found = await other.find(job.uuid)
   expect([job.state, found.state]).toEqual(['UNCLAIMED', 'UNCLAIMED'])
-  const heard = next(other, 'claimed')
+  const heard = nextEvent(other, 'claimed')
   const claim = await board.claim(job)
   expect((await heard).job.uuid).toBe(job.uuid)
   await refresh(other)

@@ -24,7 +24,7 @@ interface Line {
 }
 
 /** Sees jobs go, by another way than boards do. */
-export interface GoneCounter {
+export interface RemovalCounter {
   /** Resolves when so many jobs have gone. */
   reached(jobs: number): Promise<void>
   /** Jobs that have gone more than once, or why that cannot be told. */
@@ -35,7 +35,7 @@ export interface GoneCounter {
 export async function everyJobOnce(options: {
   readonly poster: JobBoard
   readonly ownersUri: string
-  readonly gone: GoneCounter
+  readonly gone: RemovalCounter
 }): Promise<void> {
   const { poster, ownersUri, gone } = options
   const folder = await mkdtemp(join(tmpdir(), 'jobboard-owners-'))
@@ -66,7 +66,7 @@ export async function everyJobOnce(options: {
     await Promise.all(living.map((owner) => owner.ended))
     const lines = await linesOf(log)
     expect(lines.filter(({ what, pid }) => what === 'lost' && pid === stopped?.pid)).not.toEqual([])
-    judge(lines, { posted, dead: new Set(killed.map(({ pid }) => pid)) })
+    checkOwners(lines, { posted, dead: new Set(killed.map(({ pid }) => pid)) })
     expect(gone.twice()).toEqual([])
   } finally {
     for (const owner of owners) owner.signal('SIGCONT')
@@ -76,7 +76,7 @@ export async function everyJobOnce(options: {
 }
 
 /** What the owners wrote, held against what must never be. */
-function judge(
+function checkOwners(
   lines: readonly Line[],
   { posted, dead }: { posted: ReadonlySet<string>; dead: ReadonlySet<number> },
 ): void {

@@ -1,10 +1,10 @@
 /** Owners on ZooKeeper that die, and one that only seems to. A client of ZooKeeper sees every job go. */
 import { describe, expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { zookeeperPlace } from '../../board/boards.ts'
 import { zookeeperHosts } from '../../support/namespace.ts'
-import { everyJobOnce, type GoneCounter } from './exactly-once.ts'
+import { everyJobOnce, type RemovalCounter } from './exactly-once.ts'
 
 describe.skipIf(!zookeeperHosts)('owners that die, and one that only seems to', () => {
   test('every job is consumed exactly once', async () => {
@@ -18,13 +18,13 @@ describe.skipIf(!zookeeperHosts)('owners that die, and one that only seems to', 
 })
 
 /** Sees the znodes of jobs go. */
-async function goneCounter(path: string): Promise<GoneCounter & AsyncDisposable> {
+async function goneCounter(path: string): Promise<RemovalCounter & AsyncDisposable> {
   const zookeeper = new ZooKeeper({ hosts: zookeeperHosts })
   await zookeeper.connect()
   const gone = new Map<string, number>()
   const missed: string[] = []
   let wanted = Number.POSITIVE_INFINITY
-  const enough = deferred()
+  const enough = createDeferred()
   await zookeeper.watch(
     path,
     { mode: 'recursive' },

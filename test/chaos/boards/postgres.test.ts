@@ -1,11 +1,11 @@
 /** Owners on Postgres that die, and one that only seems to. */
 import { expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { parseUri } from '../../../src/core/uri.ts'
-import { PostgresConnection, postgresPlace } from '../../../src/postgres/index.ts'
+import { PostgresConnection, parsePostgresLocation } from '../../../src/postgres/index.ts'
 import { type PostgresPlace, postgresPlaceOn } from '../../board/postgres-boards.ts'
 import { startPostgres } from '../../support/postgres.ts'
-import { everyJobOnce, type GoneCounter } from '../board/exactly-once.ts'
+import { everyJobOnce, type RemovalCounter } from '../board/exactly-once.ts'
 
 test('of owners that die, and one that only seems to, every job is consumed exactly once', async () => {
   await using server = await startPostgres()
@@ -17,7 +17,7 @@ test('of owners that die, and one that only seems to, every job is consumed exac
 })
 
 /** The table of jobs itself says which rows go. */
-async function goneCounter(server: string, place: PostgresPlace): Promise<GoneCounter & AsyncDisposable> {
+async function goneCounter(server: string, place: PostgresPlace): Promise<RemovalCounter & AsyncDisposable> {
   await place.query('CREATE TABLE @.gone (job bigint)')
   await place.query(`CREATE FUNCTION @.went() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -27,8 +27,8 @@ async function goneCounter(server: string, place: PostgresPlace): Promise<GoneCo
     END $$`)
   await place.query(`CREATE TRIGGER went AFTER DELETE ON @.jobs REFERENCING OLD TABLE AS went
     FOR EACH STATEMENT EXECUTE FUNCTION @.went()`)
-  const listener = await PostgresConnection.open(postgresPlace(parseUri(server, 'board')))
-  const [enough, failed] = [deferred(), deferred<never>()]
+  const listener = await PostgresConnection.open(parsePostgresLocation(parseUri(server, 'board')))
+  const [enough, failed] = [createDeferred(), createDeferred<never>()]
   failed.promise.catch(() => undefined)
   let wanted = Number.POSITIVE_INFINITY
   const look = async () => {

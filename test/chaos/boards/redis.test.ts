@@ -1,11 +1,11 @@
 /** Owners on Redis that die, and one that only seems to. A subscriber of Redis sees every job go. */
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { decode } from '../../../src/core/codec.ts'
 import { redisPlace } from '../../board/redis/places.ts'
 import { startRedis } from '../../support/redis.ts'
-import { everyJobOnce, type GoneCounter } from '../board/exactly-once.ts'
+import { everyJobOnce, type RemovalCounter } from '../board/exactly-once.ts'
 
 test('every job on Redis is consumed exactly once', async () => {
   await using server = await startRedis()
@@ -19,11 +19,11 @@ test('every job on Redis is consumed exactly once', async () => {
 })
 
 /** Hears what is published: every change, with how many there have been. */
-async function goneCounter(uri: string, channel: string): Promise<GoneCounter & AsyncDisposable> {
+async function goneCounter(uri: string, channel: string): Promise<RemovalCounter & AsyncDisposable> {
   const redis = new Redis(uri)
   const gone = new Map<string, number>()
   const missed: string[] = []
-  const enough = deferred()
+  const enough = createDeferred()
   let wanted = Number.POSITIVE_INFINITY
   let version: number | undefined
   redis.on('messageBuffer', (_: Buffer, message: Buffer) => {

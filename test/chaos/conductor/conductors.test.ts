@@ -6,7 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { openBoard } from '../../../src/index.ts'
 import { ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { count } from '../../support/counts.ts'
@@ -150,7 +150,7 @@ class Scene implements AsyncDisposable {
 
   /** What shows the victim on the board goes with its session. */
   async #sessionOver({ name }: Member): Promise<void> {
-    const gone = deferred()
+    const gone = createDeferred()
     this.#gone.set(name, gone.resolve)
     await this.#look()
     await gone.promise

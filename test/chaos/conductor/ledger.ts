@@ -10,9 +10,9 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 
-export interface Visit {
+export interface RunRecord {
   readonly n: number
   readonly run: number
   /** As text: JSON has no such numbers. */
@@ -23,7 +23,7 @@ export interface Visit {
 
 export type Answer = 'entered' | 'left' | 'done before' | 'fenced'
 
-interface Stay extends Visit {
+interface OwnershipInterval extends RunRecord {
   readonly mark: bigint
 }
 
@@ -32,15 +32,15 @@ export class Ledger implements AsyncDisposable {
   /** How often a job came that was done before, and how often one was refused. */
   readonly counts = { again: 0, fenced: 0 }
   readonly #server: Server
-  readonly #inside = new Map<number, Stay>()
+  readonly #inside = new Map<number, OwnershipInterval>()
   /** The largest fence of each resource, of those who had it alone and of those who shared it. */
   readonly #newest = { exclusive: new Map<string, bigint>(), shared: new Map<string, bigint>() }
-  readonly #done = new Map<number, Visit>()
+  readonly #done = new Map<number, RunRecord>()
   /** Of each exclusive resource, the jobs in the order in which they came first. */
   readonly #order = new Map<string, number[]>()
   readonly #came = new Set<number>()
   #wanted = Number.POSITIVE_INFINITY
-  readonly #enough = deferred()
+  readonly #enough = createDeferred()
 
   private constructor(server: Server) {
     this.#server = server
@@ -91,11 +91,11 @@ export class Ledger implements AsyncDisposable {
       this.wrong.push(String(told))
       return 'noted'
     }
-    const stay = { ...(told as Visit), mark: BigInt((told as Visit).fence) }
+    const stay = { ...(told as RunRecord), mark: BigInt((told as RunRecord).fence) }
     return url === '/enter' ? this.#enter(stay) : this.#leave(stay)
   }
 
-  #enter(stay: Stay): Answer {
+  #enter(stay: OwnershipInterval): Answer {
     const { n, run, exclusive, shared, mark } = stay
     const before = this.#done.get(n)
     if (before) {
@@ -116,7 +116,7 @@ export class Ledger implements AsyncDisposable {
   }
 
   /** A reader is not fenced by readers, whenever they came. */
-  #isOld({ exclusive, shared, mark }: Stay): boolean {
+  #isOld({ exclusive, shared, mark }: OwnershipInterval): boolean {
     const { exclusive: writers, shared: readers } = this.#newest
     const newer = (fences: ReadonlyMap<string, bigint>, resource: string) => (fences.get(resource) ?? -1n) > mark
     return (
@@ -130,7 +130,7 @@ export class Ledger implements AsyncDisposable {
     if ((shared.get(resource) ?? -1n) < mark) shared.set(resource, mark)
   }
 
-  #leave({ n, mark, run }: Stay): Answer {
+  #leave({ n, mark, run }: OwnershipInterval): Answer {
     const inside = this.#inside.get(n)
     if (inside?.mark !== mark) return this.#fenced()
     this.#inside.delete(n)
@@ -151,8 +151,8 @@ export class Ledger implements AsyncDisposable {
   }
 }
 
-function conflict(a: Stay, b: Stay): boolean {
-  const claims = (one: Stay, other: Stay) =>
+function conflict(a: OwnershipInterval, b: OwnershipInterval): boolean {
+  const claims = (one: OwnershipInterval, other: OwnershipInterval) =>
     one.exclusive.some((resource) => other.exclusive.includes(resource) || other.shared.includes(resource))
   return claims(a, b) || claims(b, a)
 }

@@ -11,10 +11,10 @@ interface Line {
   readonly data: { readonly value: string; readonly outcome: Outcome }[]
 }
 
-export type Tally = Record<Outcome, number>
+export type OutcomeCounts = Record<Outcome, number>
 
-export class Diary {
-  readonly tally: Tally = { done: 0, refused: 0, 'not-sent': 0, unknown: 0 }
+export class WriteLog {
+  readonly tally: OutcomeCounts = { done: 0, refused: 0, 'not-sent': 0, unknown: 0 }
   readonly #client: ZooKeeper
   readonly #folder: string
   readonly #lines = new Map<string, Line>()

@@ -1,12 +1,12 @@
 /** A copy of what is in some folders, kept by a watch: listed once, then told; listed again after each gap. */
 import type { WatchEvent, ZooKeeper } from '../../../src/zookeeper/index.ts'
 
-export interface Mirror {
+export interface TreeSnapshot {
   /** Paths that are in one and not in the other, when everything that happened so far has been told. */
   differences(witness: ZooKeeper): Promise<string[]>
 }
 
-export async function mirror(client: ZooKeeper, path: string, folders: readonly string[]): Promise<Mirror> {
+export async function watchTree(client: ZooKeeper, path: string, folders: readonly string[]): Promise<TreeSnapshot> {
   let copy = new Set<string>()
   let listing: Promise<unknown> = Promise.resolve()
   /** What became of the watch, for when something is missing. */

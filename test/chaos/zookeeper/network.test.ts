@@ -5,7 +5,7 @@ import { op, type WatchEvent, type ZooKeeper } from '../../../src/zookeeper/inde
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy, type TcpProxy } from '../../support/proxy.ts'
 import { connected, failureOf, portOf, reaches, sessionOf, text } from '../../zookeeper/clients.ts'
-import { upTo } from './each.ts'
+import { forEachBelow } from './each.ts'
 import { statesOf } from './observed.ts'
 
 const proxied = () => startProxy({ port: portOf(zookeeperHosts) })
@@ -13,7 +13,7 @@ const UNKNOWN = { name: 'ConnectionLoss', outcome: 'unknown' }
 
 /** Does it with a proxy and a client of its own for each number, some at a time. */
 async function forEach(numbers: number, attempt: (at: number, proxy: TcpProxy, client: ZooKeeper) => Promise<void>) {
-  await upTo(numbers, async (at) => {
+  await forEachBelow(numbers, async (at) => {
     await using proxy = await proxied()
     await using client = await connected({ hosts: proxy.hosts })
     await attempt(at, proxy, client)
@@ -117,7 +117,7 @@ describe.skipIf(!zookeeperHosts)('a frame that is cut, at whatever byte,', () =>
   const WELCOME = 4 + 37
 
   test('(the answer to attaching) is followed by another attempt', async () => {
-    await upTo(WELCOME + HEADERS, async (at) => {
+    await forEachBelow(WELCOME + HEADERS, async (at) => {
       await using proxy = await proxied()
       const cut = proxy.cutAfter(at, { from: 'server' })
       await using client = await connected({ hosts: proxy.hosts })

@@ -4,9 +4,9 @@ import { count } from '../../support/counts.ts'
 import { type Ensemble, startEnsemble } from '../../support/ensemble.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { randomly } from '../../support/random.ts'
-import { Diary, type Tally } from './diary.ts'
-import { caughtUp, mirror } from './mirror.ts'
-import { storm } from './weather.ts'
+import { type OutcomeCounts, WriteLog } from './diary.ts'
+import { caughtUp, watchTree } from './mirror.ts'
+import { injectFaults } from './weather.ts'
 
 const WHOLE_TIME = count({ test: 4_000, long: 600_000 })
 /** So much has to have been done for the storms to have shown anything. */
@@ -28,13 +28,13 @@ describe.skipIf(!zookeeperHosts)('whatever happens', () => {
   test('everything that was asked is settled, and what is said to be done is done', async () => {
     const until = performance.now() + WHOLE_TIME
     const random = randomly()
-    const total: Tally = { done: 0, refused: 0, 'not-sent': 0, unknown: 0 }
+    const total: OutcomeCounts = { done: 0, refused: 0, 'not-sent': 0, unknown: 0 }
     let stuck = 0
     // A storm may begin with a server that is stopped for all of its time: then there is another one.
     for (let seed = random.seed; performance.now() < until || total.done < LEAST; seed = random.between(1, 2 ** 31)) {
       const left = Math.max(1_000, until - performance.now())
-      const storm = await oneStorm(ensemble, { seed, milliseconds: Math.min(ONE_STORM, left) })
-      for (const outcome of Object.keys(total) as (keyof Tally)[]) total[outcome] += storm.tally[outcome]
+      const storm = await runFaults(ensemble, { seed, milliseconds: Math.min(ONE_STORM, left) })
+      for (const outcome of Object.keys(total) as (keyof OutcomeCounts)[]) total[outcome] += storm.tally[outcome]
       if (storm.stuck) stuck += 1
       // A server that has lost its leader keeps a thread that writes its log, beside that of its next life in the same
       // process (ZOOKEEPER-4712, mended in 3.9.3): every storm begins with new processes.
@@ -47,13 +47,13 @@ describe.skipIf(!zookeeperHosts)('whatever happens', () => {
   })
 })
 
-interface Storm {
-  readonly tally: Tally
+interface FaultRun {
+  readonly tally: OutcomeCounts
   /** Whether the servers, all of them well, had to be started anew before they answered. */
   readonly stuck: boolean
 }
 
-async function oneStorm(ensemble: Ensemble, options: { seed: number; milliseconds: number }): Promise<Storm> {
+async function runFaults(ensemble: Ensemble, options: { seed: number; milliseconds: number }): Promise<FaultRun> {
   const random = randomly(options.seed)
   const path = namespace('storm')
   await using witness = new ZooKeeper({ hosts: ensemble.servers.map(({ hosts }) => hosts).join() })
@@ -70,10 +70,10 @@ async function oneStorm(ensemble: Ensemble, options: { seed: number; millisecond
     const folders = clients.map((_, at) => `${path}/client-${at}`)
     await Promise.all(folders.map((folder) => witness.create(folder)))
     const [first = witness] = clients
-    const copy = await mirror(first, path, folders)
-    const diaries = clients.map((client, at) => new Diary(client, folders[at] ?? ''))
+    const copy = await watchTree(first, path, folders)
+    const diaries = clients.map((client, at) => new WriteLog(client, folders[at] ?? ''))
     const writing = Promise.all(diaries.map((diary) => diary.write(WIDTH, stop.signal)))
-    happened = await storm({ ensemble, clients, random }, options)
+    happened = await injectFaults({ ensemble, clients, random }, options)
     stop.abort()
     const stuck = !(await answeredInTime(writing.then(() => allCaughtUp(clients, folders))))
     if (stuck) {
@@ -129,7 +129,7 @@ async function perServer(ensemble: Ensemble, wrong: readonly string[]): Promise<
   )
 }
 
-function sum(one: Tally, other: Tally): Tally {
+function sum(one: OutcomeCounts, other: OutcomeCounts): OutcomeCounts {
   return {
     done: one.done + other.done,
     refused: one.refused + other.refused,

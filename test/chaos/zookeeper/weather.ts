@@ -6,20 +6,20 @@ import { expireSession } from '../../support/expire-session.ts'
 import type { ProxyMode } from '../../support/proxy.ts'
 import type { Random } from '../../support/random.ts'
 
-export interface Scene {
+export interface FaultTargets {
   readonly ensemble: Ensemble
   readonly clients: readonly ZooKeeper[]
   readonly random: Random
 }
 
 /** Something that happens, and is over when the promise resolves. */
-type Fault = (scene: Scene, server: EnsembleServer) => Promise<void>
+type Fault = (scene: FaultTargets, server: EnsembleServer) => Promise<void>
 
 const SHORT = [20, 400] as const
 const LONG = [300, 2_500] as const
 
 /** For a while, the length of which is a part of the chance and not waited for by anybody. */
-function aWhile({ random }: Scene, [least, most]: readonly [number, number]): Promise<void> {
+function randomPause({ random }: FaultTargets, [least, most]: readonly [number, number]): Promise<void> {
   return sleep(random.between(least, most))
 }
 
@@ -27,7 +27,7 @@ function during(mode: ProxyMode, length: readonly [number, number]): Fault {
   return async (scene, { proxy }) => {
     proxy.mode = mode
     if (mode === 'refuse') proxy.resetAll()
-    await aWhile(scene, length)
+    await randomPause(scene, length)
     proxy.mode = 'pass'
     proxy.resetAll()
   }
@@ -50,12 +50,12 @@ const FAULTS = {
   'a server cannot be reached': during('refuse', LONG),
   'bytes come in pieces': async (scene, { proxy }) => {
     proxy.manner = { pieces: () => scene.random.between(1, 60) }
-    await aWhile(scene, SHORT)
+    await randomPause(scene, SHORT)
     proxy.manner = {}
   },
   'bytes come late': async (scene, { proxy }) => {
     proxy.manner = { delay: scene.random.between(1, 30) }
-    await aWhile(scene, SHORT)
+    await randomPause(scene, SHORT)
     proxy.manner = {}
   },
   'a session is ended': async ({ ensemble, clients, random }) => {
@@ -65,17 +65,17 @@ const FAULTS = {
   },
   'a server is killed': async (scene, server) => {
     await server.kill()
-    await aWhile(scene, SHORT)
+    await randomPause(scene, SHORT)
     await server.restart()
   },
   'a server is stopped': async (scene, server) => {
     await server.pause()
-    await aWhile(scene, LONG)
+    await randomPause(scene, LONG)
     await server.resume()
   },
   'a server is cut off from the others': async (scene, server) => {
     scene.ensemble.links.isolate(server)
-    await aWhile(scene, LONG)
+    await randomPause(scene, LONG)
     scene.ensemble.links.heal()
   },
 } as const satisfies Record<string, Fault>
@@ -83,7 +83,7 @@ const FAULTS = {
 const NAMES = Object.keys(FAULTS) as (keyof typeof FAULTS)[]
 
 /** One fault after the other until the time is over; then everything is well again. */
-export async function storm(scene: Scene, options: { readonly milliseconds: number }): Promise<string[]> {
+export async function injectFaults(scene: FaultTargets, options: { readonly milliseconds: number }): Promise<string[]> {
   const { ensemble, random } = scene
   const happened: string[] = []
   const until = performance.now() + options.milliseconds
@@ -92,7 +92,7 @@ export async function storm(scene: Scene, options: { readonly milliseconds: numb
     const fault = random.pick(NAMES)
     happened.push(`${fault} (${server.id})`)
     await FAULTS[fault](scene, server)
-    await aWhile(scene, SHORT)
+    await randomPause(scene, SHORT)
   }
   for (const { proxy } of ensemble.servers) proxy.stopCutting()
   return happened

@@ -4,13 +4,13 @@ import { describe, expect, test, vi } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { PerformContext } from '../../../src/board/index.ts'
 import { Cancelled, NotFound } from '../../../src/core/errors.ts'
-import { failureOf, firing, historyOf, lossOf, next, rebirthOf } from '../../board/events.ts'
+import { nextEvent, nextSession, recordEvents, rejectionOf, whenAborted, whenLost } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 /** Work that goes on until it is stopped. */
 async function untilStopped(_: unknown, { signal }: PerformContext): Promise<never> {
-  throw await firing(signal)
+  throw await whenAborted(signal)
 }
 
 export function cancellingContract({ open, expire }: Place, capabilities: BackendCapabilities): void {
@@ -20,7 +20,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
       const [here, there] = await Promise.all([open({ who: 'here' }), open({ who: 'there' })])
       const job = await here.post('flow', { n: 1 }, { name: 'job' })
       await refresh(there)
-      const history = historyOf(there)
+      const history = recordEvents(there)
       await there.cancel(await there.find(job.uuid), { reason: 'a mistake' })
       expect(await job.wait({ timeout: '20s' })).toBe('TRASHED')
       const [entry, ...others] = await all(here.trashed())
@@ -75,7 +75,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
       const before = await other.find(uuid)
       expect([before.cancelRequested, await other.cancellation(before)]).toEqual([false, undefined])
       await other.cancel(before, { reason: 'too expensive' })
-      await firing(claim.cancelled)
+      await whenAborted(claim.cancelled)
       const late = await open({ who: 'late' })
       for (const board of [owner, other, late]) {
         const [job] = await all(board.jobs({ ensureFresh: true }))
@@ -92,7 +92,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
       const [claim] = await board.claimNext()
       const ended = await claim.perform(async () => {
         await board.cancel(job)
-        await firing(claim.cancelled)
+        await whenAborted(claim.cancelled)
       })
       expect([ended, job.state]).toEqual(['consumed', 'COMPLETE'])
       expect(await all(board.trashed())).toEqual([])
@@ -103,7 +103,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
       const job = await owner.post('flow', {})
       const [claim] = await owner.claimNext()
       await heir.cancel(job, { reason: 'enough' })
-      await firing(claim.cancelled)
+      await whenAborted(claim.cancelled)
       const inherited = heir.claimNext()
       await claim.abandon(delays ? { delay: '1h' } : {})
       const [taken] = await inherited
@@ -118,11 +118,11 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
         const [owner, asker] = await Promise.all([open(), open()])
         const job = await owner.post('flow', {})
         const [claim] = await owner.claimNext()
-        const lost = lossOf(claim)
-        const back = rebirthOf(owner)
+        const lost = whenLost(claim)
+        const back = nextSession(owner)
         if (heirs === 'there before') {
           await asker.cancel(job)
-          await firing(claim.cancelled)
+          await whenAborted(claim.cancelled)
           await expire(owner)
         } else {
           // The request meets a job whose owner is dying.
@@ -160,7 +160,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
     const [claim] = await owner.claimNext()
     await other.cancel(job, { reason: 'the first' })
     await Promise.all([owner.cancel(job, { reason: 'the second' }), other.cancel(job, { reason: 'the third' })])
-    const said = String(await firing(claim.cancelled))
+    const said = String(await whenAborted(claim.cancelled))
     expect(said).toContain('the first')
     await claim.abandon()
     const [again] = await other.claimNext()
@@ -174,8 +174,8 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
     const job = await here.post('flow', {}, { name: 'job' })
     const seen = await there.find(job.uuid)
     await (await claimed(here, 'job'))[settle]()
-    expect(await failureOf(here.cancel(job))).toBeInstanceOf(NotFound)
-    expect(await failureOf(there.cancel(seen))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(here.cancel(job))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(there.cancel(seen))).toBeInstanceOf(NotFound)
   })
 
   test('a request and a claim at the same time: trashed before it is claimed, or asked back from who claimed it', async () => {
@@ -208,7 +208,7 @@ export function cancellingContract({ open, expire }: Place, capabilities: Backen
       await there.cancel(job)
       await claim.perform(untilStopped)
       const [entry] = await all(there.trashed())
-      const restored = next(here, 'posted')
+      const restored = nextEvent(here, 'posted')
       if (entry) await there.restore(entry)
       await restored
       expect((await here.claimNext())[0].cancelled.aborted).toBe(false)

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { PostOptions } from '../../../src/board/index.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { all, namesOn } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -20,7 +20,8 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
       const board = await open()
       const posting = board.post('flow', {}, ASKING[name])
       if (ending === 'taken') expect((await posting).state).toBe('UNCLAIMED')
-      else expect(await failureOf(posting)).toMatchObject({ code: 'JOBBOARD_UNSUPPORTED_CAPABILITY', capability: name })
+      else
+        expect(await rejectionOf(posting)).toMatchObject({ code: 'JOBBOARD_UNSUPPORTED_CAPABILITY', capability: name })
       expect(board.jobCount).toBe(ending === 'taken' ? 1 : 0)
     },
   )
@@ -33,7 +34,7 @@ export function capabilitiesContract({ open }: Place, capabilities: BackendCapab
     const restoring = board.restore(trashed)
     if (capabilities.restore) await restoring
     else
-      expect(await failureOf(restoring)).toMatchObject({
+      expect(await rejectionOf(restoring)).toMatchObject({
         code: 'JOBBOARD_UNSUPPORTED_CAPABILITY',
         capability: 'restore',
       })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim, Job, JobBoard } from '../../../src/board/index.ts'
 import { InvalidArgument, InvalidState, NotFound, Timeout, Unclaimable } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -27,7 +27,7 @@ export function claimingContract({ open, beginAnew }: Place): void {
     const job = await here.post('flow', {})
     await here.claim(job)
     for (const board of [there, here]) {
-      const failure = await failureOf(board.claim(await board.find(job.uuid)))
+      const failure = await rejectionOf(board.claim(await board.find(job.uuid)))
       expect(failure).toBeInstanceOf(Unclaimable)
       expect(String(failure)).toContain('the owner')
       expect(String(failure)).toContain(job.uuid)
@@ -60,8 +60,8 @@ export function claimingContract({ open, beginAnew }: Place): void {
     const job = await here.post('flow', {})
     const seen = await there.find(job.uuid)
     await (await here.claim(job)).consume()
-    expect(await failureOf(there.claim(seen))).toBeInstanceOf(NotFound)
-    expect(await failureOf(here.claim(job))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(there.claim(seen))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(here.claim(job))).toBeInstanceOf(NotFound)
   })
 
   test('run and fence grow with every claim, the fence over the whole board', async () => {
@@ -141,22 +141,22 @@ export function claimingContract({ open, beginAnew }: Place): void {
 
   test('claimNext with a timeout waits so long for the first, and no longer', async () => {
     const [here, there] = await Promise.all([open(), open()])
-    expect(await failureOf(here.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
+    expect(await rejectionOf(here.claimNext({ timeout: 0 }))).toBeInstanceOf(Timeout)
     const late = here.claimNext({ timeout: 1 })
-    expect(String(await failureOf(late))).toContain('within 1 ms')
+    expect(String(await rejectionOf(late))).toContain('within 1 ms')
     const inTime = here.claimNext({ timeout: '1m' })
     await there.post('flow', {}, { name: 'a' })
     expect((await inTime)[0].job.name).toBe('a')
     await there.post('flow', {}, { name: 'b' })
     await refresh(here)
     expect((await here.claimNext({ timeout: 0 }))[0].job.name).toBe('b')
-    expect(await failureOf(here.claimNext({ timeout: '1 week' as '1s' }))).toBeInstanceOf(InvalidArgument)
+    expect(await rejectionOf(here.claimNext({ timeout: '1 week' as '1s' }))).toBeInstanceOf(InvalidArgument)
   })
 
   test.each([0, -1, Number.NaN])('claimNext of %d jobs is refused', async (max) => {
     const board = await open()
     await board.post('flow', {})
-    expect(await failureOf(board.claimNext({ max }))).toBeInstanceOf(InvalidArgument)
+    expect(await rejectionOf(board.claimNext({ max }))).toBeInstanceOf(InvalidArgument)
   })
 
   test('claimNext waits for a posting, and for a job that is given back', async () => {
@@ -256,7 +256,7 @@ export function claimingContract({ open, beginAnew }: Place): void {
     const board = await open()
     const job = await board.post('flow', {})
     await board.close()
-    expect(await failureOf(board.claim(job))).toBeInstanceOf(InvalidState)
-    expect(await failureOf(board.claimNext())).toBeInstanceOf(InvalidState)
+    expect(await rejectionOf(board.claim(job))).toBeInstanceOf(InvalidState)
+    expect(await rejectionOf(board.claimNext())).toBeInstanceOf(InvalidState)
   })
 }

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import { InvalidArgument, Timeout, Unclaimable } from '../../../src/core/errors.ts'
 import { monotonic } from '../../../src/core/time.ts'
-import { failureOf, lossOf, next } from '../../board/events.ts'
+import { nextEvent, rejectionOf, whenLost } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -41,7 +41,7 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
     const [here, there] = await Promise.all([open(), open()])
     const job = await here.post('flow', {}, { delay: '1h' })
     for (const board of [here, there]) {
-      const failure = await failureOf(board.claim(job))
+      const failure = await rejectionOf(board.claim(job))
       expect(failure).toBeInstanceOf(Unclaimable)
       expect(String(failure)).toContain(new Date().toISOString().slice(0, 4))
     }
@@ -52,7 +52,7 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
     const job = await mortal.post('flow', {}, { delay: SHORT })
     const seen = await other.find(job.uuid)
     const [claim] = await mortal.claimNext()
-    const [lost, back] = [lossOf(claim), next(other, 'abandoned')]
+    const [lost, back] = [whenLost(claim), nextEvent(other, 'abandoned')]
     await expire(mortal)
     await Promise.all([lost, back])
     await refresh(other)
@@ -79,7 +79,7 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
       const until = waiting?.kind === 'delay' ? waiting.until.getTime() : Number.NaN
       expect(until - before - 3_600_000).toBeGreaterThanOrEqual(0)
       expect(until - Date.now() - 3_600_000).toBeLessThanOrEqual(0)
-      expect(await failureOf(board.claim(its))).toBeInstanceOf(Unclaimable)
+      expect(await rejectionOf(board.claim(its))).toBeInstanceOf(Unclaimable)
     }
   })
 
@@ -116,7 +116,9 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
   test.each(['delay', 'deadline'] as const)('a %s that is no duration is refused as InvalidArgument', async (field) => {
     const board = await open()
     for (const value of [-1, Number.NaN, Number.POSITIVE_INFINITY, 'soon' as '1s']) {
-      expect(await failureOf(board.post('flow', {}, { [field]: value })), String(value)).toBeInstanceOf(InvalidArgument)
+      expect(await rejectionOf(board.post('flow', {}, { [field]: value })), String(value)).toBeInstanceOf(
+        InvalidArgument,
+      )
     }
     expect(board.jobCount).toBe(0)
   })
@@ -151,7 +153,7 @@ export function delaysContract({ open, expire }: Place, { resources }: BackendCa
 
     test('of no time at all is refused', async () => {
       const board = await open()
-      expect(String(await failureOf(board.post('flow', {}, { deadline: 0 })))).toMatch(/deadline: 0 is no time/)
+      expect(String(await rejectionOf(board.post('flow', {}, { deadline: 0 })))).toMatch(/deadline: 0 is no time/)
     })
 
     test('is of each run, and leaves alone what is done in time', async () => {

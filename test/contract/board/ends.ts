@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { InvalidState, Timeout } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -10,9 +10,9 @@ export function endsContract({ open }: Place): void {
   describe('wait', () => {
     test('times out on a board without a job to claim', async () => {
       const board = await open()
-      expect(await failureOf(board.wait({ timeout: 1 }))).toBeInstanceOf(Timeout)
+      expect(await rejectionOf(board.wait({ timeout: 1 }))).toBeInstanceOf(Timeout)
       await board.claim(await board.post('flow', {}))
-      expect(await failureOf(board.wait({ timeout: '1ms' }))).toBeInstanceOf(Timeout)
+      expect(await rejectionOf(board.wait({ timeout: '1ms' }))).toBeInstanceOf(Timeout)
     })
 
     test("is woken by another board's posting, and by a job that is given back", async () => {
@@ -42,9 +42,9 @@ export function endsContract({ open }: Place): void {
     test('times out, or stops by its signal, while the job is there', async () => {
       const board = await open()
       const job = await board.post('flow', {})
-      expect(await failureOf(job.wait({ timeout: 1 }))).toBeInstanceOf(Timeout)
+      expect(await rejectionOf(job.wait({ timeout: 1 }))).toBeInstanceOf(Timeout)
       const reason = new Error('enough')
-      expect(await failureOf(job.wait({ signal: AbortSignal.abort(reason) }))).toBe(reason)
+      expect(await rejectionOf(job.wait({ signal: AbortSignal.abort(reason) }))).toBe(reason)
       await (await board.claim(job)).consume()
       expect(await job.wait({ timeout: 1 })).toBe('COMPLETE')
     })
@@ -55,19 +55,19 @@ export function endsContract({ open }: Place): void {
       const board = await open()
       const stop = new AbortController()
       const { signal } = stop
-      const waiting = [failureOf(board.claimNext({ signal })), failureOf(board.wait({ signal }))]
+      const waiting = [rejectionOf(board.claimNext({ signal })), rejectionOf(board.wait({ signal }))]
       const claims = all(board.claims({ signal }))
       const reason = new Error('enough')
       stop.abort(reason)
       expect(await Promise.all(waiting)).toEqual([reason, reason])
       expect(await claims).toEqual([])
-      expect(await failureOf(board.claimNext({ signal }))).toBe(reason)
+      expect(await rejectionOf(board.claimNext({ signal }))).toBe(reason)
     })
 
     test('that stopped one claimNext leaves the job to the next', async () => {
       const [here, there] = await Promise.all([open(), open()])
       const stop = new AbortController()
-      const stopped = failureOf(here.claimNext({ signal: stop.signal }))
+      const stopped = rejectionOf(here.claimNext({ signal: stop.signal }))
       const goingOn = here.claimNext()
       stop.abort()
       await stopped
@@ -81,12 +81,12 @@ export function endsContract({ open }: Place): void {
       const board = await open()
       const job = await board.post('flow', {})
       await board.claim(job)
-      const waiting = [board.claimNext(), board.wait(), job.wait()].map(failureOf)
+      const waiting = [board.claimNext(), board.wait(), job.wait()].map(rejectionOf)
       const claims = all(board.claims())
       await board.close()
       for (const failure of await Promise.all(waiting)) expect(failure).toBeInstanceOf(InvalidState)
       expect(await claims).toEqual([])
-      expect(await failureOf(job.wait())).toBeInstanceOf(InvalidState)
+      expect(await rejectionOf(job.wait())).toBeInstanceOf(InvalidState)
       expect(board.state).toBe('closed')
       expect(board.connected).toBe(false)
     })
@@ -121,9 +121,9 @@ export function endsContract({ open }: Place): void {
       const job = await board.post('flow', {})
       await refresh(board)
       await board.close()
-      expect(await failureOf(use(board))).toBeInstanceOf(InvalidState)
-      expect(await failureOf(board.findOwner(job))).toBeInstanceOf(InvalidState)
-      expect(await failureOf(board.consume(job))).toBeInstanceOf(InvalidState)
+      expect(await rejectionOf(use(board))).toBeInstanceOf(InvalidState)
+      expect(await rejectionOf(board.findOwner(job))).toBeInstanceOf(InvalidState)
+      expect(await rejectionOf(board.consume(job))).toBeInstanceOf(InvalidState)
     })
   })
 }

@@ -1,7 +1,7 @@
 /** Participants are seen as long as they live. */
 import { expect, test } from 'vitest'
 import { Duplicate, InvalidArgument, NotFound } from '../../../src/core/errors.ts'
-import { failureOf, rebirthOf } from '../../board/events.ts'
+import { nextSession, rejectionOf } from '../../board/events.ts'
 import { refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -33,14 +33,14 @@ export function entitiesContract({ open, expire }: Place): void {
     expect(await states()).toEqual({ one: { state: 'busy' }, two: { state: 'idle' } })
     await Promise.all(['a', 'b', 'last'].map((state) => entity.update({ state })))
     expect(await states()).toMatchObject({ one: { state: 'last' } })
-    const back = rebirthOf(mortal)
+    const back = nextSession(mortal)
     await expire(mortal)
     await back
     await entity.update({ state: 'after' })
     expect(await states()).toMatchObject({ one: { state: 'after' } })
-    expect(await failureOf(entity.update([] as object as Record<string, unknown>))).toBeInstanceOf(InvalidArgument)
+    expect(await rejectionOf(entity.update([] as object as Record<string, unknown>))).toBeInstanceOf(InvalidArgument)
     await entity[Symbol.asyncDispose]()
-    expect(await failureOf(entity.update({ state: 'gone' }))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(entity.update({ state: 'gone' }))).toBeInstanceOf(NotFound)
     expect(Object.keys(await states())).toEqual(['two'])
   })
 
@@ -56,8 +56,8 @@ export function entitiesContract({ open, expire }: Place): void {
   test('a name is borne by one living entity of a kind', async () => {
     const [here, there] = await Promise.all([open(), open()])
     const entity = await here.registerEntity(conductor('one'))
-    expect(await failureOf(there.registerEntity(conductor('one')))).toBeInstanceOf(Duplicate)
-    expect(await failureOf(here.registerEntity(conductor('one')))).toBeInstanceOf(Duplicate)
+    expect(await rejectionOf(there.registerEntity(conductor('one')))).toBeInstanceOf(Duplicate)
+    expect(await rejectionOf(here.registerEntity(conductor('one')))).toBeInstanceOf(Duplicate)
     await there.registerEntity({ ...conductor('one'), kind: 'worker' })
     await entity[Symbol.asyncDispose]()
     await there.registerEntity(conductor('one'))
@@ -77,7 +77,7 @@ export function entitiesContract({ open, expire }: Place): void {
     await mortal.registerEntity(conductor('one'))
     await mortal.registerEntity(conductor('two'))
     for (let death = 0; death < 2; death++) {
-      const back = rebirthOf(mortal)
+      const back = nextSession(mortal)
       await expire(mortal)
       await back
       await refresh(mortal)
@@ -96,7 +96,7 @@ export function entitiesContract({ open, expire }: Place): void {
     mortal.on('error', ({ error }) => errors.push(error))
     await gone[Symbol.asyncDispose]()
     await using _kept = await other.registerEntity(conductor('gone'))
-    const back = rebirthOf(mortal)
+    const back = nextSession(mortal)
     await expire(mortal)
     await back
     await refresh(mortal)

@@ -1,16 +1,16 @@
 /** What happens is told once, in order, on every board, and no listener harms another. */
 import { describe, expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
-import { historyOf, next, rebirthOf } from '../../board/events.ts'
+import { nextEvent, nextSession, recordEvents } from '../../board/events.ts'
 import { claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
-export function eventsContract({ open, expire, putRaw }: Place, { everyChange }: BackendCapabilities): void {
+export function eventsContract({ open, expire, putRaw }: Place, { completeChangeFeed }: BackendCapabilities): void {
   test("a job's whole life is heard once and in order by everybody", async () => {
     const boards = await Promise.all([open({ who: 'actor' }), open(), open()])
     const [actor] = boards
-    const histories = boards.map(historyOf)
-    const done = boards.map((board) => next(board, 'consumed'))
+    const histories = boards.map(recordEvents)
+    const done = boards.map((board) => nextEvent(board, 'consumed'))
     await actor.post('flow', {}, { name: 'job' })
     await Promise.all(boards.map(refresh))
     await (await claimed(actor, 'job')).abandon()
@@ -18,7 +18,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { everyChange }:
     const events = await Promise.all(done)
     for (const { job } of events) expect(job).toMatchObject({ name: 'job', state: 'COMPLETE' })
     const life = ['posted', 'claimed', 'abandoned', 'claimed', 'consumed'].map((kind) => `${kind} job`)
-    if (everyChange) for (const history of histories) expect(history).toEqual(life)
+    if (completeChangeFeed) for (const history of histories) expect(history).toEqual(life)
     // Who does it hears all of it; others how it ends, and of what came before nothing in another order.
     expect(histories[0]).toEqual(life)
     for (const history of histories) expect(lives(history)).toBe(true)
@@ -27,14 +27,14 @@ export function eventsContract({ open, expire, putRaw }: Place, { everyChange }:
   test('a trashed job is heard as trashed, never as consumed', async () => {
     const boards = await Promise.all([open(), open()])
     const [actor] = boards
-    const histories = boards.map(historyOf)
-    const trashed = boards.map((board) => next(board, 'trashed'))
+    const histories = boards.map(recordEvents)
+    const trashed = boards.map((board) => nextEvent(board, 'trashed'))
     await actor.post('flow', {}, { name: 'job' })
     await Promise.all(boards.map(refresh))
     await (await claimed(actor, 'job')).trash()
     for (const { job } of await Promise.all(trashed)) expect(job.state).toBe('TRASHED')
     const life = ['posted job', 'claimed job', 'trashed job']
-    if (everyChange) for (const history of histories) expect(history).toEqual(life)
+    if (completeChangeFeed) for (const history of histories) expect(history).toEqual(life)
     expect(histories[0]).toEqual(life)
     for (const history of histories) {
       expect(history).toEqual(life.filter((happening) => history.includes(happening)))
@@ -46,8 +46,8 @@ export function eventsContract({ open, expire, putRaw }: Place, { everyChange }:
     const [mortal, other] = await Promise.all([open(), open()])
     await mortal.post('flow', {}, { name: 'job' })
     await refresh(other)
-    const history = historyOf(other)
-    const abandoned = next(other, 'abandoned')
+    const history = recordEvents(other)
+    const abandoned = nextEvent(other, 'abandoned')
     await claimed(mortal, 'job')
     await expire(mortal)
     await abandoned
@@ -109,7 +109,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { everyChange }:
     test.each(garbage)('(%s) is hidden, reported once, and holds nobody up', async (_, bytes) => {
       const [here, there] = await Promise.all([open(), open()])
       const errors: string[] = []
-      const reported = next(there, 'error')
+      const reported = nextEvent(there, 'error')
       there.on('error', ({ error }) => errors.push(error.message))
       const id = await putRaw(bytes)
       await reported
@@ -119,7 +119,7 @@ export function eventsContract({ open, expire, putRaw }: Place, { everyChange }:
       expect(claim.job.name).toBe('job')
       expect(others).toEqual([])
       await claim.consume()
-      const back = rebirthOf(there)
+      const back = nextSession(there)
       await expire(there)
       await back
       await refresh(there)
@@ -129,11 +129,11 @@ export function eventsContract({ open, expire, putRaw }: Place, { everyChange }:
 
     test('is reported to who listens first, when it was there before the board was opened', async () => {
       const first = await open()
-      const noticed = next(first, 'error')
+      const noticed = nextEvent(first, 'error')
       const id = await putRaw(Uint8Array.of(0xc1))
       await noticed
       const board = await open()
-      const { error } = await next(board, 'error')
+      const { error } = await nextEvent(board, 'error')
       expect(error.message).toContain(id)
       expect(await namesOn(board)).toEqual([])
     })

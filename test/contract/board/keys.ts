@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { InvalidPosting } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -130,7 +130,7 @@ export function keysContract({ open, removeRaw }: Place): void {
     'that is %s is refused as InvalidPosting',
     async (_, key) => {
       const board = await open()
-      expect(await failureOf(board.post('flow', {}, { key }))).toBeInstanceOf(InvalidPosting)
+      expect(await rejectionOf(board.post('flow', {}, { key }))).toBeInstanceOf(InvalidPosting)
       expect(board.jobCount).toBe(0)
     },
   )

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Job, JobBoard, WaitingFor } from '../../../src/board/index.ts'
 import { InvalidPosting, JobboardError, Unclaimable } from '../../../src/core/errors.ts'
-import { failureOf, next } from '../../board/events.ts'
+import { nextEvent, rejectionOf } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -45,7 +45,7 @@ export function limitsContract({ open }: Place): void {
     const board = await open()
     const job = await board.post('flow', {}, { maxAttempts: 1 })
     await (await board.claim(job)).abandon({ failed: true })
-    const failure = await failureOf(board.claim(job))
+    const failure = await rejectionOf(board.claim(job))
     expect(failure).toBeInstanceOf(Unclaimable)
     expect(String(failure)).toContain('failed 1 times')
     expect(job.state).toBe('TRASHED')
@@ -101,7 +101,7 @@ export function limitsContract({ open }: Place): void {
       ['an instant', { first: new Date() }],
     ])('%s is refused', async (_, backOff) => {
       const board = await open()
-      const failure = await failureOf(board.post('flow', {}, { backOff: backOff as object }))
+      const failure = await rejectionOf(board.post('flow', {}, { backOff: backOff as object }))
       expect(failure).toBeInstanceOf(JobboardError)
       expect(String(failure)).toContain('backOff')
       expect(board.jobCount).toBe(0)
@@ -166,11 +166,11 @@ export function limitsContract({ open }: Place): void {
     const heir = await open({ who: 'heir' })
     const job = await heir.post('flow', {}, { name: 'once', onOwnerLost: 'fail' })
     await (await claimed(heir, 'once')).abandon()
-    const trashed = next(heir, 'trashed')
+    const trashed = nextEvent(heir, 'trashed')
     const mortal = await open({ who: 'mortal' })
     await claimed(mortal, 'once')
     const stop = new AbortController()
-    const waiting = failureOf(heir.claimNext({ signal: stop.signal }))
+    const waiting = rejectionOf(heir.claimNext({ signal: stop.signal }))
     await mortal.close()
     expect((await trashed).job.uuid).toBe(job.uuid)
     stop.abort(new Error('enough'))
@@ -178,7 +178,7 @@ export function limitsContract({ open }: Place): void {
     const [entry] = await all(heir.trashed())
     expect(entry?.reason).toBe('its owner mortal was lost')
     const wrong = 'never' as 'fail'
-    expect(await failureOf(heir.post('flow', {}, { onOwnerLost: wrong }))).toBeInstanceOf(InvalidPosting)
+    expect(await rejectionOf(heir.post('flow', {}, { onOwnerLost: wrong }))).toBeInstanceOf(InvalidPosting)
   })
 }
 

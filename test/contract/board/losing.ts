@@ -3,16 +3,16 @@ import { describe, expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { Claim, JobBoard } from '../../../src/board/index.ts'
 import { ClaimLost } from '../../../src/core/errors.ts'
-import { failureOf, historyOf, lossOf, next, rebirthOf } from '../../board/events.ts'
+import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../board/events.ts'
 import { all, claimed, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
-export function losingContract({ open, expire }: Place, { everyChange }: BackendCapabilities): void {
+export function losingContract({ open, expire }: Place, { completeChangeFeed }: BackendCapabilities): void {
   test('a claim is lost with its session, and another takes over with a higher run and a larger fence', async () => {
     const [former, heir] = await Promise.all([open({ who: 'former' }), open({ who: 'heir' })])
     const job = await former.post('flow', {})
     const claim = await former.claim(job)
-    const lost = lossOf(claim)
+    const lost = whenLost(claim)
     const inherited = heir.claimNext()
     await expire(former)
     expect(await lost).toBeInstanceOf(ClaimLost)
@@ -21,7 +21,7 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     expect(taken.fence).toBeGreaterThan(claim.fence)
     expect(taken.job.attempts).toMatchObject([{ who: 'former' }, { who: 'heir' }])
     for (const settle of ['consume', 'abandon', 'trash'] as const) {
-      expect(await failureOf(claim[settle]())).toBeInstanceOf(ClaimLost)
+      expect(await rejectionOf(claim[settle]())).toBeInstanceOf(ClaimLost)
     }
     expect(taken.lost.aborted).toBe(false)
     await taken.consume()
@@ -31,12 +31,12 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     const board = await open({ who: 'one name' })
     await board.post('flow', {})
     const [old] = await board.claimNext()
-    const lost = lossOf(old)
+    const lost = whenLost(old)
     await expire(board)
     await lost
     const [claim] = await board.claimNext()
     expect(claim.run).toBe(2)
-    expect(await failureOf(old.consume())).toBeInstanceOf(ClaimLost)
+    expect(await rejectionOf(old.consume())).toBeInstanceOf(ClaimLost)
     expect(claim.lost.aborted).toBe(false)
     await claim.consume()
     expect(board.jobCount).toBe(0)
@@ -64,7 +64,7 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     const [claim] = await former.claimNext()
     const taken = heir.claimNext()
     const ended = await claim.perform(async () => {
-      const told = lossOf(claim)
+      const told = whenLost(claim)
       await expire(former)
       await told
       await taken
@@ -77,8 +77,8 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     /** Claims all jobs of the board, and loses them. */
     async function outage(board: JobBoard, jobs: number): Promise<void> {
       const claims = await claimAll(board, jobs)
-      const losses = claims.map(lossOf)
-      const back = rebirthOf(board)
+      const losses = claims.map(whenLost)
+      const back = nextSession(board)
       await expire(board)
       await Promise.all([...losses, back])
     }
@@ -138,7 +138,7 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
       const job = await board.post('flow', {}, { onOwnerLost: 'fail' })
       await outage(board, 1)
       await refresh(board)
-      if (job.state === 'UNCLAIMED') await failureOf(board.claim(job))
+      if (job.state === 'UNCLAIMED') await rejectionOf(board.claim(job))
       expect(await all(board.trashed())).toMatchObject([{ uuid: job.uuid, reason: 'its owner former was lost' }])
     })
   })
@@ -148,7 +148,7 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     for (const name of ['a', 'b', 'c']) await mortal.post('flow', {}, { name })
     const claims = [await claimed(mortal, 'a'), await claimed(mortal, 'b')]
     const safe = await claimed(other, 'c')
-    const losses = Promise.all(claims.map(lossOf))
+    const losses = Promise.all(claims.map(whenLost))
     await expire(mortal)
     await losses
     expect(safe.lost.aborted).toBe(false)
@@ -162,19 +162,19 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     const [board, other] = await Promise.all([open(), open()])
     const states: string[] = []
     board.on('state', ({ state }) => states.push(state))
-    const connected = rebirthOf(board)
+    const connected = nextSession(board)
     await expire(board)
     await connected
     expect(states.slice(states.indexOf('lost'))).toEqual(['lost', 'connected'])
     expect(board.connected).toBe(true)
-    const history = historyOf(board)
-    const consumed = next(board, 'consumed')
+    const history = recordEvents(board)
+    const consumed = nextEvent(board, 'consumed')
     await other.post('flow', {}, { name: 'later' })
     await refresh(board)
     await (await claimed(other, 'later')).consume()
     await consumed
     const life = ['posted later', 'claimed later', 'consumed later']
-    expect(history).toEqual(everyChange ? life : life.filter((happening) => history.includes(happening)))
+    expect(history).toEqual(completeChangeFeed ? life : life.filter((happening) => history.includes(happening)))
     expect(history).toEqual(expect.arrayContaining(['posted later', 'consumed later']))
     await board.post('flow', {}, { name: 'own' })
     await (await claimed(board, 'own')).consume()
@@ -185,7 +185,7 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     await board.post('flow', {})
     const [claim] = await board.claimNext()
     await claim.consume()
-    const back = rebirthOf(board)
+    const back = nextSession(board)
     await expire(board)
     await back
     expect(claim.lost.aborted).toBe(false)
@@ -205,7 +205,7 @@ export function losingContract({ open, expire }: Place, { everyChange }: Backend
     expect(claim.lost.reason).toBeInstanceOf(ClaimLost)
     expect((await inherited)[0].run).toBe(2)
     expect(heard).toEqual(['lost', 'abandoned'])
-    expect(await failureOf(claim.consume())).toBeInstanceOf(ClaimLost)
+    expect(await rejectionOf(claim.consume())).toBeInstanceOf(ClaimLost)
   })
 
   test('a claim that is granted while the board closes is lost, not left behind', async () => {

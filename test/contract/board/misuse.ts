@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Claim, Job, JobBoard } from '../../../src/board/index.ts'
 import { InvalidArgument } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { all } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -38,7 +38,7 @@ export function misuseContract({ open }: Place): void {
     const claim = await owner.claim(scene.job)
     expect(await scene.board.findOwner(await scene.board.find(claim.job.uuid))).toBe(who)
     await claim.abandon()
-    const failure = await failureOf(open({ who: `${who}x` }))
+    const failure = await rejectionOf(open({ who: `${who}x` }))
     expect(failure).toBeInstanceOf(InvalidArgument)
     expect(String(failure)).toContain('who can have 1024 bytes')
   })
@@ -120,7 +120,7 @@ export function misuseContract({ open }: Place): void {
     ['entities', [['nothing', [], "entities takes a kind, as in board.entities('conductor')"]]],
   ])('board.%s', (method, cases) => {
     test.each(cases)('%s is refused', async (_, args, says) => {
-      const failure = await failureOf(call(scene.board, method, ...args))
+      const failure = await rejectionOf(call(scene.board, method, ...args))
       expect(failure).toBeInstanceOf(InvalidArgument)
       expect(String(failure)).toContain(says)
       expect(scene.job.state).toBe('UNCLAIMED')
@@ -129,13 +129,13 @@ export function misuseContract({ open }: Place): void {
   })
 
   test('a reason that is no object is refused by cancel', async () => {
-    const failure = await failureOf(call(scene.board, 'cancel', scene.job, 'a mistake'))
+    const failure = await rejectionOf(call(scene.board, 'cancel', scene.job, 'a mistake'))
     expect(String(failure)).toContain('cancel: its options have to be an object, as in { reason: … }')
     expect(scene.job.state).toBe('UNCLAIMED')
   })
 
   test('waiting for one job takes options, too', async () => {
-    expect(String(await failureOf(call(scene.job, 'wait', { timeot: 1 })))).toContain('did you mean timeout?')
+    expect(String(await rejectionOf(call(scene.job, 'wait', { timeot: 1 })))).toContain('did you mean timeout?')
   })
 
   test.each<['abandon' | 'trash', unknown, string]>([
@@ -148,7 +148,7 @@ export function misuseContract({ open }: Place): void {
     ['trash', { reason: 5 }, 'trash: reason has to be a text'],
     ['trash', { failure: new Error('x') }, 'trash: failure is what failureOf(error) makes of an error'],
   ])('claim.%s of %j is refused, and the claim is held', async (method, options, says) => {
-    const failure = await failureOf(call(scene.claim, method, options))
+    const failure = await rejectionOf(call(scene.claim, method, options))
     expect(failure).toBeInstanceOf(InvalidArgument)
     expect(String(failure)).toContain(says)
     expect(scene.claim.job.state).toBe('CLAIMED')

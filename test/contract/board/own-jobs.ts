@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { Duplicate, InvalidArgument, NotFound, Timeout, UnsupportedCapability } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { all, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -11,7 +11,7 @@ export function ownJobsContract({ open }: Place, { delays, keys, resources }: Ba
   if (!delays) {
     test('is not to be had where others cannot be told to leave a job alone', async () => {
       const board = await open()
-      expect(await failureOf(board.postAndClaim('flow', {}))).toBeInstanceOf(UnsupportedCapability)
+      expect(await rejectionOf(board.postAndClaim('flow', {}))).toBeInstanceOf(UnsupportedCapability)
       expect(board.jobCount).toBe(0)
     })
     return
@@ -65,14 +65,14 @@ export function ownJobsContract({ open }: Place, { delays, keys, resources }: Ba
       await there.post('flow', {}, disk)
       await there.claimNext()
       await refresh(here)
-      expect(await failureOf(here.postAndClaim('flow', {}, { name: 'late', ...disk, timeout: 1 }))).toBeInstanceOf(
+      expect(await rejectionOf(here.postAndClaim('flow', {}, { name: 'late', ...disk, timeout: 1 }))).toBeInstanceOf(
         Timeout,
       )
       const stop = new AbortController()
       const stopped = here.postAndClaim('flow', {}, { name: 'stopped', ...disk, signal: stop.signal })
       await untilOnBoard(there, 2)
       stop.abort(new Error('enough'))
-      expect(String(await failureOf(stopped))).toContain('enough')
+      expect(String(await rejectionOf(stopped))).toContain('enough')
       await refresh(here)
       expect((await all(here.trashed())).map(({ name }) => name)).toEqual(['late', 'stopped'])
       expect(here.jobCount).toBe(1)
@@ -83,7 +83,7 @@ export function ownJobsContract({ open }: Place, { delays, keys, resources }: Ba
     test('with a key that is taken it is a Duplicate', async () => {
       const board = await open()
       const there = await board.post('flow', {}, { key: 'one' })
-      expect(await failureOf(board.postAndClaim('flow', {}, { key: 'one' }))).toBeInstanceOf(Duplicate)
+      expect(await rejectionOf(board.postAndClaim('flow', {}, { key: 'one' }))).toBeInstanceOf(Duplicate)
       expect([there.state, board.jobCount]).toEqual(['UNCLAIMED', 1])
     })
   }
@@ -91,8 +91,8 @@ export function ownJobsContract({ open }: Place, { delays, keys, resources }: Ba
   test('what makes no sense is refused', async () => {
     const board = await open()
     const options = { delay: '1m' } as object
-    expect(await failureOf(board.postAndClaim('flow', {}, options))).toBeInstanceOf(InvalidArgument)
-    expect(await failureOf(board.find('00000000-0000-7000-8000-000000000000'))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(board.postAndClaim('flow', {}, options))).toBeInstanceOf(InvalidArgument)
+    expect(await rejectionOf(board.find('00000000-0000-7000-8000-000000000000'))).toBeInstanceOf(NotFound)
     expect(board.jobCount).toBe(0)
   })
 }

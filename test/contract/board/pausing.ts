@@ -2,17 +2,17 @@
 import { expect, test } from 'vitest'
 import type { Claim, JobBoard } from '../../../src/board/index.ts'
 import { Timeout, Unclaimable } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
 export function pausingContract({ open }: Place): void {
   async function nobodyClaims(boards: readonly JobBoard[], uuid: string): Promise<void> {
     for (const board of boards) {
-      const failure = await failureOf(board.claim(await board.find(uuid)))
+      const failure = await rejectionOf(board.claim(await board.find(uuid)))
       expect(failure).toBeInstanceOf(Unclaimable)
       expect(String(failure)).toContain('pause')
-      expect(await failureOf(board.wait({ timeout: 1 }))).toBeInstanceOf(Timeout)
+      expect(await rejectionOf(board.wait({ timeout: 1 }))).toBeInstanceOf(Timeout)
     }
   }
 
@@ -25,7 +25,7 @@ export function pausingContract({ open }: Place): void {
     await here.pause()
     expect(here.paused).toBe(true)
     // At once, whether or not the others have heard of it.
-    const tried = await Promise.all(boards.map((board) => failureOf(board.claim(job))))
+    const tried = await Promise.all(boards.map((board) => rejectionOf(board.claim(job))))
     for (const failure of tried) expect(failure).toBeInstanceOf(Unclaimable)
     boards.push(await open())
     expect(boards.at(-1)?.paused).toBe(true)
@@ -60,7 +60,7 @@ export function pausingContract({ open }: Place): void {
       const before = newest
       // The others have heard of the pause by then.
       await Promise.all(boards.map((board) => refresh(board)))
-      await Promise.all(boards.map((board) => failureOf(board.wait({ timeout: 5 }))))
+      await Promise.all(boards.map((board) => rejectionOf(board.wait({ timeout: 5 }))))
       expect(newest).toBe(before)
       await asker.resume()
       await Promise.all(boards.map((board) => board.wait({ timeout: '20s' })))

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { encodePlain } from '../../../src/core/codec.ts'
 import { InvalidArgument, InvalidPosting, PayloadTooLarge } from '../../../src/core/errors.ts'
-import { failureOf, next } from '../../board/events.ts'
+import { nextEvent, rejectionOf } from '../../board/events.ts'
 import { all, namesOn } from '../../board/jobs.ts'
 import { jsonPoison, msgpackPoison, nested, postingRecord } from '../../support/poison.ts'
 import type { BoardBackend, Place } from '../board.ts'
@@ -37,7 +37,7 @@ export function poisonContract({ open, putRaw }: Place, { jsonOnly }: BoardBacke
     const uuid = '0199e0b0-0000-7000-8000-000000000000'
     const book = { uuid, name: 'book', more: nested(80) }
     const backOff = { first: 1, more: nested(80) }
-    const posted = next(board, 'posted')
+    const posted = nextEvent(board, 'posted')
     await putRaw(
       encoded(
         postingRecord({ name: 'odd', details: { flow: 'flow', store: { text: 'x'.repeat(900) } }, book, backOff }),
@@ -72,22 +72,22 @@ export function poisonContract({ open, putRaw }: Place, { jsonOnly }: BoardBacke
   test('what nobody could read again is refused when it is posted', async () => {
     const board = await open()
     const long = 'é'.repeat(513)
-    const error = next(board, 'error')
+    const error = nextEvent(board, 'error')
     for (const [store, options] of [
       [{}, { name: long }],
       [{}, { details: { version: long } }],
       [{}, { details: { version: 7 } }],
       [{}, { book: { uuid: '0199e0b0-0000-7000-8000-000000000000', name: long } }],
     ] as const) {
-      expect(await failureOf(board.post('flow', store, options))).toBeInstanceOf(InvalidPosting)
+      expect(await rejectionOf(board.post('flow', store, options))).toBeInstanceOf(InvalidPosting)
     }
-    expect(await failureOf(board.post(long, {}))).toBeInstanceOf(InvalidPosting)
-    expect(await failureOf(board.registerEntity({ kind: 'worker', name: long, metadata: {} }))).toBeInstanceOf(
+    expect(await rejectionOf(board.post(long, {}))).toBeInstanceOf(InvalidPosting)
+    expect(await rejectionOf(board.registerEntity({ kind: 'worker', name: long, metadata: {} }))).toBeInstanceOf(
       InvalidArgument,
     )
     if (!jsonOnly) {
       for (const many of [new Array(350_000).fill([]), new Array(100_000).fill(new Uint8Array())])
-        expect(await failureOf(board.post('flow', { many }))).toBeInstanceOf(PayloadTooLarge)
+        expect(await rejectionOf(board.post('flow', { many }))).toBeInstanceOf(PayloadTooLarge)
     }
     expect(await all(board.jobs())).toEqual([])
     expect(await Promise.race([error, 'nothing'])).toBe('nothing')

@@ -10,7 +10,7 @@ import {
   PayloadTooLarge,
 } from '../../../src/core/errors.ts'
 import { input, linear, task } from '../../../src/flow/index.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { all, fillTo, namesOn, refresh } from '../../board/jobs.ts'
 import type { BoardBackend, Place } from '../board.ts'
 
@@ -107,10 +107,10 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
 
   test('a job that is not there is not found', async () => {
     const board = await open()
-    expect(await failureOf(board.find(randomUUID()))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(board.find(randomUUID()))).toBeInstanceOf(NotFound)
     const job = await board.post('flow', {})
     await (await board.claim(job)).consume()
-    expect(await failureOf(board.find(job.uuid))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(board.find(job.uuid))).toBeInstanceOf(NotFound)
     expect(await board.findOwner(job)).toBeUndefined()
   })
 
@@ -126,7 +126,7 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
       expect(await here.find(uuid)).toMatchObject({ uuid })
       await claim.consume()
     }
-    expect(await failureOf(there.find(uuid))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(there.find(uuid))).toBeInstanceOf(NotFound)
     expect(there.jobCount).toBe(0)
   })
 
@@ -143,28 +143,28 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
     ]
     test.each(senseless)('for %s, as InvalidPosting', async (_, options) => {
       const board = await open()
-      expect(await failureOf(board.post('flow', {}, options))).toBeInstanceOf(InvalidPosting)
+      expect(await rejectionOf(board.post('flow', {}, options))).toBeInstanceOf(InvalidPosting)
       await refresh(board)
       expect(board.jobCount).toBe(0)
     })
 
     test('for a flow without a name, or a store that is no object, as InvalidPosting', async () => {
       const board = await open()
-      expect(await failureOf(board.post('', {}))).toBeInstanceOf(InvalidPosting)
-      expect(await failureOf(board.post('flow', [1]))).toBeInstanceOf(InvalidPosting)
-      expect(await failureOf(board.post('flow', JSON.parse('null')))).toBeInstanceOf(InvalidPosting)
+      expect(await rejectionOf(board.post('', {}))).toBeInstanceOf(InvalidPosting)
+      expect(await rejectionOf(board.post('flow', [1]))).toBeInstanceOf(InvalidPosting)
+      expect(await rejectionOf(board.post('flow', JSON.parse('null')))).toBeInstanceOf(InvalidPosting)
     })
 
     test('for what is no plain data, as InvalidArgument naming the place', async () => {
       const board = await open()
-      const failure = await failureOf(board.post('flow', { when: { done: () => undefined } }))
+      const failure = await rejectionOf(board.post('flow', { when: { done: () => undefined } }))
       expect(failure).toBeInstanceOf(InvalidArgument)
       expect(String(failure)).toContain('when.done')
     })
 
     test('for inputs that the flow lacks, as MissingDependencies naming them', async () => {
       const board = await open()
-      const failure = await failureOf(board.post(hello, {} as { name: string }))
+      const failure = await rejectionOf(board.post(hello, {} as { name: string }))
       expect(failure).toBeInstanceOf(MissingDependencies)
       expect(String(failure)).toContain('name')
       expect(board.jobCount).toBe(0)
@@ -172,7 +172,7 @@ export function postingContract({ open }: Place, { jsonOnly = false }: Pick<Boar
 
     test('for a posting that is too large, as PayloadTooLarge that does not print it', async () => {
       const board = await open()
-      const failure = await failureOf(board.post('flow', { secret: 'secret'.repeat(100_000) }))
+      const failure = await rejectionOf(board.post('flow', { secret: 'secret'.repeat(100_000) }))
       expect(failure).toBeInstanceOf(PayloadTooLarge)
       expect(String(failure)).not.toContain('secretsecret')
       expect(board.jobCount).toBe(0)

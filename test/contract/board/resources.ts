@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Claim, Job, JobBoard, Resources } from '../../../src/board/index.ts'
 import { InvalidPosting, Unclaimable } from '../../../src/core/errors.ts'
-import { failureOf, lossOf, next } from '../../board/events.ts'
+import { nextEvent, rejectionOf, whenLost } from '../../board/events.ts'
 import { claimed, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 import { ODD_NAMES } from './keys.ts'
@@ -33,7 +33,7 @@ export function resourcesContract({ open, expire }: Place): void {
     expect(await take(here)).toEqual(['a', 'free'])
     expect(await take(there)).toEqual([])
     for (const board of [here, there]) {
-      const failure = await failureOf(board.claim(second))
+      const failure = await rejectionOf(board.claim(second))
       expect(failure).toBeInstanceOf(Unclaimable)
       expect(String(failure)).toContain('disk')
     }
@@ -132,7 +132,7 @@ export function resourcesContract({ open, expire }: Place): void {
       await refresh(heir)
       // The one whose owner died comes first again: it is let go of for good.
       const waiting = heir.claimNext({ accept: ({ name }) => name === 'second' })
-      const lost = lossOf(claim)
+      const lost = whenLost(claim)
       await end(claim, owner)
       if (!claim.settled) {
         await lost
@@ -145,12 +145,12 @@ export function resourcesContract({ open, expire }: Place): void {
   test('jobs of a flow that no conductor knows hold others back only for a while, and again once one knows it', async () => {
     const [here, there] = await Promise.all([open(), open({ unacceptedAfter: 0 })])
     await using _young = await here.registerEntity({ kind: 'conductor', name: 'a', metadata: { flows: ['young'] } })
-    const unaccepted = next(there, 'unaccepted')
+    const unaccepted = nextEvent(there, 'unaccepted')
     const old = await here.post('old', {}, { name: 'old', resources: ALONE })
     await here.post('young', {}, { name: 'young', resources: ALONE })
     const claim = await claimed(there, 'young')
     expect(await unaccepted).toMatchObject({ flow: 'old', job: { uuid: old.uuid } })
-    expect(String(await failureOf(here.claim(old)))).toContain('disk')
+    expect(String(await rejectionOf(here.claim(old)))).toContain('disk')
 
     const younger = await here.post('young', {}, { name: 'younger', resources: { shared: ['disk'] } })
     await using _old = await here.registerEntity({ kind: 'conductor', name: 'b', metadata: { flows: ['old'] } })
@@ -239,7 +239,7 @@ export function resourcesContract({ open, expire }: Place): void {
   test.each(senseless)('%s is refused as InvalidPosting', async (_, resources) => {
     const board = await open()
     const posting = board.post('flow', {}, { resources: resources as Resources })
-    expect(await failureOf(posting)).toBeInstanceOf(InvalidPosting)
+    expect(await rejectionOf(posting)).toBeInstanceOf(InvalidPosting)
     expect(board.jobCount).toBe(0)
   })
 }

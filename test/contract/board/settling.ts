@@ -1,7 +1,7 @@
 /** A claim is settled once, by its owner, for everybody to see. */
 import { describe, expect, test, vi } from 'vitest'
 import { InvalidArgument, NonRetryable, NotFound, NotOwner } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { all, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -55,7 +55,7 @@ export function settlingContract({ open }: Place): void {
     expect(entry?.reason).toContain('x is not a function')
     expect(entry?.at).toBeInstanceOf(Date)
     expect(entry?.attempts).toMatchObject([{ who: 'here', ended: 'failed' }])
-    expect(await failureOf(there.find(job.uuid))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(there.find(job.uuid))).toBeInstanceOf(NotFound)
   })
 
   test('the trash is listed in the order in which it was filled', async () => {
@@ -79,15 +79,15 @@ export function settlingContract({ open }: Place): void {
       await board[settle](job)
       expect(claim.settled).toBe(true)
       for (const again of SETTLES) {
-        expect(await failureOf(claim[again]())).toBeInstanceOf(NotFound)
-        expect(await failureOf(board[again](job))).toBeInstanceOf(NotFound)
+        expect(await rejectionOf(claim[again]())).toBeInstanceOf(NotFound)
+        expect(await rejectionOf(board[again](job))).toBeInstanceOf(NotFound)
       }
     })
 
     test('of an unclaimed job is NotFound', async () => {
       const board = await open()
       const job = await board.post('flow', {})
-      expect(await failureOf(board[settle](job))).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(board[settle](job))).toBeInstanceOf(NotFound)
       expect(await namesOn(board)).toEqual(['flow'])
     })
 
@@ -97,7 +97,7 @@ export function settlingContract({ open }: Place): void {
       const claim = await here.claim(job)
       const seen = await there.find(job.uuid)
       await refresh(there)
-      const failure = await failureOf(there[settle](seen))
+      const failure = await rejectionOf(there[settle](seen))
       expect(failure).toBeInstanceOf(NotOwner)
       expect(String(failure)).toContain('one name')
       await claim.consume()
@@ -159,7 +159,7 @@ export function settlingContract({ open }: Place): void {
       await board.post('flow', {}, { maxAttempts: 1 })
       const [claim] = await board.claimNext()
       const perform = claim.perform.bind(claim) as (work?: unknown) => Promise<unknown>
-      const failure = await failureOf(perform())
+      const failure = await rejectionOf(perform())
       expect(failure).toBeInstanceOf(InvalidArgument)
       expect(String(failure)).toContain('perform takes the function that does the work')
       expect(await claim.perform(() => undefined)).toBe('consumed')
@@ -170,7 +170,7 @@ export function settlingContract({ open }: Place): void {
       const work = vi.fn()
       const settled = await board.claim(await board.post('flow', {}))
       await settled.consume()
-      expect(await failureOf(settled.perform(work))).toBeInstanceOf(NotFound)
+      expect(await rejectionOf(settled.perform(work))).toBeInstanceOf(NotFound)
       const lost = await board.claim(await board.post('flow', {}))
       await board.close()
       expect(await lost.perform(work)).toBe('lost')

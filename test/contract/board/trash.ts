@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import type { JobBoard, TrashedJob } from '../../../src/board/index.ts'
 import { Duplicate, NotFound } from '../../../src/core/errors.ts'
-import { failureOf, historyOf, next } from '../../board/events.ts'
+import { nextEvent, recordEvents, rejectionOf } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -24,8 +24,8 @@ export function trashContract({ open }: Place, capabilities: BackendCapabilities
       await (await here.claim(job)).trash()
       await here.post('flow', {}, { name: 'other' })
       await refresh(here)
-      const history = historyOf(here)
-      const posted = next(here, 'posted')
+      const history = recordEvents(here)
+      const posted = nextEvent(here, 'posted')
       await there.restore(await trashedAs(there, 'job'))
       await posted
       expect(history).toEqual(['posted job'])
@@ -48,7 +48,7 @@ export function trashContract({ open }: Place, capabilities: BackendCapabilities
       await board.cancel(resting)
       const failed = await board.post('flow', {}, { name: 'failed', maxAttempts: 1 })
       await (await board.claim(failed)).abandon({ failed: true })
-      await failureOf(board.claim(failed))
+      await rejectionOf(board.claim(failed))
       for (const entry of await all(board.trashed())) await board.restore(entry)
       await refresh(board)
       const claims = await board.claimNext({ max: 2 })
@@ -65,7 +65,7 @@ export function trashContract({ open }: Place, capabilities: BackendCapabilities
       await (await claimed(here, 'first')).trash()
       const second = await here.post('flow', {}, { name: 'second', key: 'one' })
       const entry = await trashedAs(there, 'first')
-      const failure = await failureOf(there.restore(entry))
+      const failure = await rejectionOf(there.restore(entry))
       expect(failure).toBeInstanceOf(Duplicate)
       // All that is proven: on ZooKeeper the entry of a key may outlive its job.
       expect(String(failure)).toContain('its key is taken on the board')
@@ -104,8 +104,8 @@ export function trashContract({ open }: Place, capabilities: BackendCapabilities
     }
     for (const entry of gone) {
       for (const board of [here, there]) {
-        if (restore) expect(await failureOf(board.restore(entry))).toBeInstanceOf(NotFound)
-        const failure = await failureOf(board.purge(entry))
+        if (restore) expect(await rejectionOf(board.restore(entry))).toBeInstanceOf(NotFound)
+        const failure = await rejectionOf(board.purge(entry))
         expect(failure).toBeInstanceOf(NotFound)
         expect(String(failure)).toContain(entry.uuid)
       }

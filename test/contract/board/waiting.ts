@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { BackendCapabilities } from '../../../src/board/backend.ts'
 import { NotFound } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 import { refresh } from '../../board/jobs.ts'
 import type { Place } from '../board.ts'
 
@@ -91,6 +91,6 @@ export function waitingContract({ open }: Place, { delays, resources: resourcesT
     const foreign = await there.find(other.uuid)
     await there.close()
     await (await here.claim(other)).consume()
-    expect(await failureOf(here.waitingFor(foreign))).toBeInstanceOf(NotFound)
+    expect(await rejectionOf(here.waitingFor(foreign))).toBeInstanceOf(NotFound)
   })
 }

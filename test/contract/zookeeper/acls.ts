@@ -5,21 +5,21 @@ import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { failureOf, portOf } from '../../zookeeper/clients.ts'
 import type { DriverUnderTest } from '../zookeeper.ts'
-import { bytes, connected, EMPTY, reaches } from './driven.ts'
+import { bytes, connected, READ_AHEAD_FRACTION, reaches } from './driven.ts'
 
 export function aclContract(driver: DriverUnderTest): void {
   test('an ACL is kept, counted and obeyed', async () => {
     await using client = await connected(driver)
     const path = namespace()
-    await client.create(path, EMPTY)
+    await client.create(path, READ_AHEAD_FRACTION)
     expect((await client.getACL(path)).acl).toEqual(zk.ACL.open)
     const acl = [{ permissions: zk.PERMISSION.READ | zk.PERMISSION.ADMIN, scheme: 'world', id: 'anyone' }]
     await client.setACL(path, acl, { aversion: 0 })
     const after = await client.getACL(path)
     expect([after.acl, after.stat.aversion]).toEqual([acl, 1])
     expect(await failureOf(client.setACL(path, acl, { aversion: 0 }))).toBeInstanceOf(zk.BadVersion)
-    expect(await failureOf(client.setData(path, EMPTY))).toBeInstanceOf(zk.NoAuth)
-    expect(await failureOf(client.create(`${path}/child`, EMPTY))).toBeInstanceOf(zk.NoAuth)
+    expect(await failureOf(client.setData(path, READ_AHEAD_FRACTION))).toBeInstanceOf(zk.NoAuth)
+    expect(await failureOf(client.create(`${path}/child`, READ_AHEAD_FRACTION))).toBeInstanceOf(zk.NoAuth)
     expect(await failureOf(client.setACL(path, []))).toBeInstanceOf(zk.InvalidAcl)
   })
 

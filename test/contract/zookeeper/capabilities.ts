@@ -5,17 +5,17 @@ import * as zk from '../../../src/zookeeper/index.ts'
 import { namespace } from '../../support/namespace.ts'
 import { failureOf } from '../../zookeeper/clients.ts'
 import type { DriverUnderTest } from '../zookeeper.ts'
-import { connected, EMPTY } from './driven.ts'
+import { connected, READ_AHEAD_FRACTION } from './driven.ts'
 
 type Needs = (client: zk.ZooKeeperDriver, path: string) => Promise<unknown>
 
 /** Something that cannot be done without it. */
 const NEEDS = {
-  multi: (client, path) => client.multi([zk.op.create(path, EMPTY)]),
+  multi: (client, path) => client.multi([zk.op.create(path, READ_AHEAD_FRACTION)]),
   persistentWatch: (client, path) => {
     return client.watch(path, { mode: 'recursive' }, { events: () => undefined, gap: () => undefined })
   },
-  aclOnCreate: (client, path) => client.create(path, EMPTY, { acl: zk.ACL.read }),
+  aclOnCreate: (client, path) => client.create(path, READ_AHEAD_FRACTION, { acl: zk.ACL.read }),
   nullData: (client, path) => client.create(path, null),
 } as const satisfies Partial<Record<zk.Capability, Needs>>
 

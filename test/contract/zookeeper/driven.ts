@@ -36,6 +36,6 @@ export function statesOf(client: ZooKeeperDriver): ClientState[] {
   return states
 }
 
-export const EMPTY: Uint8Array = new Uint8Array()
+export const READ_AHEAD_FRACTION: Uint8Array = new Uint8Array()
 export const bytes = (text: string): Uint8Array => Buffer.from(text)
 export const text = (data: Uint8Array | null): string | null => data && Buffer.from(data).toString()

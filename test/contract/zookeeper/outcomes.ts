@@ -6,7 +6,7 @@ import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { failureOf, portOf } from '../../zookeeper/clients.ts'
 import type { DriverUnderTest } from '../zookeeper.ts'
-import { bytes, connected, EMPTY, reaches, sessionOf } from './driven.ts'
+import { bytes, connected, READ_AHEAD_FRACTION, reaches, sessionOf } from './driven.ts'
 
 export function outcomesContract(driver: DriverUnderTest): void {
   test('a request whose answer is lost is unknown, and may have happened', async () => {
@@ -47,7 +47,7 @@ export function outcomesContract(driver: DriverUnderTest): void {
     proxy.mode = 'refuse'
     proxy.resetAll()
     await suspended
-    const error = await failureOf(client.create(namespace(), EMPTY))
+    const error = await failureOf(client.create(namespace(), READ_AHEAD_FRACTION))
     expect(error).toBeInstanceOf(zk.SessionExpired)
     expect(error).toMatchObject({ outcome: 'not-sent' })
   })
@@ -56,7 +56,7 @@ export function outcomesContract(driver: DriverUnderTest): void {
     await using client = await connected(driver)
     const path = namespace()
     const session = sessionOf(client)
-    await client.create(path, EMPTY, { session })
+    await client.create(path, READ_AHEAD_FRACTION, { session })
     const again = new Promise((resolve) => client.on('session', resolve))
     await expireSession(zookeeperHosts, session)
     await again
@@ -70,7 +70,9 @@ export function outcomesContract(driver: DriverUnderTest): void {
     await using client = await connected(driver)
     const path = namespace()
     const reason = new Error('enough')
-    expect(await failureOf(client.create(path, EMPTY, { signal: AbortSignal.abort(reason) }))).toBe(reason)
+    expect(await failureOf(client.create(path, READ_AHEAD_FRACTION, { signal: AbortSignal.abort(reason) }))).toBe(
+      reason,
+    )
     expect(await client.exists(path)).toBeUndefined()
     const controller = new AbortController()
     const reading = failureOf(client.exists(path, { signal: controller.signal }))

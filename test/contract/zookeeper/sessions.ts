@@ -8,7 +8,7 @@ import { freePort } from '../../support/ports.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { failureOf, portOf } from '../../zookeeper/clients.ts'
 import type { DriverUnderTest } from '../zookeeper.ts'
-import { connected, EMPTY, reaches, sessionOf, statesOf } from './driven.ts'
+import { connected, READ_AHEAD_FRACTION, reaches, sessionOf, statesOf } from './driven.ts'
 
 export function sessionsContract(driver: DriverUnderTest): void {
   test('a client says how it is, from its making to its end', async () => {
@@ -32,7 +32,7 @@ export function sessionsContract(driver: DriverUnderTest): void {
     await using proxy = await startProxy({ port: portOf(zookeeperHosts) })
     await using client = await connected(driver, { hosts: proxy.hosts })
     const path = namespace()
-    await client.create(path, EMPTY, { ephemeral: true })
+    await client.create(path, READ_AHEAD_FRACTION, { ephemeral: true })
     const session = sessionOf(client)
     const states = statesOf(client)
     const suspended = reaches(client, 'suspended')
@@ -74,7 +74,7 @@ export function sessionsContract(driver: DriverUnderTest): void {
     const back = reaches(client, 'connected')
     proxy.resetAll()
     await Promise.all([suspended, back])
-    await client.create(namespace(), EMPTY)
+    await client.create(namespace(), READ_AHEAD_FRACTION)
     expect(client.session?.leaseUntil).toBeGreaterThan(until)
     // The C client blocks this process while it closes a session, and with it the proxy that its answer would come by.
     await proxy.close()
@@ -83,7 +83,7 @@ export function sessionsContract(driver: DriverUnderTest): void {
   test('a session that has expired is followed by another', async () => {
     await using client = await connected(driver)
     const path = namespace()
-    await client.create(path, EMPTY, { ephemeral: true })
+    await client.create(path, READ_AHEAD_FRACTION, { ephemeral: true })
     const previous = sessionOf(client)
     const announced = new Promise<zk.SessionEvent>((resolve) => client.on('session', resolve))
     const lost = reaches(client, 'lost')

@@ -6,12 +6,12 @@ import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { startProxy } from '../../support/proxy.ts'
 import { failureOf, portOf } from '../../zookeeper/clients.ts'
 import type { DriverUnderTest } from '../zookeeper.ts'
-import { bytes, connected, EMPTY, reaches, sessionOf } from './driven.ts'
+import { bytes, connected, READ_AHEAD_FRACTION, reaches, sessionOf } from './driven.ts'
 
 type Told = Parameters<zk.OneShotHandler>[0]
 
 /** A handler, and what it is told first. It fails the test when it is called twice. */
-function ear(): { handler: zk.OneShotHandler; told: Promise<Told>; calls: Told[] } {
+function createHandler(): { handler: zk.OneShotHandler; told: Promise<Told>; calls: Told[] } {
   const calls: Told[] = []
   let hear: (event: Told) => void = () => undefined
   const told = new Promise<Told>((resolve) => {
@@ -29,14 +29,14 @@ export function oneShotContract(driver: DriverUnderTest): void {
     await using client = await connected(driver)
     await using other = await connected(driver)
     const path = namespace()
-    const [born, written, gone, child] = [ear(), ear(), ear(), ear()]
+    const [born, written, gone, child] = [createHandler(), createHandler(), createHandler(), createHandler()]
     expect(await client.exists(path, { watch: born.handler })).toBeUndefined()
-    await other.create(path, EMPTY)
+    await other.create(path, READ_AHEAD_FRACTION)
     expect(await born.told).toEqual({ type: 'created', path })
 
     await client.getData(path, { watch: written.handler })
     await client.getChildren(path, { watch: child.handler })
-    await other.create(`${path}/child`, EMPTY)
+    await other.create(`${path}/child`, READ_AHEAD_FRACTION)
     expect(await child.told).toEqual({ type: 'childrenChanged', path })
     await other.setData(path, bytes('one'))
     await other.setData(path, bytes('two'))
@@ -53,9 +53,9 @@ export function oneShotContract(driver: DriverUnderTest): void {
   test('a watch is not set by a read that is refused', async () => {
     await using client = await connected(driver)
     const path = namespace()
-    const refused = ear()
+    const refused = createHandler()
     expect(await failureOf(client.getData(path, { watch: refused.handler }))).toBeInstanceOf(zk.NoNode)
-    await client.create(path, EMPTY)
+    await client.create(path, READ_AHEAD_FRACTION)
     await client.setData(path, bytes('x'))
     await client.sync(path)
     expect(refused.calls).toEqual([])
@@ -66,9 +66,9 @@ export function oneShotContract(driver: DriverUnderTest): void {
     await using client = await connected(driver, { hosts: proxy.hosts })
     await using other = await connected(driver)
     const path = namespace()
-    await other.create(path, EMPTY)
-    const during = ear()
-    const after = ear()
+    await other.create(path, READ_AHEAD_FRACTION)
+    const during = createHandler()
+    const after = createHandler()
     await client.getData(path, { watch: during.handler })
     await client.getChildren(path, { watch: after.handler })
     const suspended = reaches(client, 'suspended')
@@ -80,7 +80,7 @@ export function oneShotContract(driver: DriverUnderTest): void {
     proxy.mode = 'pass'
     await back
     expect(await during.told).toEqual({ type: 'dataChanged', path })
-    await other.create(`${path}/child`, EMPTY)
+    await other.create(`${path}/child`, READ_AHEAD_FRACTION)
     expect(await after.told).toEqual({ type: 'childrenChanged', path })
     // The C client blocks this process while it closes a session, and with it the proxy that its answer would come by.
     await proxy.close()
@@ -89,7 +89,7 @@ export function oneShotContract(driver: DriverUnderTest): void {
   test('a watch ends with the session, and says so', async () => {
     await using client = await connected(driver)
     const path = namespace()
-    const first = ear()
+    const first = createHandler()
     await client.exists(path, { watch: first.handler })
     await expireSession(zookeeperHosts, sessionOf(client))
     const told = await first.told

@@ -6,7 +6,7 @@ import * as zk from '../../../src/zookeeper/index.ts'
 import { namespace, zookeeperHosts } from '../../support/namespace.ts'
 import { failureOf } from '../../zookeeper/clients.ts'
 import type { DriverUnderTest } from '../zookeeper.ts'
-import { bytes, connected, EMPTY, sessionOf, text } from './driven.ts'
+import { bytes, connected, READ_AHEAD_FRACTION, sessionOf, text } from './driven.ts'
 
 export function znodesContract(driver: DriverUnderTest): void {
   test('a znode is created, read, written and deleted, and versions are checked', async () => {
@@ -61,10 +61,12 @@ export function znodesContract(driver: DriverUnderTest): void {
     const path = namespace()
     await client.create(path)
     const options = { sequential: true } as const
-    const created = await Promise.all(Array.from({ length: 12 }, () => client.create(`${path}/n-`, EMPTY, options)))
+    const created = await Promise.all(
+      Array.from({ length: 12 }, () => client.create(`${path}/n-`, READ_AHEAD_FRACTION, options)),
+    )
     const expected = Array.from({ length: 12 }, (_, index) => `${path}/n-${String(index).padStart(10, '0')}`)
     expect(created.map((each) => each.path)).toEqual(expected)
-    const both = await client.create(`${path}/`, EMPTY, { ephemeral: true, sequential: true })
+    const both = await client.create(`${path}/`, READ_AHEAD_FRACTION, { ephemeral: true, sequential: true })
     expect(both.path).toBe(`${path}/0000000012`)
     expect((await client.exists(both.path))?.ephemeralOwner).toBe(sessionOf(client))
   })
@@ -90,9 +92,9 @@ export function znodesContract(driver: DriverUnderTest): void {
   test('containers and znodes with a time to live are made', async () => {
     await using client = await connected(driver)
     const path = namespace()
-    await client.create(path, EMPTY, { container: true })
+    await client.create(path, READ_AHEAD_FRACTION, { container: true })
     await client.create(`${path}/soon`, bytes('gone'), { ttl: '1h' })
-    const numbered = await client.create(`${path}/soon-`, EMPTY, { ttl: '1h', sequential: true })
+    const numbered = await client.create(`${path}/soon-`, READ_AHEAD_FRACTION, { ttl: '1h', sequential: true })
     expect(numbered.path).toBe(`${path}/soon-0000000001`)
     // Their owner is a number that says what they are, and servers show it as none.
     expect((await client.exists(path))?.ephemeralOwner).toBe(0n)
@@ -102,10 +104,10 @@ export function znodesContract(driver: DriverUnderTest): void {
   test('empty data are data', async () => {
     await using client = await connected(driver)
     const path = namespace()
-    await client.create(path, EMPTY)
+    await client.create(path, READ_AHEAD_FRACTION)
     expect((await client.getData(path)).data).toHaveLength(0)
     await client.setData(path, bytes('x'))
-    await client.setData(path, EMPTY)
+    await client.setData(path, READ_AHEAD_FRACTION)
     expect((await client.getData(path)).data).toHaveLength(0)
   })
 
@@ -139,7 +141,11 @@ export function znodesContract(driver: DriverUnderTest): void {
     await client.create(path)
     const order: number[] = []
     const asked = Array.from({ length: 300 }, async (_, index) => {
-      await (index % 3 === 0 ? client.setData(path, EMPTY) : index % 3 === 1 ? client.exists(path) : client.sync(path))
+      await (index % 3 === 0
+        ? client.setData(path, READ_AHEAD_FRACTION)
+        : index % 3 === 1
+          ? client.exists(path)
+          : client.sync(path))
       order.push(index)
     })
     await Promise.all(asked)
@@ -157,8 +163,8 @@ export function znodesContract(driver: DriverUnderTest): void {
       [() => client.delete(path), zk.NotEmpty, -111],
       [() => client.delete(`${path}/none`), zk.NoNode, -101],
       [() => client.delete(`${path}/child`, { version: 7 }), zk.BadVersion, -103],
-      [() => client.setData(path, EMPTY, { version: 7 }), zk.BadVersion, -103],
-      [() => client.setData(`${path}/none`, EMPTY), zk.NoNode, -101],
+      [() => client.setData(path, READ_AHEAD_FRACTION, { version: 7 }), zk.BadVersion, -103],
+      [() => client.setData(`${path}/none`, READ_AHEAD_FRACTION), zk.NoNode, -101],
       [() => client.getData(`${path}/none`), zk.NoNode, -101],
       [() => client.getChildren(`${path}/none`), zk.NoNode, -101],
     ]

@@ -17,7 +17,7 @@ const PROGRAM = join(import.meta.dirname, 'crash-conductor.ts')
  * repeated once its success was written down, and its result is still there; one that was under way when its process
  * died is executed once more.
  */
-const STORIES = {
+const CRASH_SCENARIOS = {
   'before write 1': ['a2', 'b2 of a2', 'c2 of b2'],
   'after write 1': ['a2', 'b2 of a2', 'c2 of b2'],
   'before write 2': ['a1', 'a2', 'b2 of a2', 'c2 of b2'],
@@ -29,8 +29,8 @@ const STORIES = {
 }
 
 test('a finished task is never repeated, wherever a conductor is killed', async () => {
-  const told = await Promise.all(Object.keys(STORIES).map(async (kill) => [kill, await tell(kill)]))
-  expect(Object.fromEntries(told)).toEqual(STORIES)
+  const told = await Promise.all(Object.keys(CRASH_SCENARIOS).map(async (kill) => [kill, await tell(kill)]))
+  expect(Object.fromEntries(told)).toEqual(CRASH_SCENARIOS)
 })
 
 async function tell(kill: string): Promise<string[]> {

@@ -21,7 +21,7 @@ const STEPS = 25
 /** What is right to happen where others are at the same thing. */
 const RACES = [ClaimLost, Duplicate, NotFound, NotOwner, Unclaimable]
 
-class Crowd {
+class CompetingClaimers {
   readonly #board: JobBoard
   readonly #random: Random
   readonly #account: Account
@@ -116,7 +116,7 @@ class Account {
   }
 }
 
-function crowdOn(backend: BoardBackend, counts: { test: number; long: number }): void {
+function startClaimers(backend: BoardBackend, counts: { test: number; long: number }): void {
   test(`on ${backend.name}`, { timeout: 1_800_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 0, max: 2 ** 31 - 1 }), async (seed) => {
@@ -126,7 +126,7 @@ function crowdOn(backend: BoardBackend, counts: { test: number; long: number }):
         const account = new Account()
         try {
           const crowd = boards.flatMap((board) =>
-            Array.from({ length: LANES }, () => new Crowd(board, random, account)),
+            Array.from({ length: LANES }, () => new CompetingClaimers(board, random, account)),
           )
           await Promise.all(crowd.map((each) => each.live()))
           await Promise.all(boards.map(refresh))
@@ -152,6 +152,6 @@ function crowdOn(backend: BoardBackend, counts: { test: number; long: number }):
 }
 
 describe('whatever several boards do at once', () => {
-  crowdOn(memoryBoards, { test: 10, long: 500 })
-  if (zookeeperHosts) crowdOn(zookeeperBoards, { test: 5, long: 500 })
+  startClaimers(memoryBoards, { test: 10, long: 500 })
+  if (zookeeperHosts) startClaimers(zookeeperBoards, { test: 5, long: 500 })
 })

@@ -5,11 +5,11 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Stored } from '../../../src/board/backend.ts'
-import type { Entry } from '../../../src/board/entry.ts'
+import type { StoredJob } from '../../../src/board/backend.ts'
+import type { JobEntry } from '../../../src/board/entry.ts'
 import { makePosting } from '../../../src/board/posting.ts'
 import { JobIndex } from '../../../src/board/view/job-index.ts'
-import { idOf } from '../../board/entries.ts'
+import { toJobId } from '../../board/entries.ts'
 import { count } from '../../support/counts.ts'
 
 const which = fc.nat(1_000)
@@ -53,7 +53,7 @@ class NaiveBoard {
 
   #post(): void {
     this.#posted += 1
-    const id = idOf(this.#posted)
+    const id = toJobId(this.#posted)
     this.jobs.set(id, { id, revision: 0, claimed: false, cancelled: false })
     this.#index.apply({ kind: 'posted', id })
   }
@@ -97,7 +97,7 @@ class NaiveBoard {
     })
   }
 
-  #stored({ id = '' }: Entry): Stored | undefined {
+  #stored({ id = '' }: JobEntry): StoredJob | undefined {
     const job = this.jobs.get(id)
     if (!job) return undefined
     const posting = makePosting({ name: id, details: {} })

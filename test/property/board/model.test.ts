@@ -11,7 +11,7 @@ import type { BoardBackend } from '../../contract/board.ts'
 import { count } from '../../support/counts.ts'
 import { zookeeperHosts } from '../../support/namespace.ts'
 import { type RedisServer, startRedis } from '../../support/redis.ts'
-import { type Step, World } from './world.ts'
+import { BoardModel, type Step } from './world.ts'
 
 const board = fc.nat(2)
 const which = fc.nat(1_000)
@@ -63,8 +63,8 @@ describe.each(boards.filter(([, there]) => there))('the board on %s', (_name, _t
     const steps = fc.array(step, { minLength: 5, maxLength: 40, size: 'max' })
     await fc.assert(
       fc.asyncProperty(steps, async (sequence) => {
-        await using model = await World.begin(await memoryBoards.place())
-        await using real = await World.begin(await backend.place())
+        await using model = await BoardModel.begin(await memoryBoards.place())
+        await using real = await BoardModel.begin(await backend.place())
         for (const [index, each] of sequence.entries()) {
           const told = `step ${index}: ${JSON.stringify(each)}`
           const [expected, answered] = await Promise.all([model.take(each), real.take(each)])

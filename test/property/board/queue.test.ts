@@ -5,16 +5,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compareClaimOrder, compareIds } from '../../../src/board/claim-order.ts'
-import type { Content, Entry } from '../../../src/board/entry.ts'
+import type { ContentState, JobEntry } from '../../../src/board/entry.ts'
 import { newEntry } from '../../../src/board/entry.ts'
 import { PRIORITIES, type Priority } from '../../../src/board/priority.ts'
 import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
 import type { Resources } from '../../../src/board/resources.ts'
-import { BYTES, entryOf, everything, idOf, normalised, queueOf, readNow } from '../../board/entries.ts'
+import { BYTES, createEntry, createQueue, everything, normalised, readNow, toJobId } from '../../board/entries.ts'
 import { count } from '../../support/counts.ts'
 
 interface Job {
-  readonly entry: Entry
+  readonly entry: JobEntry
   readonly priority: Priority
   readonly resources: Resources
   dueAt: number
@@ -52,7 +52,7 @@ const step = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('content' as const),
       which,
-      content: fc.constantFrom<Content[]>('stale', 'unreadable'),
+      content: fc.constantFrom<ContentState[]>('stale', 'unreadable'),
     }),
   },
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('claim' as const), which }) },
@@ -86,7 +86,7 @@ class Model {
         this.#advance(step.now)
         break
       case 'try':
-        this.#queue.take({ ...everything, max: step.max })
+        this.#queue.reserveNext({ ...everything, max: step.max })
         break
       default: {
         const job = this.jobs[step.which % this.jobs.length]
@@ -96,7 +96,7 @@ class Model {
   }
 
   #post(posted: Extract<Step, { kind: 'post' }>): void {
-    const id = idOf(posted.id)
+    const id = toJobId(posted.id)
     if (this.#ids.has(id)) return
     this.#ids.add(id)
     const job: Job = { ...posted, entry: newEntry(id), awake: false }
@@ -137,12 +137,12 @@ class Model {
         entry.cancelRequested = true
         break
       case 'pick': {
-        const possible = isUnclaimed(job) && entry.content === 'fresh' && !entry.chosen
-        expect(this.#queue.pick(entry)?.entry).toBe(possible ? entry : undefined)
+        const possible = isUnclaimed(job) && entry.content === 'fresh' && !entry.isReserved
+        expect(this.#queue.reserveEntry(entry)?.entry).toBe(possible ? entry : undefined)
         return
       }
       case 'give up':
-        if (entry.chosen && entry.place) this.#queue.release([entry.place])
+        if (entry.isReserved && entry.queueEntry) this.#queue.release([entry.queueEntry])
         return
     }
     this.#tell(job)
@@ -157,9 +157,9 @@ class Model {
     const waiting = this.jobs.filter((job) => isUnclaimed(job) && job.awake)
     const asleep = this.jobs.filter((job) => isUnclaimed(job) && !job.awake)
     const free = waiting.filter((job) => this.blockersOf(job).length === 0)
-    const possible = inOrder(free.filter(({ entry }) => entry.content === 'fresh' && !entry.chosen))
+    const possible = inOrder(free.filter(({ entry }) => entry.content === 'fresh' && !entry.isReserved))
     this.#checkTaking(possible)
-    expect(this.#queue.has(() => true)).toBe(possible.length > 0)
+    expect(this.#queue.hasClaimable(() => true)).toBe(possible.length > 0)
     expect(this.#queue.bytes).toBe(BYTES * (waiting.length + asleep.length))
     expect(this.#queue.size).toBe(waiting.length + asleep.length)
     expect(this.#queue.nextDue).toBe(asleep.length === 0 ? undefined : Math.min(...asleep.map((job) => job.dueAt)))
@@ -167,11 +167,11 @@ class Model {
   }
 
   #checkTaking(claimable: readonly Job[]): void {
-    const taken = this.#queue.take(everything)
+    const taken = this.#queue.reserveNext(everything)
     expect(taken.map(({ entry }) => entry.id)).toEqual(claimable.map(({ entry }) => entry.id))
     const inConflict = claimable.some((a, at) => claimable.slice(at + 1).some((b) => conflict(a, b)))
     expect(inConflict).toBe(false)
-    expect(taken.every(({ entry, stored }) => entry.chosen && entry.stored === stored)).toBe(true)
+    expect(taken.every(({ entry, stored }) => entry.isReserved && entry.stored === stored)).toBe(true)
     this.#queue.release(taken)
   }
 
@@ -215,7 +215,7 @@ function conflict(a: Job, b: Job): boolean {
   return clash(one.exclusive, [...other.exclusive], [...other.shared]) || clash(other.exclusive, [...one.shared])
 }
 
-function keyOf({ stored }: Entry) {
+function keyOf({ stored }: JobEntry) {
   if (!stored) throw new Error('it was read')
   return { id: stored.id, priority: stored.posting.priority, order: stored.order }
 }
@@ -227,7 +227,7 @@ function inOrder(jobs: readonly Job[]): Job[] {
 test('what can be taken is what the rules say, whatever has happened', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 120, size: 'max' }), (steps) => {
-      const model = new Model(queueOf())
+      const model = new Model(createQueue())
       for (const one of steps) {
         model.apply(one)
         model.check()
@@ -254,12 +254,12 @@ describe('jobs that run and end in any order', () => {
 
   /** Ends when all are done: what cannot go on would never end. */
   function played(turns: readonly (typeof turn extends fc.Arbitrary<infer T> ? T : never)[]): Run[] {
-    const queue = queueOf()
-    const runs = new Map<Entry, Run>()
+    const queue = createQueue()
+    const runs = new Map<JobEntry, Run>()
     let time = 0
     const running = () => [...runs.values()].filter((run) => run.started !== undefined && run.ended === undefined)
     const start = (max: number) => {
-      const places = queue.take({ ...everything, max })
+      const places = queue.reserveNext({ ...everything, max })
       for (const { entry } of places) {
         const run = runs.get(entry)
         if (run) run.started = time
@@ -277,7 +277,7 @@ describe('jobs that run and end in any order', () => {
     for (const one of turns) {
       time += 1
       if (one.kind === 'post') {
-        const entry = entryOf(one.posting)
+        const entry = createEntry(one.posting)
         runs.set(entry, { ...one.posting, entry, dueAt: 0, awake: true, posted: time })
         queue.update(entry)
       } else if (one.kind === 'start') start(one.max)

@@ -1,7 +1,7 @@
 /** A place with several boards and what a sequence of operations did to it, told in the same words on every backend. */
 import type { Claim, Job, JobBoard, PostOptions, Priority } from '../../../src/board/index.ts'
 import { JobboardError } from '../../../src/core/errors.ts'
-import { lossOf, rebirthOf } from '../../board/events.ts'
+import { nextSession, whenLost } from '../../board/events.ts'
 import { all, refresh } from '../../board/jobs.ts'
 import type { BoardPlace } from '../../contract/board.ts'
 
@@ -27,7 +27,7 @@ export type Step =
 
 export type Settle = 'consume' | 'abandon' | 'trash'
 
-export class World implements AsyncDisposable {
+export class BoardModel implements AsyncDisposable {
   readonly #place: BoardPlace
   readonly #boards: readonly JobBoard[]
   readonly #jobs: Job[] = []
@@ -39,9 +39,9 @@ export class World implements AsyncDisposable {
     this.#boards = boards
   }
 
-  static async begin(place: BoardPlace): Promise<World> {
+  static async begin(place: BoardPlace): Promise<BoardModel> {
     const names = Array.from({ length: BOARDS }, (_, number) => `board ${number}`)
-    return new World(place, await Promise.all(names.map((who) => place.open({ who }))))
+    return new BoardModel(place, await Promise.all(names.map((who) => place.open({ who }))))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -151,9 +151,9 @@ export class World implements AsyncDisposable {
 
   async #expire(board: JobBoard): Promise<unknown> {
     const held = this.#claims.filter(({ who, settled, lost }) => who === board.who && !settled && !lost.aborted)
-    const back = rebirthOf(board)
+    const back = nextSession(board)
     await this.#place.expire(board)
-    await Promise.all([back, ...held.map(lossOf)])
+    await Promise.all([back, ...held.map(whenLost)])
     return held.length
   }
 

@@ -6,7 +6,7 @@ import { Engine } from '../../../src/engine/index.ts'
 import { type AnyFlow, compile, type ExecutionNode } from '../../../src/flow/index.ts'
 import type { FlowDetail } from '../../../src/persistence/index.ts'
 import { count } from '../../support/counts.ts'
-import { dyingAt, Workshop } from '../../unit/engine/workshop.ts'
+import { dyingAt, TaskRecorder } from '../../unit/engine/workshop.ts'
 import { type Event, flowOf, plans } from './plans.ts'
 
 const RUNS = { numRuns: count({ test: 40, long: 2_000 }) }
@@ -22,7 +22,7 @@ function successorsOf(flow: AnyFlow): ReadonlyMap<string, ReadonlySet<string>> {
 }
 
 /** Hears what tasks do, and objects to what the graph does not allow. */
-class Witness {
+class CallRecorder {
   /** What is there: begun, or begun and done. */
   readonly there = new Map<string, Event>()
   readonly objections: string[] = []
@@ -57,9 +57,9 @@ class Witness {
   }
 }
 
-interface Story {
+interface EngineScenario {
   readonly detail: FlowDetail
-  readonly witness: Witness
+  readonly witness: CallRecorder
   readonly writes: number
 }
 
@@ -67,9 +67,9 @@ interface Story {
 async function tell(
   plan: Parameters<typeof flowOf>[0],
   options: { concurrency: number; kills?: readonly number[]; done?: boolean },
-): Promise<Story> {
-  await using shop = new Workshop()
-  const witness = new Witness()
+): Promise<EngineScenario> {
+  await using shop = new TaskRecorder()
+  const witness = new CallRecorder()
   const flow = flowOf(plan, (name, event) => witness.hear(name, event))
   witness.watch(flow)
   for (let run = 0; run < 500; run += 1) {
@@ -88,12 +88,12 @@ async function tell(
 }
 
 /** What has to be the same: what never ran and what was undone are. */
-function essenceOf({ state, atoms }: FlowDetail): unknown {
+function summarize({ state, atoms }: FlowDetail): unknown {
   const states = atoms.map((atom) => [atom.name, atom.state === 'PENDING' ? 'REVERTED' : atom.state, atom.result])
   return { state, atoms: states.sort() }
 }
 
-function assertAllowed({ detail, witness }: Story): void {
+function assertAllowed({ detail, witness }: EngineScenario): void {
   expect(witness.objections).toEqual([])
   const surviving = detail.atoms.filter(({ state }) => state === 'SUCCESS').map(({ name }) => name)
   expect(witness.left.filter((name) => !surviving.includes(name))).toEqual([])
@@ -116,7 +116,7 @@ describe.each([1, 4])('with %i at once', (concurrency) => {
         for (let kill = 1; kill <= calm.writes; kill += 1) {
           const shaken = await tell(plan, { concurrency, kills: [kill], done })
           assertAllowed(shaken)
-          expect(essenceOf(shaken.detail)).toEqual(essenceOf(calm.detail))
+          expect(summarize(shaken.detail)).toEqual(summarize(calm.detail))
         }
       }),
       RUNS,
@@ -128,7 +128,7 @@ describe.each([1, 4])('with %i at once', (concurrency) => {
         const calm = await tell(plan, { concurrency })
         const shaken = await tell(plan, { concurrency, kills: Array.from({ length: 400 }, () => 1), done: true })
         assertAllowed(shaken)
-        expect(essenceOf(shaken.detail)).toEqual(essenceOf(calm.detail))
+        expect(summarize(shaken.detail)).toEqual(summarize(calm.detail))
       }),
       RUNS,
     ))

@@ -6,16 +6,16 @@ import { Engine } from '../../../src/engine/index.ts'
 import { type AnyFlow, compile } from '../../../src/flow/index.ts'
 import type { FlowDetail, FlowLog } from '../../../src/persistence/index.ts'
 import { count } from '../../support/counts.ts'
-import { dyingAt, Workshop } from '../../unit/engine/workshop.ts'
+import { dyingAt, TaskRecorder } from '../../unit/engine/workshop.ts'
 import { flowOf, plansWithDeciders } from './plans.ts'
 
 /** What befalls one engine, when so much of it has happened; then the next takes over. */
-interface Mishap {
+interface Fault {
   readonly kind: 'killed' | 'killed unheard' | 'suspended' | 'left'
   readonly after: number
 }
 
-const mishaps: fc.Arbitrary<readonly Mishap[]> = fc.array(
+const faults: fc.Arbitrary<readonly Fault[]> = fc.array(
   fc.record({
     kind: fc.constantFrom('killed' as const, 'killed unheard' as const, 'suspended' as const, 'left' as const),
     after: fc.integer({ min: 1, max: 6 }),
@@ -31,9 +31,9 @@ interface Settings {
 
 async function tell(
   plan: Parameters<typeof flowOf>[0],
-  { mishaps = [], ...settings }: Settings & { readonly mishaps?: readonly Mishap[] },
+  { mishaps = [], ...settings }: Settings & { readonly mishaps?: readonly Fault[] },
 ): Promise<FlowDetail> {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   let heard: () => void = () => undefined
   const flow = flowOf(plan, () => heard())
   for (let run = 0; run < 100; run += 1) {
@@ -41,13 +41,18 @@ async function tell(
     if (['SUCCESS', 'REVERTED', 'FAILURE'].includes(log.flow.state)) return log.flow
     // Not always as many at once: whoever takes over may be another conductor.
     const concurrency = run % 2 === 1 ? 3 : settings.concurrency
-    await suffer(mishaps[run], { flow, log, settings: { ...settings, concurrency }, hear: (told) => (heard = told) })
+    await injectFault(mishaps[run], {
+      flow,
+      log,
+      settings: { ...settings, concurrency },
+      hear: (told) => (heard = told),
+    })
   }
   throw new Error('it never ends')
 }
 
-async function suffer(
-  mishap: Mishap | undefined,
+async function injectFault(
+  mishap: Fault | undefined,
   { flow, log, settings, hear }: { flow: AnyFlow; log: FlowLog; settings: Settings; hear: (told: () => void) => void },
 ): Promise<void> {
   const { kind, after = 0 } = mishap ?? {}
@@ -78,7 +83,7 @@ async function suffer(
  * where retries revert no more than their own flow, what is left: of two parts that have no order and both fail, the one that
  * fails first decides how much is reverted, and after a resume that may be the other one.
  */
-function essenceOf({ state, atoms }: FlowDetail, { deferReverts }: Settings): unknown {
+function summarize({ state, atoms }: FlowDetail, { deferReverts }: Settings): unknown {
   const gone = ['PENDING', 'IGNORE', ...(deferReverts ? [] : ['SUCCESS'])]
   const essence = (atom: FlowDetail['atoms'][number]) =>
     state === 'REVERTED' && gone.includes(atom.state) ? ['REVERTED', undefined] : [atom.state, atom.result]
@@ -92,10 +97,10 @@ test.each([
   { concurrency: 4, deferReverts: false },
 ])('with $concurrency at once, deferReverts $deferReverts', (settings) =>
   fc.assert(
-    fc.asyncProperty(plansWithDeciders, mishaps, async (plan, mishaps) => {
+    fc.asyncProperty(plansWithDeciders, faults, async (plan, mishaps) => {
       const calm = await tell(plan, settings)
       expect(['SUCCESS', 'REVERTED']).toContain(calm.state)
-      expect(essenceOf(await tell(plan, { ...settings, mishaps }), settings)).toEqual(essenceOf(calm, settings))
+      expect(summarize(await tell(plan, { ...settings, mishaps }), settings)).toEqual(summarize(calm, settings))
     }),
     { numRuns: count({ test: 100, long: 5_000 }) },
   ),
@@ -105,8 +110,8 @@ test.each([1, 4])(
   'whatever becomes of the flow meanwhile, with %i at once, nothing of it is left in between',
   (concurrency) =>
     fc.assert(
-      fc.asyncProperty(fc.array(plansWithDeciders, { minLength: 2, maxLength: 4 }), mishaps, async (plans, mishaps) => {
-        await using shop = new Workshop()
+      fc.asyncProperty(fc.array(plansWithDeciders, { minLength: 2, maxLength: 4 }), faults, async (plans, mishaps) => {
+        await using shop = new TaskRecorder()
         let heard: () => void = () => undefined
         const flows = plans.map((plan) => flowOf(plan, () => heard()))
         for (let run = 0; run < 40; run += 1) {
@@ -116,7 +121,7 @@ test.each([1, 4])(
           if (log.flow.state === 'SUCCESS' || log.flow.state === 'REVERTED') return
           const neverResolve = run < flows.length - 1 && run % 2 === 0
           const settings = { concurrency, deferReverts: true, neverResolve }
-          await suffer(mishaps[run], { flow, log, settings, hear: (told) => (heard = told) })
+          await injectFault(mishaps[run], { flow, log, settings, hear: (told) => (heard = told) })
           const { state, atoms } = await shop.detail()
           const known = atoms.filter(({ name }) => compile(flow).byName.has(name)).map((atom) => atom.state)
           if (state === 'SUCCESS') expect(['SUCCESS', 'IGNORE']).toEqual(expect.arrayContaining(known))

@@ -2,21 +2,21 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
   type Attempt,
-  type Attempted,
+  type AttemptHistory,
   beginAttempt,
+  canRetry,
   endAttempt,
+  exceededLimit,
   isSuspect,
-  limitReached,
-  mayTryAgain,
-  readAttempts,
+  parseAttempts,
 } from '../../../src/board/attempts.ts'
 import { InvalidPosting } from '../../../src/core/errors.ts'
 
 const at = new Date(0)
-const fresh = (maxAttempts = 3): Attempted => ({ runs: 0, attempts: [], maxAttempts })
-const begin = (posting: Attempted) => beginAttempt(posting, { who: 'who', at })
-const fail = (posting: Attempted) => endAttempt(begin(posting), { ended: 'failed' })
-const giveBack = (posting: Attempted) => endAttempt(begin(posting), { ended: 'returned' })
+const fresh = (maxAttempts = 3): AttemptHistory => ({ runs: 0, attempts: [], maxAttempts })
+const begin = (posting: AttemptHistory) => beginAttempt(posting, { who: 'who', at })
+const fail = (posting: AttemptHistory) => endAttempt(begin(posting), { ended: 'failed' })
+const giveBack = (posting: AttemptHistory) => endAttempt(begin(posting), { ended: 'returned' })
 
 describe('an attempt', () => {
   test('begins with the next run and ends as its owner says, without touching what was there', () => {
@@ -43,12 +43,12 @@ describe('limits', () => {
   test.each([1, 3, 10])('after %d failures no more are allowed', (maxAttempts) => {
     let posting = fresh(maxAttempts)
     for (let failure = 1; failure < maxAttempts; failure++) {
-      expect(mayTryAgain(begin(posting))).toBe(true)
+      expect(canRetry(begin(posting))).toBe(true)
       posting = fail(posting)
-      expect(limitReached(posting)).toBeUndefined()
+      expect(exceededLimit(posting)).toBeUndefined()
     }
-    expect(mayTryAgain(begin(posting))).toBe(false)
-    expect(limitReached(fail(posting))).toContain(`failed ${maxAttempts} times`)
+    expect(canRetry(begin(posting))).toBe(false)
+    expect(exceededLimit(fail(posting))).toContain(`failed ${maxAttempts} times`)
   })
 
   test('ten deaths in a row are the most, and two make a suspect; anything else begins the count anew', () => {
@@ -56,11 +56,11 @@ describe('limits', () => {
     for (let death = 1; death <= 10; death++) {
       posting = begin(posting)
       expect(isSuspect(posting)).toBe(death >= 2)
-      expect(limitReached(posting) !== undefined).toBe(death >= 10)
+      expect(exceededLimit(posting) !== undefined).toBe(death >= 10)
     }
     for (const end of [fail, giveBack]) {
       expect(isSuspect(end(posting))).toBe(false)
-      expect(limitReached(end(posting))).toBeUndefined()
+      expect(exceededLimit(end(posting))).toBeUndefined()
     }
   })
 
@@ -73,11 +73,11 @@ describe('limits', () => {
         let failures = 0
         let deaths = 0
         for (const end of history) {
-          if (limitReached(posting) !== undefined) break
+          if (exceededLimit(posting) !== undefined) break
           posting = end === 'death' ? begin(posting) : end === 'failed' ? fail(posting) : giveBack(posting)
           failures += end === 'failed' ? 1 : 0
           deaths = end === 'death' ? deaths + 1 : 0
-          expect(limitReached(posting) !== undefined).toBe(failures >= maxAttempts || deaths >= 10)
+          expect(exceededLimit(posting) !== undefined).toBe(failures >= maxAttempts || deaths >= 10)
           expect(isSuspect(posting)).toBe(deaths >= 2)
           expect(posting.attempts.length).toBeLessThanOrEqual(20)
         }
@@ -95,7 +95,7 @@ describe('limits', () => {
     }
     for (let death = 1; death < 10; death++) {
       posting = begin(posting)
-      expect(limitReached(posting)).toBeUndefined()
+      expect(exceededLimit(posting)).toBeUndefined()
     }
   })
 })
@@ -104,19 +104,19 @@ describe('what is read', () => {
   test('is a list of attempts, whatever wrote the time', () => {
     const when = '2026-01-02T03:04:05.000Z'
     for (const time of [when, new Date(when), Date.parse(when)]) {
-      expect(readAttempts([{ who: 'who', at: time, ended: 'other', reason: 7 }])).toEqual([
+      expect(parseAttempts([{ who: 'who', at: time, ended: 'other', reason: 7 }])).toEqual([
         { who: 'who', at: new Date(when) },
       ])
     }
     const attempt: Attempt = { who: 'who', at, ended: 'returned', reason: 'why' }
-    expect(readAttempts([attempt])).toEqual([attempt])
-    expect(readAttempts(undefined)).toEqual([])
+    expect(parseAttempts([attempt])).toEqual([attempt])
+    expect(parseAttempts(undefined)).toEqual([])
   })
 
   test.each([[null], [{}], ['text'], [[null]], [[{ who: 1, at }]], [[{ who: 'who', at: 'soon' }]], [[{ who: 'who' }]]])(
     'is refused where it is none: %j',
     (value) => {
-      expect(() => readAttempts(value)).toThrow(InvalidPosting)
+      expect(() => parseAttempts(value)).toThrow(InvalidPosting)
     },
   )
 })

@@ -1,29 +1,29 @@
 /** Which transactions go out together, and whose each operation of a multi is. */
 import { describe, expect, test } from 'vitest'
-import { compose, gather, type Touch, type Turn } from '../../../src/board/zookeeper/batch.ts'
-import type { Step } from '../../../src/board/zookeeper/transactions.ts'
+import { compose, type QueuedTransaction, type TouchedName, takeBatch } from '../../../src/board/zookeeper/batch.ts'
+import type { TransactionStep } from '../../../src/board/zookeeper/transactions.ts'
 import { op } from '../../../src/zookeeper/index.ts'
 
 interface TurnOptions {
-  readonly touches?: readonly Touch[]
+  readonly touches?: readonly TouchedName[]
   readonly steps?: number
   readonly bytes?: number
   /** The version of the gate that it was judged by. */
   readonly gate?: number
 }
 
-function turnOf(name: string, { touches = [], steps = 2, bytes = 10, gate }: TurnOptions = {}): Turn {
+function turnOf(name: string, { touches = [], steps = 2, bytes = 10, gate }: TurnOptions = {}): QueuedTransaction {
   return {
     transaction: {
       what: name,
       touches,
-      steps: Array.from({ length: steps }, (_, number): Step => {
-        return { about: 'posting', op: op.setData(`/${name}/${number}`, new Uint8Array(bytes / steps)) }
+      steps: Array.from({ length: steps }, (_, number): TransactionStep => {
+        return { subject: 'posting', op: op.setData(`/${name}/${number}`, new Uint8Array(bytes / steps)) }
       }),
       ...(gate === undefined ? {} : { guard: op.check('/gate', { version: gate }) }),
-      done: () => undefined,
-      recovered: () => undefined,
-      refused: (error) => error,
+      onCommitted: () => undefined,
+      onRecovered: () => undefined,
+      toRejection: (error) => error,
     },
     until: 0,
     leftOut: new Set(),
@@ -32,15 +32,15 @@ function turnOf(name: string, { touches = [], steps = 2, bytes = 10, gate }: Tur
   }
 }
 
-const alone = (name: string): Touch => ({ name, mode: 'alone' })
-const together = (name: string): Touch => ({ name, mode: 'together' })
-const names = (turns: readonly Turn[]) => turns.map(({ transaction }) => transaction.what)
+const alone = (name: string): TouchedName => ({ name, mode: 'alone' })
+const together = (name: string): TouchedName => ({ name, mode: 'together' })
+const names = (turns: readonly QueuedTransaction[]) => turns.map(({ transaction }) => transaction.what)
 
 /** Names of each batch, until nothing is left. */
-function batches(turns: readonly Turn[]): string[][] {
+function batches(turns: readonly QueuedTransaction[]): string[][] {
   const found: string[][] = []
   for (let waiting = turns; waiting.length > 0; ) {
-    const { batch, rest } = gather(waiting)
+    const { batch, rest } = takeBatch(waiting)
     expect(batch.length).toBeGreaterThan(0)
     found.push(names(batch))
     waiting = rest
@@ -52,7 +52,7 @@ describe('gathering', () => {
   test('takes all that are about different things, in their order', () => {
     const turns = ['a', 'b', 'c'].map((name) => turnOf(name, { touches: [alone(name)] }))
     expect(batches(turns)).toEqual([['a', 'b', 'c']])
-    expect(gather([])).toEqual({ batch: [], rest: [] })
+    expect(takeBatch([])).toEqual({ batch: [], rest: [] })
   })
 
   test('leaves for later what is about the same, and keeps the order among those', () => {
@@ -89,7 +89,7 @@ describe('gathering', () => {
 
   test('finds who is behind a thousand that wait for each other', () => {
     const storm = Array.from({ length: 1_000 }, (_, number) => turnOf(`${number}`, { touches: [alone('key')] }))
-    const { batch, rest } = gather([...storm, turnOf('settle', { touches: [alone('job')] })])
+    const { batch, rest } = takeBatch([...storm, turnOf('settle', { touches: [alone('job')] })])
     expect(names(batch)).toEqual(['0', 'settle'])
     expect(names(rest)).toEqual(names(storm.slice(1)))
   })
@@ -97,7 +97,7 @@ describe('gathering', () => {
   test('takes less, and in the end one alone, where connections broke under what was sent', () => {
     const sizes = [0, 1, 2, 5].map((broken) => {
       const turns = Array.from({ length: 512 }, (_, number) => turnOf(`${number}`))
-      return gather(turns.map((turn) => ({ ...turn, broken }))).batch.length
+      return takeBatch(turns.map((turn) => ({ ...turn, brokenConnections: broken }))).batch.length
     })
     expect(sizes).toEqual([512, 128, 32, 1])
   })
@@ -108,29 +108,29 @@ describe('a multi', () => {
 
   test('begins with its first operation, checks each guard once, and names whose every other is', () => {
     const [a, b, c] = [turnOf('a', { gate: 7 }), turnOf('b'), turnOf('c', { gate: 7 })]
-    const { ops, blame } = compose(first, [a, b, c])
+    const { ops, findFailed } = compose(first, [a, b, c])
     expect(ops.map(({ path }) => path)).toEqual(['/marker', '/gate', '/a/0', '/a/1', '/b/0', '/b/1', '/c/0', '/c/1'])
-    expect(blame(0)).toEqual({ first: true })
-    expect(blame(1)).toEqual({ guarded: [a, c] })
-    expect(blame(5)).toEqual({ turn: b, step: b.transaction.steps[1] })
-    expect(blame(8)).toBeUndefined()
+    expect(findFailed(0)).toEqual({ first: true })
+    expect(findFailed(1)).toEqual({ guarded: [a, c] })
+    expect(findFailed(5)).toEqual({ turn: b, step: b.transaction.steps[1] })
+    expect(findFailed(8)).toBeUndefined()
   })
 
   test('checks guards of different revisions both: the older one refuses its own', () => {
     const [a, b] = [turnOf('a', { gate: 7 }), turnOf('b', { gate: 8 })]
-    const { ops, blame } = compose(first, [a, b])
+    const { ops, findFailed } = compose(first, [a, b])
     expect(ops.map(({ path }) => path).filter((path) => path === '/gate')).toHaveLength(2)
-    expect([blame(1), blame(2)]).toEqual([{ guarded: [a] }, { guarded: [b] }])
+    expect([findFailed(1), findFailed(2)]).toEqual([{ guarded: [a] }, { guarded: [b] }])
   })
 
   test('answers everybody with the results of their own steps, also where some were left out', () => {
     const [a, b] = [turnOf('a', { gate: 7, steps: 3 }), turnOf('b')]
     const [, second] = a.transaction.steps
     if (second) a.leftOut = new Set([second])
-    const { ops, blame, resultsOf } = compose(first, [a, b])
+    const { ops, findFailed, resultsOf } = compose(first, [a, b])
     const results = ops.map(({ path }) => ({ path }))
     expect(resultsOf(a, results)).toEqual([{ path: '/a/0' }, undefined, { path: '/a/2' }])
     expect(resultsOf(b, results)).toEqual([{ path: '/b/0' }, { path: '/b/1' }])
-    expect(blame(3)).toEqual({ turn: a, step: a.transaction.steps[2] })
+    expect(findFailed(3)).toEqual({ turn: a, step: a.transaction.steps[2] })
   })
 })

@@ -5,9 +5,9 @@ import { expect, test } from 'vitest'
 import { JobBoard } from '../../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/memory/index.ts'
 import { LostPosts } from '../../../src/board/zookeeper/lost-posts.ts'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { ClaimLost, Unclaimable } from '../../../src/core/errors.ts'
-import { failureOf, next } from '../../board/events.ts'
+import { nextEvent, rejectionOf } from '../../board/events.ts'
 import { namesOn } from '../../board/jobs.ts'
 import { slowBoard } from './slow-backend.ts'
 
@@ -22,7 +22,7 @@ test('who wants to see what is there now does not wait for what is posted later'
   first.release()
   await second.there
   expect(await looking).toEqual(['before'])
-  const seen = next(board, 'posted')
+  const seen = nextEvent(board, 'posted')
   second.release()
   expect((await seen).job.name).toBe('after')
   await Promise.all([board.close(), other.close()])
@@ -40,7 +40,7 @@ test('a claim that is refused although nothing speaks against it is not asked fo
   const board = new JobBoard(backend, { who: 'who' })
   await board.open()
   await board.post('flow', {})
-  const claiming = failureOf(board.claimNext())
+  const claiming = rejectionOf(board.claimNext())
   for (let turn = 0; turn < 200; turn++) await nextTurn()
   expect(asked).toBe(3)
   await board.close()
@@ -54,7 +54,7 @@ test('what became of posts whose answers were lost is looked up once for all of 
     return Promise.resolve(answer)
   }
   const posts = new LostPosts({
-    postedIn: () => note('board', new Map([['there', 'job1']])),
+    readPostedIn: () => note('board', new Map([['there', 'job1']])),
     trashIndex: () => note('trash', []),
     trashPage: () => note('page', []),
     read: () => note('read', []),
@@ -70,18 +70,18 @@ test('what became of posts whose answers were lost is looked up once for all of 
 test('who lost every job of a batch waits for no proof of a session that may never come', async () => {
   const name = randomUUID()
   const backend = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
-  const refused = deferred()
+  const refused = createDeferred()
   backend.claim = async (choices) => {
     refused.resolve()
     return choices.map(() => ({ error: new Unclaimable('another was faster') }))
   }
   // As when all servers have gone between the answer and the next.
-  backend.holdSession = () => ({ proven: () => new Promise(() => undefined), [Symbol.dispose]: () => undefined })
+  backend.holdSession = () => ({ whenAlive: () => new Promise(() => undefined), [Symbol.dispose]: () => undefined })
   const board = new JobBoard(backend, { who: 'who' })
   await board.open()
   await board.post('flow', {})
   const stop = new AbortController()
-  const claiming = failureOf(board.claimNext({ signal: stop.signal }))
+  const claiming = rejectionOf(board.claimNext({ signal: stop.signal }))
   await refused.promise
   stop.abort(new Error('enough'))
   expect(await claiming).toMatchObject({ message: 'enough' })
@@ -92,9 +92,9 @@ test('who has won a job is given it when its session ends before it was proven, 
   const name = randomUUID()
   const space = memorySpace(name)
   const backend = new MemoryBackend({ uri: `memory:${name}`, space })
-  const waiting = deferred()
+  const waiting = createDeferred()
   backend.holdSession = () => ({
-    proven: () => {
+    whenAlive: () => {
       waiting.resolve()
       return new Promise(() => undefined)
     },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { compareClaimOrder, type Ordered } from '../../../src/board/claim-order.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../../../src/board/claim-order.ts'
 
-function at(id: string, rest: Partial<Ordered> = {}): Ordered {
+function at(id: string, rest: Partial<ClaimOrderKey> = {}): ClaimOrderKey {
   return { id, priority: 'NORMAL', order: 1n, ...rest }
 }
 

@@ -1,34 +1,34 @@
 /** A lock that goes before its posting: what is believed at once, and what one question later. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Change } from '../../../src/board/backend.ts'
-import { EarlyReleases } from '../../../src/board/zookeeper/early-releases.ts'
-import { type Deferred, deferred } from '../../../src/core/abort.ts'
+import type { BoardChange } from '../../../src/board/backend.ts'
+import { UnconfirmedReleases } from '../../../src/board/zookeeper/early-releases.ts'
+import { createDeferred, type Deferred } from '../../../src/core/abort.ts'
 
-const changes = (text: string): Change[] =>
+const changes = (text: string): BoardChange[] =>
   text.split(' ').map((word) => {
     const [kind, id] = word.split(':')
-    return { kind, id } as Change
+    return { kind, id } as BoardChange
   })
 
 /** What is heard, in order; questions are answered by `answer`. */
 function listen() {
   const heard: string[] = []
   const questions: Deferred<void>[] = []
-  const hear = (batch: readonly Change[]) => heard.push(...batch.map(({ kind, id }) => `${kind}:${id}`))
-  const early = new EarlyReleases({
-    ask: () => {
-      const question = deferred()
+  const hear = (batch: readonly BoardChange[]) => heard.push(...batch.map(({ kind, id }) => `${kind}:${id}`))
+  const early = new UnconfirmedReleases({
+    sync: () => {
+      const question = createDeferred()
       questions.push(question)
       return question.promise
     },
-    released: hear,
+    onReleased: hear,
   })
   return {
     early,
     heard,
     questions,
-    tell: (text: string) => hear(early.sift(changes(text))),
+    tell: (text: string) => hear(early.confirmed(changes(text))),
     answer: async (error?: Error) => {
       const question = questions.shift()
       if (error) question?.reject(error)
@@ -82,11 +82,11 @@ test('one that is claimed again meanwhile was given back before, and is not give
 
 test('is settled when every question so far is answered', async () => {
   const { early, tell, answer } = listen()
-  await early.settled()
+  await early.whenSettled()
   tell('claimed:a released:a')
   tell('claimed:b released:b')
   let settled = false
-  const settling = early.settled().then(() => {
+  const settling = early.whenSettled().then(() => {
     settled = true
   })
   await answer()
@@ -98,7 +98,7 @@ test('is settled when every question so far is answered', async () => {
 test('after a gap nothing of before it is told; without an answer, and without a gap, all is', async () => {
   const { early, tell, heard, answer } = listen()
   tell('claimed:a released:a')
-  early.forget()
+  early.clear()
   await answer()
   expect(heard).toEqual(['claimed:a'])
   tell('claimed:b released:b')

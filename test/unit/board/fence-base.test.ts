@@ -1,7 +1,7 @@
 /** When a session raises what fences begin at, and to what. */
 import { expect, test } from 'vitest'
 import { FenceBase } from '../../../src/board/zookeeper/fence-base.ts'
-import type { SeenGate } from '../../../src/board/zookeeper/gate.ts'
+import type { GateSnapshot } from '../../../src/board/zookeeper/gate.ts'
 import { InvalidState } from '../../../src/core/errors.ts'
 
 const SECOND = 1_000_000_000n
@@ -10,7 +10,7 @@ const NOW = BigInt(NOW_MS) * 1_000_000n
 
 /** A gate on a server that takes a write only at the version it has. */
 class Server {
-  gate: SeenGate = { version: 0, paused: false, fenceBase: 0n }
+  gate: GateSnapshot = { version: 0, paused: false, fenceBase: 0n }
   now = NOW_MS
   writes = 0
   readonly fences = new FenceBase({
@@ -30,17 +30,17 @@ class Server {
 test('a base that is behind the clock is raised so that the next fence is the clock', async () => {
   const server = new Server()
   const zxid = (7n << 32n) + 5n
-  const gate = await server.fences.examined(server.gate, { session: 1n, zxid })
+  const gate = await server.fences.ensureValid(server.gate, { session: 1n, zxid })
   expect(gate).toMatchObject({ version: 1, fenceBase: NOW - zxid })
 })
 
 test('a session examines the base once; the next session does so again', async () => {
   const server = new Server()
-  let gate = await server.fences.examined(server.gate, { session: 1n, zxid: 1n })
+  let gate = await server.fences.ensureValid(server.gate, { session: 1n, zxid: 1n })
   server.now += 3_600_000
-  gate = await server.fences.examined(gate, { session: 1n, zxid: 2n })
+  gate = await server.fences.ensureValid(gate, { session: 1n, zxid: 2n })
   expect(server.writes).toBe(1)
-  gate = await server.fences.examined(gate, { session: 2n, zxid: 3n })
+  gate = await server.fences.ensureValid(gate, { session: 2n, zxid: 3n })
   expect(server.writes).toBe(2)
   expect(gate.fenceBase + 3n).toBe(NOW + 3_600n * SECOND)
 })
@@ -53,23 +53,23 @@ test('a base that is less than a second behind, or ahead of the clock, is left a
     [2n, ahead],
   ] as const) {
     server.gate = { ...server.gate, fenceBase }
-    expect(await server.fences.examined(server.gate, { session, zxid: 1n })).toBe(server.gate)
+    expect(await server.fences.ensureValid(server.gate, { session, zxid: 1n })).toBe(server.gate)
   }
   expect(server.writes).toBe(0)
 })
 
 test('another base than was examined is examined too: the gate was made again', async () => {
   const server = new Server()
-  await server.fences.examined(server.gate, { session: 1n, zxid: 1n })
+  await server.fences.ensureValid(server.gate, { session: 1n, zxid: 1n })
   server.gate = { version: 0, paused: false, fenceBase: 0n }
-  expect((await server.fences.examined(server.gate, { session: 1n, zxid: 9n })).fenceBase).toBe(NOW - 9n)
+  expect((await server.fences.ensureValid(server.gate, { session: 1n, zxid: 9n })).fenceBase).toBe(NOW - 9n)
 })
 
 test('who loses the race for the gate takes what the other wrote', async () => {
   const server = new Server()
   const seen = server.gate
   server.gate = { version: 4, paused: true, fenceBase: NOW }
-  expect(await server.fences.examined(seen, { session: 1n, zxid: 1n })).toBe(server.gate)
+  expect(await server.fences.ensureValid(seen, { session: 1n, zxid: 1n })).toBe(server.gate)
   expect(server.writes).toBe(0)
 })
 
@@ -77,7 +77,7 @@ test('claims that begin together wait for one raise', async () => {
   const server = new Server()
   const seen = server.gate
   const at = { session: 1n, zxid: 1n }
-  const gates = await Promise.all([1, 2, 3].map(() => server.fences.examined(seen, at)))
+  const gates = await Promise.all([1, 2, 3].map(() => server.fences.ensureValid(seen, at)))
   expect(new Set(gates).size).toBe(1)
   expect(server.writes).toBe(1)
 })
@@ -90,12 +90,12 @@ test('a base that no clock can have given, or that cannot be read, is refused an
     [{ ...server.gate, fenceBase: NOW + 11n * year }, 'is years ahead'],
     [{ ...server.gate, damage: 'it is not JSON' }, 'it is not JSON'],
   ] as const) {
-    const examining = server.fences.examined(gate, { session: 1n, zxid: 1n })
+    const examining = server.fences.ensureValid(gate, { session: 1n, zxid: 1n })
     await expect(examining).rejects.toThrow(InvalidState)
     await expect(examining).rejects.toThrow(/^\/board\/\.gate is damaged: /)
     await expect(examining).rejects.toThrow(why)
   }
   expect(server.writes).toBe(0)
   const ahead = { ...server.gate, fenceBase: NOW + year }
-  expect(await server.fences.examined(ahead, { session: 1n, zxid: 1n })).toBe(ahead)
+  expect(await server.fences.ensureValid(ahead, { session: 1n, zxid: 1n })).toBe(ahead)
 })

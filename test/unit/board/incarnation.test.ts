@@ -30,13 +30,13 @@ function scene() {
 
 test('an incarnation outlives a session that its store has ended', async () => {
   const { incarnation, pass } = scene()
-  incarnation.begin()
+  incarnation.start()
   const { id } = incarnation
   pass(4_999)
   incarnation.sessionLost()
   expect(incarnation.id).toBe(id)
-  expect(await incarnation.living(new Set([id, 'another']))).toEqual(new Set([id]))
-  incarnation.rest()
+  expect(await incarnation.listLiving(new Set([id, 'another']))).toEqual(new Set([id]))
+  incarnation.stopWatching()
 })
 
 test.each([
@@ -44,16 +44,16 @@ test.each([
   ['was on a machine that was suspended', { monotonic: 10, wall: 60_000 }],
 ])('an incarnation ends with a session that was lost while its process %s', async (_, passed) => {
   const { incarnation, shown, now } = scene()
-  incarnation.begin()
+  incarnation.start()
   const { id } = incarnation
   Object.assign(now, passed)
   incarnation.sessionLost()
   expect(incarnation.id).not.toBe(id)
-  incarnation.begin()
+  incarnation.start()
   await new Promise((resolve) => setImmediate(resolve))
   expect(shown.map(({ name }) => name)).not.toContain(id)
-  expect(await incarnation.living(new Set([id]))).toEqual(new Set())
-  incarnation.rest()
+  expect(await incarnation.listLiving(new Set([id]))).toEqual(new Set())
+  incarnation.stopWatching()
 })
 
 test('an incarnation that could not be registered is registered by the next claim', async () => {
@@ -67,9 +67,9 @@ test('an incarnation that could not be registered is registered by the next clai
       },
     },
   })
-  incarnation.begin()
+  incarnation.start()
   await new Promise((resolve) => setImmediate(resolve))
-  incarnation.begin()
+  incarnation.start()
   expect(tries).toBe(2)
-  incarnation.rest()
+  incarnation.stopWatching()
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Layout, nodeName } from '../../../src/board/zookeeper/layout.ts'
+import { encodeNodeName, Layout } from '../../../src/board/zookeeper/layout.ts'
 import { checkPath } from '../../../src/zookeeper/index.ts'
 
 const texts = fc.oneof(
@@ -14,7 +14,7 @@ describe('the name of a znode', () => {
   test('is one that ZooKeeper takes, for any text', () => {
     fc.assert(
       fc.property(texts, (text) => {
-        const name = nodeName(text)
+        const name = encodeNodeName(text)
         expect(name).not.toContain('/')
         expect(name.length).toBeLessThanOrEqual(200)
         expect(() => checkPath(`/${name}`)).not.toThrow()
@@ -26,14 +26,25 @@ describe('the name of a znode', () => {
   test('is never that of another text', () => {
     fc.assert(
       fc.property(texts, texts, (one, other) => {
-        expect(nodeName(one) === nodeName(other)).toBe(one === other)
+        expect(encodeNodeName(one) === encodeNodeName(other)).toBe(one === other)
       }),
       { numRuns: 5_000 },
     )
-    const alike = ['', '.', '..', '%2E', '.%2E', '~', '%7E', nodeName(''), nodeName('x'.repeat(300)), 'x'.repeat(300)]
+    const alike = [
+      '',
+      '.',
+      '..',
+      '%2E',
+      '.%2E',
+      '~',
+      '%7E',
+      encodeNodeName(''),
+      encodeNodeName('x'.repeat(300)),
+      'x'.repeat(300),
+    ]
     const halves = ['\ud800', '\ud801', '\udc00', '\ufffd', 'a\ud800', '\ud800a']
     const all = [...alike, ...halves]
-    expect(new Set(all.map(nodeName)).size).toBe(new Set(all).size)
+    expect(new Set(all.map(encodeNodeName)).size).toBe(new Set(all).size)
   })
 })
 
@@ -46,7 +57,7 @@ describe('the layout', () => {
   test("reads watch events as changes, and passes over what is none of the board's business", () => {
     const layout = new Layout('/board')
     const id = 'job0000000042'
-    const changes = layout.changesOf([
+    const changes = layout.toChanges([
       { type: 'created', path: `/board/${id}` },
       { type: 'dataChanged', path: `/board/${id}` },
       { type: 'created', path: `/board/${id}.lock` },

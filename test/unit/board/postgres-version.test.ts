@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { openBoardRow } from '../../../src/board/postgres/board-row.ts'
 import { IncompatibleVersion } from '../../../src/core/errors.ts'
-import { failureOf } from '../../board/events.ts'
+import { rejectionOf } from '../../board/events.ts'
 
 test('a Postgres that is too old for boards is refused before anything is made in it', async () => {
   const asked: string[] = []
@@ -11,6 +11,6 @@ test('a Postgres that is too old for boards is refused before anything is made i
       return { rows: [{ version: '120022', there: false }] }
     },
   }
-  expect(await failureOf(openBoardRow(driver, { schema: 'jobboard', name: 'x' }))).toBeInstanceOf(IncompatibleVersion)
+  expect(await rejectionOf(openBoardRow(driver, { schema: 'jobboard', name: 'x' }))).toBeInstanceOf(IncompatibleVersion)
   expect(asked).toHaveLength(1)
 })

@@ -1,7 +1,15 @@
 /** What a change costs: counted in comparisons of jobs, which is all that the queue ever does with those it meets. */
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import type { Entry } from '../../../src/board/entry.ts'
-import { change, claimable, type EntryOptions, entryOf, everything, queueOf, unreadEntry } from '../../board/entries.ts'
+import type { JobEntry } from '../../../src/board/entry.ts'
+import {
+  change,
+  claimable,
+  createEntry,
+  createQueue,
+  type EntryOptions,
+  everything,
+  unreadEntry,
+} from '../../board/entries.ts'
 
 const counted = vi.hoisted(() => ({ comparisons: 0 }))
 
@@ -23,8 +31,8 @@ const A_FEW = 200
 const writers = { exclusive: ['disk'] }
 const readers = { shared: ['disk'] }
 
-function entriesOf(count: number, options: EntryOptions): Entry[] {
-  return Array.from({ length: count }, () => entryOf(options))
+function entriesOf(count: number, options: EntryOptions): JobEntry[] {
+  return Array.from({ length: count }, () => createEntry(options))
 }
 
 function costOf(work: () => void): number {
@@ -34,21 +42,21 @@ function costOf(work: () => void): number {
 }
 
 /** Claims it and releases what was tried, as one who claims does. */
-function claim(queue: ReturnType<typeof queueOf>, entry: Entry): void {
-  const place = queue.pick(entry)
+function claim(queue: ReturnType<typeof createQueue>, entry: JobEntry): void {
+  const place = queue.reserveEntry(entry)
   change(queue, entry, { claimed: true })
   if (place) queue.release([place])
 }
 
 describe('with 20,000 jobs blocked on one resource', () => {
-  let holder: Entry
-  let free: Entry
-  let queue: ReturnType<typeof queueOf>
+  let holder: JobEntry
+  let free: JobEntry
+  let queue: ReturnType<typeof createQueue>
 
   beforeEach(() => {
-    holder = entryOf({ resources: writers })
-    free = entryOf({ name: 'free', priority: 'LOW' })
-    queue = queueOf(holder, ...entriesOf(MANY, { resources: writers, priority: 'HIGH' }))
+    holder = createEntry({ resources: writers })
+    free = createEntry({ name: 'free', priority: 'LOW' })
+    queue = createQueue(holder, ...entriesOf(MANY, { resources: writers, priority: 'HIGH' }))
     change(queue, holder, { claimed: true })
     queue.update(free)
   })
@@ -61,12 +69,12 @@ describe('with 20,000 jobs blocked on one resource', () => {
     }
     expect(costOf(() => expect(claimable(queue, { accept })).toEqual(['free']))).toBeLessThan(A_FEW)
     expect(looked).toBe(1)
-    expect(queue.has(accept)).toBe(true)
+    expect(queue.hasClaimable(accept)).toBe(true)
     expect(looked).toBe(2)
   })
 
   test('an unrelated one comes, is claimed, released and done without looking at them', () => {
-    const other = entryOf({ resources: { shared: ['tape'] } })
+    const other = createEntry({ resources: { shared: ['tape'] } })
     const cost = costOf(() => {
       queue.update(other)
       claim(queue, other)
@@ -79,7 +87,7 @@ describe('with 20,000 jobs blocked on one resource', () => {
   })
 
   test('each is told apart from the rest when it comes, and when what it waits for is asked', () => {
-    const late = entryOf({ resources: writers })
+    const late = createEntry({ resources: writers })
     expect(costOf(() => queue.update(late))).toBeLessThan(A_FEW)
     expect(costOf(() => expect(queue.blockedBy(late)?.entry).toBe(holder))).toBeLessThan(A_FEW)
   })
@@ -89,10 +97,10 @@ describe('a chain of claims on one resource', () => {
   /** Per job, from the first to the last. */
   function chainCost(count: number): number {
     const entries = entriesOf(count, { resources: writers })
-    const queue = queueOf(...entries)
+    const queue = createQueue(...entries)
     const cost = costOf(() => {
       for (let left = count; left > 0; left -= 1) {
-        const [place, ...others] = queue.take(everything)
+        const [place, ...others] = queue.reserveNext(everything)
         if (!place || others.length > 0) throw new Error('one at a time')
         change(queue, place.entry, { claimed: true })
         queue.release([place])
@@ -113,22 +121,22 @@ describe('a chain of claims on one resource', () => {
 test('20,000 jobs that are set aside on a resource cost the claims of others nothing, and are not looked at', () => {
   const young = entriesOf(3, { name: 'young', resources: writers })
   const asides = entriesOf(MANY, { flow: 'old', resources: readers, priority: 'HIGH' })
-  const queue = queueOf(...young, ...asides)
+  const queue = createQueue(...young, ...asides)
   queue.setAside(new Set(['old']))
   const cost = costOf(() => {
     for (const entry of young) {
       claim(queue, entry)
       change(queue, entry, { ended: 'COMPLETE' })
     }
-    queue.update(entryOf({ flow: 'old', resources: readers, priority: 'HIGH' }))
+    queue.update(createEntry({ flow: 'old', resources: readers, priority: 'HIGH' }))
   })
   expect(cost).toBeLessThan(4 * A_FEW)
 })
 
 describe('20,000 readers behind a writer', () => {
   test('are let in by its end alone, not by its claim, its return, or what it writes meanwhile', () => {
-    const writer = entryOf({ name: 'writer', resources: writers })
-    const queue = queueOf(writer, ...entriesOf(MANY, { resources: readers }))
+    const writer = createEntry({ name: 'writer', resources: writers })
+    const queue = createQueue(writer, ...entriesOf(MANY, { resources: readers }))
     const cost = costOf(() => {
       change(queue, writer, { content: 'stale' })
       claim(queue, writer)
@@ -138,14 +146,14 @@ describe('20,000 readers behind a writer', () => {
     })
     expect(cost).toBeLessThan(3 * A_FEW)
     expect(costOf(() => change(queue, writer, { ended: 'COMPLETE' }))).toBeGreaterThan(MANY)
-    expect(queue.take(everything)).toHaveLength(MANY)
+    expect(queue.reserveNext(everything)).toHaveLength(MANY)
   })
 
   test('are looked at up to the first writer among them, not further', () => {
-    const first = entryOf({ resources: writers })
+    const first = createEntry({ resources: writers })
     const few = entriesOf(3, { resources: readers })
-    const second = entryOf({ resources: writers })
-    const queue = queueOf(first, ...few, second, ...entriesOf(MANY, { resources: readers }))
+    const second = createEntry({ resources: writers })
+    const queue = createQueue(first, ...few, second, ...entriesOf(MANY, { resources: readers }))
     expect(costOf(() => change(queue, first, { ended: 'COMPLETE' }))).toBeLessThan(A_FEW)
     expect(claimable(queue)).toHaveLength(few.length)
   })
@@ -153,7 +161,7 @@ describe('20,000 readers behind a writer', () => {
 
 describe('20,000 jobs that are not due', () => {
   test('cost those that become so', () => {
-    const queue = queueOf(...entriesOf(MANY, { dueAt: 2 }), entryOf({ dueAt: 1 }))
+    const queue = createQueue(...entriesOf(MANY, { dueAt: 2 }), createEntry({ dueAt: 1 }))
     expect(costOf(() => expect(queue.advance(0)).toBe(false))).toBe(0)
     expect(costOf(() => expect(queue.advance(1)).toBe(true))).toBeLessThan(A_FEW)
     expect(costOf(() => expect(claimable(queue)).toHaveLength(1))).toBeLessThan(A_FEW)
@@ -163,18 +171,18 @@ describe('20,000 jobs that are not due', () => {
 describe('20,000 jobs behind one that was not read', () => {
   test('are not looked at when others come behind it, or are read there', () => {
     const unread = unreadEntry()
-    const queue = queueOf(unread, ...entriesOf(MANY, { resources: readers }))
+    const queue = createQueue(unread, ...entriesOf(MANY, { resources: readers }))
     const late = unreadEntry()
     expect(costOf(() => queue.update(late))).toBeLessThan(A_FEW)
     expect(costOf(() => change(queue, late, { content: 'unreadable' }))).toBeLessThan(A_FEW)
-    expect(costOf(() => queue.update(entryOf({ resources: readers })))).toBeLessThan(A_FEW)
+    expect(costOf(() => queue.update(createEntry({ resources: readers })))).toBeLessThan(A_FEW)
     expect(claimable(queue)).toEqual([])
   })
 })
 
 test('a job that wants nothing costs one search where it comes and one where it goes', () => {
-  const queue = queueOf(...entriesOf(MANY, {}))
-  const entry = entryOf()
+  const queue = createQueue(...entriesOf(MANY, {}))
+  const entry = createEntry()
   expect(costOf(() => queue.update(entry))).toBeLessThan(20)
   expect(costOf(() => queue.update(entry))).toBe(0)
   expect(costOf(() => change(queue, entry, { claimed: true }))).toBeLessThan(20)

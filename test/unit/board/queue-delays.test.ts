@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest'
-import { change, claimable, entryOf, everything, namesOf, queueOf } from '../../board/entries.ts'
+import { change, claimable, createEntry, createQueue, entryNames, everything } from '../../board/entries.ts'
 
 test('a job is claimable from the instant on at which its delay is over', () => {
-  const queue = queueOf(entryOf({ name: 'later', dueAt: 20 }), entryOf({ name: 'soon', dueAt: 10 }), entryOf())
+  const queue = createQueue(
+    createEntry({ name: 'later', dueAt: 20 }),
+    createEntry({ name: 'soon', dueAt: 10 }),
+    createEntry(),
+  )
   expect(claimable(queue)).toEqual(['job'])
   expect(queue.nextDue).toBe(10)
   expect(queue.advance(9)).toBe(false)
@@ -17,23 +21,26 @@ test('a job is claimable from the instant on at which its delay is over', () => 
 })
 
 test('what comes with a delay that is over is due at once', () => {
-  const queue = queueOf()
+  const queue = createQueue()
   queue.advance(100)
-  queue.update(entryOf({ dueAt: 100 }))
+  queue.update(createEntry({ dueAt: 100 }))
   expect(claimable(queue)).toEqual(['job'])
-  queue.update(entryOf({ dueAt: 101 }))
+  queue.update(createEntry({ dueAt: 101 }))
   expect(queue.nextDue).toBe(101)
 })
 
 test('several that are due at the same instant come together, in claim order', () => {
-  const queue = queueOf(entryOf({ name: 'b', dueAt: 5 }), entryOf({ name: 'a', dueAt: 5, priority: 'HIGH' }))
+  const queue = createQueue(
+    createEntry({ name: 'b', dueAt: 5 }),
+    createEntry({ name: 'a', dueAt: 5, priority: 'HIGH' }),
+  )
   queue.advance(5)
   expect(claimable(queue)).toEqual(['a', 'b'])
 })
 
 test('a new delay counts, be it longer or shorter, and so does its absence', () => {
-  const entry = entryOf({ dueAt: 10 })
-  const queue = queueOf(entry)
+  const entry = createEntry({ dueAt: 10 })
+  const queue = createQueue(entry)
   const { stored } = entry
   if (!stored) throw new Error('it has content')
   const delayed = (dueAt: number) =>
@@ -50,8 +57,8 @@ test('a new delay counts, be it longer or shorter, and so does its absence', () 
 })
 
 test('who is not due any more, claimed or gone, is not waited for', () => {
-  const [claimed, gone] = [entryOf({ dueAt: 10 }), entryOf({ dueAt: 20 })]
-  const queue = queueOf(claimed, gone)
+  const [claimed, gone] = [createEntry({ dueAt: 10 }), createEntry({ dueAt: 20 })]
+  const queue = createQueue(claimed, gone)
   change(queue, claimed, { claimed: true })
   expect(queue.nextDue).toBe(20)
   change(queue, gone, { ended: 'TRASHED' })
@@ -60,8 +67,8 @@ test('who is not due any more, claimed or gone, is not waited for', () => {
 
 test('a request to cancel makes it due at once, but gives it no resources', () => {
   const resources = { exclusive: ['disk'] }
-  const [held, asked] = [entryOf({ resources }), entryOf({ name: 'asked', dueAt: 10, resources })]
-  const queue = queueOf(held, asked)
+  const [held, asked] = [createEntry({ resources }), createEntry({ name: 'asked', dueAt: 10, resources })]
+  const queue = createQueue(held, asked)
   change(queue, held, { claimed: true })
   change(queue, asked, { cancelRequested: true })
   expect(queue.nextDue).toBeUndefined()
@@ -72,22 +79,22 @@ test('a request to cancel makes it due at once, but gives it no resources', () =
 })
 
 test('when the clock is set back, those that are due stay so, and a new delay counts from then', () => {
-  const queue = queueOf(entryOf({ name: 'first', dueAt: 10 }))
+  const queue = createQueue(createEntry({ name: 'first', dueAt: 10 }))
   queue.advance(10)
   expect(queue.advance(5)).toBe(false)
-  queue.update(entryOf({ name: 'second', dueAt: 7 }))
+  queue.update(createEntry({ name: 'second', dueAt: 7 }))
   expect(claimable(queue)).toEqual(['first'])
   queue.advance(7)
   expect(claimable(queue)).toEqual(['first', 'second'])
 })
 
 test('who is picked before it is due is not taken again when it becomes due', () => {
-  const entry = entryOf({ dueAt: 10 })
-  const queue = queueOf(entry)
-  const place = queue.pick(entry)
+  const entry = createEntry({ dueAt: 10 })
+  const queue = createQueue(entry)
+  const place = queue.reserveEntry(entry)
   if (!place) throw new Error('it can be picked')
   queue.advance(10)
-  expect(queue.take(everything)).toEqual([])
+  expect(queue.reserveNext(everything)).toEqual([])
   queue.release([place])
-  expect(namesOf(queue.take(everything))).toEqual(['job'])
+  expect(entryNames(queue.reserveNext(everything))).toEqual(['job'])
 })

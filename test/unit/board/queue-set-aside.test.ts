@@ -1,17 +1,25 @@
 /** Jobs of a flow that is set aside: nobody waits for them, and they wait for everybody before them. */
 import { describe, expect, test } from 'vitest'
-import type { Entry } from '../../../src/board/entry.ts'
+import type { JobEntry } from '../../../src/board/entry.ts'
 import type { ClaimQueue } from '../../../src/board/queue/queue.ts'
-import { change, claimable, type EntryOptions, entryOf, queueOf, readNow, unreadEntry } from '../../board/entries.ts'
+import {
+  change,
+  claimable,
+  createEntry,
+  createQueue,
+  type EntryOptions,
+  readNow,
+  unreadEntry,
+} from '../../board/entries.ts'
 
 const DISK = { exclusive: ['disk'] }
 
-function writer(name: string, options: EntryOptions = {}): Entry {
-  return entryOf({ name, resources: DISK, ...options })
+function writer(name: string, options: EntryOptions = {}): JobEntry {
+  return createEntry({ name, resources: DISK, ...options })
 }
 
-function reader(name: string, options: EntryOptions = {}): Entry {
-  return entryOf({ name, resources: { shared: ['disk'] }, ...options })
+function reader(name: string, options: EntryOptions = {}): JobEntry {
+  return createEntry({ name, resources: { shared: ['disk'] }, ...options })
 }
 
 const OLD: EntryOptions = { flow: 'old' }
@@ -22,7 +30,7 @@ function setAside(queue: ClaimQueue, ...flows: string[]): void {
 
 describe('jobs of a flow that is set aside', () => {
   test('hold nobody back, can be taken as before, and hold others back again when they are not set aside any more', () => {
-    const queue = queueOf(writer('old', OLD), writer('young'))
+    const queue = createQueue(writer('old', OLD), writer('young'))
     expect(claimable(queue)).toEqual(['old'])
     setAside(queue, 'old')
     expect(claimable(queue)).toEqual(['old', 'young'])
@@ -33,7 +41,7 @@ describe('jobs of a flow that is set aside', () => {
   test('wait for who holds the resource, whether it has it alone or shares it', () => {
     const [old, oldReader] = [writer('old', OLD), reader('old reader', OLD)]
     const [young, shared] = [writer('young'), reader('shared')]
-    const queue = queueOf(old, oldReader, young, shared)
+    const queue = createQueue(old, oldReader, young, shared)
     setAside(queue, 'old')
     expect(claimable(queue)).toEqual(['old', 'young'])
     change(queue, young, { claimed: true })
@@ -47,7 +55,7 @@ describe('jobs of a flow that is set aside', () => {
 
   test('wait for jobs before them that are not set aside', () => {
     const first = reader('first')
-    const queue = queueOf(first, writer('old', OLD), reader('old reader', OLD), writer('young'))
+    const queue = createQueue(first, writer('old', OLD), reader('old reader', OLD), writer('young'))
     setAside(queue, 'old')
     expect(claimable(queue)).toEqual(['first'])
     change(queue, first, { ended: 'TRASHED' })
@@ -56,7 +64,7 @@ describe('jobs of a flow that is set aside', () => {
 
   test('go one after the other among themselves, and flows that are set aside do not wait for each other', () => {
     const [one, two] = [writer('one', OLD), reader('two', OLD)]
-    const queue = queueOf(one, two, reader('other', { flow: 'other' }))
+    const queue = createQueue(one, two, reader('other', { flow: 'other' }))
     setAside(queue, 'old', 'other')
     expect(claimable(queue)).toEqual(['one', 'other'])
     change(queue, one, { ended: 'COMPLETE' })
@@ -64,7 +72,7 @@ describe('jobs of a flow that is set aside', () => {
   })
 
   test('that come later are set aside at once; those of other flows and of none are not', () => {
-    const queue = queueOf(writer('old', OLD), writer('plain'))
+    const queue = createQueue(writer('old', OLD), writer('plain'))
     setAside(queue, 'old')
     const late = writer('late', { ...OLD, priority: 'HIGH' })
     queue.update(late)
@@ -77,7 +85,7 @@ describe('jobs of a flow that is set aside', () => {
 
   test('are set aside in all lines that they stand in, and keep waiting for postings that nobody has read', () => {
     const unread = unreadEntry()
-    const queue = queueOf(
+    const queue = createQueue(
       writer('old', { ...OLD, resources: { exclusive: ['disk', 'tape'], shared: ['net'] } }),
       writer('disk'),
       writer('tape', { resources: { shared: ['tape'] } }),
@@ -96,7 +104,7 @@ describe('jobs of a flow that is set aside', () => {
 
   test('are named as what they wait for: the holder, who is before them, or the first of their flow', () => {
     const [first, old, later, young] = [writer('first'), writer('old', OLD), writer('later', OLD), writer('young')]
-    const queue = queueOf(first, old, later, young)
+    const queue = createQueue(first, old, later, young)
     setAside(queue, 'old')
     expect(queue.blockedBy(old)?.entry).toBe(first)
     change(queue, first, { ended: 'COMPLETE' })
@@ -109,19 +117,19 @@ describe('jobs of a flow that is set aside', () => {
 
   test('are noted as known again when one of them is claimed, once', () => {
     const old = writer('old', OLD)
-    const queue = queueOf(old, writer('young'))
+    const queue = createQueue(old, writer('young'))
     setAside(queue, 'old')
-    expect([...queue.claimedWork()]).toEqual([])
+    expect([...queue.claimedFlows()]).toEqual([])
     change(queue, old, { claimed: true })
-    expect([...queue.claimedWork()]).toEqual(['old'])
-    expect([...queue.claimedWork()]).toEqual([])
+    expect([...queue.claimedFlows()]).toEqual(['old'])
+    expect([...queue.claimedFlows()]).toEqual([])
   })
 
   test('leave nothing behind, whatever becomes of them', () => {
     const entries = Array.from({ length: 200 }, (_, number) =>
       (number % 3 === 0 ? reader : writer)(`job ${number}`, { flow: `flow ${number % 5}` }),
     )
-    const queue = queueOf(...entries)
+    const queue = createQueue(...entries)
     const half = ['flow 0', 'flow 1', 'flow 2']
     for (const [number, entry] of entries.entries()) {
       if (number % 10 === 0) setAside(queue, ...half.slice(0, (number / 10) % 4))
@@ -130,7 +138,7 @@ describe('jobs of a flow that is set aside', () => {
       change(queue, entry, { ended: 'COMPLETE' })
     }
     setAside(queue)
-    expect([queue.size, queue.contendingWork().size, queue.contended]).toEqual([0, 0, false])
+    expect([queue.size, queue.contendingFlows().size, queue.contended]).toEqual([0, 0, false])
     queue.update(writer('next'))
     expect(claimable(queue)).toEqual(['next'])
   })
@@ -138,14 +146,18 @@ describe('jobs of a flow that is set aside', () => {
 
 describe('what jobs wait behind', () => {
   test('is looked for only where one may wait for another', () => {
-    const queue = queueOf(reader('one', OLD), reader('two', OLD), writer('tape', { resources: { shared: ['tape'] } }))
-    expect([queue.contended, [...queue.contendingWork()]]).toEqual([false, []])
+    const queue = createQueue(
+      reader('one', OLD),
+      reader('two', OLD),
+      writer('tape', { resources: { shared: ['tape'] } }),
+    )
+    expect([queue.contended, [...queue.contendingFlows()]]).toEqual([false, []])
     const alone = writer('alone', { flow: 'young' })
     queue.update(alone)
     expect(queue.contended).toBe(true)
-    expect([...queue.contendingWork().keys()].sort()).toEqual(['old', 'young'])
+    expect([...queue.contendingFlows().keys()].sort()).toEqual(['old', 'young'])
     change(queue, alone, { ended: 'COMPLETE' })
-    expect([[...queue.contendingWork()], queue.contended]).toEqual([[], false])
+    expect([[...queue.contendingFlows()], queue.contended]).toEqual([[], false])
   })
 
   test('is told with the first job of each flow and since when one waits; what rests does not wait', () => {
@@ -154,20 +166,20 @@ describe('what jobs wait behind', () => {
       writer('first', OLD),
       writer('b', OLD),
     ]
-    const queue = queueOf(resting, first, second)
-    expect(queue.contendingWork().get('old')).toMatchObject({ since: 0, first, work: { flow: 'old' } })
+    const queue = createQueue(resting, first, second)
+    expect(queue.contendingFlows().get('old')).toMatchObject({ since: 0, first, work: { flow: 'old' } })
     change(queue, first, { claimed: true })
     change(queue, second, { ended: 'COMPLETE' })
     queue.advance(1_000)
     queue.update(writer('other', { flow: 'other' }))
-    expect(queue.contendingWork().get('old')).toMatchObject({ since: 1_000, first: resting })
+    expect(queue.contendingFlows().get('old')).toMatchObject({ since: 1_000, first: resting })
   })
 
   test('may be postings that anybody has written: what names no flow is left alone', () => {
     const odd = writer('odd')
     Object.assign(odd.stored?.posting ?? {}, { details: { flow: { toString: null }, version: 1 } })
-    const queue = queueOf(odd, writer('young', { flow: 'young' }))
-    expect([...queue.contendingWork().keys()]).toEqual(['young'])
+    const queue = createQueue(odd, writer('young', { flow: 'young' }))
+    expect([...queue.contendingFlows().keys()]).toEqual(['young'])
     setAside(queue, 'young')
     expect(claimable(queue)).toEqual(['odd'])
   })

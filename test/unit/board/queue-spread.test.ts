@@ -2,16 +2,16 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { Priority } from '../../../src/board/priority.ts'
 import { pickAtRandom } from '../../../src/board/spread.ts'
-import { claimable, entryOf, everything, namesOf, queueOf } from '../../board/entries.ts'
+import { claimable, createEntry, createQueue, entryNames, everything } from '../../board/entries.ts'
 import { randomly } from '../../support/random.ts'
 
 function queueOfNumbers(counts: Partial<Record<Priority, number>>) {
   const names = Object.entries(counts).flatMap(([priority, count]) => {
     return Array.from({ length: count }, (_, at) =>
-      entryOf({ name: `${priority} ${at}`, priority: priority as Priority }),
+      createEntry({ name: `${priority} ${at}`, priority: priority as Priority }),
     )
   })
-  return queueOf(...names)
+  return createQueue(...names)
 }
 
 describe('spreading', () => {
@@ -72,11 +72,13 @@ describe('spreading', () => {
   })
 
   test('gives one suspect at most, and keeps those that it passed over', () => {
-    const queue = queueOf(...Array.from({ length: 6 }, (_, at) => entryOf({ name: `${at}`, deaths: at < 3 ? 2 : 0 })))
+    const queue = createQueue(
+      ...Array.from({ length: 6 }, (_, at) => createEntry({ name: `${at}`, deaths: at < 3 ? 2 : 0 })),
+    )
     const random = randomly()
     for (let round = 0; round < 50; round += 1) {
-      const places = queue.take({ ...everything, max: 3, spread: 2, random: random.next })
-      expect(namesOf(places).filter((name) => Number(name) < 3).length).toBeLessThanOrEqual(1)
+      const places = queue.reserveNext({ ...everything, max: 3, spread: 2, random: random.next })
+      expect(entryNames(places).filter((name) => Number(name) < 3).length).toBeLessThanOrEqual(1)
       queue.release(places)
     }
     expect(claimable(queue)).toEqual(['0', '3', '4', '5'])

@@ -1,44 +1,57 @@
 import { describe, expect, test } from 'vitest'
-import type { Entry } from '../../../src/board/entry.ts'
+import type { JobEntry } from '../../../src/board/entry.ts'
 import type { Posting } from '../../../src/board/posting.ts'
-import { BYTES, change, claimable, entryOf, everything, namesOf, queueOf, unreadEntry } from '../../board/entries.ts'
+import {
+  BYTES,
+  change,
+  claimable,
+  createEntry,
+  createQueue,
+  entryNames,
+  everything,
+  unreadEntry,
+} from '../../board/entries.ts'
 
 describe('the queue', () => {
   test('takes in claim order, and nothing twice before it is released', () => {
-    const queue = queueOf(entryOf({ name: 'a' }), entryOf({ name: 'b' }), entryOf({ name: 'urgent', priority: 'HIGH' }))
-    const first = queue.take({ ...everything, max: 2 })
-    expect(namesOf(first)).toEqual(['urgent', 'a'])
-    expect(first.map(({ entry }) => entry.chosen)).toEqual([true, true])
-    expect(namesOf(queue.take(everything))).toEqual(['b'])
-    expect(queue.take(everything)).toEqual([])
-    expect(queue.has(() => true)).toBe(false)
+    const queue = createQueue(
+      createEntry({ name: 'a' }),
+      createEntry({ name: 'b' }),
+      createEntry({ name: 'urgent', priority: 'HIGH' }),
+    )
+    const first = queue.reserveNext({ ...everything, max: 2 })
+    expect(entryNames(first)).toEqual(['urgent', 'a'])
+    expect(first.map(({ entry }) => entry.isReserved)).toEqual([true, true])
+    expect(entryNames(queue.reserveNext(everything))).toEqual(['b'])
+    expect(queue.reserveNext(everything)).toEqual([])
+    expect(queue.hasClaimable(() => true)).toBe(false)
     queue.release(first)
-    expect(first.map(({ entry }) => entry.chosen)).toEqual([false, false])
+    expect(first.map(({ entry }) => entry.isReserved)).toEqual([false, false])
     expect(claimable(queue)).toEqual(['urgent', 'a'])
   })
 
   test('gives what is reserved to nobody but who asks for it, when its turn has come', () => {
-    const holder = entryOf({ name: 'holder', resources: { exclusive: ['disk'] } })
-    const entry = entryOf({ name: 'mine', resources: { exclusive: ['disk'] } })
-    const queue = queueOf(holder, entry)
+    const holder = createEntry({ name: 'holder', resources: { exclusive: ['disk'] } })
+    const entry = createEntry({ name: 'mine', resources: { exclusive: ['disk'] } })
+    const queue = createQueue(holder, entry)
     change(queue, holder, { claimed: true })
     const reserved = queue.reserve(entry)
-    expect([queue.pickFree(entry), claimable(queue)]).toEqual([undefined, []])
+    expect([queue.reserveFree(entry), claimable(queue)]).toEqual([undefined, []])
     change(queue, holder, { ended: 'COMPLETE' })
     expect(claimable(queue)).toEqual([])
-    const place = queue.pickFree(entry)
-    expect([place?.entry, queue.pickFree(entry)]).toEqual([entry, undefined])
+    const place = queue.reserveFree(entry)
+    expect([place?.entry, queue.reserveFree(entry)]).toEqual([entry, undefined])
     if (place) queue.release([place])
-    expect(queue.pickFree(entry)).toBe(place)
+    expect(queue.reserveFree(entry)).toBe(place)
     if (place) queue.release([place])
     reserved[Symbol.dispose]()
     expect(claimable(queue)).toEqual(['mine'])
   })
 
   test('gives what is on the board, unclaimed, and known as it is now', () => {
-    const entry = entryOf({ name: 'job' })
-    const queue = queueOf(entry)
-    const changes: [Partial<Entry>, Partial<Entry>][] = [
+    const entry = createEntry({ name: 'job' })
+    const queue = createQueue(entry)
+    const changes: [Partial<JobEntry>, Partial<JobEntry>][] = [
       [{ claimed: true }, { claimed: false }],
       [{ content: 'stale' }, { content: 'fresh' }],
       [{ content: 'unreadable' }, { content: 'fresh' }],
@@ -47,7 +60,7 @@ describe('the queue', () => {
     for (const [away, back] of changes) {
       change(queue, entry, away)
       expect(claimable(queue), JSON.stringify(away)).toEqual([])
-      expect(queue.has(() => true)).toBe(false)
+      expect(queue.hasClaimable(() => true)).toBe(false)
       change(queue, entry, back)
       queue.update(entry)
       expect(claimable(queue)).toEqual(['job'])
@@ -56,9 +69,9 @@ describe('the queue', () => {
 
   test('counts what waits here, whether it can be taken or not', () => {
     const resources = { exclusive: ['printer'] }
-    const entries = [entryOf({ resources }), entryOf({ resources }), entryOf({ dueAt: 1 }), entryOf()]
-    const [first, second, later, free] = entries as [Entry, Entry, Entry, Entry]
-    const queue = queueOf(...entries, unreadEntry())
+    const entries = [createEntry({ resources }), createEntry({ resources }), createEntry({ dueAt: 1 }), createEntry()]
+    const [first, second, later, free] = entries as [JobEntry, JobEntry, JobEntry, JobEntry]
+    const queue = createQueue(...entries, unreadEntry())
     expect(queue.size).toBe(4)
     change(queue, first, { claimed: true })
     change(queue, free, { content: 'stale' })
@@ -68,92 +81,94 @@ describe('the queue', () => {
   })
 
   test('gives the content that is there now', () => {
-    const entry = entryOf()
-    const queue = queueOf(entry)
+    const entry = createEntry()
+    const queue = createQueue(entry)
     const { stored } = entry
     if (!stored) throw new Error('it has content')
     entry.stored = { ...stored, revision: 7 }
     queue.update(entry)
-    expect(queue.take(everything)[0]?.stored.revision).toBe(7)
+    expect(queue.reserveNext(everything)[0]?.stored.revision).toBe(7)
     expect(queue.size).toBe(1)
   })
 
   test('what is tried while its content changes is not taken again, and is free when it is released', () => {
-    const entry = entryOf({ name: 'job' })
-    const queue = queueOf(entry)
-    const taken = queue.take(everything)
+    const entry = createEntry({ name: 'job' })
+    const queue = createQueue(entry)
+    const taken = queue.reserveNext(everything)
     const { stored } = entry
     if (!stored) throw new Error('it has content')
     change(queue, entry, { content: 'stale' })
     change(queue, entry, { content: 'fresh', stored: { ...stored, revision: 1 } })
-    expect(queue.take(everything)).toEqual([])
+    expect(queue.reserveNext(everything)).toEqual([])
     queue.release(taken)
-    expect(queue.take(everything)[0]?.stored.revision).toBe(1)
+    expect(queue.reserveNext(everything)[0]?.stored.revision).toBe(1)
   })
 
   test('passes over what is not accepted', () => {
-    const queue = queueOf(entryOf({ name: 'a' }), entryOf({ name: 'b' }))
+    const queue = createQueue(createEntry({ name: 'a' }), createEntry({ name: 'b' }))
     const accept = ({ name }: Posting) => name !== 'a'
-    expect(queue.has(accept)).toBe(true)
-    expect(namesOf(queue.take({ ...everything, accept }))).toEqual(['b'])
-    expect(queue.has(accept)).toBe(false)
-    expect(namesOf(queue.take(everything))).toEqual(['a'])
+    expect(queue.hasClaimable(accept)).toBe(true)
+    expect(entryNames(queue.reserveNext({ ...everything, accept }))).toEqual(['b'])
+    expect(queue.hasClaimable(accept)).toBe(false)
+    expect(entryNames(queue.reserveNext(everything))).toEqual(['a'])
   })
 
   test('gives one suspect at a time, and others past it', () => {
-    const queue = queueOf(
-      entryOf({ name: 'a', deaths: 2 }),
-      entryOf({ name: 'b', deaths: 3 }),
-      entryOf({ name: 'c', deaths: 1 }),
+    const queue = createQueue(
+      createEntry({ name: 'a', deaths: 2 }),
+      createEntry({ name: 'b', deaths: 3 }),
+      createEntry({ name: 'c', deaths: 1 }),
     )
-    expect(namesOf(queue.take({ ...everything, suspectHeld: true }))).toEqual(['c'])
-    expect(namesOf(queue.take(everything))).toEqual(['a'])
-    expect(namesOf(queue.take(everything))).toEqual(['b'])
+    expect(entryNames(queue.reserveNext({ ...everything, holdsSuspect: true }))).toEqual(['c'])
+    expect(entryNames(queue.reserveNext(everything))).toEqual(['a'])
+    expect(entryNames(queue.reserveNext(everything))).toEqual(['b'])
   })
 
   test('a suspect that is not accepted keeps no other suspect away', () => {
-    const queue = queueOf(entryOf({ name: 'a', deaths: 2 }), entryOf({ name: 'b', deaths: 2 }))
-    expect(namesOf(queue.take({ ...everything, accept: ({ name }) => name !== 'a' }))).toEqual(['b'])
+    const queue = createQueue(createEntry({ name: 'a', deaths: 2 }), createEntry({ name: 'b', deaths: 2 }))
+    expect(entryNames(queue.reserveNext({ ...everything, accept: ({ name }) => name !== 'a' }))).toEqual(['b'])
   })
 
   test('chooses nothing when accept throws', () => {
-    const queue = queueOf(entryOf({ name: 'a' }), entryOf({ name: 'b' }))
+    const queue = createQueue(createEntry({ name: 'a' }), createEntry({ name: 'b' }))
     const accept = ({ name }: Posting) => {
       if (name === 'b') throw new Error('what is b?')
       return true
     }
-    expect(() => queue.take({ ...everything, accept })).toThrow('what is b?')
+    expect(() => queue.reserveNext({ ...everything, accept })).toThrow('what is b?')
     expect(claimable(queue)).toEqual(['a', 'b'])
   })
 
   test('picks this very job, also when it is blocked or not due, and nothing twice', () => {
     const resources = { exclusive: ['printer'] }
-    const [free, blocked, later] = [entryOf({ resources }), entryOf({ resources }), entryOf({ dueAt: 1 })]
-    const queue = queueOf(free, blocked, later)
+    const [free, blocked, later] = [createEntry({ resources }), createEntry({ resources }), createEntry({ dueAt: 1 })]
+    const queue = createQueue(free, blocked, later)
     for (const entry of [free, blocked, later]) {
-      const place = queue.pick(entry)
+      const place = queue.reserveEntry(entry)
       expect(place?.entry).toBe(entry)
-      expect(queue.pick(entry)).toBeUndefined()
-      expect(queue.take(everything)).not.toContain(place)
+      expect(queue.reserveEntry(entry)).toBeUndefined()
+      expect(queue.reserveNext(everything)).not.toContain(place)
       queue.release(place ? [place] : [])
-      expect(entry.chosen).toBe(false)
+      expect(entry.isReserved).toBe(false)
     }
   })
 
-  test.each<Partial<Entry>>([{ claimed: true }, { content: 'stale' }, { content: 'unreadable' }, { ended: 'TRASHED' }])(
-    'picks nothing that is %o',
-    (state) => {
-      const entry = entryOf()
-      const queue = queueOf(entry)
-      change(queue, entry, state)
-      expect(queue.pick(entry)).toBeUndefined()
-      expect(entry.chosen).toBe(false)
-    },
-  )
+  test.each<Partial<JobEntry>>([
+    { claimed: true },
+    { content: 'stale' },
+    { content: 'unreadable' },
+    { ended: 'TRASHED' },
+  ])('picks nothing that is %o', (state) => {
+    const entry = createEntry()
+    const queue = createQueue(entry)
+    change(queue, entry, state)
+    expect(queue.reserveEntry(entry)).toBeUndefined()
+    expect(entry.isReserved).toBe(false)
+  })
 
   test('counts the bytes of unclaimed postings', () => {
-    const [one, other] = [entryOf(), entryOf({ dueAt: 1 })]
-    const queue = queueOf(one, other, unreadEntry())
+    const [one, other] = [createEntry(), createEntry({ dueAt: 1 })]
+    const queue = createQueue(one, other, unreadEntry())
     expect(queue.bytes).toBe(2 * BYTES)
     change(queue, one, { claimed: true })
     expect(queue.bytes).toBe(BYTES)

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { JobBoard } from '../../../src/board/index.ts'
 import { ClaimLost, Duplicate, NotConnected, StorageFailure } from '../../../src/core/errors.ts'
-import { failureOf, historyOf, next } from '../../board/events.ts'
+import { nextEvent, recordEvents, rejectionOf } from '../../board/events.ts'
 import { all, claimed, namesOn, refresh } from '../../board/jobs.ts'
 import { type SlowBackend, slowBoard } from './slow-backend.ts'
 
@@ -34,7 +34,7 @@ describe('races', () => {
       answer.release()
       const [claim] = await claiming
       expect(claim.lost.aborted).toBe(true)
-      expect(await failureOf(claim.consume())).toBeInstanceOf(ClaimLost)
+      expect(await rejectionOf(claim.consume())).toBeInstanceOf(ClaimLost)
       expect((await other.claimNext())[0].run).toBe(2)
     })
 
@@ -55,7 +55,7 @@ describe('races', () => {
       const posting = board.post('flow', {}, { name: 'job' })
       await answer.there
       await (await claimed(other, 'job')).abandon({ reason: 'once' })
-      const history = historyOf(board)
+      const history = recordEvents(board)
       answer.release()
       const job = await posting
       const [claim] = await board.claimNext()
@@ -112,7 +112,7 @@ describe('races', () => {
       await board.post('flow', {})
       const [claim] = await board.claimNext()
       backend.stop('settle', 'before').release(new NotConnected('away'))
-      expect(await failureOf(claim.consume())).toBeInstanceOf(NotConnected)
+      expect(await rejectionOf(claim.consume())).toBeInstanceOf(NotConnected)
       expect(claim.settled).toBe(false)
       await claim.consume()
       expect(await namesOn(other)).toEqual([])
@@ -136,7 +136,7 @@ describe('races', () => {
       await board.post('flow', {})
       const request = backend.stop('claim', 'before')
       const job = await board.find((await all(board.jobs()))[0]?.uuid ?? '')
-      const failing = failureOf(board.claim(job))
+      const failing = rejectionOf(board.claim(job))
       await request.there
       const waiting = board.claimNext()
       request.release(new NotConnected('away'))
@@ -161,7 +161,7 @@ describe('races', () => {
         await claimed(other, 'claimed')
         await returned.abandon()
         await other.post('flow', {}, { name: 'new' })
-        const history = historyOf(board)
+        const history = recordEvents(board)
         listing.release()
         await refresh(board)
         expect(jobs.get('consumed')?.state).toBe('COMPLETE')
@@ -212,7 +212,7 @@ describe('races', () => {
         await refresh(board)
         backend.turnDeaf()
         await (await claimed(other, 'own')).trash()
-        const trashed = next(board, 'trashed')
+        const trashed = nextEvent(board, 'trashed')
         backend.hearAgain()
         await trashed
         expect(job.state).toBe('TRASHED')
@@ -258,7 +258,7 @@ describe('races', () => {
     })
 
     test('a listing that fails is reported and tried again', async () => {
-      const reported = next(board, 'error')
+      const reported = nextEvent(board, 'error')
       backend.stop('list', 'before').release(new Error('the disk is on fire'))
       backend.turnDeaf()
       await other.post('flow', {}, { name: 'job' })
@@ -268,7 +268,7 @@ describe('races', () => {
     })
 
     test('a read that fails is reported and tried again', async () => {
-      const reported = next(board, 'error')
+      const reported = nextEvent(board, 'error')
       backend.stop('read', 'before').release(new Error('the disk is on fire'))
       await other.post('flow', {}, { name: 'job' })
       expect((await reported).error.message).toContain('fire')
@@ -301,7 +301,7 @@ describe('races', () => {
       backend.expireSession()
       await again.there
       await other.registerEntity({ ...entity, metadata: { of: 'other' } })
-      const refused = next(board, 'error')
+      const refused = nextEvent(board, 'error')
       again.release()
       expect((await refused).error).toBeInstanceOf(Duplicate)
       await registered[Symbol.asyncDispose]()

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { openBoardPath } from '../../../src/board/zookeeper/board-path.ts'
 import { EntityNodes } from '../../../src/board/zookeeper/entity-nodes.ts'
-import { Gate } from '../../../src/board/zookeeper/gate.ts'
+import { BoardGate } from '../../../src/board/zookeeper/gate.ts'
 import { Layout } from '../../../src/board/zookeeper/layout.ts'
 import { NotConnected } from '../../../src/core/errors.ts'
 import { NodeExists, NoNode, type ZooKeeperDriver } from '../../../src/zookeeper/index.ts'
 
 /** Servers that say of every znode that it is there when it is made, and that it is not when it is read. */
-function liar(): { readonly zookeeper: ZooKeeperDriver; asked(): number } {
+function lyingBackend(): { readonly zookeeper: ZooKeeperDriver; asked(): number } {
   let asked = 0
   const refuse = (error: Error) => async () => {
     asked += 1
@@ -35,7 +35,7 @@ test.concurrent.each([
   [
     'the gate',
     (zookeeper: ZooKeeperDriver) =>
-      new Gate({ zookeeper, layout, told: () => undefined, failed: () => undefined }).read(),
+      new BoardGate({ zookeeper, layout, onGate: () => undefined, onError: () => undefined }).read(),
   ],
   [
     'an entity',
@@ -43,7 +43,7 @@ test.concurrent.each([
   ],
   ['a board', (zookeeper: ZooKeeperDriver) => openBoardPath(zookeeper, layout)],
 ])('servers that lie about %s are not asked for ever', async (_, ask) => {
-  const { zookeeper, asked } = liar()
+  const { zookeeper, asked } = lyingBackend()
   const failure: unknown = await ask(zookeeper).catch((error: unknown) => error)
   expect(failure).toBeInstanceOf(NotConnected)
   expect(String(failure)).toContain('rounds the servers said by turns')

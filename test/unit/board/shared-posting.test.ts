@@ -2,15 +2,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { makePosting } from '../../../src/board/posting.ts'
-import { fieldsIn, readPosting, writePosting } from '../../../src/board/zookeeper/shared-posting.ts'
+import { decodeSharedPosting, encodeSharedPosting, sliceFields } from '../../../src/board/zookeeper/shared-posting.ts'
 import { InvalidArgument, InvalidPosting } from '../../../src/core/errors.ts'
 
 const UUID = '0a1b2c3d-4e5f-4a6b-8c7d-0123456789ab'
 const LIMIT = 1_000_000
 
-const read = (text: string) => readPosting(Buffer.from(text), 'json')
+const read = (text: string) => decodeSharedPosting(Buffer.from(text), 'json')
 const write = (posting: ReturnType<typeof read>) =>
-  Buffer.from(writePosting(posting, { encoding: 'json', limit: LIMIT })).toString()
+  Buffer.from(encodeSharedPosting(posting, { encoding: 'json', limit: LIMIT })).toString()
 
 /** As others write JSON: with room between, and numbers in every notation. */
 function spaced(value: unknown): string {
@@ -24,7 +24,7 @@ describe('the fields of a JSON object', () => {
   test('are found as they are written, whatever stands in texts', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
-        const fields = fieldsIn(spaced(object))
+        const fields = sliceFields(spaced(object))
         const parsed: Record<string, unknown> = JSON.parse(spaced(object))
         expect([...fields.keys()].sort()).toEqual(Object.keys(parsed).sort())
         for (const [field, text] of fields) expect(JSON.parse(text)).toEqual(parsed[field])
@@ -34,7 +34,7 @@ describe('the fields of a JSON object', () => {
   })
 
   test('of two of one name the last one counts, as it does for JSON.parse', () => {
-    expect([...fieldsIn('{"a": 1, "b": "}", "a": {"a": 2}}')]).toEqual([
+    expect([...sliceFields('{"a": 1, "b": "}", "a": {"a": 2}}')]).toEqual([
       ['a', '{"a": 2}'],
       ['b', '"}"'],
     ])
@@ -88,10 +88,10 @@ test('what JSON cannot hold is refused, wherever it is, and only where JSON is w
     finite: 1 / 0,
   })) {
     const posting = makePosting({ name: 'x', details: { store: { list: [value] } } })
-    expect(() => writePosting(posting, { encoding: 'json', limit: LIMIT })).toThrow(InvalidArgument)
-    expect(() => writePosting(posting, { encoding: 'json', limit: LIMIT })).toThrow(`details.store.list.0 is `)
-    expect(() => writePosting(posting, { encoding: 'json', limit: LIMIT })).toThrow(what)
-    expect(() => writePosting(posting, { encoding: 'msgpack', limit: LIMIT })).not.toThrow()
+    expect(() => encodeSharedPosting(posting, { encoding: 'json', limit: LIMIT })).toThrow(InvalidArgument)
+    expect(() => encodeSharedPosting(posting, { encoding: 'json', limit: LIMIT })).toThrow(`details.store.list.0 is `)
+    expect(() => encodeSharedPosting(posting, { encoding: 'json', limit: LIMIT })).toThrow(what)
+    expect(() => encodeSharedPosting(posting, { encoding: 'msgpack', limit: LIMIT })).not.toThrow()
   }
 })
 

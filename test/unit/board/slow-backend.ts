@@ -1,8 +1,8 @@
 /** The memory backend with its answers, its requests and its news under a test's control: races made to happen. */
-import type { Backend, Change, Entity, Listing, Sink } from '../../../src/board/backend.ts'
+import type { Backend, BackendSink, BoardChange, BoardListing, Entity } from '../../../src/board/backend.ts'
 import { JobBoard } from '../../../src/board/job-board.ts'
 import { MemoryBackend, memorySpace } from '../../../src/board/memory/index.ts'
-import { type Deferred, deferred } from '../../../src/core/abort.ts'
+import { createDeferred, type Deferred } from '../../../src/core/abort.ts'
 
 type Method = 'post' | 'claim' | 'settle' | 'list' | 'read' | 'register' | 'unregister'
 
@@ -23,7 +23,7 @@ interface Stop {
 export class SlowBackend implements Backend {
   readonly #memory: MemoryBackend
   readonly #stops = new Map<Method, Stop[]>()
-  #sink: Sink | undefined
+  #sink: BackendSink | undefined
   #deaf = false
   #refusal: Error | undefined
 
@@ -32,7 +32,7 @@ export class SlowBackend implements Backend {
   }
 
   stop(method: Method, when: 'before' | 'after'): Stopped {
-    const stop: Stop = { when, there: deferred(), released: deferred() }
+    const stop: Stop = { when, there: createDeferred(), released: createDeferred() }
     // An error may be there before the call is.
     stop.released.promise.catch(() => undefined)
     this.#stops.set(method, [...(this.#stops.get(method) ?? []), stop])
@@ -93,8 +93,8 @@ export class SlowBackend implements Backend {
     return this.#memory.cancellation(id)
   }
 
-  open(sink: Sink): Promise<void> {
-    const changes = (batch: readonly Change[]) => {
+  open(sink: BackendSink): Promise<void> {
+    const changes = (batch: readonly BoardChange[]) => {
       if (!this.#deaf) sink.changes(batch)
     }
     this.#sink = { ...sink, changes }
@@ -131,7 +131,7 @@ export class SlowBackend implements Backend {
     return this.#memory.discard(...args)
   }
 
-  list(): Promise<Listing> {
+  list(): Promise<BoardListing> {
     return this.#through('list', () => this.#memory.list())
   }
 

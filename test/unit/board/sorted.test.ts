@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Sorted } from '../../../src/board/queue/sorted.ts'
-import { type Bound, Threshold } from '../../../src/board/queue/threshold.ts'
+import { SortedList } from '../../../src/board/queue/sorted.ts'
+import { Threshold, type ThresholdBound } from '../../../src/board/queue/threshold.ts'
 
 interface Item {
   readonly key: number
@@ -15,7 +15,7 @@ describe('a sorted list', () => {
     const step = fc.record({ add: fc.boolean(), item })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300, size: 'max' }), item, (steps, start) => {
-        const sorted = new Sorted(compare)
+        const sorted = new SortedList(compare)
         let model: Item[] = []
         for (const { add, item: one } of steps) {
           const there = model.some((other) => other.key === one.key)
@@ -40,7 +40,7 @@ describe('a sorted list', () => {
     const inOrder = Array.from({ length: COUNT }, (_, key) => ({ key }))
     const mixed = inOrder.toSorted((a, b) => (a.key % 10) - (b.key % 10) || b.key - a.key)
     for (const filling of [inOrder, inOrder.toReversed(), mixed]) {
-      const sorted = new Sorted(compare)
+      const sorted = new SortedList(compare)
       for (const one of filling) sorted.add(one)
       expect([...sorted]).toEqual(inOrder)
       for (const key of [-1, 0, 511, 512, 2_500, COUNT - 1, COUNT]) {
@@ -57,7 +57,7 @@ describe('a sorted list', () => {
 
 describe('a threshold', () => {
   test('lets pass what is before its bound, and tells each change once, wherever the bound goes', () => {
-    const bound: fc.Arbitrary<Bound<Item>> = fc.oneof(item, fc.constantFrom('all' as const, 'none' as const))
+    const bound: fc.Arbitrary<ThresholdBound<Item>> = fc.oneof(item, fc.constantFrom('all' as const, 'none' as const))
     const step = fc.oneof(
       fc.record({ kind: fc.constant('add' as const), item }),
       fc.record({ kind: fc.constant('delete' as const), item }),
@@ -67,7 +67,7 @@ describe('a threshold', () => {
       fc.property(fc.array(step, { maxLength: 100, size: 'max' }), (steps) => {
         const threshold = new Threshold<Item>(compare)
         const passing = new Map<number, boolean>()
-        let now: Bound<Item> = 'none'
+        let now: ThresholdBound<Item> = 'none'
         const passes = (key: number) => now === 'all' || (now !== 'none' && key < now.key)
         for (const one of steps) {
           if (one.kind === 'add') passing.set(one.item.key, threshold.add(one.item))

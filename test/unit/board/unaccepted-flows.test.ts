@@ -1,10 +1,10 @@
 /** When a flow that no conductor knows stops blocking resources, by a clock that is turned by hand. */
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { type JobBoard, memoryPlace, type Resources } from '../../../src/board/index.ts'
+import { type JobBoard, memoryTestBackend, type Resources } from '../../../src/board/index.ts'
 import { MemoryBackend } from '../../../src/board/memory/index.ts'
 import type { BoardOptions } from '../../../src/board/options.ts'
 import type { Duration } from '../../../src/core/time.ts'
-import { HandClock } from '../../../src/testing/index.ts'
+import { ManualClock } from '../../../src/testing/index.ts'
 import { all, refresh } from '../../board/jobs.ts'
 
 const DISK: { readonly resources: Resources } = { resources: { exclusive: ['disk'] } }
@@ -12,7 +12,7 @@ const NEW = { kind: 'conductor', name: 'new', metadata: { flows: ['young'], vers
 const OLD = { kind: 'conductor', name: 'old', metadata: { flows: ['old', 'young'] } }
 
 interface Scene {
-  readonly clock: HandClock
+  readonly clock: ManualClock
   /** Posts and shows conductors; never claims. */
   readonly poster: JobBoard
   open(options?: BoardOptions): Promise<JobBoard>
@@ -21,8 +21,8 @@ interface Scene {
 }
 
 async function scene(): Promise<Scene> {
-  const clock = new HandClock()
-  const place = memoryPlace({ clock })
+  const clock = new ManualClock()
+  const place = memoryTestBackend({ clock })
   const boards: JobBoard[] = []
   const open = async (options: BoardOptions = {}) => {
     const board = await place.open(options)

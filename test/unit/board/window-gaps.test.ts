@@ -1,9 +1,9 @@
 /** What changes on a long board while it is listed: a backend that answers when it is told to. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import type { Backend, Stored } from '../../../src/board/backend.ts'
+import type { Backend, StoredJob } from '../../../src/board/backend.ts'
 import { LiveView } from '../../../src/board/view/live-view.ts'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 
 type Sections = NonNullable<Backend['sections']>
 type Spot = Awaited<ReturnType<Sections['claimed']>>[number]
@@ -18,7 +18,7 @@ const spot = (n: number, more: Partial<Spot> = {}): Spot => ({
   ...more,
 })
 
-function stored(n: number, more: Partial<Stored['posting']> = {}): Stored {
+function stored(n: number, more: Partial<StoredJob['posting']> = {}): StoredJob {
   const uuid = `0199c0de-0000-7000-8000-00000000000${n}`
   const posting = {
     uuid,
@@ -40,9 +40,9 @@ function viewOf(answers: Partial<Sections>) {
     window: 3,
     windowBytes: 1_000,
     claimed: async () => [],
-    fates: async (ids) => ids.map(() => 'there'),
-    stretch: async () => ({ spots: [spot(1), spot(2), spot(3)], end: false, at: Date.now() }),
-    resting: async () => [],
+    statusOf: async (ids) => ids.map(() => 'there'),
+    range: async () => ({ spots: [spot(1), spot(2), spot(3)], end: false, at: Date.now() }),
+    delayed: async () => [],
     ...answers,
   }
   const backend: Partial<Backend> = {
@@ -51,10 +51,10 @@ function viewOf(answers: Partial<Sections>) {
     sections: sections as Sections,
   }
   const listener = {
-    happened: (what: string, { id }: { id?: string | undefined }) => happened.push(`${what} ${id}`),
-    cancelled: () => undefined,
-    unaccepted: () => undefined,
-    failed: (error: Error) => happened.push(`failed ${error.message}`),
+    jobChanged: (what: string, { id }: { id?: string | undefined }) => happened.push(`${what} ${id}`),
+    cancelRequested: () => undefined,
+    flowUnaccepted: () => undefined,
+    onError: (error: Error) => happened.push(`failed ${error.message}`),
   }
   const { signal } = new AbortController()
   const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
@@ -71,7 +71,7 @@ describe('while a long board is listed', () => {
         await turn()
         return released ? [] : [spot(2, { claimed: true })]
       },
-      stretch: async () => {
+      range: async () => {
         const head = { spots: [spot(1), spot(3)], end: true, at: Date.now() }
         // As soon as somebody has looked at what is free, its owner gives it back.
         released = true
@@ -81,23 +81,23 @@ describe('while a long board is listed', () => {
       },
     })
     view.resync()
-    await view.settled()
+    await view.whenSettled()
     expect(idsIn(view)).toEqual(['job1', 'job2', 'job3'])
-    expect(view.queue.take({ max: 3, accept: () => true, suspectHeld: false, spread: 1 })).toHaveLength(3)
+    expect(view.queue.reserveNext({ max: 3, accept: () => true, holdsSuspect: false, spread: 1 })).toHaveLength(3)
   })
 
   test('a job outside that somebody reads meanwhile is not told to be done', async () => {
     const { view, happened, sections } = viewOf({})
     view.resync()
-    await view.settled()
-    const answer = deferred()
+    await view.whenSettled()
+    const answer = createDeferred()
     Object.assign(sections, { claimed: () => answer.promise.then(() => []) })
     view.resync()
     const entry = view.byId('job9')
     entry.stored = stored(9)
     entry.content = 'fresh'
     answer.resolve()
-    await view.settled()
+    await view.whenSettled()
     expect(entry.ended).toBeUndefined()
     expect(happened).not.toContain('consumed job9')
   })
@@ -105,21 +105,21 @@ describe('while a long board is listed', () => {
   test('a job outside that somebody holds on to stays in the view', async () => {
     const { view } = viewOf({})
     view.resync()
-    await view.settled()
+    await view.whenSettled()
     const entry = view.addOwnPost({ ...stored(9, { delay: 3_600_000 }), writtenAt: Date.now() })
     using _reserved = view.queue.reserve(entry)
     using _held = await view.pin(entry)
-    await view.settled()
+    await view.whenSettled()
     view.resync()
-    await view.settled()
-    expect(entry.standing).toBe('beyond')
-    expect(view.queue.pickFree(entry)?.entry).toBe(entry)
+    await view.whenSettled()
+    expect(entry.windowStatus).toBe('pinned')
+    expect(view.queue.reserveFree(entry)?.entry).toBe(entry)
   })
 
   test('a job whose posting is gone before anything was told of its end ends as the board says', async () => {
     const { view, happened, sections, backend } = viewOf({})
     view.resync()
-    await view.settled()
+    await view.whenSettled()
     Object.assign(sections, { fates: async () => ['trashed'] })
     Object.assign(backend, { read: async () => [undefined] })
     const ended = view.byUuid(stored(2).posting.uuid)
@@ -137,14 +137,14 @@ describe('a window of few bytes', () => {
   test('keeps as many postings as fit, however many jobs it may have', async () => {
     const { view, backend } = viewOf({
       window: 100,
-      stretch: async ({ after, limit }) => {
+      range: async ({ after, limit }) => {
         const rest = many(50).filter(({ order }) => order > (after?.order ?? 0n))
         return { spots: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
       },
     })
     Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })
     view.resync()
-    await view.settled()
+    await view.whenSettled()
     expect(view.queue.bytes).toBeLessThanOrEqual(1_000)
     expect(idsIn(view)).toContain('job1')
     expect(view.isWholeBoard).toBe(false)
@@ -154,7 +154,7 @@ describe('a window of few bytes', () => {
     const limits: number[] = []
     const { view, backend } = viewOf({
       window: 100,
-      stretch: async ({ after, limit }) => {
+      range: async ({ after, limit }) => {
         if (after) limits.push(limit)
         const rest = many(12).filter(({ order }) => order > (after?.order ?? 0n))
         return { spots: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
@@ -162,7 +162,7 @@ describe('a window of few bytes', () => {
     })
     Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })
     view.resync()
-    await view.settled()
+    await view.whenSettled()
     while (await view.readOn());
     expect(idsIn(view)).toHaveLength(12)
     expect(view.isWholeBoard).toBe(true)

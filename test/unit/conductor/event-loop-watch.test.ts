@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { type Blocked, blockedText, watchEventLoop } from '../../../src/conductor/event-loop-watch.ts'
+import { type EventLoopBlocked, formatBlocked, watchEventLoop } from '../../../src/conductor/event-loop-watch.ts'
 import { TaskWatch } from '../../../src/conductor/task-watch.ts'
 
 /** The monotonic clock of these tests: by the real one a busy machine blocks the event loop, too. */
@@ -26,7 +26,7 @@ function block(milliseconds: number): void {
 }
 
 test('tells of a loop that was blocked for half of the session, and of nothing shorter', () => {
-  const [reports, patient]: Blocked[][] = [[], []]
+  const [reports, patient]: EventLoopBlocked[][] = [[], []]
   const tasks = new TaskWatch({ minimum: 100, now })
   const job = { job: 'a uuid', name: 'resize' }
   tasks.begin({ ...job, task: 'waits' }, 'execute')
@@ -49,7 +49,7 @@ test('tells of a loop that was blocked for half of the session, and of nothing s
     expect([lag, sessionTimeout]).toEqual([300, 400])
     expect(tasks.map(({ task }) => task)).toEqual(['computes', 'waits'])
   }
-  expect(reports?.map(blockedText)).toEqual([
+  expect(reports?.map(formatBlocked)).toEqual([
     expect.stringMatching(
       /^the event loop was blocked for 0\.3 s, by task computes of job a uuid \(resize\); or task waits of job a uuid /,
     ),

@@ -2,7 +2,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
 import type { Posting } from '../../../src/board/index.ts'
 import { makePosting } from '../../../src/board/posting.ts'
-import { Takeovers, type TakeoversOptions } from '../../../src/conductor/takeovers.ts'
+import { TakeoverDelay, type TakeoverDelayOptions } from '../../../src/conductor/takeovers.ts'
 
 const DELAY = 10_000
 const MANY = 20_000
@@ -17,41 +17,41 @@ function halfDone(name: string, run = 1): Posting {
 type Forget = (event: { job: { uuid: string } }) => void
 
 /** A board of which nothing is known but what it tells. */
-function told(): { on: TakeoversOptions['board']['on']; listeners: Map<string, Forget> } {
+function told(): { on: TakeoverDelayOptions['board']['on']; listeners: Map<string, Forget> } {
   const listeners = new Map<string, Forget>()
   const on = (event: string, listener: unknown) => {
     listeners.set(event, listener as Forget)
     return () => listeners.delete(event)
   }
-  return { on: on as TakeoversOptions['board']['on'], listeners }
+  return { on: on as TakeoverDelayOptions['board']['on'], listeners }
 }
 
 test('very many are waited for with one timer, and none is forgotten', () => {
   vi.useFakeTimers()
   let looks = 0
-  const takeovers = new Takeovers({ board: told(), takeoverDelay: DELAY, lookAgain: () => (looks += 1) })
+  const takeovers = new TakeoverDelay({ board: told(), takeoverDelay: DELAY, onRecheck: () => (looks += 1) })
   const jobs = Array.from({ length: MANY }, (_, n) => halfDone(`job ${n}`))
-  for (const job of jobs) expect(takeovers.may(job)).toBe(false)
+  for (const job of jobs) expect(takeovers.mayTakeOver(job)).toBe(false)
   expect(vi.getTimerCount()).toBe(1)
-  for (const job of jobs) expect(takeovers.may(job)).toBe(false)
+  for (const job of jobs) expect(takeovers.mayTakeOver(job)).toBe(false)
   vi.advanceTimersByTime(DELAY + 1)
   expect(looks).toBe(1)
-  expect(jobs.every((job) => takeovers.may(job))).toBe(true)
+  expect(jobs.every((job) => takeovers.mayTakeOver(job))).toBe(true)
   expect(vi.getTimerCount()).toBe(0)
 })
 
 test('each death begins a wait of its own; what was claimed or has left is forgotten', () => {
   vi.useFakeTimers()
   const board = told()
-  const takeovers = new Takeovers({ board, takeoverDelay: DELAY, lookAgain: () => undefined })
-  expect(takeovers.may(halfDone('job', 1))).toBe(false)
+  const takeovers = new TakeoverDelay({ board, takeoverDelay: DELAY, onRecheck: () => undefined })
+  expect(takeovers.mayTakeOver(halfDone('job', 1))).toBe(false)
   vi.advanceTimersByTime(DELAY)
-  expect(takeovers.may(halfDone('job', 1))).toBe(true)
-  expect(takeovers.may(halfDone('job', 2))).toBe(false)
+  expect(takeovers.mayTakeOver(halfDone('job', 1))).toBe(true)
+  expect(takeovers.mayTakeOver(halfDone('job', 2))).toBe(false)
   vi.advanceTimersByTime(DELAY)
-  expect(takeovers.may(halfDone('job', 2))).toBe(true)
+  expect(takeovers.mayTakeOver(halfDone('job', 2))).toBe(true)
   board.listeners.get('claimed')?.({ job: { uuid: 'job' } })
-  expect(takeovers.may(halfDone('job', 2))).toBe(false)
+  expect(takeovers.mayTakeOver(halfDone('job', 2))).toBe(false)
   takeovers[Symbol.dispose]()
   expect([vi.getTimerCount(), board.listeners.size]).toEqual([0, 0])
 })

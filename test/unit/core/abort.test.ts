@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { deferred, followSignals, onAbort, unlessAborted } from '../../../src/core/abort.ts'
+import { createDeferred, followSignals, onAbort, rejectOnAbort } from '../../../src/core/abort.ts'
 import { InvalidArgument } from '../../../src/core/errors.ts'
-import { Pending } from '../../../src/zookeeper/pending.ts'
+import { PendingRequest } from '../../../src/zookeeper/pending.ts'
 import { exists } from '../../../src/zookeeper/requests.ts'
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
@@ -10,9 +10,9 @@ const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').le
 describe('a signal of many', () => {
   test('has one listener while any of them wait, and none afterwards', async () => {
     const { signal } = new AbortController()
-    const requests = Array.from({ length: 20 }, () => new Pending(exists('/'), 0, { signal }))
-    const answer = deferred<string>()
-    const waiting = Array.from({ length: 20 }, () => unlessAborted(answer.promise, signal))
+    const requests = Array.from({ length: 20 }, () => new PendingRequest(exists('/'), 0, { signal }))
+    const answer = createDeferred<string>()
+    const waiting = Array.from({ length: 20 }, () => rejectOnAbort(answer.promise, signal))
     expect(listeners(signal)).toBe(1)
     for (const request of requests) {
       request.promise.catch(() => undefined)
@@ -28,23 +28,23 @@ describe('a signal of many', () => {
     const controller = new AbortController()
     const { signal } = controller
     const reason = new Error('enough')
-    const requests = Array.from({ length: 3 }, () => new Pending(exists('/'), 0, { signal }).promise)
+    const requests = Array.from({ length: 3 }, () => new PendingRequest(exists('/'), 0, { signal }).promise)
     const never = new Promise<never>(() => undefined)
-    const waiting = unlessAborted(never, signal)
+    const waiting = rejectOnAbort(never, signal)
     const told: string[] = []
     onAbort(signal, () => told.push('stays'))
     onAbort(signal, () => told.push('goes'))()
     controller.abort(reason)
-    for (const each of [...requests, waiting, unlessAborted(never, signal)]) await expect(each).rejects.toBe(reason)
+    for (const each of [...requests, waiting, rejectOnAbort(never, signal)]) await expect(each).rejects.toBe(reason)
     expect(told).toEqual(['stays'])
     expect(listeners(signal)).toBe(0)
-    expect(await unlessAborted(Promise.resolve(1), undefined)).toBe(1)
+    expect(await rejectOnAbort(Promise.resolve(1), undefined)).toBe(1)
   })
 
   test('has to be one: its controller is not, and leaves nothing behind', async () => {
     const good = new AbortController()
     const unseen = Promise.reject(new Error('unseen'))
-    const waiting = Reflect.apply(unlessAborted, undefined, [unseen, new AbortController()])
+    const waiting = Reflect.apply(rejectOnAbort, undefined, [unseen, new AbortController()])
     await expect(waiting).rejects.toBeInstanceOf(InvalidArgument)
     const follow = () => Reflect.apply(followSignals, undefined, [[good.signal, new AbortController()]])
     expect(follow).toThrow(InvalidArgument)

@@ -1,25 +1,25 @@
 import { expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
-import { GroupCommit, type Outcome } from '../../../src/core/group-commit.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
+import { type CommitResult, GroupCommit } from '../../../src/core/group-commit.ts'
 
 /** Commits when it is told to, and remembers what it was given. */
 function held(options: { items?: number; bytes?: number; keys?: boolean } = {}) {
   const batches: {
     items: readonly string[]
-    answer: (outcomes: Outcome<string>[]) => void
+    answer: (outcomes: CommitResult<string>[]) => void
     fail: (e: Error) => void
   }[] = []
-  let tell = deferred()
+  let tell = createDeferred()
   const group = new GroupCommit<string, string>({
     commit: (items) => {
-      const answered = deferred<Outcome<string>[]>()
+      const answered = createDeferred<CommitResult<string>[]>()
       batches.push({ items, answer: answered.resolve, fail: answered.reject })
       tell.resolve()
-      tell = deferred()
+      tell = createDeferred()
       return answered.promise
     },
     bytesOf: (item) => item.length,
-    most: { items: options.items ?? 100, bytes: options.bytes ?? 1_000 },
+    limits: { items: options.items ?? 100, bytes: options.bytes ?? 1_000 },
     ...(options.keys ? { keyOf: (item: string) => item.slice(0, 1) } : {}),
   })
   const next = async (count: number) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { InvalidState } from '../../../src/core/errors.ts'
 import { Lifecycle } from '../../../src/core/lifecycle.ts'
 
@@ -35,7 +35,7 @@ test('a failed start is undone, and what was started is stopped', async () => {
 
 test('a stop during the start aborts it, waits for it, and undoes it', async () => {
   const lifecycle = new Lifecycle('thing')
-  const began = deferred()
+  const began = createDeferred()
   const order: string[] = []
   const started = lifecycle.start(
     async (signal) => {

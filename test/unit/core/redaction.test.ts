@@ -2,9 +2,9 @@ import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../../src/core/errors.ts'
 import { redactedLog } from '../../../src/core/log.ts'
-import { Redaction } from '../../../src/core/redaction.ts'
+import { Redactor } from '../../../src/core/redaction.ts'
 
-const redaction = new Redaction(['password', 'api-key', 'authorization'])
+const redaction = new Redactor(['password', 'api-key', 'authorization'])
 
 describe('data', () => {
   test('loses what stands under such a key, at any depth, in any spelling', () => {
@@ -55,10 +55,10 @@ test.each([
 test('what is no list of names is refused; an empty list hides nothing', () => {
   for (const wrong of ['password', [''], ['-'], [1], undefined]) {
     const given = wrong as string[]
-    expect(() => new Redaction(given)).toThrow(InvalidArgument)
+    expect(() => new Redactor(given)).toThrow(InvalidArgument)
   }
-  expect(new Redaction([]).text('password=x')).toBe('password=x')
-  expect(new Redaction(['a.b(c']).text('a.b(c=hunter2 abc=1')).toBe('a.b(c=[redacted] abc=1')
+  expect(new Redactor([]).text('password=x')).toBe('password=x')
+  expect(new Redactor(['a.b(c']).text('a.b(c=hunter2 abc=1')).toBe('a.b(c=[redacted] abc=1')
 })
 
 test('a log does not say them: in facts, bindings, messages, errors and their causes', () => {

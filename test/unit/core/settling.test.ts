@@ -1,7 +1,7 @@
 /** Settling goes on while the job may still be settled, and no longer. */
 import { expect, test } from 'vitest'
 import { AccessDenied, ClaimLost, NotConnected, OutcomeUnknown } from '../../../src/core/errors.ts'
-import { untilSettled } from '../../../src/core/settling.ts'
+import { settleWithRetries } from '../../../src/core/settling.ts'
 
 const AWAY = new NotConnected('away')
 const UNKNOWN = new OutcomeUnknown('nobody can tell')
@@ -17,7 +17,7 @@ async function settled(tries: readonly (Error | 'consumed')[]): Promise<unknown>
     if (end instanceof Error) throw end
     return end
   }
-  const end = await untilSettled({ lost: claim.signal }, settle, (error) => {
+  const end = await settleWithRetries({ lost: claim.signal }, settle, (error) => {
     throw error
   })
   expect(attempt).toBe(tries.length)
@@ -45,6 +45,6 @@ test('what is refused for good is for the caller to judge', async () => {
     return attempt === 2 ? 'given up' : undefined
   }
   const claim = { lost: new AbortController().signal }
-  expect(await untilSettled(claim, () => Promise.reject(denied), refused)).toBe('given up')
+  expect(await settleWithRetries(claim, () => Promise.reject(denied), refused)).toBe('given up')
   expect(refusals).toEqual([1, 2])
 })

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../../src/core/errors.ts'
 import { Emitter } from '../../../src/core/events.ts'
 import { assertOptions } from '../../../src/core/options.ts'
-import { isMisspelt, meant } from '../../../src/core/spelling.ts'
+import { isMisspelt, suggestion } from '../../../src/core/spelling.ts'
 
 describe('a misspelt word', () => {
   test.each([
@@ -26,9 +26,9 @@ describe('a misspelt word', () => {
   })
 
   test('is told with what was meant, or with all there is', () => {
-    expect(meant('flow', ['board', 'flows'])).toBe('; did you mean flows?')
-    expect(meant('limit', ['board', 'flows'])).toBe('; there are board, flows')
-    expect(meant('limit', [])).toBe('')
+    expect(suggestion('flow', ['board', 'flows'])).toBe('; did you mean flows?')
+    expect(suggestion('limit', ['board', 'flows'])).toBe('; there are board, flows')
+    expect(suggestion('limit', [])).toBe('')
   })
 })
 

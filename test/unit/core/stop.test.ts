@@ -1,13 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { followSignals, onAbort, unlessAborted } from '../../../src/core/abort.ts'
-import { Stop, signalOf } from '../../../src/core/stop.ts'
+import { followSignals, onAbort, rejectOnAbort } from '../../../src/core/abort.ts'
+import { AbortFlag, toAbortSignal } from '../../../src/core/stop.ts'
 
 const REASON = new Error('enough')
 
 describe('a stop', () => {
   test('is asked like a signal', () => {
-    const stop = new Stop()
+    const stop = new AbortFlag()
     expect(stop.aborted).toBe(false)
     stop.throwIfAborted()
     stop.abort(REASON)
@@ -16,7 +16,7 @@ describe('a stop', () => {
   })
 
   test('fires once, with its first reason', () => {
-    const stop = new Stop()
+    const stop = new AbortFlag()
     let told = 0
     stop.onAbort(() => {
       told += 1
@@ -28,20 +28,20 @@ describe('a stop', () => {
   })
 
   test('has a signal for those who ask before it fires, and the same for those who ask after it', () => {
-    const early = new Stop()
+    const early = new AbortFlag()
     const { signal } = early
     expect(signal.aborted).toBe(false)
     early.abort(REASON)
     expect(signal).toMatchObject({ aborted: true, reason: REASON })
     expect(early.signal).toBe(signal)
 
-    const late = new Stop()
+    const late = new AbortFlag()
     late.abort(REASON)
     expect(late.signal).toMatchObject({ aborted: true, reason: REASON })
   })
 
   test('tells nobody who has left, nor who comes when it has fired', () => {
-    const stop = new Stop()
+    const stop = new AbortFlag()
     const told: string[] = []
     stop.onAbort(() => told.push('stayed'))
     const leave = stop.onAbort(() => told.push('left'))
@@ -53,7 +53,7 @@ describe('a stop', () => {
   })
 
   test('tells nobody who leaves because another was told', () => {
-    const stop = new Stop()
+    const stop = new AbortFlag()
     const told: string[] = []
     stop.onAbort(() => leave())
     const leave = stop.onAbort(() => told.push('left'))
@@ -65,7 +65,7 @@ describe('a stop', () => {
     const warnings: Error[] = []
     const note = (warning: Error) => warnings.push(warning)
     process.on('warning', note)
-    const { signal } = new Stop()
+    const { signal } = new AbortFlag()
     for (let n = 0; n < 20; n += 1) signal.addEventListener('abort', () => undefined)
     await turn()
     process.off('warning', note)
@@ -73,7 +73,7 @@ describe('a stop', () => {
   })
 
   test('has told its signal by the time it tells anybody else', () => {
-    const stop = new Stop()
+    const stop = new AbortFlag()
     const { signal } = stop
     const seen: boolean[] = []
     stop.onAbort(() => seen.push(signal.aborted, stop.aborted))
@@ -84,7 +84,7 @@ describe('a stop', () => {
 
 describe('what follows signals follows stops as well', () => {
   test('in a chain of both', () => {
-    const source = new Stop()
+    const source = new AbortFlag()
     using first = followSignals([source])
     using second = followSignals([first.signal, undefined])
     source.abort(REASON)
@@ -92,7 +92,7 @@ describe('what follows signals follows stops as well', () => {
   })
 
   test('until it is disposed', () => {
-    const source = new Stop()
+    const source = new AbortFlag()
     const following = followSignals([source])
     following[Symbol.dispose]()
     source.abort(REASON)
@@ -100,23 +100,23 @@ describe('what follows signals follows stops as well', () => {
   })
 
   test('and is over before it begins where one has fired', () => {
-    const source = new Stop()
+    const source = new AbortFlag()
     source.abort(REASON)
-    const other = new Stop()
+    const other = new AbortFlag()
     using following = followSignals([source, other])
     other.abort(new Error('too late'))
     expect(following.reason).toBe(REASON)
   })
 
-  test('onAbort and unlessAborted take both', async () => {
-    const stop = new Stop()
+  test('onAbort and rejectOnAbort take both', async () => {
+    const stop = new AbortFlag()
     const told: string[] = []
     onAbort(stop, () => told.push('stop'))
-    onAbort(signalOf(stop), () => told.push('signal'))
-    const never = unlessAborted(new Promise(() => undefined), stop)
+    onAbort(toAbortSignal(stop), () => told.push('signal'))
+    const never = rejectOnAbort(new Promise(() => undefined), stop)
     stop.abort(REASON)
     await expect(never).rejects.toBe(REASON)
     expect(told.sort()).toEqual(['signal', 'stop'])
-    expect(signalOf(stop.signal)).toBe(stop.signal)
+    expect(toAbortSignal(stop.signal)).toBe(stop.signal)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../../src/core/errors.ts'
-import { backoff, milliseconds, sleep } from '../../../src/core/time.ts'
+import { backoffDelay, sleep, toMilliseconds } from '../../../src/core/time.ts'
 
 describe('milliseconds', () => {
   test.each([
@@ -12,13 +12,13 @@ describe('milliseconds', () => {
     ['2d', 172_800_000],
     [' 3m ', 180_000],
   ])('%j', (duration, value) => {
-    expect(milliseconds(duration, 'timeout')).toBe(value)
+    expect(toMilliseconds(duration, 'timeout')).toBe(value)
   })
 
   test.each(['', '10', 's', '-1s', '1w', 'ten seconds', -1, Number.NaN, Number.POSITIVE_INFINITY])(
     '%j is refused',
     (duration) => {
-      expect(() => milliseconds(duration, 'timeout')).toThrow(InvalidArgument)
+      expect(() => toMilliseconds(duration, 'timeout')).toThrow(InvalidArgument)
     },
   )
 })
@@ -31,17 +31,17 @@ test.each<[unknown, string]>([
   [{}, 'an object is no duration'],
   [null, 'null is no duration'],
 ])('what is wrong with %s is said', (duration, says) => {
-  expect(() => milliseconds(duration as never, 'timeout')).toThrow(says)
+  expect(() => toMilliseconds(duration as never, 'timeout')).toThrow(says)
 })
 
 test('100 years from now are a date', () => {
-  expect(new Date(Date.now() + milliseconds('36525d', 'delay')).getTime()).toBeGreaterThan(Date.now())
+  expect(new Date(Date.now() + toMilliseconds('36525d', 'delay')).getTime()).toBeGreaterThan(Date.now())
 })
 
 test('backoff doubles up to its limit, and is spread over all of it', () => {
-  const longest = [1, 2, 3, 4, 50].map((attempt) => backoff(attempt, { first: 100, max: 500, random: () => 1 }))
+  const longest = [1, 2, 3, 4, 50].map((attempt) => backoffDelay(attempt, { first: 100, max: 500, random: () => 1 }))
   expect(longest).toEqual([100, 200, 400, 500, 500])
-  expect(backoff(3, { first: 100, max: 500, random: () => 0 })).toBe(0)
+  expect(backoffDelay(3, { first: 100, max: 500, random: () => 0 })).toBe(0)
 })
 
 test('sleep ends with the reason of its signal', async () => {

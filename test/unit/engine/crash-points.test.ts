@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { input, linear, times, unordered } from '../../../src/flow/index.ts'
 import type { AtomDetail } from '../../../src/persistence/index.ts'
 import { done, failing, progressing, tell, undone } from './traces.ts'
-import { Workshop } from './workshop.ts'
+import { TaskRecorder } from './workshop.ts'
 
 const failure = { name: 'Error', message: 'Woot!' }
 const attempt = { value: 1, failures: [] }
@@ -59,7 +59,7 @@ describe.each([
   ],
 ] as const)('killed when %s', (_when, atoms, follows) => {
   test('the next engine goes on as the last one would have', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear({ name: 'f', retry: times(3, { name: 'r' }) }, input(), progressing('t1'), failing('t2', 0))
     await shop.forge(flow, { state: 'RUNNING', atoms })
     const { moves, ending } = await tell(shop, flow)
@@ -73,7 +73,7 @@ describe.each([
 })
 
 test('without deferReverts a flow within that was given up is all that is reverted, also by the next engine', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const inner = linear({ name: 'inner', retry: times(1, { name: 'r' }) }, input(), progressing('t1'), failing('t2'))
   const flow = unordered('f', input(), progressing('beside'), inner)
   const beside = record('beside', { state: 'SUCCESS', result: 5 })

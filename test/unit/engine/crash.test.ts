@@ -4,9 +4,9 @@ import { StorageFailure } from '../../../src/core/errors.ts'
 import { Engine } from '../../../src/engine/index.ts'
 import { type AnyTask, input, linear, task } from '../../../src/flow/index.ts'
 import type { FlowDetail } from '../../../src/persistence/index.ts'
-import { dyingAt, fails, Workshop } from './workshop.ts'
+import { dyingAt, fails, TaskRecorder } from './workshop.ts'
 
-interface Story {
+interface CrashScenario {
   /** How the flow ended, without what differs from run to run. */
   readonly ending: unknown
   /** What ran: `a` executed, `-a` reverted. */
@@ -17,8 +17,8 @@ interface Story {
 }
 
 /** `kills` gives for each run the write at which it dies; after the last of them nobody dies any more. */
-async function tell(options: { failing: boolean; kills: readonly number[]; done: boolean }): Promise<Story> {
-  await using shop = new Workshop()
+async function tell(options: { failing: boolean; kills: readonly number[]; done: boolean }): Promise<CrashScenario> {
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   const repeated: string[] = []
   let found: FlowDetail

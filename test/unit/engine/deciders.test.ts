@@ -11,7 +11,7 @@ import {
   times,
 } from '../../../src/flow/index.ts'
 import { failing, tell } from './traces.ts'
-import { fails, tracing, Workshop } from './workshop.ts'
+import { fails, TaskRecorder, tracing } from './workshop.ts'
 
 const no = () => false
 const yes = () => true
@@ -22,7 +22,7 @@ test.each([
   ['NEIGHBORS', ['g1', 'g4', 'inner']],
   ['ATOM', ['g1', 'g3', 'g4', 'inner']],
 ] as const)('a no with depth %s leaves %j', async (depth: Depth, ran) => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   const [g1, g2, g3, g4, inner] = ['g1', 'g2', 'g3', 'g4', 'inner'].map((name) => tracing(name, trace)) as [
     AnyTask,
@@ -47,7 +47,7 @@ test.each([
 
 describe('a decider', () => {
   test('is told what the tasks before it returned, and chooses by it', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const told: unknown[] = []
     const check = task('check', { execute: () => 'broken' })
@@ -63,7 +63,7 @@ describe('a decider', () => {
   })
 
   test('in front of a flow decides about all that is in it', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const first = tracing('first', trace)
     const inner = linear({ name: 'deep', retry: times(2) }, input(), tracing('a', trace), tracing('b', trace))
@@ -80,7 +80,7 @@ describe('a decider', () => {
     [[yes, no], false],
     [[no, no], false],
   ])('of several asks all, and one no is enough: %#', async (answers, runs) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const befores = answers.map((_answer, index) => tracing(`before ${index}`, []))
     const after = tracing('after', trace)
@@ -91,7 +91,7 @@ describe('a decider', () => {
   })
 
   test('whose predecessors were all left out abstains', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const [a, b, c] = ['a', 'b', 'c'].map((name) => tracing(name, trace)) as [AnyTask, AnyTask, AnyTask]
     const links = [link(a, b, { decider: no, depth: 'ATOM' }), link(b, c, { decider: no })]
@@ -100,7 +100,7 @@ describe('a decider', () => {
   })
 
   test('that throws fails what it decides about', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const [a, b] = [tracing('a', trace), tracing('b', trace)]
     const links = [link(a, b, { decider: fails('no idea') })]
@@ -111,7 +111,7 @@ describe('a decider', () => {
 })
 
 test('what was left out is not reverted, and is decided anew in the next attempt', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   let asked = 0
   const decider = () => {
@@ -139,20 +139,20 @@ test('who needs what was left out fails, unless it can do without, or somebody f
   const seen: unknown[] = []
   const needs = task('needs', { requires: ['x'], execute: ({ x }: { x: unknown }) => void seen.push(x) })
   const may = task('may', { optional: ['x'], execute: (args: { x?: unknown }) => void seen.push(args) })
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   expect(await shop.run(flowOf(needs))).toMatchObject({
     state: 'REVERTED',
     failures: [{ code: 'JOBBOARD_MISSING_DEPENDENCIES' }],
   })
-  await using second = new Workshop()
+  await using second = new TaskRecorder()
   expect((await second.run(flowOf(may))).state).toBe('SUCCESS')
-  await using third = new Workshop()
+  await using third = new TaskRecorder()
   expect((await third.run(flowOf(needs, [make('further out')]))).state).toBe('SUCCESS')
   expect(seen).toEqual([{}, 'further out'])
 })
 
 test('what a decider has left out stays so when a retry beside it begins its flow anew', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   let broken = true
   const once = () => {

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { NonRetryable } from '../../../src/core/errors.ts'
 import { input, linear, type RevertContext, task } from '../../../src/flow/index.ts'
-import { fails, tracing, Workshop } from './workshop.ts'
+import { fails, TaskRecorder, tracing } from './workshop.ts'
 
 describe('a task that fails', () => {
   test('is reverted first, then everything that had succeeded, backwards; what never ran is not', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const flow = linear(
       'failing',
@@ -27,7 +27,7 @@ describe('a task that fails', () => {
   })
 
   test('is on record, with what is meant to happen, before the first revert runs', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear(
       'failing',
       input(),
@@ -48,7 +48,7 @@ describe('a task that fails', () => {
   })
 
   test('keeps its failure in the logbook, and its error for whoever runs it in the foreground', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const error = new NonRetryable('the file is gone', {
       cause: Object.assign(new Error('enoent'), { code: 'ENOENT' }),
     })
@@ -65,7 +65,7 @@ describe('a task that fails', () => {
   })
 
   test('without a revert passes through the states; that costs no write of its own', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const quiet = (name: string, execute: () => unknown) => task(name, { execute })
     const flow = linear(
       'quiet',
@@ -82,7 +82,7 @@ describe('a task that fails', () => {
   })
 
   test('that throws undefined has failed all the same', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const odd = task('odd', { execute: () => Promise.reject(undefined) })
     const ending = await shop.run(linear('odd', input(), odd))
     expect(ending).toMatchObject({ state: 'REVERTED', failures: [{ message: 'undefined' }] })
@@ -91,7 +91,7 @@ describe('a task that fails', () => {
 })
 
 test('a revert knows its arguments, its result, its own failure and all failures', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const seen: [unknown, Partial<RevertContext<unknown>>][] = []
   const note = (args: unknown, { result, failure, failures, run }: RevertContext<unknown>) =>
     seen.push([args, { result, failures, run, ...(failure ? { failure } : {}) }])
@@ -120,7 +120,7 @@ test('a revert knows its arguments, its result, its own failure and all failures
 
 describe('a revert that fails', () => {
   test('ends everything: no further revert, both failures kept, what is left stays visible', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const flow = linear(
       'stuck',
@@ -143,7 +143,7 @@ describe('a revert that fails', () => {
   })
 
   test('of the very task that failed keeps both failures in one record', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear('both', input(), tracing('a', [], { during: fails('do'), reverting: fails('undo') }))
     expect((await shop.run(flow)).state).toBe('FAILURE')
     expect((await shop.detail()).atoms).toMatchObject([
@@ -153,7 +153,7 @@ describe('a revert that fails', () => {
 })
 
 test('what a revert returns is kept if it can be, and is never a reason to fail', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const a = task('a', { execute: () => 1, revert: () => ({ connection: { close: () => undefined } }) })
   const b = task('b', { execute: fails('x'), revert: () => ({ removed: 3 }) })
   expect((await shop.run(linear('returns', input(), a, b))).state).toBe('REVERTED')

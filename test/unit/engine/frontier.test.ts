@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Frontier } from '../../../src/engine/frontier.ts'
+import { ReadyFrontier } from '../../../src/engine/frontier.ts'
 import {
   type AnyTask,
   compile,
@@ -29,7 +29,7 @@ function graphOf(edges: Record<string, readonly string[]>, priorities: Record<st
 }
 
 /** The names of all that have come up. */
-function up(frontier: Frontier): string[] {
+function up(frontier: ReadyFrontier): string[] {
   const names: string[] = []
   for (let node = frontier.take(); node; node = frontier.take()) if (node.atom) names.push(node.atom.name)
   return names
@@ -49,7 +49,7 @@ const CLEAN = { done: false, clean: true }
 
 describe('forwards', () => {
   test('a node comes up when all before it are done', () => {
-    const frontier = new Frontier(diamond.nodes)
+    const frontier = new ReadyFrontier(diamond.nodes)
     const settle = (name: string) => frontier.mark(nodeOf(diamond, name), EXECUTED)
     expect(up(frontier)).toEqual(['top'])
     settle('top')
@@ -59,12 +59,12 @@ describe('forwards', () => {
     settle('right')
     expect(up(frontier)).toEqual(['bottom'])
     settle('bottom')
-    expect([up(frontier), frontier.undone]).toEqual([[], 0])
+    expect([up(frontier), frontier.undoneCount]).toEqual([[], 0])
   })
 
   test('what is done waits for what is not, right back to the beginning', () => {
     const chain = graphOf({ a: [], new: ['a'], c: ['new'], d: ['c'] })
-    const frontier = new Frontier(chain.nodes)
+    const frontier = new ReadyFrontier(chain.nodes)
     for (const name of ['a', 'c']) frontier.mark(nodeOf(chain, name), EXECUTED)
     expect(up(frontier).filter((name) => frontier.isOpen(nodeOf(chain, name)))).toEqual(['a', 'new'])
     expect(frontier.isOpen(nodeOf(chain, 'd'))).toBe(false)
@@ -73,7 +73,7 @@ describe('forwards', () => {
   })
 
   test('what is not done any more closes what comes after it', () => {
-    const frontier = new Frontier(diamond.nodes)
+    const frontier = new ReadyFrontier(diamond.nodes)
     for (const name of ['top', 'left', 'right']) frontier.mark(nodeOf(diamond, name), EXECUTED)
     expect(frontier.isOpen(nodeOf(diamond, 'bottom'))).toBe(true)
     frontier.mark(nodeOf(diamond, 'top'), BEGUN)
@@ -85,7 +85,7 @@ describe('forwards', () => {
 
 describe('backwards', () => {
   test('a node is free when all after it are clean', () => {
-    const frontier = new Frontier(diamond.nodes)
+    const frontier = new ReadyFrontier(diamond.nodes)
     for (const node of diamond.atoms) frontier.mark(node, EXECUTED)
     up(frontier)
     const undo = (name: string) => frontier.mark(nodeOf(diamond, name), CLEAN)
@@ -96,14 +96,14 @@ describe('backwards', () => {
     undo('right')
     expect(up(frontier)).toEqual(['top'])
     undo('top')
-    expect(diamond.atoms.every((node) => frontier.isCalm(node))).toBe(true)
+    expect(diamond.atoms.every((node) => frontier.isSubtreeClean(node))).toBe(true)
   })
 
   test('a clean node between two that are not does not free the first', () => {
     const chain = graphOf({ a: [], new: ['a'], c: ['new'] })
-    const frontier = new Frontier(chain.nodes)
+    const frontier = new ReadyFrontier(chain.nodes)
     for (const name of ['a', 'c']) frontier.mark(nodeOf(chain, name), EXECUTED)
-    expect([frontier.isFree(nodeOf(chain, 'a')), frontier.isCalm(nodeOf(chain, 'new'))]).toEqual([false, false])
+    expect([frontier.isFree(nodeOf(chain, 'a')), frontier.isSubtreeClean(nodeOf(chain, 'new'))]).toEqual([false, false])
     frontier.mark(nodeOf(chain, 'c'), CLEAN)
     expect(frontier.isFree(nodeOf(chain, 'a'))).toBe(true)
   })
@@ -111,10 +111,10 @@ describe('backwards', () => {
 
 test('the greatest priority comes first, and of one priority who came first', () => {
   const flat = graphOf({ a: [], b: [], c: [], d: [] }, { b: 5, c: -1, d: 5 })
-  expect(up(new Frontier(flat.nodes))).toEqual(['b', 'd', 'a', 'c'])
+  expect(up(new ReadyFrontier(flat.nodes))).toEqual(['b', 'd', 'a', 'c'])
 })
 
 test('a linear flow begins with its first task only', () => {
   const tasks = ['a', 'b'].map((name) => task(name, { execute: () => undefined }))
-  expect(up(new Frontier(compile(linear('f', input(), ...tasks)).nodes))).toEqual(['a'])
+  expect(up(new ReadyFrontier(compile(linear('f', input(), ...tasks)).nodes))).toEqual(['a'])
 })

@@ -16,7 +16,7 @@ import {
   unordered,
 } from '../../../src/flow/index.ts'
 import { broken, done, failing, progressing, tell, undone } from './traces.ts'
-import { fails, Workshop } from './workshop.ts'
+import { fails, TaskRecorder } from './workshop.ts'
 
 const theirs = { deferReverts: false }
 
@@ -39,7 +39,7 @@ describe('giving up', () => {
     { deferReverts: false, reverted: ['c', 'b', 'r'] },
     { deferReverts: true, reverted: ['c', 'b', 'r', 'a'] },
   ])('with deferReverts: $deferReverts reverts $reverted', async ({ deferReverts, reverted }) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear('f', input(), progressing('a'), inner(times(1, { name: 'r' })))
     const { moves, ending } = await tell(shop, flow, { deferReverts })
     const before = ['flow RUNNING', ...done('a'), ...done('r', 1), ...done('b'), ...broken('c')]
@@ -56,7 +56,7 @@ describe('giving up', () => {
     ['forEach with revertAll', forEach([1, 2], { name: 'r', revertAll: true }), 'a REVERTED'],
     ['backOff', backOff({ name: 'r', attempts: 1 }), 'a SUCCESS'],
   ])('as %s of a flow within, by TaskFlow’s default', async (_what, retries, left) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     await tell(shop, linear('f', input(), progressing('a'), inner(retries)), theirs)
     const states = await shop.states()
     expect(states).toContain(left)
@@ -64,7 +64,7 @@ describe('giving up', () => {
   })
 
   test.each([false, true])('with values from outside and revertAll: %s', async (revertAll) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const retries = parameterizedForEach({ name: 'r', revertAll })
     const within = linear({ name: 'inner', retry: retries }, input<{ values: unknown[] }>(), failing('c'))
     const flow = linear('f', input<{ values: unknown[] }>(), progressing('a'), within)
@@ -73,7 +73,7 @@ describe('giving up', () => {
   })
 
   test('for good is not overridden by a retry further out', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const outer = { name: 'f', retry: times(3, { name: 'r1' }) }
     const { moves } = await tell(shop, linear(outer, input(), progressing('a'), inner(alwaysRevertAll())))
     expect(moves).not.toContain('r1 RETRYING')
@@ -84,7 +84,7 @@ describe('giving up', () => {
   test.each([1, 16])(
     'for good, in one of two flows side by side, wins over the other’s next attempt: %i',
     async (n) => {
-      await using shop = new Workshop()
+      await using shop = new TaskRecorder()
       const one = linear({ name: 'one', retry: alwaysRevertAll() }, input(), failing('t1'))
       const two = linear({ name: 'two', retry: times(5) }, input(), failing('t2'))
       const flow = linear('f', input(), progressing('first'), unordered('both', input(), one, two))
@@ -98,7 +98,7 @@ describe('giving up', () => {
 })
 
 test('a flow that was REVERTED executes and fails again when it is run again', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const flow = linear({ name: 'f', retry: times(2, { name: 'r' }) }, input(), progressing('a'), failing('b'))
   for (const _time of [1, 2]) {
     const { moves, ending } = await tell(shop, flow)
@@ -114,7 +114,7 @@ describe('for each', () => {
     ['values that are no scalars', [{ a: [1] }, { a: [2] }, { a: [1] }], [{ a: [1] }, { a: [2] }, { a: [1] }]],
     ['undefined', [undefined, 1], [undefined, 1]],
   ])('tries %s', async (_what, values: Iterable<unknown>, tried) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const seen: unknown[] = []
     const flow = linear({ name: 'f', retry: forEach(values, { provides: 'x' }) }, input(), using(seen))
     expect((await tell(shop, flow)).ending.state).toBe('REVERTED')
@@ -122,7 +122,7 @@ describe('for each', () => {
   })
 
   test('of nothing fails with NotFound', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const seen: unknown[] = []
     const flow = linear({ name: 'f', retry: forEach([], { provides: 'x' }) }, input(), using(seen))
     const { ending } = await tell(shop, flow)
@@ -144,10 +144,10 @@ describe('for each', () => {
       [bound, 'hosts'],
     ] as const) {
       const seen: unknown[] = []
-      await using shop = new Workshop()
+      await using shop = new TaskRecorder()
       await tell(shop, make(seen), { store: { [name]: [3, 2, 3] } })
       expect(seen).toEqual([3, 2, 3])
-      await using empty = new Workshop()
+      await using empty = new TaskRecorder()
       const { ending } = await tell(empty, make(seen), { store: { [name]: [] } })
       expect(ending.failures).toMatchObject([{ code: 'JOBBOARD_NOT_FOUND' }])
     }
@@ -156,7 +156,7 @@ describe('for each', () => {
 
 describe('a retry that fails', () => {
   test('in execute has no attempt in its history, and its failure', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const histories: History[] = []
     const bad = retry('r', {
       provides: 'x',
@@ -174,7 +174,7 @@ describe('a retry that fails', () => {
   })
 
   test('in revert ends the flow as FAILURE', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const bad = retry('r', { execute: () => 1, onFailure: () => 'REVERT', revert: fails('stuck') })
     const { ending } = await tell(shop, linear({ name: 'f', retry: bad }, input(), failing('a')))
     expect(ending).toMatchObject({ state: 'FAILURE', revertFailures: [{ message: 'stuck' }] })
@@ -184,7 +184,7 @@ describe('a retry that fails', () => {
     ['no decision', 'RETRYY', 'onFailure answered none of RETRY, REVERT, REVERT_ALL'],
     ['a wait that is none', { decision: 'RETRY', after: 'soon' }, 'the wait of retry r: "soon" is no duration'],
   ])('by answering %s gives up, and says why', async (_what, answer, message) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const bad = retry('r', { execute: () => 1, onFailure: () => answer as never })
     const { ending } = await tell(shop, linear({ name: 'f', retry: bad }, input(), failing('a')))
     expect(ending.state).toBe('REVERTED')
@@ -192,7 +192,7 @@ describe('a retry that fails', () => {
   })
 
   test('in onFailure gives up, and says why', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const bad = retry('r', { execute: () => 1, onFailure: fails('no idea') })
     const { ending } = await tell(shop, linear({ name: 'f', retry: bad }, input(), failing('a')))
     expect(ending.state).toBe('REVERTED')
@@ -201,7 +201,7 @@ describe('a retry that fails', () => {
 })
 
 test('a history has each attempt with its value and the first failure of each atom', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const seen: unknown[] = []
   const asking = retry('r', {
     provides: 'x',

@@ -4,13 +4,13 @@ import { expect, test } from 'vitest'
 import { StorageFailure } from '../../../src/core/errors.ts'
 import { Engine } from '../../../src/engine/index.ts'
 import { type AnyRetry, type Decision, graph, input, linear, link, retry, times } from '../../../src/flow/index.ts'
-import { dyingAt, fails, tracing, Workshop } from './workshop.ts'
+import { dyingAt, fails, TaskRecorder, tracing } from './workshop.ts'
 
 test.each([true, false])(
   'a decider throws, and the process dies at any write (done: %s): what it decides about is not executed',
   async (done) => {
     for (let kill = 1; kill < 8; kill += 1) {
-      await using shop = new Workshop()
+      await using shop = new TaskRecorder()
       const trace: string[] = []
       const [a, b, c] = [tracing('a', trace), tracing('b', trace), tracing('c', trace)]
       let decider: () => boolean = fails('cannot decide')
@@ -26,7 +26,7 @@ test.each([true, false])(
 )
 
 test('a decider that answers with a promise is refused: every promise looks like a yes', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   const [a, b] = [tracing('a', trace), tracing('b', trace)]
   const decider = (async () => false) as never
@@ -36,7 +36,7 @@ test('a decider that answers with a promise is refused: every promise looks like
 })
 
 /** Heeds its signal the first time it is asked, and has the flow attempted again the second. */
-function hesitant(asked: { times: number; suspend: () => void }): AnyRetry {
+function slowRetry(asked: { times: number; suspend: () => void }): AnyRetry {
   return retry('hesitant', {
     execute: () => undefined,
     onFailure: async (_args, { signal }): Promise<Decision> => {
@@ -50,14 +50,14 @@ function hesitant(asked: { times: number; suspend: () => void }): AnyRetry {
 }
 
 test('a retry that is interrupted by a suspension while it decides has decided nothing, and is asked again', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   const asked = { times: 0, suspend: () => engine.suspend() }
   let broken = true
   const once = () => {
     if (broken) throw new Error('broken')
   }
-  const inner = linear({ name: 'inner', retry: hesitant(asked) }, input(), tracing('a', trace, { during: once }))
+  const inner = linear({ name: 'inner', retry: slowRetry(asked) }, input(), tracing('a', trace, { during: once }))
   const flow = linear('outer', input(), tracing('before', trace), inner)
   const engine = await shop.engine(flow)
   expect((await engine.run()).state).toBe('SUSPENDED')
@@ -68,9 +68,9 @@ test('a retry that is interrupted by a suspension while it decides has decided n
 })
 
 test('who has no right to work any more asks no retry about what an earlier engine left', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const asked = { times: 1, suspend: () => undefined }
-  const flow = linear({ name: 'f', retry: hesitant(asked) }, input(), tracing('a', []))
+  const flow = linear({ name: 'f', retry: slowRetry(asked) }, input(), tracing('a', []))
   const left = { version: '1.0', intention: 'EXECUTE', meta: {}, updatedAt: new Date() } as const
   const history = [{ value: undefined, failures: [] }]
   await shop.forge(flow, {
@@ -86,7 +86,7 @@ test('who has no right to work any more asks no retry about what an earlier engi
 })
 
 test('a run in steps that loses its right to work ends with that error, and leaves no listener behind', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   const lost = new Error('the claim is gone')
   const suspend = new AbortController()

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { Cancelled, ClaimLost, ShuttingDown, StorageFailure } from '../../../src/core/errors.ts'
 import { Engine } from '../../../src/engine/index.ts'
 import { type Context, input, linear } from '../../../src/flow/index.ts'
-import { fails, intercepted, tracing, Workshop } from './workshop.ts'
+import { fails, intercepted, TaskRecorder, tracing } from './workshop.ts'
 
 /** Rejects with the signal's reason, as a task does that heeds it. */
 function untilAborted({ signal }: Context): Promise<never> {
@@ -16,7 +16,7 @@ describe('suspend', () => {
   const shutdown = new ShuttingDown('the daemon stops')
 
   test.each(names)('during task %s records its success, starts no other, and can be resumed', async (at) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     let suspend = new AbortController()
     const during = () => suspend.abort(shutdown)
@@ -35,7 +35,7 @@ describe('suspend', () => {
   })
 
   test('is one write with the success of the task that was under way', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const suspend = new AbortController()
     const flow = linear('rest', input(), tracing('a', [], { during: () => suspend.abort(shutdown) }), tracing('b', []))
     await shop.run(flow, { signals: { suspend: suspend.signal } })
@@ -43,7 +43,7 @@ describe('suspend', () => {
   })
 
   test('tells the task why; a task that throws then is RUNNING still, has not failed, and runs again', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const suspend = new AbortController()
     const reasons: unknown[] = []
@@ -64,10 +64,10 @@ describe('suspend', () => {
   })
 
   test('waits for the task under way, however long it takes', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const suspend = new AbortController()
-    const started = deferred()
-    const release = deferred()
+    const started = createDeferred()
+    const release = createDeferred()
     const during = () => {
       started.resolve()
       return release.promise
@@ -86,7 +86,7 @@ describe('suspend', () => {
   })
 
   test('before anything runs leaves the logbook as it was', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const flow = linear('unstarted', input(), tracing('a', trace, { during: fails('x') }))
     const signals = { suspend: AbortSignal.abort(shutdown) }
@@ -101,7 +101,7 @@ describe('suspend', () => {
   })
 
   test.each(['c', 'b', 'a'])('while %s is being reverted rests, and goes on going back', async (at) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const suspend = new AbortController()
     const reverting = () => suspend.abort(shutdown)
@@ -119,7 +119,7 @@ describe('suspend', () => {
   })
 
   test('while a revert heeds the signal and throws leaves it REVERTING, to be reverted again', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const suspend = new AbortController()
     const reverting = async (ctx: Context) => {
       if (ctx.run > 1) return
@@ -135,7 +135,7 @@ describe('suspend', () => {
   })
 
   test('between a failure and the first revert keeps the failure', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const suspend = new AbortController()
     const trace: string[] = []
     // Its message is read when the failure is noted: after the task is over, before anything is reverted.
@@ -163,11 +163,11 @@ describe('stop', () => {
   const lost = new ClaimLost('the session expired')
 
   test('rejects at once with the reason, while the task that ignores its signal goes on; idle waits for it', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const stop = new AbortController()
-    const started = deferred<Context>()
-    const release = deferred()
+    const started = createDeferred<Context>()
+    const release = createDeferred()
     const during = (ctx: Context) => {
       started.resolve(ctx)
       return release.promise
@@ -195,7 +195,7 @@ describe('stop', () => {
     ['succeeds', () => undefined],
     ['fails', fails('x')],
   ])('writes nothing of a task that %s afterwards, and reverts nothing', async (_how, outcome) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const stop = new AbortController()
     const during = () => {
@@ -211,7 +211,7 @@ describe('stop', () => {
   })
 
   test('during a revert stops there', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const stop = new AbortController()
     const b = tracing('b', trace, { during: fails('x'), reverting: () => stop.abort(lost) })
@@ -225,7 +225,7 @@ describe('stop', () => {
   })
 
   test('during a write starts nothing after it', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const stop = new AbortController()
     const flow = linear('writing', input(), tracing('a', trace))
@@ -241,7 +241,7 @@ describe('stop', () => {
   })
 
   test('before the run refuses it', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const engine = await shop.engine(linear('late', input(), tracing('a', [])), {
       signals: { stop: AbortSignal.abort(lost) },
     })
@@ -252,7 +252,7 @@ describe('stop', () => {
 })
 
 test('signals that outlive the flow keep no listener of it', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const controllers = { stop: new AbortController(), suspend: new AbortController() }
   let listeners = 0
   let most = 0
@@ -284,7 +284,7 @@ describe('cancel', () => {
   const cancelled = new Cancelled('somebody wants it back')
 
   test.each(names)('during task %s undoes what was done, unless everything was', async (at) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const cancel = new AbortController()
     const during = () => cancel.abort(cancelled)
@@ -298,7 +298,7 @@ describe('cancel', () => {
   })
 
   test('tells the task that is under way, and not those that are being undone', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const cancel = new AbortController()
     const reverting: boolean[] = []
     const during = async (ctx: Context) => {
@@ -313,7 +313,7 @@ describe('cancel', () => {
   })
 
   test('that has fired before it began executes nothing, and undoes what an earlier run has done', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const suspend = new AbortController()
     const during = () => suspend.abort(new ShuttingDown('the daemon stops'))
@@ -325,7 +325,7 @@ describe('cancel', () => {
 })
 
 test('who is no owner any more starts nothing and writes nothing, though no signal has fired', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   const lost = new ClaimLost('the lease ended while the process was stopped')
   let owner = true
@@ -343,7 +343,7 @@ test('who is no owner any more starts nothing and writes nothing, though no sign
 
 describe('a log that fails', () => {
   test('rejects with its error, and no step follows', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const flow = linear('away', input(), tracing('a', trace), tracing('b', trace))
     const log = await shop.acquire(flow)
@@ -359,7 +359,7 @@ describe('a log that fails', () => {
   })
 
   test('because a newer run has acquired the flow ends the older', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const flow = linear(
       'fenced',

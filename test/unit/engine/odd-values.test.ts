@@ -3,7 +3,7 @@ import { pino } from 'pino'
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../../src/core/errors.ts'
 import { type AnyTask, input, linear, mapTask, retry, task } from '../../../src/flow/index.ts'
-import { fails, Workshop } from './workshop.ts'
+import { fails, TaskRecorder } from './workshop.ts'
 
 const undoable = (execute: () => unknown): AnyTask => task('odd', { execute, revert: () => undefined })
 
@@ -20,7 +20,7 @@ describe('thrown', () => {
   test.each([undefined, null, 0, '', 10n, Symbol('x'), () => 1, { a: 1 }, Object.create(null), hostile, unreadable])(
     'number %#: the flow is reverted',
     async (thrown) => {
-      await using shop = new Workshop()
+      await using shop = new TaskRecorder()
       const throwing = () => {
         throw thrown
       }
@@ -31,7 +31,7 @@ describe('thrown', () => {
   )
 
   test('a frozen error, and one that holds itself, with a log that is listened to', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const knot = Object.assign(new AggregateError([], 'knot'))
     knot.errors.push(knot)
     const lines: string[] = []
@@ -57,7 +57,7 @@ describe('thrown', () => {
   })
 
   test('by execute, and by what comes after it: the first is not lost', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const twice = task('twice', { execute: fails('the reason'), postExecute: fails('on top') })
     const { failures } = await shop.run(linear('odd', input(), twice))
     expect(failures).toMatchObject([{ causes: [{ message: 'the reason' }, { message: 'on top' }] }])
@@ -70,7 +70,7 @@ describe('returned', () => {
   test.each([() => 1, Symbol('x'), new Map(), new (class Own {})(), 2n ** 70n, trapped, getter])(
     'number %#: the flow is reverted',
     async (returned) => {
-      await using shop = new Workshop()
+      await using shop = new TaskRecorder()
       const ending = await shop.run(
         linear(
           'odd',
@@ -83,7 +83,7 @@ describe('returned', () => {
   )
 
   test('without the part that somebody requires: the flow is reverted, and who was not begun has nothing to undo', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const short = task('short', {
       provides: ['first', 'second'],
@@ -104,7 +104,7 @@ describe('returned', () => {
   })
 
   test('nothing by a retry, after something: the value of the last attempt is not that of this one', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const seen: unknown[] = []
     const changing = retry('changing', {
       provides: 'value',
@@ -125,7 +125,7 @@ describe('returned', () => {
 
 describe('given', () => {
   test('a store that changes meanwhile, and has getters: every task sees what was given', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     let asked = 0
     const store = {
       get counted() {
@@ -146,13 +146,13 @@ describe('given', () => {
   })
 
   test.each([null, 'text', ['list']])('a store that is none, number %#', async (store) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear('odd', input(), task('t', { optional: ['x'], execute: (_args: { x?: unknown }) => 1 }))
     await expect(shop.engine(flow, { store: store as never })).rejects.toThrow(InvalidArgument)
   })
 
   test('names that objects have already, that are long, and that no encoding has', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const names = ['__proto__', 'constructor', 'a/b', 'x'.repeat(10_000), 'ü\u0000', 'hasOwnProperty']
     const tasks = names.map((name, index) =>
       task(name, {
@@ -166,7 +166,7 @@ describe('given', () => {
   })
 
   test('a context that is taken apart', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const told: number[] = []
     const engine = await shop.engine(
       linear('odd', input(), task('t', { execute: (_args, { progress }) => progress(0.5) })),
@@ -178,7 +178,7 @@ describe('given', () => {
 })
 
 test('a map that fails is over when all of it is', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   let running = 0
   const map = async (value: number) => {
     running += 1

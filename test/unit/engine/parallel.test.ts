@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { runFlow } from '../../../src/conductor/index.ts'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { Cancelled, ShuttingDown, StorageFailure, Timeout } from '../../../src/core/errors.ts'
 import { WrappedFailure } from '../../../src/core/failure.ts'
 import type { Duration } from '../../../src/core/time.ts'
@@ -16,13 +16,13 @@ import {
   task,
   unordered,
 } from '../../../src/flow/index.ts'
-import { HandClock } from '../../../src/testing/index.ts'
+import { ManualClock } from '../../../src/testing/index.ts'
 import { failing, progressing, tell } from './traces.ts'
-import { fails, intercepted, tracing, Workshop } from './workshop.ts'
+import { fails, intercepted, TaskRecorder, tracing } from './workshop.ts'
 
 /** Tasks that wait until so many of them run. */
 function meeting(names: readonly string[], trace: string[] = []): AnyTask[] {
-  const all = deferred()
+  const all = createDeferred()
   let there = 0
   const during = () => {
     there += 1
@@ -34,7 +34,7 @@ function meeting(names: readonly string[], trace: string[] = []): AnyTask[] {
 
 describe('side by side', () => {
   test('tasks run at the same time, as many as the concurrency allows, and share their writes', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const names = ['a', 'b', 'c']
     const flow = unordered('f', input(), ...meeting(names))
     expect((await shop.run(flow, { concurrency: 3 })).state).toBe('SUCCESS')
@@ -43,7 +43,7 @@ describe('side by side', () => {
   })
 
   test.each([1, 2, 5])('no more than %i run', async (concurrency) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     let [now, most] = [0, 0]
     const during = async () => {
       now += 1
@@ -57,7 +57,7 @@ describe('side by side', () => {
   })
 
   test('the greatest priority goes first, to execute and to revert', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const named = (name: string, priority: number): AnyTask =>
       task(name, { ...(tracing(name, trace) as object), priority } as never)
@@ -79,9 +79,9 @@ describe('side by side', () => {
   })
 
   test('what runs beside a failure is finished, then all is reverted, what comes after first', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
-    const release = deferred()
+    const release = createDeferred()
     const slow = tracing('slow', trace, { during: () => release.promise })
     const failing = () => {
       setImmediate(release.resolve)
@@ -102,7 +102,7 @@ describe('side by side', () => {
   })
 
   test('10 × 10 tasks: each ten after all of the ten before', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const layers = Array.from({ length: 10 }, (_, layer) =>
       unordered(
@@ -121,7 +121,7 @@ describe('side by side', () => {
 
 describe('interrupted', () => {
   test('suspended, what runs is waited for and recorded; the next engine runs the rest', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const [a, b] = meeting(['a', 'b'], trace) as [AnyTask, AnyTask]
     const flow = linear('f', input(), unordered('u', input(), a, b), tracing('c', trace))
@@ -134,7 +134,7 @@ describe('interrupted', () => {
   })
 
   test('suspended before it runs, it does nothing; after it, suspending does nothing', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear('f', input(), tracing('a', []))
     const engine = await shop.engine(flow)
     engine.suspend()
@@ -147,7 +147,7 @@ describe('interrupted', () => {
   })
 
   test('cancelled, what runs is told, and what was done is undone', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const cancel = new AbortController()
     const reason = new Cancelled('somebody wants it back')
@@ -165,9 +165,9 @@ describe('interrupted', () => {
   })
 
   test('when a write fails, what runs beside it is told to stop, and nothing is written any more', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const signals: AbortSignal[] = []
-    const release = deferred()
+    const release = createDeferred()
     const listening = (ctx: Context) => {
       signals.push(ctx.signal)
       return release.promise
@@ -192,7 +192,7 @@ describe('interrupted', () => {
 })
 
 /** Lets this time pass, and rejects with the reason for which the signal fires then. */
-function rejectedAfter(time: Duration, { ctx, clock }: { ctx: Context; clock: HandClock }): Promise<never> {
+function rejectedAfter(time: Duration, { ctx, clock }: { ctx: Context; clock: ManualClock }): Promise<never> {
   return new Promise((_, reject) => {
     ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason))
     clock.advance(time)
@@ -201,8 +201,8 @@ function rejectedAfter(time: Duration, { ctx, clock }: { ctx: Context; clock: Ha
 
 describe('time', () => {
   test('an atom whose deadline has passed is told, and fails if it heeds that', async () => {
-    await using shop = new Workshop()
-    const clock = new HandClock()
+    await using shop = new TaskRecorder()
+    const clock = new ManualClock()
     const slow = task('slow', { deadline: 1, execute: (_args, ctx) => rejectedAfter(1, { ctx, clock }) })
     const ending = await shop.run(linear('f', input(), slow), { clock })
     expect(ending).toMatchObject({
@@ -212,9 +212,9 @@ describe('time', () => {
   })
 
   test('a flow whose deadline has passed is reverted', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
-    const clock = new HandClock()
+    const clock = new ManualClock()
     const during = (ctx: Context) => rejectedAfter('5ms', { ctx, clock })
     const flow = linear('f', input(), tracing('a', trace), tracing('b', trace, { during }))
     const ending = await shop.run(flow, { deadline: '5ms', clock })
@@ -223,7 +223,7 @@ describe('time', () => {
   })
 
   test('a retry waits before its next attempt, in another process for the rest of the time', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear({ name: 'f', retry: backOff({ first: '1h', jitter: 'none' }) }, input(), failing('a', 1))
     const engine = await shop.engine(flow)
     engine.on('atom', ({ to }) => to === 'REVERTED' && setImmediate(() => engine.suspend()))
@@ -237,7 +237,7 @@ describe('time', () => {
   })
 
   test('a wait ends when the flow is cancelled', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const cancel = new AbortController()
     const flow = linear({ name: 'f', retry: backOff({ first: '1h', jitter: 'none' }) }, input(), failing('a'))
     const engine = await shop.engine(flow, { signals: { cancel: cancel.signal } })
@@ -247,7 +247,7 @@ describe('time', () => {
   })
 
   test('what refuses says itself how long to wait', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     let runs = 0
     const busy = task('busy', {
       execute: () => {
@@ -261,7 +261,7 @@ describe('time', () => {
 })
 
 test('with neverResolve nothing is undone, and the next engine runs again what failed', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const flow = linear('f', input(), progressing('a'), failing('b', 2), progressing('c'))
   const [first, second] = [
     await tell(shop, flow, { neverResolve: true }),
@@ -270,7 +270,7 @@ test('with neverResolve nothing is undone, and the next engine runs again what f
   expect([first.ending.state, second.ending.state]).toEqual(['FAILURE', 'FAILURE'])
   expect(await shop.states()).toBe('FAILURE, a SUCCESS, b FAILURE, c PENDING')
   expect((await tell(shop, flow, { neverResolve: true })).ending.state).toBe('SUCCESS')
-  await using another = new Workshop()
+  await using another = new TaskRecorder()
   const bad = linear('f', input(), progressing('a'), failing('b'))
   await tell(another, bad, { neverResolve: true })
   await tell(another, bad)
@@ -281,7 +281,7 @@ describe('steps', () => {
   const flow = linear('f', input(), progressing('a'), progressing('b'))
 
   test('are the states of the engine', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const states: string[] = []
     for await (const state of (await shop.engine(flow)).runIter()) states.push(state)
     const atom = ['SCHEDULING', 'WAITING', 'ANALYZING']
@@ -289,7 +289,7 @@ describe('steps', () => {
   })
 
   test('left early suspend the flow, when what runs is over', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const engine = await shop.engine(flow)
     for await (const state of engine.runIter()) if (state === 'WAITING') break
     await engine.idle
@@ -298,7 +298,7 @@ describe('steps', () => {
   })
 
   test('that an error is thrown into end the flow as FAILURE', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const steps = (await shop.engine(flow)).runIter()
     for (let step = await steps.next(); step.value !== 'WAITING'; step = await steps.next());
     const reason = new ShuttingDown('somebody tripped over the cable')
@@ -308,7 +308,7 @@ describe('steps', () => {
 })
 
 test('listeners hear of every move after it is on record, and of progress at once; one that throws harms nobody', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const heard: unknown[] = []
   const a = task('a', {
     execute: (_args, ctx) => {
@@ -328,7 +328,7 @@ test('listeners hear of every move after it is on record, and of progress at onc
 })
 
 test('hooks surround what an atom does; what they throw is its failure', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   const note = (what: string) => () => void trace.push(what)
   const hooks = {
@@ -344,7 +344,7 @@ test('hooks surround what an atom does; what they throw is its failure', async (
 })
 
 test('arguments are bound to other names, injected, or left out; parts of results have names', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const seen: unknown[] = []
   const pair = task('pair', { provides: ['left', 'right'], execute: (): [number, string] => [1, 'r'] })
   const size = task('size', { provides: { keys: ['width'] }, execute: () => ({ width: 7, height: 9 }) })
@@ -361,7 +361,7 @@ test('arguments are bound to other names, injected, or left out; parts of result
 })
 
 test('a graph runs in the order of needs, whatever order it is written in', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const trace: string[] = []
   const [a, b, c, d] = [
     tracing('a', trace, { requires: ['b', 'c'] }),

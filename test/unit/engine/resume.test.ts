@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { Duplicate, IncompatibleVersion } from '../../../src/core/errors.ts'
-import { type Logger, silent } from '../../../src/core/log.ts'
+import { type Logger, silentLog } from '../../../src/core/log.ts'
 import { input, linear, task } from '../../../src/flow/index.ts'
 import type { AtomDetail } from '../../../src/persistence/index.ts'
-import { fails, tracing, Workshop } from './workshop.ts'
+import { fails, TaskRecorder, tracing } from './workshop.ts'
 
 function atom(name: string, fields: Partial<AtomDetail> = {}): AtomDetail {
   const updatedAt = new Date()
@@ -16,7 +16,7 @@ const x = { name: 'Error', message: 'x' }
 /** Keeps the warnings, and is otherwise silent. */
 function warnings(): { logger: Logger; lines: string[] } {
   const lines: string[] = []
-  const logger: Logger = Object.assign(Object.create(silent), {
+  const logger: Logger = Object.assign(Object.create(silentLog), {
     warn: (_flow: object, line: string) => lines.push(line),
   })
   return { logger, lines }
@@ -24,7 +24,7 @@ function warnings(): { logger: Logger; lines: string[] } {
 
 describe('a flow that went forward', () => {
   test('goes on where it was: what is SUCCESS stays, what was RUNNING runs again', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const flow = linear('half', input(), tracing('a', trace), tracing('b', trace), tracing('c', trace))
     await shop.forge(flow, { state: 'RUNNING', atoms: [done('a'), atom('b', { state: 'RUNNING' }), atom('c')] })
@@ -38,7 +38,7 @@ describe('a flow that went forward', () => {
   test.each(['SUSPENDED', 'SUSPENDING', 'RESUMING', 'PENDING'] as const)(
     'and was %s is RUNNING again',
     async (state) => {
-      await using shop = new Workshop()
+      await using shop = new TaskRecorder()
       const flow = linear('half', input(), tracing('a', []), tracing('b', []))
       await shop.forge(flow, { state, atoms: [done('a'), atom('b')] })
       expect((await shop.run(flow)).state).toBe('SUCCESS')
@@ -49,7 +49,7 @@ describe('a flow that went forward', () => {
 
 describe('a flow that was on its way back', () => {
   test('goes on going back, with the results and failures of its last process', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: unknown[] = []
     const undo = (name: string) =>
       task(name, {
@@ -77,7 +77,7 @@ describe('a flow that was on its way back', () => {
   })
 
   test('reverts a task whose outcome died with its process', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const flow = linear('unknown', input(), tracing('a', trace), tracing('b', trace))
     const a = { ...done('a'), intention: 'REVERT' } as const
@@ -87,7 +87,7 @@ describe('a flow that was on its way back', () => {
   })
 
   test('of which nothing is left to revert is REVERTED', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear('rest', input(), tracing('a', []))
     await shop.forge(flow, { state: 'SUSPENDED', atoms: [atom('a', { state: 'REVERTED', failure: x })] })
     expect(await shop.run(flow)).toMatchObject({ state: 'REVERTED', failures: [x] })
@@ -95,7 +95,7 @@ describe('a flow that was on its way back', () => {
   })
 
   test('and whose new code requires what never was provided fails in that revert', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const tasks = [tracing('new', []), tracing('old', [], { requires: ['new'] })]
     const flow = linear('changed', input(), ...tasks)
     const old = { ...done('old'), intention: 'REVERT' } as const
@@ -107,7 +107,7 @@ describe('a flow that was on its way back', () => {
 
 describe('a flow that had ended badly', () => {
   test('as REVERTED starts anew from clean atoms, in its first write', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     let broken = true
     const flaky = { during: () => (broken ? fails('x')() : undefined) }
@@ -124,7 +124,7 @@ describe('a flow that had ended badly', () => {
   })
 
   test('as FAILURE starts anew as well, without the failures of before', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear('again', input(), tracing('a', []), tracing('b', []))
     const stuck = atom('b', {
       state: 'REVERT_FAILURE',
@@ -141,7 +141,7 @@ describe('a flow that had ended badly', () => {
 
 describe('code that has changed since', () => {
   test('executes tasks that are new, leaves alone those that are gone, and says so', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const { logger, lines } = warnings()
     const trace: string[] = []
     const flow = linear({ name: 'changed', version: '2.0' }, input(), tracing('a', trace), tracing('new', trace))
@@ -159,7 +159,7 @@ describe('code that has changed since', () => {
   })
 
   test('keeps what another version of a task has done, and notes it', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const { logger, lines } = warnings()
     const trace: string[] = []
     const newer = (name: string) => task(name, { version: '2.0', execute: () => trace.push(name) })
@@ -175,7 +175,7 @@ describe('code that has changed since', () => {
   })
 
   test('without the task that failed goes on going back, for the same reason', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const flow = linear('changed', input(), tracing('a', trace), tracing('c', trace))
     await shop.forge(flow, { state: 'RUNNING', atoms: [done('a'), atom('gone', { state: 'FAILURE', failure: x })] })
@@ -184,7 +184,7 @@ describe('code that has changed since', () => {
   })
 
   test('that makes another kind of atom of a name is refused, and so are kinds from the future', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear('kinds', input(), tracing('a', []))
     await shop.forge(flow, { atoms: [atom('a', { kind: 'retry' })] })
     await expect(shop.run(flow)).rejects.toThrow(Duplicate)

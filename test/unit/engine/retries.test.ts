@@ -1,10 +1,10 @@
 /** TaskFlow's tests of retries, one by one; with `deferReverts: false` where what they expect is TaskFlow's default. */
 import { describe, expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { NonRetryable } from '../../../src/core/errors.ts'
 import { graph, input, linear, task, times, unordered } from '../../../src/flow/index.ts'
-import { broken, done, failing, nasty, progressing, tell, undone } from './traces.ts'
-import { tracing, Workshop } from './workshop.ts'
+import { broken, done, failing, failingFlow, progressing, tell, undone } from './traces.ts'
+import { TaskRecorder, tracing } from './workshop.ts'
 
 const theirs = { deferReverts: false }
 
@@ -14,7 +14,7 @@ describe('a flow with nothing but a retry', () => {
     ['unordered', unordered({ name: 'f', retry: times(3, { name: 'r', provides: 'x' }) }, input())],
     ['graph', graph({ name: 'f', retry: times(3, { name: 'r', provides: 'x' }) }, input())],
   ])('runs it, %s', async (_pattern, flow) => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const { moves, ending } = await tell(shop, flow)
     expect(moves).toEqual(['flow RUNNING', ...done('r', 1), 'flow SUCCESS'])
     expect(ending.results).toEqual({ x: 1 })
@@ -23,7 +23,7 @@ describe('a flow with nothing but a retry', () => {
 
 describe('times', () => {
   test('reverts in reverse order, begins anew, and succeeds', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear(
       { name: 'f', retry: times(4, { name: 'r1', provides: 'x' }) },
       input(),
@@ -49,7 +49,7 @@ describe('times', () => {
   })
 
   test('gives up after its attempts; everything is reverted, and the error is the first task’s', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const retries = times(2, { name: 'r1', provides: 'x' })
     const flow = linear({ name: 'f', retry: retries }, input<{ y: number }>(), progressing('t1'), failing('t2'))
     const { moves, ending } = await tell(shop, flow, { store: { y: 2 } })
@@ -70,8 +70,8 @@ describe('times', () => {
   })
 
   test('where a revert fails, ends the flow as FAILURE, and is not reverted itself', async () => {
-    await using shop = new Workshop()
-    const flow = linear({ name: 'f', retry: times(4, { name: 'r1' }) }, input(), nasty('t1'), failing('t2'))
+    await using shop = new TaskRecorder()
+    const flow = linear({ name: 'f', retry: times(4, { name: 'r1' }) }, input(), failingFlow('t1'), failing('t2'))
     const { moves, ending } = await tell(shop, flow)
     expect(moves.slice(-5)).toEqual([
       't2 REVERTING',
@@ -85,7 +85,7 @@ describe('times', () => {
   })
 
   test('of a flow within attempts that flow alone', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const inner = linear({ name: 'inner', retry: times(3, { name: 'r' }) }, input(), progressing('b'), failing('c', 1))
     const { moves } = await tell(shop, linear('f', input(), progressing('a'), inner, progressing('d')))
     expect(moves).toEqual([
@@ -107,7 +107,7 @@ describe('times', () => {
   })
 
   test('around a flow that is done reverts and runs it again, its own retry counting from 1', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const inner = linear({ name: 'inner', retry: times(3, { name: 'r2' }) }, input(), progressing('b'))
     const flow = linear(
       { name: 'f', retry: times(3, { name: 'r1' }) },
@@ -141,14 +141,14 @@ describe('times', () => {
 
   test('of 0 and of 1 is one attempt; by default there is one', async () => {
     for (const retries of [times(0, { name: 'r' }), times(1, { name: 'r' }), times(undefined, { name: 'r' })]) {
-      await using shop = new Workshop()
+      await using shop = new TaskRecorder()
       const { moves } = await tell(shop, linear({ name: 'f', retry: retries }, input(), failing('t', 1)))
       expect(moves).toEqual(['flow RUNNING', ...done('r', 1), ...broken('t'), ...undone('t', 'r'), 'flow REVERTED'])
     }
   })
 
   test('makes three full attempts, then reverts', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const flow = linear(
       { name: 'f', retry: times(3, { name: 'r', provides: 'x' }) },
@@ -161,7 +161,7 @@ describe('times', () => {
   })
 
   test('of the flow around takes over when the one within gives up', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const inner = linear({ name: 'inner', retry: times(0, { name: 'r2' }) }, input(), failing('b', 1))
     const flow = linear({ name: 'f', retry: times(3, { name: 'r1' }) }, input(), progressing('a'), inner)
     const { moves } = await tell(shop, flow, theirs)
@@ -183,14 +183,14 @@ describe('times', () => {
   })
 
   test('gives up at once where a task throws a NonRetryable', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const hopeless = task('hopeless', { execute: () => Promise.reject(new NonRetryable('no such file')) })
     const { moves } = await tell(shop, linear({ name: 'f', retry: times(5, { name: 'r' }) }, input(), hopeless))
     expect(moves.filter((move) => move === 'hopeless RUNNING')).toHaveLength(1)
   })
 
   test('does not revert what was not run', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const retries = times(2, { name: 'r' })
     const flow = linear({ name: 'f', retry: retries }, input(), progressing('a'), failing('b', 1), progressing('c'))
     const { moves } = await tell(shop, flow)
@@ -200,7 +200,7 @@ describe('times', () => {
 
 describe('side by side', () => {
   test('what was done beside a task that fails is reverted and done again', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const tasks = [progressing('t1'), failing('t2', 1), progressing('t3')]
     const flow = unordered({ name: 'f', retry: times(3, { name: 'r' }) }, input(), ...tasks)
     const { moves } = await tell(shop, flow, { concurrency: 3 })
@@ -215,9 +215,9 @@ describe('side by side', () => {
   })
 
   test('what still runs is waited for, then reverted, then all is done again', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
-    const failed = deferred()
+    const failed = createDeferred()
     let attempt = 0
     const slow = tracing('slow', trace, { during: () => failed.promise })
     const quick = tracing('quick', trace, {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { InvalidArgument, InvalidState, MissingDependencies } from '../../../src/core/errors.ts'
 import { Engine } from '../../../src/engine/index.ts'
 import { type AnyTask, type Context, input, linear, task } from '../../../src/flow/index.ts'
-import { tracing, Workshop } from './workshop.ts'
+import { TaskRecorder, tracing } from './workshop.ts'
 
 const greet = task('greet', {
   requires: ['name'],
@@ -18,7 +18,7 @@ const count = task('count', {
 
 describe('a flow that succeeds', () => {
   test('gives the results of its tasks, each made from the store and from those before', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const hello = linear('hello', input<{ name: string }>(), greet, count)
     const ending = await shop.run(hello, { store: { name: 'Ada' } })
     expect(ending).toEqual({
@@ -31,7 +31,7 @@ describe('a flow that succeeds', () => {
   })
 
   test('of n tasks takes n + 1 writes, and each task starts after the write that says so', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const seen: number[] = []
     const during = () => seen.push(shop.writes.length)
     const flow = linear('three', input(), ...['a', 'b', 'c'].map((name) => tracing(name, [], { during })))
@@ -46,7 +46,7 @@ describe('a flow that succeeds', () => {
   })
 
   test('that had succeeded before is over at once, without a write or an input', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const hello = linear('hello', input<{ name: string }>(), greet)
     await shop.run(hello, { store: { name: 'Ada' } })
     shop.writes.length = 0
@@ -57,7 +57,7 @@ describe('a flow that succeeds', () => {
   })
 
   test('of 10,000 tasks asks each node about its neighbours only', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const names = Array.from({ length: 10_000 }, (_, index) => `t${index}`)
     const flow = linear('long', input(), ...names.map((name) => tracing(name, trace)))
@@ -71,14 +71,14 @@ describe('a flow that succeeds', () => {
 
 describe('arguments', () => {
   test('come from the store before they come from a task', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear('shadow', input<{ name: string }>(), greet, count)
     const ending = await shop.run(flow, { store: { name: 'Ada', text: '' } })
     expect(ending.results).toEqual({ text: 'Hello, Ada!', size: 0 })
   })
 
   test('come from the nearest task before that provides them', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const shout = task('shout', {
       requires: ['text'],
       provides: 'text',
@@ -90,7 +90,7 @@ describe('arguments', () => {
   })
 
   test('that nobody provides are refused before anything runs, with every task and name', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const trace: string[] = []
     const last = tracing('last', trace, { requires: ['x', 'text', 'y'] })
     const tasks: AnyTask[] = [tracing('first', trace), greet, last]
@@ -105,7 +105,7 @@ describe('arguments', () => {
   })
 
   test('are only those that are required, whatever they are called', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const seen: object[] = []
     const curious = task('curious', {
       requires: ['__proto__', 'toString'],
@@ -136,7 +136,7 @@ describe('results', () => {
   })
 
   test('of undefined are values like any other, also for the one who resumes', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const flow = linear('undefined', input(), make(undefined), see)
     const ending = await shop.run(flow)
     expect(seen.pop()).toBe(undefined)
@@ -149,7 +149,7 @@ describe('results', () => {
   })
 
   test('are seen by later tasks as they would be after a crash', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const made = { when: new Date(0), sizes: [1] }
     const meddle = tracing('meddle', [], { during: () => made.sizes.push(2) })
     await shop.run(linear('plain', input(), make(made), meddle, see))
@@ -157,7 +157,7 @@ describe('results', () => {
   })
 
   test('that cannot be stored are failures of their task, and undone like any other', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const { state, failures, error } = await shop.run(linear('bad', input(), make({ rows: [() => 1] })))
     expect(state).toBe('REVERTED')
     expect(error).toBeInstanceOf(InvalidArgument)
@@ -168,7 +168,7 @@ describe('results', () => {
 
 describe('the context', () => {
   test('says for whom and in which run a task works', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const contexts: Context[] = []
     const flow = linear('look', input(), tracing('look', [], { during: (ctx) => contexts.push(ctx) }))
     await (await shop.acquire(flow)).close()
@@ -178,7 +178,7 @@ describe('the context', () => {
   })
 
   test('gives a signal that has not fired, and none that listens when the task is over', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const contexts: Context[] = []
     const stop = new AbortController()
     const asked = tracing('asked', [], { during: (ctx) => [contexts.push(ctx), ctx.signal] })
@@ -195,7 +195,7 @@ describe('the context', () => {
   })
 
   test('logs with the names of flow and task', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const lines: object[] = []
     const logger = pino({ base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) })
     const flow = linear('logging', input(), tracing('hello', [], { during: (ctx) => ctx.log.info('at work') }))
@@ -204,7 +204,7 @@ describe('the context', () => {
   })
 
   test('has no job, and a fence below all others, without a board', async () => {
-    await using shop = new Workshop()
+    await using shop = new TaskRecorder()
     const contexts: Context[] = []
     await shop.run(linear('look', input(), tracing('look', [], { during: (ctx) => contexts.push(ctx) })))
     expect(contexts[0]).toMatchObject({ run: 1, fence: 0n, job: undefined })
@@ -212,7 +212,7 @@ describe('the context', () => {
 })
 
 test('an engine runs once', async () => {
-  await using shop = new Workshop()
+  await using shop = new TaskRecorder()
   const engine = await shop.engine(linear('once', input(), task('only', { execute: () => undefined })))
   await engine.run()
   await expect(engine.run()).rejects.toThrow(InvalidState)

@@ -1,13 +1,13 @@
 /** Tells the moves of an engine's atoms as TaskFlow's tests do: `a RUNNING`, `a SUCCESS(1)`; the flow is `flow`. */
 import { type Ending, Engine, type EngineOptions } from '../../../src/engine/index.ts'
 import { type AnyFlow, type AnyTask, task } from '../../../src/flow/index.ts'
-import { fails, type Workshop } from './workshop.ts'
+import { fails, type TaskRecorder } from './workshop.ts'
 
 export type Told = { readonly moves: string[]; readonly ending: Ending }
 
 /** Runs a flow, one atom at a time unless told otherwise, and tells what happened. */
 export async function tell(
-  shop: Workshop,
+  shop: TaskRecorder,
   flow: AnyFlow,
   options: Omit<EngineOptions, 'flow' | 'log'> = {},
 ): Promise<Told> {
@@ -40,7 +40,7 @@ export function failing(name: string, times = Number.POSITIVE_INFINITY, message 
 }
 
 /** Executes, but cannot be undone. */
-export function nasty(name: string): AnyTask {
+export function failingFlow(name: string): AnyTask {
   return task(name, { execute: () => 5, revert: fails('Gotcha!') })
 }
 

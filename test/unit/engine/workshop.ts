@@ -6,7 +6,7 @@ import { type AnyFlow, type AnyTask, type Context, task } from '../../../src/flo
 import { type FlowDetail, type FlowLog, openPersistence, type Transition } from '../../../src/persistence/index.ts'
 
 /** One flow's record, which run after run acquires. */
-export class Workshop implements AsyncDisposable {
+export class TaskRecorder implements AsyncDisposable {
   readonly #uuid = randomUUID()
   readonly #persistence = openPersistence('memory:')
   #run = 0

@@ -4,7 +4,7 @@ import {
   type AnyPart,
   type AnyTask,
   backOff,
-  checkedStore,
+  checkStore,
   compile,
   graph,
   input,
@@ -158,11 +158,11 @@ describe('a schema', () => {
   )
 
   test('makes of a store what tasks see', async () => {
-    expect(await checkedStore(flow, { size: '3' })).toEqual({ size: 3 })
+    expect(await checkStore(flow, { size: '3' })).toEqual({ size: 3 })
   })
 
   test('says what is wrong where, and no value', async () => {
-    const refused = checkedStore(flow, { size: 'secret' })
+    const refused = checkStore(flow, { size: 'secret' })
     await expect(refused).rejects.toThrow(InvalidArgument)
     await expect(refused).rejects.toThrow('flow f: the store is not what its schema asks for: size.0: is no number')
     await expect(refused).rejects.not.toThrow('secret')

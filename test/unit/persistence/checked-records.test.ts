@@ -2,20 +2,15 @@
 import { crc32 } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { StorageFailure } from '../../../src/core/errors.ts'
-import { newFlow } from '../../../src/persistence/apply.ts'
-import {
-  checkedAtom,
-  checkedBook,
-  checkedTransition,
-  checkedWholeFlow,
-} from '../../../src/persistence/checked-records.ts'
-import { frame } from '../../../src/persistence/directory/frames.ts'
-import { readBook, readFlow } from '../../../src/persistence/directory/records.ts'
+import { createFlowDetail } from '../../../src/persistence/apply.ts'
+import { checkAtom, checkBook, checkFlowWithAtoms, checkTransition } from '../../../src/persistence/checked-records.ts'
+import { encodeFrame } from '../../../src/persistence/directory/frames.ts'
+import { decodeBook, decodeFlow } from '../../../src/persistence/directory/records.ts'
 import { CYCLE } from '../../support/poison.ts'
 
 const at = new Date(0)
 const BOOK = { uuid: 'a', name: 'b', meta: {}, createdAt: at, updatedAt: at }
-const FLOW = newFlow({ book: BOOK, flow: { uuid: 'f', name: 'flow', version: '1.0' } }, at)
+const FLOW = createFlowDetail({ book: BOOK, flow: { uuid: 'f', name: 'flow', version: '1.0' } }, at)
 const ATOM = {
   ...{ name: 'atom', kind: 'task', version: '1.0', state: 'SUCCESS', intention: 'EXECUTE', meta: {}, updatedAt: at },
   ...{ createdAt: at, states: [{ state: 'SUCCESS', at, run: 1 }], result: { any: 'thing' } },
@@ -23,15 +18,15 @@ const ATOM = {
 const ODD: unknown[] = [null, 5, 'text', [], true, new Date(Number.NaN), { odd: 1 }, new Uint8Array(1)]
 
 describe.each<[string, Record<string, unknown>, (value: unknown) => unknown, readonly string[]]>([
-  ['a book', { ...BOOK }, (value) => checkedBook(value, 'it'), ['meta', 'createdAt', 'updatedAt']],
+  ['a book', { ...BOOK }, (value) => checkBook(value, 'it'), ['meta', 'createdAt', 'updatedAt']],
   [
     'a flow',
     { ...FLOW },
-    (value) => checkedWholeFlow(value, 'it'),
+    (value) => checkFlowWithAtoms(value, 'it'),
     ['version', 'state', 'meta', 'run', 'claim', 'atoms', 'states', 'createdAt', 'updatedAt'],
   ],
-  ['an atom', ATOM, (value) => checkedAtom(value, 'it'), ['name', 'kind', 'state', 'intention', 'updatedAt', 'states']],
-  ['a transition', { at, state: 'RUNNING', atoms: [ATOM] }, (value) => checkedTransition(value, 'it'), ['at', 'atoms']],
+  ['an atom', ATOM, (value) => checkAtom(value, 'it'), ['name', 'kind', 'state', 'intention', 'updatedAt', 'states']],
+  ['a transition', { at, state: 'RUNNING', atoms: [ATOM] }, (value) => checkTransition(value, 'it'), ['at', 'atoms']],
 ])('%s', (_, record, check, fields) => {
   test('is read as it was written', () => {
     expect(check(record)).toEqual(record)
@@ -57,17 +52,17 @@ describe.each<[string, Record<string, unknown>, (value: unknown) => unknown, rea
 })
 
 test('failures within an atom are cut to a shape that can be shown', () => {
-  const atom = checkedAtom({ ...ATOM, failure: { causes: 'abc' }, revertFailure: 5 }, 'it')
+  const atom = checkAtom({ ...ATOM, failure: { causes: 'abc' }, revertFailure: 5 }, 'it')
   expect(atom.failure).toEqual({ name: 'Error', message: 'a message that cannot be read' })
   expect(atom.revertFailure?.name).toBe('Error')
 })
 
 test('a file whose checksum is right and whose content is not is damaged', () => {
-  const bytes = Buffer.from(frame({ format: 1, book: BOOK }))
-  expect(readBook(bytes, 'file')).toEqual(BOOK)
+  const bytes = Buffer.from(encodeFrame({ format: 1, book: BOOK }))
+  expect(decodeBook(bytes, 'file')).toEqual(BOOK)
   for (const content of [CYCLE, Buffer.from([0xc1])]) {
-    expect(() => readFlow(framed(content), 'file')).toThrow(StorageFailure)
-    expect(() => readBook(framed(content), 'file')).toThrow('file is damaged')
+    expect(() => decodeFlow(framed(content), 'file')).toThrow(StorageFailure)
+    expect(() => decodeBook(framed(content), 'file')).toThrow('file is damaged')
   }
 })
 
@@ -80,5 +75,5 @@ function framed(payload: Uint8Array): Buffer {
 }
 
 test.each([new Date(-1e14), new Date(8.64e15)])('a date that Postgres would not take back (%s) is damaged', (date) => {
-  expect(() => checkedBook({ ...BOOK, createdAt: date }, 'it')).toThrow(/createdAt is no date from year 1 to 9999/)
+  expect(() => checkBook({ ...BOOK, createdAt: date }, 'it')).toThrow(/createdAt is no date from year 1 to 9999/)
 })

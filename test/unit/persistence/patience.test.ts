@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ClaimLost, StorageFailure } from '../../../src/core/errors.ts'
-import { patiently } from '../../../src/persistence/patience.ts'
+import { retryTransient } from '../../../src/persistence/patience.ts'
 
 const away = new StorageFailure('away', { retryable: true })
 const never = new AbortController().signal
@@ -12,7 +12,7 @@ test('what fails for a passing reason is repeated, and told which try it is', as
     if (attempt < 4) throw away
     return 'done'
   }
-  expect(await patiently({ limit: 60_000, signal: never }, work)).toBe('done')
+  expect(await retryTransient({ limitMs: 60_000, signal: never }, work)).toBe('done')
   expect(tries).toEqual([1, 2, 3, 4])
 })
 
@@ -26,7 +26,7 @@ test.each([
     tries += 1
     throw error
   }
-  await expect(patiently({ limit: 60_000, signal: never }, work)).rejects.toBe(error)
+  await expect(retryTransient({ limitMs: 60_000, signal: never }, work)).rejects.toBe(error)
   expect(tries).toBe(1)
 })
 
@@ -36,7 +36,7 @@ test('without time there is one try', async () => {
     tries += 1
     throw away
   }
-  await expect(patiently({ limit: -1, signal: never }, work)).rejects.toBe(away)
+  await expect(retryTransient({ limitMs: -1, signal: never }, work)).rejects.toBe(away)
   expect(tries).toBe(1)
 })
 
@@ -48,6 +48,6 @@ test('a signal ends the waiting with a last try', async () => {
     stop.abort()
     throw away
   }
-  await expect(patiently({ limit: 60_000, signal: stop.signal }, work)).rejects.toBe(away)
+  await expect(retryTransient({ limitMs: 60_000, signal: stop.signal }, work)).rejects.toBe(away)
   expect(tries).toBe(1)
 })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { HandClock } from '../../../src/testing/index.ts'
+import { ManualClock } from '../../../src/testing/index.ts'
 
 const START = new Date('2030-01-01T00:00:00Z')
 
 test('stands still until it is turned', () => {
-  const clock = new HandClock({ now: START })
+  const clock = new ManualClock({ now: START })
   expect(clock.now()).toBe(START.getTime())
   clock.advance('1.5h')
   expect(clock.now() - START.getTime()).toBe(5_400_000)
@@ -12,7 +12,7 @@ test('stands still until it is turned', () => {
 })
 
 test('wakes in order, each at its time, and those that are set meanwhile', () => {
-  const clock = new HandClock({ now: new Date(0) })
+  const clock = new ManualClock({ now: new Date(0) })
   const rang: [string, number][] = []
   const ring = (name: string) => () => rang.push([name, clock.now()])
   clock.alarm(20, { kind: 'pause', ring: ring('second') })
@@ -39,7 +39,7 @@ test('wakes in order, each at its time, and those that are set meanwhile', () =>
 })
 
 test('turns on to the next of a kind', () => {
-  const clock = new HandClock({ now: new Date(0) })
+  const clock = new ManualClock({ now: new Date(0) })
   const rang: string[] = []
   for (const kind of ['deadline', 'delay'] as const) clock.alarm(10, { kind, ring: () => rang.push(kind) })
   clock.alarm(20, { kind: 'delay', ring: () => rang.push('later') })
@@ -52,7 +52,7 @@ test('turns on to the next of a kind', () => {
 })
 
 test('tells when somebody waits, and gives up waiting for that', async () => {
-  const clock = new HandClock()
+  const clock = new ManualClock()
   const waiting = clock.awaited('pause')
   clock.alarm(5, { kind: 'deadline', ring: () => undefined })
   clock.alarm(7, { kind: 'pause', ring: () => undefined })
@@ -64,7 +64,7 @@ test('tells when somebody waits, and gives up waiting for that', async () => {
 })
 
 test('skips a kind for as long as it is asked to', async () => {
-  const clock = new HandClock({ now: new Date(0) })
+  const clock = new ManualClock({ now: new Date(0) })
   const rung: number[] = []
   const pause = (ms: number) =>
     new Promise<void>((resolve) => {
@@ -84,8 +84,8 @@ test('skips a kind for as long as it is asked to', async () => {
 })
 
 test.each([
-  ['advance: "soon" is no duration', () => new HandClock().advance('soon' as '1s')],
-  ['a HandClock: now has to be a Date', () => new HandClock({ now: new Date('never') })],
+  ['advance: "soon" is no duration', () => new ManualClock().advance('soon' as '1s')],
+  ['a ManualClock: now has to be a Date', () => new ManualClock({ now: new Date('never') })],
 ])('refuses what makes no sense: %s', (message, misuse) => {
   expect(misuse).toThrow(message)
 })

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
 import { monotonic } from '../../../src/core/time.ts'
-import { Abandonment } from '../../../src/zookeeper/abandoned.ts'
+import { OrphanSession } from '../../../src/zookeeper/abandoned.ts'
 import type { Connection } from '../../../src/zookeeper/connection.ts'
 import { Hosts } from '../../../src/zookeeper/hosts.ts'
-import { Introduction } from '../../../src/zookeeper/introduction.ts'
+import { Handshake } from '../../../src/zookeeper/introduction.ts'
 
 const CREDENTIALS = { id: 7n, password: new Uint8Array(16), timeout: 10_000 }
 
@@ -17,18 +17,18 @@ afterEach(() => {
 })
 
 test('an abandoned session is closed until a deadline and no longer, however long names take to resolve', async () => {
-  const lookup = deferred<string[]>()
+  const lookup = createDeferred<string[]>()
   const dialled: string[] = []
   const dial = ({ address }: { readonly address: string }): Connection => {
     dialled.push(address)
     throw new Error('it was to be closed by then')
   }
-  const abandonment = new Abandonment({
+  const abandonment = new OrphanSession({
     hosts: new Hosts([{ host: 'slow', port: 1 }], { resolve: () => lookup.promise }),
-    introduction: new Introduction({ auth: [], timeout: 1_000 }),
-    dial,
+    handshake: new Handshake({ auth: [], timeout: 1_000 }),
+    connect: dial,
   })
-  abandonment.abandon(CREDENTIALS)
+  abandonment.add(CREDENTIALS)
   const closing = abandonment.closeAnywhere(monotonic() + 3_000)
   await vi.advanceTimersByTimeAsync(3_000)
   await closing

@@ -22,12 +22,12 @@ function connection(tls?: TlsOptions) {
       tls,
     },
     {
-      alive: () => true,
+      isAlive: () => true,
       events: () => undefined,
-      answered: () => undefined,
-      leaderSaid: () => undefined,
+      replyReceived: () => undefined,
+      quorumAcknowledged: () => undefined,
       drained: () => undefined,
-      goesOn: () => true,
+      mayRetry: () => true,
       closed: (cause) => ends.push(cause),
     },
   )

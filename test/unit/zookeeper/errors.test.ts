@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { JobboardError } from '../../../src/core/errors.ts'
 import * as errors from '../../../src/zookeeper/errors.ts'
 
-const { errorOfCode, ZooKeeperError } = errors
+const { toError: errorOfCode, ZooKeeperError } = errors
 
 describe('an error of ZooKeeper', () => {
   test.each([

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Fifo } from '../../../src/zookeeper/fifo.ts'
+import { FifoQueue } from '../../../src/zookeeper/fifo.ts'
 
 test('a fifo gives back what it was given, in order, whatever the rhythm', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat({ max: 3_000 }), fc.nat({ max: 3_000 })), { maxLength: 8 }), (rounds) => {
-      const fifo = new Fifo<number>()
+      const fifo = new FifoQueue<number>()
       const model: number[] = []
       let next = 0
       for (const [pushes, shifts] of rounds) {

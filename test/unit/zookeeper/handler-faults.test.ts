@@ -1,13 +1,13 @@
 import { type Logger, pino } from 'pino'
 import { describe, expect, test } from 'vitest'
-import { deferred } from '../../../src/core/abort.ts'
-import { type HandlerFault, HandlerFaults } from '../../../src/zookeeper/handler-faults.ts'
+import { createDeferred } from '../../../src/core/abort.ts'
+import { HandlerErrorReporter, type HandlerFault } from '../../../src/zookeeper/handler-faults.ts'
 
 function lab(options: { log?: Logger; heard?: boolean } = {}) {
   const told: HandlerFault[] = []
-  const faults = new HandlerFaults({
+  const faults = new HandlerErrorReporter({
     log: options.log,
-    tell: (fault) => {
+    emit: (fault) => {
       told.push(fault)
       return options.heard ?? false
     },
@@ -18,7 +18,7 @@ function lab(options: { log?: Logger; heard?: boolean } = {}) {
 /** The warnings of the process until its next turn, of handlers. */
 async function warnings(during: () => void): Promise<NodeJS.ErrnoException[]> {
   const found: NodeJS.ErrnoException[] = []
-  const end = deferred()
+  const end = createDeferred()
   const hear = (warning: NodeJS.ErrnoException) => {
     if (warning.code === 'JOBBOARD_HANDLER_THREW') found.push(warning)
     if (warning.name === 'JobboardTest') end.resolve()
@@ -41,8 +41,8 @@ describe('what a handler threw', () => {
 
   test('is an event, with the path or the event that it was about', () => {
     const { faults, told } = lab({ heard: true })
-    faults.ofWatch(error, '/inbox')
-    faults.ofListener(error, 'state')
+    faults.reportWatch(error, '/inbox')
+    faults.reportListener(error, 'state')
     expect(told).toEqual([
       { error, watch: '/inbox' },
       { error, event: 'state' },
@@ -52,7 +52,7 @@ describe('what a handler threw', () => {
   test('is logged with its stack and the path', () => {
     const lines: string[] = []
     const { faults } = lab({ log: pino({ level: 'error' }, { write: (line) => lines.push(line) }) })
-    faults.ofWatch(error, '/inbox')
+    faults.reportWatch(error, '/inbox')
     const [line] = lines.map((each) => JSON.parse(each))
     expect(line).toMatchObject({
       watch: '/inbox',
@@ -64,8 +64,8 @@ describe('what a handler threw', () => {
   test('is a warning of the process where nobody listens and nothing is logged, once a client', async () => {
     const { faults } = lab()
     const [first, ...others] = await warnings(() => {
-      faults.ofWatch(error, '/inbox')
-      faults.ofWatch(error, '/other')
+      faults.reportWatch(error, '/inbox')
+      faults.reportWatch(error, '/other')
     })
     expect(first?.message).toContain('/inbox')
     expect(first?.message).toContain('x is not a function')
@@ -73,14 +73,14 @@ describe('what a handler threw', () => {
     const heard = lab({ heard: true })
     const logged = lab({ log: pino({ level: 'silent' }) })
     const none = await warnings(() => {
-      for (const { faults: each } of [heard, logged]) each.ofWatch(error, '/inbox')
+      for (const { faults: each } of [heard, logged]) each.reportWatch(error, '/inbox')
     })
     expect(none).toEqual([])
   })
 
   test('of a listener that is told of failures is not told to it again', async () => {
     const { faults, told } = lab({ heard: true })
-    expect(await warnings(() => faults.ofListener(error, 'error'))).toHaveLength(1)
+    expect(await warnings(() => faults.reportListener(error, 'error'))).toHaveLength(1)
     expect(told).toEqual([])
   })
 
@@ -93,22 +93,22 @@ describe('what a handler threw', () => {
     const thrown = make()
     const lines: string[] = []
     const logged = lab({ log: pino({ level: 'error' }, { write: (line) => lines.push(line) }) })
-    logged.faults.ofWatch(thrown, '/inbox')
+    logged.faults.reportWatch(thrown, '/inbox')
     expect(lines).toHaveLength(1)
     expect(logged.told).toHaveLength(1)
-    expect(await warnings(() => lab().faults.ofWatch(thrown, '/inbox'))).toHaveLength(1)
+    expect(await warnings(() => lab().faults.reportWatch(thrown, '/inbox'))).toHaveLength(1)
   })
 
   test('harms nobody where the logger throws, too', () => {
     const log = pino({ level: 'error' }, { write: fail })
     const { faults, told } = lab({ log })
-    faults.ofWatch(error, '/inbox')
+    faults.reportWatch(error, '/inbox')
     expect(told).toHaveLength(1)
   })
 
   test('may be anything', async () => {
     const { faults } = lab()
-    const [warning] = await warnings(() => faults.ofListener(undefined, 'session'))
+    const [warning] = await warnings(() => faults.reportListener(undefined, 'session'))
     expect(warning?.message).toContain('a listener of session')
   })
 })

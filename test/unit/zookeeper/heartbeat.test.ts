@@ -13,7 +13,7 @@ describe('a heartbeat', () => {
         told.push('ping')
         heartbeat.sent()
       },
-      silent: (ms) => told.push(`silent ${ms}`),
+      onSilence: (ms) => told.push(`silent ${ms}`),
     })
     heartbeat.start()
   })

@@ -14,7 +14,7 @@ describe('a lease keeper', () => {
     keeper = new LeaseKeeper(
       { clock: systemClock, tick: 2_000 },
       {
-        over: () => {
+        onOver: () => {
           told.push('over')
           keeper.ended()
         },
@@ -34,20 +34,20 @@ describe('a lease keeper', () => {
   function answered(ms: number): void {
     for (let passed = 0; passed < ms; passed += 500) {
       vi.advanceTimersByTime(500)
-      keeper.answered(systemClock())
+      keeper.replyReceived(systemClock())
     }
   }
 
   /** What a server with a leader answers when it is asked to prove the lease, or to write twice. */
   function proves(): void {
-    keeper.leaderSaid('echo', systemClock())
-    keeper.leaderSaid('proof', systemClock())
+    keeper.quorumAcknowledged('echo', systemClock())
+    keeper.quorumAcknowledged('proof', systemClock())
   }
 
   test('asks for nothing while nobody relies on it, and the session goes on', () => {
     answered(60_000)
     expect(told).toEqual([])
-    expect(keeper.until).toBeLessThan(systemClock().monotonic)
+    expect(keeper.aliveUntil).toBeLessThan(systemClock().monotonic)
   })
 
   test('asks six times in a timeout while somebody does, whether there are answers or not', () => {
@@ -67,13 +67,13 @@ describe('a lease keeper', () => {
     using _ = keeper.hold()
     const writing = (ms: number) => {
       for (let passed = 0; passed < ms; passed += 10) {
-        keeper.leaderSaid('proof', systemClock())
+        keeper.quorumAcknowledged('proof', systemClock())
         vi.advanceTimersByTime(10)
       }
     }
     writing(60_000)
     expect(told).toEqual([])
-    expect(keeper.until - systemClock().monotonic).toBeGreaterThan(8_500)
+    expect(keeper.aliveUntil - systemClock().monotonic).toBeGreaterThan(8_500)
     // One that could gain half a beat is asked for.
     vi.advanceTimersByTime(3_000)
     expect(told).toEqual(['proof'])
@@ -125,7 +125,7 @@ describe('a lease keeper', () => {
     answered(60_000)
     const hold = keeper.hold()
     const proven = hold.proven()
-    keeper.answered(systemClock())
+    keeper.replyReceived(systemClock())
     proves()
     expect((await proven).until).toBeGreaterThan(systemClock().monotonic + 8_000)
 
@@ -139,15 +139,15 @@ describe('a lease keeper', () => {
   test('goes on with the lease there was when the session is attached to again, until that is proven', () => {
     using _ = keeper.hold()
     answered(5_000)
-    const { until } = keeper
+    const { aliveUntil } = keeper
     keeper.attached(SESSION, { at: systemClock(), through: 'leader' })
-    expect(keeper.until).toBe(until)
+    expect(keeper.aliveUntil).toBe(aliveUntil)
     const asked = told.length
     keeper.connected()
     expect(told).toHaveLength(asked + 1)
     vi.advanceTimersByTime(100)
     proves()
-    expect(keeper.until).toBe(until + 5_000)
+    expect(keeper.aliveUntil).toBe(aliveUntil + 5_000)
   })
 
   test('can be waited for no longer than wanted, and not once there will be none', async () => {
@@ -175,7 +175,7 @@ describe('a lease keeper', () => {
 
   test('throws no session away of which little was known when somebody began to rely on it', async () => {
     vi.advanceTimersByTime(9_990)
-    keeper.answered(systemClock())
+    keeper.replyReceived(systemClock())
     using hold = keeper.hold()
     const proven = hold.proven()
     // Longer than the lease there was; and then the answers are there.
@@ -196,12 +196,12 @@ describe('a lease keeper', () => {
     ['after a while, at an awkward moment', { idle: 10_590, every: 0 }],
   ])('keeps the shortest of sessions going for who relies on it %s', (_, { idle, every }) => {
     let over = 0
-    const short = new LeaseKeeper({ clock: systemClock }, { over: () => over++, prove: () => prove() })
+    const short = new LeaseKeeper({ clock: systemClock }, { onOver: () => over++, prove: () => prove() })
     const answer = (what: 'touch' | 'echo' | 'proof', then?: () => void) => {
       const sentAt = systemClock()
       setTimeout(() => {
-        if (what === 'touch') short.answered(sentAt)
-        else short.leaderSaid(what, sentAt)
+        if (what === 'touch') short.replyReceived(sentAt)
+        else short.quorumAcknowledged(what, sentAt)
         then?.()
       }, 5)
     }
@@ -214,21 +214,21 @@ describe('a lease keeper', () => {
     short.hold()
     vi.advanceTimersByTime(20_000)
     expect(over).toBe(0)
-    expect(short.until - systemClock().monotonic).toBeGreaterThan(250)
+    expect(short.aliveUntil - systemClock().monotonic).toBeGreaterThan(250)
     short.close()
     clearInterval(writing)
     vi.advanceTimersByTime(10)
   })
 
   test('takes a short session for one of a server with short ticks, unless it is told', () => {
-    const short = new LeaseKeeper({ clock: systemClock }, { over: () => undefined, prove: () => undefined })
+    const short = new LeaseKeeper({ clock: systemClock }, { onOver: () => undefined, prove: () => undefined })
     short.attached({ id: 1n, timeout: 1_000 }, { at: systemClock(), through: 'leader' })
     vi.advanceTimersByTime(300)
-    short.answered(systemClock())
+    short.replyReceived(systemClock())
     vi.advanceTimersByTime(250)
-    short.leaderSaid('echo', systemClock())
-    short.leaderSaid('proof', systemClock())
-    expect(short.until - systemClock().monotonic).toBe(800 - 250)
+    short.quorumAcknowledged('echo', systemClock())
+    short.quorumAcknowledged('proof', systemClock())
+    expect(short.aliveUntil - systemClock().monotonic).toBe(800 - 250)
     short.close()
   })
 })

@@ -11,7 +11,7 @@ const RUNS = 60
 const DIRECTIONS = ['to the follower', 'to the client', 'to the leader', 'from the leader'] as const
 
 /** A client that asks for all kinds of things, and a network that stops now and then. */
-function misfortune(model: Model, timeout: number, random: Random): () => void {
+function arbitraryFault(model: Model, timeout: number, random: Random): () => void {
   const often = random.pick([10, 100, 1_000])
   return () => {
     const chance = random.between(1, timeout)
@@ -28,7 +28,7 @@ describe('in a model of an ensemble', () => {
       let moved = 0
       for (let run = 0; run < RUNS; run++) {
         const model = new Model(terms, random)
-        const happen = misfortune(model, terms.timeout, random)
+        const happen = arbitraryFault(model, terms.timeout, random)
         let before = model.known
         for (let now = 0; now < 2 * terms.timeout; now++) {
           happen()

@@ -57,7 +57,7 @@ export class Model {
 
   /** Milliseconds from now to when the client stops to believe in its session; it keeps a margin beside that. */
   get believed(): number {
-    return this.#lease.remaining
+    return this.#lease.remainingMs
   }
 
   /** The same without the margin, which is there for other things. */
@@ -121,9 +121,9 @@ export class Model {
   }
 
   #clientHears({ kind, sentAt }: Asked): void {
-    if (kind === 'read') this.#lease.answered(sentAt)
-    if (kind === 'sync') this.#lease.echoed(sentAt)
-    if (kind === 'write') this.#lease.proven(sentAt)
+    if (kind === 'read') this.#lease.replyReceived(sentAt)
+    if (kind === 'sync') this.#lease.echoReceived(sentAt)
+    if (kind === 'write') this.#lease.proofReceived(sentAt)
   }
 
   #instant(): Instant {

@@ -1,11 +1,11 @@
 /** What a connection of the C client does with its handle, in an order that keeps the process alive. */
 import { expect, test } from 'vitest'
 import {
+  type NativeCloseReason,
   NativeConnection,
   type NativeConnectionOwner,
-  type NativeEnd,
 } from '../../../src/zookeeper/native-connection.ts'
-import { ECHO } from '../../../src/zookeeper/native-lease.ts'
+import { ECHO_REQUEST } from '../../../src/zookeeper/native-lease.ts'
 import {
   NATIVE_CODE,
   NATIVE_STATE,
@@ -86,7 +86,7 @@ function open(options: { readonly startState?: number; readonly address?: string
       handles.push(this)
     }
   }
-  const reported: (string | NativeEnd)[] = []
+  const reported: (string | NativeCloseReason)[] = []
   const owner: NativeConnectionOwner = {
     attached: () => reported.push('attached'),
     ready: () => reported.push('ready'),
@@ -99,7 +99,7 @@ function open(options: { readonly startState?: number; readonly address?: string
       chroot: '/root',
       sessionTimeout: 10_000,
       auth: [],
-      barrier: ECHO,
+      barrier: ECHO_REQUEST,
     },
     owner,
   )
@@ -136,11 +136,11 @@ test('nothing runs inside a callback of the package', async () => {
 test('a request that finds the socket closed closes the handle in the same call, and was not sent; others are unknown', async () => {
   const { connection, handle, reported } = await openedAndReady()
   const answers: (readonly [string, number])[] = []
-  expect(connection.ask(ECHO, (code) => answers.push(['under way', code]))).toBe('sent')
+  expect(connection.send(ECHO_REQUEST, (code) => answers.push(['under way', code]))).toBe('sent')
   handle.broken = true
-  expect(connection.ask(ECHO, (code) => answers.push(['unsent', code]))).toBe('unsent')
+  expect(connection.send(ECHO_REQUEST, (code) => answers.push(['unsent', code]))).toBe('unsent')
   expect(handle.calls).toEqual([`close in state ${NATIVE_STATE.notConnected}`])
-  expect(connection.ask(ECHO, () => undefined)).toBe('unsent')
+  expect(connection.send(ECHO_REQUEST, () => undefined)).toBe('unsent')
   await turn()
   expect(answers).toEqual([['under way', NATIVE_CODE.connectionLoss]])
   expect(reported.slice(2)).toEqual([{ why: 'the connection to zk:2181 is over: a request could not be sent' }])
@@ -149,11 +149,11 @@ test('a request that finds the socket closed closes the handle in the same call,
 test('what is released leaves its session: its socket is closed first; what is ended ends it', async () => {
   const released = await openedAndReady()
   const codes: number[] = []
-  released.connection.ask(ECHO, (code) => codes.push(code))
+  released.connection.send(ECHO_REQUEST, (code) => codes.push(code))
   released.connection.release()
   expect(released.handle.calls).toEqual(['set_servers', `close in state ${NATIVE_STATE.notConnected}`])
   const ended = await openedAndReady()
-  ended.connection.ask(ECHO, (code) => codes.push(code))
+  ended.connection.send(ECHO_REQUEST, (code) => codes.push(code))
   ended.connection.end()
   expect(ended.handle.calls).toEqual([`close in state ${NATIVE_STATE.connected}`])
   await turn()
@@ -164,7 +164,7 @@ test('what is released leaves its session: its socket is closed first; what is e
 test('a request is not given to a handle without a connection, which would keep it', async () => {
   const { connection, handle } = await openedAndReady()
   handle.state = NATIVE_STATE.none
-  expect(connection.ask(ECHO, () => undefined)).toBe('unsent')
+  expect(connection.send(ECHO_REQUEST, () => undefined)).toBe('unsent')
   expect(handle.pending).toEqual([])
   connection.end()
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ConnectionLoss } from '../../../src/zookeeper/errors.ts'
 import type { NativeHandle, NativeStat, NativeWatch } from '../../../src/zookeeper/native-package.ts'
-import type { Question } from '../../../src/zookeeper/native-question.ts'
+import type { NativeRequest } from '../../../src/zookeeper/native-question.ts'
 import { NativeWatches } from '../../../src/zookeeper/native-watches.ts'
 import type { OneShotHandler, OneShotKind } from '../../../src/zookeeper/one-shots.ts'
 import type { Stat } from '../../../src/zookeeper/records.ts'
@@ -50,7 +50,7 @@ test('a watch of the C client whose async handler fails harms no other, and its 
   watches.add('/a', 'data', failing).listener()(3, 3, '/a')
   await turn()
   watches.add('/b', 'data', failing)
-  watches.over(new Error('the session is over'))
+  watches.sessionOver(new Error('the session is over'))
   await turn()
   expect(faults).toEqual([fault, fault])
 })
@@ -68,11 +68,11 @@ test.each<[string, OneShotKind, Stat | undefined, Stat | undefined, string | und
   const watches = new NativeWatches(noFault)
   const { handler, reported } = recorder()
   watches.add('/a', kind, handler).set(before)
-  watches.setAgain(answering(now), () => false)
+  watches.rearm(answering(now), () => false)
   await turn()
   expect(reported).toEqual(type === undefined ? [] : [{ type, path: '/a' }])
   // What was set again is compared with what it was then.
-  watches.setAgain(answering(now), () => false)
+  watches.rearm(answering(now), () => false)
   await turn()
   expect(reported).toHaveLength(type === undefined ? 0 : 1)
 })
@@ -81,7 +81,7 @@ test('a watch whose request was not answered is not set again', async () => {
   const watches = new NativeWatches(noFault)
   watches.add('/a', 'data', () => undefined)
   const asked: unknown[] = []
-  watches.setAgain(
+  watches.rearm(
     async (question) => {
       asked.push(question)
       return undefined
@@ -97,11 +97,11 @@ test('a watch that cannot be set again waits for the next connection where this 
   watches.add('/a', 'data', handler).set(statAt(5))
   const isGap = (error: unknown) => error instanceof ConnectionLoss
   const failing = (error: Error) => () => Promise.reject(error)
-  watches.setAgain(failing(new ConnectionLoss('the connection was lost', { outcome: 'unknown' })), isGap)
+  watches.rearm(failing(new ConnectionLoss('the connection was lost', { outcome: 'unknown' })), isGap)
   await turn()
   expect(reported).toEqual([])
   const reason = new Error('not allowed')
-  watches.setAgain(failing(reason), isGap)
+  watches.rearm(failing(reason), isGap)
   await turn()
   expect(reported).toEqual([{ type: 'lost', path: '/a', reason }])
 })
@@ -120,13 +120,13 @@ test('no two handles are given the same function: the package would abort the pr
       return 0
     },
   }
-  const ask = async (question: Question<Stat | undefined>) => {
-    question.ask(handle as Partial<NativeHandle> as NativeHandle, () => undefined)
+  const ask = async (question: NativeRequest<Stat | undefined>) => {
+    question.send(handle as Partial<NativeHandle> as NativeHandle, () => undefined)
     return statAt(5)
   }
-  watches.setAgain(ask, () => false)
+  watches.rearm(ask, () => false)
   await turn()
-  watches.setAgain(ask, () => false)
+  watches.rearm(ask, () => false)
   await turn()
   expect(new Set(listeners).size).toBe(2)
 })

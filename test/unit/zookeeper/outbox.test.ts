@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { monotonic } from '../../../src/core/time.ts'
 import { NotSent, SessionExpired } from '../../../src/zookeeper/errors.ts'
-import { Outbox } from '../../../src/zookeeper/outbox.ts'
-import { Pending, type PendingOptions } from '../../../src/zookeeper/pending.ts'
+import { RequestQueue } from '../../../src/zookeeper/outbox.ts'
+import { PendingRequest, type PendingRequestOptions } from '../../../src/zookeeper/pending.ts'
 import { exists } from '../../../src/zookeeper/requests.ts'
 
 const SESSION = 7n
 const ALL = { bytes: 1_000_000, count: 100 }
 
-function waiting(path: string, options: PendingOptions = {}) {
-  const pending = new Pending(exists(path), monotonic(), options)
+function waiting(path: string, options: PendingRequestOptions = {}) {
+  const pending = new PendingRequest(exists(path), monotonic(), options)
   const failed = pending.promise.then(
     () => undefined,
     (error: unknown) => error,
@@ -17,7 +17,7 @@ function waiting(path: string, options: PendingOptions = {}) {
   return { pending, failed }
 }
 
-const paths = (taken: readonly Pending[]) => taken.map(({ request }) => request.path)
+const paths = (taken: readonly PendingRequest[]) => taken.map(({ request }) => request.path)
 
 describe('an outbox', () => {
   beforeEach(() => {
@@ -29,7 +29,7 @@ describe('an outbox', () => {
   })
 
   test('gives requests out in order, a portion at a time', () => {
-    const outbox = new Outbox(1_000)
+    const outbox = new RequestQueue(1_000)
     const all = ['/a', '/b', '/c'].map((path) => waiting(path).pending)
     for (const pending of all) outbox.push(pending)
     const size = all[0]?.request.frame.length ?? 0
@@ -39,13 +39,13 @@ describe('an outbox', () => {
   })
 
   test('gives out no more than there is room for', () => {
-    const outbox = new Outbox(1_000)
+    const outbox = new RequestQueue(1_000)
     for (const path of ['/a', '/b', '/c']) outbox.push(waiting(path).pending)
     expect(paths(outbox.take(SESSION, { ...ALL, count: 2 }))).toEqual(['/a', '/b'])
   })
 
   test('leaves out what was given up and rejects what was meant for another session', async () => {
-    const outbox = new Outbox(1_000)
+    const outbox = new RequestQueue(1_000)
     const giveUp = new AbortController()
     const other = waiting('/other', { session: 8n })
     outbox.push(waiting('/given-up', { signal: giveUp.signal }).pending)
@@ -58,9 +58,9 @@ describe('an outbox', () => {
   })
 
   test('puts what is asked in between ahead of what waits', () => {
-    const outbox = new Outbox(1_000)
+    const outbox = new RequestQueue(1_000)
     outbox.push(waiting('/waits').pending)
-    outbox.before(() => {
+    outbox.pushFirst(() => {
       outbox.push(waiting('/first').pending)
       outbox.push(waiting('/second').pending)
     })
@@ -68,7 +68,7 @@ describe('an outbox', () => {
   })
 
   test('waits for room as long as it takes, and for a connection from when it broke', async () => {
-    const outbox = new Outbox(1_000)
+    const outbox = new RequestQueue(1_000)
     outbox.connected()
     const { pending, failed } = waiting('/a')
     outbox.push(pending)
@@ -82,9 +82,9 @@ describe('an outbox', () => {
   })
 
   test('drops with a connection what was meant for it alone', async () => {
-    const outbox = new Outbox(1_000)
+    const outbox = new RequestQueue(1_000)
     outbox.connected()
-    const here = waiting('/here', { here: true })
+    const here = waiting('/here', { currentConnectionOnly: true })
     for (const { pending } of [waiting('/a'), here, waiting('/b')]) outbox.push(pending)
     outbox.disconnected()
     expect(await here.failed).toMatchObject({ name: 'NotSent', outcome: 'not-sent' })
@@ -92,7 +92,7 @@ describe('an outbox', () => {
   })
 
   test('keeps nothing waiting longer than its patience', async () => {
-    const outbox = new Outbox(1_000)
+    const outbox = new RequestQueue(1_000)
     const early = waiting('/early')
     outbox.push(early.pending)
     vi.advanceTimersByTime(600)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../../src/core/errors.ts'
-import { Chroot, checkPath, lineageOf } from '../../../src/zookeeper/path.ts'
+import { Chroot, checkPath, listAncestors } from '../../../src/zookeeper/path.ts'
 
 describe('a path', () => {
   test.each(['/', '/a', '/a/b.c', '/a/..b', '/ä/ß', '/a b', '/.trash'])('%j is fine', (path) => {
@@ -31,8 +31,8 @@ describe('a path', () => {
   })
 
   test('has a lineage', () => {
-    expect(lineageOf('/a/b/c')).toEqual(['/a', '/a/b', '/a/b/c'])
-    expect(lineageOf('/')).toEqual([])
+    expect(listAncestors('/a/b/c')).toEqual(['/a', '/a/b', '/a/b/c'])
+    expect(listAncestors('/')).toEqual([])
   })
 })
 
@@ -40,18 +40,18 @@ describe('a chroot', () => {
   const chroot = new Chroot('/app/x')
 
   test('is put before what is asked and taken from what is told', () => {
-    for (const path of ['/', '/a', '/app/x']) expect(chroot.inward(chroot.outward(path))).toBe(path)
-    expect(chroot.outward('/')).toBe('/app/x')
-    expect(chroot.outward('/a')).toBe('/app/x/a')
+    for (const path of ['/', '/a', '/app/x']) expect(chroot.toUserPath(chroot.toServerPath(path))).toBe(path)
+    expect(chroot.toServerPath('/')).toBe('/app/x')
+    expect(chroot.toServerPath('/a')).toBe('/app/x/a')
   })
 
   test('hides what is outside', () => {
-    expect(chroot.inward('/app')).toBeUndefined()
-    expect(chroot.inward('/app/xy')).toBeUndefined()
+    expect(chroot.toUserPath('/app')).toBeUndefined()
+    expect(chroot.toUserPath('/app/xy')).toBeUndefined()
   })
 
   test.each(['', '/'])('%j is none', (root) => {
-    expect(new Chroot(root).outward('/a')).toBe('/a')
-    expect(new Chroot(root).inward('/a')).toBe('/a')
+    expect(new Chroot(root).toServerPath('/a')).toBe('/a')
+    expect(new Chroot(root).toUserPath('/a')).toBe('/a')
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../../src/core/errors.ts'
 import { readAcls, readIdentities } from '../../../src/zookeeper/acl.ts'
 import { type CreateMode, create } from '../../../src/zookeeper/create.ts'
-import { configOf, reconfig } from '../../../src/zookeeper/ensemble.ts'
+import { parseConfig, reconfig } from '../../../src/zookeeper/ensemble.ts'
 import { BadVersion, NoNode, ZooKeeperError } from '../../../src/zookeeper/errors.ts'
 import { JuteReader, JuteWriter, MalformedBytes } from '../../../src/zookeeper/jute.ts'
 import { multi } from '../../../src/zookeeper/multi.ts'
@@ -324,12 +324,12 @@ describe('the answer to a multiRead', () => {
 describe('what an ensemble says of itself', () => {
   test('is read line by line', () => {
     const data = Buffer.from('server.1=a:1:2:participant;3\nserver.2=b:1:2:observer;3\nversion=1000000ab')
-    expect(configOf({ data, stat })).toEqual({
+    expect(parseConfig({ data, stat })).toEqual({
       servers: ['server.1=a:1:2:participant;3', 'server.2=b:1:2:observer;3'],
       version: 0x1000000abn,
       stat,
     })
-    expect(configOf({ data: null, stat })).toEqual({ servers: [], version: undefined, stat })
+    expect(parseConfig({ data: null, stat })).toEqual({ servers: [], version: undefined, stat })
   })
 
   test('and of its clients', () => {

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { InvalidArgument } from '../../../src/core/errors.ts'
 import { parseUri } from '../../../src/core/uri.ts'
-import { type Security, type SecurityOptions, securityOf } from '../../../src/zookeeper/security.ts'
+import { parseSecurity, type Security, type SecurityOptions } from '../../../src/zookeeper/security.ts'
 
 function read(uri: string, options: object = {}): Promise<Security> {
   const given: SecurityOptions = options
-  return securityOf(parseUri(uri, 'board'), 'board', given)
+  return parseSecurity(parseUri(uri, 'board'), 'board', given)
 }
 
 describe('credentials', () => {

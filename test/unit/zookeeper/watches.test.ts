@@ -4,7 +4,7 @@ import { SessionExpired } from '../../../src/zookeeper/errors.ts'
 import type { OneShotHandler, OneShotKind } from '../../../src/zookeeper/one-shots.ts'
 import { Chroot } from '../../../src/zookeeper/path.ts'
 import type { WatchEvent, WatchEventType } from '../../../src/zookeeper/records.ts'
-import { Watches } from '../../../src/zookeeper/watches.ts'
+import { WatchRegistry } from '../../../src/zookeeper/watches.ts'
 
 const event = (type: WatchEventType, path: string): WatchEvent => ({ type, path })
 
@@ -18,7 +18,7 @@ function registry(root = '') {
   })
   const onFault = (error: unknown) => void faults.push(error)
   return {
-    watches: new Watches({ chroot: new Chroot(root), armingBytes: 128 * 1_024, onFault }),
+    watches: new WatchRegistry({ chroot: new Chroot(root), armingBytes: 128 * 1_024, onFault }),
     faults,
     told,
     handler,
@@ -73,9 +73,9 @@ describe('watches', () => {
     watches.add('/a', 'recursive', { events: failing('events'), gap: failing('gap') })
     watches.dispatch([event('created', '/a')])
     watches.gap()
-    watches.asking('/b', 'data')
-    watches.armed('/b', 'data', { present: true, handler: failing('one-shot') })
-    watches.settled('/b', 'data')
+    watches.noteRequested('/b', 'data')
+    watches.noteArmed('/b', 'data', { present: true, handler: failing('one-shot') })
+    watches.noteSettled('/b', 'data')
     watches.dispatch([event('deleted', '/b')])
     await new Promise((resolve) => setImmediate(resolve))
     expect(faults.map((fault) => (fault as Error).message)).toEqual(['events', 'gap', 'one-shot'])
@@ -90,7 +90,7 @@ describe('watches', () => {
     watches.gap()
     expect(told).toEqual([['second', 'gap']])
     expect(watches.remove(second)).toBe(true)
-    expect(watches.portions()).toEqual([nothing])
+    expect(watches.armingPortions()).toEqual([nothing])
   })
 
   test('a handler that was removed by the one before it hears nothing', () => {
@@ -116,7 +116,7 @@ describe('watches', () => {
       root: [event('created', '/a'), event('deleted', '/')],
       a: [event('created', '/a')],
     })
-    expect(watches.portions()).toEqual([{ ...nothing, persistent: ['/app/a'], recursive: ['/app'] }])
+    expect(watches.armingPortions()).toEqual([{ ...nothing, persistent: ['/app/a'], recursive: ['/app'] }])
   })
 
   test('are armed again in portions that fit a frame', () => {
@@ -124,7 +124,7 @@ describe('watches', () => {
     const paths = Array.from({ length: 400 }, (_, index) => `/${'x'.repeat(1_000)}${index}`)
     for (const path of paths) watches.add(path, 'recursive', handler(path))
     watches.add('/p', 'persistent', handler('p'))
-    const portions = watches.portions()
+    const portions = watches.armingPortions()
     expect(portions.length).toBeGreaterThan(3)
     expect(portions.flatMap(({ recursive }) => recursive)).toEqual(paths)
     expect(portions.flatMap(({ persistent }) => persistent)).toEqual(['/p'])
@@ -134,10 +134,16 @@ describe('watches', () => {
 
 describe('one-shot watches', () => {
   /** Asks for a watch and has it answered. */
-  function armed(watches: Watches, path: string, kind: OneShotKind, handler: OneShotHandler, present = true): void {
-    watches.asking(path, kind)
-    watches.armed(path, kind, { present, handler })
-    watches.settled(path, kind)
+  function armed(
+    watches: WatchRegistry,
+    path: string,
+    kind: OneShotKind,
+    handler: OneShotHandler,
+    present = true,
+  ): void {
+    watches.noteRequested(path, kind)
+    watches.noteArmed(path, kind, { present, handler })
+    watches.noteSettled(path, kind)
   }
 
   /** Handlers that write down what they were told. */
@@ -158,7 +164,7 @@ describe('one-shot watches', () => {
       armed(watches, '/a', kind, handler('a'))
       watches.dispatch([event(type, '/b'), event(type, '/a/c'), event(type, '/a'), event(type, '/a')])
       expect(calls).toEqual(concerns.includes(type) ? [`a ${type} /a`] : [])
-      expect(watches.portions()).toEqual([
+      expect(watches.armingPortions()).toEqual([
         concerns.includes(type) ? nothing : { ...nothing, [kind === 'data' ? 'data' : 'child']: ['/a'] },
       ])
     }
@@ -182,7 +188,7 @@ describe('one-shot watches', () => {
     armed(watches, '/not', 'data', handler('b'), false)
     armed(watches, '/list', 'children', handler('c'))
     const portion = { ...nothing, data: ['/app/there'], exist: ['/app/not'], child: ['/app/list'] }
-    expect(watches.portions()).toEqual([portion])
+    expect(watches.armingPortions()).toEqual([portion])
   })
 
   test('are idle at the server only when the last one is gone and no answer is to come', () => {
@@ -194,34 +200,34 @@ describe('one-shot watches', () => {
     armed(watches, '/a', 'data', second)
     expect(watches.removeOneShot('/a', 'data', first)).toEqual({ found: true, idle: false })
     expect(watches.removeOneShot('/a', 'data', first)).toEqual({ found: false, idle: false })
-    watches.asking('/a', 'data')
+    watches.noteRequested('/a', 'data')
     expect(watches.removeOneShot('/a', 'data', second)).toEqual({ found: true, idle: false })
-    watches.armed('/a', 'data', { present: true })
-    expect(watches.settled('/a', 'data')).toBe(true)
+    watches.noteArmed('/a', 'data', { present: true })
+    expect(watches.noteSettled('/a', 'data')).toBe(true)
     expect(watches.removeOneShot('/a', 'data')).toEqual({ found: false, idle: false })
   })
 
   test('that were not armed, or have fired since, are not idle but gone', () => {
     const { watches } = registry()
-    watches.asking('/a', 'data')
-    expect(watches.settled('/a', 'data')).toBe(false)
-    watches.asking('/a', 'data')
-    watches.armed('/a', 'data', { present: true })
+    watches.noteRequested('/a', 'data')
+    expect(watches.noteSettled('/a', 'data')).toBe(false)
+    watches.noteRequested('/a', 'data')
+    watches.noteArmed('/a', 'data', { present: true })
     watches.dispatch([event('deleted', '/a')])
-    expect(watches.settled('/a', 'data')).toBe(false)
-    expect(watches.portions()).toEqual([nothing])
+    expect(watches.noteSettled('/a', 'data')).toBe(false)
+    expect(watches.armingPortions()).toEqual([nothing])
   })
 
   test('and persistent ones keep off the same path', () => {
     const { watches, handler: persistent } = registry()
     const { handler } = told()
     const registration = watches.add('/a', 'recursive', persistent('a'))
-    expect(() => watches.asking('/a', 'children')).toThrow(InvalidState)
+    expect(() => watches.noteRequested('/a', 'children')).toThrow(InvalidState)
     armed(watches, '/a/b', 'data', handler('below'))
     watches.remove(registration)
-    watches.asking('/a', 'data')
+    watches.noteRequested('/a', 'data')
     expect(() => watches.add('/a', 'persistent', persistent('a'))).toThrow(InvalidState)
-    watches.settled('/a', 'data')
+    watches.noteSettled('/a', 'data')
     watches.add('/a', 'persistent', persistent('a'))
   })
 
@@ -235,7 +241,7 @@ describe('one-shot watches', () => {
     watches.sessionOver(reason)
     watches.sessionOver(reason)
     expect(lost).toEqual([{ type: 'lost', path: '/a', reason }])
-    expect(watches.portions()).toEqual([nothing])
+    expect(watches.armingPortions()).toEqual([nothing])
     watches.close()
     armed(watches, '/b', 'data', handler)
     expect(lost[1]).toMatchObject({ type: 'lost', path: '/b', reason: { name: 'SessionExpired' } })

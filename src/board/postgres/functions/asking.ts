@@ -3,7 +3,7 @@
  * With `@` for the schema. The gate is closed and opened under a lock of the table of boards, which claims share: its waiters
  * are served in their order, and only who may write the table gets it. An advisory lock is granted to every role.
  */
-export function asking(): string {
+export function requestFunctions(): string {
   return `
 CREATE FUNCTION @.cancel(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_who text, p_reason text)
 RETURNS json LANGUAGE plpgsql AS $function$

@@ -5,7 +5,7 @@
  * and holds until it commits; the base is changed only by a transaction that holds that lock alone. So no claim adds an older base to a later number.
  */
 
-import { BY_KEYS } from './plans.ts'
+import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
 /**
  * Every role of the database may hold the advisory lock of a resource. Who does not get it in this time is refused as for a
@@ -20,7 +20,7 @@ const MAX_LOCK_WAIT_MS = 2_000
 const MAX_FENCE = Number.MAX_SAFE_INTEGER - 1_000_000
 
 /** With `@` for the schema. */
-export function claiming(): string {
+export function claimFunctions(): string {
   return `
 CREATE FUNCTION @.raise_fences(p_board integer) RETURNS void LANGUAGE plpgsql AS $function$
 BEGIN
@@ -31,7 +31,7 @@ END $function$;
 
 CREATE FUNCTION @.claim(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_whos text[], p_lives bytea, p_lengths integer[], p_asking integer[], p_resources bigint[], p_names text[],
-  p_exclusive boolean[]) RETURNS json LANGUAGE plpgsql ${BY_KEYS}
+  p_exclusive boolean[]) RETURNS json LANGUAGE plpgsql ${INDEX_SCAN_SETTINGS}
 SET lock_timeout TO ${MAX_LOCK_WAIT_MS} AS $function$
 DECLARE
   v_refused json;

@@ -1,7 +1,7 @@
 /** A job that nobody owns goes to the trash. */
 
 /** With `@` for the schema. */
-export function discarding(): string {
+export function discardFunctions(): string {
   return `
 CREATE FUNCTION @.discard(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_life bytea,
   p_who text, p_reason text, p_failure bytea) RETURNS json LANGUAGE plpgsql AS $function$

@@ -1,9 +1,9 @@
 /** What every function ends with: others are told, and the answer is kept until the next one. */
-import { channelOf } from '../names.ts'
-import { BY_KEYS } from './plans.ts'
+import { channelName } from '../names.ts'
+import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
 /** With `@` for the schema. */
-export function helpers(schema: string): string {
+export function helperFunctions(schema: string): string {
   return `
 CREATE FUNCTION @.milliseconds(p_at timestamptz) RETURNS float8 LANGUAGE sql IMMUTABLE AS $function$
   SELECT CASE WHEN p_at OPERATOR(pg_catalog.=) '-infinity'::timestamptz THEN 0::float8
@@ -14,7 +14,7 @@ CREATE FUNCTION @.tell(p_board integer, p_kind text, p_jobs bigint[], p_ranks sm
   p_dues float8[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $function$
 BEGIN
   INSERT INTO @.changes (board, kind, jobs, ranks, dues) VALUES (p_board, p_kind, p_jobs, p_ranks, p_dues);
-  PERFORM pg_notify('${channelOf(schema, '')}' || p_board, '');
+  PERFORM pg_notify('${channelName(schema, '')}' || p_board, '');
 END $function$;
 
 CREATE FUNCTION @.answer(p_lane uuid, p_number bigint, p_answer json) RETURNS json LANGUAGE plpgsql AS $function$
@@ -46,7 +46,7 @@ BEGIN
 END $function$;
 
 CREATE FUNCTION @.changes_since(p_board integer, p_snapshot pg_snapshot)
-RETURNS TABLE (snapshot text, at float8, told json) LANGUAGE sql STABLE ${BY_KEYS} AS $function$
+RETURNS TABLE (snapshot text, at float8, told json) LANGUAGE sql STABLE ${INDEX_SCAN_SETTINGS} AS $function$
   SELECT pg_current_snapshot()::text, extract(epoch FROM clock_timestamp())::float8 * 1000, (
     SELECT json_agg(json_build_array(c.kind, c.jobs, c.ranks, c.dues) ORDER BY c.number) FROM (
       SELECT * FROM @.changes WHERE board = p_board AND transaction >= pg_snapshot_xmax(p_snapshot)

@@ -11,31 +11,42 @@
  * **Names** are looked up in Postgres' own schema only: whoever may create functions in `public` could otherwise have theirs
  * called in place of Postgres' own, as the user of the board (CVE-2018-1058).
  */
-import { asking } from './asking.ts'
-import { claiming } from './claiming.ts'
-import { discarding } from './discarding.ts'
-import { helpers } from './helpers.ts'
-import { posting } from './posting.ts'
-import { reattaching } from './reattaching.ts'
+import { requestFunctions } from './asking.ts'
+import { claimFunctions } from './claiming.ts'
+import { discardFunctions } from './discarding.ts'
+import { helperFunctions } from './helpers.ts'
+import { postFunctions } from './posting.ts'
+import { reattachFunctions } from './reattaching.ts'
 import { sectionFunctions } from './sections.ts'
-import { sessions } from './sessions.ts'
-import { settling } from './settling.ts'
-import { trash } from './trash.ts'
+import { sessionFunctions } from './sessions.ts'
+import { settleFunctions } from './settling.ts'
+import { trashFunctions } from './trash.ts'
 
 /** All of them, as the newest step of the migrations makes them. */
-export function functions(schema: string): string {
-  return [helpers, sessions, reattaching, posting, claiming, settling, discarding, trash, asking, sectionFunctions]
-    .map((part) => secured(part(schema)).replaceAll('@', schema))
+export function boardFunctions(schema: string): string {
+  return [
+    helperFunctions,
+    sessionFunctions,
+    reattachFunctions,
+    postFunctions,
+    claimFunctions,
+    settleFunctions,
+    discardFunctions,
+    trashFunctions,
+    requestFunctions,
+    sectionFunctions,
+  ]
+    .map((part) => withSearchPath(part(schema)).replaceAll('@', schema))
     .join('\n')
 }
 
 /** Is inlined, which a function with settings is not, and qualifies all names by itself. */
-const INLINED = 'milliseconds'
+const INLINED_FUNCTION = 'milliseconds'
 
 /** Makes functions that replace those of an older release, each with a search path of its own. */
-function secured(text: string): string {
+function withSearchPath(text: string): string {
   return text.replace(/CREATE FUNCTION @\.(\w+)([\s\S]*?) AS \$function\$/g, (_, name: string, head: string) => {
-    const path = name === INLINED ? '' : ' SET search_path TO pg_catalog, pg_temp'
+    const path = name === INLINED_FUNCTION ? '' : ' SET search_path TO pg_catalog, pg_temp'
     return `CREATE OR REPLACE FUNCTION @.${name}${head}${path} AS $function$`
   })
 }

@@ -10,5 +10,5 @@
  * What cannot do without a plan that is switched off, as the look at a sequence, then seems to cost so much that Postgres compiles
  * it first: that took the first claim of each session a tenth of a second, and is switched off, too.
  */
-export const BY_KEYS =
+export const INDEX_SCAN_SETTINGS =
   'SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off'

@@ -1,16 +1,16 @@
 /** Jobs come onto the board. */
 import { rank } from '../../priority.ts'
-import { BY_KEYS } from './plans.ts'
+import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
 /** Of most jobs: it is not told. */
-const USUAL_RANK = rank('NORMAL')
+const DEFAULT_RANK = rank('NORMAL')
 
 /** With `@` for the schema. */
-export function posting(): string {
+export function postFunctions(): string {
   return `
 CREATE FUNCTION @.post(p_lane uuid, p_number bigint, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],
   p_names text[], p_priorities text[], p_keys bytea[], p_owner_lost text[], p_delays float8[])
-RETURNS json LANGUAGE plpgsql ${BY_KEYS} AS $function$
+RETURNS json LANGUAGE plpgsql ${INDEX_SCAN_SETTINGS} AS $function$
 DECLARE
   v_ids bigint[];
   v_made bigint[];
@@ -30,7 +30,7 @@ BEGIN
     FROM asked ORDER BY key, id
     ON CONFLICT (board, key) WHERE key IS NOT NULL DO NOTHING RETURNING id, rank, due_at
   )
-  SELECT array_agg(id ORDER BY id), CASE WHEN bool_or(rank <> ${USUAL_RANK}) THEN array_agg(rank ORDER BY id) END,
+  SELECT array_agg(id ORDER BY id), CASE WHEN bool_or(rank <> ${DEFAULT_RANK}) THEN array_agg(rank ORDER BY id) END,
     CASE WHEN bool_or(due_at > '-infinity') THEN array_agg(@.milliseconds(due_at) ORDER BY id) END
   INTO v_made, v_ranks, v_dues FROM made;
   IF v_made IS NOT NULL THEN PERFORM @.tell(p_board, 'posted', v_made, v_ranks, v_dues); END IF;

@@ -10,7 +10,7 @@
  * comes first, and the other finds the session gone or alive.
  */
 /** With `@` for the schema. */
-export function reattaching(): string {
+export function reattachFunctions(): string {
   return `
 CREATE FUNCTION @.reattach(p_session integer, p_attachment integer) RETURNS boolean LANGUAGE plpgsql AS $function$
 DECLARE

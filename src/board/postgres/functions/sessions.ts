@@ -4,10 +4,10 @@
  * sequence could be foreseen, and each that is held by another role would cost a number of the sequence.
  */
 import { lockClasses } from '../names.ts'
-import { BY_KEYS } from './plans.ts'
+import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
 /** With `@` for the schema. */
-export function sessions(schema: string): string {
+export function sessionFunctions(schema: string): string {
   const { session } = lockClasses(schema)
   return `
 CREATE FUNCTION @.lock_session() RETURNS integer LANGUAGE plpgsql AS $function$
@@ -46,7 +46,7 @@ BEGIN
     WHERE board = v_board AND id <> p_session AND heartbeat_at + ttl < clock_timestamp());
 END $function$;
 
-CREATE FUNCTION @.end_session(p_session integer) RETURNS void LANGUAGE plpgsql ${BY_KEYS} AS $function$
+CREATE FUNCTION @.end_session(p_session integer) RETURNS void LANGUAGE plpgsql ${INDEX_SCAN_SETTINGS} AS $function$
 DECLARE
   v_session @.sessions;
   v_trashed bigint[];

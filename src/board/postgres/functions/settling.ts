@@ -1,13 +1,13 @@
 /** The claims of one session end, each in the way that is asked for. */
-import { BY_KEYS } from './plans.ts'
+import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
 /** With `@` for the schema. */
-export function settling(): string {
+export function settleFunctions(): string {
   return `
 CREATE FUNCTION @.settle(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],
   p_kinds text[], p_lives bytea, p_lengths integer[], p_delays float8[], p_whos text[], p_reasons text[], p_failures bytea[],
   p_holding boolean)
-RETURNS json LANGUAGE plpgsql ${BY_KEYS} AS $function$
+RETURNS json LANGUAGE plpgsql ${INDEX_SCAN_SETTINGS} AS $function$
 DECLARE
   v_consumed bigint[];
   v_abandoned bigint[];

@@ -1,7 +1,7 @@
 /** Out of the trash: back onto the board, or for ever. */
 
 /** With `@` for the schema. */
-export function trash(): string {
+export function trashFunctions(): string {
   return `
 CREATE FUNCTION @.restore(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_life bytea, p_priority text,
   p_key bytea, p_owner_lost text) RETURNS json LANGUAGE plpgsql AS $function$

@@ -5,9 +5,9 @@
  * with the owner's key, so a batch that comes a second time, because its answers were lost, is answered and not done again;
  * one that comes too late, or from before the server lost what it had said was done, changes nothing.
  */
-import { PRELUDE } from './prelude.ts'
+import { SCRIPT_PRELUDE } from './prelude.ts'
 
-const STEPS = `
+const STEP_FUNCTIONS = `
 local steps = {}
 
 local function nextSequence()
@@ -247,7 +247,7 @@ end
  * KEYS: all, with the owner's. ARGV: its id, the channel, the head `[number, seen, ttl, grows, serial]`, the steps, and then all bytes
  * that steps are given, which name them by their place here: what Redis unpacks knows texts, and no bytes.
  */
-export const COMMIT = `${PRELUDE}
+export const COMMIT_SOURCE = `${SCRIPT_PRELUDE}
 local owner, channel = ARGV[1], ARGV[2]
 local head = unpacked(ARGV[3])
 local number, seen, ttl, grows, serial = head[1], head[2], head[3], head[4], whole(head[5])
@@ -264,7 +264,7 @@ local sequence = counter('sequence', numbers[1], 1577836800000000 + 2 ^ 50 - 2 ^
 -- A number that is too large is not replaced by a smaller one: the fence never goes back. What is no number was never handed out.
 local fence, fencesEnd = counter('fence', numbers[2], 1e308) or 0, false
 local refused = false
-${STEPS}
+${STEP_FUNCTIONS}
 -- Done before. It is answered without a write, for this may be a moment in which every write is refused.
 if last == number then
   return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults }), call('HGET', OWNER, 'answers') }

@@ -15,7 +15,7 @@
  *
  * Numbers of Lua are doubles: what goes into a key is written by `whole`, for Lua's own way has 14 digits.
  */
-export const PRELUDE = `
+export const SCRIPT_PRELUDE = `
 local BOARD, JOBS, ROWS, ORDER = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local HELD, GRANTED, EXCLUSIVE, SHARED = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local TAKEN, CANCELS, TRASH, TRASHED = KEYS[9], KEYS[10], KEYS[11], KEYS[12]

@@ -4,7 +4,7 @@
  */
 
 /** What is told of each job: its id, its score in claim order, when it is due, whether it is claimed, and to be given up. */
-const SPOTS = `
+const JOB_SUMMARIES = `
 local ORDER, HELD, CANCELS, RESTING = KEYS[4], KEYS[5], KEYS[10], KEYS[16]
 local call = redis.call
 
@@ -24,7 +24,7 @@ end
 `
 
 /** ARGV: behind which score, and how many. Answers the clock, what is there, and the score of the last if there may be more. */
-export const STRETCH = `${SPOTS}
+export const RANGE_SOURCE = `${JOB_SUMMARIES}
 local ids = {}
 local last
 local found = call('ZRANGEBYSCORE', ORDER, ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[2])
@@ -37,11 +37,11 @@ return cmsgpack.pack({ time[1] * 1000 + math.floor(time[2] / 1000), spots(ids), 
 `
 
 /** ARGV: after which instant, and how many. */
-export const RESTERS = `${SPOTS}
+export const DELAYED_SOURCE = `${JOB_SUMMARIES}
 return cmsgpack.pack(spots(call('ZRANGEBYSCORE', RESTING, ARGV[1], '+inf', 'LIMIT', 0, ARGV[2])))
 `
 
-export const CLAIMED = `${SPOTS}
+export const CLAIMED_SOURCE = `${JOB_SUMMARIES}
 local ids, told = call('HKEYS', HELD), {}
 for from = 1, #ids, 1000 do
   for _, spot in ipairs(spots({ unpack(ids, from, math.min(from + 999, #ids)) })) do told[#told + 1] = spot end
@@ -50,7 +50,7 @@ return cmsgpack.pack(told)
 `
 
 /** ARGV: ids. What became of each: 1 is on the board, 2 in the trash, 0 gone. */
-export const FATES = `
+export const STATUS_SOURCE = `
 local fates = {}
 for at, id in ipairs(ARGV) do
   fates[at] = redis.call('HEXISTS', KEYS[3], id) == 1 and 1 or redis.call('HEXISTS', KEYS[11], id) == 1 and 2 or 0

@@ -1,11 +1,11 @@
 /** The scripts of a session: an owner's key that lives as long as its owner is heard of. */
-import { PRELUDE } from './prelude.ts'
+import { SCRIPT_PRELUDE } from './prelude.ts'
 
 /**
  * What a look tells: the clock, the version, the changes since the one that was seen, the pause, who is late, how many jobs there are,
  * the secret that publications are signed with, and what was found damaged.
  */
-const OUTLOOK = `
+const OWNER_STATUS = `
 local function outlook(seen)
   -- Of an owner that was entered by hand it may be infinite.
   local earliest = math.min(math.max(tonumber(call('ZRANGE', OWNERS, 0, 0, 'WITHSCORES')[2]) or 0, 0), 2 ^ 53)
@@ -22,7 +22,7 @@ end
  * A new owner; and the board, where there is none. ARGV: its id, the channel, its TTL, whether the board may be made, the
  * format that is known here, a secret for a board that has none. Answers `false, format` for a board that cannot be opened: 0 where there is none.
  */
-export const JOIN = `${PRELUDE}${OUTLOOK}
+export const JOIN_SOURCE = `${SCRIPT_PRELUDE}${OWNER_STATUS}
 local id, channel, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local mayMake, format = ARGV[4] == '1', tonumber(ARGV[5])
 local there = call('HGET', BOARD, 'format')
@@ -47,7 +47,7 @@ return { pack({ true, not there }), outlook() }
  * of the last batch it knows of, and of one whose answers it waits for. Answers `false` where the key is gone, or the
  * server has forgotten what it had said was done.
  */
-export const LOOK = `${PRELUDE}${OUTLOOK}
+export const RENEW_SOURCE = `${SCRIPT_PRELUDE}${OWNER_STATUS}
 local id, ttl, seen = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 -- What is no number, or no hash, knows as much as a key that is gone.
 local last = tonumber(redis.pcall('HGET', OWNER, 'number') or '-1') or -1
@@ -63,7 +63,7 @@ return { pack({ true }), outlook(seen) }
  * One that cannot be buried is looked at again later, and ever more rarely: its place among the first that are late would
  * keep others from being buried. An owner that lives sets its time anew by itself.
  */
-export const BURY = `${PRELUDE}
+export const RELEASE_OWNER_SOURCE = `${SCRIPT_PRELUDE}
 local id, channel, itself, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', tonumber(ARGV[4])
 
 local function postpone(times)
@@ -110,7 +110,7 @@ return faults
 `
 
 /** Rows and postings of the ids in ARGV, by turns, as they were at one moment. KEYS: all. */
-export const READ = `
+export const READ_SOURCE = `
 local rows, postings = redis.call('HMGET', KEYS[3], unpack(ARGV)), redis.call('HMGET', KEYS[2], unpack(ARGV))
 local both = {}
 for at = 1, #ARGV do

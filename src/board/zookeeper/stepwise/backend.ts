@@ -5,48 +5,48 @@
  */
 
 import { InvalidState, UnsupportedCapability } from '../../../core/errors.ts'
-import { type Duration, milliseconds, monotonic } from '../../../core/time.ts'
-import { atOpening, SessionExpired, type StateEvent, type ZooKeeperDriver } from '../../../zookeeper/index.ts'
+import { type Duration, monotonic, toMilliseconds } from '../../../core/time.ts'
+import { SessionExpired, type StateEvent, toOpenError, type ZooKeeperDriver } from '../../../zookeeper/index.ts'
 import type {
   Backend,
   BackendCapabilities,
+  BackendSink,
+  BoardListing,
   Cancellation,
   CancelRequest,
-  Choice,
-  Discard,
+  ClaimGrant,
+  ClaimRequest,
+  DiscardRequest,
   Entity,
   GateRequest,
-  Granted,
-  Listing,
   Posted,
   PostRequest,
   Result,
   SessionHold,
   Settlement,
-  Sink,
-  Stored,
+  StoredJob,
   TrashedEntry,
-  Unreadable,
+  UnreadableJob,
 } from '../../backend.ts'
 import type { Posting } from '../../posting.ts'
-import { resultOf, resultOfEach } from '../../results.ts'
+import { settleEach, settleOne } from '../../results.ts'
 import { ServerClock } from '../../server-clock.ts'
 import { pagesOf } from '../../trash-pages.ts'
-import { openBoardPath, type WantedBoard } from '../board-path.ts'
+import { type BoardPathOptions, openBoardPath } from '../board-path.ts'
 import { EntityNodes } from '../entity-nodes.ts'
-import { Gate } from '../gate.ts'
+import { BoardGate } from '../gate.ts'
 import type { Layout } from '../layout.ts'
-import { asking, BoardReader } from '../reading.ts'
-import { decodeMark } from '../records.ts'
+import { BoardReader, translateErrors } from '../reading.ts'
+import { decodeTrashMark } from '../records.ts'
 import { SequenceNumbers } from '../sequence-numbers.ts'
 import { SessionLabels } from '../session-labels.ts'
-import { lacking, StepwiseChanger } from './changing.ts'
+import { missingCapabilityFor, WithoutMultiWriter } from './changing.ts'
 import { Locks } from './locks.ts'
-import { Mirror } from './mirror.ts'
-import { Patrol } from './patrol.ts'
+import { BoardSnapshot } from './mirror.ts'
+import { ConsistencyCheck } from './patrol.ts'
 import { Steps } from './steps.ts'
 
-export interface StepwiseBackendOptions extends Pick<WantedBoard, 'create' | 'identified'> {
+export interface WithoutMultiBackendOptions extends Pick<BoardPathOptions, 'create' | 'identified'> {
   readonly uri: string
   /** Not connected yet; closed with the backend. */
   readonly zookeeper: ZooKeeperDriver
@@ -54,14 +54,14 @@ export interface StepwiseBackendOptions extends Pick<WantedBoard, 'create' | 'id
   readonly scanPeriod?: Duration
 }
 
-interface Opened {
+interface WithoutMultiComponents {
   readonly reader: BoardReader
-  readonly changer: StepwiseChanger
+  readonly changer: WithoutMultiWriter
   readonly entities: EntityNodes
-  readonly gate: Gate
-  readonly mirror: Mirror
-  readonly patrol: Patrol
-  readonly sink: Sink
+  readonly gate: BoardGate
+  readonly mirror: BoardSnapshot
+  readonly patrol: ConsistencyCheck
+  readonly sink: BackendSink
 }
 
 const CAPABILITIES: BackendCapabilities = {
@@ -70,21 +70,21 @@ const CAPABILITIES: BackendCapabilities = {
   delays: true,
   cancel: true,
   restore: false,
-  everyChange: false,
+  completeChangeFeed: false,
 }
 
-export class StepwiseBackend implements Backend {
+export class WithoutMultiBackend implements Backend {
   readonly uri: string
   readonly capabilities = CAPABILITIES
-  readonly #options: StepwiseBackendOptions
+  readonly #options: WithoutMultiBackendOptions
   readonly #layout: Layout
   readonly #zookeeper: ZooKeeperDriver
   readonly #clock = new ServerClock()
   readonly #labels = new SessionLabels()
   readonly #underWay = new Set<Promise<unknown>>()
-  #board: Opened | undefined
+  #board: WithoutMultiComponents | undefined
 
-  constructor(options: StepwiseBackendOptions) {
+  constructor(options: WithoutMultiBackendOptions) {
     this.uri = options.uri
     this.#options = options
     this.#layout = options.layout
@@ -95,25 +95,27 @@ export class StepwiseBackend implements Backend {
     return this.#zookeeper.session?.timeout
   }
 
-  async open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
+  async open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void> {
     await this.#open(sink, options).catch((error: unknown) => {
-      throw atOpening(error, this.#options)
+      throw toOpenError(error, this.#options)
     })
   }
 
-  async #open(sink: Sink, options: { signal: AbortSignal }): Promise<void> {
+  async #open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void> {
     const what = `opening ${this.uri}`
     await this.#zookeeper.connect(options)
-    const { encoding, shared } = await asking(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
+    const { encoding, shared } = await translateErrors(what, () =>
+      openBoardPath(this.#zookeeper, this.#layout, this.#options),
+    )
     if (shared) {
       const message = `${this.uri} is shared with TaskFlow, which takes transactions; open it without client=native`
       throw new UnsupportedCapability(message, { capability: 'shared' })
     }
-    const board = this.#parts(encoding, sink)
+    const board = this.#createComponents(encoding, sink)
     this.#board = board
     this.#zookeeper.on('state', (event) => this.#stateChanged(event, board))
-    this.#attached(board)
-    await asking(what, () => board.gate.read())
+    this.#onAttached(board)
+    await translateErrors(what, () => board.gate.read())
     board.patrol.start()
   }
 
@@ -125,34 +127,34 @@ export class StepwiseBackend implements Backend {
   }
 
   async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
-    return this.#during(resultOfEach(requests, (request) => this.#opened.changer.post(request)))
+    return this.#trackWork(settleEach(requests, (request) => this.#requireOpen.changer.post(request)))
   }
 
-  async claim(choices: readonly Choice[]): Promise<Result<Granted>[]> {
-    return this.#during(
-      resultOfEach(choices, async (choice) => {
-        const granted = await this.#opened.changer.claim(choice)
-        return { ...granted, session: this.#labels.of(granted.session) }
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    return this.#trackWork(
+      settleEach(choices, async (choice) => {
+        const granted = await this.#requireOpen.changer.claim(choice)
+        return { ...granted, session: this.#labels.labelFor(granted.session) }
       }),
     )
   }
 
   async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
-    return this.#during(
-      resultOfEach(settlements, async (settlement) => {
-        const session = this.#labels.granting(settlement, { now: this.#zookeeper.session?.id })
-        return this.#opened.changer.settle(settlement, session)
+    return this.#trackWork(
+      settleEach(settlements, async (settlement) => {
+        const session = this.#labels.requireGranting(settlement, { now: this.#zookeeper.session?.id })
+        return this.#requireOpen.changer.settle(settlement, session)
       }),
     )
   }
 
-  async discard(discarded: Discard): Promise<Result<void>> {
-    return this.#during(resultOf(this.#opened.changer.discard(discarded)))
+  async discard(discarded: DiscardRequest): Promise<Result<void>> {
+    return this.#trackWork(settleOne(this.#requireOpen.changer.discard(discarded)))
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
-    const { changer } = this.#opened
-    await this.#during(request.kind === 'cancel' ? changer.cancel(request) : changer.setGate(request))
+    const { changer } = this.#requireOpen
+    await this.#trackWork(request.kind === 'cancel' ? changer.cancel(request) : changer.setGate(request))
   }
 
   async restore(_: TrashedEntry, posting: Posting): Promise<void> {
@@ -161,69 +163,73 @@ export class StepwiseBackend implements Backend {
   }
 
   async purge(entry: TrashedEntry): Promise<void> {
-    await this.#during(this.#opened.changer.purge(entry))
+    await this.#trackWork(this.#requireOpen.changer.purge(entry))
   }
 
-  async list(): Promise<Listing> {
-    return asking(`listing ${this.uri}`, () => this.#opened.mirror.list())
+  async list(): Promise<BoardListing> {
+    return translateErrors(`listing ${this.uri}`, () => this.#requireOpen.mirror.list())
   }
 
-  async read(ids: readonly string[]): Promise<(Stored | Unreadable | undefined)[]> {
-    return asking(`reading ${this.uri}`, () => this.#opened.reader.read(ids))
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    return translateErrors(`reading ${this.uri}`, () => this.#requireOpen.reader.read(ids))
   }
 
   async owner(id: string): Promise<string | undefined> {
-    return asking(`looking for the owner of ${id}`, () => this.#opened.reader.owner(id))
+    return translateErrors(`looking for the owner of ${id}`, () => this.#requireOpen.reader.owner(id))
   }
 
   async cancellation(id: string): Promise<Cancellation | undefined> {
-    return asking(`looking for who cancelled ${id}`, () => this.#opened.reader.cancellation(id))
+    return translateErrors(`looking for who cancelled ${id}`, () => this.#requireOpen.reader.cancellation(id))
   }
 
   /** Two round trips, and one where jobs were released or have ended. */
   async barrier(): Promise<void> {
-    const { mirror, gate } = this.#opened
-    await asking(`sync of ${this.uri}`, async () => {
+    const { mirror, gate } = this.#requireOpen
+    await translateErrors(`sync of ${this.uri}`, async () => {
       await this.#zookeeper.sync(this.#layout.path)
-      await mirror.fresh()
+      await mirror.whenFresh()
     })
-    mirror.doubtUnwatched()
-    await gate.settled()
+    mirror.reportUnwatched()
+    await gate.whenSettled()
   }
 
   /** What was marked is read by the view, so it is known when that is current. */
   async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
-    const { reader, mirror, sink } = this.#opened
+    const { reader, mirror, sink } = this.#requireOpen
     await this.barrier()
     const what = `reading the trash of ${this.uri}`
-    const index = await asking(what, async () => {
-      await reader.read(mirror.unread)
+    const index = await translateErrors(what, async () => {
+      await reader.read(mirror.unwatchedIds)
       return reader.trashIndex(mirror.marked)
     })
     for (const page of pagesOf(index))
-      for (const entry of await asking(what, () => reader.trashPage(page)))
+      for (const entry of await translateErrors(what, () => reader.trashPage(page)))
         if (entry instanceof Error) sink.error(entry)
         else yield entry
   }
 
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
-    return asking(`looking for ${id} in the trash`, () => this.#opened.reader.trashedEntry(id))
+    return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
   }
 
   async register(entity: Entity): Promise<void> {
-    await asking(`registering ${entity.kind} ${entity.name}`, () => this.#opened.entities.register(entity))
+    await translateErrors(`registering ${entity.kind} ${entity.name}`, () =>
+      this.#requireOpen.entities.register(entity),
+    )
   }
 
   async unregister(entity: Entity): Promise<void> {
-    await asking(`unregistering ${entity.kind} ${entity.name}`, () => this.#opened.entities.unregister(entity))
+    await translateErrors(`unregistering ${entity.kind} ${entity.name}`, () =>
+      this.#requireOpen.entities.unregister(entity),
+    )
   }
 
   async entities(kind: string): Promise<Entity[]> {
-    return asking(`listing every ${kind}`, () => this.#opened.entities.list(kind))
+    return translateErrors(`listing every ${kind}`, () => this.#requireOpen.entities.list(kind))
   }
 
-  lacks(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined {
-    return lacking(posting)
+  missingCapability(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined {
+    return missingCapabilityFor(posting)
   }
 
   now(): number {
@@ -233,42 +239,42 @@ export class StepwiseBackend implements Backend {
   holdSession(): SessionHold {
     const hold = this.#zookeeper.holdLease()
     return {
-      proven: async () => this.#labels.of((await hold.proven()).session),
+      whenAlive: async () => this.#labels.labelFor((await hold.proven()).session),
       [Symbol.dispose]: () => hold.release(),
     }
   }
 
   alive(session: string): boolean {
     const info = this.#zookeeper.session
-    return info !== undefined && this.#labels.of(info.id) === session && info.leaseUntil > monotonic()
+    return info !== undefined && this.#labels.labelFor(info.id) === session && info.leaseUntil > monotonic()
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
 
-  get #opened(): Opened {
+  get #requireOpen(): WithoutMultiComponents {
     if (this.#board) return this.#board
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
-  #parts(encoding: 'msgpack' | 'json', sink: Sink): Opened {
+  #createComponents(encoding: 'msgpack' | 'json', sink: BackendSink): WithoutMultiComponents {
     const zookeeper = this.#zookeeper
-    const failed = (error: unknown) => this.#failed(error, sink)
-    const parts = { zookeeper, layout: this.#layout, encoding, failed }
-    const mirror = new Mirror({
+    const failed = (error: unknown) => this.#onError(error, sink)
+    const parts = { zookeeper, layout: this.#layout, encoding, onError: failed }
+    const mirror = new BoardSnapshot({
       ...parts,
-      told: (changes) => sink.changes(changes),
-      isMarked: (id, data) => decodeMark(id, data, encoding) !== undefined,
+      onChanges: (changes) => sink.changes(changes),
+      isMarked: (id, data) => decodeTrashMark(id, data, encoding) !== undefined,
     })
-    const reader = new BoardReader({ ...parts, readMany: mirror.readMany, marked: ({ id }) => mirror.mark(id) })
+    const reader = new BoardReader({ ...parts, readMany: mirror.readMany, onMarked: ({ id }) => mirror.noteMarked(id) })
     const steps = new Steps(parts)
-    const patrol: Patrol = new Patrol({
+    const patrol: ConsistencyCheck = new ConsistencyCheck({
       ...parts,
       mirror,
-      period: milliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
-      gate: () => gate.look(),
+      period: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
+      onGateChange: () => gate.refresh(),
     })
-    const gate = new Gate({ ...parts, zookeeper: patrol.watchingGate, told: (paused) => sink.paused(paused) })
-    const changer = new StepwiseChanger({
+    const gate = new BoardGate({ ...parts, zookeeper: patrol.watchingGate, onGate: (paused) => sink.paused(paused) })
+    const changer = new WithoutMultiWriter({
       ...parts,
       steps,
       mirror,
@@ -276,25 +282,25 @@ export class StepwiseBackend implements Backend {
       gate,
       locks: new Locks({ ...parts, steps }),
       numbers: new SequenceNumbers({ newPosting: this.#layout.newPosting, count: () => mirror.versions?.jobs }),
-      clock: (time) => this.#clock.observe(time),
+      onServerTime: (time) => this.#clock.observe(time),
       now: () => this.#clock.now(),
     })
     return { reader, changer, entities: new EntityNodes(parts), gate, mirror, patrol, sink }
   }
 
   /** In a session, old or new: what happened meanwhile is not known. */
-  #attached({ sink, gate }: Opened): void {
+  #onAttached({ sink, gate }: WithoutMultiComponents): void {
     const session = this.#zookeeper.session?.id
     if (session === undefined) return
     sink.gap()
-    gate.look()
-    sink.session({ state: 'connected', session: this.#labels.of(session) })
+    gate.refresh()
+    sink.session({ state: 'connected', session: this.#labels.labelFor(session) })
   }
 
-  #stateChanged(event: StateEvent, board: Opened): void {
+  #stateChanged(event: StateEvent, board: WithoutMultiComponents): void {
     const session = this.#labels.newest
     const reason = event.reason ? { reason: event.reason } : {}
-    if (event.state === 'connected') this.#attached(board)
+    if (event.state === 'connected') this.#onAttached(board)
     if (event.state === 'suspended') board.sink.session({ state: 'disconnected', session, ...reason })
     if (event.state !== 'lost' && event.state !== 'closed') return
     board.mirror.forgetWatches()
@@ -303,13 +309,13 @@ export class StepwiseBackend implements Backend {
   }
 
   /** Without a connection, or with the end of a session, there is a gap to come, and with it another look. */
-  #failed(error: unknown, sink: Sink): void {
+  #onError(error: unknown, sink: BackendSink): void {
     if (this.#zookeeper.state !== 'connected' || error instanceof SessionExpired) return
     sink.error(error instanceof Error ? error : new Error(String(error)))
   }
 
   /** What is under way is waited for before the client is closed. */
-  async #during<T>(work: Promise<T>): Promise<T> {
+  async #trackWork<T>(work: Promise<T>): Promise<T> {
     const over = work.then(
       () => undefined,
       () => undefined,

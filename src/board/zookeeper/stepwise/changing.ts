@@ -41,50 +41,57 @@ import {
 import type {
   BackendCapabilities,
   CancelRequest,
-  Choice,
-  Discard,
+  ClaimRequest,
+  DiscardRequest,
   GateRequest,
   Posted,
   PostRequest,
   Settlement,
   TrashedEntry,
-  Verdict,
+  TrashReason,
 } from '../../backend.ts'
-import { countedBytes, type Posting } from '../../posting.ts'
-import { FRAME, type GrantedIn, LARGEST_POST, named } from '../changing.ts'
+import { type Posting, toCountedBytes } from '../../posting.ts'
+import { MAX_FRAME_BYTES, MAX_POSTING_BYTES, type SessionClaimGrant, toJobName } from '../changing.ts'
 import { assertIntact, FenceBase } from '../fence-base.ts'
-import type { Gate, SeenGate } from '../gate.ts'
+import type { BoardGate, GateSnapshot } from '../gate.ts'
 import { compareDigits, isJob, type Layout } from '../layout.ts'
-import { asking, type BoardReader, unlessGone } from '../reading.ts'
-import { decodeMark, encodeCancellation, encodeGate, encodeLock, encodeTrash, type GateRecord } from '../records.ts'
-import { notInTrash } from '../refused-steps.ts'
+import { type BoardReader, missingAsUndefined, translateErrors } from '../reading.ts'
+import {
+  decodeTrashMark,
+  encodeCancellation,
+  encodeGate,
+  encodeLock,
+  encodeTrash,
+  type GateRecord,
+} from '../records.ts'
+import { notInTrashError } from '../refused-steps.ts'
 import type { SequenceNumbers } from '../sequence-numbers.ts'
-import { writePosting } from '../shared-posting.ts'
+import { encodeSharedPosting } from '../shared-posting.ts'
 import type { Locks } from './locks.ts'
-import type { Mirror } from './mirror.ts'
+import type { BoardSnapshot } from './mirror.ts'
 import type { Steps } from './steps.ts'
 
-export interface StepwiseOptions {
+export interface WithoutMultiWriterOptions {
   readonly zookeeper: ZooKeeperDriver
   readonly layout: Layout
   readonly encoding: Encoding
   readonly steps: Steps
   readonly locks: Locks
-  readonly mirror: Mirror
+  readonly mirror: BoardSnapshot
   readonly reader: BoardReader
-  readonly gate: Gate
+  readonly gate: BoardGate
   readonly numbers: SequenceNumbers
   /** Told of the server's time, in milliseconds since 1970. */
-  readonly clock: (time: number) => void
+  readonly onServerTime: (time: number) => void
   /** The servers' clock, in milliseconds since 1970. */
   readonly now: () => number
 }
 
-export class StepwiseChanger {
-  readonly #options: StepwiseOptions
+export class WithoutMultiWriter {
+  readonly #options: WithoutMultiWriterOptions
   readonly #fences: FenceBase
 
-  constructor(options: StepwiseOptions) {
+  constructor(options: WithoutMultiWriterOptions) {
     this.#options = options
     this.#fences = new FenceBase({
       path: options.layout.gate,
@@ -95,82 +102,82 @@ export class StepwiseChanger {
 
   /** Two round trips: the answer to a create tells no more than its path. */
   async post({ posting }: PostRequest): Promise<Posted> {
-    const { zookeeper, layout, mirror, numbers, clock } = this.#options
-    const what = `post of ${named(posting)}`
-    assertPossible(what, posting)
-    const bytes = this.#encoded(posting, { limit: LARGEST_POST })
+    const { zookeeper, layout, mirror, numbers, onServerTime } = this.#options
+    const what = `post of ${toJobName(posting)}`
+    assertSupported(what, posting)
+    const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
     const { newest } = mirror
     const own = numbers.next()
-    const session = await this.#session(what)
+    const session = await this.#requireSession(what)
     const path = own ?? layout.newPosting
     const id = await zookeeper.create(path, bytes, { session, ...(own ? {} : { sequential: true }) }).then(
-      (made) => layout.idOf(made.path),
-      (error: unknown) => this.#findPosted(posting, { what, newest, error }),
+      (made) => layout.toJobId(made.path),
+      (error: unknown) => this.#recoverPosted(posting, { what, newest, error }),
     )
-    const posted = { created: true, revision: 0, bytes: countedBytes(bytes, this.#options.encoding) } as const
-    const stat = await asking(what, () => mirror.made(id)).catch((error: unknown) => {
-      throw error instanceof NotConnected ? outcomeUnknown(what, error) : error
+    const posted = { created: true, revision: 0, bytes: toCountedBytes(bytes, this.#options.encoding) } as const
+    const stat = await translateErrors(what, () => mirror.noteCreated(id)).catch((error: unknown) => {
+      throw error instanceof NotConnected ? outcomeUnknownError(what, error) : error
     })
     if (!stat) {
-      const trashed = (await asking(what, () => zookeeper.exists(layout.trash(id)))) !== undefined
+      const trashed = (await translateErrors(what, () => zookeeper.exists(layout.trash(id)))) !== undefined
       return { ...posted, order: 0n, trashed }
     }
-    clock(stat.ctime)
-    mirror.tell('posted', id)
-    if (stat.version > 0) mirror.tell('updated', id)
+    onServerTime(stat.ctime)
+    mirror.report('posted', id)
+    if (stat.version > 0) mirror.report('updated', id)
     return { ...posted, id, order: stat.czxid }
   }
 
   /** Four round trips. */
-  claim(choice: Choice): Promise<GrantedIn> {
+  claim(choice: ClaimRequest): Promise<SessionClaimGrant> {
     const { id, posting } = choice
-    const what = `claim of ${named(posting)}`
-    return this.#options.locks.inTurn(id, async () => {
-      assertPossible(what, posting)
+    const what = `claim of ${toJobName(posting)}`
+    return this.#options.locks.runExclusive(id, async () => {
+      assertSupported(what, posting)
       if (this.#options.gate.seen?.paused) throw new Unclaimable(`${what}: the board is paused`)
-      const session = await this.#session(what)
-      using _work = this.#options.mirror.work(id)
+      const session = await this.#requireSession(what)
+      using _work = this.#options.mirror.beginWork(id)
       await this.#lock(what, { ...choice, session })
-      return this.#claimLocked(what, { ...choice, session })
+      return this.#claimWithLock(what, { ...choice, session })
     })
   }
 
   settle(settlement: Settlement, session: bigint): Promise<void> {
     const { id, kind, posting, cancelRequested } = settlement
     const { locks, mirror, layout } = this.#options
-    const what = `${kind} of ${named(posting)}`
-    return locks.inTurn(id, async () => {
-      using _work = mirror.work(id)
+    const what = `${kind} of ${toJobName(posting)}`
+    return locks.runExclusive(id, async () => {
+      using _work = mirror.beginWork(id)
       try {
-        await this.#decide(settlement, session)
+        await this.#decideSettlement(settlement, session)
       } catch (error) {
-        const lost = notSettled(what, error)
-        if (lost instanceof ClaimLost) await locks.releaseIfOurs(id, session)
+        const lost = notSettledError(what, error)
+        if (lost instanceof ClaimLost) await locks.releaseIfOwned(id, session)
         throw lost
       }
-      if (kind === 'consume') mirror.tell('gone', id)
-      else if (kind === 'trash') mirror.mark(id)
-      else mirror.tell('updated', id)
-      if (kind !== 'abandon' && cancelRequested) await this.#forget(layout.cancel(id))
-      if ((await locks.release(id, session)) && kind === 'abandon') mirror.tell('released', id)
+      if (kind === 'consume') mirror.report('gone', id)
+      else if (kind === 'trash') mirror.noteMarked(id)
+      else mirror.report('updated', id)
+      if (kind !== 'abandon' && cancelRequested) await this.#removeQuietly(layout.cancel(id))
+      if ((await locks.release(id, session)) && kind === 'abandon') mirror.report('released', id)
     })
   }
 
-  discard(discarded: Discard): Promise<void> {
+  discard(discarded: DiscardRequest): Promise<void> {
     const { id, posting, revision, cancelRequested } = discarded
     const { locks, mirror, steps, layout } = this.#options
-    const what = `removal of ${named(posting)}`
-    return locks.inTurn(id, async () => {
-      const session = await this.#session(what)
-      using _work = mirror.work(id)
+    const what = `removal of ${toJobName(posting)}`
+    return locks.runExclusive(id, async () => {
+      const session = await this.#requireSession(what)
+      using _work = mirror.beginWork(id)
       await this.#lock(what, { ...discarded, session })
       try {
-        await steps.rewrite(id, this.#trashEntry(discarded), { revision, session })
-        mirror.mark(id)
-        if (cancelRequested) await this.#forget(layout.cancel(id))
+        await steps.rewrite(id, this.#encodeTrashEntry(discarded), { revision, session })
+        mirror.noteMarked(id)
+        if (cancelRequested) await this.#removeQuietly(layout.cancel(id))
       } catch (error) {
-        mirror.tell('updated', id)
-        throw notClaimed(what, error)
+        mirror.report('updated', id)
+        throw notClaimedError(what, error)
       } finally {
         await locks.release(id, session)
       }
@@ -180,90 +187,90 @@ export class StepwiseChanger {
   async cancel({ id, job, who, reason }: CancelRequest): Promise<void> {
     const { zookeeper, layout, encoding, mirror, reader } = this.#options
     const what = `cancellation of ${job}`
-    const isThere = async () => (await asking(what, () => reader.read([id])))[0] !== undefined
+    const isThere = async () => (await translateErrors(what, () => reader.read([id])))[0] !== undefined
     const gone = () => new NotFound(`${what}: it has left the board`)
     if (!(await isThere())) throw gone()
     const request = encodeCancellation({ who, reason }, encoding)
     await zookeeper.create(layout.cancel(id), request).catch((error: unknown) => {
-      if (!(error instanceof NodeExists)) throw notDone(what, error)
+      if (!(error instanceof NodeExists)) throw notDoneError(what, error)
     })
     if (!(await isThere())) {
-      await this.#forget(layout.cancel(id))
+      await this.#removeQuietly(layout.cancel(id))
       throw gone()
     }
-    mirror.tell('cancelled', id)
+    mirror.report('cancelled', id)
   }
 
   async setGate({ paused }: GateRequest): Promise<void> {
     const { gate, layout } = this.#options
     const what = paused ? 'pause of the board' : 'resumption of the board'
     while (true) {
-      const seen = await asking(what, () => gate.read())
+      const seen = await translateErrors(what, () => gate.read())
       assertIntact(seen, layout.gate)
       if (await this.#writeGate(what, seen, { paused, fenceBase: seen.fenceBase })) return
     }
   }
 
   /** Undefined where it is not as it was seen any more. */
-  async #writeGate(what: string, { version }: SeenGate, record: GateRecord): Promise<SeenGate | undefined> {
+  async #writeGate(what: string, { version }: GateSnapshot, record: GateRecord): Promise<GateSnapshot | undefined> {
     const { zookeeper, layout, gate } = this.#options
     try {
       const written = await versionedSetData(zookeeper, layout.gate, encodeGate(record), { version })
-      return gate.wrote({ ...record, version: written.version })
+      return gate.noteWritten({ ...record, version: written.version })
     } catch (error) {
       // Somebody else has set it since.
       if (error instanceof BadVersion || error instanceof NoNode) return undefined
-      throw notDone(what, error)
+      throw notDoneError(what, error)
     }
   }
 
   /** Another board may move it from the one place to the other meanwhile, once. */
   async purge({ id, revision, posting }: TrashedEntry): Promise<void> {
     const { layout, steps, mirror } = this.#options
-    const what = `purge of ${named(posting)}`
+    const what = `purge of ${toJobName(posting)}`
     try {
       if (await steps.discard(layout.trash(id), { revision })) return
       const marked = await this.#markedRevision(id)
       if (marked !== undefined && (await steps.discard(layout.posting(id), { revision: marked }))) return
       if (await steps.discard(layout.trash(id), { revision })) return
     } catch (error) {
-      throw error instanceof BadVersion ? notInTrash(what, error) : notDone(what, error)
+      throw error instanceof BadVersion ? notInTrashError(what, error) : notDoneError(what, error)
     } finally {
-      mirror.hint()
+      mirror.refreshSoon()
     }
     throw new NotFound(`${what}: it is not in the trash any more`)
   }
 
-  async #raiseFence(seen: SeenGate, fenceBase: bigint): Promise<SeenGate> {
+  async #raiseFence(seen: GateSnapshot, fenceBase: bigint): Promise<GateSnapshot> {
     const what = 'raising the fence'
     const written = await this.#writeGate(what, seen, { ...seen, fenceBase })
-    return written ?? asking(what, () => this.#options.gate.read())
+    return written ?? translateErrors(what, () => this.#options.gate.read())
   }
 
   // --- Steps --------------------------------------------------------------------------------------------------------
 
-  async #claimLocked(
+  async #claimWithLock(
     what: string,
-    { id, revision, posting, session }: Choice & { readonly session: bigint },
-  ): Promise<GrantedIn> {
-    const { zookeeper, layout, steps, gate, mirror, clock } = this.#options
+    { id, revision, posting, session }: ClaimRequest & { readonly session: bigint },
+  ): Promise<SessionClaimGrant> {
+    const { zookeeper, layout, steps, gate, mirror, onServerTime } = this.#options
     let written = false
     try {
-      const { version, mzxid, mtime } = await steps.rewrite(id, this.#encoded(posting), { revision, session })
+      const { version, mzxid, mtime } = await steps.rewrite(id, this.#encodePosting(posting), { revision, session })
       written = true
-      clock(mtime)
+      onServerTime(mtime)
       // Behind the write, so whatever was asked for before it is seen.
       const [seen, cancelled] = await Promise.all([gate.read(), zookeeper.exists(layout.cancel(id), { session })])
-      const { paused, fenceBase } = await this.#fenced(seen, { session, zxid: mzxid })
+      const { paused, fenceBase } = await this.#ensureFence(seen, { session, zxid: mzxid })
       if (paused) throw new Unclaimable(`${what}: the board is paused`)
-      if (cancelled) mirror.tell('cancelled', id)
-      mirror.tell('claimed', id)
+      if (cancelled) mirror.report('cancelled', id)
+      mirror.report('claimed', id)
       return { session, revision: version, fence: fenceBase + mzxid, mark: mzxid }
     } catch (error) {
-      if (written) await this.#takeBack(id, { posting, revision: revision + 1, session })
+      if (written) await this.#undoClaim(id, { posting, revision: revision + 1, session })
       await this.#options.locks.release(id, session)
-      mirror.tell('updated', id)
-      throw notClaimed(what, error)
+      mirror.report('updated', id)
+      throw notClaimedError(what, error)
     }
   }
 
@@ -271,11 +278,14 @@ export class StepwiseChanger {
    * The gate with the base that a claim of this session may use. When the session is over the claim is lost, and what the
    * gate says may be younger than the claim that follows: then the base is 0, and whoever compares fences refuses this one.
    */
-  async #fenced(seen: SeenGate, at: { readonly session: bigint; readonly zxid: bigint }): Promise<SeenGate> {
+  async #ensureFence(
+    seen: GateSnapshot,
+    at: { readonly session: bigint; readonly zxid: bigint },
+  ): Promise<GateSnapshot> {
     const isOver = () => this.#options.zookeeper.session?.id !== at.session
     if (seen.paused) return seen
     try {
-      const examined = await this.#fences.examined(seen, at)
+      const examined = await this.#fences.ensureValid(seen, at)
       return isOver() ? { ...examined, fenceBase: 0n } : examined
     } catch (error) {
       if (!isOver()) throw error
@@ -284,14 +294,16 @@ export class StepwiseChanger {
   }
 
   /** The run was granted to nobody. Who cannot say so any more leaves a death behind, as far as anybody can tell. */
-  async #takeBack(
+  async #undoClaim(
     id: string,
     { posting, revision, session }: { posting: Posting; revision: number; session: bigint },
   ): Promise<void> {
     const before = { ...posting, runs: posting.runs - 1, attempts: posting.attempts.slice(0, -1) }
-    await this.#options.steps.rewrite(id, this.#encoded(before), { revision, session }).catch((error: unknown) => {
-      if (!(error instanceof ZooKeeperError)) throw error
-    })
+    await this.#options.steps
+      .rewrite(id, this.#encodePosting(before), { revision, session })
+      .catch((error: unknown) => {
+        if (!(error instanceof ZooKeeperError)) throw error
+      })
   }
 
   async #lock(what: string, { id, who, session }: { id: string; who: string; session: bigint }): Promise<void> {
@@ -300,22 +312,23 @@ export class StepwiseChanger {
       await steps.lock(id, encodeLock(who, encoding), { session })
     } catch (error) {
       // Whoever tries again must not choose it before it is released.
-      if (error instanceof NodeExists) mirror.tell('claimed', id)
-      else await locks.releaseIfOurs(id, session)
-      throw notClaimed(what, error)
+      if (error instanceof NodeExists) mirror.report('claimed', id)
+      else await locks.releaseIfOwned(id, session)
+      throw notClaimedError(what, error)
     }
   }
 
-  async #decide(settlement: Settlement, session: bigint): Promise<void> {
-    const { steps, clock } = this.#options
+  async #decideSettlement(settlement: Settlement, session: bigint): Promise<void> {
+    const { steps, onServerTime } = this.#options
     const { id, revision } = settlement
     if (settlement.kind === 'consume') return steps.remove(id, { revision, session })
-    const bytes = settlement.kind === 'trash' ? this.#trashEntry(settlement) : this.#encoded(settlement.posting)
-    clock((await steps.rewrite(id, bytes, { revision, session })).mtime)
+    const bytes =
+      settlement.kind === 'trash' ? this.#encodeTrashEntry(settlement) : this.#encodePosting(settlement.posting)
+    onServerTime((await steps.rewrite(id, bytes, { revision, session })).mtime)
   }
 
   /** What is left of it is swept. */
-  async #forget(path: string): Promise<void> {
+  async #removeQuietly(path: string): Promise<void> {
     await this.#options.steps.discard(path).catch((error: unknown) => {
       if (!(error instanceof ZooKeeperError)) throw error
     })
@@ -323,17 +336,17 @@ export class StepwiseChanger {
 
   async #markedRevision(id: string): Promise<number | undefined> {
     const { zookeeper, layout, encoding } = this.#options
-    const there = await unlessGone(zookeeper.getData(layout.posting(id)))
-    return there && decodeMark(id, there.data, encoding) ? there.stat.version : undefined
+    const there = await missingAsUndefined(zookeeper.getData(layout.posting(id)))
+    return there && decodeTrashMark(id, there.data, encoding) ? there.stat.version : undefined
   }
 
   /** Where the answer to a post was lost. That it is not there proves nothing: it may have been done and be gone. */
-  async #findPosted(
+  async #recoverPosted(
     { uuid }: Posting,
     { what, newest, error }: { what: string; newest: string; error: unknown },
   ): Promise<string> {
     const { zookeeper, layout, reader } = this.#options
-    if (!(error instanceof ZooKeeperError) || error.outcome !== 'unknown') throw notDone(what, error)
+    if (!(error instanceof ZooKeeperError) || error.outcome !== 'unknown') throw notDoneError(what, error)
     try {
       await zookeeper.sync(layout.path)
       const { names } = await zookeeper.getChildren(layout.path)
@@ -343,60 +356,64 @@ export class StepwiseChanger {
     } catch (cause) {
       if (!(cause instanceof ZooKeeperError)) throw cause
     }
-    throw outcomeUnknown(what, error)
+    throw outcomeUnknownError(what, error)
   }
 
-  async #session(what: string): Promise<bigint> {
+  async #requireSession(what: string): Promise<bigint> {
     const { zookeeper, layout } = this.#options
-    if (!zookeeper.session) await asking(what, () => zookeeper.sync(layout.path))
+    if (!zookeeper.session) await translateErrors(what, () => zookeeper.sync(layout.path))
     if (zookeeper.session) return zookeeper.session.id
     throw new NotConnected(`${what}: nothing was done: there is no session`)
   }
 
-  #encoded(posting: Posting, options: { limit: number } = { limit: FRAME }): Uint8Array {
-    return writePosting(posting, { encoding: this.#options.encoding, ...options })
+  #encodePosting(posting: Posting, options: { limit: number } = { limit: MAX_FRAME_BYTES }): Uint8Array {
+    return encodeSharedPosting(posting, { encoding: this.#options.encoding, ...options })
   }
 
-  #trashEntry(entry: Verdict & { posting: Posting; who: string }): Uint8Array {
-    return encodeTrash({ ...entry, at: new Date() }, { encoding: this.#options.encoding, limit: FRAME })
+  #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string }): Uint8Array {
+    return encodeTrash({ ...entry, at: new Date() }, { encoding: this.#options.encoding, limit: MAX_FRAME_BYTES })
   }
 }
 
 /** What a claim would have to hold or let go of together with the job. */
-export function lacking(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined {
+export function missingCapabilityFor(
+  posting: Pick<Posting, 'key' | 'resources'>,
+): keyof BackendCapabilities | undefined {
   if (posting.resources !== undefined) return 'resources'
   return posting.key === undefined ? undefined : 'keys'
 }
 
-function assertPossible(what: string, posting: Posting): void {
-  const capability = lacking(posting)
+function assertSupported(what: string, posting: Posting): void {
+  const capability = missingCapabilityFor(posting)
   if (capability === undefined) return
   const message = `${what}: the native client has no ${capability}, for it has no transactions; open the board without client=native`
   throw new UnsupportedCapability(message, { capability })
 }
 
-function notClaimed(what: string, cause: unknown): unknown {
+function notClaimedError(what: string, cause: unknown): unknown {
   if (cause instanceof NoNode) return new NotFound(`${what}: it has left the board`, { cause })
   const raced = cause instanceof BadVersion || cause instanceof NodeExists
-  return raced ? new Unclaimable(`${what}: it was claimed or changed by another`, { cause }) : notDone(what, cause)
+  return raced ? new Unclaimable(`${what}: it was claimed or changed by another`, { cause }) : notDoneError(what, cause)
 }
 
-function notSettled(what: string, cause: unknown): unknown {
+function notSettledError(what: string, cause: unknown): unknown {
   const over = cause instanceof SessionExpired && cause.outcome !== 'unknown'
   if (over) return new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`, { cause })
   const gone = cause instanceof BadVersion || cause instanceof NoNode
-  return gone ? new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause }) : notDone(what, cause)
+  return gone
+    ? new ClaimLost(`${what}: the claim is gone; stop and write nothing`, { cause })
+    : notDoneError(what, cause)
 }
 
-function notDone(what: string, cause: unknown): unknown {
+function notDoneError(what: string, cause: unknown): unknown {
   if (!(cause instanceof ZooKeeperError)) return cause
   if (cause instanceof RequestTooLarge) return new PayloadTooLarge(`${what}: ${cause.message}`, { cause })
-  if (cause.outcome === 'unknown') return outcomeUnknown(what, cause)
+  if (cause.outcome === 'unknown') return outcomeUnknownError(what, cause)
   const away = cause.outcome === 'not-sent' || cause instanceof SessionExpired
   return away ? new NotConnected(`${what}: nothing was done: ${cause.message}`, { cause }) : cause
 }
 
-function outcomeUnknown(what: string, cause: Error): OutcomeUnknown {
+function outcomeUnknownError(what: string, cause: Error): OutcomeUnknown {
   return new OutcomeUnknown(`${what}: the connection broke before the answer, and nobody can tell if it was done`, {
     cause,
   })

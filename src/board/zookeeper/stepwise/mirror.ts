@@ -11,47 +11,47 @@
  */
 import { monotonic } from '../../../core/time.ts'
 import type { ReadData, ReadOptions, Stat, WatchEvent, WatchLost, ZooKeeperDriver } from '../../../zookeeper/index.ts'
-import type { Change, Listing } from '../../backend.ts'
-import { compareDigits, isJob, type Layout, lockedJob } from '../layout.ts'
-import { type Found, unlessDenied, unlessGone } from '../reading.ts'
+import type { BoardChange, BoardListing } from '../../backend.ts'
+import { compareDigits, isJob, type Layout, toLockedJob } from '../layout.ts'
+import { deniedAsValue, missingAsUndefined, type NodeReadResult } from '../reading.ts'
 
 /**
  * So many postings are watched: when the C client comes to another server it asks for all its watches in one request. Of the
  * others is found out when they are wanted.
  */
-const MOST_WATCHED = 4_096
+const MAX_WATCHED = 4_096
 
-export interface MirrorOptions {
+export interface BoardSnapshotOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
-  readonly told: (changes: readonly Change[]) => void
+  readonly onChanges: (changes: readonly BoardChange[]) => void
   /** Whether a posting is marked as trashed. */
   readonly isMarked: (id: string, data: Uint8Array | null) => boolean
   /** A look in the background failed. */
-  readonly failed: (error: unknown) => void
+  readonly onError: (error: unknown) => void
 }
 
 /** What the Stats of the folders counted. */
-export interface Versions {
+export interface FolderVersions {
   readonly jobs: number
   readonly cancellations: number
 }
 
-interface Names {
+interface FolderNames {
   readonly jobs: ReadonlySet<string>
   readonly locks: ReadonlySet<string>
   readonly cancelled: ReadonlySet<string>
 }
 
-export class Mirror {
-  readonly #options: MirrorOptions
+export class BoardSnapshot {
+  readonly #options: BoardSnapshotOptions
   readonly #jobs = new Set<string>()
   readonly #claimed = new Set<string>()
   readonly #cancelled = new Set<string>()
   /** On the board's path still, and trashed. */
   readonly #marked = new Set<string>()
   /** This process is at work on them. */
-  readonly #ours = new Set<string>()
+  readonly #ownWork = new Set<string>()
   /** Asked for, or read, since they were last written, with a watch that tells when they are. */
   readonly #watched = new Map<string, 'asked' | 'read'>()
   /** Read without. */
@@ -59,18 +59,18 @@ export class Mirror {
   /** Folders whose children are watched. */
   readonly #armed = new Set<string>()
   #newest = ''
-  #versions: Versions | undefined
+  #versions: FolderVersions | undefined
   #running: Promise<unknown> | undefined
   #next: Promise<void> | undefined
-  #hinted: NodeJS.Timeout | undefined
-  #took = 0
+  #refreshTimer: NodeJS.Timeout | undefined
+  #lastListingMs = 0
 
-  constructor(options: MirrorOptions) {
+  constructor(options: BoardSnapshotOptions) {
     this.#options = options
   }
 
   /** Of the newest listing. */
-  get versions(): Versions | undefined {
+  get versions(): FolderVersions | undefined {
     return this.#versions
   }
 
@@ -84,7 +84,7 @@ export class Mirror {
   }
 
   /** Jobs whose postings may have been written since they were read here. */
-  get unread(): string[] {
+  get unwatchedIds(): string[] {
     return [...this.#jobs].filter((id) => this.#watched.get(id) !== 'read')
   }
 
@@ -96,25 +96,25 @@ export class Mirror {
   }
 
   stop(): void {
-    clearTimeout(this.#hinted)
-    this.#hinted = undefined
+    clearTimeout(this.#refreshTimer)
+    this.#refreshTimer = undefined
   }
 
   /** Everything anew. Later changes are told against it. */
-  list(): Promise<Listing> {
-    return this.#inTurn(async () => {
+  list(): Promise<BoardListing> {
+    return this.#runExclusive(async () => {
       const [names, trash] = await Promise.all([
         this.#names(),
         this.#options.zookeeper.getChildren(this.#options.layout.trashFolder),
       ])
       for (const id of this.#marked) if (!names.jobs.has(id)) this.#marked.delete(id)
       const jobs = [...names.jobs].filter((id) => !this.#marked.has(id))
-      replace(this.#jobs, jobs)
-      replace(
+      replaceAll(this.#jobs, jobs)
+      replaceAll(
         this.#claimed,
         jobs.filter((id) => names.locks.has(id)),
       )
-      replace(this.#cancelled, names.cancelled)
+      replaceAll(this.#cancelled, names.cancelled)
       return {
         jobs,
         claimed: new Set(this.#claimed),
@@ -125,8 +125,8 @@ export class Mirror {
   }
 
   /** Resolves when everything is told that was on the board at the call. */
-  fresh(): Promise<void> {
-    this.#next ??= this.#inTurn(() => {
+  whenFresh(): Promise<void> {
+    this.#next ??= this.#runExclusive(() => {
       this.#next = undefined
       return this.#compare()
     })
@@ -134,66 +134,66 @@ export class Mirror {
   }
 
   /** Something may have happened. At most half of the time is spent on listings. */
-  hint(): void {
-    this.#hinted ??= setTimeout(() => {
-      this.#hinted = undefined
-      this.fresh().catch(this.#options.failed)
-    }, this.#took)
+  refreshSoon(): void {
+    this.#refreshTimer ??= setTimeout(() => {
+      this.#refreshTimer = undefined
+      this.whenFresh().catch(this.#options.onError)
+    }, this.#lastListingMs)
   }
 
   /** What was read without a watch may have been written since: tells so, of those that nobody holds. */
-  doubtUnwatched(): void {
+  reportUnwatched(): void {
     const doubted = [...this.#unwatched].filter((id) => this.#jobs.has(id) && !this.#claimed.has(id))
     this.#unwatched.clear()
-    if (doubted.length > 0) this.#options.told(doubted.map((id) => ({ kind: 'updated', id })))
+    if (doubted.length > 0) this.#options.onChanges(doubted.map((id) => ({ kind: 'updated', id })))
   }
 
   /** Reads znodes; postings with a watch. */
-  readonly readMany = (paths: readonly string[]): Promise<Found[]> => {
+  readonly readMany = (paths: readonly string[]): Promise<NodeReadResult[]> => {
     const { zookeeper, layout } = this.#options
     return Promise.all(
       paths.map((path) => {
-        const id = layout.idOf(path)
+        const id = layout.toJobId(path)
         const isPosting = path === layout.posting(id) && isJob(id)
-        return unlessDenied(isPosting ? this.#readPosting(id) : unlessGone(zookeeper.getData(path)))
+        return deniedAsValue(isPosting ? this.#readPosting(id) : missingAsUndefined(zookeeper.getData(path)))
       }),
     )
   }
 
   /** The Stat of a posting that was just made, watched from then on. */
-  made(id: string): Promise<Stat | undefined> {
+  noteCreated(id: string): Promise<Stat | undefined> {
     const { zookeeper, layout } = this.#options
     return this.#watching(id, (options) => zookeeper.exists(layout.posting(id), options))
   }
 
   /** From now until it is disposed this process tells of the job itself. */
-  work(id: string): Disposable {
-    this.#ours.add(id)
+  beginWork(id: string): Disposable {
+    this.#ownWork.add(id)
     return {
       [Symbol.dispose]: () => {
-        this.#ours.delete(id)
-        this.hint()
+        this.#ownWork.delete(id)
+        this.refreshSoon()
       },
     }
   }
 
   /** What this process has done, or was shown by an answer. Tells what is news. */
-  tell(kind: Change['kind'], id: string): void {
-    if (this.#adopt(kind, id)) this.#options.told([{ kind, id }])
+  report(kind: BoardChange['kind'], id: string): void {
+    if (this.#applyChange(kind, id)) this.#options.onChanges([{ kind, id }])
   }
 
   /** A posting says that its job is trashed. */
-  mark(id: string): void {
+  noteMarked(id: string): void {
     this.#marked.add(id)
     if (!this.#jobs.has(id)) return
-    this.#options.told([{ kind: 'trashed', id }])
-    this.tell('gone', id)
+    this.#options.onChanges([{ kind: 'trashed', id }])
+    this.report('gone', id)
   }
 
   // --- Listings -----------------------------------------------------------------------------------------------------
 
   /** One listing after the other. */
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+  #runExclusive<T>(work: () => Promise<T>): Promise<T> {
     const done = (this.#running ?? Promise.resolve())
       .catch(() => undefined)
       .then(async () => {
@@ -201,7 +201,7 @@ export class Mirror {
         try {
           return await work()
         } finally {
-          this.#took = monotonic() - start
+          this.#lastListingMs = monotonic() - start
         }
       })
     this.#running = done
@@ -212,51 +212,51 @@ export class Mirror {
   async #compare(): Promise<void> {
     const names = await this.#names()
     for (const id of this.#marked) if (!names.jobs.has(id)) this.#marked.delete(id)
-    for (const id of names.jobs) if (!this.#marked.has(id)) this.tell('posted', id)
-    const gone = [...this.#jobs].filter((id) => !names.jobs.has(id) && !this.#ours.has(id))
+    for (const id of names.jobs) if (!this.#marked.has(id)) this.report('posted', id)
+    const gone = [...this.#jobs].filter((id) => !names.jobs.has(id) && !this.#ownWork.has(id))
     const released: string[] = []
     for (const id of this.#jobs) {
-      if (this.#ours.has(id) || !names.jobs.has(id)) continue
-      if (names.locks.has(id)) this.tell('claimed', id)
+      if (this.#ownWork.has(id) || !names.jobs.has(id)) continue
+      if (names.locks.has(id)) this.report('claimed', id)
       else if (this.#claimed.has(id)) released.push(id)
     }
     for (const id of this.#cancelled) if (!names.cancelled.has(id)) this.#cancelled.delete(id)
-    for (const id of names.cancelled) this.tell('cancelled', id)
-    await Promise.all([...gone.map((id) => this.#vanished(id)), ...released.map((id) => this.#released(id))])
+    for (const id of names.cancelled) this.report('cancelled', id)
+    await Promise.all([...gone.map((id) => this.#handleRemoved(id)), ...released.map((id) => this.#handleReleased(id))])
   }
 
-  async #vanished(id: string): Promise<void> {
+  async #handleRemoved(id: string): Promise<void> {
     const { zookeeper, layout } = this.#options
     const trashed = await zookeeper.exists(layout.trash(id))
-    if (this.#ours.has(id) || !this.#jobs.has(id)) return
-    if (trashed) this.#options.told([{ kind: 'trashed', id }])
-    this.tell('gone', id)
+    if (this.#ownWork.has(id) || !this.#jobs.has(id)) return
+    if (trashed) this.#options.onChanges([{ kind: 'trashed', id }])
+    this.report('gone', id)
   }
 
   /** What its owner has written last is not known, unless it is watched. */
-  async #released(id: string): Promise<void> {
+  async #handleReleased(id: string): Promise<void> {
     const there = this.#watched.get(id) === 'read' || (await this.#readPosting(id))
-    if (this.#ours.has(id) || !this.#claimed.has(id)) return
+    if (this.#ownWork.has(id) || !this.#claimed.has(id)) return
     if (!there) {
-      await this.#vanished(id)
+      await this.#handleRemoved(id)
       return
     }
     if (typeof there === 'object' && this.#options.isMarked(id, there.data)) {
-      this.mark(id)
+      this.noteMarked(id)
       return
     }
-    this.#options.told([{ kind: 'updated', id }])
-    this.tell('released', id)
+    this.#options.onChanges([{ kind: 'updated', id }])
+    this.report('released', id)
   }
 
-  async #names(): Promise<Names> {
+  async #names(): Promise<FolderNames> {
     const { path, cancelFolder } = this.#options.layout
     const [board, cancel] = await Promise.all([this.#children(path), this.#children(cancelFolder)])
     for (const name of board.names) if (isJob(name) && compareDigits(name, this.#newest) > 0) this.#newest = name
     this.#versions = { jobs: board.stat.cversion, cancellations: cancel.stat.cversion }
     return {
       jobs: new Set(board.names.filter(isJob)),
-      locks: new Set(board.names.flatMap((name) => lockedJob(name) ?? [])),
+      locks: new Set(board.names.flatMap((name) => toLockedJob(name) ?? [])),
       cancelled: new Set(cancel.names.filter(isJob)),
     }
   }
@@ -267,7 +267,7 @@ export class Mirror {
     this.#armed.add(folder)
     const watch = () => {
       this.#armed.delete(folder)
-      this.hint()
+      this.refreshSoon()
     }
     return zookeeper.getChildren(folder, { watch }).catch((error: unknown) => {
       this.#armed.delete(folder)
@@ -279,20 +279,20 @@ export class Mirror {
 
   #readPosting(id: string): Promise<ReadData | undefined> {
     const path = this.#options.layout.posting(id)
-    return this.#watching(id, (options) => unlessGone(this.#options.zookeeper.getData(path, options)))
+    return this.#watching(id, (options) => missingAsUndefined(this.#options.zookeeper.getData(path, options)))
   }
 
   /** Counted as watched from the asking on: an event that comes with the answer must not be overtaken by it. */
   async #watching<T>(id: string, ask: (options: ReadOptions) => Promise<T | undefined>): Promise<T | undefined> {
     if (this.#watched.has(id)) return ask({})
-    if (this.#watched.size >= MOST_WATCHED) {
+    if (this.#watched.size >= MAX_WATCHED) {
       this.#unwatched.add(id)
       return ask({})
     }
     this.#watched.set(id, 'asked')
     let found: T | undefined
     try {
-      found = await ask({ watch: (event) => this.#written(id, event) })
+      found = await ask({ watch: (event) => this.#handleWritten(id, event) })
       return found
     } finally {
       if (found === undefined) this.#watched.delete(id)
@@ -300,23 +300,23 @@ export class Mirror {
     }
   }
 
-  #written(id: string, event: WatchEvent | WatchLost): void {
+  #handleWritten(id: string, event: WatchEvent | WatchLost): void {
     this.#watched.delete(id)
-    if (event.type === 'dataChanged' && this.#jobs.has(id) && !this.#ours.has(id))
-      this.#options.told([{ kind: 'updated', id }])
+    if (event.type === 'dataChanged' && this.#jobs.has(id) && !this.#ownWork.has(id))
+      this.#options.onChanges([{ kind: 'updated', id }])
   }
 
   /** Whether it is news. */
-  #adopt(kind: Change['kind'], id: string): boolean {
+  #applyChange(kind: BoardChange['kind'], id: string): boolean {
     switch (kind) {
       case 'posted':
-        return added(this.#jobs, id)
+        return addIfMissing(this.#jobs, id)
       case 'claimed':
-        return this.#jobs.has(id) && added(this.#claimed, id)
+        return this.#jobs.has(id) && addIfMissing(this.#claimed, id)
       case 'released':
         return this.#claimed.delete(id)
       case 'cancelled':
-        return added(this.#cancelled, id)
+        return addIfMissing(this.#cancelled, id)
       case 'gone':
         this.#claimed.delete(id)
         this.#watched.delete(id)
@@ -328,13 +328,13 @@ export class Mirror {
   }
 }
 
-function added(set: Set<string>, id: string): boolean {
+function addIfMissing(set: Set<string>, id: string): boolean {
   if (set.has(id)) return false
   set.add(id)
   return true
 }
 
-function replace(set: Set<string>, ids: Iterable<string>): void {
+function replaceAll(set: Set<string>, ids: Iterable<string>): void {
   set.clear()
   for (const id of ids) set.add(id)
 }

@@ -4,33 +4,33 @@
  * to its pings said.
  */
 import type { ZooKeeperDriver } from '../../../zookeeper/index.ts'
-import type { GateOptions } from '../gate.ts'
+import type { BoardGateOptions } from '../gate.ts'
 import type { Layout } from '../layout.ts'
 import { sweepCancellations } from '../sweep.ts'
-import type { Mirror } from './mirror.ts'
+import type { BoardSnapshot } from './mirror.ts'
 
-export interface PatrolOptions {
+export interface ConsistencyCheckOptions {
   readonly zookeeper: ZooKeeperDriver
   readonly layout: Layout
-  readonly mirror: Mirror
+  readonly mirror: BoardSnapshot
   /** Milliseconds. */
   readonly period: number
   /** Something may have happened to it. */
-  readonly gate: () => void
-  readonly failed: (error: unknown) => void
+  readonly onGateChange: () => void
+  readonly onError: (error: unknown) => void
 }
 
 /** So many rounds between two sweeps: clutter may lie about for a while. */
 const ROUNDS_PER_SWEEP = 6
 
-export class Patrol {
-  readonly #options: PatrolOptions
+export class ConsistencyCheck {
+  readonly #options: ConsistencyCheckOptions
   #timer: NodeJS.Timeout | undefined
   #round: Promise<void> | undefined
   #rounds = 0
   #gateWatched = false
 
-  constructor(options: PatrolOptions) {
+  constructor(options: ConsistencyCheckOptions) {
     this.#options = options
   }
 
@@ -50,11 +50,11 @@ export class Patrol {
   }
 
   /** Reads the gate with a watch, whoever wants to read it. */
-  get watchingGate(): GateOptions['zookeeper'] {
-    const { zookeeper, gate } = this.#options
+  get watchingGate(): BoardGateOptions['zookeeper'] {
+    const { zookeeper, onGateChange } = this.#options
     const written = () => {
       this.#gateWatched = false
-      gate()
+      onGateChange()
     }
     return {
       create: (...args) => zookeeper.create(...args),
@@ -70,24 +70,24 @@ export class Patrol {
   }
 
   #begin(): void {
-    this.#round ??= this.now()
-      .catch(this.#options.failed)
+    this.#round ??= this.run()
+      .catch(this.#options.onError)
       .finally(() => {
         this.#round = undefined
       })
   }
 
-  async now(): Promise<void> {
-    const { zookeeper, layout, mirror, gate } = this.#options
+  async run(): Promise<void> {
+    const { zookeeper, layout, mirror, onGateChange } = this.#options
     if (zookeeper.state !== 'connected') return
-    gate()
+    onGateChange()
     const [jobs, cancellations] = await Promise.all([
       zookeeper.exists(layout.path),
       zookeeper.exists(layout.cancelFolder),
     ])
     const listed = mirror.versions
-    if (jobs?.cversion !== listed?.jobs || cancellations?.cversion !== listed?.cancellations) await mirror.fresh()
-    mirror.doubtUnwatched()
+    if (jobs?.cversion !== listed?.jobs || cancellations?.cversion !== listed?.cancellations) await mirror.whenFresh()
+    mirror.reportUnwatched()
     this.#rounds += 1
     if (this.#rounds % ROUNDS_PER_SWEEP === 0) await sweepCancellations({ zookeeper, layout })
   }

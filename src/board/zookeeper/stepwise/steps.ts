@@ -3,17 +3,17 @@
  * the session it began in. What makes the traces certain is the lock: while it is ours nobody else writes the posting.
  */
 import {
-  certainly,
   NodeExists,
   NoNode,
   type Stat,
   versionedSetData,
+  writeExactlyOnce,
   type ZooKeeperDriver,
 } from '../../../zookeeper/index.ts'
 import type { Layout } from '../layout.ts'
-import { unlessGone } from '../reading.ts'
+import { missingAsUndefined } from '../reading.ts'
 
-type Bound = { readonly session: bigint }
+type SessionBound = { readonly session: bigint }
 
 export class Steps {
   readonly #zookeeper: ZooKeeperDriver
@@ -25,15 +25,15 @@ export class Steps {
   }
 
   /** Makes the lock of this session. @throws NodeExists when another holds it */
-  async lock(id: string, data: Uint8Array, { session }: Bound): Promise<void> {
+  async lock(id: string, data: Uint8Array, { session }: SessionBound): Promise<void> {
     const path = this.#layout.lock(id)
-    await certainly<unknown>(
+    await writeExactlyOnce<unknown>(
       this.#zookeeper,
       { session },
       {
         attempt: (bound) => this.#zookeeper.create(path, data, { ephemeral: true, ...bound }),
         look: async () => {
-          const there = await this.#lookAt(path, { session })
+          const there = await this.#readSynced(path, { session })
           if (!there) return 'not-done'
           if (there.ephemeralOwner === session) return { happened: undefined }
           return { refused: new NodeExists(`create ${path}: another holds it`, { path }) }
@@ -43,15 +43,15 @@ export class Steps {
   }
 
   /** Takes the lock of this session away; that it is gone already is as good. */
-  async unlock(id: string, { session }: Bound): Promise<void> {
+  async unlock(id: string, { session }: SessionBound): Promise<void> {
     const path = this.#layout.lock(id)
-    await certainly<unknown>(
+    await writeExactlyOnce<unknown>(
       this.#zookeeper,
       { session },
       {
-        attempt: (bound) => unlessGone(this.#zookeeper.delete(path, bound)),
+        attempt: (bound) => missingAsUndefined(this.#zookeeper.delete(path, bound)),
         look: async () => {
-          const there = await this.#lookAt(path, { session })
+          const there = await this.#readSynced(path, { session })
           return there?.ephemeralOwner === session ? 'not-done' : { happened: undefined }
         },
       },
@@ -59,24 +59,28 @@ export class Steps {
   }
 
   /** Whether the lock is this session's. */
-  async holds(id: string, bound: Bound): Promise<boolean> {
-    return (await this.#lookAt(this.#layout.lock(id), bound))?.ephemeralOwner === bound.session
+  async isLockOwned(id: string, bound: SessionBound): Promise<boolean> {
+    return (await this.#readSynced(this.#layout.lock(id), bound))?.ephemeralOwner === bound.session
   }
 
   /** Writes the posting, whose lock is ours, at the revision it is to have. @throws BadVersion, NoNode */
-  rewrite(id: string, data: Uint8Array, { revision, session }: Bound & { readonly revision: number }): Promise<Stat> {
+  rewrite(
+    id: string,
+    data: Uint8Array,
+    { revision, session }: SessionBound & { readonly revision: number },
+  ): Promise<Stat> {
     return versionedSetData(this.#zookeeper, this.#layout.posting(id), data, { version: revision }, { session })
   }
 
   /** Takes the posting away, whose lock is ours. @throws BadVersion, NoNode */
-  async remove(id: string, { revision, session }: Bound & { readonly revision: number }): Promise<void> {
+  async remove(id: string, { revision, session }: SessionBound & { readonly revision: number }): Promise<void> {
     const path = this.#layout.posting(id)
-    await certainly<unknown>(
+    await writeExactlyOnce<unknown>(
       this.#zookeeper,
       { session },
       {
         attempt: (bound) => this.#zookeeper.delete(path, { version: revision, ...bound }),
-        look: async () => ((await this.#lookAt(path, { session })) ? 'not-done' : { happened: undefined }),
+        look: async () => ((await this.#readSynced(path, { session })) ? 'not-done' : { happened: undefined }),
       },
     )
   }
@@ -85,7 +89,7 @@ export class Steps {
   async discard(path: string, options: { readonly revision?: number } = {}): Promise<boolean> {
     const { revision } = options
     const version = revision === undefined ? {} : { version: revision }
-    return certainly(
+    return writeExactlyOnce(
       this.#zookeeper,
       {},
       {
@@ -99,13 +103,13 @@ export class Steps {
           }
         },
         // Gone by now: by this one or another, nobody can tell.
-        look: async ({ session }) => ((await this.#lookAt(path, { session })) ? 'not-done' : 'unknown'),
+        look: async ({ session }) => ((await this.#readSynced(path, { session })) ? 'not-done' : 'unknown'),
       },
     )
   }
 
   /** Behind a sync, on the same connection: what was sent before has happened by then, or never will. */
-  async #lookAt(path: string, bound: Bound): Promise<Stat | undefined> {
+  async #readSynced(path: string, bound: SessionBound): Promise<Stat | undefined> {
     const [, stat] = await Promise.all([this.#zookeeper.sync(path, bound), this.#zookeeper.exists(path, bound)])
     return stat
   }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { redisPlace } from '../../../../src/board/redis/place.ts'
+import { parseRedisLocation } from '../../../../src/board/redis/place.ts'
 import { InvalidArgument } from '../../../../src/core/errors.ts'
 import { parseUri } from '../../../../src/core/uri.ts'
 
-const placeOf = (text: string) => redisPlace(parseUri(text, 'board'))
+const placeOf = (text: string) => parseRedisLocation(parseUri(text, 'board'))
 const refusalOf = (text: string) =>
   placeOf(text).then(
     () => '',

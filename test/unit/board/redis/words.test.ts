@@ -1,9 +1,9 @@
 /** Names, errors and versions: small things that have to be exact. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { assertVersion } from '../../../../src/board/redis/connection.ts'
-import { complaintOf, writesRefused } from '../../../../src/board/redis/errors.ts'
-import { fieldName, Layout, orderOf } from '../../../../src/board/redis/layout.ts'
-import { Lease } from '../../../../src/board/redis/lease.ts'
+import { toErrorKind, writesRefusedError } from '../../../../src/board/redis/errors.ts'
+import { fieldName, Layout, toOrder } from '../../../../src/board/redis/layout.ts'
+import { OwnerLease } from '../../../../src/board/redis/lease.ts'
 import { systemClock } from '../../../../src/core/clock.ts'
 import { IncompatibleVersion, InvalidArgument } from '../../../../src/core/errors.ts'
 
@@ -36,8 +36,8 @@ test('names of fields are as different as the names', () => {
 })
 
 test('ids have their order in them; one that was made up by hand comes first', () => {
-  expect(orderOf('job1795251882096847')).toBe(1795251882096847n)
-  expect(orderOf('mine')).toBe(0n)
+  expect(toOrder('job1795251882096847')).toBe(1795251882096847n)
+  expect(toOrder('mine')).toBe(0n)
 })
 
 describe('what a server says', () => {
@@ -55,16 +55,16 @@ describe('what a server says', () => {
     ['NOSCRIPT No matching script.', 'forgotten'],
     ['WRONGTYPE Operation against a key holding the wrong kind of value', 'odd'],
   ])('%s', (message, complaint) => {
-    expect(complaintOf(reply(message))).toBe(complaint)
+    expect(toErrorKind(reply(message))).toBe(complaint)
   })
 
   test('is no word of the server where the connection broke', () => {
-    expect(complaintOf(new Error('connect ECONNREFUSED 127.0.0.1:6379'))).toBeUndefined()
-    expect(complaintOf(new Error('no answer within 3333 ms'))).toBeUndefined()
+    expect(toErrorKind(new Error('connect ECONNREFUSED 127.0.0.1:6379'))).toBeUndefined()
+    expect(toErrorKind(new Error('no answer within 3333 ms'))).toBeUndefined()
   })
 
   test('is told with what to do about it', () => {
-    const told = writesRefused('post of job 1 (a)', reply('OOM command not allowed'))
+    const told = writesRefusedError('post of job 1 (a)', reply('OOM command not allowed'))
     expect(told).toMatchObject({ code: 'JOBBOARD_WRITES_REFUSED', retryable: true })
     expect(told.message).toMatch(/^post of job 1 \(a\): .*raise maxmemory.*nothing was changed$/)
   })
@@ -92,8 +92,8 @@ describe('a lease', () => {
 
   test('lasts from when a request was sent, less a margin, and is told to be over once', () => {
     const over = vi.fn()
-    const lease = new Lease({ ttl: 10_000, over })
-    expect(lease.holds()).toBe(false)
+    const lease = new OwnerLease({ ttl: 10_000, over })
+    expect(lease.isValid()).toBe(false)
     expect(over).not.toHaveBeenCalled()
     const sentAt = systemClock()
     const later = (ms: number) => ({ monotonic: sentAt.monotonic + ms, wall: sentAt.wall + ms })
@@ -103,32 +103,32 @@ describe('a lease', () => {
     // A request that was sent before says nothing new.
     lease.extend(later(1_000))
     vi.advanceTimersByTime(4_999)
-    expect(lease.holds()).toBe(true)
+    expect(lease.isValid()).toBe(true)
     vi.advanceTimersByTime(1)
     expect(over).toHaveBeenCalledTimes(1)
-    expect(lease.holds()).toBe(false)
+    expect(lease.isValid()).toBe(false)
     vi.advanceTimersByTime(60_000)
     expect(over).toHaveBeenCalledTimes(1)
   })
 
   test('is over where the machine was suspended, whatever the monotonic clock says', () => {
     const over = vi.fn()
-    const lease = new Lease({ ttl: 10_000, over })
+    const lease = new OwnerLease({ ttl: 10_000, over })
     lease.extend(systemClock())
     vi.setSystemTime(Date.now() + 8_001)
-    expect(lease.holds()).toBe(false)
+    expect(lease.isValid()).toBe(false)
     expect(over).toHaveBeenCalledTimes(1)
   })
 
   test('is not extended by an answer that was on its way while the machine was suspended', () => {
     const over = vi.fn()
-    const lease = new Lease({ ttl: 10_000, over })
+    const lease = new OwnerLease({ ttl: 10_000, over })
     lease.extend(systemClock())
     vi.advanceTimersByTime(3_000)
     const sentAt = systemClock()
     vi.setSystemTime(Date.now() + 60_000)
     lease.extend(sentAt)
-    expect(lease.holds()).toBe(false)
+    expect(lease.isValid()).toBe(false)
     expect(over).toHaveBeenCalledTimes(1)
   })
 })
