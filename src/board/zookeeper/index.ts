@@ -45,10 +45,10 @@ export async function zooKeeperBackend(uri: ResourceUri, options: ZooKeeperBoard
   if (!isNative(uri))
     return new ZooKeeperBackend({ ...board, ...client, ...security, ...(encoding === undefined ? {} : { encoding }) })
   // Most boards have our own client, and no use for what is done step by step.
-  const { StepwiseBackend: WithoutMultiBackend } = await import('./stepwise/backend.ts')
+  const { WithoutMultiBackend } = await import('./stepwise/backend.ts')
   const { identified = false, auth = [], ...rest } = security
   const zookeeper = new NativeZooKeeper({ ...client, ...rest, auth: auth.map(toTextAuth) })
-  return new StepwiseBackend({ ...board, identified, zookeeper })
+  return new WithoutMultiBackend({ ...board, identified, zookeeper })
 }
 
 function isNative({ parameters, printable }: ResourceUri): boolean {
