@@ -1,4 +1,4 @@
 /** What `npm run check` runs: the checks that need no server. */
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({ test: { include: ['test/unit/architecture.test.ts', 'test/docs/links.test.ts'] } })
+export default defineConfig({ test: { include: ['test/architecture.test.ts', 'test/docs/links.test.ts'] } })

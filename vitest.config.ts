@@ -6,14 +6,14 @@ import { defineConfig } from 'vitest/config'
  * loading the library anew for each file costs a tenth of the whole run.
  */
 const ALONE = [
-  'test/board/native-*.test.ts',
-  'test/zookeeper/driver-native.test.ts',
+  'test/board/backends/zookeeper/native/*.test.ts',
+  'test/zookeeper/native/contract.test.ts',
   'test/guides/zookeeper-client.test.ts',
-  'test/board/sequence-end.test.ts',
-  'test/board/fences.test.ts',
-  'test/persistence/directory-links.test.ts',
-  'test/persistence/directory-steps.test.ts',
-  'test/unit/board/queue-costs.test.ts',
+  'test/board/backends/zookeeper/commit/sequence-end.test.ts',
+  'test/board/backends/zookeeper/store/fences.test.ts',
+  'test/persistence/directory/links.test.ts',
+  'test/persistence/directory/steps.test.ts',
+  'test/board/queue/queue-costs.test.ts',
 ]
 
 export default defineConfig({
@@ -31,7 +31,7 @@ export default defineConfig({
         test: {
           name: 'shared',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/long/**', 'test/bench/**', 'node_modules/**', ...ALONE],
+          exclude: ['**/node_modules/**', ...ALONE],
           isolate: false,
         },
       },

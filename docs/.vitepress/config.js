@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { defineConfig } from 'vitepress'
 
-const DOCS = join(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '..')
+const DOCS = join(import.meta.dirname ?? new URL('./', import.meta.url).pathname, '..')
 
 /** As GitHub does, so that a link to a heading leads to the same place there and here. */
 function slugify(heading) {

@@ -19,8 +19,8 @@
  */
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import type { Failure } from '../core/failure.ts'
-import type { ClaimOrderKey } from './claim-order.ts'
-import type { Posting, SqlClient } from './posting.ts'
+import type { ClaimOrderKey } from './model/claim-order.ts'
+import type { Posting, SqlClient } from './model/posting.ts'
 
 export interface Backend {
   /** For people: the URI, without a password. */
@@ -70,7 +70,7 @@ export interface Backend {
 
   /** What is on the board now. Absent where there are sections. */
   list?(): Promise<BoardListing>
-  /** Where a board may be longer than what a process wants to keep in memory: see `window.ts`. Else a view shows all of it. */
+  /** Where a board may be longer than what a process wants to keep in memory: see `view/window.ts`. Else a view shows all of it. */
   readonly sections?: BoardSections
   /** One element per id; undefined where the posting is gone. */
   read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]>
@@ -82,7 +82,7 @@ export interface Backend {
   barrier(): Promise<void>
   /**
    * Yields what is in the trash, oldest first, without what cannot be read, which the sink gets as errors. It is read page by
-   * page (`trash-pages.ts`): what leaves the trash before its page is read is left out, and what comes later is not listed.
+   * page (`backends/trash-pages.ts`): what leaves the trash before its page is read is left out, and what comes later is not listed.
    */
   trashed(): AsyncIterable<TrashedEntry>
   /** Returns what lies in the trash under this id, as far as it can be read; one round trip. */

@@ -1,8 +1,8 @@
 /** A place for memory boards that has a clock of its own: what a test turns instead of waiting. */
 import type { AlarmClock } from '../core/alarm-clock.ts'
-import { JobBoard } from './job-board.ts'
-import { MemoryBackend, MemorySpace } from './memory/index.ts'
-import type { BoardOptions } from './options.ts'
+import { JobBoard } from './api/job-board.ts'
+import type { BoardOptions } from './api/options.ts'
+import { MemoryBackend, MemorySpace } from './backends/memory/index.ts'
 
 /** @internal Opens boards that all see the same jobs, as those of several processes at one server do. */
 export function memoryTestBackend(options: { readonly clock: AlarmClock }): {

@@ -3,11 +3,11 @@ import { InvalidArgument } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { isMisspelt } from '../core/spelling.ts'
 import { assertParameters, parseUri, type ResourceUri } from '../core/uri.ts'
+import { JobBoard } from './api/job-board.ts'
+import { assertBoolean, type BoardOptions, boardSettings } from './api/options.ts'
 import type { Backend } from './backend.ts'
-import { JobBoard } from './job-board.ts'
-import { MemoryBackend, memorySpace } from './memory/index.ts'
-import { assertBoolean, type BoardOptions, boardSettings } from './options.ts'
-import type { SecurityOptions } from './zookeeper/index.ts'
+import { MemoryBackend, memorySpace } from './backends/memory/index.ts'
+import type { SecurityOptions } from './backends/zookeeper/index.ts'
 
 /** How a board is opened: who asks, and who may do what with a board that is made. */
 export interface OpenBoardOptions extends BoardOptions, SecurityOptions {
@@ -54,7 +54,7 @@ const BACKENDS: Readonly<Record<string, BackendFactory>> = {
 }
 
 async function openZooKeeper(uri: ResourceUri, options: OpenBoardOptions): Promise<Backend> {
-  const { zooKeeperBackend } = await import('./zookeeper/index.ts')
+  const { zooKeeperBackend } = await import('./backends/zookeeper/index.ts')
   return zooKeeperBackend(uri, options)
 }
 
@@ -64,7 +64,7 @@ async function openPostgres(uri: ResourceUri, options: OpenBoardOptions): Promis
     throw new InvalidArgument(
       `board ${uri.printable}: its URI says who asks, and how; leave auth, sasl, tls and acl out`,
     )
-  const { postgresBackend } = await import('./postgres/index.ts')
+  const { postgresBackend } = await import('./backends/postgres/index.ts')
   return postgresBackend(uri, {
     who: boardSettings(options).who,
     ...(create === undefined ? {} : { create }),
@@ -78,7 +78,7 @@ async function openRedis(uri: ResourceUri, options: OpenBoardOptions): Promise<B
     throw new InvalidArgument(
       `board ${uri.printable}: auth, sasl and acl are ZooKeeper's; write user:password@ before the host`,
     )
-  const { redisBackend } = await import('./redis/index.ts')
+  const { redisBackend } = await import('./backends/redis/index.ts')
   return redisBackend(uri, options)
 }
 

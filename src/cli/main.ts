@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-/** The executable: the process goes in, its exit code comes out. Nothing else here touches the process. */
-import { reportError } from './complaints.ts'
 import { processContext } from './context.ts'
+/** The executable: the process goes in, its exit code comes out. Nothing else here touches the process. */
+import { reportError } from './output/error-report.ts'
 import { run } from './run.ts'
 
 const context = processContext()

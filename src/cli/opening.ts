@@ -1,17 +1,17 @@
 /** Opening what the URIs name, within a bounded time. Drivers are loaded here, when they are used. */
 import type { JobBoard, OpenBoardOptions } from '../board/index.ts'
-import { abortAfter, followSignals } from '../core/abort.ts'
+import { abortAfter, followSignals } from '../core/async/abort.ts'
 import { InvalidArgument, NotConnected, NotFound } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { type Duration, sleep } from '../core/time.ts'
 import { parseUri } from '../core/uri.ts'
 import type { Persistence } from '../persistence/index.ts'
 import type { AuthInfo } from '../zookeeper/index.ts'
-import type { BoardLog } from './board-log.ts'
-import { openCodec } from './codecs.ts'
-import { reportError } from './complaints.ts'
 import type { ChosenByFile, CliContext } from './context.ts'
-import { boardUri, DEFAULT_TIMEOUT, parseDuration, persistenceUri, type SharedOptions } from './options.ts'
+import { openCodec } from './input/codecs.ts'
+import { boardUri, DEFAULT_TIMEOUT, parseDuration, persistenceUri, type SharedOptions } from './input/shared-options.ts'
+import type { BoardLog } from './output/board-log.ts'
+import { reportError } from './output/error-report.ts'
 
 /** Between two tries to open a board. */
 const RETRY_PAUSE_MS = 200
@@ -43,7 +43,10 @@ export async function openNamedBoard(
     )
   }
   const timeout = parseDuration(options.timeout ?? DEFAULT_TIMEOUT, '--timeout')
-  const [{ BoardLog }, { openBoard }] = await Promise.all([import('./board-log.ts'), import('../board/index.ts')])
+  const [{ BoardLog }, { openBoard }] = await Promise.all([
+    import('./output/board-log.ts'),
+    import('../board/index.ts'),
+  ])
   const log = new BoardLog(settings.log)
   const { log: _log, ...rest } = settings
   const given = { log: log.logger, ...(scheme.startsWith('zookeeper') ? credentials('board', context) : {}), ...rest }

@@ -11,23 +11,23 @@ import { defineDev } from './commands/dev.ts'
 import { defineDoctor } from './commands/doctor.ts'
 import { defineInfo } from './commands/info.ts'
 import { defineJobs } from './commands/jobs.ts'
-import { defineLogbookDestroy } from './commands/logbook-destroy.ts'
-import { defineLogbookList } from './commands/logbook-list.ts'
-import { defineLogbookShow } from './commands/logbook-show.ts'
+import { defineLogbookDestroy } from './commands/logbook/destroy.ts'
+import { defineLogbookList } from './commands/logbook/list.ts'
+import { defineLogbookShow } from './commands/logbook/show.ts'
 import { definePause } from './commands/pause.ts'
 import { definePost } from './commands/post.ts'
 import { defineResume } from './commands/resume.ts'
 import { defineRun } from './commands/run.ts'
 import { defineShow } from './commands/show.ts'
 import { defineTrack } from './commands/track.ts'
-import { defineTrashList } from './commands/trash-list.ts'
-import { defineTrashPurge } from './commands/trash-purge.ts'
-import { defineTrashRestore } from './commands/trash-restore.ts'
-import { defineTrashShow } from './commands/trash-show.ts'
+import { defineTrashList } from './commands/trash/list.ts'
+import { defineTrashPurge } from './commands/trash/purge.ts'
+import { defineTrashRestore } from './commands/trash/restore.ts'
+import { defineTrashShow } from './commands/trash/show.ts'
 import { defineWait } from './commands/wait.ts'
 import type { CliContext } from './context.ts'
 import type { ExitCode } from './exit-codes.ts'
-import { DEFAULT_TIMEOUT } from './options.ts'
+import { DEFAULT_TIMEOUT } from './input/shared-options.ts'
 
 const HELP_FOOTER = `
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted with Ctrl-C.
@@ -66,7 +66,7 @@ const WITHOUT_CONFIG = ['dev', 'completion']
 /** Puts what the config file says where nothing was typed; what it says of the environment is in the context. */
 async function applySettings(command: Command, context: CliContext): Promise<CliContext> {
   if (WITHOUT_CONFIG.includes(command.name())) return context
-  const { resolveSettings: settle } = await import('./config/settings.ts')
+  const { resolveSettings: settle } = await import('./input/config/settings.ts')
   const { options, own, env, assertModule, chosenByFile } = await settle(command.optsWithGlobals(), context)
   const mine = own(command.name())
   for (let at: Command | null = command; at; at = at.parent) {

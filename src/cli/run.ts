@@ -2,9 +2,9 @@
 import { CommanderError } from 'commander'
 import { InvalidArgument, JobboardError } from '../core/errors.ts'
 import { isMisspelt } from '../core/spelling.ts'
-import { reportError } from './complaints.ts'
 import type { CliContext } from './context.ts'
 import { DONE, type ExitCode, WRONG_USAGE } from './exit-codes.ts'
+import { reportError } from './output/error-report.ts'
 import { runProgram } from './program.ts'
 
 /** Never rejects, and never ends the process. */

@@ -5,7 +5,7 @@
  *                  ⇅     ⇅        ↑
  *                  paused ────────┘
  *
- * - **busy, idle**: it claims, never more than slots are free (`claim-loop.ts`), what it takes (`selection.ts`).
+ * - **busy, idle**: it claims, never more than slots are free (`claiming/claim-loop.ts`), what it takes (`claiming/job-filter.ts`).
  * - **paused**: it claims nothing; what runs goes on.
  * - **draining** (the first stage of a stop): nothing is claimed any more; what runs may finish, for `drainTimeout`.
  * - **aborting** (the second): tasks are told by their signal, flows are suspended in their logbook, and their jobs go
@@ -14,26 +14,26 @@
  * A slot stays taken until the code of its run has really ended.
  */
 import { boardId, type JobBoard } from '../board/index.ts'
-import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/abort.ts'
-import { NotFound, ShuttingDown, StorageFailure } from '../core/errors.ts'
+import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
+import { keepAlive } from '../core/async/keep-alive.ts'
+import { Lifecycle } from '../core/async/lifecycle.ts'
+import { asError, NotFound, ShuttingDown, StorageFailure } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
-import { keepAlive } from '../core/keep-alive.ts'
-import { Lifecycle } from '../core/lifecycle.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
-import { ClaimLoop } from './claim-loop.ts'
-import { DisclosurePolicy } from './disclosure.ts'
-import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './event-loop-watch.ts'
+import { ClaimLoop } from './claiming/claim-loop.ts'
+import { JobFilter } from './claiming/job-filter.ts'
+import type { KnownFlows } from './claiming/known-flows.ts'
 import { type Health, type HealthServer, serveHealth } from './health-server.ts'
-import type { RunProgressed } from './job-run.ts'
-import type { KnownFlows } from './known-flows.ts'
 import type { ConductorSettings } from './options.ts'
-import { Registration } from './presence.ts'
+import { Registration } from './registration.ts'
 import { retain } from './retention.ts'
-import { type RunSettled, type RunStarted, Runs } from './runs.ts'
-import { JobFilter } from './selection.ts'
-import { TaskWatch } from './task-watch.ts'
-import { formatStopIgnored, type StopIgnored } from './unheeded.ts'
+import { DisclosurePolicy } from './runs/disclosure.ts'
+import { type EventLoopBlocked, formatBlocked, watchEventLoop } from './runs/event-loop-watch.ts'
+import type { RunProgressed } from './runs/job-run.ts'
+import { type RunSettled, type RunStarted, Runs } from './runs/runs.ts'
+import { TaskWatch } from './runs/task-watch.ts'
+import { formatStopIgnored, type StopIgnored } from './runs/unstopped-jobs.ts'
 
 export interface ConductorParts extends ConductorSettings {
   readonly name: string
@@ -331,7 +331,7 @@ export class Conductor implements AsyncDisposable {
   }
 
   #reportError(thrown: unknown): void {
-    const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+    const error = asError(thrown)
     this.#parts.log.warn({ err: error }, 'a fault in the background')
     this.#events.emit('error', { error })
   }

@@ -1,15 +1,15 @@
 /** Conductors: claim jobs, run their flows, settle them. */
 
-/** @internal For `jobboard logbook destroy`. */
-export { isOfOtherBoard } from './book-owner.ts'
 export type { Conductor, ConductorEvents, ConductorState } from './conductor.ts'
-export type { OnFailure } from './decide.ts'
-export type { FailuresOnBoard } from './disclosure.ts'
+export { type RunConductorOptions, runConductor } from './daemon/run-conductor.ts'
 export type { ConductorOptions } from './options.ts'
-export { type RunConductorOptions, runConductor } from './run-conductor.ts'
 export { type RunFlowOptions, runFlow } from './run-flow.ts'
+/** @internal For `jobboard logbook destroy`. */
+export { isOfOtherBoard } from './runs/book-owner.ts'
+export type { OnFailure } from './runs/decide.ts'
+export type { FailuresOnBoard } from './runs/disclosure.ts'
+export type { Settled } from './runs/settle.ts'
 export type { ServicesFor, ServicesGiven } from './services.ts'
-export type { Settled } from './settle.ts'
 export { startConductor } from './start-conductor.ts'
 export { type Tracked, type TrackOptions, track } from './track.ts'
 export { type Ended, type WaitForJobOptions, waitForJob } from './wait-for-job.ts'

@@ -9,9 +9,9 @@ import { type Duration, toMilliseconds } from '../core/time.ts'
 import { DEFAULT_CONCURRENCY } from '../engine/index.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { LogbookCodec, Persistence } from '../persistence/index.ts'
-import type { OnFailure } from './decide.ts'
-import { assertFailuresOnBoard, type FailuresOnBoard } from './disclosure.ts'
 import type { HealthAddress } from './health-server.ts'
+import type { OnFailure } from './runs/decide.ts'
+import { assertFailuresOnBoard, type FailuresOnBoard } from './runs/disclosure.ts'
 
 export const DEFAULT_ABORT_TIMEOUT = '5s'
 

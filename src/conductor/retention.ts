@@ -1,11 +1,11 @@
 /** Removes logbooks that are over and old. Any number of conductors may be at it: what one has removed the next does not find. */
 import { boardId, type JobBoard } from '../board/index.ts'
-import { rejectOnAbort } from '../core/abort.ts'
+import { rejectOnAbort } from '../core/async/abort.ts'
 import { IncompatibleVersion, NotConnected, NotFound, SealedLogbook, StorageFailure } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { sleep } from '../core/time.ts'
 import type { Persistence } from '../persistence/index.ts'
-import { isOfOtherBoard } from './book-owner.ts'
+import { isOfOtherBoard } from './runs/book-owner.ts'
 
 export interface RetentionOptions {
   readonly board: JobBoard

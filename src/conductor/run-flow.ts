@@ -9,9 +9,9 @@ import { newUuid } from '../core/uuid.ts'
 import { Engine } from '../engine/index.ts'
 import { checkStore, type Flow, isFlow } from '../flow/index.ts'
 import { type LogbookCodec, openPersistence, type Persistence } from '../persistence/index.ts'
-import { assertFailuresOnBoard, type FailuresOnBoard } from './disclosure.ts'
+import { assertFailuresOnBoard, type FailuresOnBoard } from './runs/disclosure.ts'
+import { runOnBoard, runWithoutBoard } from './runs/foreground-run.ts'
 import { openServices, type ServicesGiven } from './services.ts'
-import { runOnBoard, runWithoutBoard } from './turn.ts'
 
 /**
  * Where a flow is run, what its tasks find, and what may stop it.

@@ -1,11 +1,11 @@
 /** Conductors inside a process of one's own. */
 import { type JobBoard, openBoard } from '../board/index.ts'
-import { openOrAbort, rejectOnAbort } from '../core/abort.ts'
+import { openOrAbort, rejectOnAbort } from '../core/async/abort.ts'
 import type { Logger } from '../core/log.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import { openPersistence, type Persistence } from '../persistence/index.ts'
+import { KnownFlows } from './claiming/known-flows.ts'
 import { Conductor } from './conductor.ts'
-import { KnownFlows } from './known-flows.ts'
 import { type ConductorOptions, conductorSettings } from './options.ts'
 import { openServices, type ServicesFor } from './services.ts'
 

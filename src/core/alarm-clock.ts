@@ -5,7 +5,7 @@
  * What somebody is ready to wait for an answer (`timeout`), and what is done again and again, goes by the process' time
  * everywhere: that is the patience of whoever waits, and no part of the work.
  */
-import { monotonic } from './time.ts'
+import { MAX_TIMER_MS, monotonic } from './time.ts'
 
 /**
  * What an alarm is set for. `delay`: a job rests on the board. `pause`: a retry of a flow waits before its next attempt.
@@ -22,9 +22,6 @@ export interface AlarmClock {
   /** Rings once, so many milliseconds from now, or a little earlier; never, once it was disposed of. */
   alarm(ms: number, alarm: { readonly kind: AlarmKind; readonly ring: () => void }): Disposable
 }
-
-/** What a timer of Node can wait, in milliseconds (about 24 days); beyond it fires at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** The process' own. What would ring after more than 24 days rings then: who is woken too early looks at the time. */
 export const systemAlarmClock: AlarmClock = {

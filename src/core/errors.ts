@@ -217,3 +217,8 @@ export class Fenced extends ClaimLost {
     this.newestRun = options.newestRun
   }
 }
+
+/** Returns what was thrown if it is an error, else an error with its text. */
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
+}

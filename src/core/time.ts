@@ -7,6 +7,9 @@ export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
+/** The longest time that a timer of Node can wait. A longer wait takes several timers: one that fires too early looks again. */
+export const MAX_TIMER_MS = 2 ** 31 - 1
+
 /** 100 years: an instant that is so far from now is a `Date` still. */
 const MAX_DURATION_MS = 36_525 * 86_400_000
 

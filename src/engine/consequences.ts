@@ -4,9 +4,9 @@
  */
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import type { AtomNode } from '../flow/index.ts'
+import type { AtomStates } from './atom-states.ts'
 import type { Resolution } from './resolver.ts'
-import type { AtomStates } from './standing.ts'
-import type { RetryTimers } from './waits.ts'
+import type { RetryTimers } from './retry-waits.ts'
 
 export class ResolutionApplier {
   readonly #atomStates: AtomStates

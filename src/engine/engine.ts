@@ -17,16 +17,17 @@
  * recorded if they succeeded, and what threw counts as not done and will run again. `cancel` asks for what was done to be
  * undone: no further task starts, and the way back begins. Once the last task has succeeded it comes too late.
  */
-import { abortAfter, createDeferred, type FollowingSignal, followSignals, rejectOnAbort } from '../core/abort.ts'
 import { systemAlarmClock } from '../core/alarm-clock.ts'
+import { abortAfter, createDeferred, type FollowingSignal, followSignals, rejectOnAbort } from '../core/async/abort.ts'
+import type { Stoppable } from '../core/async/stop.ts'
 import { InvalidState, Timeout } from '../core/errors.ts'
 import { Emitter } from '../core/events.ts'
 import { failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { checkTransition, ENGINE_TRANSITIONS, type EngineState } from '../core/states.ts'
-import type { Stoppable } from '../core/stop.ts'
 import { monotonic } from '../core/time.ts'
 import { type AnyFlow, type AtomNode, compile, type ExecutionGraph } from '../flow/index.ts'
+import { AtomStates } from './atom-states.ts'
 import { type Ending, isEndState } from './ending.ts'
 import { ENGINE_EVENTS, type EngineEvents } from './events.ts'
 import { Ledger } from './ledger.ts'
@@ -36,7 +37,6 @@ import { Resolver } from './resolver.ts'
 import { assertResumable, findDifferences, pathToRunning, resumeAtoms, type Start, toStart } from './resume.ts'
 import { FlowRun } from './run.ts'
 import { assertSatisfied, collectResults, type Store } from './scope.ts'
-import { AtomStates } from './standing.ts'
 import { type Statistics, Stopwatch } from './statistics.ts'
 import { TransitionWriter } from './writer.ts'
 

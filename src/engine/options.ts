@@ -1,9 +1,9 @@
 /** What an engine is told, and what of it can mean nothing. */
 import type { AlarmClock } from '../core/alarm-clock.ts'
+import type { Stoppable } from '../core/async/stop.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import type { Stoppable } from '../core/stop.ts'
 import { type Duration, toMilliseconds } from '../core/time.ts'
 import type { AnyFlow } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'

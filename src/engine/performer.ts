@@ -1,14 +1,14 @@
 /** Runs the user's code: what atoms execute and revert, and what retries decide. What it throws is an outcome. */
+import type { Stoppable } from '../core/async/stop.ts'
+import { runInTask } from '../core/async/work.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
-import type { Stoppable } from '../core/stop.ts'
-import { runInTask } from '../core/work.ts'
 import { type AtomNode, type ExecutableAtom, History, type RetryDecision } from '../flow/index.ts'
-import { toPlain } from './plain.ts'
+import { AtomContext, type AtomContextOptions, type RunContext } from './atom-context.ts'
+import type { AtomStates } from './atom-states.ts'
 import { resolveArguments, type Store } from './scope.ts'
-import type { AtomStates } from './standing.ts'
-import { AtomContext, type AtomContextOptions, type RunContext } from './told.ts'
+import { toPlain } from './stored-result.ts'
 
-export type { RunContext } from './told.ts'
+export type { RunContext } from './atom-context.ts'
 
 export type AtomAttempt =
   | { readonly ok: true; readonly value: unknown }

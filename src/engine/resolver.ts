@@ -8,13 +8,13 @@
  * TaskFlow's default, only the flow that was given up is reverted unless somebody further out wants more; the flow as a
  * whole ends REVERTED all the same, with what was done outside of the inner flow left as it is.
  */
+import type { Stoppable } from '../core/async/stop.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
 import type { Logger } from '../core/log.ts'
-import type { Stoppable } from '../core/stop.ts'
 import { toMilliseconds } from '../core/time.ts'
 import type { AtomNode, Decision, RetryDecision } from '../flow/index.ts'
-import type { AtomStates } from './standing.ts'
+import type { AtomStates } from './atom-states.ts'
 
 export type Resolution =
   | { readonly kind: 'RETRY'; readonly retry: AtomNode; readonly after: number }

@@ -13,7 +13,7 @@ import { type Failure, failureOf } from '../core/failure.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 import type { AnyFlow, AtomNode, ExecutionGraph, ExecutionNode } from '../flow/index.ts'
 import type { AtomDetail, FlowDetail } from '../persistence/index.ts'
-import type { AtomStates } from './standing.ts'
+import type { AtomStates } from './atom-states.ts'
 
 export type Start = 'on' | 'anew' | 'over'
 

@@ -7,21 +7,21 @@
  * something that runs is over, or a wait. ANALYZING notes what came of it and asks retries what follows. Nothing of the
  * user's runs before it is on record that it is about to; nothing is noted of what ends after the right to work is gone.
  */
-import { onAbort } from '../core/abort.ts'
+import { onAbort } from '../core/async/abort.ts'
+import type { Stoppable } from '../core/async/stop.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import type { EndState, EngineState } from '../core/states.ts'
-import type { Stoppable } from '../core/stop.ts'
 import type { AtomNode, ExecutionNode, RetryAttempt } from '../flow/index.ts'
+import { type AtomStates, isAtom } from './atom-states.ts'
 import { ResolutionApplier } from './consequences.ts'
+import { passesGates } from './deciders.ts'
 import { type Ending, PATH_TO_ENDING } from './ending.ts'
-import { passesGates } from './gates.ts'
 import { type AtomAttempt, type AtomRunner, hasRevert, type RunContext } from './performer.ts'
 import type { Resolver } from './resolver.ts'
+import { RetryTimers } from './retry-waits.ts'
 import { collectResults } from './scope.ts'
-import { type AtomStates, isAtom } from './standing.ts'
 import { type AtomCounts, newAtomCounts } from './statistics.ts'
-import { ThrownErrors } from './thrown.ts'
-import { RetryTimers } from './waits.ts'
+import { ThrownErrors } from './thrown-errors.ts'
 import type { TransitionWriter } from './writer.ts'
 
 export interface FlowRunParts extends Pick<RunContext, 'clock'> {

@@ -2,7 +2,7 @@
  * Writes the ledger to the logbook, one write at a time. What gathers while a write is under way goes out with the next
  * one, whichever atoms it belongs to: atoms that run side by side share their writes.
  */
-import { createDeferred, type Deferred } from '../core/abort.ts'
+import { createDeferred, type Deferred } from '../core/async/abort.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { Ledger } from './ledger.ts'
 

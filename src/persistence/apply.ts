@@ -1,5 +1,5 @@
 /** What flows begin with, and what becomes of them. */
-import { FlowRecord, type RecordedTransition } from './flow-image.ts'
+import { FlowRecord, type RecordedTransition } from './flow-record.ts'
 import type { FlowDetail } from './models.ts'
 import type { AcquireRequest, FlowRequest } from './persistence.ts'
 

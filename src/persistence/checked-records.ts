@@ -6,7 +6,7 @@ import { StorageFailure } from '../core/errors.ts'
 import { parseFailure } from '../core/read-failure.ts'
 import { ATOM_TRANSITIONS, FLOW_TRANSITIONS, type Intention } from '../core/states.ts'
 import { shortenText } from '../core/texts.ts'
-import type { RecordedTransition } from './flow-image.ts'
+import type { RecordedTransition } from './flow-record.ts'
 import type { AtomDetail, BookDetail, FlowDetail } from './models.ts'
 
 type Fields = Readonly<Record<string, unknown>>

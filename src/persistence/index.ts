@@ -7,7 +7,7 @@ export {
   encrypted,
   type LogbookCodec,
   type RecordPlace,
-} from './codecs.ts'
+} from './codecs/codecs.ts'
 export type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta, StateChange } from './models.ts'
 export { type OpenPersistenceOptions, openPersistence, openPersistenceOver } from './open.ts'
 export type {
@@ -18,4 +18,4 @@ export type {
   Persistence,
   Transition,
 } from './persistence.ts'
-export type { DriverPersistenceOptions } from './sql/index.ts'
+export type { DriverPersistenceOptions } from './postgres/index.ts'

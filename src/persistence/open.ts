@@ -4,13 +4,13 @@ import { assertLogger, type Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import { parseUri, type ResourceUri } from '../core/uri.ts'
 import type { SqlDriver } from '../postgres/index.ts'
-import type { LogbookCodec } from './codecs.ts'
+import { RecordCodec } from './codecs/atom-codec.ts'
+import { CodecPersistence } from './codecs/codec-persistence.ts'
+import type { LogbookCodec } from './codecs/codecs.ts'
 import { directoryPersistence } from './directory/index.ts'
 import { memoryPersistence } from './memory/index.ts'
 import type { Persistence } from './persistence.ts'
-import { CodecPersistence } from './sealed-persistence.ts'
-import { RecordCodec } from './sealing.ts'
-import type { DriverPersistenceOptions } from './sql/index.ts'
+import type { DriverPersistenceOptions } from './postgres/index.ts'
 import type { SecurityOptions } from './zookeeper/index.ts'
 
 /** How logbooks are opened: who asks, and what is done to results before they are kept. */
@@ -44,7 +44,7 @@ interface Scheme {
 
 /** What talks to servers is loaded when it is asked for, not before. */
 const openSql: Scheme['make'] = async (uri, options) => {
-  return (await import('./sql/index.ts')).sqlPersistence(uri, {
+  return (await import('./postgres/index.ts')).sqlPersistence(uri, {
     ...withoutSecurity(uri, options),
     ...(options.log ? { log: options.log } : {}),
   })
@@ -124,7 +124,7 @@ export async function openPersistenceOver(
   options: DriverPersistenceOptions = {},
 ): Promise<Persistence> {
   // What is for Postgres alone is loaded by those who have one.
-  return (await import('./sql/index.ts')).sqlPersistenceOver(driver, options)
+  return (await import('./postgres/index.ts')).sqlPersistenceOver(driver, options)
 }
 
 /** @throws InvalidArgument for what only ZooKeeper can be told so: an ACL that nobody heeds would leave all to everybody */

@@ -3,7 +3,7 @@
  * lives and dies with a connection: session locks, notifications, and answers whose loss has to be noticed.
  */
 import type { Client } from 'pg'
-import { createSharedController } from '../core/abort.ts'
+import { createSharedController } from '../core/async/abort.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import type { Row, SqlDriver } from './driver.ts'
 import { type PostgresLocation, poolSettings } from './place.ts'

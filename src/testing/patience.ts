@@ -1,5 +1,5 @@
 /** How long a test waits for what it waits for: in real time, so that a test that hangs says for what. */
-import { abortAfter, followSignals, rejectOnAbort } from '../core/abort.ts'
+import { abortAfter, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Duration } from '../core/time.ts'
 

@@ -1,6 +1,6 @@
 /** What ZooKeeper says of who we are and what we may, in the words of boards and logbooks. */
 import { AccessDenied, InvalidArgument } from '../core/errors.ts'
-import { AuthFailed, InvalidAcl, NoAuth } from './errors.ts'
+import { AuthFailed, InvalidAcl, NoAuth } from './protocol/errors.ts'
 
 /** What is kept on ZooKeeper, at a path of its own. */
 export type Tenant = 'board' | 'logbooks'

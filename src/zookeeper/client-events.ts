@@ -1,6 +1,6 @@
 /** What a client tells those who listen, whichever driver it is. */
-import type { HandlerFault } from './handler-faults.ts'
-import type { ClientState } from './states.ts'
+import type { ClientState } from './session/states.ts'
+import type { HandlerFault } from './watches/handler-faults.ts'
 
 /** The state of a client has changed. */
 export interface StateEvent {

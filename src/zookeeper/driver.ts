@@ -1,14 +1,14 @@
 /**
  * What any way of talking to ZooKeeper has.
  *
- * There are two: the client of this folder, and an adapter over the `zookeeper` package (`native.ts`). Code that is
+ * There are two: the client of this folder, and an adapter over the `zookeeper` package (`native/client.ts`). Code that is
  * written against {@link ZooKeeperDriver} runs on either, as far as the driver's capabilities go.
  */
-import type { Acl, Identity } from './acl.ts'
 import type { Capabilities } from './capabilities.ts'
 import type { ZooKeeper } from './client.ts'
 import type { DriverEvents } from './client-events.ts'
-import type { Stat } from './records.ts'
+import type { Acl, Identity } from './protocol/acl.ts'
+import type { Stat } from './protocol/records.ts'
 
 /** The operations that every driver knows. Those that need a capability reject with UnsupportedCapability without it. */
 export interface ZooKeeperDriver

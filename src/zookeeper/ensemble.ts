@@ -1,10 +1,10 @@
 /** Who the servers are: what an ensemble says of itself, and changing it while it runs. */
 import { InvalidArgument } from '../core/errors.ts'
-import { assertList } from './arguments.ts'
-import type { JuteWriter } from './jute.ts'
-import { OPCODE } from './opcodes.ts'
-import { readStat, type Stat } from './records.ts'
-import { type ReadData, type Request, request } from './requests.ts'
+import { assertList } from './protocol/arguments.ts'
+import type { JuteWriter } from './protocol/jute.ts'
+import { OPCODE } from './protocol/opcodes.ts'
+import { readStat, type Stat } from './protocol/records.ts'
+import { type ReadData, type Request, request } from './protocol/requests.ts'
 
 /** Where an ensemble keeps its configuration: outside of every chroot. */
 export const CONFIG_PATH = '/zookeeper/config'

@@ -15,33 +15,25 @@ export type { Logger } from '../core/log.ts'
 export { type Duration, monotonic } from '../core/time.ts'
 // Of boards and logbooks, which are on ZooKeeper in the same way.
 export { accessDeniedError, type Tenant, toOpenError, toTenantError } from './access.ts'
-export { ACL, type Acl, digestId, type Identity, PERMISSION } from './acl.ts'
 export { ALL_CAPABILITIES, type Capabilities, type Capability } from './capabilities.ts'
-export {
-  type ExactlyOnceClient,
-  type ExactlyOnceDriver,
-  idempotentDelete,
-  protectedCreate,
-  type TraceableWrite,
-  versionedSetData,
-  type WriteOutcome,
-  writeExactlyOnce,
-} from './certain.ts'
 export { ZooKeeper, type ZooKeeperOptions } from './client.ts'
 export type { DriverEvents, SessionEvent, StateEvent } from './client-events.ts'
-export { type ConnectString, type Endpoint, parseConnectString } from './connect-string.ts'
-export type { ClientCounters, OperationCounts } from './counters.ts'
-export type { ContainerMode, Created, CreateMode, ExpiringMode, OrdinaryMode } from './create.ts'
+export type { ClientCounters, OperationCounts } from './connection/counters.ts'
+export { type FaultKind, HungUp, TlsFailed } from './connection/faults.ts'
+export type { AuthInfo } from './connection/identities.ts'
+export type { RequestOptions } from './connection/pending.ts'
+export type { SaslCredentials } from './connection/sasl.ts'
+export type { TlsOptions } from './connection/socket.ts'
 export type { ZooKeeperDriver } from './driver.ts'
 export type { EnsembleConfig, Reconfiguration } from './ensemble.ts'
-export * from './errors.ts'
-export { type FaultKind, HungUp, TlsFailed } from './faults.ts'
-export type { HandlerFault } from './handler-faults.ts'
-export type { AuthInfo } from './identities.ts'
-export type { LeaseHold, ProvenLease } from './lease-keeper.ts'
-export { type NativeOptions, NativeZooKeeper } from './native.ts'
-export { NATIVE_CAPABILITIES } from './native-capabilities.ts'
-export type { OneShotHandler, WatchLost } from './one-shots.ts'
+export { NATIVE_CAPABILITIES } from './native/capabilities.ts'
+export { type NativeOptions, NativeZooKeeper } from './native/client.ts'
+export { type ClientCredentials, findOwnEntries } from './own-identities.ts'
+export { LOCATION_PARAMETERS, parseZooKeeperLocation, type ZooKeeperLocation } from './place.ts'
+export { ACL, type Acl, digestId, type Identity, PERMISSION } from './protocol/acl.ts'
+export { type ConnectString, type Endpoint, parseConnectString } from './protocol/connect-string.ts'
+export type { ContainerMode, Created, CreateMode, ExpiringMode, OrdinaryMode } from './protocol/create.ts'
+export * from './protocol/errors.ts'
 export {
   type CheckOp,
   type CreatedInMulti,
@@ -58,18 +50,24 @@ export {
   type ResultOf,
   type ResultsOf,
   type SetDataOp,
-} from './ops.ts'
-export { type ClientCredentials, findOwnEntries } from './own-identities.ts'
-export { checkPath } from './path.ts'
-export type { RequestOptions } from './pending.ts'
-export { LOCATION_PARAMETERS, parseZooKeeperLocation, type ZooKeeperLocation } from './place.ts'
-export type { Stat, WatchEvent, WatchEventType } from './records.ts'
-export type { ReadData, WatchKind, WatchMode } from './requests.ts'
-export type { SaslCredentials } from './sasl.ts'
+} from './protocol/ops.ts'
+export { checkPath } from './protocol/path.ts'
+export type { Stat, WatchEvent, WatchEventType } from './protocol/records.ts'
+export type { ReadData, WatchKind, WatchMode } from './protocol/requests.ts'
+export {
+  type ExactlyOnceClient,
+  type ExactlyOnceDriver,
+  idempotentDelete,
+  protectedCreate,
+  type TraceableWrite,
+  versionedSetData,
+  type WriteOutcome,
+  writeExactlyOnce,
+} from './recipes/idempotent-writes.ts'
 export type { Security, SecurityOptions } from './security.ts'
-export type { SessionInfo } from './session-options.ts'
-export type { TlsOptions } from './socket.ts'
-export type { ClientState } from './states.ts'
+export type { LeaseHold, ProvenLease } from './session/lease-keeper.ts'
+export type { SessionInfo } from './session/session-options.ts'
+export type { ClientState } from './session/states.ts'
 export {
   existingTreeAcl,
   findStrangers,
@@ -79,5 +77,7 @@ export {
   type WantedAcl,
   warnOfStrangers,
 } from './tree-acl.ts'
-export type { WatchHandler } from './watches.ts'
-export type { ReadOptions, Watch } from './watching.ts'
+export type { HandlerFault } from './watches/handler-faults.ts'
+export type { OneShotHandler, WatchLost } from './watches/one-shot-watches.ts'
+export type { ReadOptions, Watch } from './watches/watch-manager.ts'
+export type { WatchHandler } from './watches/watches.ts'

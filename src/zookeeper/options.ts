@@ -2,15 +2,15 @@
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
-import { type Duration, formatDuration, toMilliseconds } from '../core/time.ts'
-import type { Acl } from './acl.ts'
-import { assertInteger, assertOneOf } from './arguments.ts'
-import { parseConnectString } from './connect-string.ts'
-import { Hosts } from './hosts.ts'
-import type { AuthInfo } from './identities.ts'
-import { checkSasl, type SaslCredentials } from './sasl.ts'
-import type { SessionOptions } from './session-options.ts'
-import { checkTls, type TlsOptions } from './socket.ts'
+import { type Duration, formatDuration, MAX_TIMER_MS, toMilliseconds } from '../core/time.ts'
+import { Hosts } from './connection/hosts.ts'
+import type { AuthInfo } from './connection/identities.ts'
+import { checkSasl, type SaslCredentials } from './connection/sasl.ts'
+import { checkTls, type TlsOptions } from './connection/socket.ts'
+import type { Acl } from './protocol/acl.ts'
+import { assertInteger, assertOneOf } from './protocol/arguments.ts'
+import { parseConnectString } from './protocol/connect-string.ts'
+import type { SessionOptions } from './session/session-options.ts'
 
 /** How a client connects, who it is, and how patient it is. Durations are milliseconds, or texts such as `'10s'`. */
 export interface ZooKeeperOptions {
@@ -148,9 +148,6 @@ export function toPositiveMs(duration: Duration, what: string): number {
   if (ms >= 1) return ms
   throw new InvalidArgument(`${what}: ${formatDuration(duration)} is no time at all; there must be at least 1 ms`)
 }
-
-/** What a timer of Node can wait; the protocol has as much room for a session's timeout. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** @throws InvalidArgument for what is no duration, or one that nobody can wait for */
 export function toTimerMs(duration: Duration, what: string): number {

@@ -1,11 +1,11 @@
 /** Which entries of an ACL are this client's own: by what it was given, and where that does not tell, by what the servers say. */
-import type { Acl, Identity } from './acl.ts'
-import { digestId } from './acl.ts'
+import type { AuthInfo } from './connection/identities.ts'
+import type { SaslCredentials } from './connection/sasl.ts'
+import type { TlsOptions } from './connection/socket.ts'
 import type { ZooKeeperDriver } from './driver.ts'
-import { Unimplemented } from './errors.ts'
-import type { AuthInfo } from './identities.ts'
-import type { SaslCredentials } from './sasl.ts'
-import type { TlsOptions } from './socket.ts'
+import type { Acl, Identity } from './protocol/acl.ts'
+import { digestId } from './protocol/acl.ts'
+import { Unimplemented } from './protocol/errors.ts'
 
 /** Who the client says it is. */
 export interface ClientCredentials {

@@ -6,8 +6,8 @@
 import { InvalidArgument } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
 import { accessDeniedError, type Tenant } from './access.ts'
-import { ACL, type Acl } from './acl.ts'
 import { isIdentity } from './own-identities.ts'
+import { ACL, type Acl } from './protocol/acl.ts'
 
 /** Which ACL a tree is to have. */
 export interface WantedAcl {

@@ -1,12 +1,12 @@
 /** What is done to many znodes at once. None of it is atomic. */
 import { InvalidArgument, InvalidState } from '../core/errors.ts'
-import type { Acl } from './acl.ts'
-import { create } from './create.ts'
-import { NodeExists, NoNode, NotEmpty, type ZooKeeperError } from './errors.ts'
-import { multi } from './multi.ts'
-import { op } from './ops.ts'
-import { listAncestors } from './path.ts'
-import { exists, getChildren, type Request } from './requests.ts'
+import type { Acl } from './protocol/acl.ts'
+import { create } from './protocol/create.ts'
+import { NodeExists, NoNode, NotEmpty, type ZooKeeperError } from './protocol/errors.ts'
+import { multi } from './protocol/multi.ts'
+import { op } from './protocol/ops.ts'
+import { listAncestors } from './protocol/path.ts'
+import { exists, getChildren, type Request } from './protocol/requests.ts'
 
 export type SendRequest = <T>(request: Request<T>) => Promise<T>
 

@@ -2,11 +2,11 @@
  * One process of a measurement on a board: `board-child.ts ROLE URI [NUMBER…]`. It says `ready`, does its part when it is
  * told `go`, and ends with a line of JSON.
  */
+import { JobBoard } from '../../src/board/api/job-board.ts'
 import type { Backend } from '../../src/board/backend.ts'
-import { JobBoard } from '../../src/board/job-board.ts'
-import { postgresBackend } from '../../src/board/postgres/index.ts'
-import { redisBackend } from '../../src/board/redis/index.ts'
-import { zooKeeperBackend } from '../../src/board/zookeeper/index.ts'
+import { postgresBackend } from '../../src/board/backends/postgres/index.ts'
+import { redisBackend } from '../../src/board/backends/redis/index.ts'
+import { zooKeeperBackend } from '../../src/board/backends/zookeeper/index.ts'
 import { parseUri, type ResourceUri } from '../../src/core/uri.ts'
 import { apart, now, whenTold } from './part-child.ts'
 

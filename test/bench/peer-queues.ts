@@ -1,7 +1,7 @@
 /** The queues that the board is compared with, each with the settings that its own documentation says are its fastest. */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDeferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/async/abort.ts'
 import { requireFrom } from '../support/npm-folder.ts'
 import { PEERS } from './peers-folder.ts'
 

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startNode } from '../support/node-process.ts'
 import { type RedisServer, startRedis } from '../support/redis.ts'
+import { redisPlace } from './backends/redis/places.ts'
 import { nextSession, whenLost } from './events.ts'
 import { claimed } from './jobs.ts'
-import { redisPlace } from './redis/places.ts'
 
 const CLAIMER = new URL('./stopped-claimer.ts', import.meta.url)
 

@@ -95,7 +95,7 @@ test('the library loads what talks to servers when a place on them is opened', a
   const folders = [...foldersOf(library.files)]
   expect(folders.filter((folder) => /zookeeper|postgres|sql/.test(folder))).toEqual([])
   expect([...library.packages].sort()).toEqual(['msgpackr', 'pino', 'uuid'])
-  const zookeeper = await staticImports(join(ROOT, 'dist/board/zookeeper/index.js'))
+  const zookeeper = await staticImports(join(ROOT, 'dist/board/backends/zookeeper/index.js'))
   expect(foldersOf(zookeeper.files)).not.toContain('board/zookeeper/stepwise')
 })
 

@@ -1,6 +1,6 @@
 /** What never answers: logbooks, services, schemas. A conductor that is told to stop stops all the same. */
 import { describe, expect, test } from 'vitest'
-import { createDeferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/async/abort.ts'
 import { ShuttingDown, StorageFailure } from '../../src/core/errors.ts'
 import { openPersistence, type Persistence, startConductor } from '../../src/index.ts'
 import { refresh } from '../board/jobs.ts'

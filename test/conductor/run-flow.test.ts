@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'
 import type { Job } from '../../src/board/index.ts'
-import { createDeferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/async/abort.ts'
 import { ClaimLost, Duplicate, InvalidArgument, SealedLogbook, Timeout } from '../../src/core/errors.ts'
 import { encrypted, input, linear, openPersistence, type RunFlowOptions, runFlow, task } from '../../src/index.ts'
 import { zookeeperBoards } from '../board/boards.ts'

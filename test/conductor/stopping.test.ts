@@ -1,6 +1,6 @@
 /** A stop in the middle of everything: whoever asks for it, and whatever is on its way. */
 import { describe, expect, test } from 'vitest'
-import { createDeferred } from '../../src/core/abort.ts'
+import { createDeferred } from '../../src/core/async/abort.ts'
 import type { Conductor } from '../../src/index.ts'
 import { ProxiedBoard } from '../board/broken-scene.ts'
 import { refresh } from '../board/jobs.ts'

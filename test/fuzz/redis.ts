@@ -1,7 +1,7 @@
 /** Writes what a board on Redis keeps, and publishes on its channel, as everyone can who has the rights to do so. */
 import { createHash } from 'node:crypto'
 import { encodePlain } from '../../src/core/codec.ts'
-import type { RedisPlace } from '../board/redis/places.ts'
+import type { RedisPlace } from '../board/backends/redis/places.ts'
 import type { Random } from '../support/random.ts'
 import { CANCELLATION, ENTITY, ODD_TEXTS, TRASH } from './real.ts'
 import type { RecordMaker } from './records.ts'

@@ -11,9 +11,9 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { inspect } from 'node:util'
+import { JobBoard } from '../../src/board/api/job-board.ts'
+import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
 import { openBoard } from '../../src/board/index.ts'
-import { JobBoard } from '../../src/board/job-board.ts'
-import { MemoryBackend, memorySpace } from '../../src/board/memory/index.ts'
 import { startConductor } from '../../src/index.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
 import { randomly } from '../support/random.ts'

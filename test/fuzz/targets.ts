@@ -1,7 +1,7 @@
 /** What bytes are written into, one target for each kind of store: how each is written raw, and which conductor reads it. */
+import { type PostgresPlace, postgresPlaceOn } from '../board/backends/postgres/boards.ts'
+import { type RedisPlace, redisPlace } from '../board/backends/redis/places.ts'
 import { type ZooKeeperPlace, zookeeperPlace } from '../board/boards.ts'
-import { type PostgresPlace, postgresPlaceOn } from '../board/postgres-boards.ts'
-import { type RedisPlace, redisPlace } from '../board/redis/places.ts'
 import { zookeeperHosts } from '../support/namespace.ts'
 import type { Random } from '../support/random.ts'
 import { directoryLogbooks, postgresLogbooks, zookeeperLogbooks } from './logbooks.ts'

@@ -9,7 +9,7 @@ import { openPersistence, openPersistenceOver } from '../../src/persistence/inde
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { connected } from '../zookeeper/clients.ts'
-import { filesBelow, testDirectory } from './directories.ts'
+import { filesBelow, testDirectory } from './directory/directories.ts'
 import { requestOf } from './flows.ts'
 
 const look = (uri: string) => openPersistence(uri, { create: false })

@@ -11,7 +11,7 @@ import { RecordDecoder } from '../../src/persistence/record-memory.ts'
 import { namespace, zookeeperHosts } from '../support/namespace.ts'
 import { emptyObjects } from '../support/poison.ts'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
-import { filesBelow, temporaryDirectory } from './directories.ts'
+import { filesBelow, temporaryDirectory } from './directory/directories.ts'
 import { atom, requestOf, written } from './flows.ts'
 
 const MIB = 1_024 * 1_024

@@ -6,7 +6,7 @@ import type { SerializedError } from 'vitest'
 import type { Reporter, TestModule } from 'vitest/node'
 
 /** Files of tests whose process loads the `zookeeper` package. */
-const LOADS_ADDON = /\/[^/]*native[^/]*\.test\.ts$|\/guides\/zookeeper-client\.test\.ts$/
+const LOADS_ADDON = /\/native\/[^/]*\.test\.ts$|\/guides\/zookeeper-client\.test\.ts$/
 const EXITED = 'Worker exited unexpectedly'
 
 /** A file of tests as far as it is looked at here. */

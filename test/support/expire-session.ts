@@ -1,11 +1,11 @@
 /** Ends a session behind its owner's back, at once and for certain: by a second connection that closes it. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { type Endpoint, parseConnectString } from '../../src/zookeeper/connect-string.ts'
-import { FrameReader } from '../../src/zookeeper/frames.ts'
-import { JuteReader } from '../../src/zookeeper/jute.ts'
-import { readConnectResponse, readReplyHeader } from '../../src/zookeeper/records.ts'
-import { closeSession, connectFrame, numberFrame } from '../../src/zookeeper/requests.ts'
+import { type Endpoint, parseConnectString } from '../../src/zookeeper/protocol/connect-string.ts'
+import { FrameReader } from '../../src/zookeeper/protocol/frames.ts'
+import { JuteReader } from '../../src/zookeeper/protocol/jute.ts'
+import { readConnectResponse, readReplyHeader } from '../../src/zookeeper/protocol/records.ts'
+import { closeSession, connectFrame, numberFrame } from '../../src/zookeeper/protocol/requests.ts'
 
 const ATTEMPTS = 100
 /** Milliseconds for one server. */

@@ -1,8 +1,8 @@
 /** A relay that understands frames: it knows what a client asks for, and can keep from it what its watches tell. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { FrameReader } from '../../src/zookeeper/frames.ts'
-import { XID } from '../../src/zookeeper/opcodes.ts'
+import { FrameReader } from '../../src/zookeeper/protocol/frames.ts'
+import { XID } from '../../src/zookeeper/protocol/opcodes.ts'
 
 const LARGEST_FRAME = 16 * 1_048_576
 

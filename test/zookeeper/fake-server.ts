@@ -1,8 +1,8 @@
 /** A server that speaks the protocol as badly as a test wants. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { FrameReader } from '../../src/zookeeper/frames.ts'
-import { JuteReader, JuteWriter } from '../../src/zookeeper/jute.ts'
+import { FrameReader } from '../../src/zookeeper/protocol/frames.ts'
+import { JuteReader, JuteWriter } from '../../src/zookeeper/protocol/jute.ts'
 
 /** One request as it came in. */
 export interface Asked {

@@ -12,17 +12,17 @@
  * that is done all the same may be consumed.
  */
 
-import { abortAfter, followSignals } from '../../core/abort.ts'
 import type { AlarmClock } from '../../core/alarm-clock.ts'
+import { abortAfter, followSignals } from '../../core/async/abort.ts'
+import { settleWithRetries } from '../../core/async/settling.ts'
+import { AbortFlag } from '../../core/async/stop.ts'
 import { Cancelled, ClaimLost, InvalidArgument, JobboardError, NotFound, Timeout } from '../../core/errors.ts'
 import { describeError, describeFailure, type Failure, failureOf } from '../../core/failure.ts'
-import { settleWithRetries } from '../../core/settling.ts'
-import { AbortFlag } from '../../core/stop.ts'
 import { toMilliseconds } from '../../core/time.ts'
-import { canRetry, endAttempt, pauseAfterFailure } from '../attempts.ts'
+import type { Job } from '../api/job.ts'
 import type { OrphanedClaim, Settlement } from '../backend.ts'
-import type { Job } from '../job.ts'
-import type { Posting } from '../posting.ts'
+import { canRetry, endAttempt, pauseAfterFailure } from '../model/attempts.ts'
+import type { Posting } from '../model/posting.ts'
 import { type AbandonOptions, assertAbandonOptions, assertTrashOptions, type TrashOptions } from './settle-options.ts'
 
 /** What {@link Claim.perform} hands to the work. */

@@ -13,8 +13,8 @@
 import type { Clock, Instant } from '../../core/clock.ts'
 import { systemClock } from '../../core/clock.ts'
 import { newUuid } from '../../core/uuid.ts'
+import type { EntityRegistry, RegisteredEntity } from '../api/entity-registry.ts'
 import type { Backend } from '../backend.ts'
-import type { EntityRegistry, RegisteredEntity } from '../entity-registry.ts'
 
 /** The kind of the entities that incarnations are registered as. */
 export const OWNER_KIND = 'jobboard-owner'

@@ -4,8 +4,8 @@
  */
 import { InvalidPosting } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
-import { parseAcceptResult } from '../options.ts'
-import type { Posting } from '../posting.ts'
+import { parseAcceptResult } from '../api/options.ts'
+import type { Posting } from '../model/posting.ts'
 
 /** How many jobs are remembered whose error was reported. */
 const MAX_REPORTED_JOBS = 1_000

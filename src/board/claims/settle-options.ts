@@ -3,7 +3,7 @@ import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
 import { assertOptions } from '../../core/options.ts'
 import type { Duration } from '../../core/time.ts'
-import { assertBoolean, assertText } from '../options.ts'
+import { assertBoolean, assertText } from '../api/options.ts'
 
 /** How a job is given back. */
 export interface AbandonOptions {

@@ -18,14 +18,14 @@
  * it changes: its own place, and those that it blocks or frees.
  */
 
-import { isSuspect } from '../attempts.ts'
 import type { StoredJob } from '../backend.ts'
-import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId } from '../claim-order.ts'
-import type { JobEntry, QueueEntry, QueueState } from '../entry.ts'
-import { type FlowReference, flowKey, toFlowReference } from '../known-work.ts'
-import type { Posting } from '../posting.ts'
-import { toResourceWants } from '../resources.ts'
-import { pickAtRandom } from '../spread.ts'
+import { isSuspect } from '../model/attempts.ts'
+import { type ClaimOrderKey, compareClaimOrder, compareIds, type HasId } from '../model/claim-order.ts'
+import type { JobEntry, QueueEntry, QueueState } from '../model/entry.ts'
+import { type FlowReference, flowKey, toFlowReference } from '../model/known-work.ts'
+import type { Posting } from '../model/posting.ts'
+import { toResourceWants } from '../model/resources.ts'
+import { pickAtRandom } from '../model/spread.ts'
 import { type Blocker, ResourceLines } from './resource-lines.ts'
 import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'

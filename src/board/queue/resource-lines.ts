@@ -13,9 +13,9 @@
  * any more. Those of one flow are a line of their own (`set-aside.ts`). They still wait for whoever holds the resource, and
  * for jobs before them that are not set aside.
  */
-import { type ClaimOrderKey, compareClaimOrder } from '../claim-order.ts'
-import type { JobEntry, QueueEntry } from '../entry.ts'
-import type { ResourceWants } from '../resources.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import type { JobEntry, QueueEntry } from '../model/entry.ts'
+import type { ResourceWants } from '../model/resources.ts'
 import { SetAside } from './set-aside.ts'
 import { SortedList } from './sorted.ts'
 import { Threshold } from './threshold.ts'

@@ -6,9 +6,9 @@
  * whoever takes one of them takes them all. Groups do not wait for each other: two flows that nobody knows would otherwise block
  * each other for ever.
  */
-import { type ClaimOrderKey, compareClaimOrder } from '../claim-order.ts'
-import type { QueueEntry } from '../entry.ts'
-import type { ResourceWants } from '../resources.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import type { QueueEntry } from '../model/entry.ts'
+import type { ResourceWants } from '../model/resources.ts'
 import { SortedList } from './sorted.ts'
 
 type ResourceMode = keyof ResourceWants

@@ -3,10 +3,10 @@
  * asked for is read again.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { NotConnected } from '../../core/errors.ts'
+import { asError, NotConnected } from '../../core/errors.ts'
 import { backoffDelay, sleep } from '../../core/time.ts'
 import type { Backend, StoredJob, UnreadableJob } from '../backend.ts'
-import type { JobEntry } from '../entry.ts'
+import type { JobEntry } from '../model/entry.ts'
 
 /** How many postings are read at once, and how large they may be together, as far as that is known. */
 const MAX_BATCH = 512
@@ -113,7 +113,7 @@ export class ContentReader {
         onRead(entry, contents[index])
       } catch (thrown) {
         // A posting that the view cannot take in is hidden; its neighbours are read all the same.
-        const error = thrown instanceof Error ? thrown : new Error(String(thrown))
+        const error = asError(thrown)
         onRead(entry, { id: entry.id ?? '', error })
       }
     })

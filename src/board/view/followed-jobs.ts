@@ -6,9 +6,9 @@
  * Only jobs that somebody in this process holds cost a read, and only if they are still claimed a moment later; the read is
  * one for all of them. A board whose jobs nobody holds reads nothing.
  */
-import { createDeferred } from '../../core/abort.ts'
+import { createDeferred } from '../../core/async/abort.ts'
 import type { Backend, StoredJob } from '../backend.ts'
-import { isHeld, type JobEntry } from '../entry.ts'
+import { isHeld, type JobEntry } from '../model/entry.ts'
 
 /** How long a job must be claimed before its posting is read. */
 const READ_DELAY_MS = 50

@@ -15,7 +15,7 @@
  * | gone | ends, if somebody holds on to it | ends |
  */
 import type { BoardChange, JobSummary, QueueKey, StoredJob, UnreadableJob } from '../backend.ts'
-import { type JobEntry, newEntry, type WindowStatus } from '../entry.ts'
+import { type JobEntry, newEntry, type WindowStatus } from '../model/entry.ts'
 import { ClaimQueue } from '../queue/queue.ts'
 import { ReadList } from './content-reader.ts'
 import { type JobEnd, RecentEnds, WeakJobs } from './weak-jobs.ts'

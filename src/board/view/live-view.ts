@@ -10,12 +10,14 @@
  * - **Of a long board** the view holds a part, where the backend can read parts: `window.ts`, `window-reader.ts`.
  * - **Postings** are read in batches, after all changes at hand were applied: `content-reader.ts`.
  */
-import { createDeferred } from '../../core/abort.ts'
-import { Condition } from '../../core/condition.ts'
-import { NotConnected } from '../../core/errors.ts'
+
+import { createDeferred } from '../../core/async/abort.ts'
+import { Condition } from '../../core/async/condition.ts'
+import { asError, NotConnected } from '../../core/errors.ts'
+import { MAX_TIMER_MS } from '../../core/time.ts'
 import type { Backend, BoardChange, StoredJob } from '../backend.ts'
-import type { JobEntry } from '../entry.ts'
-import type { FlowReference } from '../known-work.ts'
+import type { JobEntry } from '../model/entry.ts'
+import type { FlowReference } from '../model/known-work.ts'
 import type { ClaimQueue } from '../queue/queue.ts'
 import { ContentReader } from './content-reader.ts'
 import { FollowedJobs } from './followed-jobs.ts'
@@ -27,8 +29,6 @@ import { WindowReader } from './window-reader.ts'
 
 export type { JobEventKind } from './job-index.ts'
 
-/** The longest time that a timer of Node can wait; one that fires too early looks again. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 const EMPTY_LISTING: ViewListing = { jobs: [], claimed: new Set(), trashed: new Set(), cancelled: new Set() }
 
 export interface ViewListener {
@@ -283,7 +283,7 @@ export class LiveView {
   }
 
   #report(error: unknown): void {
-    this.#listener.onError(error instanceof Error ? error : new Error(String(error)))
+    this.#listener.onError(asError(error))
   }
 
   #onRead(entry: JobEntry, content: Parameters<JobIndex['takePosting']>[1]): void {

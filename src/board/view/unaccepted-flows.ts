@@ -14,11 +14,13 @@
  * first minute a process sets nothing aside, because conductors that are started together do not all register at once. A job
  * that is claimed proves that somebody knows its flow, who may be no conductor.
  */
+
 import { systemAlarmClock } from '../../core/alarm-clock.ts'
 import { JobboardError } from '../../core/errors.ts'
+import { MAX_TIMER_MS } from '../../core/time.ts'
 import type { Backend, Entity } from '../backend.ts'
-import type { JobEntry } from '../entry.ts'
-import { CONDUCTOR_KIND, type FlowReference, isKnownToAny } from '../known-work.ts'
+import type { JobEntry } from '../model/entry.ts'
+import { CONDUCTOR_KIND, type FlowReference, isKnownToAny } from '../model/known-work.ts'
 import type { ClaimQueue, WaitingFlow } from '../queue/queue.ts'
 
 /** How long after a process began to claim it sets nothing aside: conductors that restart together may not all be there yet. */
@@ -27,8 +29,6 @@ const STARTUP_GRACE_MS = 60_000
 const MIN_CHECK_PERIOD_MS = 30_000
 /** The part of `after` after which a flow that was known is looked at again. */
 const CHECK_FRACTION = 1 / 4
-/** What a timer of Node can wait, in milliseconds; whoever is woken too early looks again. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** What is known of a flow. Times are in milliseconds on the board's clock. */
 type FlowStatus =

@@ -5,8 +5,8 @@
  *   as long as somebody in this process holds on to its entry.
  * - {@link RecentEnds}: how the last jobs left the board, for a post whose answer arrives after its job has ended.
  */
-import { compareIds } from '../claim-order.ts'
-import { type JobEntry, newEntry } from '../entry.ts'
+import { compareIds } from '../model/claim-order.ts'
+import { type JobEntry, newEntry } from '../model/entry.ts'
 
 export type JobEnd = 'COMPLETE' | 'TRASHED'
 

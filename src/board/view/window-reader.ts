@@ -9,10 +9,10 @@
  *   board is listed anew.
  */
 import { NotConnected } from '../../core/errors.ts'
-import { sleep } from '../../core/time.ts'
+import { MAX_TIMER_MS, sleep } from '../../core/time.ts'
 import type { BoardSections, JobSummary } from '../backend.ts'
-import { type ClaimOrderKey, compareClaimOrder } from '../claim-order.ts'
-import type { JobEntry } from '../entry.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import type { JobEntry } from '../model/entry.ts'
 import type { JobIndex, ShownSpot } from './job-index.ts'
 import { toQueueKey, type ViewListing, type Window, type WindowListing, wantsResources } from './window.ts'
 
@@ -22,8 +22,6 @@ const MAX_AHEAD = 2_000
 const LEAD_MS = 1_000
 /** The pause after a fault. */
 const RETRY_PAUSE_MS = 1_000
-/** The longest time that a timer of Node can wait. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 /** What a posting is taken to weigh before any was read. */
 const USUAL_BYTES = 1_024
 

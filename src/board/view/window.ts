@@ -19,10 +19,10 @@
  * A short board is in the view as a whole: there is neither end nor horizon.
  */
 import type { BoardListing, JobSummary, QueueKey } from '../backend.ts'
-import { type ClaimOrderKey, compareClaimOrder } from '../claim-order.ts'
-import type { JobEntry, WindowStatus } from '../entry.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import type { JobEntry, WindowStatus } from '../model/entry.ts'
+import { toResourceWants } from '../model/resources.ts'
 import { dueTime } from '../queue/queue.ts'
-import { toResourceWants } from '../resources.ts'
 
 /** So far behind the horizon still belongs to it, in milliseconds: times are rounded on their way. */
 const SLACK_MS = 5

@@ -1,14 +1,14 @@
 /** What `jobboard cancel` does: requests the cancellation of jobs. */
 import type { Job, JobBoard } from '../../board/index.ts'
 import { InvalidArgument } from '../../core/errors.ts'
-import { confirm } from '../confirm.ts'
 import type { CliContext } from '../context.ts'
-import { forEachWithProgress } from '../each.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { findJobs, isWholeUuid } from '../finding.ts'
+import { confirm } from '../input/confirm.ts'
+import { forEachWithProgress } from '../input/for-each.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
+import { findJobs, isWholeUuid } from '../locate.ts'
 import { openNamedBoard } from '../opening.ts'
-import type { SharedOptions } from '../options.ts'
-import { escapeUnprintable, toPrintableJson } from '../render/text.ts'
+import { escapeUnprintable, toPrintableJson } from '../output/render/text.ts'
 
 export interface CancelCommandOptions extends SharedOptions {
   readonly name?: string

@@ -1,14 +1,14 @@
 /** What `jobboard completion` does: writes down for a shell what commander knows. */
 import type { Command } from 'commander'
-import { bashScript } from '../completion/bash.ts'
-import { fishScript } from '../completion/fish.ts'
-import { type CompletionCommand, toCompletionTree } from '../completion/tree.ts'
-import { zshScript } from '../completion/zsh.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { choiceParser } from '../options.ts'
-import { printLines } from '../output.ts'
-import { SHELL_CHOICES } from '../words.ts'
+import { SHELL_CHOICES } from '../input/choices.ts'
+import { choiceParser } from '../input/shared-options.ts'
+import { bashScript } from '../output/completion/bash.ts'
+import { fishScript } from '../output/completion/fish.ts'
+import { type CompletionCommand, toCompletionTree } from '../output/completion/tree.ts'
+import { zshScript } from '../output/completion/zsh.ts'
+import { printLines } from '../output/output.ts'
 
 const SCRIPT_WRITERS: Readonly<
   Record<(typeof SHELL_CHOICES)[number], (branches: readonly CompletionCommand[]) => string>

@@ -2,19 +2,19 @@
 import type { Conductor } from '../../conductor/index.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { formatDuration } from '../../core/time.ts'
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode } from '../exit-codes.ts'
+import type { LOG_LEVEL_CHOICES } from '../input/choices.ts'
 import {
   boardSettingsOf,
   type ConductorFlagSettings,
   type ConductorFlags,
   toConductorSettings,
-} from '../conductor-flags.ts'
-import type { CliContext } from '../context.ts'
-import { DONE, type ExitCode } from '../exit-codes.ts'
-import { flowsOption, loadFlowsAndServices } from '../flows-module.ts'
+} from '../input/conductor-flags.ts'
+import { flowsOption, loadFlowsAndServices } from '../input/flows-module.ts'
+import { redactedKeys, type SharedOptions } from '../input/shared-options.ts'
 import { openConductorsLogbooks, openNamedBoard } from '../opening.ts'
-import { redactedKeys, type SharedOptions } from '../options.ts'
-import { escapeUnprintable } from '../render/text.ts'
-import type { LOG_LEVEL_CHOICES } from '../words.ts'
+import { escapeUnprintable } from '../output/render/text.ts'
 
 export interface ConductorCommandOptions extends SharedOptions, ConductorFlags {
   readonly flows?: string

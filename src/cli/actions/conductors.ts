@@ -1,12 +1,12 @@
 /** What `jobboard conductors` does: who works on the board. */
-import { conductorView } from '../conductor-view.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
-import type { SharedOptions } from '../options.ts'
-import { printJson, printLines } from '../output.ts'
-import { conductorsTable } from '../render/conductors.ts'
-import { toScreen } from '../render/screen.ts'
+import { printJson, printLines } from '../output/output.ts'
+import { conductorsTable } from '../output/render/conductors.ts'
+import { toScreen } from '../output/render/screen.ts'
+import { conductorView } from '../views/conductor-view.ts'
 
 export interface ConductorsCommandOptions extends SharedOptions {
   readonly json?: boolean

@@ -1,13 +1,13 @@
 /** What `jobboard dev` does: runs a server until it is told to stop, and leaves nothing behind. */
 
-import { rejectOnAbort } from '../../core/abort.ts'
+import { rejectOnAbort } from '../../core/async/abort.ts'
 import { JobboardError } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
 import { DevServer } from '../dev/dev-server.ts'
 import { freePort } from '../dev/free-port.ts'
 import { findServer, type ServerWord } from '../dev/servers.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { printJson, printLines } from '../output.ts'
+import { printJson, printLines } from '../output/output.ts'
 
 export interface DevCommandOptions {
   readonly port?: number

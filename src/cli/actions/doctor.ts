@@ -3,10 +3,10 @@ import { toMilliseconds } from '../../core/time.ts'
 import type { CliContext } from '../context.ts'
 import { examine } from '../doctor/examine.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
-import { parseDuration, type SharedOptions } from '../options.ts'
-import { printJson, printLines } from '../output.ts'
-import { findingLines, verdictLine } from '../render/findings.ts'
-import { toScreen } from '../render/screen.ts'
+import { parseDuration, type SharedOptions } from '../input/shared-options.ts'
+import { printJson, printLines } from '../output/output.ts'
+import { findingLines, verdictLine } from '../output/render/findings.ts'
+import { toScreen } from '../output/render/screen.ts'
 
 export interface DoctorCommandOptions extends SharedOptions {
   readonly stuckAfter?: string

@@ -1,14 +1,14 @@
 /** What `jobboard info` does: a look at everything, once or again and again. */
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { InfoReader } from '../info-view.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
+import type { WatchFlags } from '../input/watch-flags.ts'
 import { openNamedBoard } from '../opening.ts'
-import type { SharedOptions } from '../options.ts'
-import { infoLines } from '../render/info.ts'
-import { toScreen } from '../render/screen.ts'
-import { toPrintableJson } from '../render/text.ts'
-import type { WatchFlags } from '../watch-flags.ts'
-import { type Frame, showFrames } from '../watching.ts'
+import { infoLines } from '../output/render/info.ts'
+import { toScreen } from '../output/render/screen.ts'
+import { toPrintableJson } from '../output/render/text.ts'
+import { type Frame, showFrames } from '../output/watch.ts'
+import { InfoReader } from '../views/info-view.ts'
 
 export interface InfoCommandOptions extends SharedOptions, WatchFlags {
   readonly json?: boolean

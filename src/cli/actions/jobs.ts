@@ -1,18 +1,18 @@
 /** What `jobboard jobs` does: what is on the board. */
 import type { Job, JobsOptions, Priority, Size } from '../../board/index.ts'
 import type { JobState } from '../../core/states.ts'
-import { reportError } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
-import { type LiveJob, LiveJobs } from '../live-jobs.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
+import type { WatchFlags } from '../input/watch-flags.ts'
 import { openNamedBoard } from '../opening.ts'
-import type { SharedOptions } from '../options.ts'
-import { jobsTable } from '../render/jobs.ts'
-import { toScreen } from '../render/screen.ts'
-import { toPrintableJson } from '../render/text.ts'
-import type { JobView } from '../views.ts'
-import type { WatchFlags } from '../watch-flags.ts'
-import { type Frame, showFrames } from '../watching.ts'
+import { reportError } from '../output/error-report.ts'
+import { jobsTable } from '../output/render/jobs.ts'
+import { toScreen } from '../output/render/screen.ts'
+import { toPrintableJson } from '../output/render/text.ts'
+import { type Frame, showFrames } from '../output/watch.ts'
+import { type LiveJob, LiveJobs } from '../views/live-jobs.ts'
+import type { JobView } from '../views/views.ts'
 
 export interface JobsCommandOptions extends SharedOptions, WatchFlags {
   readonly unclaimed?: boolean

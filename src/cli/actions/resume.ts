@@ -1,9 +1,9 @@
 /** What `jobboard resume` does: let conductors claim again. */
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
 import { openNamedBoard } from '../opening.ts'
-import type { SharedOptions } from '../options.ts'
-import { printLines } from '../output.ts'
+import { printLines } from '../output/output.ts'
 
 export async function resume(options: SharedOptions, context: CliContext): Promise<ExitCode> {
   await using opened = await openNamedBoard(options, context, { create: false })

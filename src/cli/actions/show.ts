@@ -6,13 +6,14 @@ import { toDot, toMermaid } from '../../flow/index.ts'
 import type { Persistence } from '../../persistence/index.ts'
 import type { CliContext } from '../context.ts'
 import { DONE, type ExitCode } from '../exit-codes.ts'
-import { assertUuidPart, wholeUuid } from '../finding.ts'
-import { chooseFlow, loadFlows } from '../flows-module.ts'
+import type { GRAPH_FORMATS } from '../input/choices.ts'
+import { chooseFlow, loadFlows } from '../input/flows-module.ts'
+import { redactedKeys, type SharedOptions } from '../input/shared-options.ts'
+import { assertUuidPart, wholeUuid } from '../locate.ts'
 import { type Logbooks, openLogbooks, openNamedBoard } from '../opening.ts'
-import { redactedKeys, type SharedOptions } from '../options.ts'
-import { printJson, printLines } from '../output.ts'
-import { reportLines } from '../render/report.ts'
-import { toScreen } from '../render/screen.ts'
+import { printJson, printLines } from '../output/output.ts'
+import { reportLines } from '../output/render/report.ts'
+import { toScreen } from '../output/render/screen.ts'
 import {
   cancellationView,
   type JobReport,
@@ -21,8 +22,7 @@ import {
   logbookView,
   toJobDetails,
   trashView,
-} from '../views.ts'
-import type { GRAPH_FORMATS } from '../words.ts'
+} from '../views/views.ts'
 
 export interface ShowCommandOptions extends SharedOptions {
   readonly json?: boolean

@@ -3,13 +3,13 @@ import type { JobBoard } from '../../board/index.ts'
 import { NotFound } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
 import type { CliContext } from '../context.ts'
-import type { UnlimitedWait } from '../endless.ts'
 import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
-import { readTrash, wholeUuid } from '../finding.ts'
-import { follow, logbooksToFollow } from '../following.ts'
+import { parseDuration, type SharedOptions } from '../input/shared-options.ts'
+import type { UnlimitedWait } from '../input/unlimited.ts'
+import { readTrash, wholeUuid } from '../locate.ts'
 import { type Logbooks, openLogbooks, openNamedBoard } from '../opening.ts'
-import { parseDuration, type SharedOptions } from '../options.ts'
-import { printJson, printLines } from '../output.ts'
+import { follow, logbooksToFollow } from '../output/follow.ts'
+import { printJson, printLines } from '../output/output.ts'
 
 export interface WaitCommandOptions extends SharedOptions, UnlimitedWait {
   readonly within?: string

@@ -1,7 +1,7 @@
 /** `jobboard completion`: what shells can offer while a command line is typed. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
-import { SHELL_CHOICES } from '../words.ts'
+import { SHELL_CHOICES } from '../input/choices.ts'
 
 export function defineCompletion(program: Command, run: RunAction): void {
   program

@@ -1,9 +1,9 @@
 /** `jobboard conductor`: a daemon that claims jobs and runs their flows. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
-import { addConductorFlags } from '../conductor-flags.ts'
-import { choiceParser } from '../options.ts'
-import { LOG_LEVEL_CHOICES } from '../words.ts'
+import { LOG_LEVEL_CHOICES } from '../input/choices.ts'
+import { addConductorFlags } from '../input/conductor-flags.ts'
+import { choiceParser } from '../input/shared-options.ts'
 
 export function defineConductor(program: Command, run: RunAction): void {
   const command = program

@@ -1,8 +1,8 @@
 /** `jobboard dev`: a ZooKeeper to try things with. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
-import { choiceParser, countParser } from '../options.ts'
-import { MAX_PORT, SERVER_CHOICES } from '../words.ts'
+import { MAX_PORT, SERVER_CHOICES } from '../input/choices.ts'
+import { choiceParser, countParser } from '../input/shared-options.ts'
 
 export function defineDev(program: Command, run: RunAction): void {
   program

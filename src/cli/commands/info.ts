@@ -1,7 +1,7 @@
 /** `jobboard info`: how the board is doing, at a glance. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
-import { addWatchFlags } from '../watch-flags.ts'
+import { addWatchFlags } from '../input/watch-flags.ts'
 
 export function defineInfo(program: Command, run: RunAction): void {
   const command = program

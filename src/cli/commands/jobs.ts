@@ -1,9 +1,9 @@
 /** `jobboard jobs`: what is on the board. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
-import { choiceParser, countParser } from '../options.ts'
-import { addWatchFlags } from '../watch-flags.ts'
-import { PRIORITY_CHOICES, SIZE_CHOICES } from '../words.ts'
+import { PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
+import { choiceParser, countParser } from '../input/shared-options.ts'
+import { addWatchFlags } from '../input/watch-flags.ts'
 
 export function defineJobs(program: Command, run: RunAction): void {
   const command = program

@@ -2,9 +2,9 @@
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
 import type { PostCommandOptions } from '../actions/post.ts'
-import { toUnlimitedWait } from '../endless.ts'
-import { choiceParser, collectText, countParser } from '../options.ts'
-import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../words.ts'
+import { MAX_ATTEMPTS, PRIORITY_CHOICES, SIZE_CHOICES } from '../input/choices.ts'
+import { choiceParser, collectText, countParser } from '../input/shared-options.ts'
+import { toUnlimitedWait } from '../input/unlimited.ts'
 
 export function definePost(program: Command, run: RunAction): void {
   program

@@ -1,8 +1,8 @@
 /** `jobboard run`: one flow, now, in the foreground. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
-import { choiceParser, collectText, countParser } from '../options.ts'
-import { PRIORITY_CHOICES } from '../words.ts'
+import { PRIORITY_CHOICES } from '../input/choices.ts'
+import { choiceParser, collectText, countParser } from '../input/shared-options.ts'
 
 export function defineRun(program: Command, run: RunAction): void {
   program

@@ -1,8 +1,8 @@
 /** `jobboard show`: one job, wherever it is. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
-import { choiceParser } from '../options.ts'
-import { GRAPH_FORMATS } from '../words.ts'
+import { GRAPH_FORMATS } from '../input/choices.ts'
+import { choiceParser } from '../input/shared-options.ts'
 
 export function defineShow(program: Command, run: RunAction): void {
   program

@@ -1,7 +1,7 @@
 /** `jobboard wait`: until a job has left the board. */
 import type { Command } from 'commander'
 import type { RunAction } from '../action.ts'
-import { toUnlimitedWait } from '../endless.ts'
+import { toUnlimitedWait } from '../input/unlimited.ts'
 
 export function defineWait(program: Command, run: RunAction): void {
   program

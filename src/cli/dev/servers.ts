@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path'
 import { promisify } from 'node:util'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { CliContext } from '../context.ts'
-import type { SERVER_CHOICES } from '../words.ts'
+import type { SERVER_CHOICES } from '../input/choices.ts'
 
 export type ServerWord = (typeof SERVER_CHOICES)[number]
 

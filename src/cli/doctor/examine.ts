@@ -4,10 +4,16 @@ import { resolve } from 'node:path'
 import { NotFound } from '../../core/errors.ts'
 import { toMilliseconds } from '../../core/time.ts'
 import { parseUri } from '../../core/uri.ts'
-import { oneLine } from '../complaints.ts'
 import type { CliContext } from '../context.ts'
+import {
+  boardUri,
+  DEFAULT_TIMEOUT,
+  parseDuration,
+  persistenceUri,
+  type SharedOptions,
+} from '../input/shared-options.ts'
 import { credentials, openLogbooks, openNamedBoard } from '../opening.ts'
-import { boardUri, DEFAULT_TIMEOUT, parseDuration, persistenceUri, type SharedOptions } from '../options.ts'
+import { oneLine } from '../output/error-report.ts'
 import { errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
 export interface Examination {

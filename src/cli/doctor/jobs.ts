@@ -1,8 +1,8 @@
 /** What is wrong with jobs, and with whoever should run them. */
 import type { Attempt, Entity, Job, JobBoard } from '../../board/index.ts'
 import { toMilliseconds } from '../../core/time.ts'
-import { type ConductorView, conductorView } from '../conductor-view.ts'
-import { formatDuration } from '../render/age.ts'
+import { formatDuration } from '../output/render/age.ts'
+import { type ConductorView, conductorView } from '../views/conductor-view.ts'
 import { errorFinding, type Finding, formatCount, listSome, okFinding, warningFinding } from './finding.ts'
 
 export interface JobsExamined {

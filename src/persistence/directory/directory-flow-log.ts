@@ -11,13 +11,13 @@
  */
 import { type FileHandle, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDeferred, type Deferred } from '../../core/abort.ts'
-import { type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
+import { createDeferred, type Deferred } from '../../core/async/abort.ts'
+import { asError, type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
 import type { FlowState } from '../../core/states.ts'
 import { FINISHED_STATES } from '../book-query.ts'
 import type { FlowDetail } from '../models.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
-import { supersededError } from '../requests.ts'
+import { supersededError } from '../request-checks.ts'
 import type { AcquiredLog } from './acquire.ts'
 import { missingAsUndefined, toStorageFailure, writeAll } from './files.ts'
 import { encodeTransition } from './records.ts'
@@ -138,7 +138,7 @@ export class DirectoryFlowLog implements FlowLog {
     try {
       await this.#file.datasync()
     } catch (error) {
-      const { message } = error instanceof Error ? error : new Error(String(error))
+      const { message } = asError(error)
       const hint = 'see to the disk; another acquire by the same claim starts a new file'
       this.#refusal = new StorageFailure(`cannot sync the logbook of flow ${this.flow.uuid}: ${message}; ${hint}`, {
         cause: error,

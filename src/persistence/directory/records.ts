@@ -9,7 +9,7 @@
 import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
 import { applyTransitions } from '../apply.ts'
 import { checkBook, checkFlowWithAtoms, checkTransition, damagedRecordError } from '../checked-records.ts'
-import { toWrittenAtom } from '../flow-image.ts'
+import { toWrittenAtom } from '../flow-record.ts'
 import type { BookDetail, FlowDetail } from '../models.ts'
 import type { Transition } from '../persistence.ts'
 import { decodeFrames, encodeFrame } from './frames.ts'

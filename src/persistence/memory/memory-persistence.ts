@@ -2,9 +2,9 @@
  * Logbooks in this process's memory, for tests and for work that need not outlive it. Everything goes through the
  * codec, so that what a real backend would refuse, change or copy is refused, changed and copied here too.
  */
+import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { roundTrip } from '../../core/codec.ts'
 import { InvalidState, NotFound } from '../../core/errors.ts'
-import { Lifecycle } from '../../core/lifecycle.ts'
 import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
 import {
   assertBookQuery,
@@ -14,10 +14,10 @@ import {
   matchesBookQuery,
   matchesFlowQuery,
 } from '../book-query.ts'
-import { FlowRecord, toWrittenAtom } from '../flow-image.ts'
+import { FlowRecord, toWrittenAtom } from '../flow-record.ts'
 import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid, fencedError, supersededError } from '../requests.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, fencedError, supersededError } from '../request-checks.ts'
 
 interface StoredBook {
   detail: BookDetail

@@ -2,8 +2,8 @@
  * Changes of many flows in one multi. A multi names the operation that was refused: whoever it belongs to is told, and
  * the rest is sent again without.
  */
+import { type CommitResult, GroupCommit } from '../../core/async/group-commit.ts'
 import { NotConnected, StorageFailure } from '../../core/errors.ts'
-import { type CommitResult, GroupCommit } from '../../core/group-commit.ts'
 import {
   BadArguments,
   InvalidAcl,

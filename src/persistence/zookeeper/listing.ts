@@ -4,7 +4,7 @@ import { asksForFlows, type BookQuery, ignoreUnreadable, matchesBookQuery, match
 import type { BookDetail } from '../models.ts'
 import { encodeName, isShardName, shardName } from '../names.ts'
 import type { Layout } from './layout.ts'
-import { missingAsUndefined, readFlows } from './reading.ts'
+import { missingAsUndefined, readFlows } from './reader.ts'
 import { decodeBook } from './records.ts'
 import { finishRemoval } from './removal.ts'
 

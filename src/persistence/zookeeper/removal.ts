@@ -8,7 +8,7 @@
 import { BadVersion, NoNode, NotEmpty, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import { damagedRecordError } from '../checked-records.ts'
 import { gonePath, isTermPath } from './layout.ts'
-import { missingAsUndefined } from './reading.ts'
+import { missingAsUndefined } from './reader.ts'
 import { type BookNodeRecord, encodeBook } from './records.ts'
 
 const DELETES_PER_REQUEST = 500

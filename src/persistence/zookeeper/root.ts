@@ -2,9 +2,9 @@
  * The path that all logbooks are under, with the ACL that everything below it gets. One round trip where it is there.
  */
 
+import { RetryRounds } from '../../core/async/rounds.ts'
 import { AccessDenied } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
-import { RetryRounds } from '../../core/rounds.ts'
 import {
   ACL,
   type Acl,
@@ -18,9 +18,9 @@ import {
   warnOfStrangers,
   type ZooKeeper,
 } from '../../zookeeper/index.ts'
-import { noLogbooksError } from '../requests.ts'
+import { noLogbooksError } from '../request-checks.ts'
 import type { Layout } from './layout.ts'
-import { missingAsUndefined } from './reading.ts'
+import { missingAsUndefined } from './reader.ts'
 import { assertRoot, encodeRoot } from './records.ts'
 
 export interface RootOptions extends WantedAcl, ClientCredentials {

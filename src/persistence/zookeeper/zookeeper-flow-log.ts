@@ -8,16 +8,16 @@
  * The check refuses whoever is not the newest; the version refuses a second doing of the same write, also one that was
  * under way when its connection broke and arrives late.
  */
-import { type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
+import { asError, type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
 import { BadVersion, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
-import { FlowRecord, toWrittenAtom } from '../flow-image.ts'
+import { FlowRecord, toWrittenAtom } from '../flow-record.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
-import { type RetryPolicy, retryTransient } from '../patience.ts'
 import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
-import { supersededError } from '../requests.ts'
+import { supersededError } from '../request-checks.ts'
+import { type RetryPolicy, retryTransient } from '../retry.ts'
 import { type AtomicOps, type LogbookCommitter, translateErrors } from './committer.ts'
 import { atomPath, termPath } from './layout.ts'
-import { readFlowRecord } from './reading.ts'
+import { readFlowRecord } from './reader.ts'
 import { encodeAtom, encodeFlow } from './records.ts'
 
 export interface ZooKeeperFlowLogOptions {
@@ -68,7 +68,7 @@ export class ZooKeeperFlowLog implements FlowLog {
         translateErrors(`write to the logbook of flow ${this.flow.uuid}`, () => this.#commit(write, attempt)),
       )
     } catch (error) {
-      this.#refusal ??= error instanceof Error ? error : new Error(String(error))
+      this.#refusal ??= asError(error)
       throw error
     }
   }

@@ -11,8 +11,8 @@
  * has to fit into a request of ZooKeeper's (1 MiB), and everything has to fit into the servers' memory.
  */
 import { randomUUID } from 'node:crypto'
+import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { NotFound } from '../../core/errors.ts'
-import { Lifecycle } from '../../core/lifecycle.ts'
 import type { Logger } from '../../core/log.ts'
 import type { Duration } from '../../core/time.ts'
 import {
@@ -28,14 +28,14 @@ import {
 } from '../../zookeeper/index.ts'
 import { assertBookQuery, assertInstant, type BookQuery, isUnchanged } from '../book-query.ts'
 import type { BookDetail, LogBook, Meta } from '../models.ts'
-import { retryTransient } from '../patience.ts'
 import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
-import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../requests.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid } from '../request-checks.ts'
+import { retryTransient } from '../retry.ts'
 import { type AcquireContext, acquireFlow, startFlow } from './acquire.ts'
 import { LogbookCommitter, translateErrors } from './committer.ts'
 import { isFlowName, type Layout } from './layout.ts'
 import { listBooks } from './listing.ts'
-import { missingAsUndefined, readBookRecord, readFlows } from './reading.ts'
+import { missingAsUndefined, readBookRecord, readFlows } from './reader.ts'
 import { decodeFlow, encodeBook } from './records.ts'
 import { finishRemoval, markGoneOp } from './removal.ts'
 import { openRoot, type RootOptions } from './root.ts'

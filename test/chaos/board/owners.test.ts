@@ -1,6 +1,6 @@
 /** Owners on ZooKeeper that die, and one that only seems to. A client of ZooKeeper sees every job go. */
 import { describe, expect, test } from 'vitest'
-import { createDeferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/async/abort.ts'
 import { ZooKeeper } from '../../../src/zookeeper/index.ts'
 import { zookeeperPlace } from '../../board/boards.ts'
 import { zookeeperHosts } from '../../support/namespace.ts'

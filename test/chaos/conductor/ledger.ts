@@ -10,7 +10,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
-import { createDeferred } from '../../../src/core/abort.ts'
+import { createDeferred } from '../../../src/core/async/abort.ts'
 
 export interface RunRecord {
   readonly n: number

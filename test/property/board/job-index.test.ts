@@ -6,10 +6,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { StoredJob } from '../../../src/board/backend.ts'
-import type { JobEntry } from '../../../src/board/entry.ts'
-import { makePosting } from '../../../src/board/posting.ts'
+import type { JobEntry } from '../../../src/board/model/entry.ts'
+import { makePosting } from '../../../src/board/model/posting.ts'
 import { JobIndex } from '../../../src/board/view/job-index.ts'
-import { toJobId } from '../../board/entries.ts'
+import { toJobId } from '../../board/queue/entries.ts'
 import { count } from '../../support/counts.ts'
 
 const which = fc.nat(1_000)

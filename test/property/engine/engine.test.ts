@@ -5,8 +5,8 @@ import { StorageFailure } from '../../../src/core/errors.ts'
 import { Engine } from '../../../src/engine/index.ts'
 import { type AnyFlow, compile, type ExecutionNode } from '../../../src/flow/index.ts'
 import type { FlowDetail } from '../../../src/persistence/index.ts'
+import { dyingAt, TaskRecorder } from '../../engine/workshop.ts'
 import { count } from '../../support/counts.ts'
-import { dyingAt, TaskRecorder } from '../../unit/engine/workshop.ts'
 import { type Event, flowOf, plans } from './plans.ts'
 
 const RUNS = { numRuns: count({ test: 40, long: 2_000 }) }

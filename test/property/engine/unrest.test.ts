@@ -5,8 +5,8 @@ import { StorageFailure } from '../../../src/core/errors.ts'
 import { Engine } from '../../../src/engine/index.ts'
 import { type AnyFlow, compile } from '../../../src/flow/index.ts'
 import type { FlowDetail, FlowLog } from '../../../src/persistence/index.ts'
+import { dyingAt, TaskRecorder } from '../../engine/workshop.ts'
 import { count } from '../../support/counts.ts'
-import { dyingAt, TaskRecorder } from '../../unit/engine/workshop.ts'
 import { flowOf, plansWithDeciders } from './plans.ts'
 
 /** What befalls one engine, when so much of it has happened; then the next takes over. */

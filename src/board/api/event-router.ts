@@ -1,0 +1,64 @@
+/** What the backend tells of the board and of the session: kept for who asks, and passed on to whom it concerns. */
+import type { BackendSink, BoardSessionEvent, SessionState } from '../backend.ts'
+import type { ClaimManager } from '../claims/claim-manager.ts'
+import type { LiveView } from '../view/live-view.ts'
+import type { EntityRegistry } from './entity-registry.ts'
+import type { ErrorReporter } from './error-reporter.ts'
+
+export interface BackendEventRouterOptions {
+  readonly view: LiveView
+  readonly claims: ClaimManager
+  readonly entities: EntityRegistry
+  readonly errorReporter: ErrorReporter
+  readonly onError: (error: Error) => void
+}
+
+export class BackendEventRouter {
+  /** What the backend is given. */
+  readonly sink: BackendSink
+  readonly #options: BackendEventRouterOptions
+  #session: BoardSessionEvent | undefined
+  /** Undefined until it is known. */
+  #paused: boolean | undefined
+
+  constructor(options: BackendEventRouterOptions) {
+    this.#options = options
+    const { view, onError } = options
+    this.sink = {
+      changes: (batch) => view.apply(batch),
+      gap: () => view.resync(),
+      jobCount: (jobs) => view.setJobCount(jobs),
+      mayExist: (uuid) => view.mayContain(uuid),
+      paused: (paused) => this.#pausedChanged(paused),
+      session: (event) => this.#sessionChanged(event),
+      error: onError,
+    }
+  }
+
+  get state(): SessionState {
+    return this.#session?.state ?? 'closed'
+  }
+
+  /** Whether the board grants no claims, as far as this process knows. */
+  get paused(): boolean {
+    return this.#paused === true
+  }
+
+  #pausedChanged(paused: boolean): void {
+    const { claims, view } = this.#options
+    this.#paused = paused
+    claims.pausedChanged(paused)
+    view.changed.notify()
+  }
+
+  #sessionChanged(event: BoardSessionEvent): void {
+    const { claims, view, entities, errorReporter, onError } = this.#options
+    this.#session = event
+    claims.sessionChanged(event)
+    if (event.state === 'connected') {
+      entities.sessionStarted(event.session).catch(onError)
+    }
+    errorReporter.events.emit('state', { state: event.state, ...(event.reason ? { reason: event.reason } : {}) })
+    view.changed.notify()
+  }
+}

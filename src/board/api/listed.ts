@@ -1,0 +1,41 @@
+/** The jobs on a board as people ask for them: filtered, in claim order, claimed ones too. */
+import type { StoredJob } from '../backend.ts'
+import { type ClaimOrderKey, compareClaimOrder } from '../model/claim-order.ts'
+import type { JobEntry } from '../model/entry.ts'
+import type { Size } from '../model/posting.ts'
+import type { Priority } from '../model/priority.ts'
+
+/** Which jobs to list. Without any: all that are on the board, in claim order. */
+export interface JobsOptions {
+  readonly onlyUnclaimed?: boolean
+  /** Everything committed before the call is seen; one round trip. */
+  readonly ensureFresh?: boolean
+  readonly name?: string
+  readonly priority?: Priority
+  readonly size?: Size
+}
+
+interface ListedEntry extends ClaimOrderKey {
+  readonly entry: JobEntry
+}
+
+export function filterAndSort(entries: Iterable<JobEntry>, options: JobsOptions): JobEntry[] {
+  return [...entries]
+    .flatMap((entry) => (entry.stored && matchesFilter(entry, options) ? [toListedEntry(entry, entry.stored)] : []))
+    .sort(compareClaimOrder)
+    .map(({ entry }) => entry)
+}
+
+export function matchesFilter(entry: JobEntry, options: JobsOptions): boolean {
+  const { onlyUnclaimed = false, name, priority, size } = options
+  if (!entry.stored) return false
+  const { posting } = entry.stored
+  if (entry.content === 'unreadable' || entry.ended || (onlyUnclaimed && entry.claimed)) return false
+  if (name !== undefined && posting.name !== name) return false
+  if (priority !== undefined && posting.priority !== priority) return false
+  return size === undefined || posting.size === size
+}
+
+function toListedEntry(entry: JobEntry, { id, order, posting }: StoredJob): ListedEntry {
+  return { id, order, priority: posting.priority, entry }
+}

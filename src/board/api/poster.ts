@@ -1,0 +1,196 @@
+/** Posts jobs: makes the posting, and finds the one that is there already where a key is taken. */
+import type { Stoppable } from '../../core/async/stop.ts'
+import {
+  Duplicate,
+  InvalidArgument,
+  InvalidPosting,
+  MissingDependencies,
+  NotConnected,
+  UnsupportedCapability,
+} from '../../core/errors.ts'
+import { type AnyFlow, checkStore, missingInputs } from '../../flow/index.ts'
+import type { Backend, Posted, Result } from '../backend.ts'
+import { type JobEntry, newEntry } from '../model/entry.ts'
+import { makePosting, type Posting, type PostOptions, type SqlClient } from '../model/posting.ts'
+import type { LiveView } from '../view/live-view.ts'
+import { type ExpectedJobOptions, waitForExpectedEnd } from './expected-job.ts'
+import { Job } from './job.ts'
+import type { Lookup } from './lookup.ts'
+import { readJob } from './read-jobs.ts'
+
+/** A job as `post` answers it. */
+export class PostedJob extends Job {
+  /** False where a job with the same key was on the board: this is that one, and nothing was posted. */
+  readonly created: boolean
+  readonly #expected: Omit<ExpectedJobOptions, 'signal'> | undefined
+
+  /** @internal @param options.expected of a job that is posted in a transaction which is still open */
+  constructor(
+    entry: JobEntry,
+    options: { posting: Posting; created: boolean; expected?: Omit<ExpectedJobOptions, 'signal'> },
+  ) {
+    super(entry, options.posting)
+    this.created = options.created
+    this.isFollowed()
+    this.#expected = options.expected
+  }
+
+  protected override waitForEnd(entry: JobEntry, signal: Stoppable): Promise<'COMPLETE' | 'TRASHED'> {
+    if (!this.#expected) return super.waitForEnd(entry, signal)
+    return waitForExpectedEnd(entry, { ...this.#expected, signal })
+  }
+}
+
+type KeyTaken = Extract<Posted, { readonly created: false }>
+
+export class Poster {
+  readonly #backend: Backend
+  readonly #view: LiveView
+  readonly #lookup: Pick<Lookup, 'refresh' | 'locate'>
+  readonly #keyTaken: (entry: JobEntry, posting: Posting) => void
+
+  /** @param options.keyTaken is called when a post creates nothing, because that job has its key */
+  constructor(options: {
+    backend: Backend
+    view: LiveView
+    lookup: Pick<Lookup, 'refresh' | 'locate'>
+    keyTaken: (entry: JobEntry, posting: Posting) => void
+  }) {
+    this.#keyTaken = options.keyTaken
+    this.#backend = options.backend
+    this.#view = options.view
+    this.#lookup = options.lookup
+  }
+
+  /**
+   * One transaction; where the key is taken, two round trips more.
+   *
+   * A key goes with its job, in the same transaction. So one that is the same after its job was seen to be gone, and whose
+   * job is gone still, has been left behind: it is taken over. The first look alone proves nothing: since then the key may
+   * have gone, and another job may have been posted with it, whose key looks the same by its revision.
+   */
+  async post(flow: AnyFlow | string, store: object, options: PostOptions): Promise<PostedJob> {
+    assertFlow(flow)
+    if (typeof flow !== 'string' && flow.schema) await assertPayload(flow, store)
+    const usual = typeof flow === 'string' ? undefined : flow.posting
+    const posting = makePosting({ ...usual, ...options, ...toPostRequest(flow, store, options) })
+    this.#assertSupported(posting)
+    if (options.client !== undefined) return this.#postInTransaction(options.client, posting)
+    let before: KeyTaken | undefined
+    let posted = await this.#post(posting)
+    while (!posted.created) {
+      await this.#lookup.refresh()
+      const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
+      const whole = there && (await readJob(there, this.#backend))
+      if (there && whole) {
+        this.#keyTaken(there, posting)
+        return new PostedJob(there, { posting: whole.posting, created: false })
+      }
+      const leftBehind = before?.uuid === posted.uuid && before?.revision === posted.revision
+      // One that has become unreadable since it was seen is on the board all the same.
+      if (leftBehind && (there || this.#view.hidesJobs)) throw this.#unreadableKeyError(posting)
+      before = posted
+      posted = await this.#post(posting, leftBehind ? posted.revision : undefined)
+    }
+    return new PostedJob(this.#toEntry(posting, posted), { posting, created: true })
+  }
+
+  /**
+   * The job is known here when it is on the board, which it may never be. One round trip of the client's; two where its
+   * driver does not know whether a transaction is open.
+   */
+  async #postInTransaction(client: SqlClient, posting: Posting): Promise<PostedJob> {
+    const { uri } = this.#backend
+    if (!this.#backend.postInTransaction) {
+      const message = `job ${posting.uuid} (${posting.name}): ${uri} takes part in nobody's transactions; leave client out`
+      throw new UnsupportedCapability(message, { capability: 'client' })
+    }
+    if (typeof client?.query !== 'function')
+      throw new InvalidArgument('post: client is a client of the pg package, as in await pool.connect()')
+    const posted = await this.#backend.postInTransaction(client, { posting })
+    if (posted.created) {
+      const refresh = () => this.#lookup.refresh()
+      const expected = { backend: this.#backend, transaction: posted.transaction, refresh }
+      return new PostedJob(this.#view.byId(posted.id ?? ''), { posting, created: true, expected })
+    }
+    await this.#lookup.refresh()
+    const there = posted.uuid === undefined ? undefined : await this.#lookup.locate(posted.uuid)
+    const whole = there && (await readJob(there, this.#backend))
+    if (there && whole) {
+      this.#keyTaken(there, posting)
+      return new PostedJob(there, { posting: whole.posting, created: false })
+    }
+    throw new Duplicate(`job ${posting.uuid} (${posting.name}): its key is taken, by a job that is not seen yet`)
+  }
+
+  /** A newer release's job must not lose its key to who cannot read it. */
+  #unreadableKeyError({ uuid, name }: Posting): Duplicate {
+    return new Duplicate(
+      `job ${uuid} (${name}): its key is taken, by a job that is gone or that cannot be read here; ` +
+        'upgrade, or remove the postings that are unreadable',
+    )
+  }
+
+  async #post(posting: Posting, takeOver?: number): Promise<Posted> {
+    const request = takeOver === undefined ? { posting } : { posting, takeOver }
+    const [result] = await this.#backend.post([request])
+    return unwrapPosted(result)
+  }
+
+  #toEntry(posting: Posting, posted: Posted & { created: true }): JobEntry {
+    const { id, trashed, revision, order, bytes } = posted
+    const now = this.#backend.now()
+    const at = { posting, revision, order, postedAt: now, writtenAt: now, bytes }
+    if (id !== undefined) return this.#view.addOwnPost({ id, ...at })
+    const gone = newEntry(undefined)
+    gone.stored = { id: '', ...at }
+    gone.ended = trashed ? 'TRASHED' : 'COMPLETE'
+    return gone
+  }
+
+  /** @throws UnsupportedCapability */
+  #assertSupported(posting: Posting): void {
+    const { capabilities, uri } = this.#backend
+    const lacking =
+      (posting.key !== undefined && !capabilities.keys && 'keys') ||
+      (posting.resources !== undefined && !capabilities.resources && 'resources') ||
+      (posting.delay !== undefined && !capabilities.delays && 'delays')
+    if (!lacking) return
+    const what = `job ${posting.uuid} (${posting.name})`
+    throw new UnsupportedCapability(`${what}: ${uri} has no ${lacking}; post it without`, { capability: lacking })
+  }
+}
+
+/** @throws InvalidArgument */
+function assertFlow(flow: unknown): void {
+  if (typeof flow === 'string' || Object(flow).kind === 'flow') return
+  throw new InvalidArgument("post takes a flow, or the name of one, and its store, as in post('resize', { path })")
+}
+
+function toPostRequest(
+  flow: AnyFlow | string,
+  store: object,
+  options: PostOptions,
+): { name: string; details: Posting['details'] } {
+  const asked = typeof flow === 'string' ? { flow } : { flow: flow.name, version: flow.version }
+  if (asked.flow === '') throw new InvalidPosting('the name of the flow is empty')
+  // What a schema makes of the store may have more in it.
+  const missing = typeof flow === 'string' || flow.schema ? [] : missingInputs(flow, store)
+  if (missing.length > 0)
+    throw new MissingDependencies(`flow ${asked.flow} requires ${missing.join(', ')}: add it to the store`)
+  return { name: options.name ?? asked.flow, details: { ...options.details, ...asked, store } }
+}
+
+/** @throws InvalidPosting where the flow's schema refuses the store, MissingDependencies where it leaves an input out */
+async function assertPayload(flow: AnyFlow, store: object): Promise<void> {
+  try {
+    await checkStore(flow, store)
+  } catch (error) {
+    throw error instanceof InvalidArgument ? new InvalidPosting(error.message, { cause: error }) : error
+  }
+}
+
+function unwrapPosted<T>(result: Result<T> | undefined): T {
+  if (result && 'value' in result) return result.value
+  throw result?.error ?? new NotConnected('the backend gave no answer')
+}

@@ -1,0 +1,98 @@
+/** Why a job is not being run: what operators ask first. */
+import { formatDuration } from '../../core/time.ts'
+import type { Backend, Entity } from '../backend.ts'
+import type { JobEntry } from '../model/entry.ts'
+import {
+  CONDUCTOR_KIND,
+  type FlowReference,
+  formatFlowReference,
+  isKnownToAny,
+  toFlowReference,
+} from '../model/known-work.ts'
+import type { ClaimQueue } from '../queue/queue.ts'
+import type { UnacceptedFlows } from '../view/unaccepted-flows.ts'
+import { Job } from './job.ts'
+
+/** What holds a job back; `text` says it to people. */
+export type WaitingFor = { readonly text: string } & (
+  | { readonly kind: 'pause' }
+  | { readonly kind: 'delay'; readonly until: Date }
+  | {
+      readonly kind: 'resource'
+      readonly resource: string
+      /** Who holds it, or stands first in line. */
+      readonly job?: Job
+      /** Since when that one has it. */
+      readonly since?: Date
+    }
+  | { readonly kind: 'flow'; readonly flow: string }
+)
+
+/** Of what a Date can name, in milliseconds since 1970: a delay may be longer. */
+const MAX_DATE_MS = 8.64e15
+
+export interface WaitingContext {
+  readonly queue: Pick<ClaimQueue, 'blockedBy'>
+  readonly paused: boolean
+}
+
+export interface FullWaitingContext extends WaitingContext {
+  readonly backend: Pick<Backend, 'read' | 'entities'>
+  readonly unaccepted: Pick<UnacceptedFlows, 'applyConductors' | 'after'>
+}
+
+/** What holds it back as far as this process knows; undefined where nothing does: it runs, has ended, or can be claimed. */
+export function localReason(entry: JobEntry, { queue, paused }: WaitingContext): WaitingFor | undefined {
+  if (entry.ended || entry.claimed) return undefined
+  if (paused) return { kind: 'pause', text: 'the board is paused' }
+  const { queueEntry } = entry
+  if (queueEntry?.state === 'delayed') {
+    const until = new Date(Math.min(queueEntry.dueAt, MAX_DATE_MS))
+    return { kind: 'delay', until, text: `it rests until ${until.toISOString()}` }
+  }
+  const blocker = queue.blockedBy(entry)
+  return blocker && toResourceReason(blocker)
+}
+
+/** The same, and since when whoever holds a resource has it, and whether any conductor knows the flow. */
+export async function waitingFor(entry: JobEntry, situation: FullWaitingContext): Promise<WaitingFor | undefined> {
+  const { backend, queue, unaccepted } = situation
+  const held = localReason(entry, situation)
+  if (entry.ended || entry.claimed || (held && held.kind !== 'resource')) return held
+  const blocker = queue.blockedBy(entry)?.entry
+  if (held && blocker?.claimed) {
+    const since = await readClaimTime(blocker, backend)
+    return since ? { ...held, since } : held
+  }
+  const conductors = await backend.entities(CONDUCTOR_KIND)
+  // It may be that nobody waits for those before it any more.
+  unaccepted.applyConductors(conductors)
+  const still = localReason(entry, situation)
+  const first = queue.blockedBy(entry)?.entry
+  const unknown = isUnknownFlow(first ?? entry, conductors)
+  if (!unknown) return still
+  const text = `no conductor here knows flow ${formatFlowReference(unknown)}`
+  if (!still) return { kind: 'flow', flow: unknown.flow, text }
+  if (!first || still.kind !== 'resource') return still
+  const until = `after ${formatDuration(unaccepted.after)} without one, others no longer wait for it`
+  return { ...still, text: `${still.text}; ${text}: ${until}` }
+}
+
+function isUnknownFlow({ stored, claimed }: JobEntry, conductors: readonly Entity[]): FlowReference | undefined {
+  const work = stored && !claimed ? toFlowReference(stored) : undefined
+  return work && !isKnownToAny(work, conductors) ? work : undefined
+}
+
+function toResourceReason({ resource, entry }: { resource: string; entry: JobEntry }): WaitingFor {
+  if (!entry.stored) return { kind: 'resource', resource, text: `postings before it have not been read yet` }
+  const job = new Job(entry)
+  const how = entry.claimed ? 'is held by' : 'is wanted before it by'
+  return { kind: 'resource', resource, job, text: `resource ${resource} ${how} ${job}` }
+}
+
+/** What a claim wrote is not read by those who did not make it, until they have need of it. */
+async function readClaimTime({ id, stored }: JobEntry, backend: Pick<Backend, 'read'>): Promise<Date | undefined> {
+  const [now] = id === undefined ? [] : await backend.read([id])
+  const { posting } = now && 'posting' in now ? now : (stored ?? {})
+  return posting?.attempts.at(-1)?.at
+}

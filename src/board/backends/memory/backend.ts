@@ -1,0 +1,232 @@
+/** The memory backend: a board inside one process, for tests, for trying things, and for work that may die with it. */
+import type { AlarmClock } from '../../../core/alarm-clock.ts'
+import { asError, ClaimLost, InvalidPosting, InvalidState } from '../../../core/errors.ts'
+import type {
+  Backend,
+  BackendCapabilities,
+  BackendSink,
+  BoardListing,
+  Cancellation,
+  CancelRequest,
+  ClaimGrant,
+  ClaimRequest,
+  DiscardRequest,
+  Entity,
+  GateRequest,
+  Posted,
+  PostRequest,
+  Result,
+  SessionHold,
+  Settlement,
+  StoredJob,
+  TrashedEntry,
+  UnreadableJob,
+} from '../../backend.ts'
+import { encodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
+import { MemorySpace } from './space.ts'
+
+/** As large as a posting may be on ZooKeeper: what works here in a test works there. */
+const MAX_POSTING_BYTES = 507_903
+
+const spacesByName = new Map<string, MemorySpace>()
+
+/** The space of that name, shared by all of this process; a new one, shared with nobody, for the empty name. */
+export function memorySpace(name: string): MemorySpace {
+  if (name === '') return new MemorySpace()
+  const space = spacesByName.get(name) ?? new MemorySpace()
+  spacesByName.set(name, space)
+  return space
+}
+
+const CAPABILITIES: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  completeChangeFeed: true,
+}
+
+export class MemoryBackend implements Backend {
+  readonly capabilities = CAPABILITIES
+  readonly uri: string
+  readonly clock: AlarmClock
+  readonly #space: MemorySpace
+  #open: { readonly sink: BackendSink; readonly unsubscribe: () => void; session: string } | undefined
+
+  constructor(options: { uri: string; space: MemorySpace }) {
+    this.uri = options.uri
+    this.#space = options.space
+    this.clock = options.space.clock
+  }
+
+  async open(sink: BackendSink): Promise<void> {
+    const unsubscribe = this.#space.subscribe(sink)
+    this.#open = { sink, unsubscribe, session: this.#space.newSession() }
+    sink.session({ state: 'connected', session: this.#open.session })
+    sink.gap()
+    sink.paused(this.#space.paused)
+  }
+
+  async close(): Promise<void> {
+    const open = this.#open
+    if (!open) return
+    this.#open = undefined
+    open.unsubscribe()
+    // The owner first: it has to know before anybody else can claim.
+    open.sink.session({ state: 'closed', session: open.session })
+    this.#space.endSession(open.session)
+  }
+
+  /** Ends the session and begins another, as an expired one would on a server: what a test of take-overs needs. */
+  expireSession(): void {
+    const open = this.#requireOpen()
+    open.sink.session({ state: 'lost', session: open.session })
+    this.#space.endSession(open.session)
+    open.session = this.#space.newSession()
+    open.sink.session({ state: 'connected', session: open.session })
+    open.sink.gap()
+  }
+
+  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
+    this.#requireOpen()
+    return requests.map(({ posting }) =>
+      catchError(() => this.#space.post(posting, encodeWithinLimit(posting, { limit: MAX_POSTING_BYTES }))),
+    )
+  }
+
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    const { session } = this.#requireOpen()
+    return choices.map(({ id, revision, posting, who }) =>
+      catchError(() => ({
+        session,
+        ...this.#space.claim({ id, revision, posting, bytes: encodeWithinLimit(posting), held: { who, session } }),
+      })),
+    )
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
+    this.#requireOpen()
+    return settlements.map((settlement) =>
+      catchError(() => {
+        if (this.#space.settle(settlement, encodeWithinLimit(settlement.posting))) return
+        throw new ClaimLost(`job ${settlement.posting.uuid}: the claim is gone; stop and write nothing`)
+      }),
+    )
+  }
+
+  async discard(discarded: DiscardRequest): Promise<Result<void>> {
+    this.#requireOpen()
+    return catchError(() => this.#space.discard(discarded, encodeWithinLimit(discarded.posting)))
+  }
+
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    this.#requireOpen()
+    if (request.kind === 'gate') this.#space.setPaused(request.paused)
+    else this.#space.cancel(request)
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+    this.#requireOpen()
+    this.#space.restore(entry, posting, encodeWithinLimit(posting))
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    this.#requireOpen()
+    this.#space.purge(entry)
+  }
+
+  async list(): Promise<BoardListing> {
+    this.#requireOpen()
+    return this.#space.list()
+  }
+
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    this.#requireOpen()
+    return ids.map((id) => {
+      const row = this.#space.read(id)
+      if (!row) return undefined
+      const { bytes, revision, order, postedAt, writtenAt } = row
+      const read = catchError(() => readSizedPosting(bytes, 'msgpack'))
+      return 'error' in read
+        ? { id, error: toUnreadable(id, read.error), bytes: bytes.length }
+        : { id, ...read.value, revision, order, postedAt, writtenAt }
+    })
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    this.#requireOpen()
+    return this.#space.owner(id)
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    this.#requireOpen()
+    return this.#space.cancellation(id)
+  }
+
+  /** Changes are told as they happen. */
+  async barrier(): Promise<void> {
+    this.#requireOpen()
+  }
+
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
+    this.#requireOpen()
+    yield* this.#space.trashed()
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    this.#requireOpen()
+    return this.#space.trashedEntry(id)
+  }
+
+  async register(entity: Entity): Promise<void> {
+    this.#space.register(entity, this.#requireOpen().session)
+  }
+
+  async unregister(entity: Entity): Promise<void> {
+    if (this.#open) this.#space.unregister(entity)
+  }
+
+  async entities(kind: string): Promise<Entity[]> {
+    this.#requireOpen()
+    return this.#space.entities(kind)
+  }
+
+  now(): number {
+    return this.clock.now()
+  }
+
+  /** A session here lasts as long as the board object. */
+  holdSession(): SessionHold {
+    return { whenAlive: async () => this.#requireOpen().session, [Symbol.dispose]: () => undefined }
+  }
+
+  alive(session: string): boolean {
+    return this.#open?.session === session
+  }
+
+  #requireOpen(): { sink: BackendSink; session: string } {
+    if (this.#open) return this.#open
+    throw new InvalidState(`board ${this.uri} is not open`)
+  }
+}
+
+/** Attempts and a failure join a posting later: only the post itself is limited. */
+function encodeWithinLimit(
+  posting: Posting,
+  options: { limit: number } = { limit: Number.POSITIVE_INFINITY },
+): Uint8Array {
+  return encodePosting(posting, { encoding: 'msgpack', ...options })
+}
+
+function toUnreadable(id: string, cause: Error): InvalidPosting {
+  return new InvalidPosting(`${id} ${cause.message}; it is not claimed here, remove it`, { cause })
+}
+
+function catchError<T>(step: () => T): Result<T> {
+  try {
+    return { value: step() }
+  } catch (error) {
+    return { error: asError(error) }
+  }
+}

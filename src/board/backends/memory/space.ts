@@ -1,0 +1,314 @@
+/**
+ * What several memory boards of one process share: the postings, who holds them, the trash, the participants.
+ *
+ * Every step is one synchronous function, so nothing can come between its check and its change. It is the reference model
+ * of the contract: the other backends are tested against it.
+ */
+import { type AlarmClock, systemAlarmClock } from '../../../core/alarm-clock.ts'
+import { decode, encode } from '../../../core/codec.ts'
+import { Duplicate, NotFound, Unclaimable } from '../../../core/errors.ts'
+import type {
+  BoardChange,
+  BoardListing,
+  Cancellation,
+  CancelRequest,
+  DiscardRequest,
+  Entity,
+  Posted,
+  Settlement,
+  TrashedEntry,
+  TrashReason,
+} from '../../backend.ts'
+import { decodePosting, type Posting, toCountedBytes } from '../../model/posting.ts'
+import { Permits } from './permits.ts'
+
+interface MemoryClaim {
+  readonly who: string
+  readonly session: string
+}
+
+interface MemoryJob {
+  bytes: Uint8Array
+  readonly posting: Pick<Posting, 'uuid' | 'key' | 'resources'>
+  revision: number
+  readonly order: bigint
+  readonly postedAt: number
+  writtenAt: number
+  held: MemoryClaim | undefined
+  /** Wakes the boards when its delay is over. */
+  rest: Disposable | undefined
+}
+
+/** What one transaction leaves behind in the trash. */
+type TrashRow = TrashReason & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
+
+/** Who hears of what happens here. */
+export interface SpaceListener {
+  changes(batch: readonly BoardChange[]): void
+  paused(paused: boolean): void
+}
+
+const ENCODING = 'msgpack'
+
+export class MemorySpace {
+  readonly #rows = new Map<string, MemoryJob>()
+  readonly #trash = new Map<string, TrashRow>()
+  /** The id of the job of each key. */
+  readonly #keys = new Map<string, string>()
+  readonly #permits = new Permits()
+  readonly #cancellations = new Map<string, Cancellation>()
+  readonly #entities = new Map<string, { entity: Entity; session: string }>()
+  readonly #listeners = new Set<SpaceListener>()
+  readonly #ownClock: AlarmClock | undefined
+  #paused = false
+  #sequence = 0
+  #sessions = 0
+  #fence = 0n
+
+  /** @param options.clock what its jobs' delays go by; the process' own by default */
+  constructor(options: { readonly clock?: AlarmClock } = {}) {
+    this.#ownClock = options.clock
+  }
+
+  get clock(): AlarmClock {
+    return this.#ownClock ?? systemAlarmClock
+  }
+
+  get paused(): boolean {
+    return this.#paused
+  }
+
+  newSession(): string {
+    this.#sessions += 1
+    return `session ${this.#sessions}`
+  }
+
+  subscribe(listener: SpaceListener): () => void {
+    this.#listeners.add(listener)
+    return () => {
+      this.#listeners.delete(listener)
+    }
+  }
+
+  /** Frees whatever the session holds, as the end of a process does. */
+  endSession(session: string): void {
+    for (const [key, { session: owner }] of this.#entities) if (owner === session) this.#entities.delete(key)
+    for (const [id, row] of this.#rows) {
+      if (row.held?.session !== session) continue
+      this.#release(id, row)
+      this.#notify({ kind: 'released', id })
+    }
+  }
+
+  post(posting: Posting, bytes: Uint8Array): Posted {
+    const holder = posting.key === undefined ? undefined : this.#keys.get(posting.key)
+    const there = holder === undefined ? undefined : this.#rows.get(holder)
+    if (there) return { created: false, uuid: there.posting.uuid, revision: 0 }
+    return { created: true, ...this.#add(posting, bytes) }
+  }
+
+  /** Whatever somebody puts there by hand. @returns its id */
+  putRaw(bytes: Uint8Array): string {
+    return this.#add({ uuid: '' }, bytes).id
+  }
+
+  /** Whatever somebody takes away by hand: its key stays behind. */
+  removeRaw(id: string): void {
+    if (this.#rows.delete(id)) this.#notify({ kind: 'gone', id })
+  }
+
+  claim(choice: { id: string; revision: number; posting: Posting; bytes: Uint8Array; held: MemoryClaim }): {
+    revision: number
+    fence: bigint
+  } {
+    const { id, revision, bytes, held } = choice
+    if (this.#paused) throw new Unclaimable(`${id}: the board is paused`)
+    const row = this.#requireUnclaimed(id, revision)
+    this.#permits.acquire(id, row.posting)
+    this.#write(row, bytes)
+    row.held = held
+    this.#fence = nextFence(this.#fence, this.clock.now())
+    this.#notify({ kind: 'updated', id }, { kind: 'claimed', id })
+    return { revision: row.revision, fence: this.#fence }
+  }
+
+  /** @returns false when the claim is not held any more in this session at this revision */
+  settle(settlement: Settlement, bytes: Uint8Array): boolean {
+    const { id, session, revision } = settlement
+    const row = this.#rows.get(id)
+    if (row?.held?.session !== session || row.revision !== revision) return false
+    if (settlement.kind === 'abandon') {
+      this.#write(row, bytes)
+      this.#release(id, row)
+      this.#notify({ kind: 'updated', id }, { kind: 'released', id })
+      this.#scheduleWake(settlement.posting.delay, row)
+    } else {
+      this.#remove(id, settlement.kind === 'trash' ? { ...settlement, bytes } : undefined)
+    }
+    return true
+  }
+
+  discard(discarded: DiscardRequest, bytes: Uint8Array): void {
+    this.#requireUnclaimed(discarded.id, discarded.revision)
+    this.#remove(discarded.id, { ...discarded, bytes })
+  }
+
+  cancel({ id, job, who, reason }: CancelRequest): void {
+    if (!this.#rows.has(id)) throw new NotFound(`${job} has left the board`)
+    if (this.#cancellations.has(id)) return
+    this.#cancellations.set(id, { who, reason })
+    this.#notify({ kind: 'cancelled', id })
+  }
+
+  cancellation(id: string): Cancellation | undefined {
+    return this.#cancellations.get(id)
+  }
+
+  setPaused(paused: boolean): void {
+    this.#paused = paused
+    for (const listener of this.#listeners) listener.paused(paused)
+  }
+
+  restore(entry: TrashedEntry, posting: Posting, bytes: Uint8Array): void {
+    if (!this.#trash.has(entry.id)) throw notInTrashError(entry)
+    if (posting.key !== undefined && this.#keys.has(posting.key)) {
+      throw new Duplicate(`job ${posting.uuid}: its key is taken on the board; restore it when the key is free`)
+    }
+    this.#trash.delete(entry.id)
+    this.#add(posting, bytes)
+  }
+
+  purge(entry: TrashedEntry): void {
+    if (!this.#trash.delete(entry.id)) throw notInTrashError(entry)
+  }
+
+  list(): BoardListing {
+    const claimed = [...this.#rows].flatMap(([id, row]) => (row.held ? [id] : []))
+    return {
+      jobs: [...this.#rows.keys()],
+      claimed: new Set(claimed),
+      trashed: new Set(this.#trash.keys()),
+      cancelled: new Set(this.#cancellations.keys()),
+    }
+  }
+
+  read(id: string): Readonly<Omit<MemoryJob, 'held' | 'posting' | 'rest'>> | undefined {
+    return this.#rows.get(id)
+  }
+
+  owner(id: string): string | undefined {
+    return this.#rows.get(id)?.held?.who
+  }
+
+  *trashed(): Generator<TrashedEntry, void, undefined> {
+    for (const id of [...this.#trash.keys()]) {
+      const entry = this.trashedEntry(id)
+      if (entry) yield entry
+    }
+  }
+
+  trashedEntry(id: string): TrashedEntry | undefined {
+    const row = this.#trash.get(id)
+    return row && toTrashedEntry(id, row)
+  }
+
+  register(entity: Entity, session: string): void {
+    const key = JSON.stringify([entity.kind, entity.name])
+    const living = this.#entities.get(key)
+    if (living && living.entity.instance !== entity.instance) {
+      throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
+    }
+    this.#entities.set(key, { entity: decode(encode(entity, ENCODING), ENCODING) as Entity, session })
+  }
+
+  unregister(entity: Entity): void {
+    const key = JSON.stringify([entity.kind, entity.name])
+    if (this.#entities.get(key)?.entity.instance === entity.instance) this.#entities.delete(key)
+  }
+
+  entities(kind: string): Entity[] {
+    return [...this.#entities.values()].map(({ entity }) => entity).filter((entity) => entity.kind === kind)
+  }
+
+  #add(
+    posting: Pick<Posting, 'uuid' | 'key' | 'resources' | 'delay'>,
+    bytes: Uint8Array,
+  ): { id: string; revision: number; order: bigint; bytes: number } {
+    const { uuid, key, resources, delay } = posting
+    const id = `job${String(this.#sequence).padStart(10, '0')}`
+    const kept = { uuid, ...(key === undefined ? {} : { key }), ...(resources ? { resources } : {}) }
+    const now = this.clock.now()
+    const row = { bytes, revision: 0, order: BigInt(this.#sequence), postedAt: now, writtenAt: now }
+    this.#sequence += 1
+    const added: MemoryJob = { ...row, posting: kept, held: undefined, rest: undefined }
+    this.#rows.set(id, added)
+    if (key !== undefined) this.#keys.set(key, id)
+    this.#notify({ kind: 'posted', id })
+    this.#scheduleWake(delay, added)
+    return { id, revision: row.revision, order: row.order, bytes: toCountedBytes(bytes, ENCODING) }
+  }
+
+  #write(row: MemoryJob, bytes: Uint8Array): void {
+    row.bytes = bytes
+    row.revision += 1
+    row.writtenAt = this.clock.now()
+    row.rest?.[Symbol.dispose]()
+  }
+
+  #release(id: string, row: MemoryJob): void {
+    row.held = undefined
+    this.#permits.release(id, row.posting)
+  }
+
+  #requireUnclaimed(id: string, revision: number): MemoryJob {
+    const row = this.#rows.get(id)
+    if (!row) throw new NotFound(`${id} has left the board`)
+    if (row.held || row.revision !== revision) throw new Unclaimable(`${id} was claimed or changed by another`)
+    return row
+  }
+
+  #remove(id: string, trash: (TrashReason & { bytes: Uint8Array; who: string }) | undefined): void {
+    const row = this.#rows.get(id)
+    const changes: BoardChange[] = [{ kind: 'gone', id }]
+    if (row?.held) {
+      this.#release(id, row)
+      changes.push({ kind: 'released', id })
+    }
+    row?.rest?.[Symbol.dispose]()
+    this.#rows.delete(id)
+    this.#cancellations.delete(id)
+    if (row?.posting.key !== undefined) this.#keys.delete(row.posting.key)
+    if (trash) {
+      const { bytes, who, reason, failure } = trash
+      this.#trash.set(id, { bytes, who, reason, at: new Date(this.clock.now()), ...(failure ? { failure } : {}) })
+      changes.unshift({ kind: 'trashed', id })
+    }
+    this.#notify(...changes)
+  }
+
+  /** Boards set timers of the process for what rests; of another clock they know nothing but what time it is. */
+  #scheduleWake(delay: number | undefined, row: MemoryJob): void {
+    if (delay !== undefined) row.rest = this.#ownClock?.alarm(delay, { kind: 'delay', ring: () => this.#notify() })
+  }
+
+  #notify(...batch: BoardChange[]): void {
+    for (const listener of this.#listeners) listener.changes(batch)
+  }
+}
+
+function notInTrashError({ posting }: TrashedEntry): NotFound {
+  return new NotFound(`job ${posting.uuid} (${posting.name}) is not in the trash any more`)
+}
+
+/**
+ * Returns the next fence: at least the time in microseconds, so that the space of the next process, which knows nothing of
+ * this one, continues above it.
+ */
+function nextFence(last: bigint, nowMs: number): bigint {
+  const micros = BigInt(Math.floor(nowMs * 1_000))
+  return micros > last ? micros : last + 1n
+}
+
+function toTrashedEntry(id: string, { bytes, ...entry }: TrashRow): TrashedEntry {
+  return { id, revision: 0, posting: decodePosting(bytes, ENCODING), ...entry }
+}

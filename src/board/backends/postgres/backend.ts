@@ -1,0 +1,389 @@
+/**
+ * The Postgres backend: what `Backend` asks for, as functions of the database (`functions/`) over a few connections. Who
+ * lives: `session.ts`; what is done once: `requests.ts`; what others do: `feed.ts`; who is gone: `clean-up.ts`.
+ */
+
+import { rejectOnAbort } from '../../../core/async/abort.ts'
+import { InvalidPosting, InvalidState, NotConnected } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
+import { withinTime } from '../../../core/time.ts'
+import {
+  type PostgresConnection,
+  type PostgresLocation,
+  PostgresPool,
+  warnOfForeignOwner,
+} from '../../../postgres/index.ts'
+import type {
+  Backend,
+  BackendCapabilities,
+  BackendSink,
+  BoardSections,
+  Cancellation,
+  CancelRequest,
+  ClaimGrant,
+  ClaimRequest,
+  DiscardRequest,
+  Entity,
+  GateRequest,
+  Posted,
+  PostedInTransaction,
+  PostRequest,
+  Result,
+  SessionHold,
+  Settlement,
+  StoredJob,
+  TransactionState,
+  TrashedEntry,
+  UnreadableJob,
+} from '../../backend.ts'
+import type { Posting, SqlClient } from '../../model/posting.ts'
+import { settleEach, settleOne } from '../results.ts'
+import { ServerClock } from '../server-clock.ts'
+import { pagesOf } from '../trash-pages.ts'
+import type { WindowSize } from '../window-size.ts'
+import { openBoardRow } from './board-row.ts'
+import { CleanUp } from './clean-up.ts'
+import { translateErrors } from './errors.ts'
+import { PostgresChangeFeed } from './feed.ts'
+import { parseTransactionState } from './outbox.ts'
+import { BoardReader } from './reader.ts'
+import { FunctionCaller } from './requests.ts'
+import { PostgresSections } from './sections.ts'
+import { type PostgresSession, SessionKeeper } from './session.ts'
+import { BoardWriter } from './writer.ts'
+
+export interface PostgresBackendOptions extends WindowSize {
+  readonly uri: string
+  readonly location: PostgresLocation
+  /** Of the board, among those of the schema. */
+  readonly board: string
+  readonly who: string
+  readonly create?: boolean
+  readonly log?: Logger
+  /** In milliseconds, like the next. */
+  readonly sessionTimeout: number
+  readonly scanPeriod: number
+  /** False: notifications are not listened to; for tests. */
+  readonly listen?: boolean
+}
+
+/** What there is once the board is open. */
+interface PostgresComponents {
+  readonly sink: BackendSink
+  readonly reader: BoardReader
+  readonly sections: PostgresSections
+  readonly changer: BoardWriter
+  readonly feed: PostgresChangeFeed
+  readonly keeper: SessionKeeper
+  readonly requests: readonly FunctionCaller[]
+}
+
+const CAPABILITIES: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  completeChangeFeed: true,
+}
+
+/** How long after a look that came to nothing the board is listed anew, in milliseconds. */
+const RETRY_LISTING_AFTER_MS = 250
+/** How long what is under way may take when the board is closed, in milliseconds. */
+const CLOSE_TIMEOUT_MS = 5_000
+/** Of jobs with a number that is none. */
+const MAX_REPORTED = 1_000
+
+export class PostgresBackend implements Backend {
+  readonly uri: string
+  readonly capabilities = CAPABILITIES
+  readonly sessionTimeout: number
+  readonly sections: BoardSections
+  readonly #options: PostgresBackendOptions
+  readonly #pool: PostgresPool
+  readonly #clock = new ServerClock()
+  readonly #closing = new AbortController()
+  readonly #registering = new Set<Promise<void>>()
+  #board: PostgresComponents | undefined
+  #retryListingTimer: NodeJS.Timeout | undefined
+
+  constructor(options: PostgresBackendOptions) {
+    this.uri = options.uri
+    this.sessionTimeout = options.sessionTimeout
+    this.#options = options
+    this.#pool = new PostgresPool(options.location)
+    this.sections = {
+      window: options.window,
+      windowBytes: options.windowBytes,
+      range: (asked) => this.#translateReadErrors(() => this.#sections.range(asked)),
+      delayed: (asked) => this.#translateReadErrors(() => this.#sections.delayed(asked)),
+      claimed: () => this.#translateReadErrors(() => this.#sections.claimed()),
+      statusOf: (ids) => this.#translateReadErrors(() => this.#sections.statusOf(ids)),
+      find: (uuid) => this.#sections.find(uuid),
+    }
+  }
+
+  async open(sink: BackendSink, { signal }: { signal: AbortSignal }): Promise<void> {
+    const { location, board: name, create, log } = this.#options
+    const wanted = { schema: location.schema, name, ...(create === undefined ? {} : { create }) }
+    const opening = async () => {
+      const number = await openBoardRow(this.#pool, wanted)
+      await warnOfForeignOwner(this.#pool, { schema: location.schema, log })
+      return number
+    }
+    const number = await translateErrors(`opening ${this.uri}`, () => rejectOnAbort(opening(), signal))
+    this.#board = this.#createComponents(number, sink)
+    await this.#board.keeper.start({ signal })
+  }
+
+  async close(): Promise<void> {
+    const board = this.#board
+    this.#board = undefined
+    clearTimeout(this.#retryListingTimer)
+    this.#closing.abort(new NotConnected(`${this.uri} is closed`))
+    if (board) await this.#shutDown(board)
+    await withinTime(CLOSE_TIMEOUT_MS, this.#pool.close())
+  }
+
+  async #shutDown({ sink, changer, feed, keeper, requests }: PostgresComponents): Promise<void> {
+    const idle = Promise.all([changer.idle(), ...requests.map((request) => request.idle())])
+    await withinTime(CLOSE_TIMEOUT_MS, idle)
+    feed.detach()
+    const session = keeper.current
+    // The owner first: it has to know before anybody else can claim.
+    sink.session({ state: 'closed', session: session?.label ?? 'none' })
+    for (const request of requests) if (!session) request.disconnect(this.#closing.signal.reason)
+    await keeper.close()
+    await withinTime(CLOSE_TIMEOUT_MS, Promise.all(requests.map((request) => request.close())))
+  }
+
+  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
+    const { changer } = this.#requireOpen
+    return settleEach(requests, (request) => changer.post(request))
+  }
+
+  postInTransaction(client: SqlClient, request: PostRequest): Promise<PostedInTransaction> {
+    return this.#requireOpen.changer.postInTransaction(client, request)
+  }
+
+  async transactionState(transaction: string): Promise<TransactionState> {
+    const { rows } = await translateErrors('looking for the end of a transaction', () =>
+      this.#pool.query('SELECT pg_xact_status($1::xid8) AS status', [transaction]),
+    )
+    return parseTransactionState(rows[0]?.['status'])
+  }
+
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    const { changer } = this.#requireOpen
+    return settleEach(choices, (choice) => changer.claim(choice))
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
+    const { changer } = this.#requireOpen
+    return settleEach(settlements, (settlement) => changer.settle(settlement))
+  }
+
+  async discard(discarded: DiscardRequest): Promise<Result<void>> {
+    return settleOne(this.#requireOpen.changer.discard(discarded))
+  }
+
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    await this.#requireOpen.changer.request(request)
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+    await this.#requireOpen.changer.restore(entry, posting)
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    await this.#requireOpen.changer.purge(entry)
+  }
+
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    return this.#translateReadErrors(() =>
+      translateErrors(`reading ${this.uri}`, () => this.#requireOpen.reader.read(ids)),
+    )
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    return translateErrors(`looking for the owner of ${id}`, () => this.#requireOpen.reader.owner(id))
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    return translateErrors(`looking for who cancelled ${id}`, () => this.#requireOpen.reader.cancellation(id))
+  }
+
+  async barrier(): Promise<void> {
+    const session = this.#requireSession('looking')
+    await this.#requireOpen.feed.caughtUp()
+    if (this.#requireOpen.keeper.current !== session) throw this.#notConnectedError('looking')
+  }
+
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
+    const { reader, sink } = this.#requireOpen
+    const what = `reading the trash of ${this.uri}`
+    for (const page of pagesOf(await translateErrors(what, () => reader.trashIndex())))
+      for (const entry of await translateErrors(what, () => reader.trashPage(page)))
+        if (entry instanceof Error) sink.error(entry)
+        else yield entry
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
+  }
+
+  async register(entity: Entity): Promise<void> {
+    const what = `registering ${entity.kind} ${entity.name}`
+    const registered = translateErrors(what, () =>
+      this.#requireOpen.reader.register(entity, this.#requireSession(what)),
+    )
+    const done = registered.catch(() => undefined).finally(() => this.#registering.delete(done))
+    this.#registering.add(done)
+    await registered
+  }
+
+  async unregister(entity: Entity): Promise<void> {
+    await translateErrors(`unregistering ${entity.kind} ${entity.name}`, async () =>
+      this.#board?.reader.unregister(entity),
+    )
+  }
+
+  async entities(kind: string): Promise<Entity[]> {
+    // Over several connections: those that were asked for before are seen only once they are there.
+    await Promise.all(this.#registering)
+    return translateErrors(`listing every ${kind}`, () => this.#requireOpen.reader.entities(kind))
+  }
+
+  now(): number {
+    return this.#clock.now()
+  }
+
+  /** A session's heart beats whether or not claims hang on it. */
+  holdSession(): SessionHold {
+    return { whenAlive: async () => this.#requireOpen.keeper.whenAlive(), [Symbol.dispose]: () => undefined }
+  }
+
+  alive(session: string): boolean {
+    return this.#board?.keeper.isAlive(session) === true
+  }
+
+  // --- Inside -----------------------------------------------------------------------------------------------------
+
+  get #requireOpen(): PostgresComponents {
+    if (this.#board) return this.#board
+    throw new InvalidState(`board ${this.uri} is not open`)
+  }
+
+  /** A view that is told nothing must not take itself for current: the next session brings another gap. */
+  get #sections(): PostgresSections {
+    this.#requireSession('listing')
+    return this.#requireOpen.sections
+  }
+
+  /**
+   * A view that cannot look waits for the gap that the connection's return is. It looks over other connections than the
+   * session's, though: where the session goes on there is no return, and the gap is ours to tell.
+   */
+  async #translateReadErrors<T>(look: () => Promise<T>): Promise<T> {
+    try {
+      return await look()
+    } catch (error) {
+      const goesOn = error instanceof NotConnected && this.#board?.keeper.current
+      if (goesOn) this.#retryListingTimer ??= setTimeout(() => this.#reportGap(), RETRY_LISTING_AFTER_MS).unref()
+      throw error
+    }
+  }
+
+  #reportGap(): void {
+    this.#retryListingTimer = undefined
+    if (this.#board?.keeper.current) this.#board.sink.gap()
+  }
+
+  #requireSession(what: string): PostgresSession {
+    const session = this.#requireOpen.keeper.current
+    if (session) return session
+    throw this.#notConnectedError(what)
+  }
+
+  #notConnectedError(what: string): NotConnected {
+    return new NotConnected(`${what}: there is no session with ${this.uri}`)
+  }
+
+  /** Reports each number once; of a great many the first. */
+  #reporting(failed: (error: Error) => void): (number: unknown) => void {
+    const reported = new Set<unknown>()
+    return (number) => {
+      if (reported.has(number) || reported.size >= MAX_REPORTED) return
+      reported.add(number)
+      const what = `the number ${String(number)} of a job in ${this.uri}`
+      failed(new InvalidPosting(`${what} is none that a board gives; the job is not claimed here, remove it`))
+    }
+  }
+
+  #createComponents(board: number, sink: BackendSink): PostgresComponents {
+    const { location, who, sessionTimeout: ttl, scanPeriod: period, listen = true } = this.#options
+    const { schema } = location
+    const { uri } = this
+    const { signal } = this.#closing
+    const requesting = { location, uri, signal, recoveryTimeoutMs: ttl }
+    const [posts, claims, others] = [
+      new FunctionCaller(requesting),
+      new FunctionCaller(requesting),
+      new FunctionCaller(requesting),
+    ]
+    const requests = [posts, claims, others]
+    const reader = new BoardReader({ driver: this.#pool, schema, board })
+    const failed = (error: Error) => sink.error(error)
+    const misnumbered = this.#reporting(failed)
+    const feed = new PostgresChangeFeed({
+      schema,
+      board,
+      sink,
+      period,
+      misnumbered,
+      onServerTime: (at) => this.#clock.observe(at),
+    })
+    const cleanUp = new CleanUp({ driver: this.#pool, schema, board, signal, onError: failed })
+    const sourceOf = (connection: PostgresConnection) => ({
+      connection,
+      onError: (error: unknown) => connection.disconnect(error),
+    })
+    const keeper = new SessionKeeper({
+      ...{ location, uri, board, who, ttl, listen, onError: failed },
+      onOpened: (_, connection) => feed.attach(sourceOf(connection)),
+      onSuspended: ({ label }, reason) => {
+        feed.suspend()
+        sink.session({ state: 'disconnected', session: label, reason })
+      },
+      onReattached: (_, connection) => feed.resume(sourceOf(connection)),
+      onResumed: ({ label }) => sink.session({ state: 'connected', session: label }),
+      onCurrent: ({ label }) => {
+        sink.session({ state: 'connected', session: label })
+        sink.gap()
+      },
+      onLost: ({ label }, reason) => {
+        feed.detach()
+        for (const request of requests) request.disconnect(reason)
+        sink.session({ state: 'lost', session: label, reason })
+        // Until there is a session again nothing is heard of, and answers come all the same.
+        sink.gap()
+      },
+      onNotification: ({ backend }) => {
+        // Of what is done here it is looked before anybody hears the answer.
+        if (requests.every((request) => request.backend !== backend)) void feed.caughtUp()
+      },
+      onHeartbeat: (expired) => cleanUp.onHeartbeat(expired),
+    })
+    const changer = new BoardWriter({
+      ...{ schema, board, posts, claims, others, failed },
+      session: () => keeper.current,
+      onSessionOver: (session) =>
+        keeper.markLost(session, new NotConnected(`${uri}: the session was ended by another`)),
+      catchUp: () => feed.caughtUp(),
+      onGone: (id) => sink.changes([{ kind: 'gone', id, again: true }]),
+      statusOf: (jobs) => reader.statusOf(jobs),
+    })
+    const sections = new PostgresSections({ driver: this.#pool, schema, board, uri, misnumbered })
+    return { sink, reader, sections, changer, feed, keeper, requests }
+  }
+}

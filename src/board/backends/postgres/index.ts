@@ -1,0 +1,41 @@
+/** `postgres://user:password@host:5432/database?board=NAME&schema=jobboard&sessionTimeout=30s&scanPeriod=10s&window=10000&…` */
+import { InvalidArgument } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
+import { toMilliseconds } from '../../../core/time.ts'
+import type { ResourceUri } from '../../../core/uri.ts'
+import { parsePostgresLocation } from '../../../postgres/index.ts'
+import type { Backend } from '../../backend.ts'
+import { windowSizeOf } from '../window-size.ts'
+import { PostgresBackend } from './backend.ts'
+
+interface PostgresBoardOptions {
+  readonly who: string
+  readonly create?: boolean
+  readonly log?: Logger
+}
+
+/** Whoever has not looked for longer has to list the board. */
+const MAX_SCAN_PERIOD_MS = 30_000
+
+/** @throws InvalidArgument for an address, or a parameter, that means nothing */
+export function postgresBackend(uri: ResourceUri, { who, create, log }: PostgresBoardOptions): Backend {
+  const place = parsePostgresLocation(uri, ['board', 'sessionTimeout', 'scanPeriod', 'window', 'windowBytes'])
+  const board = uri.parameters.get('board') ?? 'default'
+  if (board === '') throw new InvalidArgument(`${uri.printable}: board is empty; leave it out, or name one`)
+  const sessionTimeout = parseDurationParameter(uri, 'sessionTimeout', '30s')
+  const scanPeriod = parseDurationParameter(uri, 'scanPeriod', '10s')
+  if (scanPeriod > MAX_SCAN_PERIOD_MS)
+    throw new InvalidArgument(`${uri.printable}: scanPeriod is at most ${MAX_SCAN_PERIOD_MS / 1_000}s`)
+  return new PostgresBackend({
+    ...{ uri: uri.printable, location: place, board, who, sessionTimeout, scanPeriod, ...windowSizeOf(uri) },
+    ...(create === undefined ? {} : { create }),
+    ...(log ? { log } : {}),
+  })
+}
+
+function parseDurationParameter({ parameters, printable }: ResourceUri, name: string, usual: string): number {
+  const text = parameters.get(name) ?? usual
+  const ms = toMilliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
+  if (ms > 0) return ms
+  throw new InvalidArgument(`${printable}: ${name} has to be longer than no time`)
+}

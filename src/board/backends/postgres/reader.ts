@@ -1,0 +1,142 @@
+/** Reads the board, over connections that are nobody's in particular. Changes nothing but who takes part. */
+import { encode } from '../../../core/codec.ts'
+import { Duplicate, NotConnected } from '../../../core/errors.ts'
+import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
+import type { Cancellation, Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import {
+  jobId,
+  jobNumber,
+  parseEntity,
+  parseStoredJob,
+  parseTrashedEntry,
+  STORED_COLUMNS,
+  textDigest,
+} from './records.ts'
+import type { PostgresSession } from './session.ts'
+
+export interface PostgresReaderOptions {
+  readonly driver: SqlDriver
+  readonly schema: string
+  readonly board: number
+}
+
+export class BoardReader {
+  readonly #driver: SqlDriver
+  readonly #schema: string
+  readonly #board: number
+
+  constructor({ driver, schema, board }: PostgresReaderOptions) {
+    this.#driver = driver
+    this.#schema = schema
+    this.#board = board
+  }
+
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    const { rows } = await this.#query(
+      `SELECT ${STORED_COLUMNS} FROM @.jobs WHERE board + 0 = $1 AND id = ANY($2::bigint[])`,
+      [ids.map(jobNumber)],
+    )
+    const found = new Map(rows.map((row) => [jobId(String(row['id'])), row]))
+    return ids.map((id) => {
+      const row = found.get(id)
+      return row && parseStoredJob(row)
+    })
+  }
+
+  /** What became of those that are not on the board any more. */
+  async statusOf(jobs: readonly number[]): Promise<ReadonlyMap<number, 'gone' | 'trashed'>> {
+    const { rows } = await this.#query(
+      `SELECT a.id, t.id IS NOT NULL AS trashed FROM pg_catalog.unnest($2::bigint[]) AS a(id)
+LEFT JOIN @.trash t ON t.board = $1 AND t.id = a.id
+WHERE NOT EXISTS (SELECT FROM @.jobs j WHERE j.board = $1 AND j.id = a.id)`,
+      [jobs],
+    )
+    return new Map(rows.map((row) => [Number(row['id']), row['trashed'] === true ? 'trashed' : 'gone']))
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    const { rows } = await this.#query('SELECT who FROM @.jobs WHERE board = $1 AND id = $2 AND session IS NOT NULL', [
+      jobNumber(id),
+    ])
+    return rows[0] && decodeText(String(rows[0]['who']))
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    const text =
+      'SELECT cancelled_by, cancel_reason FROM @.jobs WHERE board = $1 AND id = $2 AND cancelled_by IS NOT NULL'
+    const [row] = (await this.#query(text, [jobNumber(id)])).rows
+    return row && { who: decodeText(String(row['cancelled_by'])), reason: decodeText(String(row['cancel_reason'])) }
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    const text =
+      'SELECT *, extract(epoch FROM trashed_at)::float8 * 1000 AS at FROM @.trash WHERE board = $1 AND id = $2'
+    const [row] = (await this.#query(text, [jobNumber(id)])).rows
+    return row && parseTrashedEntry(row)
+  }
+
+  /** Returns which entries the trash has and how large they are, oldest first. */
+  async trashIndex(): Promise<{ readonly id: string; readonly bytes: number }[]> {
+    const { rows } = await this.#query(`
+SELECT id, pg_catalog.octet_length(body) + coalesce(pg_catalog.octet_length(life), 0) + coalesce(pg_catalog.octet_length(failure), 0) AS bytes
+FROM @.trash WHERE board = $1 ORDER BY trashed_at, id`)
+    return rows.map((row) => ({ id: String(row['id']), bytes: Number(row['bytes']) }))
+  }
+
+  /** Returns these entries of the trash, as far as they are there still; one that cannot be read as the error that says so. */
+  async trashPage(page: readonly { readonly id: string }[]): Promise<(TrashedEntry | Error)[]> {
+    const { rows } = await this.#query(
+      `
+SELECT *, extract(epoch FROM trashed_at)::float8 * 1000::float8 AS at FROM @.trash
+WHERE board = $1 AND id = ANY($2::bigint[]) ORDER BY trashed_at, id`,
+      [page.map(({ id }) => id)],
+    )
+    return rows.map((row) => {
+      try {
+        return parseTrashedEntry(row)
+      } catch (cause) {
+        return new Error(`trash entry ${jobId(String(row['id']))} is unreadable`, { cause })
+      }
+    })
+  }
+
+  // --- Participants -----------------------------------------------------------------------------------------------
+
+  /** As long as the session lasts. @throws Duplicate, NotConnected when the session is over */
+  async register(entity: Entity, session: PostgresSession): Promise<void> {
+    const { kind, name, instance, metadata } = entity
+    const values = [textDigest(kind, name), encodeText(kind), encodeText(name), instance, encode(metadata, 'msgpack')]
+    const { rows } = await this.#query(
+      `
+WITH living AS (
+  SELECT id FROM @.sessions WHERE id = $7 FOR KEY SHARE
+), registered AS (
+  INSERT INTO @.entities AS e (board, key, kind, name, instance, metadata, session)
+  SELECT $1::integer, $2::bytea, $3, $4, $5, $6::bytea, id FROM living
+  ON CONFLICT (board, key) DO UPDATE SET instance = excluded.instance, metadata = excluded.metadata, session = excluded.session
+    WHERE e.instance = excluded.instance OR NOT EXISTS (SELECT FROM @.sessions s WHERE s.id = e.session)
+  RETURNING 1
+)
+SELECT EXISTS (SELECT FROM living) AS lives, EXISTS (SELECT FROM registered) AS registered`,
+      [...values, session.id],
+    )
+    if (rows[0]?.['lives'] !== true) throw new NotConnected(`registering ${kind} ${name}: the session is over`)
+    if (rows[0]['registered'] !== true)
+      throw new Duplicate(`a living ${kind} bears the name ${name}; give this one another`)
+  }
+
+  async unregister({ kind, name, instance }: Entity): Promise<void> {
+    const text = 'DELETE FROM @.entities WHERE board = $1 AND key = $2 AND instance = $3'
+    await this.#query(text, [textDigest(kind, name), instance])
+  }
+
+  async entities(kind: string): Promise<Entity[]> {
+    const text = `SELECT e.* FROM @.entities e JOIN @.sessions s ON s.id = e.session
+WHERE e.board = $1 AND e.kind = $2 ORDER BY e.name`
+    return (await this.#query(text, [encodeText(kind)])).rows.map(parseEntity)
+  }
+
+  #query(text: string, values: readonly unknown[] = []) {
+    return this.#driver.query(text.replaceAll('@', this.#schema), [this.#board, ...values])
+  }
+}

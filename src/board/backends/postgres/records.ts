@@ -1,0 +1,90 @@
+/** Rows of the board's tables as the contract has them. */
+import { createHash } from 'node:crypto'
+import { decode } from '../../../core/codec.ts'
+import { InvalidPosting } from '../../../core/errors.ts'
+import { parseFailure } from '../../../core/read-failure.ts'
+import { decodeText, type Row } from '../../../postgres/index.ts'
+import type { Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import { decodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
+import { parseMetadata } from '../entity-metadata.ts'
+
+/** The board's own name for a posting. */
+export function jobId(number: number | string): string {
+  return `job${String(number).padStart(10, '0')}`
+}
+
+export function jobNumber(id: string): number {
+  return Number(id.slice('job'.length))
+}
+
+/** Whether a number in a row is one that a board gives to a job. Those made by hand may be negative, missing, or too large to be exact. */
+export function isJobNumber(number: unknown): number is number {
+  return Number.isSafeInteger(number) && Number(number) > 0
+}
+
+/** Texts of any length and content, in one that an index takes; no two become one. */
+export function textDigest(...texts: readonly string[]): Buffer {
+  return createHash('sha256').update(JSON.stringify(texts)).digest()
+}
+
+/** Columns that {@link parseStoredJob} reads; `at` as milliseconds since 1970. */
+export const STORED_COLUMNS = `id, body, life, revision, extract(epoch FROM posted_at)::float8 * 1000::float8 AS posted_at,
+  extract(epoch FROM written_at)::float8 * 1000::float8 AS written_at`
+
+export function parseStoredJob(row: Row): StoredJob | UnreadableJob {
+  const id = jobId(String(row['id']))
+  try {
+    return {
+      id,
+      ...readSizedPosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life')),
+      revision: Number(row['revision']),
+      order: BigInt(String(row['id'])),
+      postedAt: Number(row['posted_at']),
+      writtenAt: Number(row['written_at']),
+    }
+  } catch (cause) {
+    const message = `${id} ${cause instanceof Error ? cause.message : cause}; it is not claimed here, remove it`
+    return { id, error: new InvalidPosting(message, { cause }), bytes: readBytes(row, 'body')?.length ?? 0 }
+  }
+}
+
+/** @throws InvalidPosting */
+export function parseTrashedEntry(row: Row): TrashedEntry {
+  const failure = parseFailure(tryDecode(readBytes(row, 'failure')))
+  return {
+    id: jobId(String(row['id'])),
+    revision: 0,
+    posting: parsePosting(row),
+    who: decodeText(String(row['who'])),
+    at: new Date(Number(row['at'])),
+    reason: decodeText(String(row['reason'])),
+    ...(failure ? { failure } : {}),
+  }
+}
+
+export function parseEntity(row: Row): Entity {
+  return {
+    kind: decodeText(String(row['kind'])),
+    name: decodeText(String(row['name'])),
+    instance: String(row['instance']),
+    metadata: parseMetadata(tryDecode(readBytes(row, 'metadata'))),
+  }
+}
+
+function parsePosting(row: Row): Posting {
+  return decodePosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life'))
+}
+
+/** One record that cannot be read must not hide those beside it. */
+function tryDecode(bytes: Uint8Array | undefined): unknown {
+  try {
+    return bytes && decode(bytes, 'msgpack')
+  } catch {
+    return 'a record that cannot be read'
+  }
+}
+
+function readBytes(row: Row, column: string): Uint8Array | undefined {
+  const value = row[column]
+  return value instanceof Uint8Array ? value : undefined
+}

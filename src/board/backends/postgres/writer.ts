@@ -1,0 +1,437 @@
+/**
+ * Changes the board: what is asked for side by side goes out together, as one call of a function and one transaction, and
+ * each element has an answer of its own. Posts, claims and everything else have a connection each.
+ */
+
+import { type CommitResult, GroupCommit } from '../../../core/async/group-commit.ts'
+import { encode } from '../../../core/codec.ts'
+import {
+  ClaimLost,
+  Duplicate,
+  JobboardError,
+  NotConnected,
+  NotFound,
+  Unclaimable,
+  WritesRefused,
+} from '../../../core/errors.ts'
+import { advisoryKey, encodeText } from '../../../postgres/index.ts'
+import type {
+  CancelRequest,
+  ClaimGrant,
+  ClaimRequest,
+  DiscardRequest,
+  GateRequest,
+  Posted,
+  PostedInTransaction,
+  PostRequest,
+  Settlement,
+  TrashedEntry,
+} from '../../backend.ts'
+import { encodeLife, encodePosting, type Posting, type SqlClient, toCountedBytes } from '../../model/posting.ts'
+import { toResourceWants } from '../../model/resources.ts'
+import { translateErrors } from './errors.ts'
+import { assertInTransaction } from './outbox.ts'
+import { jobId, jobNumber, textDigest } from './records.ts'
+import type { FunctionCaller, FunctionResult } from './requests.ts'
+import type { PostgresSession } from './session.ts'
+
+/** As large as a posting may be on ZooKeeper: what works on one board works on the others. */
+const MAX_POSTING_BYTES = 507_903
+/** Of one transaction: what waits behind it should not wait for long. */
+const MAX_BATCH = { items: 500, bytes: 2 * 1_024 * 1_024 }
+/** A lock on a resource counts as so many bytes: the server has room for some thousands of locks at once. */
+const LOCK_COST_BYTES = 4 * 1_024
+
+export interface BoardWriterOptions {
+  readonly schema: string
+  readonly board: number
+  readonly posts: FunctionCaller
+  readonly claims: FunctionCaller
+  readonly others: FunctionCaller
+  readonly session: () => PostgresSession | undefined
+  /** The server knows nothing of the session any more. */
+  readonly onSessionOver: (session: PostgresSession) => void
+  readonly failed: (error: Error) => void
+  /** Resolves when everybody here has heard of what was committed before. */
+  readonly catchUp: () => Promise<void>
+  /** It has left the board. That was told, unless somebody has taken it away by hand. */
+  readonly onGone: (id: string) => void
+  /** What became of jobs that were posted, and whose answer was lost, and that have left the board since. */
+  readonly statusOf: (jobs: readonly number[]) => Promise<ReadonlyMap<number, 'gone' | 'trashed'>>
+}
+
+interface Encoded<T> {
+  readonly request: T
+  readonly bytes: Uint8Array
+}
+
+export class BoardWriter {
+  readonly #options: BoardWriterOptions
+  #hasReportedFences = false
+  readonly #posts: GroupCommit<Encoded<PostRequest>, Posted>
+  readonly #claims: GroupCommit<Encoded<ClaimRequest>, ClaimGrant>
+  readonly #settles: GroupCommit<Encoded<Settlement>, void>
+
+  constructor(options: BoardWriterOptions) {
+    this.#options = options
+    const bytesOf = ({ bytes }: { readonly bytes: Uint8Array }) => bytes.length
+    this.#posts = new GroupCommit<Encoded<PostRequest>, Posted>({
+      commit: (batch) => this.#postAll(batch),
+      bytesOf,
+      limits: MAX_BATCH,
+    })
+    this.#claims = new GroupCommit({
+      commit: (batch) => this.#claimAll(batch),
+      bytesOf: ({ bytes, request }) => bytes.length + LOCK_COST_BYTES * toGrantParameters(request.posting).length,
+      limits: MAX_BATCH,
+      keyOf: ({ request }) => request.id,
+    })
+    this.#settles = new GroupCommit<Encoded<Settlement>, void>({
+      commit: (batch) => this.#settleAll(batch),
+      bytesOf,
+      limits: MAX_BATCH,
+      keyOf: ({ request }) => request.id,
+    })
+  }
+
+  async idle(): Promise<void> {
+    await Promise.all([this.#posts.idle, this.#claims.idle, this.#settles.idle])
+  }
+
+  async post(request: PostRequest): Promise<Posted> {
+    const bytes = encodePosting(request.posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES })
+    return this.#afterCatchUp(this.#posts.add({ request, bytes }))
+  }
+
+  /** As one statement of a transaction that is not ours: the answer cannot be lost by us, nor kept. */
+  async postInTransaction(client: SqlClient, { posting }: PostRequest): Promise<PostedInTransaction> {
+    const { schema, board } = this.#options
+    const bytes = encodePosting(posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES })
+    await assertInTransaction(client, { what: `post of ${toJobName(posting)}`, schema })
+    const values = [board, ...toPostParameters([{ request: { posting }, bytes }])]
+    const text = `SELECT ${schema}.post(NULL, NULL, $1, $2, $3, $4, $5, $6, $7, $8, $9)::text AS answer,
+      pg_current_xact_id()::text AS transaction`
+    const { rows } = await translateErrors(`post of ${toJobName(posting)}`, () => client.query(text, values))
+    const { answer, transaction } = rows[0] ?? {}
+    const { ids, taken } = JSON.parse(String(answer)) as PostAnswer
+    const holder = taken?.[0]
+    const made = holder
+      ? toKeyTaken(holder)
+      : toPosted(ids[0] ?? 0, { bytes: toCountedBytes(bytes, 'msgpack'), fate: undefined })
+    return { ...made, transaction: String(transaction) }
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimGrant> {
+    try {
+      return await this.#afterCatchUp(this.#claims.add({ request, bytes: encodeLife(request.posting, 'msgpack') }))
+    } catch (error) {
+      if (error instanceof NotFound) this.#options.onGone(request.id)
+      throw error
+    }
+  }
+
+  async settle(request: Settlement): Promise<void> {
+    const bytes = request.kind === 'consume' ? NO_BYTES : encodeLife(request.posting, 'msgpack')
+    return this.#afterCatchUp(this.#settles.add({ request, bytes }))
+  }
+
+  async discard({ id, revision, posting, who, reason, failure }: DiscardRequest): Promise<void> {
+    const what = `removal of ${toJobName(posting)}`
+    const life = encodeLife(posting, 'msgpack')
+    const parameters = [encodeText(who), encodeText(reason), failure ? encode(failure, 'msgpack') : null]
+    const answer = await this.#callOnce(what, 'discard', [jobNumber(id), revision, life, ...parameters])
+    if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
+    if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another`)
+  }
+
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    if (request.kind === 'gate') {
+      const what = request.paused ? 'pause of the board' : 'resumption of the board'
+      await this.#callOnce(what, 'set_gate', [request.paused])
+      return
+    }
+    const { id, job, who, reason } = request
+    const what = `cancellation of ${job}`
+    const answer = await this.#callOnce(what, 'cancel', [jobNumber(id), encodeText(who), encodeText(reason)])
+    if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
+  }
+
+  async restore({ id }: TrashedEntry, posting: Posting): Promise<void> {
+    const what = `restoration of ${toJobName(posting)}`
+    const { priority, onOwnerLost = null } = posting
+    const life = encodeLife(posting, 'msgpack')
+    const answer = await this.#callOnce(what, 'restore', [
+      jobNumber(id),
+      life,
+      priority,
+      toKeyDigest(posting),
+      onOwnerLost,
+    ])
+    if (answer === 'taken')
+      throw new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`)
+    if (answer === 'gone') throw notInTrashError(what)
+  }
+
+  async purge({ id, posting }: TrashedEntry): Promise<void> {
+    const what = `purge of ${toJobName(posting)}`
+    if ((await this.#callOnce(what, 'purge', [jobNumber(id)])) === 'gone') throw notInTrashError(what)
+  }
+
+  async #callOnce(what: string, name: string, values: readonly unknown[]): Promise<unknown> {
+    return (await this.#afterCatchUp(this.#send(this.#options.others, { what, name, values }))).answer
+  }
+
+  /** While the answer waits for what came before it to be told, the next batch is on its way. */
+  async #afterCatchUp<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked
+    } finally {
+      await this.#options.catchUp()
+    }
+  }
+
+  #send(
+    requests: FunctionCaller,
+    { what, name, values }: { what: string; name: string; values: readonly unknown[] },
+  ): Promise<FunctionResult> {
+    const { schema, board } = this.#options
+    return requests.send({ what, call: `${schema}.${name}`, values: [board, ...values] })
+  }
+
+  // --- Posts ------------------------------------------------------------------------------------------------------
+
+  #postAll(batch: readonly Encoded<PostRequest>[]): Promise<CommitResult<Posted>[]> {
+    return retryEachAlone(batch, async (some) => {
+      const postings = some.map(({ request }) => request.posting)
+      const { answer, wasRecovered } = await this.#send(this.#options.posts, {
+        what: describeBatch('post', postings),
+        name: 'post',
+        values: toPostParameters(some),
+      })
+      const { ids, taken } = answer as PostAnswer
+      const fates = wasRecovered ? await this.#options.statusOf(ids) : NO_STATUSES
+      return some.map(({ bytes }, index) => {
+        const number = ids[index] ?? 0
+        const holder = taken?.[index]
+        const fate = fates.get(number)
+        return {
+          value: holder ? toKeyTaken(holder) : toPosted(number, { bytes: toCountedBytes(bytes, 'msgpack'), fate }),
+        }
+      })
+    })
+  }
+
+  // --- Claims -----------------------------------------------------------------------------------------------------
+
+  #claimAll(batch: readonly Encoded<ClaimRequest>[]): Promise<CommitResult<ClaimGrant>[]> {
+    return retryEachAlone(batch, async (some) => {
+      const session = this.#options.session()
+      const what = describeBatch(
+        'claim',
+        some.map(({ request }) => request.posting),
+      )
+      if (!session) throw new NotConnected(`${what}: there is no session with the server`)
+      const choices = some.map(({ request }) => request)
+      const grants = choices.flatMap(({ posting }, index) =>
+        toGrantParameters(posting).map((grant) => ({ ...grant, index })),
+      )
+      const { answer } = await this.#send(this.#options.claims, {
+        what,
+        name: 'claim',
+        values: [
+          session.id,
+          choices.map(({ id }) => jobNumber(id)),
+          choices.map(({ revision }) => revision),
+          choices.map(({ who }) => encodeText(who)),
+          ...joinBytes(some),
+          grants.map(({ index }) => index + 1),
+          grants.map(({ name }) => advisoryKey(name)),
+          grants.map(({ name }) => encodeText(name)),
+          grants.map(({ exclusive }) => exclusive),
+        ],
+      })
+      const claimed = answer as ClaimAnswer
+      if (claimed.over) this.#options.onSessionOver(session)
+      if (claimed.outOfFences) this.#reportEndOfFences()
+      return toClaimResults(claimed, choices, session)
+    })
+  }
+
+  /** Once: jobs are claimed again and again. */
+  #reportEndOfFences(): void {
+    if (this.#hasReportedFences) return
+    this.#hasReportedFences = true
+    const { schema, board, failed } = this.#options
+    failed(
+      new JobboardError(
+        `fences of schema ${schema} are at their end, so nothing can be claimed: the last value of the sequence ${schema}.fences and ` +
+          `fence_base of board ${board} in ${schema}.boards add up to 2^53 or nearly that; set the sequence (setval) so that the sum is ` +
+          'larger than every fence that was handed out and smaller than 2^53, or move to another schema',
+      ),
+    )
+  }
+
+  // --- Settles ----------------------------------------------------------------------------------------------------
+
+  #settleAll(batch: readonly Encoded<Settlement>[]): Promise<CommitResult<void>[]> {
+    return retryEachAlone(batch, async (some) => {
+      const session = this.#options.session()
+      const ours = some.filter(({ request }) => request.session === session?.label)
+      const lost = session && ours.length > 0 ? await this.#settleIn(session, ours) : new Set<Encoded<Settlement>>()
+      return some.map((item) => {
+        if (ours.includes(item) && !lost.has(item)) return { value: undefined }
+        const { kind, posting } = item.request
+        return { error: new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is gone; stop and write nothing`) }
+      })
+    })
+  }
+
+  async #settleIn(
+    session: PostgresSession,
+    items: readonly Encoded<Settlement>[],
+  ): Promise<ReadonlySet<Encoded<Settlement>>> {
+    const settlements = items.map(({ request }) => request)
+    const postings = settlements.map(({ posting }) => posting)
+    const { answer } = await this.#send(this.#options.others, {
+      what: describeBatch(settlements[0]?.kind ?? 'settle', postings),
+      name: 'settle',
+      values: [
+        session.id,
+        settlements.map(({ id }) => jobNumber(id)),
+        settlements.map(({ revision }) => revision),
+        settlements.map(({ kind }) => kind),
+        ...joinBytes(items),
+        settlements.map(({ posting: { delay = null } }) => delay),
+        settlements.map(({ who }) => encodeText(who)),
+        settlements.map((settlement) => (settlement.kind === 'trash' ? encodeText(settlement.reason) : null)),
+        settlements.map((settlement) =>
+          settlement.kind === 'trash' && settlement.failure ? encode(settlement.failure, 'msgpack') : null,
+        ),
+        postings.some(({ resources }) => resources !== undefined),
+      ],
+    })
+    const { over, lost } = answer as { over?: true; lost?: number[] }
+    if (over) this.#options.onSessionOver(session)
+    return new Set(items.filter((_, index) => over || lost?.includes(index)))
+  }
+}
+
+const NO_BYTES = new Uint8Array()
+const NO_STATUSES: ReadonlyMap<number, 'gone' | 'trashed'> = new Map()
+
+interface PostAnswer {
+  readonly ids: readonly number[]
+  /** By place: uuid and number of the job that has the key. */
+  readonly taken: Readonly<Record<string, readonly [string | null, number | null]>> | null
+}
+
+interface ClaimAnswer {
+  /** The session is over, or the board paused: nothing is granted. */
+  readonly over?: true
+  readonly paused?: true
+  /** There is no fence for another claim: nothing is granted. */
+  readonly outOfFences?: true
+  readonly granted?: readonly number[] | null
+  readonly fences?: readonly number[] | null
+  readonly refused?: readonly (readonly [number, 'gone' | 'changed'])[] | null
+  readonly busy?: readonly (readonly [number, 'busy', string])[]
+}
+
+function toClaimResults(
+  answer: ClaimAnswer,
+  choices: readonly ClaimRequest[],
+  session: PostgresSession,
+): CommitResult<ClaimGrant>[] {
+  const { over, paused, outOfFences, granted, fences, refused, busy } = answer
+  const fenceOf = new Map(granted?.map((at, index) => [at, fences?.[index] ?? 0]))
+  const reasons = new Map(refused)
+  const resources = new Map(busy?.map(([at, , resource]) => [at, resource]))
+  return choices.map(({ posting, revision }, at) => {
+    const what = `claim of ${toJobName(posting)}`
+    const fence = fenceOf.get(at)
+    if (fence !== undefined) return { value: { session: session.label, revision: revision + 1, fence: BigInt(fence) } }
+    if (over) return { error: new NotConnected(`${what}: the session with the server is over`) }
+    if (paused) return { error: new Unclaimable(`${what}: the board is paused`) }
+    if (outOfFences)
+      return {
+        error: new WritesRefused(
+          `${what}: the fences of the board are at their end; nothing was changed, see its error event`,
+        ),
+      }
+    if (reasons.get(at) === 'gone') return { error: new NotFound(`${what}: it has left the board`) }
+    const resource = resources.get(at)
+    if (resource !== undefined) return { error: new Unclaimable(`${what}: another job holds resource ${resource}`) }
+    return { error: new Unclaimable(`${what}: it was claimed or changed by another`) }
+  })
+}
+
+function toPosted(number: number, { bytes, fate }: { bytes: number; fate: 'gone' | 'trashed' | undefined }): Posted {
+  const made = { created: true, revision: 0, order: BigInt(number), bytes } as const
+  if (fate) return { ...made, trashed: fate === 'trashed' }
+  return { ...made, id: jobId(number) }
+}
+
+function toKeyTaken([uuid, job]: readonly [string | null, number | null]): Posted {
+  return { created: false, ...(uuid === null ? {} : { uuid }), revision: job ?? 0 }
+}
+
+function toPostParameters(items: readonly Encoded<PostRequest>[]): unknown[] {
+  const postings = items.map(({ request }) => request.posting)
+  return [
+    ...joinBytes(items),
+    postings.map(({ uuid }) => uuid),
+    postings.map(({ name }) => encodeText(name)),
+    postings.map(({ priority }) => priority),
+    postings.map(toKeyDigest),
+    postings.map(({ onOwnerLost = null }) => onOwnerLost),
+    postings.map(({ delay = null }) => delay),
+  ]
+}
+
+/** All bytes one after the other, and how many belong to each: as an array of texts they would be twice as long. */
+function joinBytes(items: readonly { readonly bytes: Uint8Array }[]): [Buffer, number[]] {
+  return [Buffer.concat(items.map(({ bytes }) => bytes)), items.map(({ bytes }) => bytes.length)]
+}
+
+function toGrantParameters(posting: Posting): { readonly name: string; readonly exclusive: boolean }[] {
+  const { exclusive, shared } = toResourceWants(posting)
+  return [
+    ...exclusive.map((name) => ({ name, exclusive: true })),
+    ...shared.map((name) => ({ name, exclusive: false })),
+  ]
+}
+
+function toKeyDigest({ key }: Posting): Buffer | null {
+  return key === undefined ? null : textDigest(key)
+}
+
+/** What the server refuses of a batch it refuses as a whole: then one after the other, so that each has its own answer. */
+async function retryEachAlone<T, R>(
+  batch: readonly T[],
+  work: (some: readonly T[]) => Promise<CommitResult<R>[]>,
+): Promise<CommitResult<R>[]> {
+  try {
+    return await work(batch)
+  } catch (error) {
+    const refused = error instanceof JobboardError && error.code === 'JOBBOARD_POSTGRES'
+    if (!refused || batch.length === 1) return batch.map(() => ({ error }))
+  }
+  const outcomes: CommitResult<R>[] = []
+  for (const item of batch) outcomes.push(...(await work([item]).catch((error) => [{ error }])))
+  return outcomes
+}
+
+/** For errors. */
+function toJobName({ uuid, name }: Posting): string {
+  return `job ${uuid} (${name})`
+}
+
+function describeBatch(verb: string, postings: readonly Posting[]): string {
+  const [first] = postings
+  const others = postings.length > 1 ? ` and ${postings.length - 1} more` : ''
+  return `${verb} of ${first ? toJobName(first) : 'nothing'}${others}`
+}
+
+function notInTrashError(what: string): NotFound {
+  return new NotFound(`${what}: it is not in the trash any more`)
+}

@@ -1,0 +1,384 @@
+/**
+ * The Redis backend: what `Backend` asks for, as steps of scripts. Where things are: `layout.ts`; what is one step:
+ * `scripts/commit.ts`; how it is sent, and what became of it: `committer.ts`; whose it is, and for how long: `session.ts`.
+ */
+import {
+  ClaimLost,
+  Duplicate,
+  InvalidPosting,
+  InvalidState,
+  JobboardError,
+  NotFound,
+  Unclaimable,
+  WritesRefused,
+} from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log.ts'
+import { shortenText } from '../../../core/texts.ts'
+import { withinTime } from '../../../core/time.ts'
+import type {
+  Backend,
+  BackendCapabilities,
+  BackendSink,
+  BoardSections,
+  Cancellation,
+  CancelRequest,
+  ClaimGrant,
+  ClaimRequest,
+  DiscardRequest,
+  Entity,
+  GateRequest,
+  Posted,
+  PostRequest,
+  Result,
+  SessionHold,
+  Settlement,
+  StoredJob,
+  TrashedEntry,
+  UnreadableJob,
+} from '../../backend.ts'
+import { type Posting, toCountedBytes } from '../../model/posting.ts'
+import { catchError, settleOne } from '../results.ts'
+import { Committer, NO_REPLY, type StepReply } from './committer.ts'
+import { Layout, toOrder } from './layout.ts'
+import type { RedisLocation } from './place.ts'
+import { BoardReader } from './reader.ts'
+import { encodeCancellation, encodePostingWithin, MAX_POSTING_BYTES } from './records.ts'
+import { RedisSections } from './sections.ts'
+import { CLOSE_TIMEOUT_MS, RedisSession } from './session.ts'
+import {
+  claimStep,
+  discardStep,
+  postStep,
+  purgeStep,
+  registerStep,
+  restoreStep,
+  type ScriptStep,
+  settleStep,
+  toJobName,
+  unregisterStep,
+} from './steps.ts'
+
+export interface RedisBackendOptions {
+  readonly location: RedisLocation
+  readonly log: Logger
+  readonly create?: boolean
+}
+
+const CAPABILITIES: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  completeChangeFeed: true,
+}
+
+/** A hand-made change is one step for each posting; so many are sent at once. */
+const MAX_REPAIRS_PER_BATCH = 256
+/** Of jobs in no place of the claim order, and of other damage. */
+const MAX_REPORTED = 1_000
+
+/** Keys, and names in them, can have any length. */
+const MAX_FAULT_LENGTH = 1_000
+
+interface RedisComponents {
+  readonly session: RedisSession
+  readonly committer: Committer
+  readonly reader: BoardReader
+}
+
+export class RedisBackend implements Backend {
+  readonly capabilities = CAPABILITIES
+  readonly uri: string
+  readonly sessionTimeout: number
+  readonly sections: BoardSections
+  readonly #options: RedisBackendOptions
+  readonly #layout: Layout
+  readonly #reported = new Set<string>()
+  #failed: (error: Error) => void = () => undefined
+  #board: RedisComponents | undefined
+
+  /** @throws InvalidArgument for a prefix that cannot be one */
+  constructor(options: RedisBackendOptions) {
+    this.uri = options.location.uri
+    this.sessionTimeout = options.location.ttl
+    this.#options = options
+    this.#layout = new Layout(options.location.prefix)
+    this.sections = new RedisSections({
+      window: options.location.window,
+      windowBytes: options.location.windowBytes,
+      session: () => this.#requireOpen.session,
+      uuids: this.#layout.key('uuids'),
+      misplaced: (id) => this.#misplaced(id),
+    })
+  }
+
+  async open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void> {
+    const { location, log, create = true } = this.#options
+    const layout = this.#layout
+    const session: RedisSession = new RedisSession({
+      ...{ location, layout, sink, log, create },
+      onAttached: () => committer.attached(),
+      onLost: (id) => committer.sessionLost(id),
+      onInconsistent: () => this.#repair(),
+      damaged: (fault) => this.#damaged(fault),
+    })
+    const failed = (error: Error) => sink.error(error)
+    this.#failed = failed
+    const damaged = (fault: string) => this.#damaged(fault)
+    const committer: Committer = new Committer({
+      layout,
+      ttl: location.ttl,
+      session: () => session,
+      onError: failed,
+      damaged,
+    })
+    this.#board = { session, committer, reader: new BoardReader({ session, layout, failed }) }
+    await session.open(options)
+  }
+
+  async close(): Promise<void> {
+    if (!this.#board) return
+    const { session, committer } = this.#board
+    // Where no connection comes back, what was sent last is never answered.
+    await withinTime(CLOSE_TIMEOUT_MS, committer.idle())
+    await session.close()
+    // What was asked for meanwhile, and what was not answered.
+    committer.sessionsEnded()
+    await committer.idle()
+  }
+
+  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
+    const sizes: number[] = []
+    const steps = requests.map((request, index) =>
+      catchError(() => {
+        const bytes = encodePostingWithin(request.posting, { limit: MAX_POSTING_BYTES })
+        sizes[index] = toCountedBytes(bytes, 'msgpack')
+        return postStep(request, { bytes })
+      }),
+    )
+    const answers = await this.#requireOpen.committer.submitAll(steps)
+    const posted = answers.map((answer, index) =>
+      catchError(() => toPosted(unwrapReply(answer), { bytes: sizes[index] ?? 0 })),
+    )
+    const again = answers.some((answer) => 'value' in answer && answer.value.isRepeated)
+    return again ? Promise.all(posted.map((result) => this.#locatePosted(result))) : posted
+  }
+
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    const { committer } = this.#requireOpen
+    const steps = choices.map((choice) => catchError(() => claimStep(choice)))
+    const answers = await committer.submitAll(steps)
+    // What held a resource was a dead owner's, and is free by now.
+    const freed = answers.flatMap((answer, index) => (isBlockedByReleased(answer) ? [index] : []))
+    const second = await committer.submitAll(freed.flatMap((index) => steps[index] ?? []))
+    for (const [at, index] of freed.entries()) answers[index] = second[at] ?? NO_REPLY
+    return choices.map((choice, index) => catchError(() => toGrant(choice, unwrapReply(answers[index]))))
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
+    const steps = settlements.map((settlement) =>
+      catchError(() => {
+        if (this.alive(settlement.session)) return settleStep(settlement)
+        throw claimLostError(settlement)
+      }),
+    )
+    const answers = await this.#requireOpen.committer.submitAll(steps)
+    return settlements.map((settlement, index) =>
+      catchError(() => {
+        if (!unwrapReply(answers[index]).done) throw claimLostError(settlement)
+      }),
+    )
+  }
+
+  async discard(discarded: DiscardRequest): Promise<Result<void>> {
+    return settleOne(
+      this.#submitStep(discardStep(discarded)).then(({ done, details }) => {
+        if (!done) throw claimRejection(discarded, { why: details[0] })
+      }),
+    )
+  }
+
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    if (request.kind === 'gate') {
+      const what = request.paused ? 'pause' : 'resume'
+      await this.#submitStep({ arguments: ['gate', request.paused], what: `${what} of ${this.uri}`, bytes: 10 })
+      return
+    }
+    const { id, job } = request
+    const bytes = encodeCancellation(request)
+    const step = {
+      arguments: ['cancel', id, bytes],
+      what: `cancel of ${job}`,
+      bytes: bytes.length,
+      grows: true,
+    } as const
+    if (!(await this.#submitStep(step)).done) throw new NotFound(`${job} has left the board`)
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+    const { done, details } = await this.#submitStep(restoreStep(entry, posting))
+    if (done) return
+    if (details[0] === 'key')
+      throw new Duplicate(`${toJobName(posting)}: its key is taken on the board; restore it when the key is free`)
+    throw notInTrashError(entry)
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    if (!(await this.#submitStep(purgeStep(entry))).done) throw notInTrashError(entry)
+  }
+
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    return this.#requireOpen.reader.read(ids)
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    return this.#requireOpen.reader.owner(id)
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    return this.#requireOpen.reader.cancellation(id)
+  }
+
+  async barrier(): Promise<void> {
+    await this.#requireOpen.session.refresh()
+  }
+
+  trashed(): AsyncIterable<TrashedEntry> {
+    return this.#requireOpen.reader.trashed()
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return this.#requireOpen.reader.trashedEntry(id)
+  }
+
+  async register(entity: Entity): Promise<void> {
+    const { session } = this.#requireOpen
+    const step = registerStep(entity, await session.whenAlive())
+    let { done, wasReleasedSince } = await this.#submitStep(step)
+    if (wasReleasedSince) ({ done } = await this.#submitStep(step))
+    if (!done) throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
+  }
+
+  async unregister(entity: Entity): Promise<void> {
+    if (this.#board?.session.attached) await this.#submitStep(unregisterStep(entity))
+  }
+
+  async entities(kind: string): Promise<Entity[]> {
+    const { session, reader } = this.#requireOpen
+    // The dead are buried first.
+    await session.refresh()
+    return (await reader.entities()).filter((entity) => entity.kind === kind)
+  }
+
+  now(): number {
+    return this.#board?.session.clock.now() ?? Date.now()
+  }
+
+  /** The lease is watched in any case. */
+  holdSession(): SessionHold {
+    return { whenAlive: () => this.#requireOpen.session.whenAlive(), [Symbol.dispose]: () => undefined }
+  }
+
+  alive(session: string): boolean {
+    return this.#board?.session.isAlive(session) ?? false
+  }
+
+  // --- Inside -----------------------------------------------------------------------------------------------------
+
+  get #requireOpen(): RedisComponents {
+    if (this.#board) return this.#board
+    throw new InvalidState(`board ${this.uri} is not open`)
+  }
+
+  /** Reports each job once; of a great many the first. */
+  #misplaced(id: string): void {
+    const what = `${shortenText(id)} has a score in ${this.#layout.key('order')} that no board gives`
+    this.#report(id, new InvalidPosting(`${what}; it is not claimed here, remove it`))
+  }
+
+  /** Reports each damage once, also where it cannot be repaired and is found again and again. */
+  #damaged(fault: string): void {
+    this.#report(fault, new JobboardError(`${this.uri}: ${fault.slice(0, MAX_FAULT_LENGTH)}`))
+  }
+
+  #report(what: string, error: Error): void {
+    if (this.#reported.has(what) || this.#reported.size >= MAX_REPORTED) return
+    this.#reported.add(what)
+    this.#failed(error)
+  }
+
+  #submitStep(step: ScriptStep): Promise<StepReply> {
+    return this.#requireOpen.committer.submit(step)
+  }
+
+  /** Of a job that was posted before its answer was lost. Without a connection to ask by, the listing on the next one tells. */
+  async #locatePosted(result: Result<Posted>): Promise<Result<Posted>> {
+    if ('error' in result || !result.value.created || result.value.id === undefined) return result
+    const { id, ...posted } = result.value
+    return { value: { ...posted, ...(await this.#requireOpen.reader.locatePosted(id).catch(() => ({ id }))) } }
+  }
+
+  /** The view hears of what somebody did by hand. */
+  async #repair(): Promise<void> {
+    const { reader } = this.#requireOpen
+    const ids = await reader.findInconsistent()
+    for (let from = 0; from < ids.length; from += MAX_REPAIRS_PER_BATCH) {
+      const part = ids.slice(from, from + MAX_REPAIRS_PER_BATCH)
+      await Promise.all(
+        part.map((id) => this.#submitStep({ arguments: ['mend', id], what: `mending of ${id}`, bytes: 50 })),
+      )
+    }
+  }
+}
+
+function toPosted({ done, details }: StepReply, { bytes }: { readonly bytes: number }): Posted {
+  const id = String(details[0])
+  return done
+    ? { created: true, id, revision: 0, order: toOrder(id), bytes }
+    : { created: false, uuid: id, revision: 0 }
+}
+
+function toGrant(choice: ClaimRequest, { done, details, session }: StepReply): ClaimGrant {
+  if (!done) throw claimRejection(choice, { why: details[0], resource: details[1] })
+  const [revision, fence] = details
+  return { session, revision: Number(revision), fence: BigInt(fence as number | bigint) }
+}
+
+function isBlockedByReleased(answer: Result<StepReply>): boolean {
+  return 'value' in answer && answer.value.wasReleasedSince && answer.value.details[0] === 'resource'
+}
+
+function claimLostError({ kind, posting }: Settlement): ClaimLost {
+  return new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is gone; stop and write nothing`)
+}
+
+function unwrapReply(result: Result<StepReply> = NO_REPLY): StepReply {
+  if ('value' in result) return result.value
+  throw result.error
+}
+
+function claimRejection(
+  { id, posting }: Pick<ClaimRequest, 'id' | 'posting'>,
+  asked: { why: unknown; resource?: unknown },
+): Error {
+  const what = toJobName(posting)
+  switch (asked.why) {
+    case 'gone':
+      return new NotFound(`${what} has left the board`)
+    case 'paused':
+      return new Unclaimable(`${what}: the board is paused`)
+    case 'fences':
+      return new WritesRefused(
+        `${what}: the fence of the board is at its end; nothing was changed, see its error event`,
+      )
+    case 'resource':
+      return new Unclaimable(`${what}: another job holds one of its resources, ${String(asked.resource)}`)
+    default:
+      return new Unclaimable(`${what} (${id}) was claimed or changed by another`)
+  }
+}
+
+function notInTrashError({ posting }: TrashedEntry): NotFound {
+  return new NotFound(`${toJobName(posting)} is not in the trash any more`)
+}

@@ -1,0 +1,16 @@
+/** `redis://127.0.0.1:6379/0?prefix=taskflow&ttl=10s`, and others: `place.ts`. */
+import { type Logger, silentLog } from '../../../core/log.ts'
+import type { ResourceUri } from '../../../core/uri.ts'
+import type { Backend } from '../../backend.ts'
+import { RedisBackend } from './backend.ts'
+import { parseRedisLocation, type RedisTls } from './place.ts'
+
+/** @throws InvalidArgument when the URI names no server, or what cannot be a board, or files that cannot be read */
+export async function redisBackend(
+  uri: ResourceUri,
+  options: { readonly create?: boolean; readonly tls?: RedisTls; readonly log?: Logger },
+): Promise<Backend> {
+  const { create, tls, log = silentLog } = options
+  const place = await parseRedisLocation(uri, tls ? { tls } : {})
+  return new RedisBackend({ location: place, log, ...(create === undefined ? {} : { create }) })
+}

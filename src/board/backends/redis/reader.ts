@@ -1,0 +1,119 @@
+/** Reads what is on a board. Long lists are read page by page: nobody waits for Redis while it makes one long answer. */
+import { asError } from '../../../core/errors.ts'
+import type { Cancellation, Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
+import { pagesOf } from '../trash-pages.ts'
+import { script } from './connection.ts'
+import type { Layout } from './layout.ts'
+import { decodeCancellation, decodeEntity, decodeText, decodeTrash, parseHolder, parseStoredJob } from './records.ts'
+import { toList } from './replies.ts'
+import { READ_SOURCE } from './scripts/session.ts'
+import type { RedisSession } from './session.ts'
+
+const READ_SCRIPT = script(READ_SOURCE)
+const PAGE_SIZE = 5_000
+
+export class BoardReader {
+  readonly #session: RedisSession
+  readonly #layout: Layout
+  readonly #onError: (error: Error) => void
+
+  constructor(options: { session: RedisSession; layout: Layout; failed: (error: Error) => void }) {
+    this.#session = options.session
+    this.#layout = options.layout
+    this.#onError = options.failed
+  }
+
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    if (ids.length === 0) return []
+    const both = toList(await this.#session.run(READ_SCRIPT, ids))
+    return ids.map((id, index) => parseStoredJob(id, both[2 * index], both[2 * index + 1]))
+  }
+
+  /** Of a job that was posted a while ago: its id while it is on the board, else whether it went to the trash. */
+  async locatePosted(id: string): Promise<{ readonly id: string } | { readonly trashed: boolean }> {
+    const [rows, trash] = [this.#layout.key('rows'), this.#layout.key('trash')]
+    if ((await this.#session.command('hexists', rows, id)) === 1) return { id }
+    return { trashed: (await this.#session.command('hexists', trash, id)) === 1 }
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    const value = await this.#value('held', id)
+    return value && parseHolder(value)
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    const value = await this.#value('cancels', id)
+    return value && decodeCancellation(value)
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    const value = await this.#value('trash', id)
+    return value && decodeTrash(id, value)
+  }
+
+  /** Yields the entries of the trash, oldest first. What cannot be read is reported as an error, and left out. */
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
+    const ids = await this.#ordered('trashed')
+    for (let from = 0; from < ids.length; from += PAGE_SIZE)
+      for (const page of pagesOf(await this.#sized(ids.slice(from, from + PAGE_SIZE))))
+        yield* await this.#trashPage(page)
+  }
+
+  /** With the sizes of their entries: a script that returned them all would make everybody else wait. */
+  async #sized(ids: readonly string[]): Promise<{ readonly id: string; readonly bytes: number }[]> {
+    const key = this.#layout.key('trash')
+    return Promise.all(ids.map(async (id) => ({ id, bytes: Number(await this.#session.command('hstrlen', key, id)) })))
+  }
+
+  async #trashPage(page: readonly { readonly id: string }[]): Promise<TrashedEntry[]> {
+    const ids = page.map(({ id }) => id)
+    const values = toList(await this.#session.command('hmget', this.#layout.key('trash'), ...ids))
+    return ids.flatMap((id, index) => {
+      const value = values[index]
+      if (!(value instanceof Uint8Array)) return []
+      try {
+        return decodeTrash(id, value)
+      } catch (error) {
+        this.#onError(asError(error))
+        return []
+      }
+    })
+  }
+
+  async entities(): Promise<Entity[]> {
+    const values = toList(await this.#session.command('hvals', this.#layout.key('entities')))
+    return values.flatMap((value) => (value instanceof Uint8Array ? (decodeEntity(value) ?? []) : []))
+  }
+
+  /** Ids that are a posting without a row, or a row without a posting. */
+  async findInconsistent(): Promise<string[]> {
+    const [jobs, rows] = await Promise.all([this.#fields('jobs'), this.#fields('rows')])
+    const [postings, known] = [new Set(jobs), new Set(rows)]
+    return [...jobs.filter((id) => !known.has(id)), ...rows.filter((id) => !postings.has(id))]
+  }
+
+  async #value(key: string, id: string): Promise<Uint8Array | undefined> {
+    const value = await this.#session.command('hget', this.#layout.key(key), id)
+    return value instanceof Uint8Array ? value : undefined
+  }
+
+  async #fields(key: string): Promise<string[]> {
+    return texts(await this.#session.command('hkeys', this.#layout.key(key)))
+  }
+
+  /** By their scores, of which no two are alike. */
+  async #ordered(key: string): Promise<string[]> {
+    const found: string[] = []
+    for (let after = '-inf'; ; ) {
+      const args = [this.#layout.key(key), after, '+inf', 'WITHSCORES', 'LIMIT', '0', String(PAGE_SIZE)]
+      const page = texts(await this.#session.command('zrangebyscore', ...args))
+      for (let at = 0; at < page.length; at += 2) found.push(page[at] ?? '')
+      if (page.length < 2 * PAGE_SIZE) return found
+      after = `(${page.at(-1)}`
+    }
+  }
+}
+
+function texts(answer: unknown): string[] {
+  return toList(answer).map((value) => (value instanceof Uint8Array ? decodeText(value) : String(value)))
+}

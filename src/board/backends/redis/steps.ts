@@ -1,0 +1,110 @@
+/** What the script is asked to do, step by step: its words, in its order. */
+import type { ClaimRequest, DiscardRequest, Entity, PostRequest, Settlement, TrashedEntry } from '../../backend.ts'
+import type { Posting } from '../../model/posting.ts'
+import { rank } from '../../model/priority.ts'
+import { toResourceWants } from '../../model/resources.ts'
+import { fieldName } from './layout.ts'
+import { encodeEntity, encodePostingWithin, encodeTrash, type StoredPosting } from './records.ts'
+
+/** The name of the step, and what it is given. Null where there is nothing: the script knows no gaps. */
+export type StepArguments = readonly [
+  name: string,
+  ...given: (string | number | boolean | null | Uint8Array | readonly string[])[],
+]
+
+export interface ScriptStep {
+  readonly arguments: StepArguments
+  /** For messages: `consume of job UUID (NAME)`. */
+  readonly what: string
+  /** How large it is, about. */
+  readonly bytes: number
+  /** It takes memory that nothing gives back soon: refused where there is none. */
+  readonly grows?: true
+  /** Only in this session. */
+  readonly session?: string
+}
+
+/** Of what is short. */
+const SMALL_STEP_BYTES = 100
+
+export function postStep({ posting }: PostRequest, { bytes }: StoredPosting): ScriptStep {
+  const { uuid, key, priority, delay = null } = posting
+  const words = ['post', rank(priority), bytes, uuid, key === undefined ? null : fieldName(key), delay] as const
+  return {
+    arguments: words,
+    what: `post of ${toJobName(posting)}`,
+    bytes: bytes.length + SMALL_STEP_BYTES,
+    grows: true,
+  }
+}
+
+export function claimStep({ id, revision, who, posting }: ClaimRequest): ScriptStep {
+  const { exclusive, shared } = toResourceWants(posting)
+  const bytes = encodePostingWithin(posting)
+  const wants = exclusive.length + shared.length > 0
+  const names = (list: readonly string[]) => (wants ? list.map((name) => fieldName(name)) : null)
+  return {
+    arguments: ['claim', id, revision, who, bytes, names(exclusive), names(shared)],
+    what: `claim of ${toJobName(posting)}`,
+    bytes: bytes.length + SMALL_STEP_BYTES * (1 + exclusive.length + shared.length),
+  }
+}
+
+export function settleStep(settlement: Settlement): ScriptStep {
+  const { id, revision, posting, session, kind } = settlement
+  const what = `${kind} of ${toJobName(posting)}`
+  const key = posting.key === undefined ? null : fieldName(posting.key)
+  const { uuid, delay = null } = posting
+  if (kind === 'consume')
+    return { arguments: ['consume', id, revision, key, uuid], what, bytes: SMALL_STEP_BYTES, session }
+  const bytes = kind === 'trash' ? encodeTrash(settlement) : encodePostingWithin(posting)
+  const more = kind === 'trash' ? [key, uuid] : [delay]
+  return { arguments: [kind, id, revision, bytes, ...more], what, bytes: bytes.length + SMALL_STEP_BYTES, session }
+}
+
+export function discardStep(discarded: DiscardRequest): ScriptStep {
+  const { id, revision, posting } = discarded
+  const entry = encodeTrash(discarded)
+  const key = posting.key === undefined ? null : fieldName(posting.key)
+  return {
+    arguments: ['discard', id, revision, entry, key, posting.uuid],
+    what: `trash of ${toJobName(posting)}`,
+    bytes: entry.length + SMALL_STEP_BYTES,
+  }
+}
+
+export function restoreStep(entry: TrashedEntry, posting: Posting): ScriptStep {
+  const { uuid, key, priority } = posting
+  const bytes = encodePostingWithin(posting)
+  return {
+    arguments: ['restore', entry.id, rank(priority), bytes, uuid, key === undefined ? null : fieldName(key)],
+    what: `restore of ${toJobName(posting)}`,
+    bytes: bytes.length + SMALL_STEP_BYTES,
+    grows: true,
+  }
+}
+
+export function purgeStep({ id, posting }: TrashedEntry): ScriptStep {
+  return { arguments: ['purge', id], what: `purge of ${toJobName(posting)}`, bytes: SMALL_STEP_BYTES }
+}
+
+export function registerStep(entity: Entity, session: string): ScriptStep {
+  const bytes = encodeEntity(entity)
+  return {
+    arguments: ['register', fieldName(entity.kind, entity.name), fieldName(entity.instance), bytes],
+    what: `registering ${entity.kind} ${entity.name}`,
+    bytes: bytes.length + SMALL_STEP_BYTES,
+    grows: true,
+    session,
+  }
+}
+
+export function unregisterStep({ kind, name, instance }: Entity): ScriptStep {
+  const words = ['unregister', fieldName(kind, name), fieldName(instance)] as const
+  return { arguments: words, what: `unregistering ${kind} ${name}`, bytes: SMALL_STEP_BYTES }
+}
+
+/** As every message names it. */
+export function toJobName({ uuid, name }: Posting): string {
+  return `job ${uuid} (${name})`
+}

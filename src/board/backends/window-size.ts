@@ -1,0 +1,32 @@
+/** How much of a long board a view holds: `?window=10000&windowBytes=67108864`. */
+import { InvalidArgument } from '../../core/errors.ts'
+import type { ResourceUri } from '../../core/uri.ts'
+
+const DEFAULT_WINDOW_JOBS = 10_000
+const DEFAULT_WINDOW_BYTES = 64 * 1_024 * 1_024
+
+export interface WindowSize {
+  /** In jobs. */
+  readonly window: number
+  /** In bytes of their encoded postings. */
+  readonly windowBytes: number
+}
+
+/** Reads the size of the window from a URI. @throws InvalidArgument */
+export function windowSizeOf(uri: Pick<ResourceUri, 'parameters' | 'printable'>): WindowSize {
+  return {
+    window: numberOf(uri, { name: 'window', unit: 'jobs' }) ?? DEFAULT_WINDOW_JOBS,
+    windowBytes: numberOf(uri, { name: 'windowBytes', unit: 'bytes' }) ?? DEFAULT_WINDOW_BYTES,
+  }
+}
+
+function numberOf(
+  { parameters, printable }: Pick<ResourceUri, 'parameters' | 'printable'>,
+  { name, unit }: { readonly name: string; readonly unit: string },
+): number | undefined {
+  const text = parameters.get(name)
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number > 0) return number
+  throw new InvalidArgument(`${printable}: ${name} must be a number of ${unit}, from 1, got '${text}'`)
+}

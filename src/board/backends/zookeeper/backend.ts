@@ -1,0 +1,425 @@
+/**
+ * The ZooKeeper backend: what `Backend` asks for, as znodes and multis. Where things are: `store/layout.ts`; what is one
+ * transaction: `commit/transactions.ts`; what it means: `writer.ts`; what became of it: `commit/committer.ts`.
+ */
+
+import { asError, InvalidState, NotFound } from '../../../core/errors.ts'
+import { type Logger, silentLog } from '../../../core/log.ts'
+import { type Duration, monotonic, toMilliseconds } from '../../../core/time.ts'
+import {
+  type Security,
+  SessionExpired,
+  type StateEvent,
+  toOpenError,
+  toTenantError,
+  type WatchEvent,
+  ZooKeeper,
+  type ZooKeeperOptions,
+} from '../../../zookeeper/index.ts'
+import type {
+  Backend,
+  BackendCapabilities,
+  BackendSink,
+  BoardListing,
+  Cancellation,
+  CancelRequest,
+  ClaimGrant,
+  ClaimRequest,
+  DiscardRequest,
+  Entity,
+  GateRequest,
+  OrphanedClaim,
+  Posted,
+  PostRequest,
+  Result,
+  SessionHold,
+  Settlement,
+  StoredJob,
+  TrashedEntry,
+  UnreadableJob,
+} from '../../backend.ts'
+import type { Posting } from '../../model/posting.ts'
+import { settleEach, settleOne } from '../results.ts'
+import { ServerClock } from '../server-clock.ts'
+import { pagesOf } from '../trash-pages.ts'
+import { Committer } from './commit/committer.ts'
+import { ConflictTracker } from './commit/conflict-tracker.ts'
+import { SequenceNumbers } from './commit/sequence-numbers.ts'
+import { SessionLabels } from './session-labels.ts'
+import { type BoardPathOptions, openBoardPath } from './store/board-path.ts'
+import { EntityNodes } from './store/entity-nodes.ts'
+import { BoardGate } from './store/gate.ts'
+import { LateCancellations } from './store/late-cancellations.ts'
+import type { Layout } from './store/layout.ts'
+import { LostPosts } from './store/lost-posts.ts'
+import { releaseOrphans } from './store/orphaned-locks.ts'
+import { BoardReader, batchedReader, listBoard, translateErrors } from './store/reader.ts'
+import type { BoardRecord } from './store/records.ts'
+import { ResourceNodes } from './store/resource-nodes.ts'
+import { Scan } from './store/scan.ts'
+import { sweep } from './store/sweep.ts'
+import { TrashMarks } from './store/trash-marks.ts'
+import { UnconfirmedReleases } from './taskflow/unconfirmed-releases.ts'
+import { BoardWriter } from './writer.ts'
+
+export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
+  readonly uri: string
+  readonly hosts: string
+  readonly layout: Layout
+  readonly sessionTimeout?: Duration
+  /** The servers' tick: what leases depend on. */
+  readonly tick?: Duration
+  readonly scanPeriod?: Duration
+  /** From which count of children on postings are numbered here; for tests. */
+  readonly numbersFrom?: number
+  /** The longest answer that is taken from a server; for tests. */
+  readonly maxReplyBytes?: number
+  readonly log?: Logger
+}
+
+/** What there is once the board is open. */
+interface ZooKeeperComponents {
+  readonly record: BoardRecord
+  readonly reader: BoardReader
+  readonly changer: BoardWriter
+  readonly entities: EntityNodes
+  readonly gate: BoardGate
+  readonly scan: Scan
+  readonly early: UnconfirmedReleases
+  readonly marks: TrashMarks
+  readonly lateCancellations: LateCancellations
+  readonly folders: ResourceNodes
+  readonly sink: BackendSink
+}
+
+const CAPABILITIES: BackendCapabilities = {
+  keys: true,
+  resources: true,
+  delays: true,
+  cancel: true,
+  restore: true,
+  completeChangeFeed: true,
+}
+/** TaskFlow's services, which know nothing of these, would not keep to them. */
+const SHARED_CAPABILITIES: BackendCapabilities = { ...CAPABILITIES, keys: false, resources: false, delays: false }
+
+export class ZooKeeperBackend implements Backend {
+  readonly uri: string
+  readonly #options: ZooKeeperBackendOptions
+  readonly #layout: Layout
+  readonly #zookeeper: ZooKeeper
+  readonly #committer: Committer
+  readonly #clock = new ServerClock()
+  readonly #conflicts = new ConflictTracker()
+  readonly #labels = new SessionLabels()
+  #board: ZooKeeperComponents | undefined
+
+  constructor(options: ZooKeeperBackendOptions) {
+    const { uri, hosts, layout, sessionTimeout = '10s', log = silentLog } = options
+    this.uri = uri
+    this.#options = options
+    this.#layout = layout
+    this.#zookeeper = new ZooKeeper({ hosts, log, sessionTimeout, ...toOptionalSettings(options) })
+    this.#committer = new Committer(this.#zookeeper, layout, {
+      patience: toMilliseconds(sessionTimeout, 'sessionTimeout'),
+      clock: (time) => this.#clock.observe(time),
+    })
+  }
+
+  get capabilities(): BackendCapabilities {
+    return this.shared ? SHARED_CAPABILITIES : CAPABILITIES
+  }
+
+  get shared(): boolean {
+    return this.#board?.record.shared === true
+  }
+
+  get sessionTimeout(): number | undefined {
+    return this.#zookeeper.session?.timeout
+  }
+
+  async open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void> {
+    await this.#open(sink, options).catch((error: unknown) => {
+      throw toOpenError(error, this.#options)
+    })
+  }
+
+  async #open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void> {
+    const what = `opening ${this.uri}`
+    await this.#zookeeper.connect(options).catch((error: unknown) => {
+      throw toTenantError('board', what, error)
+    })
+    const record = await translateErrors(what, () => openBoardPath(this.#zookeeper, this.#layout, this.#options))
+    const board = this.#createComponents(record, sink)
+    this.#board = board
+    this.#zookeeper.on('state', (event) => this.#stateChanged(event, sink))
+    const handler = {
+      events: (batch: readonly WatchEvent[]) => this.#applyEvents(batch, board),
+      gap: () => this.#onAttached(board),
+    }
+    await translateErrors(what, () => this.#zookeeper.watch(this.#layout.path, { mode: 'recursive' }, handler))
+    await translateErrors(what, () => this.#committer.prepare())
+    this.#onAttached(board)
+    // Whoever has opened a board knows whether it is paused.
+    await translateErrors(what, () => board.gate.read())
+    board.scan.start()
+  }
+
+  async close(): Promise<void> {
+    this.#board?.scan.stop()
+    await this.#committer.idle()
+    await this.#zookeeper.close()
+  }
+
+  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
+    return settleEach(requests, (request) => this.#requireOpen.changer.post(request))
+  }
+
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    return settleEach(choices, async (choice) => {
+      const granted = await this.#requireOpen.changer.claim(choice)
+      return { ...granted, session: this.#labels.labelFor(granted.session) }
+    })
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
+    return settleEach(settlements, async (settlement) => {
+      const session = this.#labels.requireGranting(settlement, { now: this.#zookeeper.session?.id })
+      return this.#requireOpen.changer.settle(settlement, session)
+    })
+  }
+
+  async discard(discarded: DiscardRequest): Promise<Result<void>> {
+    return settleOne(this.#requireOpen.changer.discard(discarded))
+  }
+
+  async releaseOrphans(left: OrphanedClaim): Promise<void> {
+    const at = { zookeeper: this.#zookeeper, layout: this.#layout }
+    await translateErrors(`freeing what is left of job ${left.posting.uuid}`, () => releaseOrphans(at, left))
+  }
+
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    const { changer } = this.#requireOpen
+    if (request.kind === 'cancel') await changer.cancel(request)
+    else await changer.setGate(request)
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+    await this.#changeTrashed(entry, (changer) => changer.restore(entry, posting))
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    await this.#changeTrashed(entry, (changer) => changer.purge(entry))
+  }
+
+  async list(): Promise<BoardListing> {
+    const { scan } = this.#requireOpen
+    const listing = await translateErrors(`listing ${this.uri}`, () => listBoard(this.#zookeeper, this.#layout))
+    scan.setBaseline(listing.counts)
+    return listing
+  }
+
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    const { reader, marks, sink } = this.#requireOpen
+    const found = await translateErrors(`reading ${this.uri}`, () => reader.read(ids))
+    // The event that says how it ended may be lost: it would be taken for consumed. Of an event that came this is a repetition.
+    const gone = ids.filter((_, index) => found[index] === undefined)
+    const trashed = await translateErrors(`reading ${this.uri}`, () => reader.readTrashedIds(gone))
+    if (trashed.length > 0) sink.changes(trashed.map((id) => ({ kind: 'trashed', id })))
+    marks.noteRead(ids)
+    return found
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    return translateErrors(`looking for the owner of ${id}`, () => this.#requireOpen.reader.owner(id))
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    return translateErrors(`looking for who cancelled ${id}`, () => this.#requireOpen.reader.cancellation(id))
+  }
+
+  /** Watch events of a session come before answers that are younger: when a sync is answered, all is heard. */
+  async barrier(): Promise<void> {
+    await translateErrors(`sync of ${this.uri}`, () => this.#zookeeper.sync(this.#layout.path))
+    await Promise.all([this.#requireOpen.early.whenSettled(), this.#requireOpen.gate.whenSettled()])
+  }
+
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
+    const { reader, marks, sink } = this.#requireOpen
+    const what = `reading the trash of ${this.uri}`
+    const index = await translateErrors(what, async () => {
+      await this.#zookeeper.sync(this.#layout.path)
+      await marks.whenSettled()
+      return reader.trashIndex()
+    })
+    for (const page of pagesOf(index))
+      for (const entry of await translateErrors(what, () => reader.trashPage(page)))
+        if (entry instanceof Error) sink.error(entry)
+        else yield entry
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
+  }
+
+  async register(entity: Entity): Promise<void> {
+    await translateErrors(`registering ${entity.kind} ${entity.name}`, () =>
+      this.#requireOpen.entities.register(entity),
+    )
+  }
+
+  async unregister(entity: Entity): Promise<void> {
+    await translateErrors(`unregistering ${entity.kind} ${entity.name}`, () =>
+      this.#requireOpen.entities.unregister(entity),
+    )
+  }
+
+  async entities(kind: string): Promise<Entity[]> {
+    return translateErrors(`listing every ${kind}`, () => this.#requireOpen.entities.list(kind))
+  }
+
+  now(): number {
+    return this.#clock.now()
+  }
+
+  holdSession(): SessionHold {
+    const hold = this.#zookeeper.holdLease()
+    return {
+      whenAlive: async () => this.#labels.labelFor((await hold.proven()).session),
+      [Symbol.dispose]: () => hold.release(),
+    }
+  }
+
+  alive(session: string): boolean {
+    const info = this.#zookeeper.session
+    return info !== undefined && this.#labels.labelFor(info.id) === session && info.leaseUntil > monotonic()
+  }
+
+  // --- Inside -----------------------------------------------------------------------------------------------------
+
+  /** Changes what is in the trash. What was not found there may be marked only, and is moved there first. */
+  async #changeTrashed({ id, posting }: TrashedEntry, change: (changer: BoardWriter) => Promise<void>): Promise<void> {
+    const { changer, marks } = this.#requireOpen
+    try {
+      await change(changer)
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error
+      await translateErrors(`moving job ${posting.uuid} into the trash`, () => marks.whenMoved(id))
+      await change(changer)
+    }
+  }
+
+  get #requireOpen(): ZooKeeperComponents {
+    if (this.#board) return this.#board
+    throw new InvalidState(`board ${this.uri} is not open`)
+  }
+
+  #createComponents(record: BoardRecord, sink: BackendSink): ZooKeeperComponents {
+    const readMany = batchedReader(this.#zookeeper)
+    const parts = { zookeeper: this.#zookeeper, layout: this.#layout, encoding: record.encoding, readMany }
+    const reader = new BoardReader({ ...parts, onMarked: (marked) => marks.noteMarked(marked) })
+    const failed = (error: unknown) => this.#onError(error, sink)
+    const gate = new BoardGate({ ...parts, onGate: (paused) => sink.paused(paused), onError: failed })
+    const scan = new Scan({
+      ...parts,
+      period: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
+      onMissed: () => this.#reportGap(this.#requireOpen),
+      onGate: (node) => (node ? gate.noteRead(node) : gate.refresh()),
+      onError: failed,
+      onIdle: () => sweep({ ...parts, now: this.#clock.now(), mayExist: (uuid) => sink.mayExist(uuid) }),
+    })
+    const { numbersFrom: from } = this.#options
+    const numbers = new SequenceNumbers({
+      newPosting: this.#layout.newPosting,
+      count: () => scan.count,
+      ...(from === undefined ? {} : { from }),
+    })
+    const folders = new ResourceNodes(parts)
+    const lateCancellations = new LateCancellations(parts)
+    const changer = new BoardWriter({
+      ...parts,
+      committer: this.#committer,
+      reader,
+      gate,
+      session: () => this.#zookeeper.session,
+      now: () => this.#clock.now(),
+      conflicts: this.#conflicts,
+      folders,
+      lostPosts: new LostPosts(reader),
+      lateCancellations,
+      numbers,
+    })
+    const marks: TrashMarks = new TrashMarks({
+      read: (ids) => this.read(ids),
+      move: (marked) => changer.moveToTrash(marked),
+      onChanges: (changes) => sink.changes(changes),
+      onError: failed,
+    })
+    const early = new UnconfirmedReleases({
+      sync: () => this.#zookeeper.exists(this.#layout.path),
+      onReleased: (changes) => sink.changes(changes),
+    })
+    const entities = new EntityNodes(parts)
+    return { record, reader, changer, entities, gate, scan, early, marks, lateCancellations, folders, sink }
+  }
+
+  #applyEvents(batch: readonly WatchEvent[], board: ZooKeeperComponents): void {
+    const { sink, scan, gate, record, early, marks, folders, lateCancellations } = board
+    scan.countChanges(batch)
+    folders.changed(batch)
+    const changes = this.#layout.toChanges(batch)
+    this.#conflicts.changed(changes)
+    lateCancellations.changed(changes)
+    marks.changed(changes)
+    sink.changes(record.shared ? early.confirmed(changes) : changes)
+    const ofGate = batch.filter(({ path }) => path === this.#layout.gate)
+    if (ofGate.some(({ type }) => type === 'deleted')) gate.forget()
+    if (ofGate.length > 0) gate.refresh()
+  }
+
+  /** Attached to a session, old or new, with the watch armed: from here on every change is told. */
+  #onAttached(board: ZooKeeperComponents): void {
+    const session = this.#zookeeper.session?.id
+    if (session === undefined) return
+    this.#reportGap(board)
+    board.sink.session({ state: 'connected', session: this.#labels.labelFor(session) })
+  }
+
+  #reportGap({ sink, scan, gate, early, folders }: ZooKeeperComponents): void {
+    scan.clearBaseline()
+    folders.clear()
+    early.clear()
+    sink.gap()
+    gate.refresh()
+  }
+
+  /** Without a connection, or with the end of a session, there is a gap to come, and with it another look. */
+  #onError(error: unknown, sink: BackendSink): void {
+    if (this.#zookeeper.state !== 'connected' || error instanceof SessionExpired) return
+    sink.error(asError(error))
+  }
+
+  #stateChanged(event: StateEvent, sink: BackendSink): void {
+    const session = this.#labels.newest
+    const reason = event.reason ? { reason: event.reason } : {}
+    if (event.state === 'suspended') sink.session({ state: 'disconnected', session, ...reason })
+    if (event.state === 'lost' || event.state === 'closed') sink.session({ state: event.state, session, ...reason })
+  }
+}
+
+/** What the client has defaults of its own for. The ACL is the board's, which is not open yet. */
+function toOptionalSettings({
+  tick,
+  auth,
+  sasl,
+  tls,
+  maxReplyBytes,
+}: ZooKeeperBackendOptions): Partial<ZooKeeperOptions> {
+  return {
+    ...(tick === undefined ? {} : { tick }),
+    ...(maxReplyBytes === undefined ? {} : { maxReplyBytes }),
+    ...(auth ? { auth } : {}),
+    ...(sasl ? { sasl } : {}),
+    ...(tls ? { tls } : {}),
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * The board's transactions, one function a row. Each is granted whole or not at all, and checks the server's state, never
+ * this process' view of it.
+ *
+ * | operation         | one multi of                                                                                |
+ * |-------------------|---------------------------------------------------------------------------------------------|
+ * | post              | create posting (+ create key, or take over that of a job that is gone, at its revision)       |
+ * | claim             | check gate, setData posting at the revision seen (next run, its attempt), permits, create lock |
+ * | consume           | delete posting at the revision this claim wrote, permits, key, cancel request, lock           |
+ * | abandon           | setData posting at that revision, permits, lock                                              |
+ * | trash             | create trash entry, delete posting at that revision, permits, key, cancel request, lock       |
+ * | discard           | create trash entry, delete posting at the revision seen, create lock, key, cancel, delete lock |
+ * | move              | create trash entry, delete posting that is marked as trashed, at the revision seen            |
+ * | restore           | delete trash entry at its revision, create posting (+ create key)                             |
+ * | purge             | delete trash entry at its revision                                                           |
+ * | cancel            | check posting, create cancel request                                                         |
+ * | gate, fence base  | setData gate at its revision                                                                 |
+ * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if anybody holds any of it     |
+ * | permit, shared    | create `x`, delete `x`, create `s-<job>`: the first create fails if a writer holds it         |
+ *
+ * Posting first, lock last: a watcher never sees a free lock beside an old posting. Making and deleting the lock in a
+ * discard proves that there was none. The revision is what makes a former owner harmless: every claim and abandon raises
+ * it, so a settle by anybody but the newest claim is refused. Revisions of resources and locks are never compared: such
+ * znodes are made anew all the time. Only on a board that is shared with TaskFlow a lock has its revision, because an owner
+ * there does not raise the posting's: see {@link SHARED_LOCK_VERSION}.
+ */
+import { type CheckOp, type Op, op } from '../../../../zookeeper/index.ts'
+import type { Posting } from '../../../model/posting.ts'
+import { toResourceWants } from '../../../model/resources.ts'
+import type { Layout } from '../store/layout.ts'
+
+/** What a step is about: who asks learns from it what a refusal means. */
+export type StepSubject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash'
+
+export interface TransactionStep {
+  readonly op: Op
+  readonly subject: StepSubject
+  /** Takes away what may have been taken away before, by hand say: without it the rest is as good. */
+  readonly mayBeGone?: boolean
+  /** Of a step about a resource: which. */
+  readonly resource?: string
+}
+
+/**
+ * The revision of a lock of ours on a shared board. TaskFlow's locks are of revision 0, and it deletes its own at that
+ * revision. So neither side can take away a lock that the other has made since: an owner that comes too late is refused.
+ */
+export const SHARED_LOCK_VERSION = 1
+
+/** What a posting asks for, beside itself. */
+type ResourceRequest = Pick<Posting, 'resources' | 'key'>
+
+export function postSteps(
+  layout: Layout,
+  posting: { readonly bytes: Uint8Array; readonly path?: string },
+  key?: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
+): TransactionStep[] {
+  const steps: TransactionStep[] = [createStep(layout, posting)]
+  if (key) steps.push(keyStep(layout, key))
+  return steps
+}
+
+/** ZooKeeper appends the digits, unless a path is given that has them. */
+function createStep(layout: Layout, posting: { readonly bytes: Uint8Array; readonly path?: string }): TransactionStep {
+  const { bytes, path } = posting
+  const create = path === undefined ? op.create(layout.newPosting, bytes, { sequential: true }) : op.create(path, bytes)
+  return { subject: 'posting', op: create }
+}
+
+function keyStep(
+  layout: Layout,
+  key: { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number },
+): TransactionStep {
+  const path = layout.key(key.name)
+  const { bytes, takenOverAt: version } = key
+  return { subject: 'key', op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
+}
+
+/** What a claim checks beside its steps; one for a whole batch of claims. */
+export function gateCheckOp(layout: Layout, version: number): CheckOp {
+  return op.check(layout.gate, { version })
+}
+
+export function claimSteps(
+  layout: Layout,
+  id: string,
+  at: {
+    readonly revision: number
+    readonly bytes: Uint8Array
+    readonly lock: Uint8Array
+    readonly posting: ResourceRequest
+    readonly shared: boolean
+  },
+): TransactionStep[] {
+  const lock = layout.lock(id)
+  return [
+    { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
+    ...permitSteps(layout, id, at.posting),
+    { subject: 'lock', op: op.create(lock, at.lock, { ephemeral: true }) },
+    ...(at.shared
+      ? [{ subject: 'lock', op: op.setData(lock, at.lock, { version: SHARED_LOCK_VERSION - 1 }) } as const]
+      : []),
+  ]
+}
+
+interface SettledClaim {
+  readonly revision: number
+  readonly posting: ResourceRequest
+  readonly cancelRequested: boolean
+  readonly shared: boolean
+}
+
+export function consumeSteps(layout: Layout, id: string, at: SettledClaim): TransactionStep[] {
+  return [
+    { subject: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
+    ...releaseSteps(layout, id, at.posting),
+    ...forgetSteps(layout, id, at),
+    unlockStep(layout, id, at),
+  ]
+}
+
+export function abandonSteps(
+  layout: Layout,
+  id: string,
+  at: Omit<SettledClaim, 'cancelRequested'> & { readonly bytes: Uint8Array },
+): TransactionStep[] {
+  return [
+    { subject: 'posting', op: op.setData(layout.posting(id), at.bytes, { version: at.revision }) },
+    ...releaseSteps(layout, id, at.posting),
+    unlockStep(layout, id, at),
+  ]
+}
+
+/**
+ * Checked first by what makes an entry in the trash. A refused multi names only its first refused operation: without this
+ * check a job that another trashed a moment before would be refused for its entry that is there, as if it were there twice.
+ * The entry is made before the posting is deleted, so that watchers know that the job was trashed when they see it go.
+ */
+function postingCheckStep(layout: Layout, id: string, { revision }: { readonly revision: number }): TransactionStep {
+  return { subject: 'posting', op: op.check(layout.posting(id), { version: revision }) }
+}
+
+export function trashSteps(
+  layout: Layout,
+  id: string,
+  at: SettledClaim & { readonly entry: Uint8Array },
+): TransactionStep[] {
+  return [
+    postingCheckStep(layout, id, at),
+    { subject: 'trash', op: op.create(layout.trash(id), at.entry) },
+    ...consumeSteps(layout, id, at),
+  ]
+}
+
+export function discardSteps(
+  layout: Layout,
+  id: string,
+  at: Omit<SettledClaim, 'shared'> & { readonly entry: Uint8Array },
+): TransactionStep[] {
+  return [
+    postingCheckStep(layout, id, at),
+    { subject: 'trash', op: op.create(layout.trash(id), at.entry) },
+    { subject: 'posting', op: op.delete(layout.posting(id), { version: at.revision }) },
+    { subject: 'lock', op: op.create(layout.lock(id), null, { ephemeral: true }) },
+    ...forgetSteps(layout, id, at),
+    { subject: 'lock', op: op.delete(layout.lock(id)) },
+  ]
+}
+
+/** What a board without multi has marked as trashed belongs into the trash. */
+export function moveSteps(
+  layout: Layout,
+  { id, revision, bytes }: { readonly id: string; readonly revision: number; readonly bytes: Uint8Array },
+): TransactionStep[] {
+  return [
+    postingCheckStep(layout, id, { revision }),
+    { subject: 'trash', op: op.create(layout.trash(id), bytes) },
+    { subject: 'posting', op: op.delete(layout.posting(id), { version: revision }) },
+  ]
+}
+
+export function restoreSteps(
+  layout: Layout,
+  entry: { readonly id: string; readonly revision: number },
+  posting: { readonly bytes: Uint8Array; readonly path?: string },
+  key?: { readonly name: string; readonly bytes: Uint8Array },
+): TransactionStep[] {
+  return [...purgeSteps(layout, entry), ...postSteps(layout, posting, key)]
+}
+
+export function purgeSteps(
+  layout: Layout,
+  entry: { readonly id: string; readonly revision: number },
+): TransactionStep[] {
+  return [{ subject: 'trash', op: op.delete(layout.trash(entry.id), { version: entry.revision }) }]
+}
+
+export function cancelSteps(layout: Layout, id: string, request: Uint8Array): TransactionStep[] {
+  return [
+    { subject: 'posting', op: op.check(layout.posting(id)) },
+    { subject: 'cancel', op: op.create(layout.cancel(id), request) },
+  ]
+}
+
+export function gateSteps(
+  layout: Layout,
+  record: Uint8Array,
+  { version }: { readonly version: number },
+): TransactionStep[] {
+  return [{ subject: 'gate', op: op.setData(layout.gate, record, { version }) }]
+}
+
+function unlockStep(layout: Layout, id: string, { shared }: { readonly shared: boolean }): TransactionStep {
+  return { subject: 'lock', op: op.delete(layout.lock(id), shared ? { version: SHARED_LOCK_VERSION } : {}) }
+}
+
+function permitSteps(layout: Layout, id: string, posting: ResourceRequest): TransactionStep[] {
+  const { exclusive, shared } = toResourceWants(posting)
+  const steps = (resource: string, ops: readonly Op[]) =>
+    ops.map((each): TransactionStep => ({ subject: 'resource', resource, op: each }))
+  return [
+    ...exclusive.flatMap((resource) => {
+      const path = layout.resource(resource)
+      const permit = op.create(layout.exclusivePermit(resource), null, { ephemeral: true })
+      return steps(resource, [op.delete(path), op.create(path, null), permit])
+    }),
+    ...shared.flatMap((resource) => {
+      const x = layout.exclusivePermit(resource)
+      const permit = op.create(layout.sharedPermit(resource, id), null, { ephemeral: true })
+      return steps(resource, [op.create(x, null, { ephemeral: true }), op.delete(x), permit])
+    }),
+  ]
+}
+
+function releaseSteps(layout: Layout, id: string, posting: ResourceRequest): TransactionStep[] {
+  const { exclusive, shared } = toResourceWants(posting)
+  return [
+    ...exclusive.map((resource) => deleteStep(op.delete(layout.exclusivePermit(resource)), 'resource')),
+    ...shared.map((resource) => deleteStep(op.delete(layout.sharedPermit(resource, id)), 'resource')),
+  ]
+}
+
+function forgetSteps(
+  layout: Layout,
+  id: string,
+  at: Pick<SettledClaim, 'posting' | 'cancelRequested'>,
+): TransactionStep[] {
+  const { key } = at.posting
+  return [
+    ...(key === undefined ? [] : [deleteStep(op.delete(layout.key(key)), 'key')]),
+    ...(at.cancelRequested ? [deleteStep(op.delete(layout.cancel(id)), 'cancel')] : []),
+  ]
+}
+
+function deleteStep(taken: Op, about: StepSubject): TransactionStep {
+  return { subject: about, op: taken, mayBeGone: true }
+}

@@ -1,0 +1,327 @@
+/**
+ * The ZooKeeper board over a client that has neither transactions nor persistent watches: the official C client, by way of the
+ * `zookeeper` package. It shares its boards with the backend that has both. What it does one step after the other, and which
+ * step decides: `writer.ts`; how it knows what is on the board: `snapshot.ts`.
+ */
+
+import { asError, InvalidState, UnsupportedCapability } from '../../../../core/errors.ts'
+import { type Duration, monotonic, toMilliseconds } from '../../../../core/time.ts'
+import { SessionExpired, type StateEvent, toOpenError, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
+import type {
+  Backend,
+  BackendCapabilities,
+  BackendSink,
+  BoardListing,
+  Cancellation,
+  CancelRequest,
+  ClaimGrant,
+  ClaimRequest,
+  DiscardRequest,
+  Entity,
+  GateRequest,
+  Posted,
+  PostRequest,
+  Result,
+  SessionHold,
+  Settlement,
+  StoredJob,
+  TrashedEntry,
+  UnreadableJob,
+} from '../../../backend.ts'
+import type { Posting } from '../../../model/posting.ts'
+import { settleEach, settleOne } from '../../results.ts'
+import { ServerClock } from '../../server-clock.ts'
+import { pagesOf } from '../../trash-pages.ts'
+import { SequenceNumbers } from '../commit/sequence-numbers.ts'
+import { SessionLabels } from '../session-labels.ts'
+import { type BoardPathOptions, openBoardPath } from '../store/board-path.ts'
+import { EntityNodes } from '../store/entity-nodes.ts'
+import { BoardGate } from '../store/gate.ts'
+import type { Layout } from '../store/layout.ts'
+import { BoardReader, translateErrors } from '../store/reader.ts'
+import { decodeTrashMark } from '../store/records.ts'
+import { ConsistencyCheck } from './consistency-check.ts'
+import { Locks } from './locks.ts'
+import { BoardSnapshot } from './snapshot.ts'
+import { Steps } from './steps.ts'
+import { missingCapabilityFor, WithoutMultiWriter } from './writer.ts'
+
+export interface WithoutMultiBackendOptions extends Pick<BoardPathOptions, 'create' | 'identified'> {
+  readonly uri: string
+  /** Not connected yet; closed with the backend. */
+  readonly zookeeper: ZooKeeperDriver
+  readonly layout: Layout
+  readonly scanPeriod?: Duration
+}
+
+interface WithoutMultiComponents {
+  readonly reader: BoardReader
+  readonly changer: WithoutMultiWriter
+  readonly entities: EntityNodes
+  readonly gate: BoardGate
+  readonly mirror: BoardSnapshot
+  readonly patrol: ConsistencyCheck
+  readonly sink: BackendSink
+}
+
+const CAPABILITIES: BackendCapabilities = {
+  keys: false,
+  resources: false,
+  delays: true,
+  cancel: true,
+  restore: false,
+  completeChangeFeed: false,
+}
+
+export class WithoutMultiBackend implements Backend {
+  readonly uri: string
+  readonly capabilities = CAPABILITIES
+  readonly #options: WithoutMultiBackendOptions
+  readonly #layout: Layout
+  readonly #zookeeper: ZooKeeperDriver
+  readonly #clock = new ServerClock()
+  readonly #labels = new SessionLabels()
+  readonly #underWay = new Set<Promise<unknown>>()
+  #board: WithoutMultiComponents | undefined
+
+  constructor(options: WithoutMultiBackendOptions) {
+    this.uri = options.uri
+    this.#options = options
+    this.#layout = options.layout
+    this.#zookeeper = options.zookeeper
+  }
+
+  get sessionTimeout(): number | undefined {
+    return this.#zookeeper.session?.timeout
+  }
+
+  async open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void> {
+    await this.#open(sink, options).catch((error: unknown) => {
+      throw toOpenError(error, this.#options)
+    })
+  }
+
+  async #open(sink: BackendSink, options: { signal: AbortSignal }): Promise<void> {
+    const what = `opening ${this.uri}`
+    await this.#zookeeper.connect(options)
+    const { encoding, shared } = await translateErrors(what, () =>
+      openBoardPath(this.#zookeeper, this.#layout, this.#options),
+    )
+    if (shared) {
+      const message = `${this.uri} is shared with TaskFlow, which takes transactions; open it without client=native`
+      throw new UnsupportedCapability(message, { capability: 'shared' })
+    }
+    const board = this.#createComponents(encoding, sink)
+    this.#board = board
+    this.#zookeeper.on('state', (event) => this.#stateChanged(event, board))
+    this.#onAttached(board)
+    await translateErrors(what, () => board.gate.read())
+    board.patrol.start()
+  }
+
+  async close(): Promise<void> {
+    this.#board?.patrol.stop()
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay)
+    this.#board?.mirror.stop()
+    await this.#zookeeper.close()
+  }
+
+  async post(requests: readonly PostRequest[]): Promise<Result<Posted>[]> {
+    return this.#trackWork(settleEach(requests, (request) => this.#requireOpen.changer.post(request)))
+  }
+
+  async claim(choices: readonly ClaimRequest[]): Promise<Result<ClaimGrant>[]> {
+    return this.#trackWork(
+      settleEach(choices, async (choice) => {
+        const granted = await this.#requireOpen.changer.claim(choice)
+        return { ...granted, session: this.#labels.labelFor(granted.session) }
+      }),
+    )
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<Result<void>[]> {
+    return this.#trackWork(
+      settleEach(settlements, async (settlement) => {
+        const session = this.#labels.requireGranting(settlement, { now: this.#zookeeper.session?.id })
+        return this.#requireOpen.changer.settle(settlement, session)
+      }),
+    )
+  }
+
+  async discard(discarded: DiscardRequest): Promise<Result<void>> {
+    return this.#trackWork(settleOne(this.#requireOpen.changer.discard(discarded)))
+  }
+
+  async request(request: CancelRequest | GateRequest): Promise<void> {
+    const { changer } = this.#requireOpen
+    await this.#trackWork(request.kind === 'cancel' ? changer.cancel(request) : changer.setGate(request))
+  }
+
+  async restore(_: TrashedEntry, posting: Posting): Promise<void> {
+    const message = `job ${posting.uuid} (${posting.name}): to restore it takes a transaction; open the board without client=native`
+    throw new UnsupportedCapability(message, { capability: 'restore' })
+  }
+
+  async purge(entry: TrashedEntry): Promise<void> {
+    await this.#trackWork(this.#requireOpen.changer.purge(entry))
+  }
+
+  async list(): Promise<BoardListing> {
+    return translateErrors(`listing ${this.uri}`, () => this.#requireOpen.mirror.list())
+  }
+
+  async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
+    return translateErrors(`reading ${this.uri}`, () => this.#requireOpen.reader.read(ids))
+  }
+
+  async owner(id: string): Promise<string | undefined> {
+    return translateErrors(`looking for the owner of ${id}`, () => this.#requireOpen.reader.owner(id))
+  }
+
+  async cancellation(id: string): Promise<Cancellation | undefined> {
+    return translateErrors(`looking for who cancelled ${id}`, () => this.#requireOpen.reader.cancellation(id))
+  }
+
+  /** Two round trips, and one where jobs were released or have ended. */
+  async barrier(): Promise<void> {
+    const { mirror, gate } = this.#requireOpen
+    await translateErrors(`sync of ${this.uri}`, async () => {
+      await this.#zookeeper.sync(this.#layout.path)
+      await mirror.whenFresh()
+    })
+    mirror.reportUnwatched()
+    await gate.whenSettled()
+  }
+
+  /** What was marked is read by the view, so it is known when that is current. */
+  async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
+    const { reader, mirror, sink } = this.#requireOpen
+    await this.barrier()
+    const what = `reading the trash of ${this.uri}`
+    const index = await translateErrors(what, async () => {
+      await reader.read(mirror.unwatchedIds)
+      return reader.trashIndex(mirror.marked)
+    })
+    for (const page of pagesOf(index))
+      for (const entry of await translateErrors(what, () => reader.trashPage(page)))
+        if (entry instanceof Error) sink.error(entry)
+        else yield entry
+  }
+
+  async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
+    return translateErrors(`looking for ${id} in the trash`, () => this.#requireOpen.reader.trashedEntry(id))
+  }
+
+  async register(entity: Entity): Promise<void> {
+    await translateErrors(`registering ${entity.kind} ${entity.name}`, () =>
+      this.#requireOpen.entities.register(entity),
+    )
+  }
+
+  async unregister(entity: Entity): Promise<void> {
+    await translateErrors(`unregistering ${entity.kind} ${entity.name}`, () =>
+      this.#requireOpen.entities.unregister(entity),
+    )
+  }
+
+  async entities(kind: string): Promise<Entity[]> {
+    return translateErrors(`listing every ${kind}`, () => this.#requireOpen.entities.list(kind))
+  }
+
+  missingCapability(posting: Pick<Posting, 'key' | 'resources'>): keyof BackendCapabilities | undefined {
+    return missingCapabilityFor(posting)
+  }
+
+  now(): number {
+    return this.#clock.now()
+  }
+
+  holdSession(): SessionHold {
+    const hold = this.#zookeeper.holdLease()
+    return {
+      whenAlive: async () => this.#labels.labelFor((await hold.proven()).session),
+      [Symbol.dispose]: () => hold.release(),
+    }
+  }
+
+  alive(session: string): boolean {
+    const info = this.#zookeeper.session
+    return info !== undefined && this.#labels.labelFor(info.id) === session && info.leaseUntil > monotonic()
+  }
+
+  // --- Inside -----------------------------------------------------------------------------------------------------
+
+  get #requireOpen(): WithoutMultiComponents {
+    if (this.#board) return this.#board
+    throw new InvalidState(`board ${this.uri} is not open`)
+  }
+
+  #createComponents(encoding: 'msgpack' | 'json', sink: BackendSink): WithoutMultiComponents {
+    const zookeeper = this.#zookeeper
+    const failed = (error: unknown) => this.#onError(error, sink)
+    const parts = { zookeeper, layout: this.#layout, encoding, onError: failed }
+    const mirror = new BoardSnapshot({
+      ...parts,
+      onChanges: (changes) => sink.changes(changes),
+      isMarked: (id, data) => decodeTrashMark(id, data, encoding) !== undefined,
+    })
+    const reader = new BoardReader({ ...parts, readMany: mirror.readMany, onMarked: ({ id }) => mirror.noteMarked(id) })
+    const steps = new Steps(parts)
+    const patrol: ConsistencyCheck = new ConsistencyCheck({
+      ...parts,
+      mirror,
+      period: toMilliseconds(this.#options.scanPeriod ?? '10s', 'scanPeriod'),
+      onGateChange: () => gate.refresh(),
+    })
+    const gate = new BoardGate({ ...parts, zookeeper: patrol.watchingGate, onGate: (paused) => sink.paused(paused) })
+    const changer = new WithoutMultiWriter({
+      ...parts,
+      steps,
+      mirror,
+      reader,
+      gate,
+      locks: new Locks({ ...parts, steps }),
+      numbers: new SequenceNumbers({ newPosting: this.#layout.newPosting, count: () => mirror.versions?.jobs }),
+      onServerTime: (time) => this.#clock.observe(time),
+      now: () => this.#clock.now(),
+    })
+    return { reader, changer, entities: new EntityNodes(parts), gate, mirror, patrol, sink }
+  }
+
+  /** In a session, old or new: what happened meanwhile is not known. */
+  #onAttached({ sink, gate }: WithoutMultiComponents): void {
+    const session = this.#zookeeper.session?.id
+    if (session === undefined) return
+    sink.gap()
+    gate.refresh()
+    sink.session({ state: 'connected', session: this.#labels.labelFor(session) })
+  }
+
+  #stateChanged(event: StateEvent, board: WithoutMultiComponents): void {
+    const session = this.#labels.newest
+    const reason = event.reason ? { reason: event.reason } : {}
+    if (event.state === 'connected') this.#onAttached(board)
+    if (event.state === 'suspended') board.sink.session({ state: 'disconnected', session, ...reason })
+    if (event.state !== 'lost' && event.state !== 'closed') return
+    board.mirror.forgetWatches()
+    board.patrol.forgetWatches()
+    board.sink.session({ state: event.state, session, ...reason })
+  }
+
+  /** Without a connection, or with the end of a session, there is a gap to come, and with it another look. */
+  #onError(error: unknown, sink: BackendSink): void {
+    if (this.#zookeeper.state !== 'connected' || error instanceof SessionExpired) return
+    sink.error(asError(error))
+  }
+
+  /** What is under way is waited for before the client is closed. */
+  async #trackWork<T>(work: Promise<T>): Promise<T> {
+    const over = work.then(
+      () => undefined,
+      () => undefined,
+    )
+    this.#underWay.add(over)
+    void over.finally(() => this.#underWay.delete(over))
+    return work
+  }
+}

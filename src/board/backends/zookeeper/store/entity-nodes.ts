@@ -1,0 +1,88 @@
+/** Participants as ephemeral znodes: there as long as their session. */
+
+import { RetryRounds } from '../../../../core/async/rounds.ts'
+import type { Encoding } from '../../../../core/codec.ts'
+import { Duplicate } from '../../../../core/errors.ts'
+import { NodeExists, NoNode, op, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
+import type { Entity } from '../../../backend.ts'
+import type { Layout } from './layout.ts'
+import { missingAsUndefined } from './reader.ts'
+import { decodeEntity, encodeEntity } from './records.ts'
+
+export class EntityNodes {
+  readonly #zookeeper: ZooKeeperDriver
+  readonly #layout: Layout
+  readonly #encoding: Encoding
+
+  constructor(options: { zookeeper: ZooKeeperDriver; layout: Layout; encoding: Encoding }) {
+    this.#zookeeper = options.zookeeper
+    this.#layout = options.layout
+    this.#encoding = options.encoding
+  }
+
+  /** @throws Duplicate */
+  async register(
+    entity: Entity,
+    rounds: RetryRounds = new RetryRounds(`registering ${entity.kind} ${entity.name}`),
+  ): Promise<void> {
+    await rounds.next()
+    const path = this.#layout.entity(entity.kind, entity.name)
+    try {
+      await this.#zookeeper.create(path, encodeEntity(entity, this.#encoding), {
+        ephemeral: true,
+        ...this.#requireSession(),
+      })
+    } catch (error) {
+      if (error instanceof NodeExists) return this.#takeOver(entity, { path, rounds })
+      if (!(error instanceof NoNode)) throw error
+      // The first of its kind.
+      await this.#zookeeper.mkdirp(this.#layout.entityKind(entity.kind))
+      await this.register(entity, rounds)
+    }
+  }
+
+  /** Only its own: when it was away, another may have taken the name. */
+  async unregister(entity: Entity): Promise<void> {
+    const path = this.#layout.entity(entity.kind, entity.name)
+    const there = await missingAsUndefined(this.#zookeeper.getData(path))
+    if (decodeEntity(there?.data ?? null, this.#encoding)?.instance !== entity.instance) return
+    await missingAsUndefined(this.#zookeeper.delete(path))
+  }
+
+  async list(kind: string): Promise<Entity[]> {
+    const folder = this.#layout.entityKind(kind)
+    const listed = await missingAsUndefined(this.#zookeeper.getChildren(folder))
+    const names = listed?.names ?? []
+    const nodes = await Promise.all(
+      names.map((name) => missingAsUndefined(this.#zookeeper.getData(`${folder}/${name}`))),
+    )
+    return nodes.flatMap((node) => (node && decodeEntity(node.data, this.#encoding)) ?? [])
+  }
+
+  /** What this process shows is written anew; a leftover of its last session, not expired yet, is made anew in this one. */
+  async #takeOver(
+    entity: Entity,
+    { path, rounds }: { readonly path: string; readonly rounds: RetryRounds },
+  ): Promise<void> {
+    const there = await missingAsUndefined(this.#zookeeper.getData(path))
+    if (!there) return this.register(entity, rounds)
+    if (decodeEntity(there.data, this.#encoding)?.instance !== entity.instance) {
+      throw new Duplicate(`a living ${entity.kind} bears the name ${entity.name}; give this one another`)
+    }
+    const data = encodeEntity(entity, this.#encoding)
+    if (there.stat.ephemeralOwner === this.#zookeeper.session?.id) {
+      await missingAsUndefined(this.#zookeeper.setData(path, data, this.#requireSession()))
+      return
+    }
+    if (!this.#zookeeper.capabilities.multi) {
+      await missingAsUndefined(this.#zookeeper.delete(path, this.#requireSession()))
+      return this.register(entity, rounds)
+    }
+    await this.#zookeeper.multi([op.delete(path), op.create(path, data, { ephemeral: true })], this.#requireSession())
+  }
+
+  #requireSession(): { session?: bigint } {
+    const session = this.#zookeeper.session?.id
+    return session === undefined ? {} : { session }
+  }
+}

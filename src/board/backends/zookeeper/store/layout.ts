@@ -1,0 +1,187 @@
+/**
+ * Where things are on ZooKeeper. DEFAULT_PATH, `job`, `.lock`, `.trash` and `.entities` are TaskFlow's names.
+ *
+ *     <path>                              board record
+ *     <path>/job0000000042                the posting (persistent, sequential)
+ *     <path>/job0000000042.lock           who; its existence is the claim (ephemeral)
+ *     <path>/.trash/job0000000042         the posting, who, when, why
+ *     <path>/.entities/<kind>/<name>      a participant (ephemeral)
+ *     <path>/.permits/<resource>/x        the job that owns the resource alone (ephemeral)
+ *     <path>/.permits/<resource>/s-<job>  one of those who share it (ephemeral)
+ *     <path>/.keys/<key>                  the uuid of the job that was posted with it
+ *     <path>/.cancel/<job>                who wants the job given up, and why
+ *     <path>/.gate                        whether the board is paused
+ *     <dirname>/.<basename>-sessions/…    a client's marker (ephemeral), outside the watched tree
+ */
+import { createHash } from 'node:crypto'
+import type { WatchEvent } from '../../../../zookeeper/index.ts'
+import type { BoardChange } from '../../../backend.ts'
+
+export const DEFAULT_PATH = '/taskflow/jobs'
+
+const JOB_PATTERN = /^job\d{10,20}$/
+const MIN_NAME_LENGTH = 'job0000000000'.length
+const LOCK_NAME = '.lock'
+const TRASH_NAME = '.trash'
+const ENTITIES_NAME = '.entities'
+const PERMITS_NAME = '.permits'
+const KEYS_NAME = '.keys'
+const CANCEL_NAME = '.cancel'
+const GATE_NAME = '.gate'
+
+/** Longer names are hashed: a znode's name is part of every request about it. */
+const MAX_NAME_LENGTH = 200
+
+export class Layout {
+  readonly path: string
+  readonly trashFolder: string
+  readonly entitiesFolder: string
+  readonly permitsFolder: string
+  readonly keysFolder: string
+  readonly cancelFolder: string
+  readonly gate: string
+  readonly sessionsFolder: string
+
+  constructor(path: string) {
+    const cut = path.lastIndexOf('/')
+    this.path = path
+    this.trashFolder = `${path}/${TRASH_NAME}`
+    this.entitiesFolder = `${path}/${ENTITIES_NAME}`
+    this.permitsFolder = `${path}/${PERMITS_NAME}`
+    this.keysFolder = `${path}/${KEYS_NAME}`
+    this.cancelFolder = `${path}/${CANCEL_NAME}`
+    this.gate = `${path}/${GATE_NAME}`
+    this.sessionsFolder = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions`
+  }
+
+  /** What a board has beside its jobs, from the beginning. */
+  get folders(): readonly string[] {
+    return [this.trashFolder, this.entitiesFolder, this.permitsFolder, this.keysFolder, this.cancelFolder]
+  }
+
+  /** Whether a child of the board's path may be called so. */
+  isKnownChild(name: string): boolean {
+    return (
+      isJob(name) || toLockedJob(name) !== undefined || [...this.folders, this.gate].includes(`${this.path}/${name}`)
+    )
+  }
+
+  /** ZooKeeper appends the digits. */
+  get newPosting(): string {
+    return `${this.path}/job`
+  }
+
+  posting(id: string): string {
+    return `${this.path}/${id}`
+  }
+
+  lock(id: string): string {
+    return `${this.path}/${id}${LOCK_NAME}`
+  }
+
+  trash(id: string): string {
+    return `${this.trashFolder}/${id}`
+  }
+
+  entityKind(kind: string): string {
+    return `${this.entitiesFolder}/${encodeNodeName(kind)}`
+  }
+
+  entity(kind: string, name: string): string {
+    return `${this.entityKind(kind)}/${encodeNodeName(name)}`
+  }
+
+  resource(name: string): string {
+    return `${this.permitsFolder}/${encodeNodeName(name)}`
+  }
+
+  isResource(path: string): boolean {
+    return path.startsWith(`${this.permitsFolder}/`) && !path.includes('/', this.permitsFolder.length + 1)
+  }
+
+  exclusivePermit(resource: string): string {
+    return `${this.resource(resource)}/x`
+  }
+
+  sharedPermit(resource: string, id: string): string {
+    return `${this.resource(resource)}/s-${id}`
+  }
+
+  key(name: string): string {
+    return `${this.keysFolder}/${encodeNodeName(name)}`
+  }
+
+  cancel(id: string): string {
+    return `${this.cancelFolder}/${id}`
+  }
+
+  marker(client: string): string {
+    return `${this.sessionsFolder}/${client}`
+  }
+
+  toJobId(path: string): string {
+    return path.slice(path.lastIndexOf('/') + 1)
+  }
+
+  /** What watch events mean for the board; those that are none of its business are left out. */
+  toChanges(batch: readonly WatchEvent[]): BoardChange[] {
+    return batch.flatMap((event) => this.#toChange(event) ?? [])
+  }
+
+  #toChange(event: WatchEvent): BoardChange | undefined {
+    const name = event.path.slice(this.path.length + 1)
+    if (isJob(name)) return { kind: POSTING_CHANGES[event.type], id: name }
+    const job = toLockedJob(name)
+    if (job !== undefined) {
+      if (event.type === 'created') return { kind: 'claimed', id: job }
+      return event.type === 'deleted' ? { kind: 'released', id: job } : undefined
+    }
+    if (event.type !== 'created') return undefined
+    const [folder = '', inside = ''] = name.split('/')
+    const kind = Object.hasOwn(FOLDER_CHANGES, folder) ? FOLDER_CHANGES[folder] : undefined
+    return kind && isJob(inside) ? { kind, id: inside } : undefined
+  }
+}
+
+const POSTING_CHANGES = {
+  created: 'posted',
+  deleted: 'gone',
+  dataChanged: 'updated',
+  childrenChanged: 'updated',
+} as const satisfies Record<WatchEvent['type'], BoardChange['kind']>
+
+const FOLDER_CHANGES: Readonly<Record<string, BoardChange['kind']>> = {
+  [TRASH_NAME]: 'trashed',
+  [CANCEL_NAME]: 'cancelled',
+}
+
+export function isJob(name: string): boolean {
+  return JOB_PATTERN.test(name)
+}
+
+/** By the number of a job: more digits are a larger one. */
+export function compareDigits(a: string, b: string): number {
+  return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
+}
+
+/** Posters' own numbers are longer. */
+export function isNumberedByServer(name: string): boolean {
+  return isJob(name) && name.length === MIN_NAME_LENGTH
+}
+
+/** The job that a lock of this name is of. */
+export function toLockedJob(name: string): string | undefined {
+  if (!name.endsWith(LOCK_NAME)) return undefined
+  const job = name.slice(0, -LOCK_NAME.length)
+  return isJob(job) ? job : undefined
+}
+
+/**
+ * Any text as the name of a znode, no two alike: what a path cannot hold is escaped; what is long, or has half a character
+ * that no escape stands for, is hashed.
+ */
+export function encodeNodeName(text: string): string {
+  const escaped = text.isWellFormed() ? encodeURIComponent(text).replace(/^\./, '%2E').replaceAll('~', '%7E') : ''
+  if (escaped.length <= MAX_NAME_LENGTH && escaped !== '') return escaped
+  return `~${createHash('sha256').update(Buffer.from(text, 'utf16le')).digest('hex')}`
+}

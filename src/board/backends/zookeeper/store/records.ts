@@ -1,0 +1,199 @@
+/** What the board's znodes hold, beside postings. */
+import { decode, type Encoding, encode } from '../../../../core/codec.ts'
+import { IncompatibleVersion, InvalidPosting } from '../../../../core/errors.ts'
+import type { Failure } from '../../../../core/failure.ts'
+import { parseFailure } from '../../../../core/read-failure.ts'
+import type { Cancellation, Entity, TrashedEntry, TrashReason } from '../../../backend.ts'
+import type { Posting } from '../../../model/posting.ts'
+import { parseMetadata } from '../../entity-metadata.ts'
+import { decodeSharedPosting, decodeText, encodeSharedPosting, sliceFields } from '../taskflow/shared-posting.ts'
+
+const BOARD_FORMAT = 1
+const TRASH_FORMAT = 1
+/** A failure is cut to this in the trash; its stack is the first to go. */
+const MAX_FAILURE_LENGTH = 8 * 1024
+
+/** At the root of a board, written once. JSON on every board: it says how to read the rest. */
+export interface BoardRecord {
+  readonly format: number
+  readonly encoding: Encoding
+  /** TaskFlow's services post and claim here too. So it is wherever the encoding is JSON, and nowhere else. */
+  readonly shared: boolean
+  /** Folders or gate may be missing: whoever made the path, one step after the other, has not got so far. */
+  readonly unfinished?: true
+}
+
+export const NEW_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'msgpack', shared: false }
+export const UNFINISHED_BOARD = { unfinished: true } as const satisfies Partial<BoardRecord>
+export const SHARED_BOARD: BoardRecord = { format: BOARD_FORMAT, encoding: 'json', shared: true }
+
+export function encodeBoardRecord({ shared, ...record }: BoardRecord): Uint8Array {
+  return encode(shared ? { ...record, shared } : record, 'json')
+}
+
+/** @throws IncompatibleVersion for a path that holds something else, or a board of a newer release */
+export function decodeBoardRecord(bytes: Uint8Array | null, path: string): BoardRecord {
+  const record = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, 'json')) : {}
+  const { format, encoding, unfinished } = record
+  const newer = typeof format === 'number' && format > BOARD_FORMAT
+  const known = encoding === 'msgpack' || encoding === 'json'
+  if (typeof format !== 'number' || !(known || newer)) {
+    throw new IncompatibleVersion(`${path} is there and is no board of jobboard; choose a path that is free or a board`)
+  }
+  if (newer || !known) {
+    throw new IncompatibleVersion(
+      `board ${path} is of format ${format}, this release knows ${BOARD_FORMAT}; upgrade it`,
+    )
+  }
+  return { format, encoding, shared: encoding === 'json', ...(unfinished ? UNFINISHED_BOARD : {}) }
+}
+
+/** What the gate holds, on every board. */
+export interface GateRecord {
+  readonly paused: boolean
+  /** What is added to the zxid of a claim to make its fence: see `fence-base.ts`. 0 on a board without a claim. */
+  readonly fenceBase: bigint
+  /** What is wrong with the gate where its base cannot be read. Then nothing is granted, and the gate is not written. */
+  readonly damage?: string
+}
+
+export const OPEN_GATE: GateRecord = { paused: false, fenceBase: 0n }
+
+/** A fence base as text: at most 20 digits, and none in front that says nothing. */
+const DECIMAL_PATTERN = /^[1-9]\d{0,19}$/
+
+/** JSON on every board, like the board's record. */
+export function encodeGate({ paused, fenceBase }: Omit<GateRecord, 'damage'>): Uint8Array {
+  // As text: a number of JSON is exact up to 2^53 only.
+  return encode({ paused, ...(fenceBase === 0n ? {} : { fenceBase: String(fenceBase) }) }, 'json')
+}
+
+/**
+ * Reads the gate. One that is empty, or has neither field, is open and has no base yet. Any other gate without a readable base
+ * may have had one: a base that is made anew could repeat fences.
+ */
+export function decodeGate(bytes: Uint8Array | null): GateRecord {
+  if (!bytes || bytes.length === 0) return OPEN_GATE
+  let record: unknown
+  try {
+    record = decode(bytes, 'json')
+  } catch {
+    return { ...OPEN_GATE, damage: 'it is not JSON' }
+  }
+  if (typeof record !== 'object' || record === null || Array.isArray(record))
+    return { ...OPEN_GATE, damage: 'it is not an object of JSON' }
+  const { paused, fenceBase }: { readonly paused?: unknown; readonly fenceBase?: unknown } = record
+  const gate = { paused: paused === true, fenceBase: 0n }
+  if (fenceBase === undefined) return gate
+  if (typeof fenceBase === 'string' && DECIMAL_PATTERN.test(fenceBase)) return { ...gate, fenceBase: BigInt(fenceBase) }
+  return { ...gate, damage: `its fenceBase is not a number in quotes, of at most 20 digits` }
+}
+
+export function encodeCancellation(cancellation: Cancellation, encoding: Encoding): Uint8Array {
+  const { who, reason } = cancellation
+  return encode({ who, reason }, encoding)
+}
+
+/** Whatever it says, it asks for the job to be given up. */
+export function decodeCancellation(bytes: Uint8Array | null, encoding: Encoding): Cancellation {
+  const { who, reason } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
+  const text = (value: unknown, unknown: string) => (typeof value === 'string' ? value : unknown)
+  return { who: text(who, 'somebody'), reason: text(reason, 'cancelled') }
+}
+
+export function encodeKey(uuid: string, encoding: Encoding): Uint8Array {
+  return encode({ uuid }, encoding)
+}
+
+/** Undefined for a key that does not say whose it is. */
+export function decodeKey(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
+  const { uuid } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
+  return typeof uuid === 'string' ? uuid : undefined
+}
+
+export function encodeLock(who: string, encoding: Encoding): Uint8Array {
+  return encode({ owner: who }, encoding)
+}
+
+/** Undefined for a lock that does not say whose it is. It is a claim all the same: nobody else can make the znode. */
+export function decodeLock(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
+  const { owner } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
+  return typeof owner === 'string' ? owner : undefined
+}
+
+export function encodeTrash(
+  entry: TrashReason & { readonly posting: Posting; readonly who: string; readonly at: Date },
+  options: { encoding: Encoding; limit: number },
+): Uint8Array {
+  const { posting, who, at, reason, failure } = entry
+  const posted = encodeSharedPosting(posting, options)
+  const rest = { format: TRASH_FORMAT, who, at, reason, ...(failure ? { failure: truncateFailure(failure) } : {}) }
+  if (options.encoding !== 'json') return encode({ ...rest, posting: posted }, options.encoding)
+  // Spliced in as text, so that it is kept to the letter.
+  return Buffer.from(`{"posting":${decodeText(posted)},${decodeText(encode(rest, 'json')).slice(1)}`)
+}
+
+/**
+ * Where a posting would be, a trash entry marks a job as trashed: so does a board that cannot write two znodes at once, and
+ * who can moves it. Undefined for what is none.
+ */
+export function decodeTrashMark(
+  id: string,
+  bytes: Uint8Array | null,
+  encoding: Encoding,
+): Omit<TrashedEntry, 'revision'> | undefined {
+  try {
+    return decodeTrash({ id, revision: 0 }, bytes, encoding)
+  } catch {
+    return undefined
+  }
+}
+
+/** @throws InvalidPosting when the entry is unreadable */
+export function decodeTrash(
+  { id, revision }: { readonly id: string; readonly revision: number },
+  bytes: Uint8Array | null,
+  encoding: Encoding,
+): TrashedEntry {
+  const { who, at, reason, failure, ...record } = bytes ? decodeFields(() => decode(bytes, encoding)) : {}
+  const spliced =
+    bytes && encoding === 'json' && record['posting'] ? sliceFields(decodeText(bytes)).get('posting') : undefined
+  const posting = spliced === undefined ? record['posting'] : Buffer.from(spliced)
+  const date = new Date(at instanceof Date || typeof at === 'string' ? at : Number.NaN)
+  if (
+    !(posting instanceof Uint8Array) ||
+    typeof who !== 'string' ||
+    Number.isNaN(date.getTime()) ||
+    typeof reason !== 'string'
+  ) {
+    throw new InvalidPosting(`trash entry ${id} is unreadable`)
+  }
+  const entry = { id, revision, posting: decodeSharedPosting(posting, encoding), who, at: date, reason }
+  const read = parseFailure(failure)
+  return read ? { ...entry, failure: read } : entry
+}
+
+export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
+  return encode(entity, encoding)
+}
+
+/** Undefined for what is no entity of ours. */
+export function decodeEntity(bytes: Uint8Array | null, encoding: Encoding): Entity | undefined {
+  const { kind, name, instance, metadata } = bytes ? decodeFields(() => decode(bytes, encoding)) : {}
+  if (typeof kind !== 'string' || typeof name !== 'string' || typeof instance !== 'string') return undefined
+  return { kind, name, instance, metadata: parseMetadata(metadata) }
+}
+
+function truncateFailure(failure: Failure): Failure {
+  if (encode(failure, 'json').length <= MAX_FAILURE_LENGTH) return failure
+  const { stack: _, causes: __, ...rest } = failure
+  return { ...rest, message: rest.message.slice(0, MAX_FAILURE_LENGTH / 4) }
+}
+
+function decodeFields(read: () => unknown): Record<string, unknown> {
+  try {
+    return Object(read()) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}

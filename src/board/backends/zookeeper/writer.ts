@@ -1,0 +1,465 @@
+/**
+ * Changes the board: each of `Backend`'s steps as one transaction, with what its refusal means. What the transactions are
+ * made of is in `commit/transactions.ts`, what becomes of them in `commit/committer.ts`.
+ */
+import type { Encoding } from '../../../core/codec.ts'
+import { ClaimLost, Duplicate, NotConnected, NotFound, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
+import {
+  BadVersion,
+  NodeExists,
+  NoNode,
+  op,
+  type ReadData,
+  type ReadResult,
+  type ZooKeeperError,
+} from '../../../zookeeper/index.ts'
+import type {
+  CancelRequest,
+  ClaimRequest,
+  DiscardRequest,
+  GateRequest,
+  Posted,
+  PostRequest,
+  Settlement,
+  TrashedEntry,
+  TrashReason,
+} from '../../backend.ts'
+import { type Posting, toCountedBytes } from '../../model/posting.ts'
+import { toResourceWants } from '../../model/resources.ts'
+import type { CommittedTransaction, Precheck, TouchedName, Transaction } from './commit/batch.ts'
+import type { Committer } from './commit/committer.ts'
+import type { ConflictTracker } from './commit/conflict-tracker.ts'
+import {
+  alreadyTrashedError,
+  isKeyTaken,
+  notCancelledError,
+  notClaimedError,
+  notInTrashError,
+  notSettledError,
+} from './commit/refused-steps.ts'
+import type { SequenceNumbers } from './commit/sequence-numbers.ts'
+import type { TransactionStep } from './commit/transactions.ts'
+import * as transactions from './commit/transactions.ts'
+import { assertIntact, FenceBase } from './store/fence-base.ts'
+import type { BoardGate, GateSnapshot } from './store/gate.ts'
+import type { LateCancellations } from './store/late-cancellations.ts'
+import type { Layout } from './store/layout.ts'
+import type { LostPosts } from './store/lost-posts.ts'
+import { type BoardReader, type MarkedJob, type ReadMany, translateErrors } from './store/reader.ts'
+import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash, type GateRecord } from './store/records.ts'
+import type { ResourceNodes } from './store/resource-nodes.ts'
+import { encodeSharedPosting } from './taskflow/shared-posting.ts'
+
+/** What a server takes in one frame, as servers ship. */
+export const MAX_FRAME_BYTES = 1_048_575
+/**
+ * The most bytes of a posting when it is posted: half a frame, less what else travels with it. Attempts and a failure
+ * join it later, so what can be posted can be claimed and trashed.
+ */
+export const MAX_POSTING_BYTES = Math.floor(MAX_FRAME_BYTES / 2) - 16 * 1_024
+
+/** The most bytes of a claim when its job is posted: attempts join it later. */
+const MAX_CLAIM_BYTES = MAX_FRAME_BYTES - 64 * 1_024
+
+export interface BoardWriterOptions {
+  readonly layout: Layout
+  readonly encoding: Encoding
+  readonly committer: Committer
+  readonly reader: BoardReader
+  readonly readMany: ReadMany
+  readonly gate: BoardGate
+  /** The session there is now, with the newest transaction that is known; undefined without a connection. */
+  readonly session: () => { readonly id: bigint; readonly newestZxid: bigint } | undefined
+  /** The servers' clock, in milliseconds since 1970. */
+  readonly now: () => number
+  readonly conflicts: ConflictTracker
+  readonly folders: ResourceNodes
+  readonly numbers: SequenceNumbers
+  readonly lostPosts: LostPosts
+  readonly lateCancellations: LateCancellations
+}
+
+/** A claim as it was granted, in the session of the transaction. */
+export interface SessionClaimGrant {
+  readonly session: bigint
+  readonly revision: number
+  readonly fence: bigint
+  readonly mark: bigint
+}
+
+export class BoardWriter {
+  readonly #options: BoardWriterOptions
+  readonly #fences: FenceBase
+
+  constructor(options: BoardWriterOptions) {
+    this.#options = options
+    this.#fences = new FenceBase({
+      path: options.layout.gate,
+      now: options.now,
+      raise: (seen, base) => this.#raiseFence(seen, base),
+    })
+  }
+
+  async post({ posting, takeOver }: PostRequest): Promise<Posted> {
+    const { layout, reader, committer, numbers } = this.#options
+    const what = `post of ${toJobName(posting)}`
+    const bytes = this.#encodePosting(posting, { limit: MAX_POSTING_BYTES })
+    this.#assertClaimable(posting, bytes)
+    const counted = toCountedBytes(bytes, this.#options.encoding)
+    let revision = takeOver
+    while (true) {
+      const path = numbers.next()
+      const key = this.#keyStep(posting, revision)
+      const posted = await committer
+        .commit<Posted | undefined>({
+          what,
+          steps: transactions.postSteps(layout, { bytes, ...(path === undefined ? {} : { path }) }, key),
+          touches: touchedNames({ key: posting.key }),
+          onCommitted: ({ zxid, results: [created] }) => {
+            const id = created && 'path' in created ? { id: layout.toJobId(created.path) } : {}
+            return { created: true, ...id, revision: 0, order: zxid, bytes: counted }
+          },
+          onRecovered: ({ zxid }) => this.#recoverPosted(zxid, { uuid: posting.uuid, bytes: counted, path }),
+          ...(key ? { precheck: this.#keyPrecheck(key) } : {}),
+          // A key that is taken, and a number of our own that somebody else has too, are answers to look at.
+          toRejection: (error, step) => (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
+        })
+        .catch((error: unknown) => {
+          if (error instanceof KeyTakenSignal) return undefined
+          throw error
+        })
+      if (posted) return posted
+      if (posting.key === undefined) continue
+      const { key: name } = posting
+      const holder = await translateErrors(what, () => reader.key(name))
+      // Where the revision is the one to be taken over, it is the number that was taken.
+      if (holder && holder.revision !== revision) {
+        return {
+          created: false,
+          ...(holder.uuid === undefined ? {} : { uuid: holder.uuid }),
+          revision: holder.revision,
+        }
+      }
+      // It has gone since: there is nothing to take over any more.
+      if (!holder) revision = undefined
+    }
+  }
+
+  async claim({ id, who, revision, posting }: ClaimRequest): Promise<SessionClaimGrant> {
+    const { layout, committer, gate, encoding, conflicts, folders } = this.#options
+    const what = `claim of ${toJobName(posting)}`
+    using tracked = conflicts.track(id)
+    const { exclusive, shared } = toResourceWants(posting)
+    if (exclusive.length + shared.length > 0)
+      await translateErrors(what, () => folders.prepare([...exclusive, ...shared]))
+    const bytes = this.#encodePosting(posting)
+    const lock = encodeLock(who, encoding)
+    while (true) {
+      const { session, version, fenceBase } = await this.#prepareGate(what)
+      const granted = ({ session, zxid }: CommittedTransaction) => ({
+        ...{ session, revision: revision + 1, fence: fenceBase + zxid, mark: zxid },
+      })
+      try {
+        return await committer.commit<SessionClaimGrant>({
+          what,
+          steps: transactions.claimSteps(layout, id, { revision, bytes, lock, posting, shared: this.#isShared }),
+          touches: [...touchedNames({ id }), ...requestedResources(posting)],
+          // Another session may be with servers that have lost what this base was seen with.
+          session,
+          guard: transactions.gateCheckOp(layout, version),
+          getConflict: () => conflictError(what, tracked.conflict),
+          repair: (step, error) => this.#createMissingResource(step, error),
+          onCommitted: granted,
+          onRecovered: granted,
+          toRejection: (error, step) =>
+            isGateConflict(error, step) ? new KeyTakenSignal() : notClaimedError(what, error, step),
+        })
+      } catch (error) {
+        // Nothing was done: the gate was written meanwhile, or the session ended before the claim was sent.
+        if (!(error instanceof KeyTakenSignal || error instanceof ClaimLost)) throw error
+        await translateErrors(what, () => gate.read())
+      }
+    }
+  }
+
+  /** The gate as claims of this session may use it. @throws Unclaimable while the board is paused */
+  async #prepareGate(what: string): Promise<GateSnapshot & { readonly session: bigint }> {
+    const { gate, session: current } = this.#options
+    let seen = gate.seen ?? (await translateErrors(what, () => gate.read()))
+    if (!current()) seen = await translateErrors(what, () => gate.read())
+    const session = current()
+    if (!session) throw new NotConnected(`${what}: nothing was done: there is no session`)
+    const closed = () => new Unclaimable(`${what}: the board is paused`)
+    if (seen.paused) throw closed()
+    const examined = await this.#fences.ensureValid(seen, { session: session.id, zxid: session.newestZxid })
+    if (examined.paused) throw closed()
+    return { ...examined, session: session.id }
+  }
+
+  async #raiseFence(seen: GateSnapshot, fenceBase: bigint): Promise<GateSnapshot> {
+    return (await this.#writeGate('raising the fence', seen, { ...seen, fenceBase })) ?? this.#readGate()
+  }
+
+  #readGate(): Promise<GateSnapshot> {
+    return translateErrors('reading the gate', () => this.#options.gate.read())
+  }
+
+  /** Undefined where it is not as it was seen any more. */
+  #writeGate(what: string, { version }: GateSnapshot, record: GateRecord): Promise<GateSnapshot | undefined> {
+    const { layout, committer, gate } = this.#options
+    return committer
+      .commit<GateSnapshot>({
+        what,
+        steps: transactions.gateSteps(layout, encodeGate(record), { version }),
+        touches: [{ name: 'gate', mode: 'alone' }],
+        onCommitted: ({ results: [set] }) =>
+          gate.noteWritten({ ...record, version: set && 'version' in set ? set.version : version + 1 }),
+        // Somebody else may have set it since.
+        onRecovered: () => this.#readGate(),
+        toRejection: (error) => (error instanceof BadVersion || error instanceof NoNode ? new KeyTakenSignal() : error),
+      })
+      .catch((error: unknown) => {
+        if (error instanceof KeyTakenSignal) return undefined
+        throw error
+      })
+  }
+
+  settle(settlement: Settlement, session: bigint): Promise<void> {
+    const { kind, posting, id } = settlement
+    const what = `${kind} of ${toJobName(posting)}`
+    const settling = () =>
+      this.#options.committer.commit<void>({
+        ...effectOnly(what, this.#settleSteps(settlement)),
+        touches: touchedNames({ id, key: posting.key }),
+        session,
+        toRejection: (error, step) => notSettledError(what, error, step),
+      })
+    // Of a job that was asked to be cancelled before, the request goes in the same transaction.
+    if (settlement.kind === 'abandon' || settlement.cancelRequested) return settling()
+    return this.#options.lateCancellations.removeAfterEnd(id, settling)
+  }
+
+  discard(discarded: DiscardRequest): Promise<void> {
+    const { id, posting } = discarded
+    const what = `removal of ${toJobName(posting)}`
+    const { layout, committer } = this.#options
+    const discarding = () =>
+      committer.commit<void>({
+        ...effectOnly(
+          what,
+          transactions.discardSteps(layout, id, { ...discarded, entry: this.#encodeTrashEntry(discarded) }),
+        ),
+        touches: touchedNames({ id, key: posting.key }),
+        toRejection: (error, step) => alreadyTrashedError(what, id, error, step) ?? notClaimedError(what, error, step),
+      })
+    return discarded.cancelRequested ? discarding() : this.#options.lateCancellations.removeAfterEnd(id, discarding)
+  }
+
+  /** Into the trash. Another may be faster: then it is there. */
+  async moveToTrash(marked: MarkedJob): Promise<void> {
+    const { layout, committer } = this.#options
+    const what = `moving ${marked.id} into the trash`
+    await committer
+      .commit({
+        ...effectOnly(what, transactions.moveSteps(layout, marked)),
+        touches: touchedNames(marked),
+        toRejection: (error, step) => {
+          const gone = error instanceof NoNode || error instanceof BadVersion
+          if (gone && step !== 'guard' && step?.subject === 'posting') return new KeyTakenSignal()
+          return alreadyTrashedError(what, marked.id, error, step) ?? error
+        },
+      })
+      .catch((error: unknown) => {
+        // Of those who move it at once, all but one find the posting gone.
+        if (!(error instanceof KeyTakenSignal)) throw error
+      })
+  }
+
+  async cancel({ id, job, who, reason }: CancelRequest): Promise<void> {
+    const { layout, committer, encoding } = this.#options
+    const what = `cancellation of ${job}`
+    const asked = (error: ZooKeeperError, step: TransactionStep | 'guard' | undefined) =>
+      error instanceof NodeExists && step !== 'guard' && step?.subject === 'cancel'
+    await committer
+      .commit({
+        ...effectOnly(what, transactions.cancelSteps(layout, id, encodeCancellation({ who, reason }, encoding))),
+        touches: touchedNames({ id }),
+        toRejection: (error, step) => {
+          if (asked(error, step)) return new KeyTakenSignal()
+          return notCancelledError(what, error, step)
+        },
+      })
+      .catch((error: unknown) => {
+        if (!(error instanceof KeyTakenSignal)) throw error
+      })
+  }
+
+  /**
+   * What the gate says of fences is kept: it is written as it was seen, or read and written again.
+   *
+   * @throws InvalidState for a gate whose base cannot be read
+   */
+  async setGate({ paused }: GateRequest): Promise<GateSnapshot> {
+    const { gate, layout } = this.#options
+    const what = paused ? 'pause of the board' : 'resumption of the board'
+    let seen = gate.seen ?? (await translateErrors(what, () => gate.read()))
+    while (true) {
+      assertIntact(seen, layout.gate)
+      const { fenceBase } = seen
+      const written = await this.#writeGate(what, seen, { paused, fenceBase })
+      if (written) return written
+      seen = await translateErrors(what, () => gate.read())
+    }
+  }
+
+  async restore(entry: TrashedEntry, posting: Posting): Promise<void> {
+    const { layout, committer, numbers } = this.#options
+    const what = `restoration of ${toJobName(posting)}`
+    const bytes = this.#encodePosting(posting)
+    const path = numbers.next()
+    const created = { bytes, ...(path === undefined ? {} : { path }) }
+    const restoring = committer.commit({
+      ...effectOnly(what, transactions.restoreSteps(layout, entry, created, this.#keyStep(posting))),
+      touches: touchedNames({ id: entry.id, key: posting.key }),
+      toRejection: (error, step) => {
+        if (isKeyTaken(error, step) && step !== 'guard' && step?.subject === 'posting') return new KeyTakenSignal()
+        if (isKeyTaken(error, step))
+          return new Duplicate(`${what}: its key is taken on the board; restore it when the key is free`, {
+            cause: error,
+          })
+        return notInTrashError(what, error)
+      },
+    })
+    await restoring.catch((error: unknown) => {
+      if (!(error instanceof KeyTakenSignal)) throw error
+      // A number of our own that another poster has, too: the next one is free.
+      return this.restore(entry, posting)
+    })
+  }
+
+  purge({ id, revision, posting }: TrashedEntry): Promise<void> {
+    const what = `purge of ${toJobName(posting)}`
+    const { layout, committer } = this.#options
+    return committer.commit({
+      ...effectOnly(what, transactions.purgeSteps(layout, { id, revision })),
+      touches: touchedNames({ id }),
+      toRejection: (error) => notInTrashError(what, error),
+    })
+  }
+
+  /** Where the answer to a post was lost: the job may have been claimed, done or trashed by others since. */
+  async #recoverPosted(
+    zxid: bigint,
+    { uuid, bytes, path }: { uuid: string; bytes: number; path: string | undefined },
+  ): Promise<Posted> {
+    const { layout, lostPosts } = this.#options
+    const id = path === undefined ? {} : { id: layout.toJobId(path) }
+    const found = await translateErrors('looking for a job just posted', () => lostPosts.find({ zxid, uuid, ...id }))
+    return { created: true, revision: 0, order: zxid, bytes, ...found }
+  }
+
+  /** Every resource is some steps of the claim, each with the board's ACL: those have to fit, too. @throws PayloadTooLarge */
+  #assertClaimable(posting: Posting, bytes: Uint8Array): void {
+    if (!posting.resources) return
+    const { layout, committer } = this.#options
+    const at = { revision: 0, bytes, lock: new Uint8Array(), posting, shared: this.#isShared }
+    const size = committer.sizeOf(transactions.claimSteps(layout, layout.toJobId(layout.newPosting), at))
+    if (size <= MAX_CLAIM_BYTES) return
+    throw new PayloadTooLarge(
+      `${toJobName(posting)}: a claim of it, with all of its resources, would be ${size} bytes, this board takes ${MAX_CLAIM_BYTES}; ` +
+        'name fewer resources, or put large data elsewhere',
+    )
+  }
+
+  /** A key that is there is taken, unless it is as it was when it was judged to be left behind. */
+  #keyPrecheck({ name, takenOverAt }: { readonly name: string; readonly takenOverAt?: number }): Precheck {
+    const judge = ({ error, stat }: ReadResult<ReadData>) => {
+      if (error) return undefined
+      return stat.version === takenOverAt ? undefined : new KeyTakenSignal()
+    }
+    return { op: op.getData(this.#options.layout.key(name)), judge }
+  }
+
+  /** Its folder was swept away since it was last seen. */
+  #createMissingResource({ resource }: TransactionStep, error: ZooKeeperError): (() => Promise<unknown>) | undefined {
+    if (resource === undefined || !(error instanceof NoNode)) return undefined
+    return () => this.#options.folders.create(resource)
+  }
+
+  #keyStep(
+    posting: Posting,
+    takenOverAt?: number,
+  ): { readonly name: string; readonly bytes: Uint8Array; readonly takenOverAt?: number } | undefined {
+    if (posting.key === undefined) return undefined
+    const bytes = encodeKey(posting.uuid, this.#options.encoding)
+    return { name: posting.key, bytes, ...(takenOverAt === undefined ? {} : { takenOverAt }) }
+  }
+
+  #settleSteps(settlement: Settlement): readonly TransactionStep[] {
+    const { layout } = this.#options
+    const { id, posting } = settlement
+    const at = { ...settlement, shared: this.#isShared }
+    switch (settlement.kind) {
+      case 'consume':
+        return transactions.consumeSteps(layout, id, at)
+      case 'abandon':
+        return transactions.abandonSteps(layout, id, { ...at, bytes: this.#encodePosting(posting) })
+      case 'trash':
+        return transactions.trashSteps(layout, id, { ...at, entry: this.#encodeTrashEntry(settlement) })
+    }
+  }
+
+  /** With TaskFlow, whose JSON is written only there. */
+  get #isShared(): boolean {
+    return this.#options.encoding === 'json'
+  }
+
+  #encodePosting(posting: Posting, options: { limit: number } = { limit: MAX_FRAME_BYTES }): Uint8Array {
+    return encodeSharedPosting(posting, { encoding: this.#options.encoding, ...options })
+  }
+
+  #encodeTrashEntry(entry: TrashReason & { posting: Posting; who: string }): Uint8Array {
+    return encodeTrash({ ...entry, at: new Date() }, { encoding: this.#options.encoding, limit: MAX_FRAME_BYTES })
+  }
+}
+
+/** Internal: the answer is to be looked at, it is no error yet. */
+class KeyTakenSignal extends Error {}
+
+/** Returns why a claim is refused that a change of its job has overtaken; undefined where nothing is known against it. */
+function conflictError(what: string, by: 'change' | 'end' | undefined): Error | undefined {
+  if (by === undefined) return undefined
+  return by === 'end'
+    ? new NotFound(`${what}: it has left the board`)
+    : new Unclaimable(`${what}: it was claimed or changed by another`)
+}
+
+function isGateConflict(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): boolean {
+  return step === 'guard' && (error instanceof BadVersion || error instanceof NoNode)
+}
+
+/** A transaction of which nothing but its effect is wanted. */
+function effectOnly(
+  what: string,
+  steps: readonly TransactionStep[],
+): Pick<Transaction<void>, 'what' | 'steps' | 'onCommitted' | 'onRecovered'> {
+  return { what, steps, onCommitted: () => undefined, onRecovered: () => undefined }
+}
+
+/** For errors. */
+export function toJobName(posting: Posting): string {
+  return `job ${posting.uuid} (${posting.name})`
+}
+
+function touchedNames({ id, key }: { id?: string; key?: string | undefined }): TouchedName[] {
+  return [
+    ...(id === undefined ? [] : [{ name: id, mode: 'alone' } as const]),
+    ...(key === undefined ? [] : [{ name: `key ${key}`, mode: 'alone' } as const]),
+  ]
+}
+
+function requestedResources(posting: Posting): TouchedName[] {
+  const { exclusive, shared } = toResourceWants(posting)
+  const touch = (mode: TouchedName['mode']) => (name: string) => ({ name: `resource ${name}`, mode })
+  return [...exclusive.map(touch('alone')), ...shared.map(touch('together'))]
+}

@@ -1,0 +1,141 @@
+/** Waiting for something to claim, and claiming it. */
+import { abortAfter, type FollowingSignal, followSignals } from '../../core/async/abort.ts'
+import { keepAlive } from '../../core/async/keep-alive.ts'
+import { NotFound, Timeout } from '../../core/errors.ts'
+import { describeError } from '../../core/failure.ts'
+import { type Duration, formatDuration } from '../../core/time.ts'
+import { Job } from '../api/job.ts'
+import {
+  assertClaimsOptions,
+  assertWaitOptions,
+  type ClaimNextOptions,
+  type ClaimsOptions,
+  claimNextSettings,
+  type WaitOptions,
+} from '../api/options.ts'
+import type { LiveView } from '../view/live-view.ts'
+import type { Claim } from './claim.ts'
+import type { ClaimManager } from './claim-manager.ts'
+
+export interface ClaimerOptions {
+  readonly claims: ClaimManager
+  readonly view: LiveView
+  /** Fires when the board is closed. */
+  readonly signal: AbortSignal
+  /** For people. */
+  readonly uri: string
+}
+
+export class Claimer {
+  readonly #options: ClaimerOptions
+
+  constructor(options: ClaimerOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when there is a job to claim. @throws Timeout */
+  async waitForClaimable(options: WaitOptions): Promise<void> {
+    assertWaitOptions(options)
+    const { claims, view } = this.#options
+    view.unaccepted.start()
+    using _alive = keepAlive()
+    using stop = followSignals([this.#options.signal, options.signal])
+    using _timer = options.timeout === 0 ? undefined : this.#startTimeout(stop, options.timeout)
+    while (!claims.hasClaimable()) await this.#waitForChange(stop, options.timeout)
+  }
+
+  /** @throws Timeout; the signal's reason; InvalidState when the board is closed */
+  async claimNext(options: ClaimNextOptions): Promise<[Claim, ...Claim[]]> {
+    const settings = claimNextSettings(options)
+    const { claims, view } = this.#options
+    view.unaccepted.start()
+    using _alive = keepAlive()
+    using stop = followSignals([this.#options.signal, options.signal])
+    // Looked at while it waits only: what has been chosen may be this caller's by the time it fires.
+    using late = options.timeout === undefined ? stop : followSignals([stop.signal])
+    using _timer = options.timeout === 0 ? undefined : this.#startTimeout(late, options.timeout)
+    while (true) {
+      stop.signal.throwIfAborted()
+      while (view.isTooShortFor(settings.max) && (await view.readOn(stop))) stop.signal.throwIfAborted()
+      const places = claims.reserveNext(settings)
+      if (places.length === 0) {
+        await this.#waitForChange(late, options.timeout)
+        continue
+      }
+      const [first, ...rest] = await claims.claimAllReserved(places)
+      if (first) return [first, ...rest]
+    }
+  }
+
+  /**
+   * There is nothing in the view: there may be behind its end. Who has time is woken when that was read.
+   *
+   * @throws Timeout at once for one that does not wait, when there is nothing behind it
+   */
+  async #waitForChange(stop: FollowingSignal, timeout: Duration | undefined): Promise<void> {
+    const { claims, view } = this.#options
+    const more = claims.canClaim ? view.readOn(stop) : Promise.resolve(false)
+    if (timeout !== 0) {
+      more.catch(() => undefined)
+      await view.changed.wait(stop)
+    } else if (!(await more)) throw this.#timeoutError(0)
+  }
+
+  /**
+   * Claims this very job as soon as its turn comes, whatever its delay says to others. Where it comes to nothing the job is
+   * given up, and in the trash.
+   *
+   * @throws NotFound when somebody has cancelled it meanwhile
+   */
+  async claimOwnPost(job: Job, options: WaitOptions): Promise<Claim> {
+    const { claims, view } = this.#options
+    using _reserved = view.queue.reserve(Job.entryFor(job))
+    try {
+      using _held = await view.pin(Job.entryFor(job))
+      return await this.#claimThis(job, options)
+    } catch (error) {
+      await claims.cancel(job, describeError(error)).catch(() => undefined)
+      throw error
+    }
+  }
+
+  async #claimThis(job: Job, options: WaitOptions): Promise<Claim> {
+    const { claims, view } = this.#options
+    view.unaccepted.start()
+    const entry = Job.entryFor(job)
+    using _alive = keepAlive()
+    using stop = followSignals([this.#options.signal, options.signal])
+    using late = followSignals([stop.signal])
+    using _timer = this.#startTimeout(late, options.timeout)
+    while (true) {
+      stop.signal.throwIfAborted()
+      if (entry.ended)
+        throw new NotFound(`${job} has left the board while it waited to be claimed here: ${entry.ended}`)
+      const place = claims.reserve(entry)
+      const claim = place && (await claims.claimReserved(place))
+      if (claim) return claim
+      if (!place) await view.changed.wait(late)
+    }
+  }
+
+  /** One claim after the other, until the signal fires or the board is closed. */
+  async *claimAll(options: ClaimsOptions): AsyncGenerator<Claim, void, undefined> {
+    assertClaimsOptions(options)
+    const over = () => options.signal?.aborted || this.#options.signal.aborted
+    while (!over()) {
+      const claims = await this.claimNext(options).catch((error: unknown) => {
+        if (over()) return []
+        throw error
+      })
+      yield* claims
+    }
+  }
+
+  #startTimeout(stop: FollowingSignal, timeout: Duration | undefined): Disposable {
+    return abortAfter(stop, timeout, () => this.#timeoutError(timeout ?? 0))
+  }
+
+  #timeoutError(time: Duration): Timeout {
+    return new Timeout(`no job to claim on ${this.#options.uri} within ${formatDuration(time)}`)
+  }
+}

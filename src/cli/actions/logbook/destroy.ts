@@ -1,0 +1,124 @@
+/** What `jobboard logbook destroy` does: removes logbooks that nobody needs any more. */
+import { boardId } from '../../../board/index.ts'
+import { isOfOtherBoard } from '../../../conductor/index.ts'
+import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../../core/errors.ts'
+import type { FlowState } from '../../../core/states.ts'
+import type { BookDetail } from '../../../persistence/index.ts'
+import type { CliContext } from '../../context.ts'
+import { DONE, type ExitCode } from '../../exit-codes.ts'
+import { confirm } from '../../input/confirm.ts'
+import { forEachWithProgress } from '../../input/for-each.ts'
+import { ageLimit, boardUri, type SharedOptions } from '../../input/shared-options.ts'
+import { findBook, isWholeUuid } from '../../locate.ts'
+import { type Logbooks, openNamedBoard, requireLogbooks } from '../../opening.ts'
+
+export interface LogbookDestroyCommandOptions extends SharedOptions {
+  readonly name?: string
+  readonly olderThan?: string
+  readonly state?: readonly FlowState[]
+  readonly all?: boolean
+  readonly force?: boolean
+  readonly yes?: boolean
+}
+
+type SelectedBook = Pick<BookDetail, 'uuid' | 'name' | 'meta'>
+
+/** What the board that was named says of a logbook: its job is there, or it is of another board. */
+type KeepReason = (book: SelectedBook) => 'job' | 'other-board' | undefined
+
+/** @throws InvalidArgument where nothing says which, or no board can be asked what it needs */
+export async function logbookDestroy(
+  uuids: readonly string[],
+  options: LogbookDestroyCommandOptions,
+  context: CliContext,
+): Promise<ExitCode> {
+  const { name, olderThan, state, all = false, force = false } = options
+  const filtered = name !== undefined || olderThan !== undefined || state !== undefined
+  if ([uuids.length > 0, filtered, all].filter(Boolean).length !== 1)
+    throw new InvalidArgument('say which logbooks: uuids, or --name, --older-than and --state, or --all')
+  const before = ageLimit(olderThan ?? '0', '--older-than')
+  if (!force) assertBoardNamed(options, context)
+  await using logbooks = await requireLogbooks(options, context, { missing: 'throw' })
+  const keptFor = force ? () => undefined : await keepByBoard(options, context)
+  const named = uuids.length > 0
+  const chosen = named ? await selectByUuid(uuids, logbooks) : await selectMatching(options, { logbooks, before })
+  // By age many are meant, and those that are needed are no mistake; naming one of them is refused.
+  const meant = named ? chosen : chosen.filter((book) => keptFor(book) === undefined)
+  if (!named) reportKept(chosen, { keptFor, context })
+  if (chosen.length === 0) context.stderr.write(`there are no such logbooks in ${logbooks.uri}\n`)
+  if (named && !uuids.every(isWholeUuid)) {
+    const names = chosen.map(({ uuid, name }) => `${uuid} (${name})`).join(', ')
+    const sure = await confirm(`destroy logbook ${names}?`, { yes: options.yes, offTerminal: 'proceed' }, context)
+    if (!sure) return DONE
+  }
+  const work = async (book: SelectedBook) => {
+    const why = keptFor(book)
+    if (why !== undefined) throw toKeptLine(book, why)
+    return logbooks.persistence.destroyBook(book.uuid, named ? {} : { unchangedSince: before })
+  }
+  return await forEachWithProgress(meant, { what: 'destroying', done: 'destroyed', work }, context)
+}
+
+function reportKept(
+  books: readonly SelectedBook[],
+  { keptFor, context }: { keptFor: KeepReason; context: CliContext },
+): void {
+  const count = (why: ReturnType<KeepReason>) => books.filter((book) => keptFor(book) === why).length
+  const [jobs, others] = [count('job'), count('other-board')]
+  if (jobs > 0) context.stderr.write(`${jobs} left alone: their jobs are on the board\n`)
+  if (others > 0) context.stderr.write(`${others} left alone: they are of other boards; ${OTHER_BOARD_ADVICE}\n`)
+}
+
+const OTHER_BOARD_ADVICE = 'name their board with --board as its conductors do, or add --force'
+
+function toKeptLine({ uuid, name, meta }: SelectedBook, why: 'job' | 'other-board'): InvalidState {
+  const logbook = `logbook ${uuid} (${name})`
+  return new InvalidState(
+    why === 'job'
+      ? `${logbook}: its job is on the board and would do everything once more; cancel it first, or add --force`
+      : `${logbook}: it is of board ${meta['board']}, and its job may be there; ${OTHER_BOARD_ADVICE}`,
+  )
+}
+
+function assertBoardNamed(options: SharedOptions, context: CliContext): void {
+  try {
+    boardUri(options, context)
+  } catch (cause) {
+    const why = 'which logbooks are still needed the board knows: name it with --board URI, or add --force'
+    throw new InvalidArgument(why, { cause })
+  }
+}
+
+async function keepByBoard(options: SharedOptions, context: CliContext): Promise<KeepReason> {
+  await using opened = await openNamedBoard(options, context, { create: false })
+  const books = new Set<string>()
+  for await (const job of opened.board.jobs({ ensureFresh: true })) books.add(job.book.uuid)
+  const [hidden] = opened.unreadable
+  if (hidden) {
+    const why = `a job on ${opened.board.uri} cannot be read here, and its logbook is not known: upgrade, or add --force`
+    throw new IncompatibleVersion(why, { cause: hidden })
+  }
+  const own = { boardId: boardId(opened.board.uri) }
+  return ({ uuid, meta }) => {
+    if (books.has(uuid)) return 'job'
+    return isOfOtherBoard(meta, own) ? 'other-board' : undefined
+  }
+}
+
+async function selectByUuid(uuids: readonly string[], logbooks: Logbooks): Promise<SelectedBook[]> {
+  const found: SelectedBook[] = []
+  for (const uuid of uuids) found.push(await findBook(logbooks, uuid, 'change'))
+  return found
+}
+
+/** Whole before the first is gone: a listing goes on from the last of a page. */
+async function selectMatching(
+  { name, state }: LogbookDestroyCommandOptions,
+  { logbooks, before }: { logbooks: Logbooks; before: Date },
+): Promise<SelectedBook[]> {
+  const query = { ...(name === undefined ? {} : { name }), unchangedSince: before }
+  const found: SelectedBook[] = []
+  const which = state === undefined ? { finished: true } : { state }
+  for await (const book of logbooks.persistence.listBooks({ ...query, ...which })) found.push(book)
+  return found
+}

@@ -1,0 +1,45 @@
+/** What `jobboard trash restore` does: put jobs back on the board. */
+import type { TrashedJob } from '../../../board/index.ts'
+import type { CliContext } from '../../context.ts'
+import type { ExitCode } from '../../exit-codes.ts'
+import { forEachTrashed } from '../../input/for-each-trashed.ts'
+import type { SharedOptions } from '../../input/shared-options.ts'
+import type { TrashChoice } from '../../input/trash-choice.ts'
+
+export interface TrashRestoreCommandOptions extends SharedOptions, TrashChoice {
+  readonly poison?: boolean
+}
+
+/** From so many owners in a row on that died over a job, it is likely that the job killed them. */
+const POISON_DEATHS = 2
+
+export async function trashRestore(
+  uuids: readonly string[],
+  options: TrashRestoreCommandOptions,
+  context: CliContext,
+): Promise<ExitCode> {
+  const keep = (chosen: readonly TrashedJob[]) => (options.poison ? chosen : excludePoison(chosen, context))
+  return forEachTrashed(
+    {
+      ...{ uuids, options, what: 'restoring', done: 'restored', verb: 'restore', keep },
+      work: (board, job) => board.restore(job),
+    },
+    context,
+  )
+}
+
+/** Leaves out what would kill conductors again, and says so: whoever restores everything hardly means those. */
+function excludePoison(chosen: readonly TrashedJob[], { stderr }: CliContext): readonly TrashedJob[] {
+  const kept = chosen.filter((job) => countTrailingDeaths(job) < POISON_DEATHS)
+  const left = chosen.length - kept.length
+  if (left > 0) {
+    const jobs = left === 1 ? '1 job stays in the trash: its' : `${left} jobs stay in the trash: their`
+    stderr.write(`${jobs} last owners died while running it; restore it by its uuid, or add --poison\n`)
+  }
+  return kept
+}
+
+/** Returns how many attempts at the end of the list have no end: their owners died. */
+function countTrailingDeaths({ attempts }: TrashedJob): number {
+  return attempts.length - 1 - attempts.findLastIndex(({ ended }) => ended !== undefined)
+}

@@ -1,0 +1,34 @@
+/** `jobboard logbook list`: what has been run. */
+import type { Command } from 'commander'
+import type { RunAction } from '../../action.ts'
+import { DEFAULT_PAGE_SIZE, FLOW_STATE_CHOICES } from '../../input/choices.ts'
+import { choicesParser, countParser } from '../../input/shared-options.ts'
+
+export function defineLogbookList(logbook: Command, run: RunAction): void {
+  logbook
+    .command('list')
+    .summary('list logbooks')
+    .description(
+      'Lists logbooks with the state of their flows. Where there are more than a page, it is said on standard error how ' +
+        'the next one is had. Pages come in the order in which logbooks are kept; on each, what changed last comes first.',
+    )
+    .option('--name <name>', 'only those of this name')
+    .option(
+      '--state <state>',
+      `only with a flow in this state, one of ${FLOW_STATE_CHOICES.join(', ')}; may be repeated`,
+      choicesParser('--state', FLOW_STATE_CHOICES),
+    )
+    .option('--older-than <duration>', 'only those in which nothing has changed for longer')
+    .option('--limit <n>', `how many on a page (default: ${DEFAULT_PAGE_SIZE})`, countParser('--limit'))
+    .option('--after <uuid>', 'the page behind this one, the last of the page before')
+    .option('--json', 'print each logbook as a JSON object on a line of its own')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ jobboard logbook list --state FAILURE --state REVERTED\n  $ jobboard logbook list --older-than 30d --persistence directory:./logbooks',
+    )
+    .action(
+      run(async (context, command: Command) =>
+        (await import('../../actions/logbook/list.ts')).logbookList(command.optsWithGlobals(), context),
+      ),
+    )
+}

@@ -1,0 +1,114 @@
+/** The play itself: two conductors, some jobs, and a death in the middle of one of them. */
+import type { Job, JobBoard } from '../../../board/index.ts'
+import { rejectOnAbort } from '../../../core/async/abort.ts'
+import type { CliContext } from '../../context.ts'
+import { ConductorProcess } from './conductor-process.ts'
+import type { Timeline } from './events.ts'
+import { flowName, KILL_AT_TASK, PHOTOS, type TaskLine } from './script.ts'
+import type { DemoEnvironment } from './stage.ts'
+
+/** The first of them dies. */
+const CONDUCTORS = ['one', 'two'] as const
+
+export interface DemoScenarioOptions {
+  readonly environment: DemoEnvironment
+  readonly board: JobBoard
+  readonly timeline: Timeline
+  /** Of the conductors. */
+  readonly env: CliContext['env']
+  readonly cwd: string
+}
+
+/** A job whose owner was killed. */
+export interface KilledOwner {
+  readonly job: string
+  readonly from: string
+  /** Milliseconds, on the demo's timeline. */
+  readonly at: number
+  /** Who went on with it, and how long after; absent as long as nobody has. */
+  readonly by?: string
+  readonly after?: number
+}
+
+export class DemoScenario implements AsyncDisposable {
+  readonly #options: DemoScenarioOptions
+  readonly #conductors: readonly ConductorProcess[]
+  /** Those that were posted, in order; all of them are the demo's own. */
+  readonly jobs: Job[] = []
+  victim: KilledOwner | undefined
+
+  constructor(options: DemoScenarioOptions) {
+    const { environment, env, cwd } = options
+    const { folder, tag } = environment
+    this.#options = options
+    this.#conductors = CONDUCTORS.map((shown) => {
+      const onLine = (line: TaskLine) => this.#handleLine(shown, line)
+      return new ConductorProcess({ shown, name: `${shown}${tag}`, folder, env, cwd, onLine })
+    })
+  }
+
+  /** Resolves when every job has left the board. @throws JobboardError where a conductor fails; the signal's reason */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#conductors.map((conductor) => this.#start(conductor, signal)))
+    await this.#post()
+    const ends = Promise.all(this.jobs.map((job) => this.#followJob(job, signal)))
+    await rejectOnAbort(Promise.race([ends, ...this.#survivors().map((conductor) => conductor.failed())]), signal)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#conductors.map((conductor) => conductor[Symbol.asyncDispose]()))
+  }
+
+  async #start(conductor: ConductorProcess, signal: AbortSignal): Promise<void> {
+    await conductor.start(signal)
+    this.#options.timeline.emit({ event: 'ready', conductor: conductor.shown })
+  }
+
+  async #post(): Promise<void> {
+    const { board, environment, timeline } = this.#options
+    for (const photo of PHOTOS) {
+      const store = { photo, folder: environment.work }
+      this.jobs.push(await board.post(flowName(environment.tag), store, { name: photo }))
+    }
+    timeline.emit({ event: 'posted', jobs: this.jobs.map(({ uuid, name }) => ({ uuid, job: name })) })
+  }
+
+  async #followJob(job: Job, signal: AbortSignal): Promise<void> {
+    const state = await job.wait({ signal })
+    this.#options.timeline.emit({ event: state === 'COMPLETE' ? 'complete' : 'trashed', job: job.name })
+  }
+
+  #survivors(): readonly ConductorProcess[] {
+    return this.#conductors.filter(({ shown }) => shown !== CONDUCTORS[0])
+  }
+
+  #handleLine(conductor: string, line: TaskLine): void {
+    const { timeline } = this.#options
+    const { step, pid, ...of } = line
+    if (step === 'halfway') {
+      const dies = conductor === CONDUCTORS[0] && line.task === KILL_AT_TASK && this.victim === undefined
+      if (dies) this.#kill(conductor, line)
+      return
+    }
+    if (step === 'begun') this.#noteTakeover(conductor, line)
+    timeline.emit({ event: step, conductor, ...of })
+  }
+
+  #kill(conductor: string, { step: _step, pid, ...of }: TaskLine): void {
+    const { timeline } = this.#options
+    this.victim = { job: of.job, from: conductor, at: timeline.now }
+    const dying = this.#conductors.find(({ shown }) => shown === conductor)
+    // That it is gone is what `ended` tells the disposal; nothing here can fail.
+    void dying?.kill()
+    timeline.emit({ event: 'killed', conductor, pid, ...of })
+  }
+
+  #noteTakeover(conductor: string, { job, task, run }: TaskLine): void {
+    const { timeline } = this.#options
+    if (this.victim?.job !== job || this.victim.by !== undefined) return
+    const { from, at } = this.victim
+    const after = timeline.now - at
+    this.victim = { ...this.victim, by: conductor, after }
+    timeline.emit({ event: 'takenOver', conductor, job, task, run, from, after })
+  }
+}

@@ -1,0 +1,53 @@
+/** What a demo has shown: told by the logbook of the job whose owner died, not by what anybody meant to do. */
+import type { AtomState } from '../../../core/states.ts'
+import type { FlowDetail, Persistence } from '../../../persistence/index.ts'
+import type { DemoScenario } from './play.ts'
+
+export interface Takeover {
+  readonly uuid: string
+  readonly job: string
+  readonly from: string
+  readonly by: string
+  /** In milliseconds, from the death to the first task of who goes on. */
+  readonly after: number
+  /** Tasks that were done when their owner died, and were not run again. */
+  readonly kept: readonly string[]
+  /** Those that were under way, and began again. */
+  readonly again: readonly string[]
+}
+
+export interface DemoSummary {
+  readonly jobs: number
+  readonly complete: number
+  /** In milliseconds. */
+  readonly took: number
+  readonly takenOver?: Takeover
+}
+
+export async function toSummary(
+  { jobs, victim }: Pick<DemoScenario, 'jobs' | 'victim'>,
+  { persistence, took }: { persistence: Persistence; took: number },
+): Promise<DemoSummary> {
+  const complete = jobs.filter(({ state }) => state === 'COMPLETE').length
+  const counts = { jobs: jobs.length, complete, took }
+  const job = jobs.find(({ name }) => name === victim?.job)
+  if (!job || victim?.by === undefined || victim.after === undefined) return counts
+  const { from, by, after } = victim
+  const book = await persistence.getBook(job.book.uuid)
+  const flow = book.flows.find(({ uuid }) => uuid === job.uuid)
+  return { ...counts, takenOver: { uuid: job.uuid, job: job.name, from, by, after, ...readTaskStates(flow) } }
+}
+
+/** A task that is begun again stays RUNNING on record: what tells of it is that it succeeded in a later run. */
+function readTaskStates(flow: FlowDetail | undefined): Pick<Takeover, 'kept' | 'again'> {
+  const tasks = (flow?.atoms ?? []).map(({ name, states = [] }) => {
+    const runOf = (wanted: AtomState) => states.findLast(({ state }) => state === wanted)?.run
+    return { name, began: runOf('RUNNING'), done: runOf('SUCCESS') }
+  })
+  const first = Math.min(...tasks.flatMap(({ began }) => began ?? []))
+  const ofFirst = tasks.filter(({ began }) => began === first)
+  return {
+    kept: ofFirst.filter(({ done }) => done === first).map(({ name }) => name),
+    again: ofFirst.filter(({ done }) => done !== first).map(({ name }) => name),
+  }
+}

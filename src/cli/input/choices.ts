@@ -1,0 +1,33 @@
+/** Words and limits of options. Spelt out here, because `--help` must not have to load the board. */
+import type { Priority, Size } from '../../board/index.ts'
+import type { FlowState } from '../../core/states.ts'
+
+export const PRIORITY_CHOICES = [
+  'VERY_HIGH',
+  'HIGH',
+  'NORMAL',
+  'LOW',
+  'VERY_LOW',
+] as const satisfies readonly Priority[]
+export const SIZE_CHOICES = ['small', 'medium', 'large'] as const satisfies readonly Size[]
+export const FLOW_STATE_CHOICES = [
+  'PENDING',
+  'RUNNING',
+  'SUCCESS',
+  'FAILURE',
+  'REVERTED',
+  'SUSPENDING',
+  'SUSPENDED',
+  'RESUMING',
+] as const satisfies readonly FlowState[]
+export const LOG_LEVEL_CHOICES = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+/** What a board takes for `maxAttempts`. */
+export const MAX_ATTEMPTS = 10
+/** Of drawings of flows. */
+export const GRAPH_FORMATS = ['mermaid', 'dot'] as const
+/** Of `logbook list`. */
+export const DEFAULT_PAGE_SIZE = 50
+/** What `dev` can run ZooKeeper with. */
+export const SERVER_CHOICES = ['package', 'docker'] as const
+export const MAX_PORT = 65_535
+export const SHELL_CHOICES = ['bash', 'zsh', 'fish'] as const

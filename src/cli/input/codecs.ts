@@ -1,0 +1,57 @@
+/** What opens sealed logbooks: a key in the environment, or a codec of one's own in a module. */
+import { InvalidArgument } from '../../core/errors.ts'
+import type { LogbookCodec } from '../../persistence/index.ts'
+import type { CliContext } from '../context.ts'
+import { loadModule } from './flows-module.ts'
+import type { SharedOptions } from './shared-options.ts'
+
+export interface WithCodec {
+  readonly codec?: LogbookCodec | readonly LogbookCodec[]
+}
+
+/**
+ * Undefined codec where neither JOBBOARD_LOGBOOK_KEY nor `--codec` says one.
+ *
+ * @throws InvalidArgument where both do, for keys that are none, and for a module without a codec
+ */
+export async function openCodec(options: SharedOptions, context: CliContext): Promise<WithCodec> {
+  const module = options.codec || context.env['JOBBOARD_CODEC']
+  const keys = context.env['JOBBOARD_LOGBOOK_KEY']
+  if (module && keys)
+    throw new InvalidArgument(
+      'JOBBOARD_LOGBOOK_KEY and --codec both say how logbooks are sealed; leave one of them out',
+    )
+  if (module) return { codec: await fromModule(module, context) }
+  return keys ? { codec: await fromKeys(keys, isEncryptionRequired(context)) } : {}
+}
+
+/**
+ * Whether results that are not encrypted are refused.
+ *
+ * @throws InvalidArgument for a word that is neither true nor false: a misspelt one must not open what is closed
+ */
+function isEncryptionRequired({ env }: CliContext): { readonly require: boolean } {
+  const word = env['JOBBOARD_LOGBOOK_REQUIRE'] || 'true'
+  if (word === 'true' || word === 'false') return { require: word === 'true' }
+  throw new InvalidArgument(`JOBBOARD_LOGBOOK_REQUIRE must be true or false, got ${JSON.stringify(word)}`)
+}
+
+/** The first writes, all of them read. */
+async function fromKeys(text: string, options: { readonly require: boolean }): Promise<LogbookCodec> {
+  const { encrypted } = await import('../../persistence/index.ts')
+  const [key = '', ...oldKeys] = text.split(',').map((each) => each.trim())
+  try {
+    return encrypted({ key, oldKeys, ...options })
+  } catch (cause) {
+    const how = 'as openssl rand -base64 32 makes them; several with commas between, the one that writes first'
+    throw new InvalidArgument(`JOBBOARD_LOGBOOK_KEY has to be the base64 of 32 bytes, ${how}`, { cause })
+  }
+}
+
+async function fromModule(module: string, context: CliContext): Promise<LogbookCodec | readonly LogbookCodec[]> {
+  const { codec }: { codec?: LogbookCodec | readonly LogbookCodec[] } = await loadModule(module, context)
+  if (codec !== undefined) return codec
+  throw new InvalidArgument(
+    `module ${module} has no codec; export one by that name, as in: export const codec = [compressed(), encrypted({ key })]`,
+  )
+}

@@ -1,0 +1,64 @@
+/** What `jobboard.yaml` may say. Texts may have `${NAME}` in them, so numbers and words are checked once that is put in. */
+import { z } from 'zod'
+import { LOG_LEVEL_CHOICES, SIZE_CHOICES } from '../choices.ts'
+
+const text = z.string().min(1, 'must not be empty')
+
+const board = z.union([
+  text,
+  z.strictObject({
+    uri: text,
+    /** `user:password`, as JOBBOARD_ZOOKEEPER_AUTH. */
+    auth: text.optional(),
+    /** The name of one of the persistences, or a URI. */
+    persistence: text.optional(),
+    flows: text.optional(),
+  }),
+])
+
+const persistence = z.union([
+  text,
+  z.strictObject({
+    uri: text,
+    /** As JOBBOARD_LOGBOOK_KEY. */
+    key: text.optional(),
+    /** As --codec. */
+    codec: text.optional(),
+    /** As JOBBOARD_LOGBOOK_REQUIRE. */
+    require: z.boolean().optional(),
+  }),
+])
+
+const positiveInteger = z.int().min(1)
+const durationValue = z.union([z.int().min(0), text])
+
+export const CONFIG = z.strictObject({
+  boards: z.record(z.string(), board).optional(),
+  persistences: z.record(z.string(), persistence).optional(),
+  /** The board that is meant where nobody says another: a name, or a URI. */
+  board: text.optional(),
+  persistence: text.optional(),
+  flows: text.optional(),
+  timeout: durationValue.optional(),
+  redact: z.array(text).optional(),
+  /** Of `jobboard conductor`. */
+  conductor: z
+    .strictObject({
+      concurrency: positiveInteger.optional(),
+      flowConcurrency: positiveInteger.optional(),
+      name: text.optional(),
+      size: z.array(z.enum(SIZE_CHOICES)).optional(),
+      takeoverDelay: durationValue.optional(),
+      unacceptedAfter: durationValue.optional(),
+      drainTimeout: durationValue.optional(),
+      abortTimeout: durationValue.optional(),
+      onFailure: z.enum(['retry', 'consume']).optional(),
+      removeLogbooksAfter: durationValue.optional(),
+      failuresOnBoard: z.enum(['whole', 'named']).optional(),
+      health: z.union([z.int(), text]).optional(),
+      logLevel: z.enum(LOG_LEVEL_CHOICES).optional(),
+    })
+    .optional(),
+})
+
+export type Config = z.infer<typeof CONFIG>

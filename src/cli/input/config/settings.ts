@@ -1,0 +1,253 @@
+/**
+ * What the config file makes of a command line. What is typed wins over the environment, and that over the file; a name
+ * that is typed, or in the environment, is looked up in the file.
+ */
+import { dirname, isAbsolute, resolve } from 'node:path'
+import { InvalidArgument } from '../../../core/errors.ts'
+import { suggestion } from '../../../core/spelling.ts'
+import type { CliContext } from '../../context.ts'
+import { parseDuration, type SharedOptions } from '../shared-options.ts'
+import type { ConfigFile } from './config-file.ts'
+import { FILE_NAME, findNearestConfig } from './nearest.ts'
+import { substituteVariables } from './substitution.ts'
+import { findModuleDistrust } from './trust.ts'
+
+export interface ResolvedSettings {
+  /** Options of every command, as they might have been typed. */
+  readonly options: Readonly<Record<string, unknown>>
+  /** Those of one command only, by its name; looked up when asked for: others need not be able to. */
+  readonly own: (command: string) => Readonly<Record<string, unknown>>
+  /** The same of the environment: secrets are not put on a command line. */
+  readonly env: CliContext['env']
+  /** Modules that are named by a file that nobody named are run only if they are ours. */
+  readonly assertModule?: CliContext['assertModule']
+  /** What a file that nobody named has chosen, where the credentials of the environment would be used for it. */
+  readonly chosenByFile?: CliContext['chosenByFile']
+}
+
+/** Of a conductor. */
+const DURATION_KEYS: readonly string[] = [
+  'takeoverDelay',
+  'unacceptedAfter',
+  'drainTimeout',
+  'abortTimeout',
+  'removeLogbooksAfter',
+]
+
+/** Whatever is no URI is a name: URIs begin with a scheme and a colon. */
+const URI_PATTERN = /^[a-z][a-z0-9+.-]*:/i
+
+/** @throws InvalidArgument for a file that means nothing, and for a name that is not in it */
+export async function resolveSettings(
+  options: SharedOptions & { readonly config?: string },
+  context: CliContext,
+): Promise<ResolvedSettings> {
+  const { cwd, env } = context
+  const asked = options.config || env['JOBBOARD_CONFIG']
+  const found = asked ? undefined : await findNearestConfig(cwd)
+  if (!asked && !found) return settingsWithoutFile(options, env)
+  // Loaded for those who have a file: what reads and checks it takes longer than many a command.
+  const { parseFoundConfig: foundConfig, readConfig } = await import('./config-file.ts')
+  if (!found) {
+    const named = await readConfig(resolve(cwd, asked ?? ''), { cwd })
+    return new SettingsResolver(named, { env, wasFound: false }).resolve(options)
+  }
+  const settling = new SettingsResolver(foundConfig(found, { cwd }), { env, wasFound: true })
+  const settled = settling.resolve(options)
+  return { ...settled, assertModule: (module, file) => assertTrusted(module, { file, named: settling.modules }) }
+}
+
+/** @throws InvalidArgument where a name is given, and nothing that says what it means */
+function settingsWithoutFile(options: SharedOptions, env: CliContext['env']): ResolvedSettings {
+  const board = options.board || env['JOBBOARD_BOARD']
+  const persistence = options.persistence || env['JOBBOARD_PERSISTENCE']
+  for (const [what, value] of Object.entries({ board, persistence })) {
+    // What looks like half a URI is told so by who opens it.
+    if (value === undefined || !/^[\w.-]+$/.test(value)) continue
+    throw new InvalidArgument(
+      `${what} ${value}: there is no ${FILE_NAME} here or above that says what it means; give a URI, or --config FILE`,
+    )
+  }
+  return { options: {}, own: () => ({}), env }
+}
+
+/** @throws InvalidArgument for a module of the file that others could change */
+async function assertTrusted(
+  module: string,
+  { file, named }: { file: string; named: ReadonlySet<string> },
+): Promise<void> {
+  if (!named.has(module)) return
+  const why = await findModuleDistrust(file)
+  if (why === undefined) return
+  throw new InvalidArgument(
+    `${why}: the module that ${FILE_NAME} names is not run; name it on the command line if you trust it`,
+  )
+}
+
+const AUTH = 'JOBBOARD_ZOOKEEPER_AUTH'
+
+type ResourceKind = 'board' | 'persistence'
+
+/** What stands somewhere in the file. */
+interface ConfigEntry {
+  readonly uri: string
+  readonly path: readonly string[]
+}
+
+class SettingsResolver {
+  readonly #file: ConfigFile
+  readonly #env: CliContext['env']
+  readonly #folder: string
+  /** Whether nobody named the file: then it was found in the working directory or above. */
+  readonly #wasFound: boolean
+  /** What the file names as modules, as far as it was looked up. */
+  readonly modules = new Set<string>()
+
+  constructor(file: ConfigFile, { env, wasFound }: { readonly env: CliContext['env']; readonly wasFound: boolean }) {
+    this.#file = file
+    this.#env = env
+    this.#wasFound = wasFound
+    this.#folder = dirname(file.file)
+  }
+
+  resolve(options: SharedOptions): ResolvedSettings {
+    const { config } = this.#file
+    const askedBoard = options.board || this.#env['JOBBOARD_BOARD'] || undefined
+    const board = this.#resolveNamed('board', askedBoard)
+    const entry = board === undefined ? undefined : this.#boardEntry(board)
+    const asked = options.persistence || this.#env['JOBBOARD_PERSISTENCE'] || undefined
+    const persistence = this.#resolveNamed('persistence', asked ?? entry?.persistence)
+    const logbooks = persistence === undefined ? undefined : this.#logbooks(persistence, options)
+    const flows = entry?.flows ?? (config.flows === undefined ? undefined : this.#module(config.flows, ['flows']))
+    const { timeout, redact } = config
+    const found = {
+      board: entry?.uri ?? board?.uri,
+      persistence: logbooks?.uri ?? persistence?.uri,
+      codec: logbooks?.codec,
+      flows,
+      timeout: timeout === undefined ? undefined : this.#duration(timeout, ['timeout']),
+      redact: this.#env['JOBBOARD_REDACT'] ? undefined : redact?.join(','),
+    }
+    const own = (command: string) => (command === 'conductor' ? this.#conductor() : {})
+    const env = this.#environment(entry, logbooks)
+    const settled = { options: definedOnly(found), own, env }
+    if (!this.#wasFound || !this.#env[AUTH]) return settled
+    // What the file says of its own board comes before the environment, which does not mean that board.
+    if (!askedBoard && entry?.auth !== undefined) return { ...settled, env: { ...env, [AUTH]: entry.auth } }
+    const withBoard = askedBoard !== undefined && entry?.persistence !== undefined
+    return { ...settled, chosenByFile: { board: !askedBoard, persistence: !asked && !withBoard } }
+  }
+
+  /** A URI, or the name of one in the file; what is the default there, where nothing is given. */
+  #resolveNamed(kind: ResourceKind, given: string | undefined): ConfigEntry | undefined {
+    const { config, problem } = this.#file
+    if (given !== undefined && URI_PATTERN.test(given)) return { uri: given, path: [] }
+    const name = given ?? (config[kind] === undefined ? undefined : this.#text(config[kind], [kind]))
+    if (name === undefined) return undefined
+    if (URI_PATTERN.test(name)) return { uri: this.#uri(name), path: [] }
+    const names = Object.keys(config[`${kind}s`] ?? {})
+    if (names.includes(name)) return { uri: '', path: [`${kind}s`, name] }
+    const message = `there is no ${kind} ${JSON.stringify(name)} in ${this.#file.shown}${suggestion(name, names)}`
+    throw given === undefined ? problem([kind], message) : new InvalidArgument(message)
+  }
+
+  #boardEntry({ path }: ConfigEntry) {
+    const [, name] = path
+    const found = name === undefined ? undefined : this.#file.config.boards?.[name]
+    if (found === undefined) return undefined
+    if (typeof found === 'string') return { uri: this.#uri(this.#text(found, path)) }
+    const { uri, auth, persistence, flows } = found
+    return definedOnly({
+      uri: this.#uri(this.#text(uri, [...path, 'uri'])),
+      auth: auth === undefined ? undefined : this.#text(auth, [...path, 'auth']),
+      persistence: persistence === undefined ? undefined : this.#text(persistence, [...path, 'persistence']),
+      flows: flows === undefined ? undefined : this.#module(flows, [...path, 'flows']),
+    })
+  }
+
+  #persistenceEntry({ path }: ConfigEntry) {
+    const [, name] = path
+    const found = name === undefined ? undefined : this.#file.config.persistences?.[name]
+    if (found === undefined) return undefined
+    if (typeof found === 'string') return { uri: this.#uri(this.#text(found, path)) }
+    const { uri, key, codec, require } = found
+    return definedOnly({
+      uri: this.#uri(this.#text(uri, [...path, 'uri'])),
+      key: key === undefined ? undefined : this.#text(key, [...path, 'key']),
+      codec: codec === undefined ? undefined : this.#module(codec, [...path, 'codec']),
+      require,
+    })
+  }
+
+  /** How they are sealed is one thing that is said in two ways: who says it in either overrides both of the file. */
+  #logbooks(persistence: ConfigEntry, { codec }: SharedOptions) {
+    const { uri, key, codec: module, require } = this.#persistenceEntry(persistence) ?? {}
+    if (uri === undefined) return undefined
+    const overridden = codec || this.#env['JOBBOARD_CODEC'] || this.#env['JOBBOARD_LOGBOOK_KEY']
+    return definedOnly(overridden ? { uri, require } : { uri, key, codec: module, require })
+  }
+
+  #environment(
+    board: { auth?: string } | undefined,
+    logbooks: { key?: string; require?: boolean } | undefined,
+  ): CliContext['env'] {
+    const { auth } = board ?? {}
+    const { key, require } = logbooks ?? {}
+    return {
+      ...(auth === undefined ? {} : { [AUTH]: auth }),
+      ...(key === undefined ? {} : { JOBBOARD_LOGBOOK_KEY: key }),
+      ...(require === undefined ? {} : { JOBBOARD_LOGBOOK_REQUIRE: String(require) }),
+      ...definedOnly(this.#env),
+    }
+  }
+
+  /** Folders in a URI are seen from the file's. */
+  #uri(uri: string): string {
+    const [, folder] = /^directory:(.+)$/.exec(uri) ?? []
+    return folder === undefined || isAbsolute(folder) ? uri : `directory:${resolve(this.#folder, folder)}`
+  }
+
+  /** A path is seen from the file's folder; what has no dot in front, and is no file of JavaScript, is a package. */
+  #module(module: string, path: readonly string[]): string {
+    const name = this.#text(module, path)
+    const found = /^\.{1,2}\/|\.[cm]?[jt]sx?$/.test(name) ? resolve(this.#folder, name) : name
+    this.modules.add(found)
+    return found
+  }
+
+  #text(text: string, path: readonly string[]): string {
+    return substituteVariables(text, this.#env, (message) => this.#file.problem(path, message))
+  }
+
+  #conductor(): Readonly<Record<string, unknown>> {
+    const { conductor = {} } = this.#file.config
+    return Object.fromEntries(Object.entries(conductor).map(([name, value]) => [name, this.#flag(name, value)]))
+  }
+
+  /** As it would be typed. */
+  #duration(value: string | number, path: readonly string[]): string {
+    const text = typeof value === 'string' ? this.#text(value, path) : String(value)
+    try {
+      parseDuration(text, path.join('.'))
+      return text
+    } catch (error) {
+      throw error instanceof InvalidArgument ? this.#file.problem(path, error.message) : error
+    }
+  }
+
+  /** As it would be typed, where it is a text there. */
+  #flag(name: string, value: unknown): unknown {
+    const path = ['conductor', name]
+    const isText = typeof value === 'string'
+    if (DURATION_KEYS.includes(name) && (isText || typeof value === 'number')) return this.#duration(value, path)
+    if (isText) return this.#text(value, path)
+    const isNumber = name === 'concurrency' || name === 'flowConcurrency'
+    return typeof value === 'number' && !isNumber ? String(value) : value
+  }
+}
+
+type Present<T> = { readonly [K in keyof T]?: NonNullable<T[K]> }
+
+function definedOnly<T extends object>(values: T): Present<T> {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined)) as Present<T>
+}

@@ -1,0 +1,58 @@
+/** The same for many things, some at a time: what cannot be done with one is complained of, and the others go on. */
+import type { CliContext } from '../context.ts'
+import { DONE, type ExitCode, FAILED } from '../exit-codes.ts'
+import { reportError } from '../output/error-report.ts'
+import { Progress } from '../output/progress.ts'
+
+/**
+ * So many are under way at once: what is asked for together shares a transaction or a round trip, so ten thousand take
+ * seconds. More would only wait in line on the way to the server.
+ */
+const MAX_CONCURRENT = 64
+
+export interface ForEachOptions<T> {
+  /** `purging`, say: for the progress bar. */
+  readonly what: string
+  /** `purged`, say: for the line with the total. */
+  readonly done: string
+  /** @returns false where there was nothing to do; or the line to print instead of the uuid */
+  readonly work: (thing: T) => Promise<boolean | string>
+}
+
+/** Prints the uuid of each with which it was done; of several, the total on standard error. */
+export async function forEachWithProgress<T extends { readonly uuid: string }>(
+  things: readonly T[],
+  { what, done, work }: ForEachOptions<T>,
+  context: CliContext,
+): Promise<ExitCode> {
+  using progress = new Progress(context, { what, total: things.length })
+  let succeeded = 0
+  let failed = 0
+  let next = 0
+  const one = async (thing: T) => {
+    try {
+      const result = await work(thing)
+      if (result === false) return
+      succeeded += 1
+      await progress.print(result === true ? thing.uuid : result)
+    } catch (error) {
+      if (error === context.stdout.failed.reason) throw error
+      progress.clear()
+      reportError(error, context)
+      failed += 1
+    } finally {
+      progress.step()
+    }
+  }
+  const lane = async () => {
+    while (next < things.length) {
+      const thing = things[next]
+      next += 1
+      if (thing) await one(thing)
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(MAX_CONCURRENT, things.length) }, lane))
+  progress.clear()
+  if (things.length > 1) context.stderr.write(`${done} ${succeeded} of ${things.length}\n`)
+  return failed > 0 ? FAILED : DONE
+}

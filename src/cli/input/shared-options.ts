@@ -1,0 +1,124 @@
+/** Reading options: those of all commands, and the shapes they come in. */
+import { InvalidArgument } from '../../core/errors.ts'
+import { isMisspelt } from '../../core/spelling.ts'
+import { type Duration, toMilliseconds } from '../../core/time.ts'
+import type { CliContext } from '../context.ts'
+
+/** Given before or behind the command's name. */
+export interface SharedOptions {
+  readonly board?: string
+  readonly persistence?: string
+  readonly timeout?: string
+  readonly redact?: string
+  readonly codec?: string
+  readonly verbose?: boolean
+}
+
+export const DEFAULT_TIMEOUT = '10s'
+
+/** @throws InvalidArgument where neither the option nor the variable is there: a board is never guessed */
+export function boardUri(options: SharedOptions, context: CliContext): string {
+  const uri = options.board || context.env['JOBBOARD_BOARD']
+  if (uri) return uri
+  throw new InvalidArgument(
+    'no board was named: give --board URI or set JOBBOARD_BOARD, as in --board zookeeper://127.0.0.1:2181/demo',
+  )
+}
+
+export function persistenceUri(options: SharedOptions, context: CliContext): string | undefined {
+  return options.persistence || context.env['JOBBOARD_PERSISTENCE'] || undefined
+}
+
+/** The names of the keys that `--redact` or JOBBOARD_REDACT hide. */
+export function redactedKeys(options: SharedOptions, context: CliContext): readonly string[] {
+  const named = options.redact || context.env['JOBBOARD_REDACT'] || ''
+  return named.split(',').flatMap((key) => (key.trim() === '' ? [] : [key.trim()]))
+}
+
+/** `10s`, `1.5m`, or milliseconds: `250`. @throws InvalidArgument */
+export function parseDuration(text: string, what: string): Duration {
+  if (/^\d+$/.test(text)) return Number(text)
+  toMilliseconds(text, what)
+  return text as Duration
+}
+
+/** The instant that is so long ago. @throws InvalidArgument */
+export function ageLimit(text: string, what: string): Date {
+  return new Date(Date.now() - toMilliseconds(parseDuration(text, what), what))
+}
+
+/**
+ * A whole number from 1. What is no number is not repeated: it may have been meant for `--store`.
+ *
+ * @throws InvalidArgument
+ */
+export function countParser(option: string, limits: { most?: number } = {}): (text: string) => number {
+  const { most = Number.MAX_SAFE_INTEGER } = limits
+  const range = limits.most === undefined ? 'from 1' : `from 1 to ${limits.most}`
+  return (text) => {
+    const value = Number(text)
+    if (/^\d+$/.test(text) && value >= 1 && value <= most) return value
+    const given = /^-?\d+(\.\d+)?$/.test(text) ? `, not ${text}` : ''
+    throw new InvalidArgument(`${option} has to be a whole number ${range}${given}`)
+  }
+}
+
+/** Makes a word of what was typed; knows which there are, so that shells can offer them. */
+export interface WordParser<T extends string> {
+  (text: string): T
+  readonly words: readonly T[]
+}
+
+/**
+ * One of a few words, in any case. What is none of them is not repeated either.
+ *
+ * @throws InvalidArgument
+ */
+export function choiceParser<T extends string>(option: string, words: readonly T[]): WordParser<T> {
+  const parse = (text: string): T => {
+    const found = words.find((word) => word.toLowerCase() === text.toLowerCase())
+    if (found) return found
+    const similar = words.find((word) => isMisspelt(text, word))
+    const hint = similar === undefined ? '' : `; did you mean ${similar}?`
+    throw new InvalidArgument(`${option} has to be one of ${words.join(', ')}${hint}`)
+  }
+  return Object.assign(parse, { words })
+}
+
+/** The same, where the option may be repeated. @throws InvalidArgument */
+export function choicesParser<T extends string>(
+  option: string,
+  words: readonly T[],
+): ((text: string, before?: readonly T[]) => readonly T[]) & { readonly words: readonly T[] } {
+  const parse = choiceParser(option, words)
+  return Object.assign((text: string, before: readonly T[] = []) => [...before, parse(text)], { words })
+}
+
+/** Any text, where the option may be repeated. */
+export function collectText(text: string, before: readonly string[] = []): readonly string[] {
+  return [...before, text]
+}
+
+/**
+ * The object that a JSON text is. What is in it is never repeated: it may hold secrets.
+ *
+ * @throws InvalidArgument
+ */
+export function jsonObject(text: string, what: string, { fromStdin = false } = {}): Record<string, unknown> {
+  const value = parseJson(text, what, { fromStdin })
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  throw new InvalidArgument(`${what} has to be a JSON object with the flow's inputs, such as '{"name":"Ada"}'`)
+}
+
+/** Without the cause, because the parser's own error quotes the text. */
+function parseJson(text: string, what: string, { fromStdin }: { fromStdin: boolean }): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    if (fromStdin) {
+      const found = text.trim() === '' ? 'is empty' : 'is not JSON'
+      throw new InvalidArgument(`${what} -: standard input ${found}; write a JSON object to it, such as {"name":"Ada"}`)
+    }
+    throw new InvalidArgument(`${what} is not JSON; quote it for the shell, as in ${what} '{"name":"Ada"}'`)
+  }
+}

@@ -1,0 +1,74 @@
+/** How far a flow is, a line for each step, on standard error: standard output belongs to results. */
+import { describeFailure } from '../../core/failure.ts'
+import type { Redactor } from '../../core/redaction.ts'
+import type { FlowState } from '../../core/states.ts'
+import { monotonic } from '../../core/time.ts'
+import type { AnyFlow } from '../../flow/index.ts'
+import type { AtomDetail, Transition } from '../../persistence/index.ts'
+import type { CliContext } from '../context.ts'
+import { failureView } from '../views/views.ts'
+import { formatDuration } from './render/age.ts'
+import { choosePaint, type Paint, stateTone } from './render/paint.ts'
+import { displayWidth, escapeUnprintable } from './render/text.ts'
+
+export interface AtomLinesOptions {
+  readonly context: CliContext
+  readonly flow: AnyFlow
+  readonly redaction: Redactor
+  readonly quiet: boolean
+}
+
+export class AtomLines {
+  readonly #options: AtomLinesOptions
+  readonly #paint: Paint
+  readonly #width: number
+  readonly #began = new Map<string, number>()
+  readonly #printed = new Map<string, string>()
+  /** As it was last recorded. */
+  state: FlowState | undefined
+
+  constructor(options: AtomLinesOptions) {
+    this.#options = options
+    this.#paint = choosePaint(options.context.stderr, options.context.env)
+    this.#width = Math.max(...atomNames(options.flow).map(displayWidth))
+  }
+
+  print({ state, atoms = [] }: Transition): void {
+    if (state !== undefined) this.state = state
+    for (const atom of atoms) this.#printAtom(atom)
+  }
+
+  #printAtom(atom: AtomDetail): void {
+    const { name, state } = atom
+    if (state === 'PENDING') return
+    const done = typeof atom.meta['progress'] === 'number' ? ` ${Math.round(atom.meta['progress'] * 100)}%` : ''
+    const key = state === 'RUNNING' ? `${state}${done}` : state
+    if (this.#printed.get(name) === key) return
+    if (this.#printed.get(name)?.split(' ')[0] !== state && isBeginning(state)) this.#began.set(name, monotonic())
+    this.#printed.set(name, key)
+    if (this.#options.quiet) return
+    const padding = ' '.repeat(Math.max(0, this.#width - displayWidth(name)))
+    const shown = this.#paint(state, stateTone(state))
+    this.#options.context.stderr.write(`${escapeUnprintable(name)}${padding}  ${shown}${this.#details(atom, done)}\n`)
+  }
+
+  #details({ name, state, failure, revertFailure }: AtomDetail, done: string): string {
+    if (isBeginning(state)) return state === 'RUNNING' ? done : ''
+    const began = this.#began.get(name)
+    this.#began.delete(name)
+    const took = began === undefined ? '' : `  ${formatDuration(monotonic() - began)}`
+    // What failed, and had nothing to undo, is reverted at once.
+    const reason = state === 'REVERT_FAILURE' ? revertFailure : state === 'SUCCESS' ? undefined : failure
+    const why = reason ? `  ${describeFailure(failureView(reason, this.#options.redaction))}` : ''
+    return `${took}${escapeUnprintable(why)}`
+  }
+}
+
+function isBeginning(state: string): boolean {
+  return state === 'RUNNING' || state === 'REVERTING' || state === 'RETRYING'
+}
+
+function atomNames({ atoms, retry }: AnyFlow): string[] {
+  const own = retry ? [retry.name] : []
+  return [...own, ...atoms.flatMap((part) => (part.kind === 'flow' ? atomNames(part) : [part.name]))]
+}

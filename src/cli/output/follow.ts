@@ -1,0 +1,84 @@
+/** Waiting for a job, and telling meanwhile how far its flow is. */
+import type { Job } from '../../board/index.ts'
+import { NotFound } from '../../core/errors.ts'
+import { type Duration, sleep } from '../../core/time.ts'
+import type { FlowDetail } from '../../persistence/index.ts'
+import type { CliContext } from '../context.ts'
+import type { SharedOptions } from '../input/shared-options.ts'
+import { UNLIMITED_WAIT_NOTICE, type UnlimitedWait } from '../input/unlimited.ts'
+import { type Logbooks, openLogbooks } from '../opening.ts'
+import { escapeUnprintable, truncate } from './render/text.ts'
+
+export interface Follow extends UnlimitedWait {
+  readonly logbooks: Logbooks | undefined
+  readonly timeout?: Duration
+}
+
+/** Those that are named, if they can be looked into: progress is nice to have, and no reason to fail. */
+export async function logbooksToFollow(options: SharedOptions, context: CliContext): Promise<Logbooks | undefined> {
+  return openLogbooks(options, context, { missing: 'throw' }).catch(() => undefined)
+}
+
+/** Between two looks, in milliseconds. The end is told by the board at once. */
+const POLL_PERIOD_MS = 1_000
+const CLEAR_LINE = '\r\x1b[K'
+
+/** How it left the board. @throws Timeout when the time is over first */
+export async function follow(
+  job: Job,
+  { logbooks, timeout, endless = false }: Follow,
+  context: CliContext,
+): Promise<'COMPLETE' | 'TRASHED'> {
+  if (endless) context.stderr.write(UNLIMITED_WAIT_NOTICE)
+  const over = new AbortController()
+  const reporting = logbooks ? reportProgress(job, { logbooks, over: over.signal }, context) : undefined
+  try {
+    return await job.wait(timeout === undefined ? {} : { timeout })
+  } finally {
+    over.abort()
+    await reporting
+  }
+}
+
+/** Never rejects: that a logbook cannot be read now is no reason not to wait. */
+async function reportProgress(
+  job: Job,
+  { logbooks, over }: { logbooks: Logbooks; over: AbortSignal },
+  { stderr }: CliContext,
+): Promise<void> {
+  const onTerminal = stderr.columns !== undefined
+  let said = ''
+  while (!over.aborted) {
+    await sleep(POLL_PERIOD_MS, { signal: over }).catch(() => undefined)
+    const line = over.aborted ? said : await readProgress(job, logbooks).catch(() => said)
+    if (line === said || over.aborted) continue
+    // A line that is broken by the terminal is not cleared as a whole.
+    stderr.write(
+      onTerminal ? `${CLEAR_LINE}${truncate(line, stderr.columns || Number.POSITIVE_INFINITY)}` : `${line}\n`,
+    )
+    said = line
+  }
+  if (onTerminal && said !== '') stderr.write(CLEAR_LINE)
+}
+
+async function readProgress(job: Job, { persistence }: Logbooks): Promise<string> {
+  if (job.state === 'UNCLAIMED') return job.runs === 0 ? 'waiting' : `waiting, after run ${job.runs}`
+  const book = await persistence.getBook(job.book.uuid).catch((error: unknown) => {
+    if (error instanceof NotFound) return undefined
+    throw error
+  })
+  const flow = book?.flows.find(({ uuid }) => uuid === job.uuid)
+  return flow ? escapeUnprintable(countAtoms(flow)) : 'running'
+}
+
+function countAtoms({ atoms, run }: FlowDetail): string {
+  const tasks = atoms.filter(({ kind }) => kind === 'task')
+  const done = tasks.filter(({ state }) => state === 'SUCCESS' || state === 'IGNORE').length
+  const busy = tasks.filter(({ state }) => state === 'RUNNING' || state === 'REVERTING')
+  const names = busy.map(({ name, state, meta }) => {
+    const progress = typeof meta['progress'] === 'number' ? ` ${Math.round(meta['progress'] * 100)}%` : ''
+    return `${state === 'REVERTING' ? 'reverting ' : ''}${name}${progress}`
+  })
+  const now = names.length > 0 ? `: ${names.join(', ')}` : ''
+  return `run ${run}, ${done} of ${tasks.length} tasks done${now}`
+}

@@ -1,0 +1,122 @@
+/** A demo for people: a line for each event that is worth one, and what it has shown. */
+import type { DemoEvent } from '../../dev/demo/events.ts'
+import type { TaskName } from '../../dev/demo/script.ts'
+import type { DemoSummary, Takeover } from '../../dev/demo/summary.ts'
+import { formatDuration } from './age.ts'
+import type { Tone } from './paint.ts'
+import type { Screen } from './screen.ts'
+import { escapeUnprintable, truncate, wrap } from './text.ts'
+
+const TIME_COLUMNS = 6
+const WHO_COLUMNS = 4
+const JOB_COLUMNS = 8
+const COLUMN_GAP = '  '
+const INDENT = '  '
+
+interface EventCells {
+  readonly who?: string
+  readonly job?: string
+  readonly text: string
+  readonly tone?: Tone
+}
+
+/** Undefined for what would only say that something goes on. */
+export function eventLine(event: DemoEvent, { width, paint }: Screen): string | undefined {
+  const cells = toCells(event)
+  if (!cells) return undefined
+  const { who = '', job = '', text, tone } = cells
+  const time = `${(event.at / 1_000).toFixed(2)}s`.padStart(TIME_COLUMNS)
+  // Who and what it is about stand in columns; what is about nothing in particular needs none.
+  const about = [
+    ...(who || job ? [escapeUnprintable(who).padEnd(WHO_COLUMNS)] : []),
+    ...(job ? [escapeUnprintable(job).padEnd(JOB_COLUMNS)] : []),
+  ]
+  const head = `${[time, ...about].join(COLUMN_GAP)}${COLUMN_GAP}`
+  const room = width === undefined ? undefined : Math.max(1, width - head.length)
+  const shown = escapeUnprintable(text)
+  return head + paint(room === undefined ? shown : truncate(shown, room), tone)
+}
+
+const PAST_TENSE: Readonly<Record<TaskName, string>> = { fetch: 'fetched', resize: 'resized', pack: 'packed' }
+
+function toCells(event: DemoEvent): EventCells | undefined {
+  switch (event.event) {
+    case 'board':
+      return { text: event.from ? `ZooKeeper runs, ${event.from}` : `on ${event.board}` }
+    case 'ready':
+      return { who: event.conductor, text: 'claims jobs' }
+    case 'posted':
+      return { text: `posted ${event.jobs.length} jobs: ${event.jobs.map(({ job }) => job).join(', ')}` }
+    case 'begun':
+      return undefined
+    case 'finished':
+      return { who: event.conductor, job: event.job, text: PAST_TENSE[event.task] }
+    case 'killed':
+      return {
+        ...{ who: event.conductor, job: event.job, tone: 'bad' },
+        text: `killed by SIGKILL in the middle of ${event.task}`,
+      }
+    case 'takenOver':
+      return {
+        ...{ who: event.conductor, job: event.job, tone: 'odd' },
+        text: `taken over from ${event.from} after ${formatDuration(event.after)}: ${event.task} begins again`,
+      }
+    case 'complete':
+      return { job: event.job, text: 'COMPLETE', tone: 'good' }
+    case 'trashed':
+      return { job: event.job, text: 'TRASHED', tone: 'bad' }
+  }
+}
+
+export interface CleanUpState {
+  /** URIs as they may be shown, of a board and logbooks that are still there. */
+  readonly kept: { readonly board: string; readonly persistence: string } | undefined
+  /** Whether the server is gone. */
+  readonly thrownAway: boolean
+}
+
+export function demoSummaryLines(summary: DemoSummary, afterwards: CleanUpState, { width, paint }: Screen): string[] {
+  const { jobs, complete, took, takenOver } = summary
+  const verdict = `${complete} of ${jobs} jobs are COMPLETE, after ${formatDuration(took)}.`
+  return [
+    '',
+    paint(verdict, complete === jobs ? 'good' : 'bad'),
+    ...(takenOver ? takeoverLines(takenOver, width) : []),
+    '',
+    ...cleanUpLines(takenOver, afterwards, width),
+  ]
+}
+
+function takeoverLines({ job, from, by, after, kept, again }: Takeover, width: number | undefined): string[] {
+  const room = width === undefined ? undefined : Math.max(1, width - INDENT.length)
+  const indented = (text: string) => wrap(text, room).map((line) => INDENT + line)
+  const said = [
+    `done before, and not run again: ${kept.join(', ') || 'nothing'}`,
+    `stopped in the middle, and begun again: ${again.join(', ') || 'nothing'}`,
+  ]
+  return [
+    ...wrap(
+      `Conductor ${from} died over ${job}; ${by} went on after ${formatDuration(after)}. Its logbook says:`,
+      width,
+    ),
+    ...said.flatMap(indented),
+  ]
+}
+
+function cleanUpLines(takenOver: Takeover | undefined, { kept, thrownAway }: CleanUpState, width?: number): string[] {
+  if (thrownAway) return wrap('Its ZooKeeper is gone, and all in it. For one that stays: jobboard dev', width)
+  if (!kept) return wrap('Its logbooks are gone. To keep them: --persistence directory:./logbooks', width)
+  if (!takenOver) return []
+  // To be pasted: never broken.
+  const logbooks = `--persistence ${shellWord(kept.persistence)}`
+  return [
+    'To look at it further:',
+    `${INDENT}jobboard show ${takenOver.uuid} --board ${shellWord(kept.board)} ${logbooks}`,
+    `${INDENT}jobboard logbook list ${logbooks}`,
+  ]
+}
+
+function shellWord(text: string): string {
+  const shown = escapeUnprintable(text)
+  return /^[\w@%+=:,./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", `'\\''`)}'`
+}

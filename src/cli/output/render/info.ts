@@ -1,0 +1,108 @@
+/** How a board is doing, as bars and tables. */
+import { PRIORITY_CHOICES } from '../../input/choices.ts'
+import type { InfoView, RunningView } from '../../views/info-view.ts'
+import { formatAge } from './age.ts'
+import { renderBar } from './bar.ts'
+import { conductorsTable } from './conductors.ts'
+import { stateTone, type Tone } from './paint.ts'
+import type { Screen } from './screen.ts'
+import { type Column, renderTable } from './table.ts'
+import { escapeUnprintable } from './text.ts'
+
+export interface InfoLayout {
+  /** How many lines there are; what matters less is left out where they do not suffice. */
+  readonly rows?: number | undefined
+  /** Drawn again and again: with a clock, and how it ends. */
+  readonly watched?: boolean | undefined
+}
+
+export function infoLines(info: InfoView, screen: Screen, { rows, watched = false }: InfoLayout = {}): string[] {
+  const lines = (counts: string[]) => [
+    headline(info, screen, { watched }),
+    '',
+    ...counts,
+    '',
+    ...conductorLines(info, screen),
+    ...runningLines(info, screen),
+  ]
+  const { states, priorities } = countLines(info, screen)
+  const whole = lines([...states, '', ...priorities])
+  // On a low terminal the bottom would be cut off, and conductors say more than the bars of five priorities.
+  return rows === undefined || whole.length < rows ? whole : lines(states)
+}
+
+function headline({ board, state, paused }: InfoView, screen: Screen, { watched }: { watched: boolean }): string {
+  const { paint, now } = screen
+  const word = state !== 'connected' ? state : paused ? 'paused' : 'open'
+  const clock = watched ? `  ${now.toTimeString().slice(0, 8)}, Ctrl-C ends` : ''
+  return `${escapeUnprintable(board)}  ${paint(word, stateTone(word) ?? 'good')}${clock}`
+}
+
+interface BarRow {
+  readonly title: string
+  readonly parts: readonly (readonly [count: number, tone: Tone])[]
+}
+
+/** Wide enough to compare, and narrow enough for a terminal of 80 columns. */
+const MAX_BAR_COLUMNS = 50
+const MIN_BAR_COLUMNS = 10
+const TITLE_COLUMNS = 11
+const NUMBER_COLUMNS = 8
+
+function countLines({ jobs, trashed }: InfoView, screen: Screen): { states: string[]; priorities: string[] } {
+  const rows: readonly BarRow[] = [
+    { title: 'UNCLAIMED', parts: [[jobs.unclaimed, 'odd']] },
+    { title: 'CLAIMED', parts: [[jobs.claimed, 'busy']] },
+  ]
+  const priorities = PRIORITY_CHOICES.map((title): BarRow => {
+    const { claimed, unclaimed } = jobs.byPriority[title]
+    return {
+      title,
+      parts: [
+        [claimed, 'busy'],
+        [unclaimed, 'odd'],
+      ],
+    }
+  })
+  // The trash has no bar: how much is in it says nothing of how much is to do.
+  const most = Math.max(...[...rows, ...priorities].map(rowTotal))
+  const width = Math.max(
+    MIN_BAR_COLUMNS,
+    Math.min(MAX_BAR_COLUMNS, (screen.width ?? 80) - TITLE_COLUMNS - NUMBER_COLUMNS - 2),
+  )
+  const line = (row: BarRow) => barLine(row, { most, width, screen })
+  return {
+    states: [...rows.map(line), `${'TRASHED'.padEnd(TITLE_COLUMNS)}${String(trashed).padStart(NUMBER_COLUMNS)}`],
+    priorities: priorities.map(line),
+  }
+}
+
+function barLine(row: BarRow, { most, width, screen }: { most: number; width: number; screen: Screen }): string {
+  const bars = row.parts.map(([count, tone]) => screen.paint(renderBar(count, { most, width }), tone))
+  return `${row.title.padEnd(TITLE_COLUMNS)}${String(rowTotal(row)).padStart(NUMBER_COLUMNS)}  ${bars.join('')}`.trimEnd()
+}
+
+function rowTotal({ parts }: BarRow): number {
+  return parts.reduce((total, [count]) => total + count, 0)
+}
+
+function conductorLines({ conductors, slots }: InfoView, screen: Screen): string[] {
+  if (conductors.length === 0) return [screen.paint('no conductors', 'odd')]
+  const title = conductors.length === 1 ? '1 conductor' : `${conductors.length} conductors`
+  return [
+    `${title}, ${slots.busy} of ${slots.all} slots taken (as they reported, every 2 s at most)`,
+    ...conductorsTable(conductors, screen),
+  ]
+}
+
+function runningLines({ running, jobs }: InfoView, screen: Screen): string[] {
+  if (running.length === 0) return []
+  const columns: readonly Column<RunningView>[] = [
+    { title: 'RUNNING', value: ({ uuid }) => uuid },
+    { title: 'NAME', value: ({ name }) => name, min: 12 },
+    { title: 'FOR', value: ({ since }) => since && formatAge(since, screen.now) },
+    { title: 'OWNER', value: ({ owner }) => owner, min: 8 },
+  ]
+  const rest = jobs.claimed - running.length
+  return ['', ...renderTable(columns, running, screen), ...(rest > 0 ? [`… and ${rest} more`] : [])]
+}

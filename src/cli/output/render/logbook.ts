@@ -1,0 +1,99 @@
+/** A logbook's flow, for people: how far it is, what each atom took, and what failed because of what. */
+import { oneLine } from '../../../core/texts.ts'
+import type { AtomView, FailureView, LogbookView } from '../../views/views.ts'
+import { formatDuration } from './age.ts'
+import { type Facts, factLines } from './facts.ts'
+import { stateTone } from './paint.ts'
+import type { Screen } from './screen.ts'
+import { type Column, renderTable } from './table.ts'
+import { escapeUnprintable } from './text.ts'
+
+export interface LogbookScreen {
+  readonly screen: Screen
+  /** Of the job on the board, where it is known. */
+  readonly jobState?: string | undefined
+  /** Of one among several in a logbook, flow. */
+  readonly what?: string
+}
+
+export function logbookLines(
+  logbook: LogbookView | null,
+  { screen, jobState, what = 'logbook' }: LogbookScreen,
+): string[] {
+  if (!logbook) return ['no logbook: no run of it has begun']
+  const { uuid, name, flow, version, state, run, createdAt, updatedAt, milliseconds } = logbook
+  const facts: Facts = [
+    ['flow', `${flow} ${version}`],
+    ['run', String(run)],
+    ['created', createdAt.toISOString()],
+    ['updated', updatedAt.toISOString()],
+    ['took', milliseconds === undefined ? undefined : formatDuration(milliseconds)],
+  ]
+  const head = `${escapeUnprintable(`${what} ${uuid}  ${name}`)}  ${screen.paint(state, stateTone(state))}`
+  const atoms = logbook.atoms.length === 0 ? [] : ['', ...renderTable(ATOM_COLUMNS, logbook.atoms, screen)]
+  return [
+    head,
+    ...factLines(facts),
+    ...atoms,
+    ...failureLines(logbook.atoms, screen),
+    ...unfinishedLines(logbook, jobState),
+  ]
+}
+
+const ATOM_COLUMNS: readonly Column<AtomView>[] = [
+  { title: 'TASK', value: ({ name }) => name, min: 8 },
+  { title: 'STATE', value: (atom) => formatState(atom), tone: ({ state }) => stateTone(state) },
+  {
+    title: 'TOOK',
+    value: ({ milliseconds }) => (milliseconds === undefined ? undefined : formatDuration(milliseconds)),
+  },
+  { title: 'UPDATED', value: ({ updatedAt }) => updatedAt.toISOString(), optional: true },
+  { title: 'FAILURE', value: (atom) => formatShortFailure(atom), min: 16 },
+]
+
+/** With how far it is, where it says so. */
+function formatState({ state, progress }: AtomView): string {
+  return state === 'RUNNING' && progress !== undefined ? `${state} ${Math.round(progress * 100)}%` : state
+}
+
+/** The rest stands below, whole. */
+function formatShortFailure({ failure, revertFailure }: AtomView): string | undefined {
+  const both = [failure && failureHeadline(failure), revertFailure && `in revert: ${failureHeadline(revertFailure)}`]
+  return both.filter((text) => text !== undefined).join('; ') || undefined
+}
+
+function failureLines(atoms: readonly AtomView[], screen: Screen): string[] {
+  const lines = atoms.flatMap(({ name, failure, revertFailure }) => [
+    ...(failure ? failureChainLines(failure, { title: `${name} failed`, screen }) : []),
+    ...(revertFailure ? failureChainLines(revertFailure, { title: `reverting ${name} failed`, screen }) : []),
+  ])
+  return lines.length === 0 ? [] : ['', ...lines]
+}
+
+/** Each cause under what it caused. */
+export function failureChainLines(
+  failure: FailureView,
+  { title, screen }: { title: string; screen: Screen },
+): string[] {
+  return [screen.paint(escapeUnprintable(title), 'bad'), ...toChainLinks(failure, 1)]
+}
+
+function toChainLinks(failure: FailureView, depth: number): string[] {
+  const how = depth === 1 ? '' : 'because of '
+  const line = `${'  '.repeat(depth)}${how}${escapeUnprintable(failureHeadline(failure))}`
+  return [line, ...(failure.causes ?? []).flatMap((cause) => toChainLinks(cause, depth + 1))]
+}
+
+function failureHeadline({ name, message }: FailureView): string {
+  return oneLine(`${name}: ${message}`)
+}
+
+/** What looks like work under way, and is none. */
+function unfinishedLines({ state, atoms }: LogbookView, jobState: string | undefined): string[] {
+  const deserted = state === 'RUNNING' && jobState === 'UNCLAIMED'
+  if (state !== 'SUSPENDED' && !deserted) return []
+  const why = deserted ? 'its last owner is gone' : 'its last owner was told to stop'
+  const halfDone = atoms.filter((atom) => atom.state === 'RUNNING' || atom.state === 'REVERTING')
+  const again = halfDone.map((atom) => `; ${atom.name} was stopped in the middle and begins again`)
+  return ['', escapeUnprintable(`the flow rests: ${why}. The next run goes on from here${again.join('')}`)]
+}

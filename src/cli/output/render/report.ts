@@ -1,0 +1,80 @@
+/** One job with all that is known about it, for people. */
+import { describeFailure } from '../../../core/failure.ts'
+import type { JobReport, JobView, TrashView } from '../../views/views.ts'
+import { type Facts, factLines, formatCancellation } from './facts.ts'
+import { formatState } from './jobs.ts'
+import { logbookLines } from './logbook.ts'
+import { stateTone } from './paint.ts'
+import type { Screen } from './screen.ts'
+import { type Column, renderTable } from './table.ts'
+import { escapeUnprintable } from './text.ts'
+
+type ReportedJob = NonNullable<JobReport['job']>
+type ReportedAttempt = ReportedJob['attempts'][number]
+
+export function reportLines(uuid: string, { job, logbook }: JobReport, screen: Screen): string[] {
+  return [
+    ...(job ? jobLines(job, screen) : [`job ${uuid} has left the board; this is what its logbook says`]),
+    ...(logbook === undefined ? [] : ['', ...logbookLines(logbook, { screen, jobState: job?.state })]),
+  ]
+}
+
+function jobLines(job: ReportedJob, screen: Screen): string[] {
+  const facts: Facts = [
+    ['flow', formatFlow(job)],
+    ['store', job.storeKeys.length > 0 ? job.storeKeys.join(', ') : 'empty'],
+    ...('reason' in job ? trashFacts(job) : boardFacts(job)),
+    ['cancel', formatCancellation(job.cancellation)],
+  ]
+  const head = `${escapeUnprintable(`job ${job.uuid}  ${job.name}`)}  ${screen.paint(formatState(job), stateTone(job.state))}`
+  return [head, ...factLines(facts), ...attemptLines(job, screen)]
+}
+
+function boardFacts({
+  owner,
+  priority,
+  size,
+  runs,
+  maxAttempts,
+  postedAt,
+  attempts,
+}: JobView & Pick<ReportedJob, 'attempts'>): Facts {
+  const failed = attempts.filter(({ ended }) => ended === 'failed').length
+  return [
+    ['owner', owner],
+    ['priority', priority],
+    ['size', size],
+    ['posted', postedAt?.toISOString()],
+    ['runs', `${runs}; ${failed} failed, trashed at ${maxAttempts} failures`],
+  ]
+}
+
+function trashFacts({ by, at, reason, failure }: TrashView): Facts {
+  return [
+    ['trashed', `${at.toISOString()} by ${by}`],
+    ['reason', reason],
+    ['failure', failure && describeFailure(failure)],
+  ]
+}
+
+function formatFlow({ flow, version }: { flow?: string; version?: string }): string {
+  return [flow ?? 'none named', version].filter((part) => part !== undefined).join(' ')
+}
+
+function attemptLines({ attempts, state }: ReportedJob, screen: Screen): string[] {
+  if (attempts.length === 0) return []
+  const newest = attempts.at(-1)
+  const ending = (attempt: ReportedAttempt) => formatEnd(attempt, state === 'CLAIMED' && attempt === newest)
+  const columns: readonly Column<ReportedAttempt>[] = [
+    { title: 'ATTEMPT', value: (attempt) => attempt.at.toISOString() },
+    { title: 'WHO', value: ({ who }) => who, min: 8 },
+    { title: 'ENDED', value: ending, tone: (attempt) => stateTone(ending(attempt)) },
+    { title: 'REASON', value: ({ reason }) => reason, min: 16 },
+  ]
+  return ['', ...renderTable(columns, attempts, screen)]
+}
+
+/** Without an end somebody died over it, unless it is the one under way; how a trashed job's last run ended is its reason. */
+function formatEnd({ ended }: ReportedAttempt, underWay: boolean): string {
+  return ended ?? (underWay ? 'running' : 'died')
+}

@@ -1,0 +1,76 @@
+/** Where a job stands, for people. */
+import { describeFailure } from '../../../core/failure.ts'
+import type { TrackedView } from '../../views/tracked-view.ts'
+import { factLines, formatCancellation } from './facts.ts'
+import { stateTone } from './paint.ts'
+import type { Screen } from './screen.ts'
+import { type Column, renderTable } from './table.ts'
+import { escapeUnprintable } from './text.ts'
+
+export interface TrackedScreen {
+  readonly screen: Screen
+  /** Nobody lives on the board who runs jobs by their flows. */
+  readonly hasNoConductors: boolean
+}
+
+export function trackedLines(tracked: TrackedView, { screen, hasNoConductors }: TrackedScreen): string[] {
+  const { uuid, status, owner, run, runs, since, at, by, reason, waitingFor, cancellation, failures = [] } = tracked
+  const facts = factLines([
+    ['waits for', status === 'waiting' && !waitingFor ? turnText({ hasNoConductors }) : undefined],
+    ['because', waitingFor?.text],
+    ['owner', owner],
+    ['since', since?.toISOString()],
+    ['run', run?.toString()],
+    ['runs', runs?.toString()],
+    ['cancel', formatCancellation(cancellation)],
+    ['at', at?.toISOString()],
+    ['by', by],
+    ['reason', reason],
+    ...failures.map((failure) => ['failure', describeFailure(failure)] as const),
+  ])
+  return [
+    escapeUnprintable(`job ${uuid}  ${status}`),
+    ...facts,
+    ...taskLines(tracked, screen),
+    ...unfinishedLines(tracked),
+  ]
+}
+
+function turnText({ hasNoConductors }: { readonly hasNoConductors: boolean }): string {
+  return hasNoConductors ? 'its turn; no conductor lives on this board' : 'its turn'
+}
+
+/** What looks like work under way, and is none. */
+function unfinishedLines({ status, tasks = {} }: TrackedView): string[] {
+  if (status !== 'waiting') return []
+  const halfDone = Object.keys(tasks).filter((name) => tasks[name] === 'RUNNING' || tasks[name] === 'REVERTING')
+  return halfDone.map((name) =>
+    escapeUnprintable(`${name} was stopped in the middle, and begins again in the next run`),
+  )
+}
+
+function formatState({ state, progress }: TaskRow): string {
+  return progress === undefined ? state : `${state} ${Math.round(progress * 100)}%`
+}
+
+interface TaskRow {
+  readonly name: string
+  readonly state: string
+  /** From 0 to 1. */
+  readonly progress: number | undefined
+  readonly result: string | undefined
+}
+
+function taskLines({ tasks = {}, progress = {}, results }: TrackedView, screen: Screen): string[] {
+  const rows = Object.entries(tasks).map(([name, state]): TaskRow => {
+    const result = results && Object.hasOwn(results, name) ? JSON.stringify(results[name]) : undefined
+    return { name, state, result, progress: Object.hasOwn(progress, name) ? progress[name] : undefined }
+  })
+  if (rows.length === 0) return []
+  const columns: readonly Column<TaskRow>[] = [
+    { title: 'TASK', value: ({ name }) => name, min: 8 },
+    { title: 'STATE', value: formatState, tone: ({ state }) => stateTone(state) },
+    ...(results ? [{ title: 'RESULT', value: ({ result }: TaskRow) => result, min: 16 }] : []),
+  ]
+  return ['', ...renderTable(columns, rows, screen)]
+}

@@ -1,0 +1,35 @@
+/** Logbooks that tell of each transition once it is on record: how far a flow is, for who runs it in this process. */
+import type { FlowLog, Persistence, Transition } from '../../persistence/index.ts'
+
+export type TransitionListener = (transition: Transition) => void
+
+/** Passes everything on. Closing it leaves the logbooks open. */
+export function watchPersistence(persistence: Persistence, listener: TransitionListener): Persistence {
+  const close = async () => undefined
+  return {
+    uri: persistence.uri,
+    encrypts: persistence.encrypts === true,
+    open: close,
+    close,
+    createBook: (book) => persistence.createBook(book),
+    updateBook: (uuid, change) => persistence.updateBook(uuid, change),
+    createFlow: (request) => persistence.createFlow(request),
+    acquire: async (request) => watchFlowLog(await persistence.acquire(request), listener),
+    getBook: (uuid) => persistence.getBook(uuid),
+    listBooks: (query) => persistence.listBooks(query),
+    destroyBook: (uuid, options) => persistence.destroyBook(uuid, options),
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+function watchFlowLog(log: FlowLog, listener: TransitionListener): FlowLog {
+  return {
+    flow: log.flow,
+    write: async (transition) => {
+      await log.write(transition)
+      listener(transition)
+    },
+    close: () => log.close(),
+    [Symbol.asyncDispose]: () => log[Symbol.asyncDispose](),
+  }
+}

@@ -1,0 +1,63 @@
+/** What the command line shows of a conductor. Another release may have written it, or somebody else altogether. */
+import type { Entity } from '../../board/index.ts'
+
+export interface ConductorView {
+  readonly name: string
+  readonly host?: string
+  readonly pid?: number
+  readonly version?: string
+  readonly state?: string
+  readonly running?: number
+  readonly concurrency?: number
+  readonly sizes?: readonly string[]
+  readonly flows?: readonly string[]
+  /** The versions of each flow that it runs, by name. */
+  readonly versions?: Readonly<Record<string, readonly string[]>>
+  /** The uuids of the jobs it runs. */
+  readonly jobs?: readonly string[]
+  readonly startedAt?: Date
+}
+
+export function conductorView({ name, metadata }: Entity): ConductorView {
+  const { startedAt } = metadata
+  const started = new Date(startedAt instanceof Date || typeof startedAt === 'string' ? startedAt : Number.NaN)
+  return {
+    name,
+    ...text(metadata, 'host'),
+    ...number(metadata, 'pid'),
+    ...text(metadata, 'version'),
+    ...text(metadata, 'state'),
+    ...number(metadata, 'running'),
+    ...number(metadata, 'concurrency'),
+    ...texts(metadata, 'sizes'),
+    ...texts(metadata, 'flows'),
+    ...versions(metadata),
+    ...texts(metadata, 'jobs'),
+    ...(Number.isNaN(started.getTime()) ? {} : { startedAt: started }),
+  }
+}
+
+type Metadata = Entity['metadata']
+
+function text<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: string } {
+  const value = metadata[name]
+  return typeof value === 'string' ? ({ [name]: value } as { [N in K]: string }) : {}
+}
+
+function number<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: number } {
+  const value = metadata[name]
+  return typeof value === 'number' ? ({ [name]: value } as { [N in K]: number }) : {}
+}
+
+function versions({ versions }: Metadata): Pick<ConductorView, 'versions'> {
+  const lists = Object.entries(Object(versions)).flatMap(([name, list]): [string, string[]][] =>
+    Array.isArray(list) && list.every((item) => typeof item === 'string') ? [[name, list]] : [],
+  )
+  return lists.length > 0 ? { versions: Object.fromEntries(lists) } : {}
+}
+
+function texts<K extends string>(metadata: Metadata, name: K): { readonly [N in K]?: string[] } {
+  const value = metadata[name]
+  const list = Array.isArray(value) && value.every((item) => typeof item === 'string')
+  return list ? ({ [name]: value } as { [N in K]: string[] }) : {}
+}

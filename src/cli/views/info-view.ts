@@ -1,0 +1,108 @@
+/** How a board is doing, as plain data. */
+import type { JobBoard, Priority, SessionState } from '../../board/index.ts'
+import { PRIORITY_CHOICES } from '../input/choices.ts'
+import { type ConductorView, conductorView } from './conductor-view.ts'
+import { LiveJobs } from './live-jobs.ts'
+import type { JobView } from './views.ts'
+
+export interface JobCount {
+  readonly unclaimed: number
+  readonly claimed: number
+}
+
+export interface InfoView {
+  readonly board: string
+  /** Of this look's own session. */
+  readonly state: SessionState
+  readonly paused: boolean
+  readonly jobs: JobCount & { readonly byPriority: Readonly<Record<Priority, JobCount>> }
+  readonly trashed: number
+  readonly conductors: readonly ConductorView[]
+  /** Of all conductors that say how many they have. */
+  readonly slots: { readonly busy: number; readonly all: number }
+  /** Those that have been running longest, the longest first. */
+  readonly running: readonly RunningView[]
+}
+
+export type RunningView = Pick<JobView, 'uuid' | 'name' | 'owner'> & { readonly since?: Date }
+
+/** So many running jobs are named. */
+const MAX_RUNNING_SHOWN = 10
+
+/** Looks at a board again and again, and reads the trash, which costs most, only when it may have changed. */
+export class InfoReader implements Disposable {
+  readonly #board: JobBoard
+  readonly #unsubscribe: (() => void)[]
+  readonly #live: LiveJobs
+  #trashed: number | undefined
+  #looks = 0
+
+  constructor(board: JobBoard) {
+    this.#board = board
+    this.#live = new LiveJobs(board)
+    const forget = () => {
+      this.#trashed = undefined
+    }
+    this.#unsubscribe = [board.on('trashed', forget), board.on('posted', forget), board.on('state', forget)]
+  }
+
+  [Symbol.dispose](): void {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe()
+  }
+
+  async read(): Promise<InfoView> {
+    const board = this.#board
+    const { jobs, running } = await countJobs(this.#live)
+    const conductors = (await board.entities('conductor')).map(conductorView)
+    conductors.sort((a, b) => (a.name < b.name ? -1 : 1))
+    return {
+      board: board.uri,
+      state: board.state,
+      paused: board.paused,
+      jobs,
+      trashed: await this.#countTrash(),
+      conductors,
+      slots: {
+        busy: sum(conductors.map(({ running = 0 }) => running)),
+        all: sum(conductors.map(({ concurrency = 0 }) => concurrency)),
+      },
+      running,
+    }
+  }
+
+  /** What others purge is told by no event. */
+  async #countTrash(): Promise<number> {
+    this.#looks += 1
+    if (this.#trashed !== undefined && this.#looks % 30 !== 0) return this.#trashed
+    let count = 0
+    for await (const _ of this.#board.trashed()) count += 1
+    this.#trashed = count
+    return count
+  }
+}
+
+async function countJobs(live: LiveJobs): Promise<Pick<InfoView, 'jobs' | 'running'>> {
+  const byPriority = Object.fromEntries(PRIORITY_CHOICES.map((word) => [word, { unclaimed: 0, claimed: 0 }])) as Record<
+    Priority,
+    { unclaimed: number; claimed: number }
+  >
+  const running: RunningView[] = []
+  for (const { view, since } of await live.read()) {
+    const claimed = view.state === 'CLAIMED'
+    byPriority[view.priority][claimed ? 'claimed' : 'unclaimed'] += 1
+    if (claimed) running.push(runningView(view, since))
+  }
+  running.sort((a, b) => (a.since?.getTime() ?? Infinity) - (b.since?.getTime() ?? Infinity))
+  const counts = Object.values(byPriority)
+  const unclaimed = sum(counts.map((count) => count.unclaimed))
+  const claimed = sum(counts.map((count) => count.claimed))
+  return { jobs: { unclaimed, claimed, byPriority }, running: running.slice(0, MAX_RUNNING_SHOWN) }
+}
+
+function runningView({ uuid, name, owner }: JobView, since: Date | undefined): RunningView {
+  return { uuid, name, ...(owner === undefined ? {} : { owner }), ...(since ? { since } : {}) }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
+}

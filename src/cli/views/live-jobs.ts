@@ -1,0 +1,61 @@
+/**
+ * Jobs of a board that is watched. A board does not read again what others' claims have written: that a job is claimed is
+ * known at once, by whom is asked for, once for each claim, and since when is when it was first seen so.
+ */
+import type { Job, JobBoard, JobsOptions } from '../../board/index.ts'
+import { type JobView, jobView } from './views.ts'
+
+export interface LiveJob {
+  readonly job: Job
+  readonly view: JobView
+  /** Of a claim. */
+  readonly since?: Date
+}
+
+interface ClaimRecord {
+  readonly owner: string
+  readonly since: Date
+}
+
+export class LiveJobs {
+  readonly #board: JobBoard
+  #claimed = new Map<string, ClaimRecord>()
+
+  constructor(board: JobBoard) {
+    this.#board = board
+  }
+
+  /** Reads the jobs that are on the board now, the first `limit` of them in claim order. */
+  async read(filter: JobsOptions = {}, { limit = Number.POSITIVE_INFINITY } = {}): Promise<LiveJob[]> {
+    const jobs: LiveJob[] = []
+    const before = this.#claimed
+    this.#claimed = new Map()
+    for await (const job of this.#board.jobs(filter)) {
+      const live = await this.#live(job, before.get(job.uuid))
+      if (live) jobs.push(live)
+      if (jobs.length >= limit) break
+    }
+    return jobs
+  }
+
+  async #live(job: Job, before: ClaimRecord | undefined): Promise<LiveJob | undefined> {
+    const view = jobView(job)
+    if (!view) return undefined
+    if (view.state === 'CLAIMED') {
+      const since = job.attempts.at(-1)?.at
+      return { job, view, ...(since ? { since } : {}) }
+    }
+    if (job.state !== 'CLAIMED') return { job, view }
+    const claimed = before ?? (await this.#readClaim(job))
+    if (!claimed) return { job, view }
+    this.#claimed.set(job.uuid, claimed)
+    const { owner, since } = claimed
+    return { job, view: { ...view, state: 'CLAIMED', owner, runs: view.runs + 1 }, since }
+  }
+
+  /** Undefined where the claim is over by now. */
+  async #readClaim(job: Job): Promise<ClaimRecord | undefined> {
+    const owner = await this.#board.findOwner(job)
+    return owner === undefined ? undefined : { owner, since: new Date() }
+  }
+}

@@ -1,0 +1,62 @@
+/** Since when half-done jobs of dead owners wait to be taken over, and which of them have waited long enough. */
+import type { JobBoard, Posting } from '../../board/index.ts'
+import { MAX_TIMER_MS, monotonic } from '../../core/time.ts'
+
+export interface TakeoverDelayOptions {
+  readonly board: Pick<JobBoard, 'on'>
+  /** In milliseconds. */
+  readonly takeoverDelay: number
+  /** A job that had to wait may be taken over now. */
+  readonly onRecheck: () => void
+}
+
+export class TakeoverDelay implements Disposable {
+  readonly #options: TakeoverDelayOptions
+  /** By job: which run was left half done, and from when it may be taken over. Only jobs that are on the board, unclaimed. */
+  readonly #waiting = new Map<string, { readonly run: number; readonly from: number }>()
+  /** One for all, for the first of those that were refused: a server that dies leaves thousands at once. */
+  #timer: NodeJS.Timeout | undefined
+  #wakesAt = Number.POSITIVE_INFINITY
+  #unsubscribe: (() => void)[] | undefined
+
+  constructor(options: TakeoverDelayOptions) {
+    this.#options = options
+  }
+
+  mayTakeOver({ uuid, runs: run, attempts }: Posting): boolean {
+    const { takeoverDelay } = this.#options
+    const last = attempts.at(-1)
+    if (takeoverDelay === 0 || !last || last.ended !== undefined) return true
+    const known = this.#waiting.get(uuid)
+    const now = monotonic()
+    const from = known?.run === run ? known.from : now + takeoverDelay
+    if (from <= now) return true
+    if (known?.run !== run) this.#remember(uuid, { run, from })
+    this.#wakeAt(from, now)
+    return false
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+    for (const leave of this.#unsubscribe ?? []) leave()
+  }
+
+  #remember(uuid: string, waits: { run: number; from: number }): void {
+    this.#waiting.set(uuid, waits)
+    const forget = ({ job }: { job: { uuid: string } }) => this.#waiting.delete(job.uuid)
+    const { board } = this.#options
+    this.#unsubscribe ??= (['claimed', 'consumed', 'trashed'] as const).map((event) => board.on(event, forget))
+  }
+
+  #wakeAt(from: number, now: number): void {
+    if (from >= this.#wakesAt) return
+    clearTimeout(this.#timer)
+    this.#wakesAt = from
+    const wake = () => {
+      this.#wakesAt = Number.POSITIVE_INFINITY
+      this.#options.onRecheck()
+    }
+    // A millisecond more: timers fire a little early by the clock that is compared with.
+    this.#timer = setTimeout(wake, Math.min(from - now + 1, MAX_TIMER_MS)).unref()
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * What becomes of a job whose run has ended: the only place that knows. Pure, and tested row by row.
+ *
+ * | verdict              | when                                                                                       |
+ * |----------------------|--------------------------------------------------------------------------------------------|
+ * | nothing              | the claim is lost                                                                          |
+ * | consume              | the flow is a SUCCESS, also when the logbook said so already                               |
+ * | abandon, uncharged   | shutdown; fenced while the claim is held; after a rest that grows: the logbooks are away,  |
+ * |                      | or this one cannot be read here                                                            |
+ * | fail                 | the flow is REVERTED; the logbooks refuse for good; a defect. Tried again while attempts   |
+ * |                      | are left, else trashed; a NonRetryable is trashed at once                                  |
+ * | trash                | the flow is a FAILURE (a revert failed); it was cancelled and is REVERTED; the posting     |
+ * |                      | cannot work                                                                                |
+ */
+import { type Cancelled, NonRetryable } from '../../core/errors.ts'
+import { describeFailure, type Failure, failureOf, WrappedFailure } from '../../core/failure.ts'
+
+/** How one run of a job ended. */
+export type RunEnding =
+  | { readonly kind: 'lost' }
+  | {
+      readonly kind: 'flow'
+      readonly state: 'SUCCESS' | 'REVERTED' | 'FAILURE' | 'SUSPENDED'
+      readonly failures: readonly Failure[]
+      readonly revertFailures: readonly Failure[]
+      /** Why the job was asked back, if it was. */
+      readonly cancelled?: Cancelled
+    }
+  | { readonly kind: 'shutdown' }
+  | { readonly kind: 'storage-away'; readonly error: Error }
+  /** Of this job alone: a newer release has written its logbook, or the key to it is not here. */
+  | { readonly kind: 'illegible'; readonly error: Error }
+  | { readonly kind: 'fenced'; readonly newestRun: number | undefined }
+  | { readonly kind: 'unworkable'; readonly error: Error }
+  | { readonly kind: 'defect'; readonly error: unknown }
+
+export type Verdict =
+  | { readonly settle: 'nothing' }
+  | { readonly settle: 'consume' }
+  | {
+      readonly settle: 'abandon'
+      readonly reason: string
+      readonly failed?: true
+      readonly newestRun?: number
+      /** Not to be claimed again at once: longer each time that it was given back. */
+      readonly rests?: true
+    }
+  | { readonly settle: 'fail'; readonly failure: Failure }
+  | { readonly settle: 'trash'; readonly reason: string; readonly failure: Failure }
+
+/** What is done with a job whose flow failed and was reverted; `consume` is what TaskFlow does. */
+export type OnFailure = 'retry' | 'consume'
+
+export function decide(ending: RunEnding, options: { onFailure: OnFailure } = { onFailure: 'retry' }): Verdict {
+  switch (ending.kind) {
+    case 'lost':
+      return { settle: 'nothing' }
+    case 'flow':
+      return decideFlow(ending, options)
+    case 'shutdown':
+      return { settle: 'abandon', reason: 'its conductor shut down' }
+    case 'storage-away':
+      return { settle: 'abandon', reason: `the logbooks are away: ${ending.error.message}`, rests: true }
+    case 'illegible':
+      return { settle: 'abandon', reason: `its logbook cannot be read here: ${ending.error.message}`, rests: true }
+    case 'fenced': {
+      const newestRun = ending.newestRun === undefined ? {} : { newestRun: ending.newestRun }
+      return { settle: 'abandon', reason: 'fenced: the logbook knows of a run that the posting does not', ...newestRun }
+    }
+    case 'unworkable': {
+      const failure = failureOf(new NonRetryable(ending.error.message, { cause: ending.error }))
+      return { settle: 'trash', reason: ending.error.message, failure }
+    }
+    case 'defect':
+      return { settle: 'fail', failure: failureOf(ending.error) }
+  }
+}
+
+function decideFlow(ending: RunEnding & { kind: 'flow' }, options: { onFailure: OnFailure }): Verdict {
+  const { state, failures, revertFailures } = ending
+  switch (state) {
+    case 'SUCCESS':
+      return { settle: 'consume' }
+    case 'SUSPENDED':
+      return { settle: 'abandon', reason: 'its conductor shut down; the flow is suspended' }
+    case 'REVERTED': {
+      const { cancelled } = ending
+      if (cancelled) return { settle: 'trash', reason: cancelled.trashReason, failure: failureOf(cancelled) }
+      return options.onFailure === 'consume'
+        ? { settle: 'consume' }
+        : { settle: 'fail', failure: combineFailures(failures) }
+    }
+    case 'FAILURE': {
+      const failure = combineFailures([...failures, ...revertFailures])
+      return { settle: 'trash', reason: `it could not be reverted: ${describeFailure(failure)}`, failure }
+    }
+  }
+}
+
+function combineFailures(failures: readonly Failure[]): Failure {
+  return failureOf(new WrappedFailure(failures))
+}

@@ -1,0 +1,47 @@
+/**
+ * Watches whether this process' event loop turns. While it is blocked nobody here can tell the servers that the session
+ * lives: blocked for longer than the session's timeout, the process loses every claim, and others take over.
+ */
+import { monotonic } from '../../core/time.ts'
+import type { TaskOfJob, TaskWatch } from './task-watch.ts'
+
+/** Milliseconds between two looks, at most. */
+const MAX_CHECK_PERIOD_MS = 1_000
+
+export interface EventLoopBlocked {
+  /** For so many milliseconds nothing ran but what blocked, or the process was stopped. */
+  readonly lag: number
+  /** Tasks that ran when it began, the newest first, at most five: one of them blocks, unless the process was stopped. */
+  readonly tasks: readonly TaskOfJob[]
+  /** In milliseconds, as well: blocked for longer, every claim is lost. */
+  readonly sessionTimeout: number
+}
+
+/** Calls `blocked`, until it is disposed, each time that the event loop was blocked for half of the session's timeout. */
+export function watchEventLoop(options: {
+  readonly sessionTimeout: number
+  readonly tasks: Pick<TaskWatch, 'since' | 'forgetEnded'>
+  readonly blocked: (blocked: EventLoopBlocked) => void
+  /** The monotonic clock, in milliseconds; that of the process by default. */
+  readonly now?: () => number
+}): Disposable {
+  const { sessionTimeout, tasks, blocked, now = monotonic } = options
+  const period = Math.min(MAX_CHECK_PERIOD_MS, sessionTimeout / 8)
+  let due = now() + period
+  const timer = setInterval(() => {
+    const lag = Math.round(now() - due)
+    // The look may have been late before the block began. What began in its second half cannot be what blocked for so long.
+    if (lag >= sessionTimeout / 2) blocked({ lag, tasks: tasks.since(due + lag / 2), sessionTimeout })
+    else tasks.forgetEnded()
+    due = now() + period
+  }, period).unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+/** Returns the warning for the log. */
+export function formatBlocked({ lag, tasks }: EventLoopBlocked): string {
+  const named = tasks.map(({ task, job, name }) => `task ${task} of job ${job} (${name})`).join('; or ')
+  const suspects = named === '' ? ', or the process was stopped' : `, by ${named}, or the process was stopped`
+  const advice = 'work that computes belongs in a worker thread or a child process'
+  return `the event loop was blocked for ${(lag / 1_000).toFixed(1)} s${suspects}: ${advice}`
+}

@@ -1,0 +1,89 @@
+/** What a flow that runs in the foreground holds while it runs: nothing, or a job on a board, which is settled at the end. */
+import { boardId, type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '../../board/index.ts'
+import { ClaimLost, InvalidArgument } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import { newUuid } from '../../core/uuid.ts'
+import type { Ending, EngineOptions } from '../../engine/index.ts'
+import type { AnyFlow } from '../../flow/index.ts'
+import type { BookRequest } from '../../persistence/index.ts'
+import { toBookRequest } from './book-owner.ts'
+import type { Verdict } from './decide.ts'
+import { type DisclosureOptions, DisclosurePolicy } from './disclosure.ts'
+import { settle } from './settle.ts'
+
+export interface ForegroundRun extends AsyncDisposable {
+  /** Of the flow in the logbook. */
+  readonly uuid: string
+  readonly book: BookRequest
+  readonly run: number
+  readonly engine: Pick<EngineOptions, 'signals' | 'assertOwner' | 'context' | 'clock'>
+  settle(ending: Ending): Promise<void>
+}
+
+export function runWithoutBoard({ name }: AnyFlow): ForegroundRun {
+  const uuid = newUuid()
+  const nothing = async () => undefined
+  return { uuid, book: { uuid, name }, run: 1, engine: {}, settle: nothing, [Symbol.asyncDispose]: nothing }
+}
+
+interface ForegroundRunOptions {
+  readonly job?: PostAndClaimOptions
+  readonly signal?: AbortSignal
+  readonly log?: Logger
+  readonly redact?: DisclosureOptions['redact']
+  readonly failuresOnBoard?: DisclosureOptions['failuresOnBoard']
+}
+
+/** Waits until it is the job's turn. */
+export async function runOnBoard(
+  given: string | JobBoard,
+  what: { flow: AnyFlow; store: object; options: ForegroundRunOptions; encrypted: boolean },
+): Promise<ForegroundRun> {
+  const { flow, store, options, encrypted } = what
+  const { signal, log, job: asked, redact, failuresOnBoard } = options
+  const disclosure = new DisclosurePolicy({ redact, failuresOnBoard, encrypted })
+  if (typeof given !== 'string' && typeof Object(given).postAndClaim !== 'function')
+    throw new InvalidArgument(
+      'runFlow: board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board',
+    )
+  const opening = { ...(log ? { log } : {}), ...(signal ? { signal } : {}) }
+  const board = typeof given === 'string' ? await openBoard(given, opening) : given
+  const close = async () => {
+    if (board !== given) await board.close()
+  }
+  let claim: Claim
+  try {
+    claim = await board.postAndClaim(flow, store, { ...asked, ...(signal ? { signal } : {}) })
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const { job, run, fence } = claim
+  return {
+    uuid: job.uuid,
+    book: toBookRequest(job.book, { boardId: boardId(board.uri) }),
+    run,
+    engine: {
+      signals: { stop: claim.lost, cancel: claim.cancelled },
+      assertOwner: () => claim.assertHeld(),
+      context: { fence, job: { uuid: job.uuid, name: job.name } },
+      clock: board.clock,
+    },
+    settle: async (ending) => {
+      const leave = AbortSignal.abort()
+      const verdict = toVerdict(ending, disclosure)
+      const settled = await settle(claim, verdict, { onError: () => undefined, leave, disclosure })
+      if (settled === 'lost') throw new ClaimLost(`${job}: the session is over; another may own it`)
+    },
+    [Symbol.asyncDispose]: async () => {
+      await claim[Symbol.asyncDispose]()
+      await close()
+    },
+  }
+}
+
+/** As for any job, but for one that failed and was reverted: its caller hears of that, so it is not tried again. */
+function toVerdict({ state, failures, revertFailures }: Ending, disclosure: DisclosurePolicy): Verdict {
+  const verdict = disclosure.decide({ kind: 'flow', state, failures, revertFailures }, { onFailure: 'retry' })
+  return verdict.settle === 'fail' ? { settle: 'consume' } : verdict
+}

@@ -1,0 +1,160 @@
+/**
+ * The runs of a conductor: each from its claim until its job is settled and none of its code executes any more.
+ *
+ * A slot stays taken until then: a task that does not heed its signal goes on though its job is given back.
+ */
+import type { Claim, Job } from '../../board/index.ts'
+import { followSignals } from '../../core/async/abort.ts'
+import { AbortFlag } from '../../core/async/stop.ts'
+import { runInExecution } from '../../core/async/work.ts'
+import { describeFailure, type Failure } from '../../core/failure.ts'
+import type { Logger } from '../../core/log.ts'
+import { backoffDelay, sleep } from '../../core/time.ts'
+import { decide, type OnFailure, type Verdict } from './decide.ts'
+import type { DisclosurePolicy } from './disclosure.ts'
+import { type JobRun, type JobRunContext, runJob } from './job-run.ts'
+import { type Settled, settle } from './settle.ts'
+
+/** A job was claimed and its flow is about to run. */
+export interface RunStarted {
+  readonly job: Job
+  readonly run: number
+}
+
+/** Its run is over, and this is what became of the job. */
+export interface RunSettled extends RunStarted {
+  readonly settled: Settled
+  readonly failure?: Failure
+}
+
+export interface RunsOptions extends JobRunContext {
+  readonly onFailure: OnFailure
+  /** What of reasons and failures goes to the board. */
+  readonly disclosure: DisclosurePolicy
+  readonly log: Logger
+  /** Fires when nothing is begun any more. */
+  readonly draining: AbortSignal
+  readonly onStarted: (event: RunStarted) => void
+  readonly onSettled: (event: RunSettled) => void
+  /** No code of a run of this job executes any more. */
+  readonly onEnded: (uuid: string) => void
+  readonly onStorage: (state: 'there' | 'away') => void
+  readonly onError: (error: unknown) => void
+}
+
+/** The longest time, in milliseconds, that a fenced job is held before it is given back. */
+const MAX_FENCED_PAUSE_MS = 30_000
+
+export class Runs {
+  readonly #options: RunsOptions
+  /** By job: every run of this process whose code may still be executing. Two of a uuid that was posted twice. */
+  readonly #running = new Map<string, Set<Promise<void>>>()
+  #size = 0
+  /** What is being settled: short, unlike the code of a task that does not heed its signal. */
+  readonly #settling = new Set<Promise<unknown>>()
+
+  constructor(options: RunsOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  get uuids(): string[] {
+    return [...this.#running.keys()]
+  }
+
+  has(uuid: string): boolean {
+    return this.#running.has(uuid)
+  }
+
+  begin(claim: Claim): void {
+    const { uuid } = claim.job
+    const settled = this.#runAndSettle(claim).catch(async (error: unknown) => {
+      this.#options.onError(error)
+      // A claim that nobody settles would keep its job from everybody for as long as this process lives.
+      await claim[Symbol.asyncDispose]().catch(this.#options.onError)
+      return { idle: Promise.resolve() }
+    })
+    this.#settling.add(settled)
+    const over = settled
+      .then(({ idle }) => {
+        this.#settling.delete(settled)
+        return idle
+      })
+      .finally(() => {
+        this.#forget(uuid, over)
+        this.#options.onEnded(uuid)
+      })
+    this.#size += 1
+    this.#running.set(uuid, (this.#running.get(uuid) ?? new Set()).add(over))
+  }
+
+  /** Resolves when no code of those that run now executes any more. */
+  async whenIdle(): Promise<void> {
+    await Promise.all([...this.#running.values()].flatMap((runs) => [...runs]))
+  }
+
+  /** Resolves when those whose code has ended, or has been left behind, are settled. */
+  async whenSettled(): Promise<void> {
+    await Promise.all(this.#settling)
+  }
+
+  #forget(uuid: string, over: Promise<void>): void {
+    const runs = this.#running.get(uuid)
+    runs?.delete(over)
+    if (runs?.size === 0) this.#running.delete(uuid)
+    this.#size -= 1
+  }
+
+  /** `idle` resolves when the code of the run has ended, too. */
+  async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
+    const { job, run } = claim
+    const { onStarted, onError, leave, disclosure } = this.#options
+    onStarted({ job, run })
+    const { ending, idle } = await this.#run(claim)
+    const verdict = decide(ending, this.#options)
+    if (ending.kind === 'fenced') await this.#delayAbandon(claim)
+    const disclosed = disclosure.decide(ending, this.#options)
+    this.#report(claim, verdict, await settle(claim, disclosed, { onError, leave, disclosure }))
+    return { idle }
+  }
+
+  async #run(claim: Claim): Promise<JobRun> {
+    if (this.#options.draining.aborted) return { ending: { kind: 'shutdown' }, idle: Promise.resolve() }
+    const fault = new AbortFlag()
+    const { job, run: number } = claim
+    const work = { job: job.uuid, name: job.name, run: number, fail: (error: Error) => fault.abort(error) }
+    const run = await runInExecution(work, () => runJob(claim, { ...this.#options, faultStop: fault }))
+    this.#options.onStorage(run.ending.kind === 'storage-away' ? 'away' : 'there')
+    return run
+  }
+
+  /**
+   * Two jobs of one uuid, posted twice after a lost answer, fence each other. Whoever is fenced waits before it gives the
+   * job back, longer each time, or the two would take the flow from each other for ever before a task can end.
+   */
+  async #delayAbandon(claim: Claim): Promise<void> {
+    const returned = claim.job.attempts.filter((attempt) => attempt.ended === 'returned').length
+    using signal = followSignals([claim.lost, this.#options.suspend])
+    await sleep(backoffDelay(returned + 1, { first: 500, max: MAX_FENCED_PAUSE_MS }), signal).catch(() => undefined)
+  }
+
+  #report({ job, run }: Claim, verdict: Verdict, settled: Settled): void {
+    const { log } = this.#options
+    const failure = 'failure' in verdict ? verdict.failure : undefined
+    const facts = { job: job.uuid, name: job.name, run, ...verdictReason(verdict) }
+    if (settled === 'unknown') log.warn(facts, 'nobody can tell whether the job was settled; if not, it runs again')
+    else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will be tried again')
+    else if (failure || 'rests' in verdict) log.warn(facts, `job ${settled}`)
+    else log.info(facts, `job ${settled}`)
+    this.#options.onSettled({ job, run, settled, ...(failure ? { failure } : {}) })
+  }
+}
+
+/** For the log. */
+function verdictReason(verdict: Verdict): { readonly because?: string } {
+  if ('failure' in verdict) return { because: describeFailure(verdict.failure) }
+  return 'reason' in verdict ? { because: verdict.reason } : {}
+}

@@ -1,0 +1,95 @@
+/**
+ * What an atom is told while it runs. A signal and a logger cost more than a small task does, and most tasks look at
+ * neither: both are made when they are first asked for. When the atom is over it lets go of the signals it followed,
+ * which live as long as the claim or the process.
+ */
+
+import type { AlarmClock } from '../core/alarm-clock.ts'
+import { abortAfter, type FollowingSignal, followSignals } from '../core/async/abort.ts'
+import type { Stoppable } from '../core/async/stop.ts'
+import { Timeout } from '../core/errors.ts'
+import type { Logger } from '../core/log.ts'
+import type { AtomNode, Context } from '../flow/index.ts'
+import type { EngineOptions } from './options.ts'
+
+/** What is the same for every atom of a run. */
+export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'services'> {
+  readonly flow: string
+  readonly clock: AlarmClock
+  readonly logger: Logger
+  readonly progress: (node: AtomNode, done: number) => void
+  readonly performing: EngineOptions['performing']
+}
+
+/** What depends on whether it executes or reverts. */
+export interface AtomContextOptions {
+  readonly follows: readonly Stoppable[]
+  /** Whether anybody wants to know how far it is. */
+  readonly reportsProgress: boolean
+}
+
+/** A class, not an object with closures: one is made for every atom that runs. */
+export class AtomContext implements Context {
+  readonly fence: bigint
+  readonly run: number
+  readonly job: Context['job']
+  readonly services: unknown
+  readonly #runContext: RunContext
+  readonly #node: AtomNode
+  readonly #options: AtomContextOptions
+  #signalFollower: FollowingSignal | undefined
+  #log: Logger | undefined
+  #timer: Disposable | undefined
+  #ended: (() => void) | undefined
+  #isOver = false
+
+  constructor(known: RunContext, node: AtomNode, options: AtomContextOptions) {
+    this.fence = known.fence
+    this.run = known.run
+    this.job = known.job
+    this.services = known.services
+    this.#runContext = known
+    this.#node = node
+    this.#options = options
+  }
+
+  get signal(): AbortSignal {
+    return this.#follow().signal
+  }
+
+  get log(): Logger {
+    const { flow, logger } = this.#runContext
+    this.#log ??= logger.child({ flow, task: this.#node.atom.name })
+    return this.#log
+  }
+
+  /** A getter, so that it can be taken out of its context as the others can: `(args, { progress }) => …`. */
+  get progress(): (done: number) => void {
+    return (done) => {
+      if (!this.#isOver && this.#options.reportsProgress) this.#runContext.progress(this.#node, done)
+    }
+  }
+
+  /** Lets the time begin. */
+  begin(): void {
+    const { kind, name, deadline } = this.#node.atom
+    this.#ended = this.#runContext.performing?.(name, this.#options.reportsProgress ? 'execute' : 'revert')
+    if (deadline === undefined) return
+    const late = (time: string) => new Timeout(`${kind} ${name}: not done within ${time}`)
+    this.#timer = abortAfter(this.#follow(), deadline, late, this.#runContext.clock)
+  }
+
+  end(): void {
+    this.#isOver = true
+    this.#ended?.()
+    this.#timer?.[Symbol.dispose]()
+    this.#signalFollower?.[Symbol.dispose]()
+  }
+
+  #follow(): FollowingSignal {
+    const { follows } = this.#options
+    // Asked for only after the atom was over, it can still say what has fired, but must not begin to listen.
+    this.#signalFollower ??= followSignals(this.#isOver ? follows.filter((signal) => signal.aborted) : follows)
+    return this.#signalFollower
+  }
+}

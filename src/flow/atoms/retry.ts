@@ -1,0 +1,146 @@
+/**
+ * A retry: the atom at the head of a flow that decides what becomes of the flow when something in it fails. It is executed
+ * before the rest and may provide a value for it, another one each attempt.
+ */
+import { InvalidArgument } from '../../core/errors.ts'
+import type { Failure } from '../../core/failure.ts'
+import { assertOptions, type KnownOptions } from '../../core/options.ts'
+import type { Duration } from '../../core/time.ts'
+import { type AnyAtom, isName, type Provides, type Rebind } from './atom.ts'
+import {
+  type Arguments,
+  ATOM_OPTIONS,
+  type AtomOptions,
+  assertAtomOptions,
+  type Declared,
+  freezeAtom,
+  type NoMembers,
+} from './atom-options.ts'
+import { brand, hasBrand } from './brand.ts'
+import type { Context, RevertContext } from './context.ts'
+import type { History } from './history.ts'
+
+/**
+ * What is done about a failure. RETRY: everything in the flow is reverted, and executed once more. REVERT: the flow is given
+ * up; whoever encloses it decides. REVERT_ALL: everything is reverted, whatever flows around it would rather do.
+ */
+export type Decision = 'RETRY' | 'REVERT' | 'REVERT_ALL'
+
+/** A decision; a retry may also say how long to wait before the next attempt. */
+export type RetryDecision = Decision | { readonly decision: 'RETRY'; readonly after: Duration }
+
+/** What a retry is told beside its arguments: what was tried before. */
+export interface RetryContext<R, S = unknown> extends Context<S> {
+  readonly history: History<R>
+}
+
+/** What a retry is told when it has to decide. */
+export interface FailureContext<R, S = unknown> extends RetryContext<R, S> {
+  /** What failed just now; the history's last attempt has it, too. */
+  readonly failure: Failure
+  /** The name of the atom that failed: a task, or the retry of a flow in this one, which has given up. */
+  readonly atom: string
+}
+
+/** Any retry, for code that handles retries without knowing their types. */
+export interface AnyRetry extends AnyAtom {
+  readonly kind: 'retry'
+}
+
+/** A retry whose arguments are `A`, and whose value of each attempt, an `R`, is known as `P`. Frozen. */
+export interface Retry<
+  A,
+  P extends Provides,
+  R,
+  B extends Rebind = NoMembers,
+  J extends object = NoMembers,
+  S = unknown,
+> extends AnyRetry {
+  readonly provides: P | undefined
+  readonly rebind: B | undefined
+  readonly inject: J | undefined
+  readonly execute: (args: A, ctx: RetryContext<R, S>) => R | Promise<R>
+  readonly onFailure: (args: A, ctx: FailureContext<R, S>) => RetryDecision | Promise<RetryDecision>
+  readonly revert: ((args: A, ctx: RevertContext<R, S> & RetryContext<R, S>) => unknown) | undefined
+}
+
+export interface RetryOptions<
+  Q extends string,
+  A,
+  P extends Provides,
+  R,
+  O extends string = never,
+  B extends Rebind = NoMembers,
+  J extends object = NoMembers,
+  S = unknown,
+> extends AtomOptions<Q, A, P, O, B, J> {
+  /** The value of the next attempt. Where it throws, the flow around this one decides. */
+  readonly execute: (args: A, ctx: RetryContext<R, S>) => R | Promise<R>
+  /** Decides. It is asked once for each failure, and again by whoever resumes before the answer was recorded. */
+  readonly onFailure: (args: NoInfer<A>, ctx: FailureContext<NoInfer<R>, S>) => RetryDecision | Promise<RetryDecision>
+  readonly revert?:
+    | ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S> & RetryContext<NoInfer<R>, S>) => unknown)
+    | undefined
+}
+
+const KNOWN_OPTIONS: KnownOptions<RetryOptions<never, never, never, never> & AnyRetry> = {
+  ...ATOM_OPTIONS,
+  execute: true,
+  onFailure: true,
+  revert: true,
+}
+
+/**
+ * Describes a retry of one's own; {@link times}, {@link forEach} and their like are ready-made.
+ *
+ * @param name what the logbook knows it by; `''` names it after its flow, `<flow>_retry`
+ * @throws InvalidArgument for options that make no sense
+ * @example
+ * const mirrors = retry('mirrors', {
+ *   provides: 'mirror',
+ *   execute: (_args, { history }) => ['a.example', 'b.example'][history.length],
+ *   onFailure: (_args, { history }) => (history.length < 2 ? 'RETRY' : 'REVERT'),
+ * })
+ */
+export function retry<
+  const Q extends string = never,
+  R = unknown,
+  const O extends string = never,
+  A extends Arguments<Q, O> = Arguments<Q, O>,
+  const P extends Provides = never,
+  const B extends Rebind = NoMembers,
+  J extends object = NoMembers,
+  S = unknown,
+>(name: string, options: RetryOptions<Q, A, P, R, O, B, J, S> & Declared<A, Q | O | keyof J>): Retry<A, P, R, B, J, S> {
+  if (name !== '' && !isName(name))
+    throw new InvalidArgument("a retry's name is a text, or '' to name it after its flow")
+  const what = name === '' ? 'a retry' : `retry ${name}`
+  const given: { readonly [K in keyof RetryOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
+  for (const needed of ['execute', 'onFailure'] as const) {
+    if (typeof given[needed] !== 'function') throw new InvalidArgument(`${what}: ${needed} has to be a function`)
+  }
+  assertOptions(options, KNOWN_OPTIONS, what)
+  if (given.revert !== undefined && typeof given.revert !== 'function')
+    throw new InvalidArgument(`${what}: revert has to be a function`)
+  assertAtomOptions(given, what)
+  const { execute, onFailure, revert } = options
+  return brand('retry', {
+    kind: 'retry',
+    name,
+    // What was checked above has the types that the signature says.
+    ...(freezeAtom(options) as Omit<Retry<A, P, R, B, J, S>, 'kind' | 'name' | 'execute' | 'onFailure' | 'revert'>),
+    execute,
+    onFailure,
+    revert,
+  })
+}
+
+/** The same retry under the name that its flow gives it, if it has none of its own. */
+export function nameAfterFlow(flow: string, given: AnyRetry): AnyRetry {
+  return given.name === '' ? brand('retry', { ...given, name: `${flow}_retry` }) : given
+}
+
+/** Whether this is a retry, also one made by another copy of the library. */
+export function isRetry(value: unknown): value is AnyRetry {
+  return hasBrand('retry', value)
+}

@@ -1,0 +1,135 @@
+/** A task: the smallest piece of a flow, a named function with what it needs, what it makes, and how to undo it. */
+import { InvalidArgument } from '../../core/errors.ts'
+import { assertOptions, type KnownOptions } from '../../core/options.ts'
+import { type AnyAtom, isName, type Provides, type Rebind } from './atom.ts'
+import {
+  type Arguments,
+  ATOM_OPTIONS,
+  type AtomOptions,
+  assertAtomOptions,
+  type Declared,
+  freezeAtom,
+  type NoMembers,
+} from './atom-options.ts'
+import { brand, hasBrand } from './brand.ts'
+import type { Context, RevertContext } from './context.ts'
+
+/**
+ * A task whose arguments are `A`, and whose result `R` later tasks know as `P`; `B` and `J` are what of its arguments is
+ * bound to other names, and injected; `S` is what it needs of `ctx.services`. Frozen.
+ */
+export interface Task<A, P extends Provides, R, B extends Rebind = NoMembers, J extends object = NoMembers, S = unknown>
+  extends AnyTask {
+  readonly provides: P | undefined
+  readonly rebind: B | undefined
+  readonly inject: J | undefined
+  readonly execute: (args: A, ctx: Context<S>) => R | Promise<R>
+  readonly revert: ((args: A, ctx: RevertContext<R, S>) => unknown) | undefined
+  readonly preExecute: ((args: A, ctx: Context<S>) => unknown) | undefined
+  readonly postExecute: ((args: A, ctx: Context<S>) => unknown) | undefined
+  readonly preRevert: ((args: A, ctx: RevertContext<R, S>) => unknown) | undefined
+  readonly postRevert: ((args: A, ctx: RevertContext<R, S>) => unknown) | undefined
+}
+
+/**
+ * Any task, for code that handles tasks without knowing their types. What it executes is not part of it: nobody could
+ * call that without the types.
+ */
+export interface AnyTask extends AnyAtom {
+  readonly kind: 'task'
+}
+
+export interface TaskOptions<
+  Q extends string,
+  A,
+  P extends Provides,
+  R,
+  O extends string = never,
+  B extends Rebind = NoMembers,
+  J extends object = NoMembers,
+  S = unknown,
+> extends AtomOptions<Q, A, P, O, B, J> {
+  /**
+   * Does the work. It may run more than once (a process can die just before its success is recorded), so it should lead
+   * to the same end each time. What it returns is stored and has to be plain data; later tasks see it as it was stored.
+   * Arguments are shared between tasks: do not change them.
+   */
+  readonly execute: (args: A, ctx: Context<S>) => R | Promise<R>
+  /**
+   * Undoes what `execute` did, or did half: the task that failed is reverted too. It may run more than once. What it
+   * returns is kept for people to see, if it is plain data.
+   */
+  readonly revert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
+  /** Before each `execute`, and part of it: where it throws, the task has failed. */
+  readonly preExecute?: ((args: NoInfer<A>, ctx: Context<S>) => unknown) | undefined
+  /** After each `execute`, also after one that threw. Where it throws itself, the task has failed. */
+  readonly postExecute?: ((args: NoInfer<A>, ctx: Context<S>) => unknown) | undefined
+  readonly preRevert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
+  readonly postRevert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
+}
+
+type Hooks = 'preExecute' | 'postExecute' | 'preRevert' | 'postRevert'
+export type TaskFunctions = 'execute' | 'revert' | Hooks
+
+const KNOWN_OPTIONS: KnownOptions<TaskOptions<never, never, never, never> & AnyTask> = {
+  ...ATOM_OPTIONS,
+  execute: true,
+  revert: true,
+  preExecute: true,
+  postExecute: true,
+  preRevert: true,
+  postRevert: true,
+}
+
+/**
+ * Describes a task. Annotate the arguments of `execute` once: the compiler checks them against `requires` here, and
+ * against the flow's input and the tasks before it in the flow. An argument without annotation is `unknown`; so are
+ * `ctx.services`, unless `ctx` is annotated as a `Context<{ db: Database }>`.
+ *
+ * @throws InvalidArgument for an empty name, a missing `execute`, names that are no text, or an option that is not known
+ * @example
+ * const greet = task('greet', {
+ *   requires: ['name'],
+ *   provides: 'text',
+ *   execute: async ({ name }: { name: string }) => `Hello, ${name}!`,
+ * })
+ */
+export function task<
+  const Q extends string = never,
+  R = unknown,
+  const O extends string = never,
+  A extends Arguments<Q, O> = Arguments<Q, O>,
+  const P extends Provides = never,
+  const B extends Rebind = NoMembers,
+  J extends object = NoMembers,
+  S = unknown,
+>(name: string, options: TaskOptions<Q, A, P, R, O, B, J, S> & Declared<A, Q | O | keyof J>): Task<A, P, R, B, J, S> {
+  if (!isName(name)) throw new InvalidArgument('a task needs a name: a text that is not empty')
+  // A caller without a compiler can pass anything, so the options are looked at as if nothing were known of them.
+  const given: { readonly [K in keyof TaskOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
+  if (typeof given.execute !== 'function') throw new InvalidArgument(`task ${name}: execute has to be a function`)
+  assertOptions(options, KNOWN_OPTIONS, `task ${name}`)
+  for (const hook of ['revert', 'preExecute', 'postExecute', 'preRevert', 'postRevert'] as const) {
+    if (given[hook] !== undefined && typeof given[hook] !== 'function')
+      throw new InvalidArgument(`task ${name}: ${hook} has to be a function`)
+  }
+  assertAtomOptions(given, `task ${name}`)
+  const { execute, revert, preExecute, postExecute, preRevert, postRevert } = options
+  return brand('task', {
+    kind: 'task',
+    name,
+    // What was checked above has the types that the signature says.
+    ...(freezeAtom(options) as Omit<Task<A, P, R, B, J, S>, 'kind' | 'name' | TaskFunctions>),
+    execute,
+    revert,
+    preExecute,
+    postExecute,
+    preRevert,
+    postRevert,
+  })
+}
+
+/** Whether this is a task, also one made by another copy of the library. */
+export function isTask(value: unknown): value is AnyTask {
+  return hasBrand('task', value)
+}

@@ -1,0 +1,114 @@
+/** Pictures of a flow: as Mermaid, which Markdown viewers draw, and as DOT, which Graphviz does. */
+import type { AtomState } from '../../core/states.ts'
+import type { AnyFlow } from '../patterns/flow.ts'
+import { compile } from './compile.ts'
+import type { ExecutionNode } from './execution-graph.ts'
+
+/** By the names of atoms, as a logbook has them. */
+export type StatesOfAtoms = Readonly<Record<string, AtomState>>
+
+export interface DrawOptions {
+  /** Colours the atoms. */
+  readonly states?: StatesOfAtoms | undefined
+}
+
+/** Fill colours that black text can be read on. */
+const STATE_COLORS: Readonly<Record<AtomState, string>> = {
+  PENDING: '#eeeeee',
+  RUNNING: '#9ecbff',
+  SUCCESS: '#a6e3a1',
+  FAILURE: '#ff9e9e',
+  REVERTING: '#ffd59e',
+  REVERTED: '#e8d9b5',
+  REVERT_FAILURE: '#ff6b6b',
+  IGNORE: '#ffffff',
+  RETRYING: '#d7b8ff',
+}
+
+interface DrawnNode {
+  readonly id: string
+  /** Undefined of a place where edges meet. */
+  readonly label: string | undefined
+  readonly retry: boolean
+  readonly state: AtomState | undefined
+}
+
+interface DrawnEdge {
+  readonly from: string
+  readonly to: string
+  readonly decided: boolean
+}
+
+/**
+ * The flow as a picture for Mermaid, coloured by the states of its atoms where they are given.
+ *
+ * @example console.log(toMermaid(hello, { states: { greet: 'SUCCESS', print: 'RUNNING' } }))
+ */
+export function toMermaid(flow: AnyFlow, options: DrawOptions = {}): string {
+  const { shapes, arrows } = toPicture(flow, options)
+  const used = new Set(shapes.flatMap(({ state }) => state ?? []))
+  return [
+    'flowchart TD',
+    ...shapes.map(toMermaidNode),
+    ...arrows.map(({ from, to, decided }) => `  ${from} ${decided ? '-. decides .->' : '-->'} ${to}`),
+    ...[...used].map((state) => `  classDef ${state} fill:${STATE_COLORS[state]},stroke:#555555,color:#000000`),
+    '',
+  ].join('\n')
+}
+
+/** The flow as a picture for Graphviz. @example `dot -Tsvg` draws what this returns. */
+export function toDot(flow: AnyFlow, options: DrawOptions = {}): string {
+  const { shapes, arrows } = toPicture(flow, options)
+  return [
+    `digraph ${quoteDot(flow.name)} {`,
+    '  node [shape=box, style="rounded,filled", fillcolor="#ffffff", fontname="sans-serif"]',
+    ...shapes.map(toDotNode),
+    ...arrows.map(({ from, to, decided }) => `  ${from} -> ${to}${decided ? ' [style=dashed, label="decides"]' : ''}`),
+    '}',
+    '',
+  ].join('\n')
+}
+
+function toPicture(flow: AnyFlow, { states }: DrawOptions): { shapes: DrawnNode[]; arrows: DrawnEdge[] } {
+  const { nodes } = compile(flow)
+  const shown = nodes.filter((node) => node.atom !== undefined || hasBothSides(node))
+  const ids = new Map(shown.map((node, index) => [node, `n${index}`]))
+  const shapes = shown.map((node): DrawnNode => {
+    const name = node.atom?.name
+    const state = name !== undefined && states && Object.hasOwn(states, name) ? states[name] : undefined
+    return { id: ids.get(node) ?? '', label: name, retry: node.atom?.kind === 'retry', state }
+  })
+  const arrows = shown.flatMap((node) =>
+    node.successors.flatMap((after): DrawnEdge[] => {
+      const [from, to] = [ids.get(node), ids.get(after)]
+      if (from === undefined || to === undefined) return []
+      const decided = after.gates.some(({ history }) => node.index >= history.first && node.index < history.end)
+      return [{ from, to, decided }]
+    }),
+  )
+  return { shapes, arrows }
+}
+
+/** A join at the edge of the picture joins nothing. */
+function hasBothSides({ predecessors, successors }: ExecutionNode): boolean {
+  return predecessors.length > 0 && successors.length > 0
+}
+
+function toMermaidNode({ id, label, retry, state }: DrawnNode): string {
+  if (label === undefined) return `  ${id}(( ))`
+  // Mermaid's own way to write what would end a text.
+  const text = `"${label.replaceAll('#', '#35;').replaceAll('"', '#quot;').replaceAll('\n', ' ')}"`
+  return `  ${id}${retry ? `{{${text}}}` : `[${text}]`}${state ? `:::${state}` : ''}`
+}
+
+function toDotNode({ id, label, retry, state }: DrawnNode): string {
+  if (label === undefined) return `  ${id} [shape=point]`
+  const facts = [`label=${quoteDot(label)}`]
+  if (retry) facts.push('shape=hexagon')
+  if (state) facts.push(`fillcolor="${STATE_COLORS[state]}"`, `tooltip="${state}"`)
+  return `  ${id} [${facts.join(', ')}]`
+}
+
+function quoteDot(text: string): string {
+  return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`
+}

@@ -1,0 +1,29 @@
+/** The linear pattern: one part after the other, in the order in which they are written. */
+import { brand } from '../atoms/brand.ts'
+import type { AnyRetry } from '../atoms/retry.ts'
+import type { Fitting, FittingRetry, ProvidedBy, Results } from './fit.ts'
+import type { AnyPart, Flow, Input } from './flow.ts'
+import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOptions } from './parts.ts'
+import type { ServicesOf } from './services.ts'
+
+/**
+ * Describes a flow that executes its parts (tasks, and flows) in order and, when one fails, reverts them in reverse
+ * order. The compiler checks that each gets what it requires, with the right type, from the input or from a part before it.
+ *
+ * A name that is in the store as well as provided by a task comes from the store, for every task.
+ *
+ * @param nameOrOptions the name under which it is posted, or {@link FlowOptions}
+ * @throws Duplicate when two tasks have the same name, also in flows within
+ * @throws InvalidArgument when there are no parts, or something in the list is none
+ * @example const hello = linear('hello', input<{ name: string }>(), greet, print)
+ */
+export function linear<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(
+  nameOrOptions: string | FlowOptions<Rt extends FittingRetry<O, Rt> ? Rt : FittingRetry<O, Rt>>,
+  store: Input<I, O>,
+  ...parts: T extends Fitting<O, T, ProvidedBy<Rt>> ? T : Fitting<O, T, ProvidedBy<Rt>>
+): Flow<I, Results<T, ProvidedBy<Rt>>, ServicesOf<T, Rt>> {
+  const head = checkFlowHead(nameOrOptions, store, { pattern: 'linear', known: FLOW_OPTIONS })
+  const atoms = checkFlowParts(head, parts)
+  const inputs = computeInputs({ retry: head.retry, parts: atoms }, 'earlier')
+  return brand('flow', { kind: 'flow', pattern: 'linear', ...head, atoms, links: undefined, ...inputs })
+}

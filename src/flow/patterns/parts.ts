@@ -1,0 +1,149 @@
+/** What the three patterns have in common: a head of name, version and retry, and parts that are checked. */
+import { Duplicate, InvalidArgument } from '../../core/errors.ts'
+import { assertOptions, type KnownOptions } from '../../core/options.ts'
+import { isName, listNeeds, namesProvided } from '../atoms/atom.ts'
+import { type AnyRetry, isRetry, nameAfterFlow } from '../atoms/retry.ts'
+import { isTask } from '../atoms/task.ts'
+import { type AnyFlow, type AnyPart, type Input, isFlow, isInput } from './flow.ts'
+import { checkPostingDefaults, type PostingDefaults } from './posting-defaults.ts'
+
+/** What a flow is called, and what it does when something in it fails. */
+export interface FlowOptions<Rt = AnyRetry> {
+  /** The name under which it is posted. */
+  readonly name: string
+  /** `'1.0'` by default. */
+  readonly version?: string
+  /** Decides what becomes of the flow when something in it fails; without one, the flow around it decides. */
+  readonly retry?: Rt | undefined
+  /** How its jobs are posted where `post` does not say otherwise: `{ maxAttempts: 5, backOff: { first: '1m' } }`. */
+  readonly posting?: PostingDefaults | undefined
+}
+
+export const FLOW_OPTIONS: KnownOptions<FlowOptions> = { name: true, version: true, retry: true, posting: true }
+
+type FlowHead = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'schema'>
+
+/** @throws InvalidArgument naming what makes no sense */
+export function checkFlowHead(
+  nameOrOptions: string | FlowOptions<unknown>,
+  store: Pick<Input<never>, 'schema'>,
+  { pattern, known }: { pattern: AnyFlow['pattern']; known: KnownOptions<FlowOptions> },
+): FlowHead {
+  const head = typeof nameOrOptions === 'string' ? { name: nameOrOptions } : (nameOrOptions ?? {})
+  const { name, version = '1.0', retry, posting }: Partial<FlowOptions<unknown>> = head
+  if (!isName(name)) throw new InvalidArgument(`a flow needs a name: ${pattern}('hello', input<…>(), firstTask, …)`)
+  if (typeof nameOrOptions === 'object') assertOptions(nameOrOptions, known, `flow ${name}`)
+  if (!isName(version)) throw new InvalidArgument(`flow ${name}: version has to be a text such as '1.0'`)
+  if (retry !== undefined && !isRetry(retry))
+    throw new InvalidArgument(`flow ${name}: retry has to be what times(…), retry(…) and their like make`)
+  if (!isInput(store))
+    throw new InvalidArgument(`flow ${name}: its second argument has to be input<…>(), then come its tasks`)
+  return {
+    name,
+    version,
+    retry: retry && nameAfterFlow(name, retry),
+    posting: checkPostingDefaults(name, posting),
+    schema: store.schema,
+  }
+}
+
+/** @throws InvalidArgument for what is no part, Duplicate where the logbook could not tell two atoms apart */
+export function checkFlowParts({ name, retry }: FlowHead, parts: readonly unknown[]): readonly AnyPart[] {
+  if (parts.length === 0 && !retry)
+    throw new InvalidArgument(
+      `flow ${name} has no tasks: name them after its input, as in linear('hello', input<…>(), greet)`,
+    )
+  for (const [index, part] of parts.entries()) {
+    if (isRetry(part))
+      throw new InvalidArgument(
+        `flow ${name}: number ${index + 1} in its list is a retry; it goes to the flow's options, as in { name: '${name}', retry }`,
+      )
+    if (!isTask(part) && !isFlow(part))
+      throw new InvalidArgument(`flow ${name}: number ${index + 1} in its list is no task; task(…) makes one`)
+  }
+  const checked = parts as readonly AnyPart[]
+  assertUniqueNames(name, { retry, parts: checked })
+  return Object.freeze([...checked])
+}
+
+function assertUniqueNames(
+  flow: string,
+  { retry, parts }: { retry: AnyRetry | undefined; parts: readonly AnyPart[] },
+): void {
+  const names = new Set(retry ? [retry.name] : [])
+  const add = (name: string, kind: string) => {
+    if (names.has(name))
+      throw new Duplicate(`flow ${flow}: two of its ${kind}s are named ${name}; its logbook could not tell them apart`)
+    names.add(name)
+  }
+  const left = [...parts].reverse()
+  for (let part = left.pop(); part; part = left.pop()) {
+    if (part.kind === 'task') add(part.name, 'task')
+    else {
+      if (part.retry) add(part.retry.name, 'retrie')
+      left.push(...part.atoms.toReversed())
+    }
+  }
+}
+
+/** What a part needs of its flow: the names, and whether the part can do without. */
+export function listPartNeeds(
+  part: AnyPart | AnyRetry,
+): readonly { readonly name: string; readonly optional: boolean }[] {
+  if (part.kind !== 'flow') return listNeeds(part)
+  return [
+    ...part.requires.map((name) => ({ name, optional: false })),
+    ...(part.optional ?? []).map((name) => ({ name, optional: true })),
+  ]
+}
+
+export function listProvidedByPart(part: AnyPart): readonly string[] {
+  return part.kind === 'flow' ? part.provides : namesProvided(part.provides)
+}
+
+type FlowInputs = Pick<AnyFlow, 'requires' | 'optional' | 'provides'>
+
+/**
+ * What a flow needs from outside and what it provides.
+ *
+ * @param visible whether a part sees what this one of its siblings provides
+ */
+export function computeInputs(
+  { retry, parts }: { retry: AnyRetry | undefined; parts: readonly AnyPart[] },
+  siblings: 'earlier' | 'none' | 'others',
+): FlowInputs {
+  const requires = new Set<string>()
+  const optional = new Set<string>()
+  const ask = (part: AnyPart | AnyRetry, isThere: (name: string) => boolean) => {
+    for (const need of listPartNeeds(part)) {
+      if (!isThere(need.name)) (need.optional ? optional : requires).add(need.name)
+    }
+  }
+  if (retry) ask(retry, () => false)
+  const before = new Set(namesProvided(retry?.provides))
+  const all = indexProviders(parts)
+  for (const part of parts) {
+    const others = (name: string) => (all.get(name) ?? []).some((other) => other !== part)
+    ask(part, (name) => before.has(name) || (siblings === 'others' && others(name)))
+    if (siblings === 'earlier') for (const name of listProvidedByPart(part)) before.add(name)
+  }
+  const may = [...optional].filter((name) => !requires.has(name))
+  return {
+    requires: Object.freeze([...requires]),
+    optional: may.length > 0 ? Object.freeze(may) : undefined,
+    provides: Object.freeze([...new Set([...namesProvided(retry?.provides), ...all.keys()])]),
+  }
+}
+
+/** For each name that is provided, by which parts. */
+export function indexProviders(parts: readonly AnyPart[]): ReadonlyMap<string, readonly AnyPart[]> {
+  const providers = new Map<string, AnyPart[]>()
+  for (const part of parts) {
+    for (const name of listProvidedByPart(part)) {
+      const known = providers.get(name)
+      if (known) known.push(part)
+      else providers.set(name, [part])
+    }
+  }
+  return providers
+}

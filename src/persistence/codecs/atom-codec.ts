@@ -1,0 +1,192 @@
+/**
+ * Atoms as they are kept where a codec is in use: what tasks have returned and thrown is one sealed field, everything else
+ * is as it always is, so that states can be read, and listings made, without a key.
+ *
+ *     sealed: { by: [the codecs' names, in the order in which they were applied], bytes }
+ *
+ * Whoever can write to the storage chooses `by` and everything beside `sealed`: none of it is believed where a codec is
+ * required.
+ */
+import { encode } from '../../core/codec.ts'
+import { InvalidArgument, SealedLogbook } from '../../core/errors.ts'
+import type { AtomState } from '../../core/states.ts'
+import { checkSecrets } from '../checked-records.ts'
+import type { AtomDetail } from '../models.ts'
+import { assertReadable, type RecordDecoder } from '../record-memory.ts'
+import { compressed, type LogbookCodec, type RecordPlace } from './codecs.ts'
+
+interface EncodedSecrets {
+  readonly by: readonly string[]
+  readonly bytes: Uint8Array
+}
+
+/** What may be anybody's secret. */
+type Secrets = Pick<AtomDetail, 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
+
+/** Anybody may have written the seal. */
+type SealedAtom = AtomDetail & { readonly sealed?: unknown }
+
+/** Where an atom is: its name is its own. */
+export type FlowPlace = Omit<RecordPlace, 'atom'>
+
+/** One record goes through so many codecs at most, each of which may make it larger when it is read. */
+const MAX_CODECS = 8
+
+/** In these an atom has nothing to say yet, so that its record may be without a seal where one is required. */
+const STATES_WITHOUT_RESULT: readonly AtomState[] = ['PENDING', 'RUNNING', 'IGNORE']
+
+export class RecordCodec {
+  readonly #codecs: readonly LogbookCodec[]
+  readonly #known: ReadonlyMap<string, LogbookCodec>
+  /** For each codec that is required, the names that will do. */
+  readonly #requiredNames: readonly (readonly string[])[]
+
+  /** @throws InvalidArgument for what is no codec, for two codecs of one name, and for too many */
+  constructor(codecs: LogbookCodec | readonly LogbookCodec[] = []) {
+    this.#codecs = [codecs].flat()
+    for (const codec of this.#codecs) assertCodec(codec)
+    const all = this.#codecs.flatMap((codec) => [codec, ...(codec.older ?? [])])
+    assertDistinct(this.#codecs, all)
+    // What takes no secret can be undone by everybody, and goes on being read when it is not asked for any more.
+    this.#known = new Map([compressed(), ...all].map((codec) => [codec.name, codec]))
+    const required = this.#codecs.filter((codec) => codec.require)
+    this.#requiredNames = required.map(({ name, older = [] }) => [name, ...older.map((each) => each.name)])
+  }
+
+  /** Whether what is sealed is secret. */
+  get encrypts(): boolean {
+    return this.#codecs.some((codec) => codec.encrypts)
+  }
+
+  /**
+   * @throws InvalidArgument when a result is no plain data; StorageFailure when it could not be read again; SealedLogbook when
+   * a codec throws
+   */
+  encode(atom: AtomDetail, flow: FlowPlace): AtomDetail {
+    if (this.#codecs.length === 0) return atom
+    const { open, secrets } = splitSecrets(atom)
+    if (Object.keys(secrets).length === 0 && !this.#needsSeal(atom)) return open
+    const place = { ...flow, atom: atom.name }
+    const plain = encode(secrets, 'msgpack')
+    let bytes = plain
+    for (const codec of this.#codecs) bytes = runCodec(`encode atom ${atom.name}`, () => codec.encode(bytes, place))
+    assertReadable(plain, { storedBytes: bytes.length, what: `results of atom ${atom.name}` })
+    const sealed: EncodedSecrets = { by: this.#codecs.map(({ name }) => name), bytes: Uint8Array.from(bytes) }
+    const kept: SealedAtom = { ...open, sealed }
+    return kept
+  }
+
+  /**
+   * Returns the atom with its secrets. What was kept without a codec is as it is, unless a codec is required.
+   *
+   * @param place.decoder one for all atoms that are read together
+   * @throws SealedLogbook when it cannot be read with these codecs, or has not gone through one that is required
+   */
+  decode(atom: SealedAtom, { decoder, ...flow }: FlowPlace & { readonly decoder: RecordDecoder }): AtomDetail {
+    const { sealed, ...rest } = atom
+    const { open, secrets } = splitSecrets(rest)
+    const what = `read the results of atom ${atom.name}`
+    if (sealed === undefined) {
+      if (Object.keys(secrets).length > 0 || this.#needsSeal(atom)) this.#assertRequired([], what)
+      return atom
+    }
+    const { by, bytes } = checkSeal(sealed, what)
+    const codecs = by.map((name) => this.#codecNamed(name, what))
+    this.#assertRequired(by, what)
+    // What lies beside a seal was not written with it.
+    return { ...open, ...decodeSecrets(bytes, { codecs, what, decoder, place: { ...flow, atom: atom.name } }) }
+  }
+
+  #codecNamed(name: string, what: string): LogbookCodec {
+    const codec = this.#known.get(name)
+    if (codec) return codec
+    throw unreadableError(what, `they were kept with the codec ${name}, which was not given`)
+  }
+
+  /** An atom with an outcome and without a seal may have had one: its result would be lost without a word. */
+  #needsSeal({ state }: AtomDetail): boolean {
+    return this.#requiredNames.length > 0 && !STATES_WITHOUT_RESULT.includes(state)
+  }
+
+  /** @throws SealedLogbook */
+  #assertRequired(by: readonly string[], what: string): void {
+    for (const names of this.#requiredNames) {
+      if (names.some((name) => by.includes(name))) continue
+      throw new SealedLogbook(
+        `cannot ${what}: the record was not written with ${names[0]}, which is required; somebody may have put it there. ` +
+          'If it is from before these logbooks were encrypted, open them with require: false until it is removed',
+      )
+    }
+  }
+}
+
+interface Unsealing {
+  readonly codecs: readonly LogbookCodec[]
+  /** What is being done, for errors. */
+  readonly what: string
+  readonly decoder: RecordDecoder
+  readonly place: RecordPlace
+}
+
+/** Undoes the codecs, the last one first. */
+function decodeSecrets(sealed: Uint8Array, { codecs, what, decoder, place }: Unsealing): Secrets {
+  let bytes = sealed
+  for (const codec of codecs.toReversed()) bytes = runCodec(what, () => codec.decode(bytes, place))
+  const secrets: unknown = runCodec(what, () => decoder.decode(bytes, { storedBytes: sealed.length }))
+  if (typeof secrets !== 'object' || secrets === null) throw unreadableError(what, 'they are damaged')
+  const { failure, revertFailure, history, ...results } = splitSecrets(secrets).secrets
+  return { ...results, ...runCodec(what, () => checkSecrets({ failure, revertFailure, history }, what)) }
+}
+
+/** What may lie open, and what is there of secrets. */
+function splitSecrets<A extends object>(
+  atom: A & Partial<Secrets>,
+): { open: Omit<A, keyof Secrets>; secrets: Secrets } {
+  const { result, failure, revertResult, revertFailure, history, ...open } = atom
+  const secrets = { result, failure, revertResult, revertFailure, history }
+  return { open, secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== undefined)) }
+}
+
+/** @throws SealedLogbook for what is no seal, or would be opened again and again */
+function checkSeal(sealed: unknown, what: string): EncodedSecrets {
+  const { by, bytes }: { by?: unknown; bytes?: unknown } = Object(sealed)
+  const isList = Array.isArray(by) && by.length <= MAX_CODECS && by.every((name) => typeof name === 'string')
+  if (!isList || new Set(by).size < by.length || !(bytes instanceof Uint8Array))
+    throw unreadableError(what, 'the record is damaged: a codec is named twice, or what is sealed is no bytes')
+  return { by, bytes }
+}
+
+/** Whatever is wrong with a codec or a key, no job is to blame for it. */
+function runCodec<T>(what: string, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw unreadableError(what, error instanceof Error ? error.message : String(error), error)
+  }
+}
+
+function unreadableError(what: string, why: string, cause?: unknown): SealedLogbook {
+  const how = 'open the logbooks with the codec and the key that wrote them'
+  return new SealedLogbook(`cannot ${what}: ${why}; ${how}`, { cause })
+}
+
+function assertCodec(codec: unknown): void {
+  const { name, encode: to, decode: from, older = [] }: Partial<LogbookCodec> = Object(codec)
+  const isCodec = typeof name === 'string' && name !== '' && typeof to === 'function' && typeof from === 'function'
+  if (!isCodec || !Array.isArray(older)) {
+    throw new InvalidArgument(
+      'codec: it has to have a name, encode and decode, as encrypted({ key }) and compressed() have; or be a list of such',
+    )
+  }
+  for (const each of older) assertCodec(each)
+}
+
+/** A record names its codecs: two of one name could not be told apart when it is read. */
+function assertDistinct(codecs: readonly LogbookCodec[], all: readonly LogbookCodec[]): void {
+  if (codecs.length > MAX_CODECS)
+    throw new InvalidArgument(`codec: there can be ${MAX_CODECS} codecs, got ${codecs.length}`)
+  const names = all.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) < index)
+  if (twice !== undefined)
+    throw new InvalidArgument(`codec: two codecs have the name ${twice}; give each once, with all of its keys`)
+}

@@ -1,0 +1,127 @@
+/**
+ * Logbooks, wherever they are, whose results go through codecs. Also around those that are kept without one: a record that
+ * somebody else has sealed must not be taken for one without results.
+ */
+import { SealedLogbook } from '../../core/errors.ts'
+import type { BookQuery } from '../book-query.ts'
+import type { BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
+import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence, Transition } from '../persistence.ts'
+import { RecordDecoder } from '../record-memory.ts'
+import type { FlowPlace, RecordCodec } from './atom-codec.ts'
+
+export class CodecPersistence implements Persistence {
+  readonly #inner: Persistence
+  readonly #recordCodec: RecordCodec
+
+  constructor(inner: Persistence, sealing: RecordCodec) {
+    this.#inner = inner
+    this.#recordCodec = sealing
+  }
+
+  get uri(): string {
+    return this.#inner.uri
+  }
+
+  get encrypts(): boolean {
+    return this.#recordCodec.encrypts
+  }
+
+  open(): Promise<void> {
+    return this.#inner.open()
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  createBook(book: BookRequest): Promise<boolean> {
+    return this.#inner.createBook(book)
+  }
+
+  updateBook(uuid: string, change: { readonly meta: Meta }): Promise<void> {
+    return this.#inner.updateBook(uuid, change)
+  }
+
+  createFlow(request: FlowRequest): Promise<boolean> {
+    return this.#inner.createFlow(request)
+  }
+
+  async acquire(request: AcquireRequest): Promise<FlowLog> {
+    const log = await this.#inner.acquire(request)
+    // As it was asked for: what the record says of its place was written by whoever can write to the storage.
+    const place = { book: request.book.uuid, flow: request.flow.uuid }
+    try {
+      return new CodecFlowLog(log, {
+        flow: this.#decodeFlow(log.flow, { ...place, decoder: new RecordDecoder() }),
+        place,
+        sealing: this.#recordCodec,
+      })
+    } catch (error) {
+      await log.close()
+      throw error
+    }
+  }
+
+  async getBook(uuid: string): Promise<LogBook> {
+    const book = await this.#inner.getBook(uuid)
+    const decoder = new RecordDecoder()
+    return {
+      ...book,
+      flows: book.flows.map((flow) => this.#decodeFlow(flow, { book: uuid, flow: flow.uuid, decoder })),
+    }
+  }
+
+  listBooks(query?: BookQuery): AsyncIterable<BookDetail> {
+    return this.#inner.listBooks(query)
+  }
+
+  destroyBook(uuid: string, options?: { readonly unchangedSince?: Date }): Promise<boolean> {
+    return this.#inner.destroyBook(uuid, options)
+  }
+
+  #decodeFlow(flow: FlowDetail, place: FlowPlace & { readonly decoder: RecordDecoder }): FlowDetail {
+    return { ...flow, atoms: naming(place.book, () => flow.atoms.map((atom) => this.#recordCodec.decode(atom, place))) }
+  }
+}
+
+/** Names the book whose results cannot be read: the record of an atom does not say which book it is in. */
+function naming<T>(book: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof SealedLogbook)) throw error
+    throw new SealedLogbook(`logbook ${book}: ${error.message}`, { cause: error })
+  }
+}
+
+class CodecFlowLog implements FlowLog {
+  readonly flow: FlowDetail
+  readonly #inner: FlowLog
+  readonly #place: FlowPlace
+  readonly #recordCodec: RecordCodec
+
+  constructor(inner: FlowLog, { flow, place, sealing }: { flow: FlowDetail; place: FlowPlace; sealing: RecordCodec }) {
+    this.flow = flow
+    this.#inner = inner
+    this.#place = place
+    this.#recordCodec = sealing
+  }
+
+  async write(transition: Transition): Promise<void> {
+    const { atoms, ...rest } = transition
+    const sealed = atoms?.map((atom) => this.#recordCodec.encode(atom, this.#place))
+    await this.#inner.write(sealed ? { ...rest, atoms: sealed } : rest)
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * The right of one term to write one flow. It knows the flow as it has written it, so that a write need not read.
+ *
+ * A write that failed leaves open whether it was done; from then on this log refuses, and an acquire repeated by the same
+ * claim finds out.
+ */
+import { asError, type ClaimLost, InvalidState } from '../../core/errors.ts'
+import { FlowRecord } from '../flow-record.ts'
+import type { FlowDetail } from '../models.ts'
+import type { AcquireRequest, FlowLog, Transition } from '../persistence.ts'
+import { supersededError } from '../request-checks.ts'
+import { atomColumns, encodeStates, toBytes } from './rows.ts'
+import type { SqlAtom, SqlWrite, Written } from './writer.ts'
+
+export interface SqlFlowLogOptions {
+  readonly request: AcquireRequest
+  readonly flow: FlowDetail
+  /** The flow's number, the term it was acquired in, and how often it was written before. */
+  readonly row: { readonly id: string; readonly term: number; readonly writes: number }
+  readonly write: (write: SqlWrite) => Promise<Written>
+}
+
+/** What a row takes beside what is counted. */
+const ROW_OVERHEAD_BYTES = 300
+
+export class SqlFlowLog implements FlowLog {
+  readonly flow: FlowDetail
+  readonly #options: SqlFlowLogOptions
+  readonly #record: FlowRecord
+  readonly #positions: Map<string, number>
+  #writes: number
+  #refusal: ClaimLost | Error | undefined
+  #closed = false
+
+  constructor(options: SqlFlowLogOptions) {
+    this.flow = options.flow
+    this.#options = options
+    this.#record = new FlowRecord(withoutResults(options.flow))
+    this.#positions = new Map(options.flow.atoms.map(({ name }, position) => [name, position]))
+    this.#writes = options.row.writes
+  }
+
+  async write(transition: Transition): Promise<void> {
+    if (this.#closed) throw new InvalidState(`the log of flow ${this.flow.uuid} is closed`)
+    if (this.#refusal) throw this.#refusal
+    const write = this.#toWrite(transition)
+    try {
+      const written = await this.#options.write(write)
+      if (written !== 'written') throw supersededError(this.#options.request, written.newerRun)
+    } catch (error) {
+      this.#refusal ??= asError(error)
+      throw error
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** Everything that can be refused is, before the image takes it. @throws InvalidArgument for what is no plain data */
+  #toWrite({ state, meta, atoms = [] }: Transition): SqlWrite {
+    const columns = atoms.map(atomColumns)
+    if (meta) toBytes(meta)
+    const slimAtoms = atoms.map((atom) => withoutResult(atom))
+    const at = new Date()
+    const change = this.#record.applyWithChange({
+      at,
+      ...(state && { state }),
+      ...(meta && { meta }),
+      atoms: slimAtoms,
+    })
+    this.#writes += 1
+    const encodedMeta = meta && toBytes(change.meta)
+    const rows = change.atoms.map((atom, index): SqlAtom[] => {
+      const column = columns[index]
+      const { createdAt = at, states = [] } = atom
+      return column
+        ? [{ ...column, position: this.#findPosition(atom.name), createdAt, states: encodeStates(states) }]
+        : []
+    })
+    const size = columns.reduce(
+      (sum, { body }) => sum + body.length + ROW_OVERHEAD_BYTES,
+      ROW_OVERHEAD_BYTES + (encodedMeta?.length ?? 0),
+    )
+    const { id, term } = this.#options.row
+    return { flow: id, term, number: this.#writes, change, meta: encodedMeta, atoms: rows.flat(), bytes: size }
+  }
+
+  #findPosition(name: string): number {
+    const known = this.#positions.get(name)
+    if (known !== undefined) return known
+    const position = this.#positions.size
+    this.#positions.set(name, position)
+    return position
+  }
+}
+
+/** Results may be large, and are written once: nothing needs them again here. */
+function withoutResults(flow: FlowDetail): FlowDetail {
+  return { ...flow, atoms: flow.atoms.map(withoutResult) }
+}
+
+function withoutResult(atom: FlowDetail['atoms'][number]): FlowDetail['atoms'][number] {
+  const { name, kind, version, state, intention, updatedAt, createdAt, states } = atom
+  const made = createdAt ? { createdAt } : {}
+  return { name, kind, version, state, intention, meta: {}, updatedAt, ...made, ...(states ? { states } : {}) }
+}

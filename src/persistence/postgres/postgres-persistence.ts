@@ -1,0 +1,277 @@
+/**
+ * Logbooks in Postgres, for conductors on many machines.
+ *
+ * What the operations cost (a round trip is a transaction of one statement):
+ *
+ *     acquire      one, shared by all that are asked for at once; a second where the flow has been run before
+ *     write        one, shared by all writes of this process that came while the last one was under way
+ *     others       one each; updateBook two
+ *
+ * **A database that is away** pauses whoever writes: what failed for a passing reason is repeated with growing pauses, up
+ * to `retryFor`. Every statement can be repeated without doing anything twice, see `statements.ts`.
+ */
+import { type CommitResult, GroupCommit } from '../../core/async/group-commit.ts'
+import { Lifecycle } from '../../core/async/lifecycle.ts'
+import { InvalidState, NotFound, StorageFailure } from '../../core/errors.ts'
+import type { Logger } from '../../core/log.ts'
+import {
+  areMigrated,
+  decodeText,
+  encodeText,
+  type Migrations,
+  migrate,
+  quoteIdentifier,
+  type Row,
+  type SqlDriver,
+  warnOfForeignOwner,
+} from '../../postgres/index.ts'
+import { assertBookQuery, assertInstant, type BookQuery, ignoreUnreadable } from '../book-query.ts'
+import type { AtomDetail, BookDetail, FlowDetail, LogBook, Meta } from '../models.ts'
+import type { AcquireRequest, BookRequest, FlowLog, FlowRequest, Persistence } from '../persistence.ts'
+import { RecordDecoder } from '../record-memory.ts'
+import { assertAcquireRequest, assertFlowRequest, assertUuid, noLogbooksError } from '../request-checks.ts'
+import { retryTransient } from '../retry.ts'
+import { type AcquiredRow, acquireAll } from './acquirer.ts'
+import { listStatement } from './listing.ts'
+import { logbookMigrations } from './migrations.ts'
+import { SqlFlowLog } from './postgres-flow-log.ts'
+import { encodeStates, parseAtom, parseBook, parseFlow, toBytes } from './rows.ts'
+import { type Statements, statements } from './statements.ts'
+import { isTransient, storageDriver } from './storage-driver.ts'
+import { type SqlWrite, type Written, writeAll } from './writer.ts'
+
+export interface SqlPersistenceOptions {
+  /** For people. */
+  readonly uri: string
+  readonly driver: SqlDriver
+  readonly schema: string
+  /** In milliseconds. */
+  readonly retryFor: number
+  /** False: tables that are not there are not made. */
+  readonly create?: boolean
+  readonly log?: Logger
+  /** Closes the driver, where it is ours. */
+  readonly closeDriver?: () => Promise<void>
+}
+
+/** A commit of more takes longer than those behind it want to wait. */
+const MAX_BATCH = { items: 500, bytes: 2 ** 22 }
+
+/** Whoever opens is waiting, and may have misspelt the address. */
+const OPEN_TIMEOUT_MS = 10_000
+
+export class SqlPersistence implements Persistence {
+  readonly uri: string
+  readonly #options: SqlPersistenceOptions
+  readonly #driver: SqlDriver
+  readonly #statements: Statements
+  readonly #lifecycle: Lifecycle
+  readonly #acquires: GroupCommit<AcquireRequest, AcquiredRow>
+  readonly #writes: GroupCommit<SqlWrite, Written>
+
+  constructor(options: SqlPersistenceOptions) {
+    this.uri = options.uri
+    this.#options = options
+    this.#driver = storageDriver(options.driver, options.uri)
+    this.#statements = statements(quoteIdentifier(options.schema))
+    this.#lifecycle = new Lifecycle(`persistence ${options.uri}`)
+    this.#acquires = new GroupCommit({
+      commit: (batch) => this.#acquireAll(batch),
+      bytesOf: () => 0,
+      limits: MAX_BATCH,
+      keyOf: ({ book, flow }) => JSON.stringify([book.uuid, flow.uuid]),
+    })
+    this.#writes = new GroupCommit({
+      commit: (batch) => this.#retryEachAlone(batch, (some) => writeAll(this.#driver, this.#statements, some)),
+      bytesOf: ({ bytes: size }) => size,
+      limits: MAX_BATCH,
+    })
+  }
+
+  async open(): Promise<void> {
+    const { retryFor, closeDriver } = this.#options
+    await this.#lifecycle.start(
+      (signal) =>
+        retryTransient({ limitMs: Math.min(retryFor, OPEN_TIMEOUT_MS), signal, isTransient }, () => this.#prepare()),
+      async () => closeDriver?.(),
+    )
+  }
+
+  async #prepare(): Promise<void> {
+    const { schema, create = true, log } = this.#options
+    const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(quoteIdentifier(schema)) }
+    if (create) await migrate(this.#driver, migrations)
+    else if (!(await areMigrated(this.#driver, migrations)))
+      throw noLogbooksError(this.uri, `schema ${schema} has no tables of them`)
+    await warnOfForeignOwner(this.#driver, { schema, log })
+  }
+
+  close(): Promise<void> {
+    return this.#lifecycle.stop(async () => {
+      await Promise.all([this.#acquires.idle, this.#writes.idle])
+      await this.#options.closeDriver?.()
+    })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async createBook({ uuid, name, meta = {} }: BookRequest): Promise<boolean> {
+    assertUuid(uuid, "a book's uuid")
+    const values = [encodeText(uuid), encodeText(name), toBytes(meta), new Date().toISOString()]
+    return (await this.#query(this.#statements.createBook, values)).length > 0
+  }
+
+  async updateBook(uuid: string, { meta }: { meta: Meta }): Promise<void> {
+    assertUuid(uuid, "a book's uuid")
+    toBytes(meta)
+    for (;;) {
+      const [row] = await this.#query(this.#statements.book, [encodeText(uuid)])
+      if (!row) throw this.#notFoundError(uuid)
+      const changed = toBytes({ ...parseBook(row).meta, ...meta })
+      const values = [encodeText(uuid), changed, new Date().toISOString(), row['revision']]
+      if ((await this.#query(this.#statements.changeBook, values)).length > 0) return
+    }
+  }
+
+  async createFlow(request: FlowRequest): Promise<boolean> {
+    assertFlowRequest(request)
+    const { book, flow, meta = {} } = request
+    const at = new Date()
+    const values = [
+      ...[encodeText(book.uuid), encodeText(book.name), toBytes(book.meta ?? {})],
+      ...[encodeText(flow.uuid), encodeText(flow.name), encodeText(flow.version), toBytes(meta)],
+      ...[encodeStates([{ state: 'PENDING', at, run: 0 }]), at.toISOString()],
+    ]
+    return (await this.#query(this.#statements.createFlow, values)).length > 0
+  }
+
+  async acquire(request: AcquireRequest): Promise<FlowLog> {
+    this.#lifecycle.assertRunning()
+    assertAcquireRequest(request)
+    // A book that is destroyed in that very moment is made anew by the next try.
+    const { flow, row } = await retryTransient(this.#retryPolicy, () => this.#acquires.add(request))
+    return new SqlFlowLog({ request, flow, row, write: (write) => this.#write(write) })
+  }
+
+  async getBook(uuid: string): Promise<LogBook> {
+    assertUuid(uuid, "a book's uuid")
+    const rows = await this.#query(this.#statements.readBook, [encodeText(uuid)])
+    const [first] = rows
+    if (!first) throw this.#notFoundError(uuid)
+    return withBookName(uuid, () => ({ ...parseBook(stripPrefix(first, 'book_')), flows: parseFlows(rows) }))
+  }
+
+  async *listBooks(query: BookQuery = {}): AsyncIterable<BookDetail> {
+    this.#lifecycle.assertRunning()
+    assertBookQuery(query)
+    const { limit = Number.POSITIVE_INFINITY } = query
+    let { after } = query
+    for (let given = 0; given < limit; ) {
+      const size = Math.min(limit - given, 500)
+      const page = listStatement(quoteIdentifier(this.#options.schema), {
+        ...query,
+        limit: size,
+        ...(after ? { after } : {}),
+      })
+      const rows = await this.#query(page.text, page.values)
+      for (const row of rows) {
+        const book = await ignoreUnreadable(Promise.resolve().then(() => parseBook(row)))
+        if (!book) continue
+        yield book
+        given += 1
+      }
+      if (rows.length < size) return
+      after = decodeText(String(rows.at(-1)?.['uuid']))
+    }
+  }
+
+  async destroyBook(uuid: string, options: { unchangedSince?: Date } = {}): Promise<boolean> {
+    this.#lifecycle.assertRunning()
+    assertUuid(uuid, "a book's uuid")
+    assertInstant(options.unchangedSince, 'destroyBook')
+    const values = [encodeText(uuid), options.unchangedSince?.toISOString() ?? null]
+    return retryTransient(this.#retryPolicy, async (attempt) => {
+      if ((await this.#driver.query(this.#statements.destroyBook, values)).rows.length > 0) return true
+      const { rows } = await this.#driver.query(this.#statements.book, [encodeText(uuid)])
+      if (rows.length > 0) return false
+      // The try before may have done it, and its answer been lost.
+      if (attempt > 1) return true
+      throw this.#notFoundError(uuid)
+    })
+  }
+
+  get #retryPolicy() {
+    return { limitMs: this.#options.retryFor, signal: this.#lifecycle.signal }
+  }
+
+  async #query(text: string, values: unknown[]): Promise<readonly Row[]> {
+    this.#lifecycle.assertRunning()
+    return retryTransient(this.#retryPolicy, async () => (await this.#driver.query(text, values)).rows)
+  }
+
+  async #write(write: SqlWrite): Promise<Written> {
+    if (this.#lifecycle.state !== 'running') throw new InvalidState(`persistence ${this.uri} is closed`)
+    return this.#writes.add(write)
+  }
+
+  /** One that failed for good, a damaged flow say, fails no acquire of another flow that waits behind it. */
+  async #acquireAll(batch: readonly AcquireRequest[]): Promise<CommitResult<AcquiredRow>[]> {
+    try {
+      return await this.#retryEachAlone(batch, (some) => acquireAll(this.#driver, this.#statements, some))
+    } catch (error) {
+      if (error instanceof StorageFailure && error.retryable) throw error
+      return batch.map(() => ({ error }))
+    }
+  }
+
+  /** What the database refuses of a batch it refuses as a whole: then one after the other, so that each has its own. */
+  async #retryEachAlone<T, R>(
+    batch: readonly T[],
+    work: (some: readonly T[]) => Promise<CommitResult<R>[]>,
+  ): Promise<CommitResult<R>[]> {
+    try {
+      return await retryTransient(this.#retryPolicy, () => work(batch))
+    } catch (error) {
+      if (batch.length <= 1 || (error instanceof StorageFailure && error.retryable)) throw error
+    }
+    const outcomes: CommitResult<R>[] = []
+    for (const item of batch) {
+      const [outcome] = await retryTransient(this.#retryPolicy, () => work([item])).catch((error) => [{ error }])
+      outcomes.push(outcome ?? { error: new StorageFailure(`${this.uri} has told nothing of a write`) })
+    }
+    return outcomes
+  }
+
+  #notFoundError(uuid: string): NotFound {
+    return new NotFound(`there is no logbook ${uuid} in ${this.uri}`)
+  }
+}
+
+/** Names the book where a row of it is damaged: a row of an atom does not say which book it is in. */
+function withBookName<T>(uuid: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof StorageFailure) || error.message.includes(uuid)) throw error
+    throw new StorageFailure(`logbook ${uuid}: ${error.message}`, { cause: error })
+  }
+}
+
+/** A row for each atom, one for a flow without, one for a book without flows; flow by flow. */
+function parseFlows(rows: readonly Row[]): FlowDetail[] {
+  const flows: { row: Row; atoms: AtomDetail[] }[] = []
+  const decoder = new RecordDecoder()
+  for (const row of rows) {
+    if (row['f_id'] === null) continue
+    if (flows.at(-1)?.row['f_id'] !== row['f_id']) flows.push({ row, atoms: [] })
+    if (row['a_flow'] !== null) flows.at(-1)?.atoms.push(parseAtom(stripPrefix(row, 'a_'), decoder))
+  }
+  return flows.map(({ row, atoms }) => parseFlow(stripPrefix(row, 'f_'), atoms))
+}
+
+function stripPrefix(row: Row, prefix: string): Row {
+  const own = Object.entries(row).filter(([column]) => column.startsWith(prefix))
+  return Object.fromEntries(own.map(([column, value]) => [column.slice(prefix.length), value]))
+}

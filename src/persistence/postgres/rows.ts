@@ -1,0 +1,124 @@
+/** Between what logbooks hold and what tables hold. */
+import type { AtomState, FlowState } from '../../core/states.ts'
+import { decodeText, encodeText, type Row } from '../../postgres/index.ts'
+import { checkAtom, checkBook, checkFlow, damagedRecordError } from '../checked-records.ts'
+import { toWrittenAtom } from '../flow-record.ts'
+import type { AtomDetail, BookDetail, FlowDetail, Meta, StateChange } from '../models.ts'
+import { encodeRecord, RecordDecoder } from '../record-memory.ts'
+
+/** An atom's columns, but for when it was made and what it went through. */
+export interface AtomColumns {
+  readonly name: string
+  readonly kind: string
+  readonly version: string
+  readonly state: string
+  readonly intention: string
+  readonly updatedAt: Date
+  readonly body: Buffer
+}
+
+/** @throws InvalidArgument when a result is no plain data */
+export function atomColumns(atom: AtomDetail): AtomColumns {
+  const { name, kind, version, state, intention, updatedAt, ...body } = toWrittenAtom(atom)
+  return {
+    name: encodeText(name),
+    kind,
+    version: encodeText(version),
+    state,
+    intention,
+    updatedAt,
+    body: toBytes(body),
+  }
+}
+
+/** @throws InvalidArgument when it is no plain data; StorageFailure when it could not be read again */
+export function toBytes(value: unknown): Buffer {
+  return Buffer.from(encodeRecord(value))
+}
+
+export function encodeStates(states: readonly StateChange<FlowState | AtomState>[]): string {
+  return JSON.stringify(states)
+}
+
+/** @throws StorageFailure when the row is damaged */
+export function parseBook(row: Row): BookDetail {
+  const book = {
+    uuid: readText(row, 'uuid'),
+    name: readText(row, 'name'),
+    meta: decodeColumn(row, 'meta'),
+    createdAt: readInstant(row, 'created_at'),
+    updatedAt: readInstant(row, 'updated_at'),
+  }
+  return checkBook(book, `logbook ${book.uuid}`)
+}
+
+/** @throws StorageFailure when the row is damaged */
+export function parseFlow(row: Row, atoms: readonly AtomDetail[]): FlowDetail {
+  const flow = {
+    uuid: readText(row, 'uuid'),
+    name: readText(row, 'name'),
+    version: readText(row, 'version'),
+    state: readText(row, 'state') as FlowState,
+    meta: decodeColumn(row, 'meta'),
+    run: Number(row['run']),
+    claim: readText(row, 'claim'),
+    atoms,
+    states: readStates<FlowState>(row),
+    createdAt: readInstant(row, 'created_at'),
+    updatedAt: readInstant(row, 'updated_at'),
+  }
+  // The atoms were checked one by one.
+  return { ...checkFlow(flow, `flow ${flow.uuid}`), atoms }
+}
+
+/**
+ * @param decoder one for all atoms that are read together
+ * @throws StorageFailure when the row is damaged
+ */
+export function parseAtom(row: Row, decoder: RecordDecoder): AtomDetail {
+  const body = decodeColumn(row, 'body', decoder)
+  const atom = {
+    ...body,
+    name: readText(row, 'name'),
+    kind: readText(row, 'kind') as AtomDetail['kind'],
+    version: readText(row, 'version'),
+    state: readText(row, 'state') as AtomState,
+    intention: readText(row, 'intention') as AtomDetail['intention'],
+    updatedAt: readInstant(row, 'updated_at'),
+    createdAt: readInstant(row, 'created_at'),
+    states: readStates<AtomState>(row),
+  }
+  return checkAtom(atom, `atom ${atom.name}`)
+}
+
+function readText(row: Row, column: string): string {
+  return decodeText(String(row[column]))
+}
+
+function decodeColumn(row: Row, column: string, decoder = new RecordDecoder()): Meta {
+  try {
+    const value = decoder.decode(row[column] as Uint8Array)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Meta
+  } catch (cause) {
+    throw damagedRecordError(
+      `column ${column} of a logbook`,
+      cause instanceof Error ? cause.message : String(cause),
+      cause,
+    )
+  }
+  throw damagedRecordError(`column ${column} of a logbook`, 'it holds no object')
+}
+
+function readInstant(row: Row, column: string): Date {
+  return new Date(row[column] as string | Date)
+}
+
+function readStates<S extends FlowState | AtomState>(row: Row): readonly StateChange<S>[] {
+  const column = row['states']
+  const parsed: unknown = typeof column === 'string' ? JSON.parse(column) : column
+  if (!Array.isArray(parsed)) throw damagedRecordError('column states of a logbook', 'it is no list')
+  return parsed.map((change: unknown) => {
+    const { state, at, run } = Object(change) as { state: S; at: string; run: number }
+    return { state, at: new Date(at), run }
+  })
+}

@@ -1,0 +1,125 @@
+/** The writes of all flows of one persistence, as they go out: together, each flow's as one. */
+import type { CommitResult } from '../../core/async/group-commit.ts'
+import { StorageFailure } from '../../core/errors.ts'
+import type { SqlDriver } from '../../postgres/index.ts'
+import type { FlowChange } from '../flow-record.ts'
+import { type AtomColumns, encodeStates } from './rows.ts'
+import type { Statements } from './statements.ts'
+
+/** One transition of one flow. */
+export interface SqlWrite {
+  readonly flow: string
+  readonly term: number
+  /** Which write of the flow it is. */
+  readonly number: number
+  readonly change: FlowChange
+  /** Where the transition changes it. */
+  readonly meta: Buffer | undefined
+  readonly atoms: readonly SqlAtom[]
+  readonly bytes: number
+}
+
+export interface SqlAtom extends AtomColumns {
+  /** Its place among the atoms of its flow. */
+  readonly position: number
+  readonly states: string
+  readonly createdAt: Date
+}
+
+/** The flow has another term, run by `run`; or is gone. */
+export interface SupersededWrite {
+  readonly newerRun: number | undefined
+}
+
+export type Written = 'written' | SupersededWrite
+
+/** Several transitions of a term are one row and cannot be two: the last one's state, every atom as it is in the end. */
+interface TermWrite {
+  readonly last: SqlWrite
+  readonly meta: Buffer | undefined
+  readonly atoms: ReadonlyMap<string, SqlAtom>
+}
+
+/**
+ * One round trip and one transaction for all; a second round trip where some were overtaken.
+ *
+ * @throws StorageFailure when none was written, or when nobody can tell
+ */
+export async function writeAll(
+  driver: SqlDriver,
+  statements: Statements,
+  batch: readonly SqlWrite[],
+): Promise<CommitResult<Written>[]> {
+  const terms = foldByTerm(batch)
+  const { rows } = await driver.query(
+    statements.write,
+    toParameters([...terms.values()].sort((a, b) => Number(a.last.flow) - Number(b.last.flow))),
+  )
+  const moved = new Set(rows.map((row) => `${row['id']}/${row['term']}`))
+  const rest = [...terms].filter(([key]) => !moved.has(key)).map(([, { last }]) => last)
+  const judged = await judgeUnwritten(driver, statements, rest)
+  return batch.map((write) => ({ value: judged.get(toTermKey(write)) ?? 'written' }))
+}
+
+/** A zombie and its heir may write in one batch: what they write must not be taken for one. */
+function toTermKey({ flow, term }: SqlWrite): string {
+  return `${flow}/${term}`
+}
+
+function foldByTerm(batch: readonly SqlWrite[]): Map<string, TermWrite> {
+  const terms = new Map<string, TermWrite & { atoms: Map<string, SqlAtom> }>()
+  for (const write of batch) {
+    const before = terms.get(toTermKey(write))
+    const atoms = before?.atoms ?? new Map<string, SqlAtom>()
+    for (const atom of write.atoms) atoms.set(atom.name, atom)
+    terms.set(toTermKey(write), { last: write, meta: write.meta ?? before?.meta, atoms })
+  }
+  return terms
+}
+
+/** A term that no row was touched of was overtaken, unless this very write was done before and its answer lost. */
+async function judgeUnwritten(
+  driver: SqlDriver,
+  statements: Statements,
+  rest: readonly SqlWrite[],
+): Promise<Map<string, Written>> {
+  const judged = new Map<string, Written>()
+  if (rest.length === 0) return judged
+  const { rows } = await driver.query(statements.terms, [rest.map(({ flow }) => flow)])
+  const found = new Map(rows.map((row) => [String(row['id']), row]))
+  for (const write of rest) {
+    const row = found.get(write.flow)
+    const isOurs = row !== undefined && Number(row['term']) === write.term
+    if (isOurs && Number(row['writes']) !== write.number)
+      throw new StorageFailure(`flow number ${write.flow} was written by somebody without the right to`)
+    judged.set(toTermKey(write), isOurs ? 'written' : { newerRun: row && Number(row['run']) })
+  }
+  return judged
+}
+
+function toParameters(flows: readonly TermWrite[]): unknown[] {
+  const atoms = flows.flatMap(({ last: { flow, term }, atoms }) =>
+    [...atoms.values()].map((atom) => ({ flow, term, ...atom })),
+  )
+  return [
+    flows.map(({ last }) => last.flow),
+    flows.map(({ last }) => last.term),
+    flows.map(({ last }) => last.number),
+    flows.map(({ last }) => last.change.state),
+    flows.map(({ meta }) => meta ?? null),
+    flows.map(({ last }) => encodeStates(last.change.states)),
+    flows.map(({ last }) => last.change.at.toISOString()),
+    atoms.map(({ flow }) => flow),
+    atoms.map(({ term }) => term),
+    atoms.map(({ name }) => name),
+    atoms.map(({ position }) => position),
+    atoms.map(({ kind }) => kind),
+    atoms.map(({ version }) => version),
+    atoms.map(({ state }) => state),
+    atoms.map(({ intention }) => intention),
+    atoms.map(({ body }) => body),
+    atoms.map(({ states }) => states),
+    atoms.map(({ createdAt }) => createdAt.toISOString()),
+    atoms.map(({ updatedAt }) => updatedAt.toISOString()),
+  ]
+}

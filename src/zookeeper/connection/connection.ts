@@ -1,0 +1,273 @@
+/**
+ * One connection to one server: attach, pipeline requests, match answers, notice when it is dead.
+ *
+ * Answers come in the order of the requests, so the oldest request that waits is the one that is answered, and its
+ * number must be the answer's. Where it is not, nothing that follows can be trusted and the connection is torn down. Only
+ * answers to `auth` overtake others; they are in order among themselves.
+ */
+import type { Socket } from 'node:net'
+import { createDeferred, type Deferred } from '../../core/async/abort.ts'
+import type { Clock, Instant } from '../../core/clock.ts'
+import { asError, NotConnected } from '../../core/errors.ts'
+import { formatEndpoint } from '../protocol/connect-string.ts'
+import { connectionLossError } from '../protocol/errors.ts'
+import { type JuteReader, MalformedBytes } from '../protocol/jute.ts'
+import { XID } from '../protocol/opcodes.ts'
+import {
+  type ConnectRequest,
+  type ConnectResponse,
+  type ReplyHeader,
+  readConnectResponse,
+  readReplyHeader,
+  type WatchEvent,
+} from '../protocol/records.ts'
+import { connectFrame, numberFrame, ping, type RequestNumbers } from '../protocol/requests.ts'
+import type { Counters } from './counters.ts'
+import { ConnectionFault, isFinal } from './faults.ts'
+import { FifoQueue } from './fifo.ts'
+import { Heartbeat } from './heartbeat.ts'
+import type { Server } from './hosts.ts'
+import { FrameDispatcher } from './inbound.ts'
+import { PendingRequest, type RetryCheck } from './pending.ts'
+import { toQuorumAck } from './quorum-ack.ts'
+import { openSocket, type TlsOptions } from './socket.ts'
+import { explainTlsError } from './tls-faults.ts'
+
+/** What a connection tells the one who opened it. Everything is called synchronously. */
+export interface ConnectionOwner {
+  /** Asked before anything received is looked at and before a ping is sent; false when the session is given up. */
+  isAlive(): boolean
+  events(batch: readonly WatchEvent[]): void
+  /** An answer came to a request that was sent then. Its `zxid` is the newest transaction that the server had applied. */
+  replyReceived(sentAt: Instant, header: ReplyHeader): void
+  /** The same answer came from the leader, or was agreed on by most servers (see `session/lease.ts`). */
+  quorumAcknowledged(what: 'echo' | 'proof', sentAt: Instant): void
+  /** There may be room for more, in the socket or under way. */
+  drained(): void
+  /** It is over. Requests under way are rejected as unknown. */
+  closed(cause: Error): void
+  /** Whether there may be another connection, or another session. */
+  mayRetry: RetryCheck
+}
+
+export interface ConnectionOptions {
+  readonly server: Server
+  readonly tls?: TlsOptions | undefined
+  readonly connectTimeout: number
+  readonly maxReplyBytes: number
+  readonly clock: Clock
+  readonly counters: Counters
+  /** Shared by all connections of a client. */
+  readonly numbers: RequestNumbers
+}
+
+/** What the system calls it when the other side hangs up. */
+const HANG_UP_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
+/** The size of an answer's header: a first frame of it refuses to serve this client. */
+const REPLY_HEADER_BYTES = 16
+
+export class Connection {
+  readonly #options: ConnectionOptions
+  readonly #owner: ConnectionOwner
+  readonly #inbound: FrameDispatcher
+  readonly #inFlight = new FifoQueue<PendingRequest>()
+  readonly #authInFlight = new FifoQueue<PendingRequest>()
+  #socket: Socket | undefined
+  #attaching: Deferred<ConnectResponse> | undefined
+  #attachTimer: NodeJS.Timeout | undefined
+  #heartbeat: Heartbeat | undefined
+  #isReady = false
+  #isFull = false
+  #isClosed = false
+
+  constructor(options: ConnectionOptions, owner: ConnectionOwner) {
+    this.#options = options
+    this.#owner = owner
+    this.#inbound = new FrameDispatcher(options.maxReplyBytes, {
+      isOpen: () => !this.#isClosed,
+      isStillOpen: () => !this.#isClosed && owner.isAlive(),
+      onFirstFrame: (body) => this.#attached(body),
+      onReply: (header, body) => this.#handleReply(header, body),
+      onEvents: (batch) => owner.events(batch),
+      onRepliesHandled: () => owner.drained(),
+      onError: (error) => this.destroy(asError(error)),
+    })
+  }
+
+  get server(): Server {
+    return this.#options.server
+  }
+
+  /** False once it is over or while the socket holds more than the network takes. */
+  get writable(): boolean {
+    return !this.#isClosed && !this.#isFull
+  }
+
+  /** Requests that were sent and not answered yet. */
+  get inFlight(): number {
+    return this.#inFlight.size
+  }
+
+  /**
+   * Connects and asks for a session. One round trip after those of TCP and TLS.
+   *
+   * @throws NotConnected when the server cannot be reached, hangs up without a word, or does not answer in time
+   */
+  async attach(request: ConnectRequest): Promise<ConnectResponse> {
+    if (this.#isClosed) throw new NotConnected('the connection was given up')
+    const { server, tls, connectTimeout } = this.#options
+    const frame = connectFrame(request)
+    const socket = openSocket(server, tls, () => {
+      this.#isReady = true
+      this.#write(frame)
+    })
+    const attaching = createDeferred<ConnectResponse>()
+    this.#attaching = attaching
+    this.#socket = socket
+    const late = () => this.destroy(new ConnectionFault('late', `no answer within ${Math.round(connectTimeout)} ms`))
+    this.#attachTimer = setTimeout(late, connectTimeout)
+    let fault: Error | undefined
+    socket.on('data', (chunk: Buffer) => this.#received(chunk))
+    socket.on('drain', () => this.#drained())
+    socket.on('error', (error) => {
+      fault = error
+    })
+    socket.on('close', () => this.destroy(this.#toCloseError(fault)))
+    return attaching.promise
+  }
+
+  /** From now on pings when there is nothing else to send, and gives the connection up when nothing is heard. */
+  keepAlive(sessionTimeout: number): void {
+    if (this.#isClosed) return
+    const silent = (ms: number) => {
+      this.destroy(new ConnectionFault('silent', `nothing was heard of the server for ${Math.round(ms)} ms`))
+    }
+    this.#heartbeat = new Heartbeat(sessionTimeout, { ping: () => this.#ping(), onSilence: silent })
+    this.#heartbeat.start()
+  }
+
+  /** Sends requests in one write. They are rejected as unknown if the connection breaks before they are answered. */
+  send(requests: readonly PendingRequest[]): void {
+    const sentAt = this.#options.clock()
+    const frames: Buffer[] = []
+    for (const pending of requests) {
+      const { xid, frame, operation } = pending.request
+      pending.xid = xid ?? this.#options.numbers.next()
+      pending.sentAt = sentAt
+      numberFrame(frame, pending.xid)
+      if (xid === XID.auth) this.#authInFlight.push(pending)
+      else this.#inFlight.push(pending)
+      frames.push(frame)
+      this.#options.counters.countsFor(operation).sent++
+    }
+    if (this.#isClosed || !this.#socket) {
+      this.#loseRequests(new Error('the connection is closed'))
+      return
+    }
+    const [only] = frames
+    this.#heartbeat?.sent()
+    this.#isFull = !this.#write(only && frames.length === 1 ? only : Buffer.concat(frames))
+  }
+
+  /** Ends it at once, if it has not ended already. */
+  destroy(cause: Error): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    clearTimeout(this.#attachTimer)
+    this.#heartbeat?.stop()
+    this.#socket?.destroy()
+    const where = formatEndpoint(this.#options.server)
+    this.#attaching?.reject(new NotConnected(`${where}: ${errorMessage(cause)}`, { cause }))
+    this.#owner.closed(cause)
+    this.#loseRequests(cause)
+  }
+
+  #write(bytes: Buffer): boolean {
+    this.#options.counters.bytesOut += bytes.length
+    return this.#socket?.write(bytes) ?? false
+  }
+
+  #ping(): void {
+    if (!this.#owner.isAlive() || this.#isClosed) return
+    const pending = new PendingRequest(ping(), 0)
+    // Nobody waits for it: if the connection breaks, that is told in other ways.
+    pending.promise.catch(() => undefined)
+    this.send([pending])
+  }
+
+  #toCloseError(fault: NodeJS.ErrnoException | undefined): Error {
+    if (!this.#attaching) {
+      if (!fault) return new ConnectionFault('closed', 'the server closed the connection')
+      return new ConnectionFault('reset', errorMessage(fault), { cause: fault })
+    }
+    const explained = fault && this.#options.tls && explainTlsError(fault)
+    if (explained) return explained
+    // It was taken and closed at once: so quickly sometimes that the system has not told us of the first when it tells
+    // of the second.
+    const taken = this.#isReady || fault === undefined || HANG_UP_CODES.has(fault.code ?? '')
+    if (!taken) return fault
+    const said = fault ? ` (${errorMessage(fault)})` : ''
+    return new ConnectionFault('hung-up', `the server closed the connection without a word${said}`, { cause: fault })
+  }
+
+  #loseRequests(cause: Error): void {
+    const how = `the connection to ${formatEndpoint(this.#options.server)} was lost before the answer came`
+    for (const pending of [...this.#inFlight.drain(), ...this.#authInFlight.drain()]) {
+      this.#options.counters.countsFor(pending.request.operation).unknown++
+      pending.fail(this.#rejectLost(pending, how, cause))
+    }
+  }
+
+  #rejectLost({ request }: PendingRequest, how: string, cause: unknown): Error {
+    // The same answer would be no better the next time, and what is final leaves no next time.
+    const hopeless = cause instanceof MalformedBytes || isFinal(cause)
+    return connectionLossError(request, how, { cause, again: !hopeless && this.#owner.mayRetry('connection') })
+  }
+
+  #drained(): void {
+    this.#isFull = false
+    if (!this.#isClosed) this.#owner.drained()
+  }
+
+  #received(chunk: Buffer): void {
+    if (this.#isClosed || !this.#owner.isAlive()) return
+    this.#options.counters.bytesIn += chunk.length
+    this.#heartbeat?.received()
+    this.#inbound.add(chunk)
+  }
+
+  #handleReply(header: ReplyHeader, body: JuteReader): void {
+    const pending = (header.xid === XID.auth ? this.#authInFlight : this.#inFlight).shift()
+    if (!pending?.sentAt) throw new MalformedBytes(`an answer (${header.xid}) to nothing that was asked`)
+    const counts = this.#options.counters.countsFor(pending.request.operation)
+    try {
+      if (pending.xid !== header.xid) {
+        throw new MalformedBytes(`an answer to request ${header.xid} where ${pending.xid} was the oldest one waiting`)
+      }
+      this.#owner.replyReceived(pending.sentAt, header)
+      const said = toQuorumAck(pending.request.frame, header.code)
+      if (said) this.#owner.quorumAcknowledged(said, pending.sentAt)
+      counts[pending.handleReply(header, body, this.#owner.mayRetry)]++
+    } catch (error) {
+      counts.unknown++
+      pending.fail(this.#rejectLost(pending, 'the answer cannot be read', error))
+      throw error
+    }
+  }
+
+  #attached(body: JuteReader): void {
+    if (body.remaining === REPLY_HEADER_BYTES) {
+      const { code } = readReplyHeader(body)
+      throw new ConnectionFault('read-only', `the server has no quorum and gives no session (error ${code})`)
+    }
+    const response = readConnectResponse(body)
+    clearTimeout(this.#attachTimer)
+    this.#attaching?.resolve(response)
+    this.#attaching = undefined
+  }
+}
+
+/** Some of the system's errors have a code and no message. */
+function errorMessage(cause: NodeJS.ErrnoException): string {
+  return cause.message || (cause.code ?? cause.name)
+}

@@ -1,0 +1,149 @@
+/**
+ * What every connection begins with, behind attaching and before anything that anybody asked: who we are, and what we
+ * watch.
+ *
+ * SASL is finished before anything else is sent, because its answers overtake others and cannot be told from them. The
+ * other identities, and what arms the watches, follow in one write: a server takes identities in before it looks at what
+ * is behind them.
+ */
+import { IncompatibleVersion } from '../../core/errors.ts'
+import { monotonic } from '../../core/time.ts'
+import { formatEndpoint } from '../protocol/connect-string.ts'
+import { AuthFailed, Unimplemented } from '../protocol/errors.ts'
+import { OPCODE } from '../protocol/opcodes.ts'
+import { type Request, request } from '../protocol/requests.ts'
+import type { Connection } from './connection.ts'
+import { ConnectionFault } from './faults.ts'
+import { type AuthInfo, Identities } from './identities.ts'
+import { PendingRequest } from './pending.ts'
+import { DigestMd5, type SaslCredentials } from './sasl.ts'
+
+export class Handshake {
+  readonly #sasl: SaslCredentials | undefined
+  readonly #timeout: number
+  readonly #identities: Identities
+  /** The connection that was told so far who we are. */
+  #authenticatedConnection: Connection | undefined
+  #versionKnown = false
+
+  /**
+   * @param options.timeout milliseconds that SASL may take
+   * @throws InvalidArgument for what is no identity
+   */
+  constructor(options: {
+    readonly sasl?: SaslCredentials | undefined
+    readonly auth: readonly AuthInfo[]
+    readonly timeout: number
+  }) {
+    this.#sasl = options.sasl
+    this.#timeout = options.timeout
+    this.#identities = new Identities(options.auth)
+  }
+
+  /**
+   * Two round trips with SASL; none without.
+   *
+   * @throws AuthFailed when the server does not accept the password
+   * @throws ConnectionFault when the server knows no SASL, or does not know the password itself
+   */
+  async authenticate(connection: Connection): Promise<void> {
+    if (!this.#sasl) return
+    const exchange = new DigestMd5(this.#sasl)
+    const late = () => connection.destroy(new ConnectionFault('late', `SASL took longer than ${this.#timeout} ms`))
+    const timer = setTimeout(late, this.#timeout)
+    try {
+      const challenge = await sendAuth(connection, saslRequest(new Uint8Array(0)))
+      const proof = await sendAuth(connection, saslRequest(exchange.respond(challenge)))
+      exchange.verify(proof)
+    } catch (error) {
+      if (!(error instanceof AuthFailed) || error.zkCode === undefined) throw error
+      const where = formatEndpoint(connection.server)
+      const message = `${where} does not accept the SASL password of ${JSON.stringify(this.#sasl.username)}`
+      throw new AuthFailed(message, { zkCode: error.zkCode, cause: error })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /**
+   * Gives all other identities and arms the watches. The request for that came with ZooKeeper 3.6, so the first answer to
+   * it also tells whether the server is new enough, for one round trip in the life of a client.
+   *
+   * @param options.fault told of what the server refused after this has returned; such a connection is no good
+   * @throws IncompatibleVersion, AuthFailed
+   */
+  async begin(
+    connection: Connection,
+    options: { readonly arming: readonly Request<undefined>[]; readonly fault: (error: unknown) => void },
+  ): Promise<void> {
+    const identities = this.#identities.all.map((identity) => ({ identity, ...toAuthSent(identity.request) }))
+    const arming = options.arming.map(toAuthSent)
+    this.#authenticatedConnection = connection
+    connection.send([...identities, ...arming].map(({ pending }) => pending))
+    const accepted = Promise.all([
+      ...identities.map(({ identity, pending }) => this.#identities.decide(identity, pending.promise)),
+      ...arming.map(({ pending }) => pending.promise),
+    ])
+    accepted.catch(options.fault)
+    if (this.#versionKnown) return
+    try {
+      await accepted
+      this.#versionKnown = true
+    } catch (error) {
+      if (!(error instanceof Unimplemented)) throw error
+      const where = formatEndpoint(connection.server)
+      const message = `the ZooKeeper server at ${where} is too old: 3.6 or newer is needed`
+      throw new IncompatibleVersion(message, { cause: error })
+    }
+  }
+
+  /**
+   * One more identity, on this connection and all that follow. Resolves when a server has accepted it.
+   *
+   * @param connection the one there is, if there is any
+   * @throws InvalidArgument for what is no identity
+   * @throws AuthFailed when the server does not accept it; it is forgotten then
+   * @throws NotSent, ConnectionLoss when there is to be no connection any more
+   */
+  async add(info: AuthInfo, connection: Connection | undefined): Promise<void> {
+    const identity = this.#identities.add(info, 'added')
+    if (connection && connection === this.#authenticatedConnection && !identity.asked) {
+      // What it comes to is told by the identity. Where the connection breaks, the next one is told.
+      this.#identities.decide(identity, sendAuth(connection, identity.request)).catch(() => undefined)
+    }
+    return identity.decided.promise
+  }
+
+  /**
+   * The same before there was any connection: as if it had been given at first.
+   *
+   * @throws InvalidArgument
+   */
+  addBeforeConnect(info: AuthInfo): void {
+    this.#identities.add(info, 'given')
+  }
+
+  /** There will be no further connection. */
+  close(): void {
+    this.#identities.close()
+  }
+}
+
+function toAuthSent<T>(asked: Request<T>): { readonly pending: PendingRequest<T> } {
+  return { pending: new PendingRequest(asked, monotonic()) }
+}
+
+function sendAuth<T>(connection: Connection, asked: Request<T>): Promise<T> {
+  const { pending } = toAuthSent(asked)
+  connection.send([pending])
+  return pending.promise
+}
+
+function saslRequest(token: Uint8Array): Request<Uint8Array> {
+  return request({
+    operation: 'sasl',
+    opcode: OPCODE.sasl,
+    write: (writer) => writer.bytes(token),
+    read: (body) => body.bytes() ?? new Uint8Array(0),
+  })
+}

@@ -1,0 +1,148 @@
+/**
+ * SASL DIGEST-MD5 (RFC 2831) as ZooKeeper speaks it: the server sends a challenge, the client proves that it knows the
+ * password without sending it, and the server proves that it knows it, too. The identity is `sasl:USERNAME` in ACLs.
+ *
+ *     client                                   server
+ *     an empty token                       →
+ *                                          ←   realm, nonce
+ *     response, over nonce and cnonce      →
+ *                                          ←   rspauth, over the same
+ */
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { InvalidArgument } from '../../core/errors.ts'
+import { assertOptions } from '../../core/options.ts'
+import { AuthFailed } from '../protocol/errors.ts'
+import { ConnectionFault } from './faults.ts'
+
+/** Who this is, for SASL DIGEST-MD5: the password does not travel. */
+export interface SaslCredentials {
+  readonly username: string
+  readonly password: string
+}
+
+/** @throws InvalidArgument for what no server could accept, without the secret */
+export function checkSasl(credentials: SaslCredentials): void {
+  assertOptions(credentials, { username: true, password: true }, 'sasl')
+  for (const name of ['username', 'password'] as const) {
+    if (typeof credentials[name] !== 'string' || credentials[name] === '')
+      throw new InvalidArgument(`sasl: the ${name} must be a text that is not empty`)
+  }
+}
+
+/** Servers are known by this name whatever their host is. */
+const DIGEST_URI = 'zookeeper/zk-sasl-md5'
+const QOP = 'auth'
+const FIRST_NONCE_COUNT = '00000001'
+/** What servers are told that is taken, and what is taken. */
+const MAX_TOKEN_BYTES = 65_536
+
+type Digest = (bytes: Uint8Array) => Buffer
+
+export interface SaslOptions {
+  /** Tests have their own. */
+  readonly cnonce?: string
+  readonly md5?: Digest
+}
+
+/** One exchange; each connection needs its own. */
+export class DigestMd5 {
+  readonly #credentials: SaslCredentials
+  readonly #cnonce: string
+  readonly #md5: Digest
+  #expected: string | undefined
+
+  constructor(credentials: SaslCredentials, options: SaslOptions = {}) {
+    this.#credentials = credentials
+    this.#cnonce = options.cnonce ?? randomBytes(24).toString('base64')
+    this.#md5 = explainMd5Failure(options.md5 ?? ((bytes) => createHash('md5').update(bytes).digest()))
+  }
+
+  /**
+   * @param challenge what the server answered to an empty token
+   * @throws ConnectionFault when the server asks for something else than DIGEST-MD5 with plain authentication: it was
+   * set up in another way, or without SASL, and the next one may be better
+   * @throws AuthFailed where Node has no MD5
+   */
+  respond(challenge: Uint8Array): Buffer {
+    const asked = parseDirectives(decode(challenge))
+    const realm = asked.get('realm') ?? ''
+    const nonce = asked.get('nonce')
+    const qops = (asked.get('qop') ?? QOP).split(',').map((each) => each.trim())
+    if (nonce === undefined || asked.get('algorithm') !== 'md5-sess' || !qops.includes(QOP)) {
+      throw new ConnectionFault('auth', 'the server offers no SASL DIGEST-MD5 that this client knows')
+    }
+    const { username, password } = this.#credentials
+    const user = this.#md5(
+      Buffer.concat([encodeSaslText(username), COLON, encodeSaslText(realm), COLON, encodeSaslText(password)]),
+    )
+    const secret = this.#hex(Buffer.concat([user, Buffer.from(`:${nonce}:${this.#cnonce}`)]))
+    const over = (uri: string) => {
+      return this.#hex(`${secret}:${nonce}:${FIRST_NONCE_COUNT}:${this.#cnonce}:${QOP}:${this.#hex(uri)}`)
+    }
+    this.#expected = over(`:${DIGEST_URI}`)
+    return Buffer.from(
+      [
+        'charset=utf-8',
+        `username=${quoteDirective(username)}`,
+        `realm=${quoteDirective(realm)}`,
+        `nonce=${quoteDirective(nonce)}`,
+        `nc=${FIRST_NONCE_COUNT}`,
+        `cnonce=${quoteDirective(this.#cnonce)}`,
+        `digest-uri=${quoteDirective(DIGEST_URI)}`,
+        `maxbuf=${MAX_TOKEN_BYTES}`,
+        `response=${over(`AUTHENTICATE:${DIGEST_URI}`)}`,
+        `qop=${QOP}`,
+      ].join(','),
+    )
+  }
+
+  /** @throws ConnectionFault when the server does not know the password either */
+  verify(token: Uint8Array): void {
+    const said = Buffer.from(parseDirectives(decode(token)).get('rspauth') ?? '')
+    const expected = Buffer.from(this.#expected ?? '')
+    if (expected.length > 0 && said.length === expected.length && timingSafeEqual(said, expected)) return
+    const message = 'the server could not prove that it knows the SASL password: it is not the one it should be'
+    throw new ConnectionFault('auth', message)
+  }
+
+  #hex(text: string | Uint8Array): string {
+    return this.#md5(typeof text === 'string' ? Buffer.from(text) : text).toString('hex')
+  }
+}
+
+const COLON = Buffer.from(':')
+
+function explainMd5Failure(md5: Digest): Digest {
+  return (bytes) => {
+    try {
+      return md5(bytes)
+    } catch (error) {
+      const message = 'SASL DIGEST-MD5 needs MD5, which the OpenSSL of this Node does not offer (FIPS mode?); use TLS'
+      throw new AuthFailed(`${message} with a client certificate, or digest auth, instead`, { cause: error })
+    }
+  }
+}
+
+/** What Latin-1 can hold is hashed as Latin-1, all else as UTF-8: so the RFC has it, and so do servers. */
+function encodeSaslText(text: string): Buffer {
+  const latin = [...text].every((character) => (character.codePointAt(0) ?? 0) <= 0xff)
+  return Buffer.from(text, latin ? 'latin1' : 'utf8')
+}
+
+/** @throws ConnectionFault for what is longer than was agreed: it comes from a server that has proved nothing */
+function decode(token: Uint8Array): string {
+  if (token.length <= MAX_TOKEN_BYTES) return Buffer.from(token).toString('utf8')
+  throw new ConnectionFault('auth', `the server's SASL token has ${token.length} bytes, more than ${MAX_TOKEN_BYTES}`)
+}
+
+const quoteDirective = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`
+
+const DIRECTIVE_PATTERN = /\s*([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^",\s]*))\s*(?:,|$)/giy
+
+function parseDirectives(text: string): ReadonlyMap<string, string> {
+  const directives = new Map<string, string>()
+  for (const [, name = '', inQuotes, plain = ''] of text.matchAll(DIRECTIVE_PATTERN)) {
+    directives.set(name.toLowerCase(), inQuotes?.replace(/\\(.)/g, '$1') ?? plain)
+  }
+  return directives
+}

@@ -1,0 +1,59 @@
+/** Where the servers are: `host[:port][,host[:port]…][/chroot]`, as every ZooKeeper client writes it. */
+import { InvalidArgument } from '../../core/errors.ts'
+import { checkPath } from './path.ts'
+
+/** Where a server listens. */
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+}
+
+/** What `host:2181,host2:2181/chroot` says. */
+export interface ConnectString {
+  readonly endpoints: readonly Endpoint[]
+  /** `''` where there is none. */
+  readonly chroot: string
+}
+
+const DEFAULT_PORT = 2181
+const ENDPOINT = /^(?:\[(?<ipv6>[0-9a-fA-F:.%]+)\]|(?<host>[^\s:[\]@/]+))(?::(?<port>\d{1,5}))?$/
+
+/**
+ * Reads `host:2181,host2:2181/chroot`; the port is 2181 where there is none.
+ *
+ * @throws InvalidArgument naming the part that cannot be read
+ */
+export function parseConnectString(text: string): ConnectString {
+  if (typeof text !== 'string')
+    throw new InvalidArgument(`hosts: a text such as host:2181,host:2181/chroot is needed, not ${typeof text}`)
+  if (!text.includes('@')) return parseParts(text)
+  try {
+    return parseParts(text)
+  } catch {
+    // Whatever stands around an @ may be half a password, so nothing of it is shown.
+    const where = 'who you are goes into auth or sasl, as in auth: [{ scheme, auth }]'
+    throw new InvalidArgument(`hosts: an @ stands where host:2181,host:2181/chroot is needed; ${where}`)
+  }
+}
+
+function parseParts(text: string): ConnectString {
+  const slash = text.indexOf('/')
+  const hosts = slash < 0 ? text : text.slice(0, slash)
+  const chroot = slash < 0 || slash === text.length - 1 ? '' : text.slice(slash)
+  if (chroot !== '') checkPath(chroot, { what: 'chroot' })
+  return { endpoints: hosts.split(',').map((part) => parseEndpoint(part.trim())), chroot }
+}
+
+function parseEndpoint(text: string): Endpoint {
+  const found = ENDPOINT.exec(text)?.groups
+  const host = found?.['ipv6'] ?? found?.['host']
+  const port = Number(found?.['port'] ?? DEFAULT_PORT)
+  if (host === undefined || port < 1 || port > 65_535) {
+    throw new InvalidArgument(`${JSON.stringify(text)} is no ZooKeeper server; write host:port, such as 127.0.0.1:2181`)
+  }
+  return { host, port }
+}
+
+export function formatEndpoint({ host, port }: Endpoint): string {
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}

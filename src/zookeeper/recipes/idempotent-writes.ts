@@ -1,0 +1,341 @@
+/**
+ * Writes that find out what became of them.
+ *
+ * When a connection breaks behind a write, nobody can tell whether it happened. These three write in a way that leaves a
+ * trace, look for it on the next connection of the same session, and do it again only where it is certain that it did not
+ * happen and cannot happen any more: nothing that was sent on an earlier connection takes effect once the session is on
+ * another one and a `sync` was answered there. None of them writes on another session than it began on.
+ *
+ * As long as nothing breaks they cost what the plain operation costs (idempotentDelete: one read more). A lost answer
+ * costs one round trip to look, and another to do it again. Who may not look (NoAuth) learns no more than that the answer
+ * was lost: `unknown`, with the refusal as its cause.
+ */
+import { randomUUID } from 'node:crypto'
+import { InvalidArgument } from '../../core/errors.ts'
+import type { ZooKeeper } from '../client.ts'
+import type { RequestOptions } from '../connection/pending.ts'
+import type { ZooKeeperDriver } from '../driver.ts'
+import { assertBigint, assertInteger, checkRequestOptions } from '../protocol/arguments.ts'
+import type { Created, CreateMode } from '../protocol/create.ts'
+import { BadVersion, ConnectionLoss, NoNode, NotSent, SessionExpired, ZooKeeperError } from '../protocol/errors.ts'
+import { checkPath, parentPath } from '../protocol/path.ts'
+import type { Stat } from '../protocol/records.ts'
+import type { ReadData } from '../protocol/requests.ts'
+
+/** What of a client is needed. */
+export type ExactlyOnceClient = ExactlyOnceDriver & Pick<ZooKeeper, 'session' | 'create' | 'getChildren'>
+
+/** Of any driver, where nothing is created. */
+export type ExactlyOnceDriver = Pick<
+  ZooKeeperDriver,
+  'state' | 'session' | 'delete' | 'setData' | 'exists' | 'getData' | 'sync'
+>
+
+/**
+ * Creates a znode whose name begins with `_c_`, a random uuid and `-`, before the name asked for: by that it is found
+ * again. Sequential or not; the digits come last, as ever.
+ *
+ * Looking lists the parent's children if it is sequential. An ephemeral znode is never taken from another session: when
+ * this one ends before the outcome is known, so does what it may have created, and SessionExpired says so.
+ *
+ * When it is given up by its `signal` while it is under way, nobody is told the name of what it may have created. So that
+ * is looked for and deleted in the background, as long as the client is connected. Who may have to close the client in
+ * that moment gives an `id` of their own, and can look for `_c_ID-` later.
+ *
+ * @param options.id stands in the place of the random uuid: a text that nobody else uses, without a slash. What was there
+ * under it before is neither taken for what this call creates nor deleted
+ * @throws what `create` throws; ConnectionLoss (`unknown`) only where nobody can look: the client was closed, can connect
+ * no more, or may not read
+ * @example
+ * const { path } = await protectedCreate(zookeeper, '/lock/n-', null, { ephemeral: true, sequential: true })
+ * // /lock/_c_0b9f…-n-0000000007
+ */
+export async function protectedCreate(
+  client: ExactlyOnceClient,
+  path: string,
+  data: Uint8Array | null = null,
+  options: CreateMode & RequestOptions & { readonly id?: string } = {},
+): Promise<Created> {
+  const { id = randomUUID(), ...mode } = options
+  checkPath(path, { sequential: options.sequential === true })
+  if (typeof id !== 'string' || id === '' || id.includes('/'))
+    throw new InvalidArgument('protectedCreate: the id is a text without a slash, and not empty')
+  const slash = path.lastIndexOf('/')
+  const parent = parentPath(path) ?? '/'
+  const name = `_c_${id}-${path.slice(slash + 1)}`
+  const attempted = `${path.slice(0, slash)}/${name}`
+  let begun: CreateStart | undefined
+  const find = async (asking: RequestOptions): Promise<WriteOutcome<Created>> => {
+    const [, candidates] = await Promise.all([
+      client.sync(parent, asking),
+      options.sequential ? findChildren(client, { parent, name }, asking) : [attempted],
+    ])
+    const stats = await Promise.all(candidates.map((each) => client.exists(each, asking)))
+    for (const [index, stat] of stats.entries()) {
+      const found = candidates[index]
+      if (found !== undefined && stat && begun && isCreatedSince(begun, stat))
+        return { happened: { path: found, stat } }
+    }
+    return 'not-done'
+  }
+  const look = ({ session, signal = {} }: { readonly session: bigint; readonly signal?: Abortable }) =>
+    options.ephemeral ? find({ session, ...signal }).catch(findSessionEnd(attempted)) : find(signal)
+  const creating = writeExactlyOnce<Created>(client, mode, {
+    attempt: (bound) => {
+      begun ??= { session: bound.session, newestZxid: client.session?.newestZxid ?? 0n }
+      return client.create(attempted, data, { ...mode, ...bound })
+    },
+    look,
+  })
+  return creating.catch((error: unknown) => {
+    // Behind the create, on the same connection or behind a sync on another: what is not there now never will be.
+    if (options.signal?.aborted && error === options.signal.reason && begun) {
+      const { session } = begun
+      cleanUp(client, () => look({ session }))
+    }
+    throw error
+  })
+}
+
+/** When a create was asked for first. */
+interface CreateStart {
+  readonly session: bigint
+  /** The newest transaction that was heard of by then. */
+  readonly newestZxid: bigint
+}
+
+/** False of what was there already under the same id, and of what another session owns. */
+function isCreatedSince({ session, newestZxid }: CreateStart, { czxid, ephemeralOwner }: Stat): boolean {
+  return czxid > newestZxid && (ephemeralOwner === 0n || ephemeralOwner === session)
+}
+
+/** In the background: whoever gave it up waits for nothing any more. */
+function cleanUp(client: ExactlyOnceClient, find: () => Promise<WriteOutcome<Created>>): void {
+  const clean = async () => {
+    const found = await retryLook(client, find)
+    if (typeof found !== 'object' || !('happened' in found)) return
+    const { path, stat } = found.happened
+    await idempotentDelete(client, path, { czxid: stat.czxid })
+  }
+  clean().catch(() => undefined)
+}
+
+/** Where the session that is to own it has ended, there is nothing to look for. */
+function findSessionEnd(path: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof SessionExpired)) throw error
+    const message = `create ${path}: the session ended, and what it may have created goes with it`
+    throw new SessionExpired(message, { path, outcome: 'unknown', cause: error })
+  }
+}
+
+/** What a server appends; where it has counted beyond 2^31 there is a minus among it. */
+const SEQUENCE_DIGITS = /^-?\d{9,10}$/
+
+/** Those of exactly that name and digits: one id may be the beginning of another. */
+async function findChildren(
+  client: ExactlyOnceClient,
+  { parent, name }: { readonly parent: string; readonly name: string },
+  options: RequestOptions,
+): Promise<string[]> {
+  const { names } = await client.getChildren(parent, options)
+  const found = names.filter((each) => each.startsWith(name) && SEQUENCE_DIGITS.test(each.slice(name.length)))
+  return found.map((each) => `${parent === '/' ? '' : parent}/${each}`)
+}
+
+/**
+ * Deletes a znode; it is no error that it is gone already, whoever did it. A znode that was made anew under the same path
+ * has another czxid, and is left alone: it is looked at right before each attempt. Nothing in ZooKeeper deletes by czxid,
+ * though. Where others delete and create the same path all the time one of theirs can be hit between the look and the
+ * delete, unless a `version` is named that theirs is not at.
+ *
+ * @param options.czxid the znode that is meant; the one that is there by default
+ * @param options.version what it must be at; any by default
+ * @throws BadVersion, NotEmpty, NoAuth; InvalidArgument for options that make no sense
+ */
+export async function idempotentDelete(
+  client: ExactlyOnceDriver,
+  path: string,
+  options: RequestOptions & { readonly version?: number; readonly czxid?: bigint } = {},
+): Promise<void> {
+  checkRequestOptions(options)
+  assertBigint(options.czxid, 'idempotentDelete: czxid')
+  const signal = options.signal ? { signal: options.signal } : {}
+  const look = async () => {
+    const [, stat] = await Promise.all([client.sync(path, signal), client.exists(path, signal)])
+    return stat?.czxid
+  }
+  let there = await retryLook(client, look, options.signal)
+  const meant = options.czxid ?? there
+  const version = options.version === undefined ? {} : { version: options.version }
+  await writeExactlyOnce(client, options, {
+    attempt: async (bound) => {
+      if (there === undefined || there !== meant) return
+      try {
+        await client.delete(path, { ...version, ...bound })
+      } catch (error) {
+        if (!(error instanceof NoNode)) throw error
+      }
+    },
+    look: async () => {
+      there = await look()
+      return 'not-done'
+    },
+  })
+}
+
+/**
+ * Writes a znode's data if nobody wrote them since they were read: compare and set.
+ *
+ * After a lost answer the data are read again. Nobody wrote: it did not happen. Somebody wrote once, and these very data:
+ * that was this call. Other data: it was refused. So write data that nobody else writes (with a name or a number of your
+ * own in them) where it matters who it was.
+ *
+ * @param seen the Stat that came with the data; without `czxid` where nobody makes the path again
+ * @throws BadVersion when somebody else was first; ConnectionLoss (`unknown`) when the answer was lost and by the time of
+ * looking the data were written more than once, or the znode was deleted, or it may not be read; InvalidArgument without
+ * a version
+ */
+export async function versionedSetData(
+  client: ExactlyOnceDriver,
+  path: string,
+  data: Uint8Array | null,
+  seen: Pick<Stat, 'version'> & Partial<Pick<Stat, 'czxid'>>,
+  options: RequestOptions = {},
+): Promise<Stat> {
+  // Without a version, or with that of any, it would write whatever is there.
+  assertInteger(Object(seen).version, 'versionedSetData: the version that was seen', VERSION_RANGE)
+  assertBigint(seen.czxid, 'versionedSetData: czxid')
+  checkRequestOptions(options)
+  const signal = options.signal ? { signal: options.signal } : {}
+  return writeExactlyOnce(client, options, {
+    attempt: (bound) => client.setData(path, data, { ...bound, version: seen.version }),
+    look: async () => {
+      const [, now] = await Promise.all([client.sync(path, signal), readIfPresent(client, path, signal)])
+      if (!now || (seen.czxid !== undefined && now.stat.czxid !== seen.czxid)) return 'unknown'
+      if (now.stat.version === seen.version) return 'not-done'
+      if (now.stat.version !== seen.version + 1) return 'unknown'
+      if (equalBytes(now.data, data)) return { happened: now.stat }
+      return { refused: new BadVersion(`setData ${path}: somebody else wrote first`, { path }) }
+    },
+  })
+}
+
+const VERSION_RANGE = { from: 0, to: 2 ** 31 - 1 }
+
+async function readIfPresent(
+  client: ExactlyOnceDriver,
+  path: string,
+  options: RequestOptions,
+): Promise<ReadData | undefined> {
+  try {
+    return await client.getData(path, options)
+  } catch (error) {
+    if (error instanceof NoNode) return undefined
+    throw error
+  }
+}
+
+function equalBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
+  return one === null || other === null ? one === other : Buffer.compare(one, other) === 0
+}
+
+// --- How it is found out ------------------------------------------------------------------------------------------
+
+type Abortable = { readonly signal?: AbortSignal }
+/** What became of a write whose answer was lost, as far as looking tells. */
+export type WriteOutcome<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
+
+/** A write of one's own that leaves a trace. */
+export interface TraceableWrite<T> {
+  readonly attempt: (options: Abortable & { readonly session: bigint }) => Promise<T>
+  /** Looks what became of it, behind a `sync`; `signal` is of the caller, to be passed on. */
+  readonly look: (options: { readonly session: bigint; readonly signal: Abortable }) => Promise<WriteOutcome<T>>
+}
+
+/**
+ * Attempts the write, and where the answer is lost looks for its trace: it happened, was refused, or is attempted again.
+ *
+ * @throws what the attempt throws; ConnectionLoss (`unknown`) where nobody can look any more
+ */
+export async function writeExactlyOnce<T>(
+  client: ExactlyOnceDriver,
+  options: RequestOptions,
+  write: TraceableWrite<T>,
+): Promise<T> {
+  const signal = options.signal ? { signal: options.signal } : {}
+  const session = options.session ?? (await currentSession(client, signal))
+  for (;;) {
+    try {
+      return await write.attempt({ session, ...signal })
+    } catch (lost) {
+      if (!(lost instanceof ZooKeeperError)) throw lost
+      if (lost.outcome !== 'unknown') throw options.session === undefined ? forNextSession(client, lost) : lost
+      // What it was given up with may be an error of ours that somebody else was told.
+      options.signal?.throwIfAborted()
+      const found = await lookForTrace(client, lost, { look: () => write.look({ session, signal }), ...signal })
+      if (found === 'unknown') throw lost
+      if (found === 'not-done') continue
+      if ('refused' in found) throw found.refused
+      return found.happened
+    }
+  }
+}
+
+/** Whoever bound it to no session may ask the same of the next one. */
+function forNextSession(client: ExactlyOnceDriver, error: ZooKeeperError): ZooKeeperError {
+  const { message, path, outcome } = error
+  if (!(error instanceof SessionExpired) || outcome !== 'not-sent' || !mayContinue(client)) return error
+  return new SessionExpired(message, { path, outcome, cause: error, retryable: true })
+}
+
+/** The session there is, or the next one. */
+async function currentSession(client: ExactlyOnceDriver, signal: Abortable): Promise<bigint> {
+  for (;;) {
+    if (client.session) return client.session.id
+    await retryLook(client, () => client.sync('/', signal), signal.signal)
+  }
+}
+
+/** Where nobody can look, what was lost stays lost: that looking is refused says nothing about the write. */
+async function lookForTrace<T>(
+  client: ExactlyOnceDriver,
+  lost: ZooKeeperError,
+  { look, signal }: Abortable & { readonly look: () => Promise<T> },
+): Promise<T> {
+  try {
+    return await retryLook(client, look, signal)
+  } catch (error) {
+    signal?.throwIfAborted()
+    const ended = error instanceof SessionExpired
+    if (!(error instanceof ZooKeeperError) || (ended && error.outcome === 'unknown')) throw error
+    if (ended || error instanceof NotSent) throw lost
+    const message = `${lost.message}, and it cannot be looked for (${error.message})`
+    throw new ConnectionLoss(message, { path: lost.path, cause: error })
+  }
+}
+
+/** Looking does no harm and may be done as often as it takes: each time waits for a connection, if there is to be one. */
+async function retryLook<T>(client: ExactlyOnceDriver, look: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  for (;;) {
+    try {
+      return await look()
+    } catch (error) {
+      // Whoever gives it up does so with any reason, also with one that would be looked behind for ever.
+      signal?.throwIfAborted()
+      if (!(error instanceof ZooKeeperError)) throw error
+      const ended = error instanceof SessionExpired
+      const mayGoOn = ended ? error.outcome !== 'unknown' && mayContinue(client) : isOutcomeUnknown(error)
+      if (!mayGoOn) throw error
+    }
+  }
+}
+
+/** Not so of an answer that cannot be read: it would be the same the next time. */
+function isOutcomeUnknown({ outcome, retryable }: ZooKeeperError): boolean {
+  return outcome === 'unknown' && retryable
+}
+
+function mayContinue({ state }: ExactlyOnceDriver): boolean {
+  return state !== 'lost' && state !== 'closed'
+}

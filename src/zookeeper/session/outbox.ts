@@ -1,0 +1,159 @@
+/**
+ * Requests that wait to be sent: for the end of the tick, for room in the socket or under way, or for a connection.
+ *
+ * Any number may wait, because each has a caller who holds it anyway: a producer that is to be slowed down awaits what it
+ * asks. For room they wait as long as it takes; for a connection, only as long as a session lasts.
+ */
+import { monotonic } from '../../core/time.ts'
+import { FifoQueue } from '../connection/fifo.ts'
+import type { PendingRequest } from '../connection/pending.ts'
+import { AuthFailed, NotSent, SessionExpired, type ZooKeeperError } from '../protocol/errors.ts'
+
+export class RequestQueue {
+  readonly #timeoutMs: number
+  #waiting = new FifoQueue<PendingRequest>()
+  /** Since when there is no connection. */
+  #disconnectedAt: number | undefined = Number.NEGATIVE_INFINITY
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param timeoutMs milliseconds without a connection after which a request is rejected */
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs
+  }
+
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  push(pending: PendingRequest): void {
+    this.#waiting.push(pending)
+    if (this.#disconnectedAt !== undefined) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs)
+  }
+
+  connected(): void {
+    this.#disconnectedAt = undefined
+    this.#stopTimer()
+  }
+
+  disconnected(): void {
+    this.#disconnectedAt = monotonic()
+    for (const pending of this.#waiting.drain()) {
+      if (pending.currentConnectionOnly) pending.fail(connectionGoneError(pending))
+      else this.#waiting.push(pending)
+    }
+    if (this.size > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs)
+  }
+
+  /** Calls `first`, and puts whatever it pushes ahead of everything that waits already. */
+  pushFirst(first: () => void): void {
+    const waiting = this.#waiting
+    this.#waiting = new FifoQueue()
+    try {
+      first()
+    } finally {
+      for (const pending of waiting.drain()) this.#waiting.push(pending)
+    }
+  }
+
+  /** The oldest requests, so many or about so many bytes, for this session; those bound to another one are rejected. */
+  take(session: bigint, most: { readonly bytes: number; readonly count: number }): PendingRequest[] {
+    const taken: PendingRequest[] = []
+    for (let size = 0; size < most.bytes && taken.length < most.count; ) {
+      const pending = this.#waiting.shift()
+      if (!pending) break
+      if (pending.settled) continue
+      if (pending.session !== undefined && pending.session !== session) {
+        pending.fail(
+          notSentError(pending, SessionExpired, 'it was meant for a session that is over', { retryable: false }),
+        )
+        continue
+      }
+      taken.push(pending)
+      size += pending.request.frame.length
+    }
+    if (this.#waiting.size === 0) this.#stopTimer()
+    return taken
+  }
+
+  /** Rejects everything that waits. */
+  reject(type: typeof ZooKeeperError, why: string, options: Retryability): void {
+    this.#stopTimer()
+    for (const pending of this.#waiting.drain()) {
+      // The session that it is bound to is not the next one.
+      pending.fail(
+        notSentError(pending, type, why, { ...options, retryable: options.retryable && pending.session === undefined }),
+      )
+    }
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  #expire(): void {
+    this.#timer = undefined
+    const waiting = this.#waiting.drain().filter((pending) => !pending.settled)
+    const now = monotonic()
+    const since = this.#disconnectedAt ?? now
+    let next = Number.POSITIVE_INFINITY
+    for (const pending of waiting) {
+      const left = Math.max(pending.createdAt, since) + this.#timeoutMs - now
+      // Timers may fire a fraction of a millisecond early.
+      if (left < 1)
+        pending.fail(
+          notSentError(pending, NotSent, `there was no connection for ${this.#timeoutMs} ms`, { retryable: true }),
+        )
+      else {
+        this.#waiting.push(pending)
+        next = Math.min(next, left)
+      }
+    }
+    if (this.#waiting.size > 0) this.#timer = setTimeout(() => this.#expire(), next)
+  }
+}
+
+/** What comes after a request that was not sent. */
+export interface Retryability {
+  /** Whether the same may be asked again with a chance to be sent. */
+  readonly retryable: boolean
+  readonly cause?: Error | undefined
+}
+
+/**
+ * Rejects what is asked of a client that sends nothing: not yet, or not any more.
+ *
+ * @param prospect.cause why there will be no further session
+ */
+export function rejectRequest(
+  pending: PendingRequest,
+  state: 'new' | 'closed' | 'lost',
+  { retryable, cause }: Retryability,
+): void {
+  const refused = (type: typeof ZooKeeperError, why: string, retryability: Retryability) =>
+    pending.fail(notSentError(pending, type, why, retryability))
+  if (state === 'new') refused(NotSent, 'connect() was not called', { retryable: false })
+  else if (state === 'closed') refused(NotSent, 'the client is closed', { retryable: false })
+  else {
+    const type = cause instanceof AuthFailed ? AuthFailed : SessionExpired
+    refused(type, 'the session is over', { cause, retryable: retryable && pending.session === undefined })
+  }
+}
+
+/** The error for a request that was meant for one connection. */
+export function connectionGoneError(pending: PendingRequest): ZooKeeperError {
+  return notSentError(pending, NotSent, 'the connection that it was meant for is gone', { retryable: true })
+}
+
+/** The error for a request that never left. */
+function notSentError(
+  { request }: PendingRequest,
+  type: typeof ZooKeeperError,
+  why: string,
+  retryability: Retryability,
+): ZooKeeperError {
+  const { operation, path } = request
+  const { retryable, cause } = retryability
+  const subject = path === undefined ? operation : `${operation} ${path}`
+  return new type(`${subject}: not sent, ${why}`, { outcome: 'not-sent', path, cause, retryable })
+}

@@ -1,0 +1,380 @@
+/**
+ * Holds a session over however many connections it takes, and says at any time how far it can be relied on.
+ *
+ * One loop runs from connect() to close(): choose a server, attach, stay until the connection is over, try again. The
+ * states and what leads from one to the next are in `states.ts`; what ends a session is here:
+ *
+ * - a server answers that it is over;
+ * - its lease ends (`lease.ts`), seen by a timer, or before anything received is looked at or anything is sent. Then it is
+ *   over for us while the server may still believe in it, so before the next session is opened this one is attached to
+ *   once more and closed: its ephemeral znodes go at once, not when the server loses patience;
+ * - it was opened on a server without a quorum, and the connection is over: no other server knows of it;
+ * - the server is too old, does not believe who we are, or none speaks TLS as we do: then no other session follows.
+ */
+import { createDeferred, type Deferred } from '../../core/async/abort.ts'
+import { type Clock, type Instant, systemClock } from '../../core/clock.ts'
+import { asError, InvalidState, NotConnected } from '../../core/errors.ts'
+import { monotonic } from '../../core/time.ts'
+import { Connection } from '../connection/connection.ts'
+import { Connector } from '../connection/connector.ts'
+import { type ClientCounters, Counters } from '../connection/counters.ts'
+import { ConnectionFault, type FinalFault } from '../connection/faults.ts'
+import { Handshake } from '../connection/handshake.ts'
+import type { Server } from '../connection/hosts.ts'
+import type { AuthInfo } from '../connection/identities.ts'
+import { PendingRequest } from '../connection/pending.ts'
+import { WriterSearch } from '../connection/writer-search.ts'
+import { type Endpoint, formatEndpoint } from '../protocol/connect-string.ts'
+import { AuthFailed, NotSent, SessionExpired } from '../protocol/errors.ts'
+import { type ConnectResponse, NO_PASSWORD } from '../protocol/records.ts'
+import { closeSession, RequestNumbers } from '../protocol/requests.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
+import { OrphanSession, type SessionCredentials } from './orphan-session.ts'
+import { rejectRequest } from './outbox.ts'
+import { Sender } from './sender.ts'
+import type { SessionInfo, SessionOptions, SessionOwner } from './session-options.ts'
+import { type ClientState, ClientStateMachine } from './states.ts'
+
+interface OpenSession extends SessionCredentials {
+  /** The server that is attached only reads. */
+  readonly readOnly: boolean
+  /** It was opened on such a server: it is no session that another one knows. */
+  readonly provisional: boolean
+}
+
+const CLOSE_TIMEOUT_MS = 3_000
+
+export class Session {
+  readonly #options: SessionOptions
+  readonly #owner: SessionOwner
+  readonly #clock: Clock
+  readonly #state: ClientStateMachine
+  readonly #keeper: LeaseKeeper
+  readonly #handshake: Handshake
+  readonly #sender: Sender
+  readonly #connector: Connector
+  readonly #orphan: OrphanSession
+  readonly #writerSearch: WriterSearch
+  readonly #counters = new Counters()
+  readonly #numbers = new RequestNumbers()
+  readonly #first: Deferred<void> = createDeferred()
+  #open: OpenSession | undefined
+  /** The newest transaction seen in this session: a server that is behind it would show the past. */
+  #lastZxid = 0n
+  #newestZxid = 0n
+  #previousId: bigint | undefined
+  /** The connection there is, or is to be. */
+  #connection: Connection | undefined
+  /** Why there will be no further session. */
+  #finalError: Error | undefined
+  #loop: Promise<void> | undefined
+  #closing: Deferred<void> | undefined
+
+  constructor(options: SessionOptions, owner: SessionOwner) {
+    const { sessionTimeout, connectTimeout, maxInFlight, sasl, auth = [], tick, log, clock = systemClock } = options
+    this.#options = options
+    this.#owner = owner
+    this.#clock = clock
+    this.#state = new ClientStateMachine(log, (change) => {
+      owner.stateChanged({ ...change, ...(this.#open ? { session: this.#open.id } : {}) })
+    })
+    this.#keeper = new LeaseKeeper(
+      { clock, tick },
+      { onOver: (verdict) => this.#leaseOver(verdict), prove: () => this.#sender.prove() },
+    )
+    this.#handshake = new Handshake({ sasl, auth, timeout: connectTimeout })
+    this.#writerSearch = new WriterSearch(options)
+    const dial = (server: Server) => this.#createConnection(server).connection
+    this.#orphan = new OrphanSession({ hosts: options.hosts, handshake: this.#handshake, connect: dial })
+    this.#sender = new Sender({
+      maxInFlight,
+      timeoutMs: sessionTimeout,
+      log,
+      isSessionAlive: () => this.#keeper.isAlive(),
+    })
+    this.#connector = new Connector(options, this.#counters, {
+      isServerWanted: () => this.state !== 'closed' && (this.state !== 'lost' || this.#orphan.isPending),
+      use: (server) => this.#use(server),
+      isResuming: () => this.#lastZxid > 0n,
+    })
+  }
+
+  get state(): ClientState {
+    return this.#state.current
+  }
+
+  get info(): SessionInfo | undefined {
+    if (!this.#open) return undefined
+    const { id, timeout, readOnly } = this.#open
+    return { id, timeout, readOnly, leaseUntil: this.#keeper.aliveUntil, newestZxid: this.#newestZxid }
+  }
+
+  /** Why there is no connection, as far as known. */
+  get lastFault(): Error | undefined {
+    return this.#connector.lastFault
+  }
+
+  get lease(): Pick<LeaseKeeper, 'hold'> {
+    return this.#keeper
+  }
+
+  get counters(): ClientCounters {
+    return this.#counters.snapshot({ inFlight: this.#connection?.inFlight ?? 0, waiting: this.#sender.waiting })
+  }
+
+  /** Begins to connect; resolves with the first session. It goes on trying until close(). */
+  start(): Promise<void> {
+    if (this.state !== 'new') throw new InvalidState(`connect() is called once, and the client is ${this.state}`)
+    this.#state.transitionTo('connecting')
+    this.#loop = this.#run()
+    return this.#first.promise
+  }
+
+  /** Takes a request; it leaves with everything else that is asked in the same turn of the event loop. */
+  submit(pending: PendingRequest): void {
+    const { state } = this
+    if (state === 'new' || state === 'closed' || state === 'lost') {
+      rejectRequest(pending, state, { retryable: this.#mayRetry(), cause: this.#finalError })
+    } else this.#sender.push(pending)
+  }
+
+  /** See `Introduction.add`. */
+  async addAuth(info: AuthInfo): Promise<void> {
+    if (this.state === 'new') this.#handshake.addBeforeConnect(info)
+    else await this.#handshake.add(info, this.#connection)
+  }
+
+  /** From now on these servers; a connection to one that is not among them is left for one that is. */
+  updateHosts(endpoints: readonly Endpoint[]): void {
+    const { hosts } = this.#options
+    hosts.update(endpoints)
+    const connection = this.#connection
+    if (!connection || hosts.includes(connection.server)) return
+    const where = formatEndpoint(connection.server)
+    connection.destroy(new ConnectionFault('moved', `${where} is not among the hosts any more`))
+  }
+
+  /** Ends the session at the server, so that its ephemeral znodes go; settles whatever is pending. Bounded in time. */
+  close(): Promise<void> {
+    if (!this.#closing) {
+      // Set first: a listener that hears of the closing may close, too.
+      this.#closing = createDeferred()
+      this.#shutDown().then(this.#closing.resolve, this.#closing.reject)
+    }
+    return this.#closing.promise
+  }
+
+  // --- Connections --------------------------------------------------------------------------------------------------
+
+  async #run(): Promise<void> {
+    const final = await this.#connector.run()
+    if (final) this.#giveUp(final)
+  }
+
+  async #use(server: Server): Promise<void> {
+    try {
+      if (this.#orphan.isPending) await this.#orphan.close(server)
+      else if (this.state !== 'closed') await this.#serve(server)
+    } catch (error) {
+      this.#connection?.destroy(new NotConnected('it is of no use', { cause: error }))
+      throw error
+    }
+  }
+
+  /** Attaches to the session there is, or to a new one, and stays until the connection is over. */
+  async #serve(server: Server): Promise<void> {
+    const held = this.#open
+    const at = this.#clock()
+    const { connection, over } = this.#createConnection(server)
+    const response = await connection.attach({
+      lastZxid: this.#lastZxid,
+      timeout: this.#options.sessionTimeout,
+      session: held?.id ?? 0n,
+      password: held?.password ?? NO_PASSWORD,
+      readOnly: this.#options.readOnly ?? false,
+    })
+    if (this.#connection !== connection) throw new NotConnected(`${formatEndpoint(server)} hung up`)
+    if (response.timeout <= 0) {
+      connection.destroy(new SessionExpired('the server says that the session is over'))
+      if (!held) throw new NotConnected(`${formatEndpoint(server)} refused a new session`)
+      return this.#end(new SessionExpired('the session is over: the server has expired it'))
+    }
+    this.#adopt(response, at)
+    await this.#handshake.authenticate(connection)
+    if (this.#connection !== connection) throw await over
+    connection.keepAlive(response.timeout)
+    this.#sender.startPreparing()
+    await this.#handshake.begin(connection, {
+      arming: this.#owner.arming(this.#lastZxid),
+      // Watches that are not armed would be silent for ever: such a connection is not kept.
+      fault: (error) => connection.destroy(asError(error)),
+    })
+    if (this.#connection === connection) this.#becomeConnected(connection)
+    throw await over
+  }
+
+  #createConnection(server: Server): { connection: Connection; over: Promise<Error> } {
+    const { connectTimeout, maxReplyBytes, tls, log } = this.#options
+    const over = createDeferred<Error>()
+    const connection: Connection = new Connection(
+      {
+        ...{ server, tls, connectTimeout, maxReplyBytes },
+        ...{ clock: this.#clock, counters: this.#counters, numbers: this.#numbers },
+      },
+      {
+        isAlive: () => this.#keeper.isAlive(),
+        events: (batch) => this.#owner.events(batch),
+        replyReceived: (sentAt, { xid, zxid }) => {
+          this.#keeper.replyReceived(sentAt)
+          if (zxid > this.#newestZxid) this.#newestZxid = zxid
+          // Of what the answer to a ping tells of, a watch may still have to be told.
+          if (xid > 0 && zxid > this.#lastZxid) this.#lastZxid = zxid
+        },
+        quorumAcknowledged: (what, sentAt) => this.#keeper.quorumAcknowledged(what, sentAt),
+        drained: () => this.#sender.flush(),
+        mayRetry: (over) => this.#mayRetry(over),
+        closed: (cause) => {
+          this.#disconnected(connection, cause)
+          over.resolve(cause)
+        },
+      },
+    )
+    this.#connection = connection
+    log.debug({ server: formatEndpoint(server), address: server.address }, 'connecting to ZooKeeper')
+    return { connection, over: over.promise }
+  }
+
+  #becomeConnected(connection: Connection): void {
+    const held = this.#open
+    if (!held) return
+    this.#connector.served()
+    this.#sender.attach({ connection, session: held.id }, () => {
+      this.#state.transitionTo('connected')
+      if (this.state === 'connected' && this.#previousId !== held.id) this.#announce(held.id)
+      if (this.state === 'connected') this.#owner.gap()
+    })
+    // A listener may have closed the client, and sending may have shown that the session cannot be relied on.
+    if (this.#connection !== connection || this.state !== 'connected') return
+    this.#keeper.connected()
+    if (held.readOnly) this.#writerSearch.start(connection)
+    this.#first.resolve()
+  }
+
+  #announce(id: bigint): void {
+    const previous = this.#previousId
+    this.#previousId = id
+    this.#counters.sessions++
+    this.#owner.sessionChanged({ session: id, ...(previous === undefined ? {} : { previous }) })
+  }
+
+  #disconnected(connection: Connection, cause: Error): void {
+    if (this.#connection !== connection) return
+    this.#connection = undefined
+    this.#sender.detach()
+    this.#writerSearch.stop()
+    if (this.#open?.provisional) {
+      const message = 'the session of a read-only server is over with its connection'
+      this.#end(new SessionExpired(message, { outcome: 'unknown', cause }))
+    } else if (this.state === 'connected') this.#state.transitionTo('suspended', cause)
+  }
+
+  // --- The session's life ---------------------------------------------------------------------------------------------
+
+  #adopt({ session: id, password, timeout, readOnly }: ConnectResponse, at: Instant): void {
+    const provisional = readOnly && this.#open === undefined
+    this.#open = { id, password, timeout, readOnly, provisional }
+    this.#keeper.attached({ id, timeout }, { at, through: readOnly ? 'server' : 'leader' })
+  }
+
+  /** Nobody has said that it is over, so nobody knows whether it is. */
+  #leaseOver(verdict: string): void {
+    if (!this.#open) return
+    const { timeout, provisional } = this.#open
+    if (!provisional) this.#orphan.add(this.#open)
+    const message = `the session of ${timeout} ms cannot be relied on: ${verdict}`
+    this.#end(new SessionExpired(message, { outcome: 'unknown', cause: this.#connector.lastFault }))
+  }
+
+  #giveUp(reason: FinalFault): void {
+    this.#finalError = reason
+    this.#orphan.clear()
+    this.#end(reason)
+    this.#first.reject(reason)
+  }
+
+  #end(reason: SessionExpired | FinalFault): void {
+    const connection = this.#connection
+    this.#open = undefined
+    this.#connection = undefined
+    this.#sender.detach()
+    this.#writerSearch.stop()
+    // Another session may begin on a server that is behind: its watches say so (a gap), and it starts from there.
+    this.#lastZxid = 0n
+    this.#newestZxid = 0n
+    this.#keeper.ended()
+    if (this.state !== 'closed' && this.state !== 'lost') this.#state.transitionTo('lost', reason)
+    const type = reason instanceof AuthFailed ? AuthFailed : SessionExpired
+    this.#sender.reject(type, 'the session is over', { cause: reason, retryable: this.#mayRetry() })
+    connection?.destroy(reason)
+    if (this.state !== 'lost') return
+    if (this.#mayRetry()) this.#state.transitionTo('connecting')
+    else this.#rejectAll(reason)
+  }
+
+  /** Whether there may be another connection, or another session. */
+  #mayRetry(over: 'connection' | 'session' = 'connection'): boolean {
+    if (this.state === 'closed') return false
+    if (this.state !== 'lost' && over === 'connection') return true
+    return this.#options.newSession === 'automatic' && !this.#finalError
+  }
+
+  /** There will be no further session, nor anything that waits for one. */
+  #rejectAll(reason?: Error): void {
+    this.#keeper.close(reason)
+    this.#handshake.close()
+  }
+
+  async #shutDown(): Promise<void> {
+    const { sessionTimeout } = this.#options
+    const attached = this.#sender.connection !== undefined
+    const wasNew = this.state === 'new'
+    this.#state.transitionTo('closed')
+    this.#connector.stop()
+    const timeoutMs = Math.min(CLOSE_TIMEOUT_MS, sessionTimeout / 3)
+    const deadline = monotonic() + timeoutMs
+    const timer = setTimeout(() => this.#connection?.destroy(new NotConnected('closing took too long')), timeoutMs)
+    try {
+      if (attached) await this.#closeAtServer()
+      this.#sender.reject(NotSent, 'the client is closed', { retryable: false })
+      this.#connection?.destroy(new NotConnected('the client is closed'))
+      this.#rejectAll()
+      await this.#loop
+      if (!attached) await this.#closeWithoutConnection(deadline)
+    } finally {
+      clearTimeout(timer)
+    }
+    if (!wasNew) this.#first.reject(new NotConnected('the client is closed', { retryable: false }))
+  }
+
+  /** Behind everything that was asked before, so that it is all answered. */
+  async #closeAtServer(): Promise<void> {
+    // Whoever closes when told of the connection is told before what waited for it is sent.
+    await Promise.resolve()
+    const closing = new PendingRequest(closeSession(), monotonic(), { currentConnectionOnly: true })
+    this.#sender.push(closing)
+    this.#sender.flush()
+    const answered = closing.promise.then(
+      () => true,
+      () => false,
+    )
+    if (await answered) this.#open = undefined
+  }
+
+  /** Closing while there is no connection, so that ephemeral znodes need not wait for expiry. */
+  async #closeWithoutConnection(deadline: number): Promise<void> {
+    const held = this.#open
+    this.#open = undefined
+    if (held && !held.provisional) this.#orphan.add(held)
+    await this.#orphan.closeAnywhere(deadline)
+  }
+}

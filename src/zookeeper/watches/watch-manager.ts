@@ -1,0 +1,147 @@
+/** Watches from asking for them to taking them away: what the registry knows (`watches.ts`) and the server is to know. */
+import { rejectOnAbort } from '../../core/async/abort.ts'
+import { InvalidArgument } from '../../core/errors.ts'
+import type { RequestOptions } from '../connection/pending.ts'
+import { assertOneOf } from '../protocol/arguments.ts'
+import { ConnectionLoss, NoWatcher, ZooKeeperError } from '../protocol/errors.ts'
+import { WATCH_KIND } from '../protocol/opcodes.ts'
+import {
+  addWatch,
+  mapReply,
+  type Request,
+  removeWatches,
+  type WatchKind,
+  type WatchMode,
+} from '../protocol/requests.ts'
+import type { RequestSender } from '../session/requester.ts'
+import { ONE_SHOT_KINDS, type OneShotHandler, type OneShotKind } from './one-shot-watches.ts'
+import type { Registration, WatchHandler, WatchRegistry } from './watches.ts'
+
+/** A persistent watch, until it is removed. */
+export interface Watch {
+  readonly path: string
+  /** Stops telling the handler, at once. */
+  remove(): Promise<void>
+}
+
+/** Of a read that may leave a watch behind. */
+export interface ReadOptions extends RequestOptions {
+  /**
+   * Called once at the most: at the next change of what was read, or with `lost` when the session ends before. It stays
+   * armed over connections of the same session, and is told then of what happened in between.
+   */
+  readonly watch?: OneShotHandler
+}
+
+export class WatchManager {
+  readonly #sender: RequestSender
+  readonly #watches: WatchRegistry
+
+  constructor(asker: RequestSender, watches: WatchRegistry) {
+    this.#sender = asker
+    this.#watches = watches
+  }
+
+  async watch(
+    path: string,
+    options: { readonly mode: WatchMode; readonly signal?: AbortSignal },
+    handler: WatchHandler,
+  ): Promise<Watch> {
+    if (typeof options !== 'object' || options === null)
+      throw new InvalidArgument(`watch ${path}: its options have to be an object, as in { mode: 'recursive' }`)
+    const outward = this.#sender.toServerPath(path)
+    const registration = this.#watches.add(path, options.mode, handler)
+    const remove = async () => {
+      if (this.#watches.remove(registration)) await this.#removeAtServer(outward, 'any')
+    }
+    try {
+      await this.#arm(
+        registration,
+        () => addWatch(outward, options.mode),
+        options.signal ? { signal: options.signal } : {},
+      )
+    } catch (error) {
+      remove().catch(() => undefined)
+      throw error
+    }
+    // Removed while it waited for a connection: nothing was there to be taken away then.
+    if (this.#watches.isFree(path)) this.#removeAtServerQuietly(path, 'any')
+    return { path, remove }
+  }
+
+  /** A watch that is registered is armed with every new connection; asking again after one is lost does no harm. */
+  async #arm(registration: Registration, make: () => Request<undefined>, options: RequestOptions): Promise<void> {
+    while (this.#watches.has(registration)) {
+      try {
+        return await this.#sender.send(make, options)
+      } catch (error) {
+        if (!(error instanceof ConnectionLoss)) throw error
+      }
+    }
+  }
+
+  /** A read, with its watch if one is wanted. A znode that is not there reads as undefined, if it is no error. */
+  read<T>(
+    path: string,
+    kind: OneShotKind,
+    options: ReadOptions,
+    make: (outward: string, reading: { readonly watch: boolean }) => Request<T>,
+  ): Promise<T> {
+    const { watch: handler, signal, ...rest } = options
+    const makeRequest = (watch: boolean) => make(this.#sender.toServerPath(path), { watch })
+    if (handler === undefined) return this.#sender.send(() => makeRequest(false), options)
+    let asking = false
+    const begin = () => {
+      signal?.throwIfAborted()
+      if (typeof handler !== 'function') throw new InvalidArgument(`watch ${path}: a function is needed, to be told`)
+      const request = makeRequest(true)
+      this.#watches.noteRequested(path, kind)
+      asking = true
+      // As the answer is read, and not by whoever awaits it: the next thing that is read may be the event.
+      return mapReply(request, (value) => {
+        const wanted = signal?.aborted ? {} : { handler }
+        this.#watches.noteArmed(path, kind, { present: value !== undefined, ...wanted })
+        return value
+      })
+    }
+    // Without the signal: whether the server watches has to be known even when nobody waits for the answer any more.
+    const answer = this.#sender.send(begin, rest)
+    const settled = () => {
+      if (asking && this.#watches.noteSettled(path, kind)) this.#removeAtServerQuietly(path, kind)
+    }
+    answer.then(settled, settled)
+    return signal ? rejectOnAbort(answer, signal) : answer
+  }
+
+  async remove(path: string, options: { readonly kind: WatchKind; readonly handler?: OneShotHandler }): Promise<void> {
+    const { kind, handler } = options
+    assertOneOf(kind, Object.keys(WATCH_KIND), 'removeWatches: kind')
+    const outward = this.#sender.toServerPath(path)
+    const removed = ONE_SHOT_KINDS.filter((each) => kind === 'any' || kind === each).map((each) => ({
+      kind: each,
+      ...this.#watches.removeOneShot(path, each, handler),
+    }))
+    const persistent = kind === 'any' && handler === undefined && this.#watches.removeAll(path)
+    if (!persistent && !removed.some(({ found }) => found)) {
+      throw new NoWatcher(`removeWatches ${path}: this client has no such watch`, { outcome: 'not-sent', path })
+    }
+    const idle: WatchKind[] = removed.filter((each) => each.idle).map((each) => each.kind)
+    if (persistent) idle.push('any')
+    await Promise.all(idle.map((each) => this.#removeAtServer(outward, each)))
+  }
+
+  #removeAtServerQuietly(path: string, kind: WatchKind): void {
+    this.#removeAtServer(this.#sender.toServerPath(path), kind).catch(() => undefined)
+  }
+
+  /** Of the connection it was armed on. The next one is armed without it, and may have a newer one by then. */
+  async #removeAtServer(outward: string, kind: WatchKind): Promise<void> {
+    try {
+      await this.#sender.send(() => removeWatches(outward, kind), { currentConnectionOnly: true })
+    } catch (error) {
+      // It is gone, one way or another: fired, or lost with the connection or the session.
+      if (error instanceof NoWatcher || (error instanceof ZooKeeperError && error.outcome !== 'refused')) return
+      throw error
+    }
+  }
+}

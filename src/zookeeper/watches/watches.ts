@@ -1,0 +1,255 @@
+/**
+ * Who watches what, and who is to be told of an event. Paths are the user's (see Chroot), except in what is armed.
+ *
+ * Persistent watches stay until they are removed, one-shot watches (`one-shot-watches.ts`) until they fired. A server forgets
+ * both with the connection, so this registry is what they are armed from on the next one. One-shot watches are told then
+ * of what they missed; of persistent ones nothing is replayed, and every handler is told of the gap. With the session
+ * one-shot watches end, and say so; persistent ones go on in the next.
+ *
+ * A path is watched in one mode at a time. Servers before 3.9 keep one per path and connection: a one-shot watch would
+ * silence a persistent one after the next event. What is watched above or below does not matter.
+ */
+import { InvalidArgument, InvalidState } from '../../core/errors.ts'
+import { assertOneOf } from '../protocol/arguments.ts'
+import { SessionExpired } from '../protocol/errors.ts'
+import { WATCH_MODE } from '../protocol/opcodes.ts'
+import { type Chroot, parentPath } from '../protocol/path.ts'
+import type { WatchEvent } from '../protocol/records.ts'
+import type { ArmedKind, ArmedPaths, WatchMode } from '../protocol/requests.ts'
+import { invokeHandler } from './handlers.ts'
+import { type OneShotHandler, type OneShotKind, OneShotWatches } from './one-shot-watches.ts'
+
+/** Told of what a persistent watch sees. */
+export interface WatchHandler {
+  /** What happened, in the order in which it happened. Called synchronously, and not waited for if it is async. */
+  events(batch: readonly WatchEvent[]): unknown
+  /** Events may have been missed: read everything again. Called whenever the watch was armed on a new connection. */
+  gap(): unknown
+}
+
+/** One handler on one path. */
+export interface Registration {
+  readonly path: string
+  readonly handler: WatchHandler
+}
+
+interface WatchedPath {
+  readonly mode: WatchMode
+  readonly registrations: Set<Registration>
+}
+
+export interface WatchRegistryOptions {
+  readonly chroot: Chroot
+  /** How large a request to arm may be. */
+  readonly armingBytes: number
+  /** Told of a handler of a watch of that path that threw or rejected; the others still hear the events. */
+  readonly onFault: (error: unknown, path: string) => void
+}
+
+const PATH_LENGTH_BYTES = 4
+const NO_REGISTRATIONS: readonly Registration[] = []
+
+export class WatchRegistry {
+  readonly #options: WatchRegistryOptions
+  readonly #paths = new Map<string, WatchedPath>()
+  readonly #oneShots = new OneShotWatches()
+  #closed: SessionExpired | undefined
+
+  constructor(options: WatchRegistryOptions) {
+    this.#options = options
+  }
+
+  // --- Persistent ones ----------------------------------------------------------------------------------------------
+
+  /**
+   * @throws InvalidArgument for a mode that there is not, and for what is no handler
+   * @throws InvalidState when the path is watched in another mode
+   */
+  add(path: string, mode: WatchMode, handler: WatchHandler): Registration {
+    assertOneOf(mode, Object.keys(WATCH_MODE), 'watch: mode')
+    const { events, gap }: Partial<WatchHandler> = Object(handler)
+    if (typeof events !== 'function' || typeof gap !== 'function')
+      throw new InvalidArgument(`watch ${path}: a handler with two functions is needed, { events(batch) {}, gap() {} }`)
+    const watched = this.#paths.get(path) ?? { mode, registrations: new Set() }
+    if (watched.mode !== mode) throw conflictingModesError(path, watched.mode, mode)
+    if (this.#oneShots.has(path)) throw conflictingModesError(path, 'one-shot', mode)
+    const registration = { path, handler }
+    watched.registrations.add(registration)
+    this.#paths.set(path, watched)
+    return registration
+  }
+
+  has(registration: Registration): boolean {
+    return this.#paths.get(registration.path)?.registrations.has(registration) ?? false
+  }
+
+  /** Whether nobody watches the path, in whatever way. */
+  isFree(path: string): boolean {
+    return !this.#paths.has(path) && !this.#oneShots.has(path)
+  }
+
+  /** True when nobody watches the path any more, so that the server may forget it. */
+  remove(registration: Registration): boolean {
+    const watched = this.#paths.get(registration.path)
+    if (!watched?.registrations.delete(registration) || watched.registrations.size > 0) return false
+    return this.#paths.delete(registration.path)
+  }
+
+  /** Forgets every persistent watch of the path; true when there was any. */
+  removeAll(path: string): boolean {
+    return this.#paths.delete(path)
+  }
+
+  // --- One-shot ones --------------------------------------------------------------------------------------------------
+
+  /**
+   * A request that asks for a one-shot watch is about to be made; `settled` has to follow.
+   *
+   * @throws InvalidState when there is a persistent watch on the path
+   */
+  noteRequested(path: string, kind: OneShotKind): void {
+    const watched = this.#paths.get(path)
+    if (watched) throw conflictingModesError(path, watched.mode, 'one-shot')
+    this.#oneShots.noteRequested(path, kind)
+  }
+
+  /** The server watches. Without a handler nobody wants to know any more. */
+  noteArmed(path: string, kind: OneShotKind, options: { present: boolean; handler?: OneShotHandler }): void {
+    if (!this.#closed) this.#oneShots.noteArmed(path, kind, options)
+    else if (options.handler) this.#lose(path, [options.handler], this.#closed)
+  }
+
+  /** True when the server watches for nobody now. */
+  noteSettled(path: string, kind: OneShotKind): boolean {
+    return this.#oneShots.noteSettled(path, kind)
+  }
+
+  removeOneShot(path: string, kind: OneShotKind, handler?: OneShotHandler): { found: boolean; idle: boolean } {
+    return this.#oneShots.remove(path, kind, handler)
+  }
+
+  // --- Telling --------------------------------------------------------------------------------------------------------
+
+  /** Hands each handler its part of the batch, as one; then each one-shot handler its event. */
+  dispatch(batch: readonly WatchEvent[]): void {
+    const parts = new Map<Registration, WatchEvent[]>()
+    const fired: [OneShotHandler, WatchEvent][] = []
+    const concern = (registration: Registration, event: WatchEvent) => {
+      const part = parts.get(registration)
+      if (part) part.push(event)
+      else parts.set(registration, [event])
+    }
+    // Most events of a batch are of the same few folders.
+    const above = new Map<string, readonly Registration[]>()
+    for (const outward of batch) {
+      const event = this.#toUserEvent(outward)
+      if (!event) continue
+      for (const registration of this.#handlersAt(event)) concern(registration, event)
+      for (const registration of this.#handlersAbove(event, above)) concern(registration, event)
+      for (const handler of this.#oneShots.takeHandlers(event)) fired.push([handler, event])
+    }
+    for (const [registration, part] of parts) this.#call(registration, () => registration.handler.events(part))
+    for (const [handler, event] of fired) this.#catchHandlerErrors(() => handler(event), event.path)
+  }
+
+  gap(): void {
+    const all = [...this.#paths.values()].flatMap(({ registrations }) => [...registrations])
+    for (const registration of all) this.#call(registration, () => registration.handler.gap())
+  }
+
+  /** The session is over, and the one-shot watches with it. */
+  sessionOver(reason: Error = new SessionExpired('the session is over')): void {
+    for (const [path, handlers] of this.#oneShots.takeAll()) this.#lose(path, handlers, reason)
+  }
+
+  /** Nothing is to come any more, though requests that were made before may still be answered. */
+  close(): void {
+    this.#closed ??= new SessionExpired('the client was closed, and its session with it')
+    this.sessionOver(this.#closed)
+  }
+
+  #lose(path: string, handlers: Iterable<OneShotHandler>, reason: Error): void {
+    for (const handler of handlers) this.#catchHandlerErrors(() => handler({ type: 'lost', path, reason }), path)
+  }
+
+  // --- Arming again -----------------------------------------------------------------------------------------------------
+
+  /** What to arm on a new connection, in portions for one request each; always at least one. */
+  armingPortions(): ArmedPaths[] {
+    let portion = emptyPortion()
+    const portions = [portion]
+    let bytes = 0
+    for (const { path, kind } of this.#listToArm()) {
+      const outward = this.#options.chroot.toServerPath(path)
+      const size = Buffer.byteLength(outward) + PATH_LENGTH_BYTES
+      if (bytes > 0 && bytes + size > this.#options.armingBytes) {
+        portion = emptyPortion()
+        portions.push(portion)
+        bytes = 0
+      }
+      bytes += size
+      portion[kind].push(outward)
+    }
+    return portions
+  }
+
+  *#listToArm(): Iterable<{ readonly path: string; readonly kind: ArmedKind }> {
+    yield* this.#oneShots.listToArm()
+    for (const [path, { mode: kind }] of this.#paths) yield { path, kind }
+  }
+
+  // --- Finding who is concerned -------------------------------------------------------------------------------------------
+
+  /** The event as the user knows it; undefined for one outside of the chroot. */
+  #toUserEvent(event: WatchEvent): WatchEvent | undefined {
+    const path = this.#options.chroot.toUserPath(event.path)
+    if (path === event.path) return event
+    return path === undefined ? undefined : { type: event.type, path }
+  }
+
+  #handlersAt({ type, path }: WatchEvent): Iterable<Registration> {
+    const here = this.#paths.get(path)
+    return here && (here.mode === 'persistent' || type !== 'childrenChanged') ? here.registrations : NO_REGISTRATIONS
+  }
+
+  /** @param known who watches the tree that a parent is in, as found out so far */
+  #handlersAbove({ type, path }: WatchEvent, known: Map<string, readonly Registration[]>): readonly Registration[] {
+    const parent = type === 'childrenChanged' ? undefined : parentPath(path)
+    if (parent === undefined) return NO_REGISTRATIONS
+    let watching = known.get(parent)
+    if (!watching) {
+      watching = this.#recursiveHandlers(parent)
+      known.set(parent, watching)
+    }
+    return watching
+  }
+
+  #recursiveHandlers(path: string): readonly Registration[] {
+    const found: Registration[] = []
+    for (let at: string | undefined = path; at !== undefined; at = parentPath(at)) {
+      const watched = this.#paths.get(at)
+      if (watched?.mode === 'recursive') found.push(...watched.registrations)
+    }
+    return found
+  }
+
+  #call(registration: Registration, call: () => unknown): void {
+    // A handler called just before may have removed this one.
+    if (this.has(registration)) this.#catchHandlerErrors(call, registration.path)
+  }
+
+  #catchHandlerErrors(call: () => unknown, path: string): void {
+    invokeHandler(call, (error) => this.#options.onFault(error, path))
+  }
+}
+
+function emptyPortion(): Record<ArmedKind, string[]> {
+  return { data: [], exist: [], child: [], persistent: [], recursive: [] }
+}
+
+function conflictingModesError(path: string, there: string, wanted: string): InvalidState {
+  return new InvalidState(
+    `${path} has a ${there} watch and cannot have a ${wanted} one beside it: a server keeps one mode per path. ` +
+      'Remove the first, or use another client',
+  )
+}

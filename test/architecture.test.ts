@@ -1,0 +1,238 @@
+/** Checks the structure of `src/` by its imports: levels, doors, circles, drivers, and the size of folders. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import ts from 'typescript'
+import { describe, expect, test } from 'vitest'
+
+const SOURCE = resolve(import.meta.dirname, '../src')
+const MAX_FILES_PER_FOLDER = 22
+
+/** A list of levels, the lowest first. Folders of one level do not import each other. */
+type Levels = readonly (readonly string[])[]
+
+/**
+ * The folders of `src/`. A new one is added where it belongs: `pool` and `telemetry` beside `zookeeper`, `schedule` beside
+ * `engine`, `ui` beside `testing`.
+ */
+const LEVELS: Levels = [
+  ['core'],
+  ['flow', 'postgres', 'zookeeper'],
+  ['persistence', 'board'],
+  ['engine'],
+  ['conductor'],
+  ['testing'],
+  ['cli'],
+]
+
+/** Imports that the levels would allow and that must not be: the second folder is never imported from the first. */
+const NEVER: readonly (readonly [from: string, to: string])[] = [
+  ['engine', 'board'],
+  ['cli', 'testing'],
+]
+
+/** The levels within a folder. The empty name stands for the folder's own files. */
+const INNER: Readonly<Record<string, Levels>> = {
+  core: [[''], ['async']],
+  flow: [['atoms'], ['patterns'], ['compile'], ['']],
+  zookeeper: [['protocol'], ['connection'], ['session'], ['watches'], [''], ['recipes'], ['native']],
+  board: [['model'], ['backends', 'queue'], ['view'], ['claims', 'api'], ['']],
+  'board/backends/zookeeper': [['taskflow'], ['store'], ['commit'], [''], ['native']],
+  persistence: [[''], ['codecs'], ['directory', 'memory', 'postgres', 'zookeeper']],
+  conductor: [['claiming'], ['runs'], [''], ['daemon']],
+}
+
+/** `Job` and `Claim` refer to each other, so these two folders of one level do import each other. */
+const MUTUAL: readonly string[] = ['board/claims', 'board/api']
+
+/** The contract of the backends is written in terms of the model, and is on the model's level. */
+const CONTRACT = 'board/backend.ts'
+
+/** Files that put a folder together: they import from every level of it. */
+const ASSEMBLERS: readonly string[] = ['index.ts', 'internal.ts', 'open.ts', 'memory-place.ts']
+
+/** The files by which a folder is entered: what users need, and what only other folders of this project need. */
+const DOORS: readonly string[] = ['index.ts', 'internal.ts']
+
+/** Folders that are entered by each of their files. */
+const OPEN_FOLDERS: readonly string[] = ['core']
+
+/** Folders that hold one backend each, with what a backend may import of the folder around it. */
+const BACKENDS: Readonly<Record<string, (file: string) => boolean>> = {
+  'board/backends': (file) => file === CONTRACT || /^board\/(model|backends)\/[^/]+$/.test(file),
+  persistence: (file) => /^persistence\/(codecs\/)?[^/]+$/.test(file) && !ASSEMBLERS.includes(basename(file)),
+}
+
+/** The folders that may import the package of a driver. */
+const DRIVERS: Readonly<Record<string, string>> = {
+  pg: 'postgres/',
+  ioredis: 'board/backends/redis/',
+  zookeeper: 'zookeeper/native/',
+}
+
+interface Import {
+  readonly from: string
+  readonly to: string
+}
+
+const files = readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+const imports = files.flatMap(importsOf)
+const own = imports.filter(({ to }) => to.endsWith('.ts'))
+const packages = imports.filter(({ to }) => !to.endsWith('.ts'))
+
+test('there is something to check', () => {
+  expect(files.length).toBeGreaterThan(50)
+  expect(own.length).toBeGreaterThan(100)
+})
+
+test('every folder has a level, and every level has its folders', () => {
+  const folders = new Set(files.filter((file) => file.includes('/')).map(topOf))
+  expect([...folders].sort()).toEqual(LEVELS.flat().sort())
+  for (const [folder, levels] of Object.entries(INNER)) {
+    const inside = new Set(files.filter((file) => file.startsWith(`${folder}/`)).map((file) => partOf(folder, file)))
+    expect([...inside].sort(), folder).toEqual(levels.flat().sort())
+  }
+})
+
+test('a folder imports only from lower levels', () => {
+  const wrong = own.filter(({ from, to }) => {
+    const [importer, imported] = [topOf(from), topOf(to)]
+    if (importer === imported) return false
+    return levelOf(LEVELS, importer) <= levelOf(LEVELS, imported)
+  })
+  expect(wrong.map(arrow)).toEqual([])
+})
+
+test.each(NEVER)('%s imports nothing from %s', (from, to) => {
+  const wrong = own.filter((each) => topOf(each.from) === from && topOf(each.to) === to)
+  expect(wrong.map(arrow)).toEqual([])
+})
+
+describe.each(Object.entries(INNER))('within %s', (folder, levels) => {
+  test('a folder imports only from lower levels', () => {
+    const wrong = own.filter(({ from, to }) => {
+      if (!from.startsWith(`${folder}/`) || !to.startsWith(`${folder}/`) || isAssembler(folder, from)) return false
+      const [importer, imported] = [partOf(folder, from), partOf(folder, to)]
+      if (importer === imported) return false
+      if (MUTUAL.includes(join(folder, importer)) && MUTUAL.includes(join(folder, imported))) return false
+      return levelOf(levels, importer) <= levelOf(levels, imported)
+    })
+    expect(wrong.map(arrow)).toEqual([])
+  })
+})
+
+test('folders are entered by index.ts or internal.ts', () => {
+  const wrong = own.filter(({ from, to }) => {
+    const folder = topOf(to)
+    if (topOf(from) === folder || OPEN_FOLDERS.includes(folder)) return false
+    return !DOORS.some((door) => to === `${folder}/${door}`)
+  })
+  expect(wrong.map(arrow)).toEqual([])
+})
+
+test('what the backends of boards share is imported by backends only', () => {
+  const wrong = own.filter(({ from, to }) => dirname(to) === 'board/backends' && !from.startsWith('board/backends/'))
+  expect(wrong.map(arrow)).toEqual([])
+})
+
+describe.each(Object.entries(BACKENDS))('each backend in %s', (folder, mayImport) => {
+  /** The backend that a file belongs to; undefined for files beside the backends. */
+  const backendOf = (file: string): string | undefined => {
+    if (!file.startsWith(`${folder}/`) || dirname(file) === folder) return undefined
+    const name = file.slice(folder.length + 1).split('/')[0] ?? ''
+    return name === 'codecs' ? undefined : name
+  }
+
+  test('is imported by its index.ts or internal.ts, from where boards and logbooks are opened', () => {
+    const wrong = own.filter(({ from, to }) => {
+      const backend = backendOf(to)
+      if (backend === undefined || backend === backendOf(from)) return false
+      const isDoor = DOORS.some((door) => to === `${folder}/${backend}/${door}`)
+      return !isDoor || !isAssembler(topOf(to), from)
+    })
+    expect(wrong.map(arrow)).toEqual([])
+  })
+
+  test('knows neither the other backends nor what is built on backends', () => {
+    const wrong = own.filter(({ from, to }) => {
+      const backend = backendOf(from)
+      if (backend === undefined || topOf(from) !== topOf(to) || backendOf(to) === backend) return false
+      return !mayImport(to)
+    })
+    expect(wrong.map(arrow)).toEqual([])
+  })
+})
+
+test('there are no circles', () => {
+  expect(circles(own)).toEqual([])
+})
+
+test('a circle would be found', () => {
+  const circle = ['a', 'b', 'c'].map((name, index, all) => ({ from: name, to: all[(index + 1) % all.length] ?? '' }))
+  expect(circles(circle)).toHaveLength(1)
+})
+
+describe('drivers', () => {
+  for (const [driver, folder] of Object.entries(DRIVERS)) {
+    test(`${driver} is imported in ${folder} only`, () => {
+      const using = packages.filter(({ to }) => to === driver || to.startsWith(`${driver}/`))
+      expect(using.length).toBeGreaterThan(0)
+      expect(using.filter(({ from }) => !from.startsWith(folder)).map(arrow)).toEqual([])
+    })
+  }
+})
+
+test(`no folder has more than ${MAX_FILES_PER_FOLDER} files of its own`, () => {
+  const sizes = new Map<string, number>()
+  for (const file of files) sizes.set(dirname(file), (sizes.get(dirname(file)) ?? 0) + 1)
+  expect([...sizes].filter(([, size]) => size > MAX_FILES_PER_FOLDER)).toEqual([])
+})
+
+/** Returns the imports of a file as the compiler sees them: `import`, `export … from`, and `import()`. */
+function importsOf(file: string): Import[] {
+  const { importedFiles } = ts.preProcessFile(readFileSync(join(SOURCE, file), 'utf8'), true, true)
+  return importedFiles.map(({ fileName: to }) => {
+    return { from: file, to: to.startsWith('.') ? relative(SOURCE, resolve(SOURCE, dirname(file), to)) : to }
+  })
+}
+
+/** Returns the folder of `src/` that a file is in; the empty name for the public door, `src/index.ts`. */
+function topOf(file: string): string {
+  return file.includes('/') ? file.slice(0, file.indexOf('/')) : ''
+}
+
+/** Returns the part of a folder that a file is in: a subfolder, or the empty name for the folder's own files. */
+function partOf(folder: string, file: string): string {
+  if (file === CONTRACT) return 'model'
+  const rest = file.slice(folder.length + 1)
+  return rest.includes('/') ? rest.slice(0, rest.indexOf('/')) : ''
+}
+
+/** Returns the number of a level; what has none, the public door, is above all. */
+function levelOf(levels: Levels, folder: string): number {
+  const level = levels.findIndex((folders) => folders.includes(folder))
+  return level < 0 ? levels.length : level
+}
+
+function isAssembler(folder: string, file: string): boolean {
+  return dirname(file) === folder && ASSEMBLERS.includes(basename(file))
+}
+
+function arrow({ from, to }: Import): string {
+  return `${from} -> ${to}`
+}
+
+/** Returns one way round each circle. */
+function circles(arrows: readonly Import[]): string[] {
+  const next = new Map<string, string[]>()
+  for (const { from, to } of arrows) next.set(from, [...(next.get(from) ?? []), to])
+  const done = new Set<string>()
+  const found: string[] = []
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) found.push([...path.slice(path.indexOf(file)), file].join(' -> '))
+    if (path.includes(file) || done.has(file)) return
+    for (const to of next.get(file) ?? []) visit(to, [...path, file])
+    done.add(file)
+  }
+  for (const file of next.keys()) visit(file, [])
+  return found
+}

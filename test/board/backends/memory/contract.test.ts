@@ -1,0 +1,4 @@
+import { boardContract } from '../../../contract/board.ts'
+import { memoryBoards } from '../../boards.ts'
+
+boardContract(memoryBoards)

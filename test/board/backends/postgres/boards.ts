@@ -1,0 +1,102 @@
+/** Places for boards on Postgres, each a schema of its own, with what tests do to them behind the boards' backs. */
+import { randomUUID } from 'node:crypto'
+import { Job } from '../../../../src/board/api/job.ts'
+import { type JobBoard, type OpenBoardOptions, openBoard } from '../../../../src/board/index.ts'
+import { parseUri } from '../../../../src/core/uri.ts'
+import { PostgresPool, parsePostgresLocation } from '../../../../src/postgres/index.ts'
+import type { BoardBackend, BoardPlace } from '../../../contract/board.ts'
+import { EVERYTHING } from '../../boards.ts'
+
+export interface PostgresPlace extends BoardPlace {
+  readonly schema: string
+  /** Of the board, through the server itself. */
+  readonly uri: string
+  /** Through a proxy, or with parameters (`&sessionTimeout=2s`). */
+  openAt(port: number, options?: OpenBoardOptions & { parameters?: string }): Promise<JobBoard>
+  /** As another program would ask, with `@` for the schema. */
+  query(text: string, values?: readonly unknown[]): Promise<readonly Readonly<Record<string, unknown>>[]>
+  sessionOf(board: JobBoard): Promise<number>
+}
+
+/**
+ * Many boards in one schema: making one takes longer than most tests do.
+ *
+ * @param options.window how many jobs a view holds, and how many bytes of postings
+ */
+export function postgresBoards(
+  server: () => { readonly uri: string },
+  { window, windowBytes }: { readonly window?: number; readonly windowBytes?: number } = {},
+): BoardBackend {
+  const schema = newSchema()
+  const size = { ...(window === undefined ? {} : { window }), ...(windowBytes === undefined ? {} : { windowBytes }) }
+  const parameters = Object.entries(size)
+    .map(([name, value]) => `&${name}=${value}`)
+    .join('')
+  return {
+    name: `postgres:${parameters}`,
+    capabilities: EVERYTHING,
+    place: () => postgresPlaceOn(server().uri, { schema, parameters }),
+  }
+}
+
+function newSchema(): string {
+  return `test_${randomUUID().replaceAll('-', '')}`
+}
+
+/** @param server its URI, as `startPostgres` tells it */
+export async function postgresPlaceOn(
+  server: string,
+  { schema = newSchema(), parameters: usual = '' }: { readonly schema?: string; readonly parameters?: string } = {},
+): Promise<PostgresPlace> {
+  const name = randomUUID()
+  const uri = `${server}?schema=${schema}&board=${name}${usual}`
+  const witness = new PostgresPool(parsePostgresLocation(parseUri(`${server}?poolSize=2`, 'board')))
+  const query: PostgresPlace['query'] = async (text, values = []) => {
+    return (await witness.query(text.replaceAll('@', schema), [...values])).rows
+  }
+  const sessionOf = async (board: JobBoard) => {
+    const probe = randomUUID()
+    await using _probe = await board.registerEntity({ kind: 'probe', name: probe, metadata: {} })
+    const [row] = await query('SELECT session FROM @.entities WHERE name = $1', [probe])
+    return Number(row?.['session'])
+  }
+  return {
+    schema,
+    uri,
+    query,
+    sessionOf,
+    open: (options) => openBoard(uri, options),
+    openAt: (port, { parameters = '', ...options } = {}) => {
+      return openBoard(`${uri.replace(/:\d+\//, `:${port}/`)}${parameters}`, options)
+    },
+    expire: async (board) => {
+      // What a taker does to one that hangs: its backend is ended, and what it held is free before it can attach again.
+      const session = await sessionOf(board)
+      await query('SELECT pg_terminate_backend(backend), @.end_session(id) FROM @.sessions WHERE id = $1', [session])
+    },
+    putRaw: async (bytes) => {
+      const [row] = await query(
+        `WITH made AS (
+          INSERT INTO @.jobs (board, uuid, name, priority, body) SELECT id, '', '', 'NORMAL', $1 FROM @.boards WHERE name = $2 RETURNING board, id
+        )
+        SELECT id, @.tell(board, 'posted', ARRAY[id]) FROM made`,
+        [Buffer.from(bytes), name],
+      )
+      return `job${String(row?.['id']).padStart(10, '0')}`
+    },
+    removeRaw: async (job) => {
+      const id = Number(Job.entryFor(job).id?.slice('job'.length))
+      await query(
+        `WITH gone AS (DELETE FROM @.jobs WHERE id = $1 RETURNING board, id)
+        SELECT @.tell(board, 'consumed', ARRAY[id]) FROM gone`,
+        [id],
+      )
+    },
+    beginAnew: async () => {
+      await query('DELETE FROM @.jobs WHERE board = (SELECT id FROM @.boards WHERE name = $1)', [name])
+      await query('DELETE FROM @.boards WHERE name = $1', [name])
+      await query('ALTER SEQUENCE @.fences RESTART')
+    },
+    [Symbol.asyncDispose]: () => witness.close(),
+  }
+}

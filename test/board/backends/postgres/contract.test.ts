@@ -1,0 +1,15 @@
+import { afterAll, beforeAll } from 'vitest'
+import { boardContract } from '../../../contract/board.ts'
+import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import { postgresBoards } from './boards.ts'
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  // What a power cut does is not what is asked here, and each commit would wait for the disk.
+  server = await startPostgres({ config: { fsync: 'off' } })
+})
+
+afterAll(() => server.stop())
+
+boardContract(postgresBoards(() => server))

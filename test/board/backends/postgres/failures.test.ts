@@ -1,0 +1,410 @@
+/** Connections that break in the middle of it, servers that die, owners that hang: what becomes of what was asked for. */
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Claim, Job, JobBoard, TrashedJob } from '../../../../src/board/index.ts'
+import { ClaimLost, NotConnected } from '../../../../src/core/errors.ts'
+import { parseUri } from '../../../../src/core/uri.ts'
+import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
+import { startNode } from '../../../support/node-process.ts'
+import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import { startProxy, type TcpProxy } from '../../../support/proxy.ts'
+import { nextConnection, nextEvent, nextSession, rejectionOf } from '../../events.ts'
+import { all, namesOn, refresh } from '../../jobs.ts'
+import { checkDisconnectedOwner, checkStoppedOwner } from '../../takeovers.ts'
+import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
+
+const CLAIMER = new URL('../../stopped-claimer.ts', import.meta.url)
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+
+afterAll(() => server.stop())
+
+/** A board behind a proxy, and one that sees the server directly. */
+interface Scene extends AsyncDisposable {
+  readonly place: PostgresPlace
+  readonly proxy: TcpProxy
+  readonly board: JobBoard
+  readonly other: JobBoard
+}
+
+async function setScene(parameters = ''): Promise<Scene> {
+  const place = await postgresPlaceOn(server.uri)
+  const proxy = await startProxy({ port: server.port })
+  const board = await place.openAt(proxy.port, { who: 'board', parameters })
+  const other = await place.open({ who: 'other' })
+  // The first request of a kind opens its connection: that is not what these tests are about.
+  await (await board.claim(await board.post('flow', {}, { name: 'first' }))).consume()
+  await refresh(other)
+  return {
+    ...{ place, proxy, board, other },
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all([board.close(), other.close()])
+      await proxy.close()
+      await place[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** One operation, made ready, and how everybody sees that it was done: once. */
+interface Case {
+  readonly name: string
+  ready(scene: Scene): Promise<() => Promise<unknown>>
+  /** How many times it was done, as the tables tell. */
+  done(scene: Scene): Promise<number>
+}
+
+const claimOn = async (board: JobBoard): Promise<Claim> => board.claim(await board.post('flow', {}, { name: 'job' }))
+
+async function trashOn({ board, other }: Scene): Promise<TrashedJob> {
+  await (await claimOn(board)).trash({ reason: 'why' })
+  await refresh(other)
+  const [trashed] = await all(board.trashed())
+  if (!trashed) throw new Error('it is in the trash')
+  return trashed
+}
+
+const counted =
+  (what: string) =>
+  async ({ place }: Scene) => {
+    const [row] = await place.query(`SELECT count(*) AS count FROM ${what}`)
+    return Number(row?.['count'])
+  }
+
+const CASES: readonly Case[] = [
+  {
+    name: 'post',
+    ready:
+      async ({ board }) =>
+      () =>
+        board.post('flow', {}, { name: 'job' }),
+    done: counted('@.jobs'),
+  },
+  {
+    name: 'post with a key',
+    ready:
+      async ({ board }) =>
+      () =>
+        board.post('flow', {}, { key: 'one' }),
+    done: counted('@.jobs'),
+  },
+  {
+    name: 'claim',
+    ready: async ({ board }) => {
+      const job = await board.post('flow', {})
+      return () => board.claim(job)
+    },
+    done: counted("@.changes WHERE kind = 'claimed'"),
+  },
+  {
+    name: 'consume',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.consume()
+    },
+    done: counted("@.changes WHERE kind = 'consumed'"),
+  },
+  {
+    name: 'abandon',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.abandon({ reason: 'tried' })
+    },
+    done: counted("@.changes WHERE kind = 'abandoned'"),
+  },
+  {
+    name: 'trash',
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.trash({ reason: 'why' })
+    },
+    done: counted('@.trash'),
+  },
+  {
+    name: 'cancel of a job that was never run',
+    ready: async ({ board }) => {
+      const job = await board.post('flow', {})
+      return () => board.cancel(job)
+    },
+    done: counted('@.trash'),
+  },
+  {
+    name: 'cancel of a job that runs',
+    ready: async ({ board, other }) => {
+      const { job } = await claimOn(other)
+      await refresh(board)
+      return () => board.cancel(job)
+    },
+    done: counted('@.jobs WHERE cancelled_by IS NOT NULL'),
+  },
+  {
+    name: 'pause',
+    ready:
+      async ({ board }) =>
+      () =>
+        board.pause(),
+    done: counted('@.boards WHERE paused'),
+  },
+  {
+    name: 'restore',
+    ready: async (scene) => {
+      const trashed = await trashOn(scene)
+      return () => scene.board.restore(trashed)
+    },
+    done: counted('@.jobs'),
+  },
+  {
+    name: 'purge',
+    ready: async (scene) => {
+      const trashed = await trashOn(scene)
+      const { place } = scene
+      await place.query('CREATE TABLE @.purged (id bigint)')
+      await place.query(`CREATE FUNCTION @.purged() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN INSERT INTO @.purged VALUES (old.id); RETURN NULL; END $$`)
+      await place.query('CREATE TRIGGER purged AFTER DELETE ON @.trash FOR EACH ROW EXECUTE FUNCTION @.purged()')
+      return () => scene.board.purge(trashed)
+    },
+    done: counted('@.purged'),
+  },
+]
+
+/** Resolves when the tables show it. Each look is a round trip. */
+async function untilDone(scene: Scene, { done }: Case, before: number): Promise<void> {
+  while ((await done(scene)) === before);
+}
+
+describe.each(CASES)('$name', (operation) => {
+  test('whose answer is lost is found to be done, once', async () => {
+    await using scene = await setScene()
+    const { proxy, board } = scene
+    const act = await operation.ready(scene)
+    const before = await operation.done(scene)
+    const back = nextConnection(board)
+    proxy.mode = 'swallow-replies'
+    const acting = act().catch((error: unknown) => error)
+    await untilDone(scene, operation, before)
+    proxy.resetAll()
+    proxy.mode = 'pass'
+    await back
+    const result = await acting
+    expect(result).not.toBeInstanceOf(Error)
+    // The session outlives its connection, and with it a claim that was granted in it.
+    if (operation.name === 'claim') (result as Claim).assertHeld()
+    if (operation.name === 'post') expect((await board.find((result as Job).uuid)).uuid).toBe((result as Job).uuid)
+    expect(await operation.done(scene)).toBe(before + 1)
+  })
+
+  test('that never reaches the server is said to be not done', async () => {
+    await using scene = await setScene()
+    const { proxy, board } = scene
+    const act = await operation.ready(scene)
+    const before = await operation.done(scene)
+    const back = nextConnection(board)
+    proxy.mode = 'drop-requests'
+    const sent = proxy.nextRequest()
+    const failure = rejectionOf(act())
+    await sent
+    proxy.resetAll()
+    proxy.mode = 'pass'
+    await back
+    const error = await failure
+    expect(error instanceof NotConnected || error instanceof ClaimLost ? 'not done' : error).toBe('not done')
+    expect(await operation.done(scene)).toBe(before)
+  })
+})
+
+describe('a request that is still on its way when its fate was asked for', () => {
+  test('is refused wherever it arrives', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const lane = randomUUID()
+    const cancel = () => place.query('SELECT @.set_gate($1, 7, id, true) AS answer FROM @.boards', [lane])
+    expect(await place.query('SELECT @.find_out($1, 7) AS answer', [lane])).toEqual([{ answer: null }])
+    expect(await rejectionOf(cancel())).toMatchObject({ code: 'P0J01' })
+    await refresh(board)
+    expect(board.paused).toBe(false)
+    expect(await place.query('SELECT @.find_out($1, 7) AS answer', [lane])).toEqual([{ answer: null }])
+  })
+
+  test('is waited for while it is being done', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const lane = randomUUID()
+    const slow = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
+    try {
+      await slow.query('BEGIN', [])
+      await slow.query(`SELECT ${place.schema}.set_gate($1, 7, id, true) FROM ${place.schema}.boards`, [lane])
+      const asked = place.query('SELECT @.find_out($1, 7) AS answer', [lane])
+      await slow.query('COMMIT', [])
+      expect(await asked).toEqual([{ answer: 'done' }])
+    } finally {
+      await slow.close()
+    }
+    await refresh(board)
+    expect(board.paused).toBe(true)
+  })
+})
+
+describe('an owner', () => {
+  test('whose process was stopped is ended by force, finds out before it does anything, and goes on by itself', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
+    const witness = async () => {
+      const [row] = await place.query("SELECT backend FROM @.sessions WHERE who = 'stopped'")
+      return async () =>
+        expect(await place.query('SELECT FROM pg_stat_activity WHERE pid = $1', [row?.['backend']])).toEqual([])
+    }
+    await checkStoppedOwner({ heir, uri: `${place.uri}&sessionTimeout=2s`, witness })
+  })
+
+  test('that was killed is taken over when its time has passed, by everybody at once and once', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    // Longer than the owner's: on a busy machine theirs must not be interrupted meanwhile.
+    await using one = await place.openAt(server.port, { who: 'one', parameters: '&sessionTimeout=5s' })
+    await using two = await place.openAt(server.port, { who: 'two', parameters: '&sessionTimeout=5s' })
+    await one.post('flow', {}, { name: 'first', resources: { exclusive: ['disk'] } })
+    await using owner = await startNode(CLAIMER, [`${place.uri}&sessionTimeout=2s`])
+    await owner.says('claimed')
+    await Promise.all([refresh(one), refresh(two)])
+    const heard: string[] = []
+    for (const board of [one, two]) board.on('abandoned', () => heard.push(board.who))
+    const waiting = Promise.race([one.claimNext(), two.claimNext()])
+    owner.signal('SIGKILL')
+    const [claim] = await waiting
+    await Promise.all([refresh(one), refresh(two)])
+    expect(heard.sort()).toEqual(['one', 'two'])
+    expect(claim.run).toBe(2)
+    await claim.consume()
+  })
+
+  test('that nothing gets through to any more has lost its claim before another gets it', async () => {
+    await using scene = await setScene('&sessionTimeout=2s')
+    const { proxy, board: owner, place } = scene
+    await using heir = await place.openAt(server.port, { who: 'heir', parameters: '&sessionTimeout=2s' })
+    await checkDisconnectedOwner({ owner, heir, proxy })
+    expect(await owner.entities('conductor')).toHaveLength(1)
+  })
+
+  test('whose backend is ended by the administrator keeps its claims', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    const claim = await claimOn(board)
+    const session = await place.sessionOf(board)
+    const back = nextConnection(board)
+    await place.query('SELECT pg_terminate_backend(backend) FROM @.sessions WHERE id = $1', [session])
+    await back
+    expect(await place.sessionOf(board)).toBe(session)
+    expect(claim.lost.aborted).toBe(false)
+    await claim.consume()
+  })
+})
+
+describe('a server', () => {
+  test('that is killed and comes back is outlived, whatever was under way', async () => {
+    await using own = await startPostgres()
+    await using place = await postgresPlaceOn(own.uri)
+    const open = () => place.openAt(own.port, { parameters: '&sessionTimeout=15s' })
+    await using poster = await open()
+    await using one = await open()
+    await using two = await open()
+    const JOBS = 300
+    const done = new Map<string, number>()
+    const restartAt = new Set([60, 180])
+    let restarting = Promise.resolve()
+    const finished = new AbortController()
+    const posted = new Set<string>()
+    const work = async (board: JobBoard) => {
+      for await (const claim of board.claims({ signal: finished.signal })) {
+        if ((await claim.perform(() => undefined)) !== 'consumed') continue
+        done.set(claim.job.name, (done.get(claim.job.name) ?? 0) + 1)
+        if (restartAt.delete(done.size)) restarting = restarting.then(() => own.restart())
+        if (done.size === JOBS) finished.abort()
+      }
+    }
+    const post = async () => {
+      for (let number = 0; number < JOBS; number++) {
+        const name = `job ${number}`
+        while (!posted.has(name)) {
+          const job = await poster.post('flow', {}, { name }).catch((error: unknown) => {
+            if (!(error instanceof NotConnected)) throw error
+          })
+          if (job) posted.add(name)
+        }
+      }
+    }
+    await Promise.all([post(), work(one), work(two), work(one)])
+    await restarting
+    expect(restartAt.size).toBe(0)
+    expect([...done].filter(([, times]) => times !== 1)).toEqual([])
+    expect(done.size).toBe(JOBS)
+    while (!two.connected) await nextEvent(two, 'state')
+    expect(await namesOn(two)).toEqual([])
+  })
+
+  test('is not there: nothing is done, and that is said', async () => {
+    await using own = await startPostgres()
+    await using place = await postgresPlaceOn(own.uri)
+    await using board = await place.open()
+    const away = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
+    await own.kill()
+    await away
+    expect(await rejectionOf(board.post('flow', {}))).toBeInstanceOf(NotConnected)
+    const back = nextEvent(board, 'state', ({ state }) => state === 'connected')
+    await own.restart()
+    await back
+    expect(await namesOn(board)).toEqual([])
+  })
+
+  test('has room for the session and none for those who list the board: they list it when there is room again', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await using other = await place.open()
+    await place.query('ALTER FUNCTION @.claimed(integer) RENAME TO claimed_there')
+    await place.query('CREATE SEQUENCE @.refused')
+    await place.query(`
+CREATE FUNCTION @.claimed(p_board integer) RETURNS json LANGUAGE plpgsql AS $function$
+BEGIN
+  PERFORM nextval('@.refused');
+  RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300';
+END $function$`)
+    const back = nextSession(board)
+    await place.expire(board)
+    await back
+    const refused = async () => (await place.query('SELECT is_called FROM @.refused'))[0]?.['is_called'] === true
+    while (!(await refused())) await refresh(other)
+    await place.query('DROP FUNCTION @.claimed(integer)')
+    await place.query('ALTER FUNCTION @.claimed_there(integer) RENAME TO claimed')
+    await other.post('flow', {}, { name: 'job' })
+    const [claim] = await board.claimNext()
+    expect(claim.job.name).toBe('job')
+    await claim.consume()
+  })
+
+  test('has no room for who shows a participant anew: it is shown when there is', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using board = await place.open()
+    await using other = await place.open()
+    await board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} })
+    await place.query('CREATE SEQUENCE @.refused')
+    await place.query(`
+CREATE FUNCTION @.refuse() RETURNS trigger LANGUAGE plpgsql AS $function$
+BEGIN
+  IF new.kind = 'probe' THEN RETURN new; END IF;
+  PERFORM nextval('@.refused');
+  RAISE EXCEPTION 'sorry, too many clients already' USING ERRCODE = '53300';
+END $function$`)
+    await place.query('CREATE TRIGGER refuse BEFORE INSERT ON @.entities FOR EACH ROW EXECUTE FUNCTION @.refuse()')
+    const back = nextSession(board)
+    await place.expire(board)
+    await back
+    const refused = async () => (await place.query('SELECT is_called FROM @.refused'))[0]?.['is_called'] === true
+    while (!(await refused())) await refresh(other)
+    expect(await other.entities('conductor')).toEqual([])
+    await place.query('DROP TRIGGER refuse ON @.entities')
+    while ((await other.entities('conductor')).length === 0) await refresh(other)
+    expect(await other.entities('conductor')).toMatchObject([{ name: 'one' }])
+  })
+})

@@ -1,0 +1,109 @@
+/** What a claim and a settle read, whatever Postgres believes of the table: that belief is often out of date. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { parseUri } from '../../../../src/core/uri.ts'
+import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
+import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import { refresh } from '../../jobs.ts'
+import { postgresPlaceOn } from './boards.ts'
+
+const MANY = 2_000
+const FEW = 50
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres({ config: { fsync: 'off', autovacuum: 'off' } })
+})
+
+afterAll(() => server.stop())
+
+test('a claim and a settle read the jobs that they are about, where statistics say that there are none', async () => {
+  await using place = await postgresPlaceOn(server.uri)
+  await using board = await place.open()
+  await using witness = await Witness.open(server.uri, place.schema)
+  const session = Number(await witness.ask("SELECT @.open_session((SELECT max(id) FROM @.boards), 'witness', 60000)"))
+  const post = () => Promise.all(Array.from({ length: MANY }, () => board.post('flow', {})))
+  await post()
+  // As the statistics see it there is nothing that could be claimed, and nothing of another session.
+  const first = await witness.ids()
+  await witness.claim(first, session)
+  await place.query('VACUUM ANALYZE @.jobs')
+  await witness.settle(first, session)
+  await post()
+  await refresh(board)
+  const ids = await witness.ids()
+  for (let from = 0; from < 10 * FEW; from += FEW) {
+    const some = ids.slice(from, from + FEW)
+    expect(await witness.claim(some, session)).toBeLessThan(5 * FEW)
+  }
+  for (let from = 0; from < 10 * FEW; from += FEW) {
+    const some = ids.slice(from, from + FEW)
+    expect(await witness.settle(some, session)).toBeLessThan(5 * FEW)
+  }
+  expect(board.jobCount).toBeLessThanOrEqual(MANY)
+})
+
+/** One connection, whose transactions count what they read. */
+class Witness implements AsyncDisposable {
+  readonly #connection: PostgresConnection
+  readonly #schema: string
+
+  private constructor(connection: PostgresConnection, schema: string) {
+    this.#connection = connection
+    this.#schema = schema
+  }
+
+  static async open(server: string, schema: string): Promise<Witness> {
+    return new Witness(await PostgresConnection.open(parsePostgresLocation(parseUri(server, 'board'))), schema)
+  }
+
+  async ask(text: string, values: readonly unknown[] = []): Promise<unknown> {
+    const { rows } = await this.#connection.query(text.replaceAll('@', this.#schema), [...values])
+    return Object.values(rows[0] ?? {})[0]
+  }
+
+  async ids(): Promise<number[]> {
+    return (await this.ask('SELECT json_agg(id ORDER BY id) FROM @.jobs')) as number[]
+  }
+
+  /** @returns how many rows were fetched of the table of jobs */
+  claim(ids: readonly number[], session: number): Promise<number> {
+    return this.#counted(
+      `SELECT @.claim(NULL, NULL, (SELECT max(id) FROM @.boards), $1, $2::bigint[], array_fill(0, ARRAY[$3::integer]),
+        array_fill('w'::text, ARRAY[$3]), '', array_fill(0, ARRAY[$3]), '{}', '{}', '{}', '{}')`,
+      [session, ids, ids.length],
+    )
+  }
+
+  settle(ids: readonly number[], session: number): Promise<number> {
+    return this.#counted(
+      `SELECT @.settle(NULL, NULL, (SELECT max(id) FROM @.boards), $1, $2::bigint[], array_fill(1, ARRAY[$3::integer]),
+        array_fill('consume'::text, ARRAY[$3]), '', array_fill(0, ARRAY[$3]), array_fill(NULL::float8, ARRAY[$3]),
+        array_fill('w'::text, ARRAY[$3]),
+        array_fill(NULL::text, ARRAY[$3]), array_fill(NULL::bytea, ARRAY[$3]), false)`,
+      [session, ids, ids.length],
+    )
+  }
+
+  async #counted(text: string, values: readonly unknown[]): Promise<number> {
+    await this.ask('BEGIN')
+    const before = await this.#read()
+    const answer = await this.ask(text, values)
+    const after = await this.#read()
+    await this.ask('COMMIT')
+    expect(answer).not.toHaveProperty('refused.0')
+    expect(answer).not.toHaveProperty('lost')
+    return after - before
+  }
+
+  /** So far, in this transaction and, perhaps, in those before it. */
+  async #read(): Promise<number> {
+    const text = `SELECT coalesce(sum(seq_tup_read + idx_tup_fetch), 0)
+      FROM pg_stat_xact_user_tables WHERE relid = '@.jobs'::regclass`
+    return Number(await this.ask(text))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connection.close()
+  }
+}

@@ -1,0 +1,319 @@
+/** A session in Postgres goes on over another connection, and its claims with it: unless it is over, or may be soon. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { JobBoard } from '../../../../src/board/index.ts'
+import { ClaimLost } from '../../../../src/core/errors.ts'
+import { parseUri } from '../../../../src/core/uri.ts'
+import { PostgresConnection, parsePostgresLocation } from '../../../../src/postgres/index.ts'
+import { type PostgresServer, startPostgres } from '../../../support/postgres.ts'
+import { startProxy, type TcpProxy } from '../../../support/proxy.ts'
+import { nextConnection, nextEvent, nextSession, recordEvents, whenLost } from '../../events.ts'
+import { namesOn, refresh } from '../../jobs.ts'
+import { type PostgresPlace, postgresPlaceOn } from './boards.ts'
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres({ config: { fsync: 'off' } })
+})
+
+afterAll(() => server.stop())
+
+/** An owner behind a proxy, with a claim, and a board that sees the server directly. */
+interface Scene extends AsyncDisposable {
+  readonly place: PostgresPlace
+  readonly proxy: TcpProxy
+  readonly owner: JobBoard
+  readonly other: JobBoard
+}
+
+async function setScene(parameters = ''): Promise<Scene> {
+  const place = await postgresPlaceOn(server.uri)
+  const proxy = await startProxy({ port: server.port })
+  const owner = await place.openAt(proxy.port, { who: 'owner', parameters })
+  const other = await place.openAt(server.port, { who: 'other', parameters })
+  return {
+    ...{ place, proxy, owner, other },
+    [Symbol.asyncDispose]: async () => {
+      proxy.mode = 'pass'
+      await Promise.all([owner.close(), other.close()])
+      await proxy.close()
+      await place[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Cuts the owner off, so that it is without a connection until the proxy lets it through again. */
+async function cutOff({ owner, proxy }: Scene): Promise<void> {
+  const away = nextEvent(owner, 'state', ({ state }) => state === 'disconnected')
+  proxy.mode = 'refuse'
+  proxy.resetAll()
+  await away
+}
+
+test('connections that are reset again and again cost no claim, and every job is done once', async () => {
+  await using scene = await setScene()
+  const { owner, other, proxy } = scene
+  const [JOBS, RESETS] = [200, 10]
+  const states = new Set<string>()
+  owner.on('state', ({ state }) => states.add(state))
+  const done: string[] = []
+  const finished = new AbortController()
+  let resets = 0
+  const work = async () => {
+    for await (const claim of owner.claims({ signal: finished.signal })) {
+      expect(await claim.perform(() => undefined)).toBe('consumed')
+      done.push(claim.job.name)
+      if (done.length === JOBS) finished.abort()
+      if (resets >= RESETS || done.length < ((resets + 1) * JOBS) / (RESETS + 1)) continue
+      resets += 1
+      proxy.resetAll()
+    }
+  }
+  const names = Array.from({ length: JOBS }, (_, number) => `job ${number}`)
+  await Promise.all([...names.map((name) => other.post('flow', {}, { name })), work(), work(), work()])
+  expect(resets).toBe(RESETS)
+  expect(done.sort()).toEqual(names.sort())
+  expect(states).toEqual(new Set(['disconnected', 'connected']))
+  expect(await namesOn(other)).toEqual([])
+})
+
+test('what happened while there was no connection is told afterwards, once', async () => {
+  await using scene = await setScene()
+  const { owner, other, proxy } = scene
+  await owner.post('flow', {}, { name: 'held' })
+  const [claim] = await owner.claimNext()
+  const { id } = await idAndLock(scene)
+  const history = recordEvents(owner)
+  await cutOff(scene)
+  await other.post('flow', {}, { name: 'done' })
+  await (await other.claimNext())[0].consume()
+  await other.post('flow', {}, { name: 'waits' })
+  await other.pause()
+  const back = nextConnection(owner)
+  proxy.mode = 'pass'
+  await back
+  await refresh(owner)
+  expect(history).toEqual(
+    ['posted done', 'claimed done', 'consumed done', 'posted waits'].filter((told) => history.includes(told)),
+  )
+  expect(history).toContain('posted waits')
+  expect(owner.paused).toBe(true)
+  expect((await idAndLock(scene)).id).toBe(id)
+  await claim.consume()
+  expect(await namesOn(owner)).toEqual(['waits'])
+})
+
+test('a backend that is stopped is left behind: the owner takes another lock, and is no less alive', async () => {
+  await using scene = await setScene('&sessionTimeout=3s')
+  const { owner, other, place } = scene
+  await owner.post('flow', {})
+  const [claim] = await owner.claimNext()
+  const before = await idAndLock(scene)
+  const back = nextConnection(owner)
+  const signal = (name: string) =>
+    place.query(`COPY (SELECT 1) TO PROGRAM 'cat >/dev/null; kill -${name} ${before.backend}'`)
+  await signal('STOP')
+  try {
+    await back
+    const after = await idAndLock(scene)
+    expect(after.id).toBe(before.id)
+    expect(after.lock).not.toBe(before.lock)
+    expect(await place.query('SELECT @.take_over($1) AS answer', [before.id])).toEqual([{ answer: 'alive' }])
+    claim.assertHeld()
+    await claim.consume()
+  } finally {
+    await signal('CONT')
+  }
+  await refresh(other)
+  expect(other.jobCount).toBe(0)
+})
+
+describe('a session that another takes over', () => {
+  test('while it has no connection is lost when it comes back, and its claims with it', async () => {
+    await using scene = await setScene()
+    const { owner, other, place, proxy } = scene
+    await owner.post('flow', {})
+    const [claim] = await owner.claimNext()
+    const { id } = await idAndLock(scene)
+    await cutOff(scene)
+    const [lost, back] = [whenLost(claim), nextSession(owner)]
+    await place.query("UPDATE @.sessions SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1", [id])
+    // The lock went with the connection, as soon as the server has noticed.
+    while ((await place.query('SELECT @.take_over($1) AS answer', [id]))[0]?.['answer'] === 'hung');
+    const [taken] = await other.claimNext()
+    expect(claim.lost.aborted).toBe(false)
+    proxy.mode = 'pass'
+    expect(await lost).toBeInstanceOf(ClaimLost)
+    await back
+    expect(taken.run).toBe(2)
+    await taken.consume()
+  })
+
+  test('is not attached again after its time, though nobody has taken it over', async () => {
+    await using scene = await setScene()
+    const { owner, place, proxy } = scene
+    await owner.post('flow', {})
+    const [claim] = await owner.claimNext()
+    const { id } = await idAndLock(scene)
+    await cutOff(scene)
+    const lost = whenLost(claim)
+    await place.query("UPDATE @.sessions SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE id = $1", [id])
+    proxy.mode = 'pass'
+    expect(await lost).toBeInstanceOf(ClaimLost)
+    expect((await owner.claimNext())[0].run).toBe(2)
+  })
+
+  test('at the same moment is taken or attached: whoever is second finds it so', async () => {
+    await using scene = await setScene()
+    const { place } = scene
+    const { id } = await idAndLock(scene)
+    const mine = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
+    const takeOver = () => place.query('SELECT @.take_over($1) AS answer', [id])
+    try {
+      await mine.query('BEGIN', [])
+      await mine.query(`SELECT ${place.schema}.reattach($1, 7)`, [id])
+      expect(await takeOver()).toEqual([{ answer: 'gone' }])
+      await mine.query('COMMIT', [])
+      expect(await takeOver()).toEqual([{ answer: 'alive' }])
+    } finally {
+      await mine.close()
+    }
+  })
+
+  test('is not attached by a request of a former attachment that arrives late', async () => {
+    await using scene = await setScene()
+    const { place } = scene
+    const { id } = await idAndLock(scene)
+    const attach = async (number: number) =>
+      (await place.query('SELECT @.reattach($1, $2) AS done', [id, number]))[0]?.['done']
+    expect(await attach(3)).toBe(true)
+    expect([await attach(2), await attach(3)]).toEqual([false, false])
+  })
+})
+
+test('a lease that ends without a connection ends the claims before another gets them', async () => {
+  await using scene = await setScene('&sessionTimeout=2s')
+  const { owner, other, proxy } = scene
+  await owner.post('flow', {})
+  const [claim] = await owner.claimNext()
+  const order: string[] = []
+  const lost = whenLost(claim).then(() => order.push('lost'))
+  const taken = other.claimNext().then(([heir]) => {
+    order.push('taken')
+    return heir
+  })
+  await cutOff(scene)
+  await lost
+  const heir = await taken
+  expect(order).toEqual(['lost', 'taken'])
+  const back = nextConnection(owner)
+  proxy.mode = 'pass'
+  await back
+  expect(owner.connected).toBe(true)
+  await heir.consume()
+})
+
+test('a server that is started again twice ends every claim, and eight jobs run eight at a time', async () => {
+  await using own = await startPostgres({ config: { fsync: 'off' } })
+  await using place = await postgresPlaceOn(own.uri)
+  await using owner = await place.open()
+  const claimAll = async () => {
+    const claims = await owner.claimNext({ max: 8 })
+    while (claims.length < 8) claims.push(...(await owner.claimNext({ max: 8 - claims.length })))
+    return claims
+  }
+  for (let number = 0; number < 8; number++) await owner.post('flow', {})
+  for (let times = 0; times < 2; times++) {
+    const losses = (await claimAll()).map(whenLost)
+    const back = nextSession(owner)
+    await own.restart()
+    await Promise.all([...losses, back])
+  }
+  const claims = await claimAll()
+  for (const { job } of claims)
+    expect(job.attempts.map(({ ended }) => ended)).toEqual(['returned', 'returned', undefined])
+})
+
+test('a connection that breaks while the owner reads what it missed is replaced by another', async () => {
+  await using scene = await setScene()
+  const { owner, place } = scene
+  await owner.post('flow', {})
+  const [claim] = await owner.claimNext()
+  const { backend } = await idAndLock(scene)
+  const states: string[] = []
+  owner.on('state', ({ state }) => states.push(state))
+  await using admin = await administrator()
+  await admin.query('BEGIN', [])
+  await admin.query(`LOCK TABLE ${place.schema}.changes IN ACCESS EXCLUSIVE MODE`, [])
+  await admin.query('SELECT pg_terminate_backend($1)', [backend])
+  const second = await admin.waiting('changes_since')
+  const back = nextEvent(owner, 'state', ({ state }) => state !== 'disconnected')
+  await admin.query('SELECT pg_terminate_backend($1)', [second])
+  await admin.query('COMMIT', [])
+  expect((await back).state).toBe('connected')
+  expect(states).toEqual(['disconnected', 'connected'])
+  claim.assertHeld()
+  await claim.consume()
+})
+
+describe('a board that is closed', () => {
+  test('while the server does not answer a new session waits for no answer', async () => {
+    await using scene = await setScene('&sessionTimeout=1s&statementTimeout=10m')
+    const { owner, place } = scene
+    await using admin = await administrator()
+    const lost = nextEvent(owner, 'state', ({ state }) => state === 'lost')
+    await admin.query('BEGIN', [])
+    await admin.query(`LOCK TABLE ${place.schema}.sessions IN ACCESS EXCLUSIVE MODE`, [])
+    await lost
+    await admin.waiting('end_session')
+    // The lock is there until the board is closed.
+    await owner.close()
+    await admin.query('COMMIT', [])
+  })
+
+  test('while a heartbeat is under way leaves no timer behind', async () => {
+    await using place = await postgresPlaceOn(server.uri)
+    await using admin = await administrator()
+    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+    const before = timers()
+    const owner = await place.openAt(server.port, { parameters: '&sessionTimeout=3s' })
+    const { schema } = place
+    await admin.query('BEGIN', [])
+    await admin.query(`LOCK TABLE ${schema}.sessions IN ACCESS EXCLUSIVE MODE`, [])
+    await admin.waiting('heartbeat')
+    const closed = owner.close()
+    await admin.waiting('heartbeat')
+    await admin.query('COMMIT', [])
+    await closed
+    expect(timers()).toBeLessThanOrEqual(before)
+  })
+})
+
+/** A connection of the server's administrator. */
+async function administrator() {
+  const connection = await PostgresConnection.open(parsePostgresLocation(parseUri(server.uri, 'board')))
+  /** Resolves with the backend that waits for a lock in a call of this function. */
+  const waiting = async (call: string): Promise<number> => {
+    while (true) {
+      // Within a transaction the activity is otherwise the same at each look.
+      await connection.query('SELECT pg_stat_clear_snapshot()', [])
+      const { rows } = await connection.query(
+        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%.' || $1 || '(%'",
+        [call],
+      )
+      if (rows[0]) return Number(rows[0]['pid'])
+    }
+  }
+  return {
+    query: (text: string, values: unknown[]) => connection.query(text, values),
+    waiting,
+    [Symbol.asyncDispose]: () => connection.close(),
+  }
+}
+
+/** Of the owner's session, as the tables tell. */
+async function idAndLock({ place, owner }: Scene): Promise<{ id: number; lock: number; backend: number }> {
+  const id = await place.sessionOf(owner)
+  const [row] = await place.query('SELECT lock, backend FROM @.sessions WHERE id = $1', [id])
+  return { id, lock: Number(row?.['lock']), backend: Number(row?.['backend']) }
+}

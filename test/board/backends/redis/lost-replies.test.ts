@@ -1,0 +1,186 @@
+/** What becomes of an operation when the connection breaks in the middle of it: found out, exactly. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createDeferred } from '../../../../src/core/async/abort.ts'
+import { ClaimLost, NotFound, OutcomeUnknown } from '../../../../src/core/errors.ts'
+import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { nextEvent, nextSession, recordEvents, rejectionOf, whenLost } from '../../events.ts'
+import { namesOn, refresh } from '../../jobs.ts'
+import { claimOn, OPERATIONS } from './operations.ts'
+import { ProxiedRedisBoard, waitForStableConnection } from './scene.ts'
+
+/** After how many more requests the connection breaks again. */
+const CUTS = [1, 2, 3, 4, 5]
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+describe('a connection that breaks', () => {
+  describe.each(OPERATIONS)('in $name', (operation) => {
+    test('after it was done: the result is what it would have been, and nothing is done twice', async () => {
+      await using scene = await ProxiedRedisBoard.set(server)
+      const act = await operation.ready(scene)
+      const history = recordEvents(scene.other)
+      const { acting } = await scene.doneUnheard(act)
+      scene.proxy.mode = 'pass'
+      scene.proxy.resetAll()
+      await operation.check(scene, await acting)
+      await refresh(scene.other)
+      expect(history.filter((told) => told === 'posted job').length).toBeLessThanOrEqual(1)
+      expect(scene.errors).toEqual([])
+    })
+
+    test('before it arrived: it is done after all, once', async () => {
+      await using scene = await ProxiedRedisBoard.set(server)
+      const act = await operation.ready(scene)
+      scene.proxy.mode = 'blackhole'
+      const sent = scene.proxy.nextRequest()
+      const acting = act()
+      await sent
+      scene.proxy.mode = 'pass'
+      scene.proxy.resetAll()
+      await operation.check(scene, await acting)
+      expect(scene.errors).toEqual([])
+    })
+
+    test('while there is no connection: it is done when there is one', async () => {
+      await using scene = await ProxiedRedisBoard.set(server)
+      const act = await operation.ready(scene)
+      const away = nextEvent(scene.board, 'state', ({ state }) => state === 'disconnected')
+      scene.proxy.mode = 'refuse'
+      scene.proxy.resetAll()
+      await away
+      const acting = act()
+      scene.proxy.mode = 'pass'
+      await operation.check(scene, await acting)
+    })
+
+    test.each(CUTS)('and breaks again after %d more requests while it is being found out', async (cut) => {
+      await using scene = await ProxiedRedisBoard.set(server)
+      const { acting } = await scene.doneUnheard(await operation.ready(scene))
+      let over = false
+      const cutting = async () => {
+        for (let request = 0; request < cut; request++) await scene.proxy.nextRequest()
+        if (!over) scene.proxy.resetAll()
+      }
+      scene.proxy.mode = 'pass'
+      scene.proxy.resetAll()
+      void cutting()
+      const result = await acting
+      over = true
+      await waitForStableConnection(scene.board)
+      await operation.check(scene, result)
+    })
+
+    test('and whose session ends before it can be found out: nobody knows, and it is said', async () => {
+      await using scene = await ProxiedRedisBoard.set(server)
+      const { board, place, proxy } = scene
+      const act = await operation.ready(scene)
+      const owner = await place.ownerOf(board)
+      const { acting } = await scene.doneUnheard(act)
+      const reborn = nextSession(board)
+      proxy.mode = 'refuse'
+      proxy.resetAll()
+      await place.witness.del(place.key(`owner:${owner}`))
+      proxy.mode = 'pass'
+      const failure = await rejectionOf(acting)
+      expect(failure).toBeInstanceOf(OutcomeUnknown)
+      expect(String((failure as Error).message)).toMatch(operation.says)
+      await reborn
+      await waitForStableConnection(board)
+      // What the former owner held is free.
+      expect(await place.witness.exists(place.key('held'))).toBe(operation.name.includes('runs') ? 1 : 0)
+      expect(await namesOn(scene.other)).toEqual(await namesOn(board))
+    })
+  })
+
+  test('after it was done, and Redis takes no writes when it is asked again: it is known to be done, and asked no more', async () => {
+    await using scene = await ProxiedRedisBoard.set(server)
+    const { board, other, place, proxy } = scene
+    const { acting } = await scene.doneUnheard(() => board.post('flow', {}, { name: 'first' }))
+    const asked = createDeferred()
+    // The look has been answered by then: it is the batch that is refused.
+    const back = new Promise<void>((resolve) => {
+      const off = board.on('state', ({ state }) => {
+        if (state !== 'connected') return
+        off()
+        proxy.manner = { until: asked.promise }
+        resolve()
+      })
+    })
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    await back
+    try {
+      await place.witness.config('SET', 'min-replicas-to-write', '1')
+      proxy.manner = {}
+      asked.resolve()
+      expect(await acting).toMatchObject({ name: 'first' })
+    } finally {
+      await place.witness.config('SET', 'min-replicas-to-write', '0')
+    }
+    await waitForStableConnection(board)
+    const second = await board.post('flow', {}, { name: 'second' })
+    expect(await other.find(second.uuid)).toMatchObject({ name: 'second' })
+    expect(await place.jobIds()).toHaveLength(2)
+  })
+
+  test('a job that was done by others before the answer to its post was found out is known to be done', async () => {
+    for (const settle of ['consume', 'trash'] as const) {
+      await using scene = await ProxiedRedisBoard.set(server)
+      const { board, other, proxy } = scene
+      proxy.mode = 'swallow-replies'
+      const posting = board.post('flow', {}, { name: 'job' })
+      const [claim] = await other.claimNext()
+      await claim[settle]()
+      proxy.mode = 'pass'
+      proxy.resetAll()
+      const job = await posting
+      expect(job.uuid).toBe(claim.job.uuid)
+      expect(await job.wait()).toBe(settle === 'consume' ? 'COMPLETE' : 'TRASHED')
+      expect(await rejectionOf(board.claim(job))).toBeInstanceOf(NotFound)
+    }
+  })
+
+  test("a claim of another, while one's own was on its way, is a claim that was refused", async () => {
+    await using scene = await ProxiedRedisBoard.set(server)
+    const { board, other, proxy } = scene
+    const job = await board.post('flow', {}, { name: 'job' })
+    const seen = await other.find(job.uuid)
+    proxy.mode = 'blackhole'
+    const sent = proxy.nextRequest()
+    const acting = rejectionOf(board.claim(job))
+    await sent
+    const claim = await other.claim(seen)
+    proxy.mode = 'pass'
+    proxy.resetAll()
+    expect(await acting).toMatchObject({ code: 'JOBBOARD_UNCLAIMABLE', message: expect.stringContaining('other') })
+    await claim.consume()
+  })
+
+  test('a settle that was never sent when the session ended is a claim lost, and changes nothing', async () => {
+    for (const settle of ['consume', 'abandon', 'trash'] as const) {
+      await using scene = await ProxiedRedisBoard.set(server)
+      const { board, other, place, proxy } = scene
+      const claim = await claimOn(board)
+      const owner = await place.ownerOf(board)
+      const [lost, reborn] = [whenLost(claim), nextSession(board)]
+      const away = nextEvent(board, 'state', ({ state }) => state === 'disconnected')
+      proxy.mode = 'refuse'
+      proxy.resetAll()
+      await away
+      expect(claim.lost.aborted).toBe(false)
+      const settling = rejectionOf(claim[settle]())
+      await place.witness.del(place.key(`owner:${owner}`))
+      proxy.mode = 'pass'
+      expect(await settling).toBeInstanceOf(ClaimLost)
+      expect(await lost).toBeInstanceOf(ClaimLost)
+      await reborn
+      const [taken] = await other.claimNext()
+      expect(taken.run).toBe(2)
+      expect(await place.trashIds()).toEqual([])
+    }
+  })
+})

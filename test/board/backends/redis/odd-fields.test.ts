@@ -1,0 +1,111 @@
+/** Fields that somebody has written into the keys of a board by hand: none keeps another job from being done. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { fieldName } from '../../../../src/board/backends/redis/layout.ts'
+import { encode } from '../../../../src/core/codec.ts'
+import { postingRecord } from '../../../support/poison.ts'
+import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { jobIdFor } from '../../boards.ts'
+import { claimed, refresh } from '../../jobs.ts'
+import { type RedisPlace, redisPlace } from './places.ts'
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+type Write = (place: RedisPlace, id: string) => Promise<unknown>
+const LONG_ID = `job${'9'.repeat(400)}`
+const posting = () => Buffer.from(encode(postingRecord(), 'msgpack'))
+
+const WRITES: readonly (readonly [what: string, write: Write])[] = [
+  ['an id of many digits', ({ witness, key }) => witness.hset(key('jobs'), LONG_ID, posting())],
+  ['an id without digits', ({ witness, key }) => witness.hset(key('jobs'), 'x', posting())],
+  ['an empty id', ({ witness, key }) => witness.hset(key('jobs'), '', posting())],
+  ['an id with colons', ({ witness, key }) => witness.hset(key('jobs'), 'a:b:c', posting())],
+  ['an id with a plus', ({ witness, key }) => witness.hset(key('jobs'), '+', posting())],
+  ['the id __proto__', ({ witness, key }) => witness.hset(key('jobs'), '__proto__', posting())],
+  ['an id that is small', ({ witness, key }) => witness.hset(key('jobs'), 'job1', posting())],
+  ['a score of infinity', ({ witness, key }, id) => witness.zadd(key('order'), 'inf', id)],
+  ['a score below all', ({ witness, key }, id) => witness.zadd(key('order'), '-inf', id)],
+  ['a score that is no whole number', ({ witness, key }, id) => witness.zadd(key('order'), '1.5', id)],
+  ['a place in the order without a posting', ({ witness, key }) => witness.zadd(key('order'), '1', 'job1')],
+  ['a rest for ever', ({ witness, key }, id) => witness.zadd(key('resting'), 'inf', id)],
+  ['a rest since ever', ({ witness, key }, id) => witness.zadd(key('resting'), '-inf', id)],
+  ['a rest without a posting', ({ witness, key }) => witness.zadd(key('resting'), '1.5', 'x')],
+  ['an empty row', ({ witness, key }, id) => witness.hset(key('rows'), id, '')],
+  ['a row that is no row', ({ witness, key }, id) => witness.hset(key('rows'), id, 'x')],
+  [
+    'a row with a revision of many digits',
+    ({ witness, key }, id) => witness.hset(key('rows'), id, `${'9'.repeat(400)}:1:1:`),
+  ],
+  ['a row with a revision that is no number', ({ witness, key }, id) => witness.hset(key('rows'), id, 'x:1:1:')],
+  ['a row with times that are no numbers', ({ witness, key }, id) => witness.hset(key('rows'), id, '0:x:y:')],
+  ['a row of an owner that is not there', ({ witness, key }, id) => witness.hset(key('rows'), id, '0:1:1:x+')],
+  ['a row without a posting', ({ witness, key }) => witness.hset(key('rows'), 'x', '')],
+  [
+    'grants that are no record',
+    ({ witness, key }, id) => witness.multi().hset(key('granted'), id, 'x').hset(key('rows'), id, '0:1:1:+').exec(),
+  ],
+  ['a claim that names no owner', ({ witness, key }, id) => witness.hset(key('held'), id, '')],
+  ['a claim of no job', ({ witness, key }) => witness.hset(key('held'), 'x', 'x:y')],
+  ['a cancellation that is no record', ({ witness, key }, id) => witness.hset(key('cancels'), id, '')],
+  ['an owner without an id', ({ witness, key }) => witness.zadd(key('owners'), 0, '')],
+  ['an owner that is long dead', ({ witness, key }) => witness.zadd(key('owners'), '-inf', 'x')],
+  ['an owner that lives for ever', ({ witness, key }) => witness.zadd(key('owners'), 'inf', 'x')],
+  ['a key that names no job', ({ witness, key }) => witness.hset(key('keys'), '["k"]', '')],
+  ['a shared resource that is not counted', ({ witness, key }) => witness.hset(key('shared'), 'x', 'x')],
+  ...['', 'P', 'Px:1:y', 'P:::', `P${LONG_ID}`, 'z', 'C', 'D', 'X__proto__', 'T'].map((entry): [string, Write] => [
+    `the change ${JSON.stringify(entry.slice(0, 9))}`,
+    ({ witness, key }) => witness.multi().rpush(key('log'), entry).hincrby(key('board'), 'version', 1).exec(),
+  ]),
+]
+
+describe('what somebody has written in the place of the grants of a job', () => {
+  test.each([
+    ['bytes that are no record', Buffer.from([0xc1])],
+    ['lists of other things', Buffer.from(encode([[['a'], 7], [{}]], 'msgpack'))],
+    ['a text', Buffer.from(encode('x', 'msgpack'))],
+  ])('%s keeps neither this job nor another from being settled', { timeout: 8_000 }, async (_, bytes) => {
+    await using place = await redisPlace(server)
+    await using board = await place.open()
+    const resources = { exclusive: ['disk'], shared: ['net'] }
+    for (const name of ['a', 'b']) await board.post('flow', {}, { name, ...(name === 'a' ? { resources } : {}) })
+    const [a, b] = [await claimed(board, 'a'), await claimed(board, 'b')]
+    await place.witness.hset(place.key('granted'), jobIdFor(a.job), bytes)
+    await Promise.all([a.consume(), b.consume()])
+    expect(await place.jobIds()).toEqual([])
+  })
+
+  test('a count of a shared resource that is no number begins anew', { timeout: 8_000 }, async () => {
+    await using place = await redisPlace(server)
+    await using board = await place.open()
+    await board.post('flow', {}, { name: 'a', resources: { shared: ['net'] } })
+    await refresh(board)
+    await place.witness.hset(place.key('shared'), fieldName('net'), 'x')
+    await (await claimed(board, 'a')).consume()
+    expect(await place.witness.hlen(place.key('shared'))).toBe(0)
+  })
+})
+
+describe('an innocent job is done beside', () => {
+  test.each(WRITES)('%s', { timeout: 8_000 }, async (_, write) => {
+    await using place = await redisPlace(server, { parameters: '&ttl=2s' })
+    await using board = await place.open()
+    const before = await board.post('flow', {}, { name: 'victim' })
+    await refresh(board)
+    const [id = ''] = await place.jobIds()
+    await write(place, id)
+    await refresh(board)
+    await using late = await place.open()
+    for (const each of [board, late]) {
+      const job = await each.post('flow', {}, { name: 'innocent', priority: 'LOW' })
+      await refresh(each)
+      for await (const _ of each.jobs()) void before
+      await (await claimed(each, 'innocent')).consume()
+      expect(await job.wait()).toBe('COMPLETE')
+      for await (const _ of each.trashed()) void before
+      await each.entities('conductor')
+    }
+  })
+})

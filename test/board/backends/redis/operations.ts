@@ -1,0 +1,202 @@
+/** Every operation that changes a board, each made ready so that it is one step; and what has to be so when it was done, once. */
+import { expect } from 'vitest'
+import type { Claim, Job, JobBoard } from '../../../../src/board/index.ts'
+import { all, namesOn, refresh } from '../../jobs.ts'
+import type { ProxiedRedisBoard } from './scene.ts'
+
+export interface Operation {
+  readonly name: string
+  /** What is named in the error when nobody knows what became of it. */
+  readonly says: RegExp
+  ready(scene: ProxiedRedisBoard): Promise<() => Promise<unknown>>
+  check(scene: ProxiedRedisBoard, result: unknown): Promise<void>
+}
+
+export async function claimOn(board: JobBoard): Promise<Claim> {
+  return board.claim(await board.post('flow', {}, { name: 'job', key: 'one', resources: { exclusive: ['disk'] } }))
+}
+
+async function trashedOn(board: JobBoard) {
+  await (await claimOn(board)).trash({ reason: 'why' })
+  const [trashed] = await all(board.trashed())
+  if (!trashed) throw new Error('it is in the trash')
+  return trashed
+}
+
+/** Nothing of the job is left but for what is named: everything that it held is free. */
+async function leaves(scene: ProxiedRedisBoard, left: Partial<Record<'jobs' | 'trash', number>> = {}): Promise<void> {
+  const { place } = scene
+  expect(await place.jobIds()).toHaveLength(left.jobs ?? 0)
+  expect(await place.trashIds()).toHaveLength(left.trash ?? 0)
+  for (const key of ['held', 'granted', 'exclusive', 'shared', 'cancels'])
+    expect(await place.witness.exists(place.key(key)), key).toBe(0)
+}
+
+export const OPERATIONS: readonly Operation[] = [
+  {
+    name: 'post',
+    says: /^post of job .* \(job\)/,
+    ready:
+      async ({ board }) =>
+      () =>
+        board.post('flow', { n: 1 }, { name: 'job' }),
+    check: async (scene, result) => {
+      const job = result as Job
+      expect(await scene.place.jobIds()).toHaveLength(1)
+      expect(job).toMatchObject({ name: 'job', state: 'UNCLAIMED' })
+      expect((await scene.other.find(job.uuid)).uuid).toBe(job.uuid)
+      const claim = await scene.board.claim(job)
+      expect(claim.run).toBe(1)
+      await claim.consume()
+      expect(job.state).toBe('COMPLETE')
+      await leaves(scene)
+    },
+  },
+  {
+    name: 'post with a key',
+    says: /^post of job .* \(job\)/,
+    ready:
+      async ({ board }) =>
+      () =>
+        board.post('flow', {}, { name: 'job', key: 'one' }),
+    check: async (scene, result) => {
+      expect(result).toMatchObject({ created: true })
+      expect(await scene.other.post('flow', {}, { key: 'one' })).toMatchObject({ created: false })
+      await (await scene.board.claimNext())[0].consume()
+      await leaves(scene)
+    },
+  },
+  {
+    name: 'claim',
+    says: /^claim of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const job = await board.post('flow', {}, { name: 'job', resources: { shared: ['disk'] } })
+      return () => board.claim(job)
+    },
+    check: async (scene, result) => {
+      const claim = result as Claim
+      expect(claim).toMatchObject({ who: 'board', run: 1 })
+      expect(claim.lost.aborted).toBe(false)
+      expect(await scene.other.findOwner(await scene.other.find(claim.job.uuid))).toBe('board')
+      expect(await scene.place.witness.hgetall(scene.place.key('shared'))).toMatchObject({ '["disk"]': '1' })
+      await claim.consume()
+      await leaves(scene)
+    },
+  },
+  {
+    name: 'consume',
+    says: /^consume of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.consume()
+    },
+    check: async (scene) => {
+      expect(await namesOn(scene.board)).toEqual([])
+      await leaves(scene)
+    },
+  },
+  {
+    name: 'abandon',
+    says: /^abandon of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.abandon({ reason: 'tried' })
+    },
+    check: async (scene) => {
+      expect(await namesOn(scene.board, { onlyUnclaimed: true })).toEqual(['job'])
+      await leaves(scene, { jobs: 1 })
+      const [claim] = await scene.board.claimNext()
+      expect(claim.run).toBe(2)
+      expect(claim.job.attempts).toMatchObject([{ ended: 'returned', reason: 'tried' }, { who: 'board' }])
+      await claim.consume()
+    },
+  },
+  {
+    name: 'trash',
+    says: /^trash of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const claim = await claimOn(board)
+      return () => claim.trash({ reason: 'why' })
+    },
+    check: async (scene) => {
+      expect(await namesOn(scene.board)).toEqual([])
+      await leaves(scene, { trash: 1 })
+      expect((await all(scene.board.trashed())).map(({ reason }) => reason)).toEqual(['why'])
+    },
+  },
+  {
+    name: 'cancel of a job that was never run',
+    says: /^trash of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const job = await board.post('flow', {}, { name: 'job' })
+      return () => board.cancel(job, { reason: 'why' })
+    },
+    check: async (scene) => {
+      await leaves(scene, { trash: 1 })
+      expect((await all(scene.board.trashed())).map(({ reason }) => reason)).toEqual(['cancelled by board: why'])
+    },
+  },
+  {
+    name: 'cancel of a job that runs',
+    says: /^cancel of job .*job/,
+    ready: async ({ board, other }) => {
+      const claim = await claimOn(other)
+      const job = await board.find(claim.job.uuid)
+      return () => board.cancel(job, { reason: 'why' })
+    },
+    check: async (scene) => {
+      await refresh(scene.other)
+      const { place } = scene
+      expect(await place.witness.hlen(place.key('cancels'))).toBe(1)
+      const [job] = await all(scene.other.jobs())
+      if (job) await scene.other.trash(job, { reason: 'given up' })
+      await leaves(scene, { trash: 1 })
+    },
+  },
+  {
+    name: 'pause',
+    says: /^pause of redis:/,
+    ready:
+      async ({ board }) =>
+      () =>
+        board.pause(),
+    check: async ({ board, other }) => {
+      await refresh(other)
+      expect([board.paused, other.paused]).toEqual([true, true])
+      await board.resume()
+    },
+  },
+  {
+    name: 'restore',
+    says: /^restore of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const trashed = await trashedOn(board)
+      return () => board.restore(trashed)
+    },
+    check: async (scene) => {
+      expect(await namesOn(scene.board)).toEqual(['job'])
+      await leaves(scene, { jobs: 1 })
+    },
+  },
+  {
+    name: 'purge',
+    says: /^purge of job .* \(job\)/,
+    ready: async ({ board }) => {
+      const trashed = await trashedOn(board)
+      return () => board.purge(trashed)
+    },
+    check: (scene) => leaves(scene),
+  },
+  {
+    name: 'registering an entity',
+    says: /^registering conductor one/,
+    ready:
+      async ({ board }) =>
+      () =>
+        board.registerEntity({ kind: 'conductor', name: 'one', metadata: {} }),
+    check: async ({ board, other }) => {
+      expect(await other.entities('conductor')).toHaveLength(1)
+      expect(await board.entities('conductor')).toHaveLength(1)
+    },
+  },
+]

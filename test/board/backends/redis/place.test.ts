@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest'
+import { parseRedisLocation } from '../../../../src/board/backends/redis/place.ts'
+import { InvalidArgument } from '../../../../src/core/errors.ts'
+import { parseUri } from '../../../../src/core/uri.ts'
+
+const placeOf = (text: string) => parseRedisLocation(parseUri(text, 'board'))
+const refusalOf = (text: string) =>
+  placeOf(text).then(
+    () => '',
+    (error: unknown) => {
+      expect(error).toBeInstanceOf(InvalidArgument)
+      return String(error)
+    },
+  )
+
+describe('where a Redis is', () => {
+  test('is what the URI says, and what is left out is usual', async () => {
+    expect(await placeOf('redis://ada:p%40ss@db.example:6380/3?prefix=mine&ttl=4s')).toEqual({
+      uri: 'redis://ada:***@db.example:6380/3?prefix=mine&ttl=4s',
+      kind: 'server',
+      hosts: [{ host: 'db.example', port: 6380 }],
+      master: '',
+      db: 3,
+      credentials: { user: 'ada', password: 'p@ss' },
+      tls: undefined,
+      prefix: 'mine',
+      ttl: 4_000,
+      window: 10_000,
+      windowBytes: 67_108_864,
+    })
+    const usual = {
+      hosts: [{ host: '::1', port: 6379 }],
+      db: 0,
+      prefix: 'taskflow',
+      ttl: 10_000,
+      credentials: undefined,
+    }
+    expect(await placeOf('redis://[::1]')).toMatchObject(usual)
+    expect(await placeOf('redis://h?ttl=2500')).toMatchObject({ ttl: 2_500 })
+    expect((await placeOf('rediss://h/1')).tls).toEqual({})
+    expect((await placeOf('rediss://h?servername=other')).tls).toEqual({ servername: 'other' })
+  })
+
+  test('is asked of sentinels by a name', async () => {
+    const hosts = [
+      { host: 'a', port: 26_379 },
+      { host: 'b', port: 5 },
+    ]
+    expect(await placeOf('redis+sentinel://a,b:5/boards/2')).toMatchObject({
+      kind: 'sentinel',
+      hosts,
+      master: 'boards',
+      db: 2,
+    })
+    expect(await placeOf('rediss+sentinel://a/boards')).toMatchObject({ kind: 'sentinel', db: 0, tls: {} })
+  })
+
+  test('is in a cluster by any of its nodes', async () => {
+    const hosts = [
+      { host: 'a', port: 6_379 },
+      { host: 'b', port: 7_000 },
+    ]
+    expect(await placeOf('redis+cluster://a,b:7000')).toMatchObject({ kind: 'cluster', hosts, db: 0, master: '' })
+  })
+
+  test.each([
+    ['redis://', 'no host'],
+    ['redis://a,b/0', 'redis+sentinel:// or redis+cluster://'],
+    ['redis://a:99999', 'is no host'],
+    ['redis://a/jobs', 'a database is a number'],
+    ['redis://a/0/1', 'a database is a number'],
+    ['redis+cluster://a/1', 'a cluster has one database'],
+    ['redis+sentinel://a', 'which master'],
+    ['redis://a?ttl=10ms', 'ttl has to be 1000 ms at least'],
+    ['redis://a?ttl=soon', 'is no duration'],
+    ['redis://a?ca=ca.pem', 'write rediss://'],
+    ['rediss://a?ca=/nowhere.pem', 'has to name a file in PEM that can be read'],
+    ['redis://a?sessionTimeout=2s', 'unknown parameter "sessionTimeout"'],
+  ])('%s is refused', async (text, says) => {
+    expect(await refusalOf(text)).toContain(says)
+  })
+})

@@ -1,0 +1,106 @@
+/** Views that hold three jobs: what rests, what wakes all at once, and who holds on to jobs further back. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { JobBoard, PostOptions } from '../../../../src/board/index.ts'
+import { type RedisServer, startRedis } from '../../../support/redis.ts'
+import { nextEvent } from '../../events.ts'
+import { all, refresh } from '../../jobs.ts'
+import { type RedisPlace, redisPlace } from './places.ts'
+
+let server: RedisServer
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+
+afterAll(() => server.stop())
+
+const place = (): Promise<RedisPlace> => redisPlace(server, { parameters: '&window=3' })
+
+async function post(board: JobBoard, names: readonly string[], options: PostOptions = {}): Promise<void> {
+  await Promise.all(names.map((name) => board.post('flow', {}, { name, ...options })))
+}
+
+const numbered = (what: string, count: number) => Array.from({ length: count }, (_, index) => `${what} ${index}`)
+
+test('many that rest at the head keep nobody from those behind, also for one who comes later', async () => {
+  await using there = await place()
+  await using board = await there.open()
+  await post(board, numbered('resting', 30), { delay: '1h', priority: 'VERY_HIGH' })
+  const names = numbered('awake', 8)
+  for (const name of names) await post(board, [name])
+  await using other = await there.open()
+  expect(other.jobCount).toBe(38)
+  for (const name of names) {
+    const [claim] = await other.claimNext()
+    expect(claim.job.name).toBe(name)
+    await claim.consume()
+  }
+  await refresh(board)
+  expect([board.jobCount, (await all(board.jobs())).length]).toEqual([30, 30])
+})
+
+test('many that wake at one instant are all claimed', async () => {
+  await using there = await place()
+  await using board = await there.open()
+  await using other = await there.open()
+  await post(board, numbered('low', 12), { delay: '300ms', priority: 'LOW' })
+  await post(board, numbered('high', 12), { delay: '300ms', priority: 'HIGH' })
+  await post(board, ['last'], { priority: 'VERY_LOW' })
+  const [claim] = await other.claimNext()
+  expect(claim.job.name).toBe('last')
+  await claim.consume()
+  const claimed = new Set<string>()
+  while (claimed.size < 24) {
+    for (const each of await other.claimNext({ max: 5 })) {
+      claimed.add(each.job.name)
+      await each.consume()
+    }
+  }
+  expect([...claimed].sort()).toEqual([...numbered('low', 12), ...numbered('high', 12)].sort())
+})
+
+test('who has a job further back in hand hears of its end, whoever brings it about', async () => {
+  await using there = await place()
+  await using board = await there.open()
+  await using other = await there.open()
+  await post(board, numbered('waiting', 12))
+  const job = await board.post('flow', {}, { name: 'far' })
+  const found = await other.find(job.uuid)
+  expect([job.state, found.state]).toEqual(['UNCLAIMED', 'UNCLAIMED'])
+  const heard = nextEvent(other, 'claimed')
+  const claim = await board.claim(job)
+  expect((await heard).job.uuid).toBe(job.uuid)
+  await refresh(other)
+  expect(found.state).toBe('CLAIMED')
+  await claim.abandon({ failed: true, delay: 0 })
+  await refresh(other)
+  expect([job.state, found.state, found.runs]).toEqual(['UNCLAIMED', 'UNCLAIMED', 1])
+  await other.cancel(found)
+  const ended = Promise.all([job.wait(), found.wait()])
+  while (other.jobCount > 12)
+    for (const each of await other.claimNext({ accept: ({ name }) => name === 'far' })) await each.trash()
+  expect(await ended).toEqual(['TRASHED', 'TRASHED'])
+})
+
+test('who waits for the end of a job further back, and holds on to nothing else of it, hears of it', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect: () => void = runInNewContext('gc')
+  await using there = await place()
+  await using board = await there.open()
+  await using other = await there.open()
+  await post(board, numbered('waiting', 12))
+  const waitFor = async () => {
+    const job = await board.post('flow', {}, { name: 'far' })
+    return { uuid: job.uuid, ended: job.wait() }
+  }
+  const { uuid, ended } = await waitFor()
+  for (let turn = 0; turn < 5; turn += 1) {
+    // What was looked up weakly lives until the turn is over.
+    await new Promise((resolve) => setImmediate(resolve))
+    collect()
+  }
+  await (await other.claim(await other.find(uuid))).consume()
+  expect(await ended).toBe('COMPLETE')
+})

@@ -1,0 +1,78 @@
+/** ZooKeeper backends with what no URI can ask for, under a board or bare. */
+import { JobBoard } from '../../../../src/board/api/job-board.ts'
+import type { BackendSink, BoardChange } from '../../../../src/board/backend.ts'
+import { ZooKeeperBackend, type ZooKeeperBackendOptions } from '../../../../src/board/backends/zookeeper/backend.ts'
+import { Layout } from '../../../../src/board/backends/zookeeper/store/layout.ts'
+import { makePosting, type Posting, type PostOptions } from '../../../../src/board/model/posting.ts'
+import type { ZooKeeperPlace } from '../../boards.ts'
+
+export type BackendOptions = Partial<Omit<ZooKeeperBackendOptions, 'layout' | 'uri'>>
+
+function backendAt({ path, uri }: ZooKeeperPlace, options: BackendOptions): ZooKeeperBackend {
+  const hosts = uri.slice('zookeeper://'.length, -path.length)
+  return new ZooKeeperBackend({ uri, hosts, layout: new Layout(path), ...options })
+}
+
+/** A board whose backend has these options. */
+export async function boardAt(
+  place: ZooKeeperPlace,
+  options: BackendOptions & { readonly who?: string } = {},
+): Promise<JobBoard> {
+  const { who, ...rest } = options
+  const board = new JobBoard(backendAt(place, rest), who === undefined ? {} : { who })
+  await board.open()
+  return board
+}
+
+/** A backend without a board: what is asked of it is not chosen by anybody who knows better. */
+export class BareBackend implements AsyncDisposable {
+  readonly backend: ZooKeeperBackend
+  readonly changes: BoardChange[] = []
+  /** How often it was told to list the board, which it does, as a board would. */
+  gaps = 0
+  readonly #pauses = new Set<(paused: boolean) => void>()
+
+  private constructor(backend: ZooKeeperBackend) {
+    this.backend = backend
+  }
+
+  static async open(place: ZooKeeperPlace, options: BackendOptions = {}): Promise<BareBackend> {
+    const bare = new BareBackend(backendAt(place, options))
+    await bare.backend.open(bare.#sink(), { signal: new AbortController().signal })
+    return bare
+  }
+
+  /** Resolves when it has seen the board paused, or resumed. */
+  sees(wanted: { readonly paused: boolean }): Promise<void> {
+    return new Promise((resolve) => {
+      this.#pauses.add((paused) => paused === wanted.paused && resolve())
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.backend.close()
+  }
+
+  #sink(): BackendSink {
+    return {
+      changes: (batch) => this.changes.push(...batch),
+      gap: () => {
+        this.gaps += 1
+        this.backend.list().catch(() => undefined)
+      },
+      paused: (paused) => {
+        for (const tell of this.#pauses) tell(paused)
+      },
+      session: () => undefined,
+      jobCount: () => undefined,
+      mayExist: () => true,
+      error: (error) => {
+        throw error
+      },
+    }
+  }
+}
+
+export function postingOf(options: PostOptions = {}): Posting {
+  return makePosting({ name: 'job', details: {}, ...options })
+}

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { openBoardPath } from '../../../../../src/board/backends/zookeeper/store/board-path.ts'
+import { EntityNodes } from '../../../../../src/board/backends/zookeeper/store/entity-nodes.ts'
+import { BoardGate } from '../../../../../src/board/backends/zookeeper/store/gate.ts'
+import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import { NotConnected } from '../../../../../src/core/errors.ts'
+import { NodeExists, NoNode, type ZooKeeperDriver } from '../../../../../src/zookeeper/index.ts'
+
+/** Servers that say of every znode that it is there when it is made, and that it is not when it is read. */
+function lyingBackend(): { readonly zookeeper: ZooKeeperDriver; asked(): number } {
+  let asked = 0
+  const refuse = (error: Error) => async () => {
+    asked += 1
+    throw error
+  }
+  const [there, missing] = [NodeExists, NoNode].map((type) => new type('it lies', { zkCode: 0 }))
+  if (!there || !missing) throw new Error('no errors')
+  const driver: Partial<ZooKeeperDriver> = {
+    capabilities: { aclOnCreate: true, multi: true } as ZooKeeperDriver['capabilities'],
+    session: undefined,
+    create: refuse(there),
+    multi: refuse(there),
+    mkdirp: async () => undefined,
+    getData: refuse(missing),
+    getACL: refuse(missing),
+    exists: refuse(missing),
+  }
+  return { zookeeper: driver as ZooKeeperDriver, asked: () => asked }
+}
+
+const layout = new Layout('/jobs')
+const entity = { kind: 'worker', name: 'one', instance: 'i', metadata: {} }
+
+test.concurrent.each([
+  [
+    'the gate',
+    (zookeeper: ZooKeeperDriver) =>
+      new BoardGate({ zookeeper, layout, onGate: () => undefined, onError: () => undefined }).read(),
+  ],
+  [
+    'an entity',
+    (zookeeper: ZooKeeperDriver) => new EntityNodes({ zookeeper, layout, encoding: 'msgpack' }).register(entity),
+  ],
+  ['a board', (zookeeper: ZooKeeperDriver) => openBoardPath(zookeeper, layout)],
+])('servers that lie about %s are not asked for ever', async (_, ask) => {
+  const { zookeeper, asked } = lyingBackend()
+  const failure: unknown = await ask(zookeeper).catch((error: unknown) => error)
+  expect(failure).toBeInstanceOf(NotConnected)
+  expect(String(failure)).toContain('rounds the servers said by turns')
+  expect(asked()).toBeLessThan(100)
+})

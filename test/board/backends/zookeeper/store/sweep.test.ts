@@ -1,0 +1,113 @@
+/** What a job that was removed by hand leaves behind goes in time; what somebody needs stays. */
+import { describe, expect, test } from 'vitest'
+import { Layout } from '../../../../../src/board/backends/zookeeper/store/layout.ts'
+import { encodeKey } from '../../../../../src/board/backends/zookeeper/store/records.ts'
+import { sweep } from '../../../../../src/board/backends/zookeeper/store/sweep.ts'
+import { encode } from '../../../../../src/core/codec.ts'
+import { Duplicate } from '../../../../../src/core/errors.ts'
+import { zookeeperHosts } from '../../../../support/namespace.ts'
+import { jobIdFor, type ZooKeeperPlace, zookeeperPlace } from '../../../boards.ts'
+import { rejectionOf, whenAborted } from '../../../events.ts'
+import { refresh } from '../../../jobs.ts'
+import { boardAt } from '../bare-backends.ts'
+
+describe.skipIf(!zookeeperHosts)('sweeping', () => {
+  const MINUTE = 60_000
+
+  const namesIn = async ({ witness, path }: ZooKeeperPlace, folder: string) =>
+    (await witness.getChildren(`${path}/${folder}`)).names.sort()
+
+  /** As a board would that holds these jobs, so much later. */
+  async function sweepAt(place: ZooKeeperPlace, options: { later: number; uuids?: readonly string[] }): Promise<void> {
+    const { later, uuids = [] } = options
+    await sweep({
+      zookeeper: place.witness,
+      layout: new Layout(place.path),
+      encoding: 'msgpack',
+      now: Date.now() + later,
+      mayExist: (uuid) => uuids.includes(uuid),
+    })
+  }
+
+  test('takes away keys and requests of jobs that are gone, and resources that nobody holds', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const gone = await board.post('flow', {}, { name: 'gone', key: 'gone' })
+    await (await board.claim(gone)).abandon()
+    await board.cancel(gone, { reason: 'never mind' })
+    await place.removeRaw(gone)
+    const free = await board.post('flow', {}, { resources: { exclusive: ['free'] } })
+    await (await board.claim(free)).consume()
+    const kept = await board.post('flow', {}, { key: 'kept', resources: { exclusive: ['held'], shared: ['shared'] } })
+    const claim = await board.claim(kept)
+    await board.cancel(kept)
+    await whenAborted(claim.cancelled)
+    const before = await Promise.all(['.keys', '.cancel', '.permits'].map((folder) => namesIn(place, folder)))
+    expect(before).toEqual([['gone', 'kept'], [jobIdFor(gone), jobIdFor(kept)].sort(), ['free', 'held', 'shared']])
+
+    await sweepAt(place, { later: 2 * MINUTE, uuids: [kept.uuid] })
+    expect(await namesIn(place, '.keys')).toEqual(['kept'])
+    expect(await namesIn(place, '.cancel')).toEqual([jobIdFor(kept)])
+    expect(await namesIn(place, '.permits')).toEqual(['held', 'shared'])
+    await claim.consume()
+    for (const folder of ['.keys', '.cancel']) expect(await namesIn(place, folder)).toEqual([])
+  })
+
+  test('leaves a resource a while, and one that was swept is made again when it is wanted', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const resources = { exclusive: ['disk'], shared: ['net'] }
+    const job = await board.post('flow', {}, { resources })
+    await (await board.claim(job)).abandon()
+    await sweepAt(place, { later: 0 })
+    expect(await namesIn(place, '.permits')).toEqual(['disk', 'net'])
+    await sweepAt(place, { later: 2 * MINUTE })
+    expect(await namesIn(place, '.permits')).toEqual([])
+    const claim = await board.claim(job)
+    expect(claim.run).toBe(2)
+    expect(await namesIn(place, '.permits')).toEqual(['disk', 'net'])
+    await claim.consume()
+  })
+
+  test('by several at once does no harm', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await place.open()
+    const jobs = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => board.post('flow', {}, { key: `${n}`, resources: { shared: [`${n}`] } })),
+    )
+    for (const claim of await board.claimNext({ max: 20 })) await claim.abandon()
+    await Promise.all(jobs.slice(0, 10).map((job) => place.removeRaw(job)))
+    const uuids = jobs.slice(10).map(({ uuid }) => uuid)
+    await Promise.all([1, 2, 3].map(() => sweepAt(place, { later: 2 * MINUTE, uuids })))
+    expect(await namesIn(place, '.keys')).toHaveLength(10)
+    expect(await namesIn(place, '.permits')).toEqual([])
+  })
+
+  test('is done by a board at leisure, among what it scans', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await boardAt(place, { scanPeriod: '2ms' })
+    const job = await board.post('flow', {}, { key: 'gone' })
+    await (await board.claim(job)).abandon()
+    await board.cancel(job)
+    await place.removeRaw(job)
+    while ((await namesIn(place, '.keys')).length + (await namesIn(place, '.cancel')).length > 0) {
+      // It looks about as long as something happens.
+      await (await board.claim(await board.post('flow', {}))).consume()
+    }
+  })
+
+  test('the key of a posting that only a newer release can read is neither swept nor taken over', async () => {
+    await using place = await zookeeperPlace()
+    await using board = await boardAt(place, { scanPeriod: '2ms' })
+    const posting = { uuid: '00000000-0000-7000-8000-000000000000', name: 'later', details: {}, format: 2, key: 'one' }
+    await place.putRaw(encode(posting, 'msgpack'))
+    await place.witness.create(`${place.path}/.keys/one`, encodeKey(posting.uuid, 'msgpack'))
+    for (let round = 0; round < 30; round++) await (await board.claim(await board.post('flow', {}))).consume()
+    await refresh(board)
+    const failure = await rejectionOf(board.post('flow', {}, { key: 'one' }))
+    expect(failure).toBeInstanceOf(Duplicate)
+    expect(String(failure)).toMatch(/cannot be read/)
+    expect(await namesIn(place, '.keys')).toEqual(['one'])
+    expect(await place.jobNodes()).toHaveLength(1)
+  })
+})

@@ -1,4 +1,0 @@
-import { boardContract } from '../contract/board.ts'
-import { memoryBoards } from './boards.ts'
-
-boardContract(memoryBoards)

@@ -1,0 +1,135 @@
+import fc from 'fast-check'
+import { Packr } from 'msgpackr'
+import { describe, expect, test } from 'vitest'
+import { decodePosting, encodePosting, makePosting } from '../../../src/board/model/posting.ts'
+import { encode } from '../../../src/core/codec.ts'
+import { InvalidPosting, PayloadTooLarge } from '../../../src/core/errors.ts'
+
+const uuid = '00000000-0000-7000-8000-000000000000'
+const posting = makePosting({ name: 'job', details: { flow: 'flow', store: { at: new Date(5) } }, uuid })
+
+/** A posting, or InvalidPosting; anything else is thrown on. */
+function read(bytes: Uint8Array, encoding: 'msgpack' | 'json'): unknown {
+  try {
+    return decodePosting(bytes, encoding)
+  } catch (error) {
+    if (error instanceof InvalidPosting) return error
+    throw error
+  }
+}
+
+describe('decoding', () => {
+  const encodings = ['msgpack', 'json'] as const
+
+  test.each(encodings)('never throws anything but InvalidPosting, whatever the bytes are (%s)', (encoding) => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void read(bytes, encoding)),
+      { numRuns: 5_000 },
+    )
+  })
+
+  test.each(encodings)('nor for a posting with a few bytes changed (%s)', (encoding) => {
+    const whole = encodePosting(posting, { encoding, limit: 10_000 })
+    const change = fc.record({ at: fc.nat({ max: whole.length - 1 }), to: fc.nat({ max: 255 }) })
+    fc.assert(
+      fc.property(fc.array(change, { minLength: 1, maxLength: 4 }), fc.nat({ max: whole.length }), (changes, cut) => {
+        const bytes = Uint8Array.from(whole)
+        for (const { at, to } of changes) bytes[at] = to
+        read(bytes, encoding)
+        read(bytes.subarray(0, cut), encoding)
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
+  const anything = fc.anything({ withBigInt: true, withDate: true, withMap: true, withSet: true, withTypedArray: true })
+
+  test('nor for a record whose fields are anything', () => {
+    const packr = new Packr({ useRecords: false, moreTypes: true, largeBigIntToString: true })
+    const fields = ['uuid', 'name', 'details', 'book', 'priority', 'size', 'maxAttempts', 'format', 'runs', 'attempts']
+    const changed = fc.tuple(fc.constantFrom(...fields), anything)
+    fc.assert(
+      fc.property(fc.array(changed, { minLength: 1, maxLength: 3 }), (changes) => {
+        const record = { ...posting, ...Object.fromEntries(changes) }
+        let bytes: Uint8Array
+        try {
+          bytes = packr.pack(record)
+        } catch {
+          return
+        }
+        read(bytes, 'msgpack')
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
+  test.each([
+    ['uuid', 5n],
+    ['uuid', 'x'],
+    ['uuid', undefined],
+    ['name', ''],
+    ['name', 5],
+    ['details', []],
+    ['details', { store: [] }],
+    ['priority', 2n ** 60n],
+    ['priority', 'URGENT'],
+    ['size', 'huge'],
+    ['format', 2],
+    ['format', { toString: 1 }],
+    ['format', -1],
+    ['format', Number.NaN],
+    ['runs', -1],
+    ['maxAttempts', 11],
+    ['attempts', {}],
+    ['book', { uuid, name: 1 }],
+  ])('refuses %s: %s', (field, value) => {
+    expect(() => decodePosting(encode({ ...posting, [field]: value }, 'msgpack'), 'msgpack')).toThrow(InvalidPosting)
+  })
+
+  test('reads what TaskFlow writes, and keeps what neither knows', () => {
+    const theirs = {
+      uuid,
+      name: 'job',
+      priority: 'high',
+      details: { flow_uuid: 'x' },
+      book: { uuid, name: 'b' },
+      more: [1],
+    }
+    const read = decodePosting(encode(theirs, 'json'), 'json')
+    expect(read).toEqual({
+      ...theirs,
+      priority: 'HIGH',
+      size: 'medium',
+      format: 1,
+      runs: 0,
+      attempts: [],
+      maxAttempts: 3,
+    })
+  })
+
+  test('does not print what it refuses', () => {
+    const bytes = encode({ ...posting, name: '', details: { store: { password: 'hunter2' } } }, 'msgpack')
+    expect(() => decodePosting(bytes, 'msgpack')).not.toThrow(/hunter2/)
+  })
+})
+
+describe('encoding', () => {
+  const withoutProto = (store: object) => !JSON.stringify(store).includes('"__proto__"')
+  const plain = fc.jsonValue({ maxDepth: 4 }).filter((value) => JSON.stringify(value).length < 5_000)
+
+  test.each(['msgpack', 'json'] as const)('and decoding gives the same back (%s)', (encoding) => {
+    fc.assert(
+      // A key __proto__ is refused: it would come back as another name.
+      fc.property(fc.dictionary(fc.string(), plain).filter(withoutProto), (store) => {
+        const made = makePosting({ name: 'job', details: { store } })
+        expect(decodePosting(encodePosting(made, { encoding, limit: 1_000_000 }), encoding)).toEqual(made)
+      }),
+    )
+  })
+
+  test('stops at the limit exactly', () => {
+    const { length } = encodePosting(posting, { encoding: 'msgpack', limit: Number.POSITIVE_INFINITY })
+    expect(encodePosting(posting, { encoding: 'msgpack', limit: length })).toHaveLength(length)
+    expect(() => encodePosting(posting, { encoding: 'msgpack', limit: length - 1 })).toThrow(PayloadTooLarge)
+  })
+})

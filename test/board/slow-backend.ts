@@ -1,0 +1,188 @@
+/** The memory backend with its answers, its requests and its news under a test's control: races made to happen. */
+import { JobBoard } from '../../src/board/api/job-board.ts'
+import type { Backend, BackendSink, BoardChange, BoardListing, Entity } from '../../src/board/backend.ts'
+import { MemoryBackend, memorySpace } from '../../src/board/backends/memory/index.ts'
+import { createDeferred, type Deferred } from '../../src/core/async/abort.ts'
+
+type Method = 'post' | 'claim' | 'settle' | 'list' | 'read' | 'register' | 'unregister'
+
+/** The next call of a method, stopped on its way there or on its way back. */
+export interface Stopped {
+  /** Resolves when it is there. */
+  readonly there: Promise<void>
+  /** Lets it go on; with an error, the call rejects with it. */
+  release(error?: Error): void
+}
+
+interface Stop {
+  readonly when: 'before' | 'after'
+  readonly there: Deferred<void>
+  readonly released: Deferred<void>
+}
+
+export class SlowBackend implements Backend {
+  readonly #memory: MemoryBackend
+  readonly #stops = new Map<Method, Stop[]>()
+  #sink: BackendSink | undefined
+  #deaf = false
+  #refusal: Error | undefined
+
+  constructor(name: string) {
+    this.#memory = new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) })
+  }
+
+  stop(method: Method, when: 'before' | 'after'): Stopped {
+    const stop: Stop = { when, there: createDeferred(), released: createDeferred() }
+    // An error may be there before the call is.
+    stop.released.promise.catch(() => undefined)
+    this.#stops.set(method, [...(this.#stops.get(method) ?? []), stop])
+    return {
+      there: stop.there.promise,
+      release: (error) => (error ? stop.released.reject(error) : stop.released.resolve()),
+    }
+  }
+
+  /** From now on no change is told. */
+  turnDeaf(): void {
+    this.#deaf = true
+  }
+
+  /** Changes are told again; what was missed is a gap. */
+  hearAgain(): void {
+    this.#deaf = false
+    this.#sink?.gap()
+  }
+
+  expireSession(): void {
+    this.#memory.expireSession()
+  }
+
+  get uri(): string {
+    return this.#memory.uri
+  }
+
+  get capabilities(): Backend['capabilities'] {
+    return this.#memory.capabilities
+  }
+
+  now(): number {
+    return this.#memory.now()
+  }
+
+  holdSession(): ReturnType<Backend['holdSession']> {
+    return this.#memory.holdSession()
+  }
+
+  alive(session: string): boolean {
+    return this.#memory.alive(session)
+  }
+
+  request(...args: Parameters<Backend['request']>): Promise<void> {
+    return this.#memory.request(...args)
+  }
+
+  restore(...args: Parameters<Backend['restore']>): Promise<void> {
+    return this.#memory.restore(...args)
+  }
+
+  purge(...args: Parameters<Backend['purge']>): Promise<void> {
+    return this.#memory.purge(...args)
+  }
+
+  cancellation(id: string): ReturnType<Backend['cancellation']> {
+    return this.#memory.cancellation(id)
+  }
+
+  open(sink: BackendSink): Promise<void> {
+    const changes = (batch: readonly BoardChange[]) => {
+      if (!this.#deaf) sink.changes(batch)
+    }
+    this.#sink = { ...sink, changes }
+    return this.#memory.open(this.#sink)
+  }
+
+  close(): Promise<void> {
+    return this.#memory.close()
+  }
+
+  post(...args: Parameters<Backend['post']>): ReturnType<Backend['post']> {
+    return this.#through('post', () => this.#memory.post(...args))
+  }
+
+  /** The first of the next claims that are asked for together is answered with this, and not tried. */
+  refuseFirst(error: Error): void {
+    this.#refusal = error
+  }
+
+  claim(choices: Parameters<Backend['claim']>[0]): ReturnType<Backend['claim']> {
+    return this.#through('claim', async () => {
+      const error = this.#refusal
+      this.#refusal = undefined
+      if (!error) return this.#memory.claim(choices)
+      return [{ error }, ...(await this.#memory.claim(choices.slice(1)))]
+    })
+  }
+
+  settle(...args: Parameters<Backend['settle']>): ReturnType<Backend['settle']> {
+    return this.#through('settle', () => this.#memory.settle(...args))
+  }
+
+  discard(...args: Parameters<Backend['discard']>): ReturnType<Backend['discard']> {
+    return this.#memory.discard(...args)
+  }
+
+  list(): Promise<BoardListing> {
+    return this.#through('list', () => this.#memory.list())
+  }
+
+  read(...args: Parameters<Backend['read']>): ReturnType<Backend['read']> {
+    return this.#through('read', () => this.#memory.read(...args))
+  }
+
+  owner(id: string): Promise<string | undefined> {
+    return this.#memory.owner(id)
+  }
+
+  barrier(): Promise<void> {
+    return this.#memory.barrier()
+  }
+
+  trashed(): ReturnType<Backend['trashed']> {
+    return this.#memory.trashed()
+  }
+
+  register(entity: Entity): Promise<void> {
+    return this.#through('register', () => this.#memory.register(entity))
+  }
+
+  unregister(entity: Entity): Promise<void> {
+    return this.#through('unregister', () => this.#memory.unregister(entity))
+  }
+
+  entities(kind: string): Promise<Entity[]> {
+    return this.#memory.entities(kind)
+  }
+
+  async #through<T>(method: Method, call: () => Promise<T>): Promise<T> {
+    const stop = this.#stops.get(method)?.shift()
+    if (stop?.when === 'before') {
+      stop.there.resolve()
+      await stop.released.promise
+    }
+    const answer = await call()
+    if (stop?.when === 'after') {
+      stop.there.resolve()
+      await stop.released.promise
+    }
+    return answer
+  }
+}
+
+/** A board on a slow backend, and one beside it that is quick. */
+export async function slowBoard(name: string): Promise<{ board: JobBoard; backend: SlowBackend; other: JobBoard }> {
+  const backend = new SlowBackend(name)
+  const board = new JobBoard(backend, { who: 'slow' })
+  const other = new JobBoard(new MemoryBackend({ uri: `memory:${name}`, space: memorySpace(name) }), { who: 'other' })
+  await Promise.all([board.open(), other.open()])
+  return { board, backend, other }
+}

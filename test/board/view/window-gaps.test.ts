@@ -1,0 +1,171 @@
+/** What changes on a long board while it is listed: a backend that answers when it is told to. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import type { Backend, StoredJob } from '../../../src/board/backend.ts'
+import { LiveView } from '../../../src/board/view/live-view.ts'
+import { createDeferred } from '../../../src/core/async/abort.ts'
+
+type Sections = NonNullable<Backend['sections']>
+type Spot = Awaited<ReturnType<Sections['claimed']>>[number]
+
+const spot = (n: number, more: Partial<Spot> = {}): Spot => ({
+  id: `job${n}`,
+  order: BigInt(n),
+  priority: 'NORMAL',
+  dueAt: 0,
+  claimed: false,
+  cancelled: false,
+  ...more,
+})
+
+function stored(n: number, more: Partial<StoredJob['posting']> = {}): StoredJob {
+  const uuid = `0199c0de-0000-7000-8000-00000000000${n}`
+  const posting = {
+    uuid,
+    name: `job${n}`,
+    priority: 'NORMAL',
+    size: 'medium',
+    maxAttempts: 3,
+    format: 1,
+    ...more,
+  } as const
+  const at = { revision: 1, postedAt: 0, writtenAt: 0, bytes: 10 }
+  return { id: `job${n}`, order: BigInt(n), ...at, posting: { runs: 0, attempts: [], details: {}, ...posting } }
+}
+
+/** A view of three jobs, whose backend has whatever `answers` say. */
+function viewOf(answers: Partial<Sections>) {
+  const happened: string[] = []
+  const sections: Partial<Sections> = {
+    window: 3,
+    windowBytes: 1_000,
+    claimed: async () => [],
+    statusOf: async (ids) => ids.map(() => 'there'),
+    range: async () => ({ spots: [spot(1), spot(2), spot(3)], end: false, at: Date.now() }),
+    delayed: async () => [],
+    ...answers,
+  }
+  const backend: Partial<Backend> = {
+    now: () => Date.now(),
+    read: async (ids) => ids.map((id) => stored(Number(id.slice('job'.length)))),
+    sections: sections as Sections,
+  }
+  const listener = {
+    jobChanged: (what: string, { id }: { id?: string | undefined }) => happened.push(`${what} ${id}`),
+    cancelRequested: () => undefined,
+    flowUnaccepted: () => undefined,
+    onError: (error: Error) => happened.push(`failed ${error.message}`),
+  }
+  const { signal } = new AbortController()
+  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  return { view, happened, sections, backend }
+}
+
+const idsIn = (view: LiveView) => [...view.entries()].map(({ id }) => id).sort()
+
+describe('while a long board is listed', () => {
+  test('a job that is released between two answers is in the view', async () => {
+    let released = false
+    const { view } = viewOf({
+      claimed: async () => {
+        await turn()
+        return released ? [] : [spot(2, { claimed: true })]
+      },
+      range: async () => {
+        const head = { spots: [spot(1), spot(3)], end: true, at: Date.now() }
+        // As soon as somebody has looked at what is free, its owner gives it back.
+        released = true
+        view.apply([{ kind: 'released', id: 'job2' }])
+        await turn()
+        return head
+      },
+    })
+    view.resync()
+    await view.whenSettled()
+    expect(idsIn(view)).toEqual(['job1', 'job2', 'job3'])
+    expect(view.queue.reserveNext({ max: 3, accept: () => true, holdsSuspect: false, spread: 1 })).toHaveLength(3)
+  })
+
+  test('a job outside that somebody reads meanwhile is not told to be done', async () => {
+    const { view, happened, sections } = viewOf({})
+    view.resync()
+    await view.whenSettled()
+    const answer = createDeferred()
+    Object.assign(sections, { claimed: () => answer.promise.then(() => []) })
+    view.resync()
+    const entry = view.byId('job9')
+    entry.stored = stored(9)
+    entry.content = 'fresh'
+    answer.resolve()
+    await view.whenSettled()
+    expect(entry.ended).toBeUndefined()
+    expect(happened).not.toContain('consumed job9')
+  })
+
+  test('a job outside that somebody holds on to stays in the view', async () => {
+    const { view } = viewOf({})
+    view.resync()
+    await view.whenSettled()
+    const entry = view.addOwnPost({ ...stored(9, { delay: 3_600_000 }), writtenAt: Date.now() })
+    using _reserved = view.queue.reserve(entry)
+    using _held = await view.pin(entry)
+    await view.whenSettled()
+    view.resync()
+    await view.whenSettled()
+    expect(entry.windowStatus).toBe('pinned')
+    expect(view.queue.reserveFree(entry)?.entry).toBe(entry)
+  })
+
+  test('a job whose posting is gone before anything was told of its end ends as the board says', async () => {
+    const { view, happened, sections, backend } = viewOf({})
+    view.resync()
+    await view.whenSettled()
+    Object.assign(sections, { fates: async () => ['trashed'] })
+    Object.assign(backend, { read: async () => [undefined] })
+    const ended = view.byUuid(stored(2).posting.uuid)
+    if (!ended) throw new Error('job2 is not in the view')
+    view.apply([{ kind: 'updated', id: 'job2' }])
+    while (!ended.ended) await view.changed.wait()
+    expect(happened.filter((what) => what.endsWith('job2'))).toEqual(['posted job2', 'trashed job2'])
+  })
+})
+
+describe('a window of few bytes', () => {
+  const many = (count: number) => Array.from({ length: count }, (_, index) => spot(index + 1))
+  const heavy = (ids: readonly string[]) => ids.map((id) => ({ ...stored(Number(id.slice('job'.length))), bytes: 400 }))
+
+  test('keeps as many postings as fit, however many jobs it may have', async () => {
+    const { view, backend } = viewOf({
+      window: 100,
+      range: async ({ after, limit }) => {
+        const rest = many(50).filter(({ order }) => order > (after?.order ?? 0n))
+        return { spots: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
+      },
+    })
+    Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })
+    view.resync()
+    await view.whenSettled()
+    expect(view.queue.bytes).toBeLessThanOrEqual(1_000)
+    expect(idsIn(view)).toContain('job1')
+    expect(view.isWholeBoard).toBe(false)
+  })
+
+  test('reads on in parts that fit, for one who finds nothing in it to claim', async () => {
+    const limits: number[] = []
+    const { view, backend } = viewOf({
+      window: 100,
+      range: async ({ after, limit }) => {
+        if (after) limits.push(limit)
+        const rest = many(12).filter(({ order }) => order > (after?.order ?? 0n))
+        return { spots: rest.slice(0, limit), end: rest.length <= limit, at: Date.now() }
+      },
+    })
+    Object.assign(backend, { read: async (ids: string[]) => heavy(ids) })
+    view.resync()
+    await view.whenSettled()
+    while (await view.readOn());
+    expect(idsIn(view)).toHaveLength(12)
+    expect(view.isWholeBoard).toBe(true)
+    expect(Math.max(...limits)).toBeLessThanOrEqual(3)
+  })
+})

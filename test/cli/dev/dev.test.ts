@@ -1,0 +1,93 @@
+/** `jobboard dev`: a server that is there while the command runs, and nothing of it afterwards. */
+import { chmod, mkdir, readdir, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { openBoard } from '../../../src/index.ts'
+import { type CliFolder, createCliFolder, killRemaining } from '../workplace.ts'
+
+let place: CliFolder
+
+beforeEach(async () => {
+  place = await createCliFolder()
+})
+afterEach(async () => place[Symbol.asyncDispose]())
+afterAll(killRemaining)
+
+async function leftOvers(): Promise<string[]> {
+  return (await readdir(tmpdir())).filter((name) => name.startsWith('jobboard-dev-'))
+}
+
+test('it serves until SIGTERM, or until it is killed', async () => {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    const before = await leftOvers()
+    const running = place.start(['dev'])
+    await running.says('export JOBBOARD_PERSISTENCE=')
+    expect((await leftOvers()).length).toBeGreaterThan(before.length)
+    const uri = await said(running)
+    {
+      await using board = await openBoard(uri)
+      await board.post('hello', {})
+      expect(board.jobCount).toBe(1)
+    }
+    running.process.kill(signal)
+    const { exitCode, stderr } = await running.ended
+    expect([exitCode, stderr]).toEqual([signal === 'SIGTERM' ? 0 : null, ''])
+    await expect.poll(leftOvers, { timeout: 10_000 }).toEqual(before)
+    await expect(openBoard(`${uri}?sessionTimeout=1s`)).rejects.toThrow('ECONNREFUSED')
+  }
+})
+
+/** What the line says that is to be pasted. */
+async function said(running: ReturnType<CliFolder['start']>): Promise<string> {
+  const lines: string[] = running.heard().split('\n')
+  return lines.find((line) => line.startsWith('export JOBBOARD_BOARD='))?.slice('export JOBBOARD_BOARD='.length) ?? ''
+}
+
+test('where nothing is installed it says what to install', async () => {
+  const nothing = await place.bare(['dev'], { env: { PATH: place.cwd } })
+  expect(nothing).toMatchObject({ exitCode: 2, stdout: '' })
+  expect(nothing.stderr).toMatch(
+    /^jobboard: there is nothing here to run ZooKeeper with: apt-get install .*, or start Docker\n$/,
+  )
+})
+
+/** Takes the place of the client, and writes down how it was called. */
+const DOCKER = `#!/bin/sh
+[ "$1" = info ] && exit "$ENGINE"
+echo "$@" >> calls
+[ "$1" = run ] && { echo 'no such image'; exit 1; }
+exit 0
+`
+
+test('in Docker, for this machine only, and removed at the end', async () => {
+  await mkdir(`${place.cwd}/bin`)
+  await place.write('bin/docker', DOCKER)
+  await chmod(`${place.cwd}/bin/docker`, 0o755)
+  const env = { PATH: `${place.cwd}/bin:/usr/bin:/bin`, ENGINE: '0' }
+  const outcome = await place.spawned(['dev', '--with', 'docker'], { env })
+  expect(outcome).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(outcome.stderr).toMatch(/^jobboard: ZooKeeper did not start on port \d+: no such image\n$/)
+  const calls = await readFile(`${place.cwd}/calls`, 'utf8')
+  expect(calls).toMatch(
+    /^run --rm --name jobboard-dev-(\d+) --publish 127\.0\.0\.1:\1:\1 --volume \S+\/zoo\.cfg:\S+:ro zookeeper:/,
+  )
+  expect(calls).toMatch(/\nrm --force jobboard-dev-\d+\n$/)
+  // A client without an engine is common.
+  const away = await place.spawned(['dev', '--with', 'docker'], { env: { ...env, ENGINE: '1' } })
+  expect(away.stderr).toContain('there is nothing here to run ZooKeeper with: start Docker')
+})
+
+test('a port that is taken', async () => {
+  const port = new URL(place.board).port
+  const { exitCode, stderr } = await place.bare(['dev', '--port', port], { env: { PATH: process.env['PATH'] ?? '' } })
+  expect([exitCode, stderr]).toEqual([
+    2,
+    `jobboard: --port ${port}: somebody listens there already; give another, or none\n`,
+  ])
+})
+
+test('where no temporary folder can be made it is said which, and what to do', async () => {
+  const outcome = await place.spawned(['dev'], { env: { TMPDIR: '/nowhere' } })
+  const stderr = 'jobboard: no folder can be made in /nowhere: ENOENT; set TMPDIR to where files may be written\n'
+  expect(outcome).toEqual({ exitCode: 1, stdout: '', stderr })
+})

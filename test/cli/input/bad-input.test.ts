@@ -1,0 +1,264 @@
+/** Whatever is typed wrong, or is not there, gets one line that names it and says what to do, and the right exit code. */
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openBoard } from '../../../src/index.ts'
+import { namespace, zookeeperHosts } from '../../support/namespace.ts'
+import { freePort } from '../../support/ports.ts'
+import { connected } from '../../zookeeper/clients.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining, type Outcome } from '../workplace.ts'
+
+const UUID = '0199c0de-0000-7000-8000-000000000001'
+
+let place: CliFolder
+
+beforeEach(async () => {
+  place = await createCliFolder()
+  await place.write('flows.js', FLOWS)
+})
+afterEach(async () => place[Symbol.asyncDispose]())
+afterAll(killRemaining)
+
+function oneLine({ stderr, stdout }: Outcome): string {
+  expect(stdout).toBe('')
+  expect(stderr).toMatch(/^jobboard: [^\n]+\n$/)
+  expect(stderr).not.toMatch(/\bat .*:\d+:\d+/)
+  return stderr.slice('jobboard: '.length, -1)
+}
+
+describe('wrong usage: exit code 2', () => {
+  const cases: readonly (readonly [args: readonly string[], says: string])[] = [
+    [['dance'], "unknown command 'dance'"],
+    [['list'], "unknown command 'list'\n"],
+    [['trash', 'lost'], "unknown command 'lost'; did you mean list?"],
+    [['jobs', '--borad', 'x'], "unknown option '--borad'; did you mean --board?"],
+    [['jobs', 'one', 'two'], "too many arguments for 'jobs'. Expected 0 arguments but got 2."],
+    [['jobs', '--priority', 'urgent'], '--priority has to be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW'],
+    [['jobs', '--size', 'huge'], '--size has to be one of small, medium, large'],
+    [['jobs', '--timeout', 'soon'], '--timeout: "soon" is no duration; write milliseconds or a number with ms, s'],
+    [['jobs', '--board', 'nonsense'], 'board nonsense: there is no jobboard.yaml here or above'],
+    [['jobs', '--board', 'non sense'], 'board: "non sense" is no URI; write zookeeper://127.0.0.1:2181/demo'],
+    [
+      ['jobs', '--board', 'ftp://ada:hunter2@files/x'],
+      'board ftp://ada:***@files/x: unknown scheme ftp:; write zookeeper://127.0.0.1:2181/demo',
+    ],
+    [['jobs', '--board', 'zookeeper:///x'], 'zookeeper:///x: no hosts; write zookeeper://127.0.0.1:2181/path'],
+    [['jobs', '--board', 'zookeeper://h/x?tik=2s'], 'zookeeper://h/x?tik=2s: unknown parameter "tik"; known are'],
+    [
+      ['jobs', '--board', 'zookeeper://hunter2@h/x'],
+      'zookeeper://***@h/x: what stands before the hosts has to be user:',
+    ],
+    [
+      ['jobs', '--board', 'zookeeper://ada:hun/ter2@h/x'],
+      'board zookeeper://ada:***@h/x: there is an @ behind the hosts; in',
+    ],
+    [
+      ['jobs', '--board', 'zookeeper://ada:1?hunter2@h/x'],
+      'board zookeeper://ada:***@h/x: there is an @ behind the hosts',
+    ],
+    [['jobs', '--board', 'zookeeper://ada:hunter2@h:x/x'], '"h:x" is no ZooKeeper server; write host:port'],
+    [
+      ['jobs', '--board', 'zookeeper://ada:hunter2@h/x?login=krb'],
+      'zookeeper://ada:***@h/x?login=krb: login is digest',
+    ],
+    [
+      ['jobs', '--board', 'zookeeper://h/x?login=sasl'],
+      'zookeeper://h/x?login=sasl: login says how to log in; who does',
+    ],
+    [['jobs', '--board', 'zookeeper://h/x?acl=mine'], 'zookeeper://h/x?acl=mine: acl is creator, or open'],
+    [['jobs', '--board', 'zookeeper://h/x?ca=x'], 'zookeeper://h/x?ca=x: ca is of TLS; write zookeepers://'],
+    [
+      ['jobs', '--board', 'zookeepers://h/x?ca=none.pem&passphrase=hunter2'],
+      'passphrase=***: ca has to name a file in PEM',
+    ],
+    [['jobs', '--board', 'zookeepers://h/x?ca=flows.js'], 'ca=flows.js: ca has to name a file in PEM'],
+    [['jobs', '--board', 'zookeeper://h/x?tick=0s'], 'zookeeper://h/x?tick=0s: tick has to be longer than no time'],
+    [['jobs', '--board', 'zookeeper://h/x?tick=hour'], 'tick: "hour" is no duration'],
+    [['jobs', '--board', 'memory:'], 'board memory: would be gone with this command; name one that is shared'],
+    [['post'], "missing required argument 'flow'"],
+    [['post', '', '--store', '{}'], 'the name of the flow is empty'],
+    [['post', 'hello', '--max-attempts', '0'], '--max-attempts has to be a whole number from 1 to 10, not 0'],
+    [['post', 'hello', '--max-attempts', '99'], '--max-attempts has to be a whole number from 1 to 10, not 99'],
+    [
+      ['post', 'hello', '--max-attempts', '{"password":"hunter2"}'],
+      '--max-attempts has to be a whole number from 1 to 10\n',
+    ],
+    [['post', 'hello', '--priority', '{"password":"hunter2"}'], '--priority has to be one of VERY_HIGH, HIGH'],
+    [['post', 'hello', '--uuid', '42'], '--uuid: 42 is no uuid'],
+    [['post', 'hello', '--store', '{"password": hunter2}'], '--store is not JSON; quote it for the shell'],
+    [['post', 'hello', '--store', '["hunter2"]'], "--store has to be a JSON object with the flow's inputs"],
+    [['post', 'hello', '--stoer={"password":"hunter2"}'], "unknown option '--stoer'"],
+    [['post', 'hello', '--flows', 'flows.js'], 'flow hello requires name: add it to --store'],
+    [['post', 'hallo', '--flows', 'flows.js'], 'module flows.js has no flow "hallo"; did you mean hello?'],
+    [['post', 'dance', '--flows', 'flows.js'], 'module flows.js has no flow "dance"; it has refused, hello'],
+    [
+      ['jobs', '--priority', 'hihg'],
+      '--priority has to be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW; did you mean HIGH?',
+    ],
+    [['show'], "missing required argument 'uuid'"],
+    [['show', '42'], '42 is not a uuid; give a uuid, or four characters or more of its beginning or end'],
+    [['show', UUID, '--persistence', 'memory:'], 'logbooks in memory: are those of another process'],
+    [['show', UUID, '--persistence', 'sqlite:x'], 'no logbooks can be kept in sqlite:; write'],
+    [['conductor'], 'conductor needs the code of its flows: add --flows MODULE'],
+    [['conductor', '--flows', 'flows.js', '--concurrency', 'all'], '--concurrency has to be a whole number from 1'],
+    [['conductor', '--flows', 'flows.js', '--size', 'huge'], '--size has to be one of small, medium, large'],
+    [['conductor', '--flows', 'flows.js', '--max-idle-time', 'soon'], '--max-idle-time: "soon" is no duration'],
+    [['conductor', '--flows', 'flows.js', '--unaccepted-after', 'soon'], '--unaccepted-after: "soon" is no duration'],
+    [['conductor', '--flows', 'flows.js', '--health', 'here'], '--health has to be a port, or host:port'],
+    [['conductor', '--flows', 'flows.js', '--log-level', 'loud'], '--log-level has to be one of trace, debug, info'],
+    [['conductor', '--flows', 'flows.js', '--drain-timeout', '-1'], '--drain-timeout: "-1" is no duration'],
+  ]
+  test.each(cases)('%j', async (args, says) => {
+    const outcome = await place.jobboard(args)
+    expect(`${oneLine(outcome)}\n`).toContain(says)
+    expect(outcome.stderr).not.toContain('hunter2')
+    expect(outcome.exitCode).toBe(2)
+  })
+
+  test('no board', async () => {
+    for (const args of [['jobs'], ['post', 'hello'], ['show', UUID], ['trash', 'list']]) {
+      const outcome = await place.bare(args)
+      expect(oneLine(outcome)).toContain('no board was named: give --board URI or set JOBBOARD_BOARD')
+      expect(outcome.exitCode).toBe(2)
+    }
+  })
+
+  test('a conductor without logbooks', async () => {
+    const outcome = await place.bare(['conductor', '--flows', 'flows.js', '--board', place.board])
+    expect(oneLine(outcome)).toContain('no logbooks were named: give --persistence URI or set JOBBOARD_PERSISTENCE')
+    expect(outcome.exitCode).toBe(2)
+  })
+
+  test('no command: the help, on standard error', async () => {
+    for (const args of [[], ['trash']]) {
+      const { exitCode, stdout, stderr } = await place.jobboard(args)
+      expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+      expect(stderr).toContain('Usage: jobboard')
+    }
+  })
+
+  test('nothing was posted by any of it', async () => {
+    await place.jobboard(['post', 'hello', '--flows', 'flows.js', '--store', '{}'])
+    await place.jobboard(['post', 'hello', '--max-attempts', '99'])
+    await using board = await openBoard(place.board)
+    expect(board.jobCount).toBe(0)
+  })
+})
+
+describe('failed: exit code 1', () => {
+  test('nobody listens', async () => {
+    const board = `zookeeper://127.0.0.1:${await freePort()}/demo`
+    const outcome = await place.bare(['jobs', '--board', board, '--timeout', '300ms'])
+    expect(oneLine(outcome)).toMatch(/^cannot open zookeeper:\S+ within 300ms: .*ECONNREFUSED .*; start a server there/)
+    expect(oneLine(outcome)).toContain(board)
+    expect(outcome.exitCode).toBe(1)
+  })
+
+  test('somebody listens and says nothing', async () => {
+    const silent = createServer()
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const board = `zookeeper://127.0.0.1:${(silent.address() as AddressInfo).port}/demo`
+    for (const args of [['jobs'], ['conductor', '--flows', 'flows.js', '--persistence', place.persistence]]) {
+      const outcome = await place.bare([...args, '--board', board, '--timeout', '300'])
+      expect(oneLine(outcome)).toContain(`cannot open ${board} within 300 ms: no answer in this time; start a server`)
+      expect(outcome.exitCode).toBe(1)
+    }
+    silent.close()
+  })
+
+  test('a job that is nowhere', async () => {
+    await place.jobboard(['post', 'hello'])
+    const without = await place.bare(['show', UUID, '--board', place.board])
+    expect(oneLine(without)).toContain(`job ${UUID} is not on ${place.board} and not in its trash; if it is done,`)
+    expect(without.exitCode).toBe(1)
+    await place.write('logbooks/here', '')
+    const outcome = await place.jobboard(['show', UUID])
+    expect(oneLine(outcome)).toContain(`and ${place.persistence} has no logbook of it; check the uuid`)
+    expect(outcome.exitCode).toBe(1)
+  })
+
+  test('a folder that is not there, or none', async () => {
+    await place.jobboard(['post', 'hello'])
+    const missing = await place.jobboard(['show', UUID])
+    const [none, nowhere] = missing.stderr.split('\n')
+    expect(none).toBe(
+      `jobboard: there are no logbooks in ${place.persistence}: no such folder; a conductor that keeps them there makes them`,
+    )
+    expect(nowhere).toContain(`and ${place.persistence} has no logbook of it; check the uuid`)
+    expect(missing.exitCode).toBe(1)
+    const persistence = `directory:${place.cwd}/flows.js`
+    const file = await place.jobboard(['conductor', '--flows', 'flows.js', '--persistence', persistence])
+    expect(oneLine(file)).toContain('flows.js: it is a file, or a link to nothing; name a folder')
+    expect(file.exitCode).toBe(1)
+  })
+
+  test('a posting that is too large', async () => {
+    const store = JSON.stringify({ text: 'hunter2'.repeat(100_000) })
+    const outcome = await place.jobboard(['post', 'hello', '--store', '-'], { stdin: store })
+    expect(oneLine(outcome)).toMatch(/^job \S+ \(hello\) is \d+ bytes, this board takes \d+; put large data elsewhere/)
+    expect(outcome.stderr).not.toContain('hunter2')
+    expect(outcome.exitCode).toBe(1)
+  })
+
+  test('a path without a board, which a look does not make', async () => {
+    const board = `${place.board}-elsewhere`
+    for (const args of [['jobs'], ['show', UUID], ['trash', 'list'], ['jobs', '--json']]) {
+      const outcome = await place.bare([...args, '--board', board])
+      expect(oneLine(outcome)).toBe(
+        `there is no board at ${place.path}-elsewhere; check the URI, or post a job to make one`,
+      )
+      expect(outcome.exitCode).toBe(1)
+    }
+  })
+
+  test('a path in ZooKeeper that is no board', async () => {
+    await using zookeeper = await connected({ hosts: zookeeperHosts })
+    const path = namespace('cli')
+    await zookeeper.create(path, Buffer.from('somebody else was here'))
+    const outcome = await place.jobboard(['jobs', '--board', `zookeeper://${zookeeperHosts}${path}`])
+    expect(oneLine(outcome)).toContain(`${path} is there and is no board of jobboard`)
+    expect(outcome.exitCode).toBe(1)
+  })
+
+  test('two conductors of one name', async () => {
+    const args = ['conductor', '--flows', 'flows.js', '--name', 'twin']
+    const first = place.start(args)
+    await first.says('conductor twin')
+    const second = await place.jobboard([...args, '--log-level', 'silent'])
+    expect(oneLine(second)).toContain('twin')
+    expect(second.exitCode).toBe(1)
+    first.process.kill('SIGTERM')
+    expect((await first.ended).exitCode).toBe(0)
+  })
+})
+
+test('a malformed znode is named, the others are listed, and the conductor does them', async () => {
+  const { stdout: uuid } = await place.jobboard(['post', 'hello', '--store', '{"name":"Ada"}'])
+  await using zookeeper = await connected({ hosts: zookeeperHosts })
+  const { path } = await zookeeper.create(`${place.path}/job`, Buffer.from('\x1b[2Jgarbage'), { sequential: true })
+
+  const { exitCode, stdout, stderr } = await place.jobboard(['jobs', '--json'])
+  expect(exitCode).toBe(1)
+  expect(jsonLines(stdout)).toMatchObject([{ uuid: uuid.trim() }])
+  expect(stderr).toMatch(new RegExp(`^jobboard: ${path} .*; it is not claimed here, remove or repair it\n$`))
+
+  await using board = await openBoard(place.board)
+  const job = await board.find(uuid.trim())
+  const conductor = place.start(['conductor', '--flows', 'flows.js'])
+  expect(await job.wait()).toBe('COMPLETE')
+  conductor.process.kill('SIGTERM')
+  expect((await conductor.ended).exitCode).toBe(0)
+  expect((await zookeeper.getData(path)).data).toEqual(new Uint8Array(Buffer.from('\x1b[2Jgarbage')))
+})
+
+test('--verbose shows the stack, and what caused it', async () => {
+  await place.write('throws.mjs', 'throw new TypeError("no paper")')
+  const { stderr, exitCode } = await place.jobboard(['--verbose', 'conductor', '--flows', 'throws.mjs'])
+  expect(exitCode).toBe(1)
+  const [first, second] = stderr.split('\n')
+  expect(first).toBe('jobboard: module throws.mjs cannot be loaded: TypeError: no paper')
+  expect(second).toBe('JobboardError: module throws.mjs cannot be loaded: TypeError: no paper')
+  expect(stderr).toMatch(/^ {4}at .*:\d+:\d+\)?$/m)
+  expect(stderr).toMatch(/^caused by TypeError: no paper\n {4}at .*throws\.mjs:1:7$/m)
+})

@@ -1,0 +1,241 @@
+/** Where flows come from: JavaScript and TypeScript, paths and packages, and what is said when there are none. */
+import { chmod, cp, mkdir, readFile, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { openBoard } from '../../../src/index.ts'
+import { all } from '../../board/jobs.ts'
+import { ROOT } from '../../support/build.ts'
+import { type CliFolder, createCliFolder, FLOWS, killRemaining } from '../workplace.ts'
+
+afterAll(killRemaining)
+
+const TYPED = `
+import { input, linear, task } from 'jobboard'
+import { words } from './words.ts'
+
+interface Inputs { readonly name: string }
+const greet = task('greet', { requires: ['name'], execute: async ({ name }: Inputs): Promise<string> => words + name })
+export const hello = linear('hello', input<Inputs>(), greet)
+`
+const WORDS = `export const words: string = 'Hello, '\n`
+
+const STORE = ['--store', '{"name":"Ada"}']
+
+describe('JavaScript', () => {
+  const commonJs = FLOWS.replace(/import (.*) from 'jobboard'/, "const $1 = require('jobboard')")
+    .replace('export const hello =', 'exports.hello =')
+    .replace('export default', 'exports.others =')
+  const modules: readonly (readonly [what: string, module: string, file: string, content: string])[] = [
+    ['a path', 'flows.mjs', 'flows.mjs', FLOWS],
+    ['a path with a dot', './sub/flows.mjs', 'sub/flows.mjs', FLOWS],
+    ['CommonJS', 'flows.cjs', 'flows.cjs', commonJs],
+    ['a name that is no URL', 'my #1 flows?.mjs', 'my #1 flows?.mjs', FLOWS],
+    ['a package', 'our-flows', 'node_modules/our-flows/index.mjs', FLOWS],
+  ]
+  test.each(modules)('%s', async (_, module, file, content) => {
+    await using place = await createCliFolder()
+    await place.write(file, content)
+    await place.write('node_modules/our-flows/package.json', '{"name":"our-flows","exports":"./index.mjs"}')
+    expect(await place.jobboard(['post', 'hello', '--flows', module, ...STORE])).toMatchObject({
+      exitCode: 0,
+      stderr: '',
+    })
+    expect(await place.jobboard(['post', 'refused', '--flows', module])).toMatchObject({ exitCode: 0, stderr: '' })
+  })
+
+  test('flows and errors of another copy of the library', async () => {
+    await using place = await createCliFolder()
+    const copy = join(place.cwd, 'app/node_modules/jobboard')
+    await cp(join(ROOT, 'dist'), join(copy, 'dist'), { recursive: true })
+    await cp(join(ROOT, 'package.json'), join(copy, 'package.json'))
+    for (const name of ['@noble', 'msgpackr', 'pino', 'uuid']) {
+      await symlink(join(ROOT, 'node_modules', name), join(place.cwd, 'app/node_modules', name))
+    }
+    await place.write('app/flows.mjs', FLOWS)
+    await runs(place, 'app/flows.mjs', 'refused', 'TRASHED')
+  })
+})
+
+describe('TypeScript', () => {
+  test.each([
+    ['in a package of modules', '{"type":"module"}'],
+    ['without a word about modules', '{}'],
+  ])('%s', async (_, manifest) => {
+    await using place = await createCliFolder({ tsx: true })
+    await place.write('package.json', manifest)
+    await place.write('flows.ts', TYPED)
+    await place.write('words.ts', WORDS)
+    expect((await place.jobboard(['post', 'hello', '--flows', './flows.ts'])).stderr).toBe(
+      'jobboard: flow hello requires name: add it to --store\n',
+    )
+    await runs(place, 'flows.ts', 'hello', 'COMPLETE')
+  })
+
+  describe('runs no tsx but one beside the module', () => {
+    const EVIL = 'throw new Error("the tsx of somebody else was run")'
+    const foreignTsx = async (place: CliFolder, folder: string) => {
+      await place.write(`${folder}/node_modules/tsx/package.json`, '{"name":"tsx","exports":"./index.mjs"}')
+      await place.write(`${folder}/node_modules/tsx/index.mjs`, EVIL)
+      return join(place.cwd, folder, 'node_modules/tsx/index.mjs')
+    }
+
+    test('not one of the working directory', async () => {
+      await using place = await createCliFolder()
+      await foreignTsx(place, 'work')
+      await place.write('home/flows.ts', TYPED)
+      await place.write('home/words.ts', WORDS)
+      await mkdir(join(place.cwd, 'home/node_modules'))
+      for (const [name, to] of [
+        ['jobboard', ROOT],
+        ['tsx', join(ROOT, 'node_modules/tsx')],
+      ] as const)
+        await symlink(to, join(place.cwd, 'home/node_modules', name))
+      const options = { cwd: join(place.cwd, 'work'), env: { JOBBOARD_BOARD: place.board } }
+      const { stderr } = await place.bare(['post', 'hello', '--flows', '../home/flows.ts'], options)
+      expect(stderr).toBe('jobboard: flow hello requires name: add it to --store\n')
+    })
+
+    test('not one that others can change, for a module that a found config file names', async () => {
+      await using place = await createCliFolder()
+      const tsx = await foreignTsx(place, 'home')
+      await place.write('home/jobboard.yaml', 'flows: ./flows.ts\n')
+      await place.write('home/flows.ts', TYPED)
+      await chmod(tsx, 0o666)
+      const { exitCode, stderr } = await place.bare(['run', 'hello', ...STORE], { cwd: join(place.cwd, 'home') })
+      expect({ exitCode, stderr }).toEqual({
+        exitCode: 2,
+        stderr: expect.stringContaining(`${tsx} can be written by other users: the module that jobboard.yaml names`),
+      })
+    })
+  })
+
+  test('tsx is missing', async () => {
+    await using place = await createCliFolder()
+    await place.write('flows.ts', TYPED)
+    expect(await place.jobboard(['conductor', '--flows', 'flows.ts'])).toEqual({
+      exitCode: 2,
+      stdout: '',
+      stderr: `jobboard: module flows.ts is TypeScript, and tsx is not installed in ${place.cwd}; run npm install tsx there, or name the JavaScript\n`,
+    })
+  })
+})
+
+describe('services', () => {
+  const module = (services: string) => `
+import { appendFileSync } from 'node:fs'
+import { input, linear, task } from 'jobboard'
+
+const note = (text) => appendFileSync(new URL('notes', import.meta.url), text + '\\n')
+const save = task('save', { provides: 'saved', execute: (_, { services }) => services.db.save() })
+export const hello = linear('hello', input(), save)
+export const services = ${services}
+`
+  const FACTORY = `() => {
+  note('made')
+  return { db: { save: () => 'in the database', [Symbol.asyncDispose]: async () => note('ended') } }
+}`
+  const notes = async (place: CliFolder) =>
+    (await readFile(join(place.cwd, 'notes'), 'utf8').catch(() => '')).split('\n')
+
+  test('of the module are what tasks find, made once by who runs flows, and ended; not made to post', async () => {
+    await using place = await createCliFolder()
+    await place.write('flows.mjs', module(FACTORY))
+    for (let posted = 0; posted < 2; posted++) {
+      const { exitCode, stderr } = await place.jobboard(['post', 'hello', '--flows', 'flows.mjs'])
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    }
+    expect(await notes(place)).toEqual([''])
+    const conductor = ['conductor', '--flows', 'flows.mjs', '--max-jobs', '2', '--log-level', 'silent']
+    expect(await place.jobboard(conductor)).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await notes(place)).toEqual(['made', 'ended', ''])
+    await using board = await openBoard(place.board)
+    expect([board.jobCount, (await all(board.trashed())).length]).toEqual([0, 0])
+
+    const run = await place.jobboard(['run', 'hello', '--alone', '--flows', 'flows.mjs', '--quiet'])
+    expect(run).toEqual({ exitCode: 0, stdout: 'saved  "in the database"\n', stderr: '' })
+    expect(await notes(place)).toEqual(['made', 'ended', 'made', 'ended', ''])
+  })
+
+  test('that are an object are taken as it is; what is neither object nor function is refused before anything is claimed', async () => {
+    await using place = await createCliFolder()
+    await place.write('object.mjs', module(`{ db: { save: () => 'by an object' } }`))
+    const run = ['run', 'hello', '--alone', '--quiet', '--flows']
+    expect((await place.jobboard([...run, 'object.mjs'])).stdout).toBe('saved  "by an object"\n')
+    await place.write('text.mjs', module(`'db'`))
+    for (const args of [
+      [...run, 'text.mjs'],
+      ['conductor', '--flows', 'text.mjs'],
+    ]) {
+      const says = 'jobboard: module text.mjs: services is "db"; export an object, or a function that makes one\n'
+      expect(await place.jobboard(args)).toEqual({ exitCode: 2, stdout: '', stderr: says })
+    }
+  })
+
+  test('that cannot be made end the conductor, and the job stays for others', async () => {
+    await using place = await createCliFolder()
+    await place.write('broken.mjs', module(`() => { throw new Error('no database there') }`))
+    await place.jobboard(['post', 'hello'])
+    const { exitCode, stderr } = await place.jobboard(['conductor', '--flows', 'broken.mjs', '--log-level', 'silent'])
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('no database there')])
+    await using board = await openBoard(place.board)
+    expect((await all(board.jobs())).map(({ state, runs }) => [state, runs])).toEqual([['UNCLAIMED', 0]])
+  })
+})
+
+describe('no flows', () => {
+  const cases: readonly (readonly [module: string, content: string, exitCode: number, says: string])[] = [
+    [
+      'empty.mjs',
+      'export const hello = { name: "hello" }',
+      2,
+      'module empty.mjs has no flows; export what linear() makes',
+    ],
+    ['missing.mjs', '', 2, 'module missing.mjs is not there: no such file seen from '],
+    ['no-such-package', '', 2, 'module no-such-package is not there: no such file seen from '],
+    ['folder', '', 2, 'folder is a folder; name the module in it, as in folder/flows.js'],
+    ['broken.mjs', '\nexport const = 1', 1, '/broken.mjs:2: SyntaxError: '],
+    [
+      'imports-broken.mjs',
+      'import "data:text/javascript,export const = 1"',
+      1,
+      'cannot be loaded: in a module that it imports: SyntaxError: ',
+    ],
+    ['throws.mjs', 'throw new Error("no\\npaper")', 1, 'module throws.mjs cannot be loaded: Error: no paper'],
+    ['imports.mjs', 'import "./gone.mjs"', 1, 'module imports.mjs cannot be loaded: Error: Cannot find module '],
+    ['endless.mjs', 'await new Promise(() => {})', 1, 'module endless.mjs is never done loading: what it awaits'],
+    [
+      'rejects.mjs',
+      'Promise.reject(new TypeError("late")); await new Promise(() => setInterval(() => {}, 1e6))',
+      1,
+      'TypeError: late',
+    ],
+  ]
+  test.each(cases)('%s', async (module, content, exitCode, says) => {
+    await using place = await createCliFolder()
+    if (content) await place.write(module, content)
+    await place.write('folder/file', '')
+    // Of these two the end of the process, and what nobody catches in it, are the point.
+    const run = ['endless.mjs', 'rejects.mjs'].includes(module) ? place.spawned : place.jobboard
+    const outcome = await run(['conductor', '--flows', module])
+    expect(outcome).toMatchObject({ exitCode, stdout: '' })
+    expect(outcome.stderr).toMatch(/^jobboard: [^\n]+\n$/)
+    expect(outcome.stderr).toContain(says)
+  })
+})
+
+test('a module that leaves a timer behind does not keep a command alive', async () => {
+  await using place = await createCliFolder()
+  await place.write('flows.mjs', `${FLOWS}\nsetInterval(() => undefined, 1_000)`)
+  expect((await place.jobboard(['post', 'hello', '--flows', 'flows.mjs', ...STORE])).exitCode).toBe(0)
+})
+
+async function runs(place: CliFolder, module: string, flow: string, end: 'COMPLETE' | 'TRASHED'): Promise<void> {
+  const { stdout: uuid, stderr } = await place.jobboard(['post', flow, '--flows', module, ...STORE])
+  expect(stderr).toBe('')
+  await using board = await openBoard(place.board)
+  const job = await board.find(uuid.trim())
+  const conductor = place.start(['conductor', '--flows', module])
+  expect(await job.wait()).toBe(end)
+  conductor.process.kill('SIGTERM')
+  expect((await conductor.ended).exitCode).toBe(0)
+}

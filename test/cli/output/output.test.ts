@@ -1,0 +1,182 @@
+/** What is printed: the shapes of `--json`, and what happens when nobody reads it. */
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { promisify } from 'node:util'
+import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
+import { openBoard } from '../../../src/index.ts'
+import { MAIN } from '../../support/build.ts'
+import { type CliFolder, createCliFolder, FLOWS, jsonLines, killRemaining } from '../workplace.ts'
+
+let place: CliFolder
+
+beforeEach(async () => {
+  place = await createCliFolder()
+  await place.write('flows.js', FLOWS)
+})
+afterEach(async () => place[Symbol.asyncDispose]())
+afterAll(killRemaining)
+
+const INSTANT = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+
+test('jobs --json, post --json and show --json', async () => {
+  const post = await place.jobboard([
+    'post',
+    'hello',
+    '--flows',
+    'flows.js',
+    '--store',
+    '{"name":"hunter2"}',
+    '--name',
+    'a\u009b\u202ename',
+    '--json',
+  ])
+  const [posted] = jsonLines(post.stdout) as [{ uuid: string }]
+  const { uuid } = posted
+  const job = {
+    uuid,
+    name: 'a\u009b\u202ename',
+    state: 'UNCLAIMED',
+    flow: 'hello',
+    version: '2.1',
+    priority: 'NORMAL',
+    size: 'medium',
+    runs: 0,
+    maxAttempts: 3,
+    postedAt: INSTANT,
+  }
+  expect(posted).toEqual(job)
+  expect(post.stdout).toContain(String.raw`"name":"a\u009b\u202ename"`)
+
+  await using board = await openBoard(place.board, { who: 'somebody' })
+  await using claim = await board.claim(await board.find(uuid))
+  const jobs = await place.jobboard(['jobs', '--json'])
+  const claimed = { ...job, state: 'CLAIMED', owner: 'somebody', runs: 1 }
+  expect(jsonLines(jobs.stdout)).toEqual([claimed])
+
+  await place.write('logbooks/here', '')
+  const show = await place.jobboard(['show', uuid, '--json'])
+  expect(jsonLines(show.stdout)).toEqual([
+    {
+      uuid,
+      job: { ...claimed, storeKeys: ['name'], attempts: [{ who: 'somebody', at: INSTANT }] },
+      logbook: null,
+    },
+  ])
+  expect(claim.lost.aborted).toBe(false)
+  expect([post, jobs, show].map(({ stdout, stderr }) => stdout + stderr).join()).not.toContain('hunter2')
+})
+
+test('trash list --json, and show --json of what is in the trash or done', async () => {
+  const uuids = await Promise.all(
+    [['refused'], ['hello', '--store', '{"name":"Ada"}']].map(async (args) => {
+      return (await place.jobboard(['post', ...args])).stdout.trim()
+    }),
+  )
+  const [bad = '', good = ''] = uuids
+  await using board = await openBoard(place.board)
+  const jobs = await Promise.all(uuids.map((uuid) => board.find(uuid)))
+  const conductor = place.start(['conductor', '--flows', 'flows.js', '--name', 'worker'])
+  await Promise.all(jobs.map((job) => job.wait()))
+  conductor.process.kill('SIGTERM')
+  await conductor.ended
+
+  const failure = { name: 'NonRetryable', message: 'the paper\nis out', code: 'JOBBOARD_NON_RETRYABLE' }
+  const trashed = {
+    uuid: bad,
+    name: 'refused',
+    state: 'TRASHED',
+    flow: 'refused',
+    by: 'worker',
+    at: INSTANT,
+    reason: expect.stringContaining('the paper'),
+    failure,
+  }
+  expect(jsonLines((await place.jobboard(['trash', 'list', '--json'])).stdout)).toEqual([trashed])
+  expect(jsonLines((await place.jobboard(['jobs', '--json'])).stdout)).toEqual([])
+
+  const took = { startedAt: INSTANT, milliseconds: expect.any(Number) }
+  const atom = { kind: 'task', updatedAt: INSTANT, ...took }
+  const book = (uuid: string, name: string) => ({
+    uuid,
+    name,
+    flow: name,
+    run: 1,
+    createdAt: INSTANT,
+    updatedAt: INSTANT,
+    ...took,
+  })
+  expect(jsonLines((await place.jobboard(['show', bad, '--json'])).stdout)).toEqual([
+    {
+      uuid: bad,
+      job: {
+        ...trashed,
+        storeKeys: [],
+        attempts: [expect.objectContaining({ who: 'worker', ended: 'failed' })],
+      },
+      logbook: {
+        ...book(bad, 'refused'),
+        version: '1.0',
+        state: 'REVERTED',
+        atoms: [{ ...atom, name: 'refuse', state: 'REVERTED', failure }],
+      },
+    },
+  ])
+  expect(jsonLines((await place.jobboard(['show', good, '--json'])).stdout)).toEqual([
+    {
+      uuid: good,
+      logbook: {
+        ...book(good, 'hello'),
+        version: '2.1',
+        state: 'SUCCESS',
+        atoms: ['greet', 'print'].map((name) => ({ ...atom, name, state: 'SUCCESS' })),
+      },
+    },
+  ])
+})
+
+test('filters, and the order of priorities', async () => {
+  for (const args of [['low', '--priority', 'LOW', '--size', 'small'], ['high', '--priority', 'HIGH'], ['plain']]) {
+    await place.jobboard(['post', ...args])
+  }
+  const names = async (...args: string[]) => {
+    const { stdout } = await place.jobboard(['jobs', '--json', ...args])
+    return (jsonLines(stdout) as { name: string }[]).map(({ name }) => name)
+  }
+  expect(await names()).toEqual(['high', 'plain', 'low'])
+  expect(await names('--priority', 'low')).toEqual(['low'])
+  expect(await names('--size', 'medium')).toEqual(['high', 'plain'])
+  expect(await names('--name', 'plain', '--unclaimed')).toEqual(['plain'])
+})
+
+test('a reader that goes away ends it without a word', async () => {
+  const script = '{ "$NODE" "$MAIN" --help; echo "code $?" >&2; } | true'
+  const env = { ...process.env, NODE: process.execPath, MAIN }
+  const { stderr } = await promisify(execFile)('/bin/sh', ['-c', script], { env })
+  expect(stderr).toBe('code 0\n')
+
+  await using board = await openBoard(place.board)
+  await Promise.all(
+    Array.from({ length: 600 }, (_, number) => board.post('many', {}, { name: `${number}`.repeat(50) })),
+  )
+  const jobs = place.start(['jobs', '--json'])
+  jobs.process.stdout.destroy()
+  expect(await jobs.ended).toMatchObject({ exitCode: 0, stderr: '' })
+})
+
+test('a conductor goes on when nobody reads what it says', async () => {
+  await using board = await openBoard(place.board)
+  const job = await board.post('hello', { name: 'Ada' })
+  const conductor = place.start(['conductor', '--flows', 'flows.js', '--log-level', 'silent'])
+  conductor.process.stdout.destroy()
+  expect(await job.wait()).toBe('COMPLETE')
+  conductor.process.kill('SIGTERM')
+  expect(await conductor.ended).toMatchObject({ exitCode: 0, stderr: '' })
+})
+
+test('output that cannot be written is a failure', async () => {
+  const child = spawn('/bin/sh', ['-c', 'exec "$0" "$1" --help > /dev/full', process.execPath, MAIN])
+  const [stderr, [exitCode]] = await Promise.all([text(child.stderr), once(child, 'close')])
+  expect(stderr).toMatch(/^jobboard: the output cannot be written: .*ENOSPC.*\n$/)
+  expect(exitCode).toBe(1)
+})

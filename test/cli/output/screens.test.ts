@@ -1,0 +1,317 @@
+/**
+ * Every screen as it is on terminals of 80 and 200 columns, in a pipe, and with NO_COLOR: kept in `screens/`, to be looked at
+ * by people when one changes.
+ */
+
+import { PassThrough } from 'node:stream'
+import { describe, expect, test } from 'vitest'
+import { streamOutput } from '../../../src/cli/context.ts'
+import type { DemoEvent } from '../../../src/cli/dev/demo/events.ts'
+import type { Finding } from '../../../src/cli/doctor/finding.ts'
+import { renderBar } from '../../../src/cli/output/render/bar.ts'
+import { conductorsTable } from '../../../src/cli/output/render/conductors.ts'
+import { demoSummaryLines, eventLine } from '../../../src/cli/output/render/demo.ts'
+import { findingLines, verdictLine } from '../../../src/cli/output/render/findings.ts'
+import { infoLines } from '../../../src/cli/output/render/info.ts'
+import { jobsTable, trashTable } from '../../../src/cli/output/render/jobs.ts'
+import { logbookReport, logbooksTable } from '../../../src/cli/output/render/logbooks.ts'
+import { reportLines } from '../../../src/cli/output/render/report.ts'
+import { resultLines } from '../../../src/cli/output/render/results.ts'
+import { type Screen, toScreen } from '../../../src/cli/output/render/screen.ts'
+import { displayWidth } from '../../../src/cli/output/render/text.ts'
+import { trackedLines } from '../../../src/cli/output/render/tracked.ts'
+import type { ConductorView } from '../../../src/cli/views/conductor-view.ts'
+import type { InfoView } from '../../../src/cli/views/info-view.ts'
+import type { BookReport, BookView } from '../../../src/cli/views/logbook-view.ts'
+import type { TrackedView } from '../../../src/cli/views/tracked-view.ts'
+import type { AtomView, JobReport, JobView, LogbookView, TrashView } from '../../../src/cli/views/views.ts'
+
+const uuid = (last: number) => `0199c0de-0000-7000-8000-00000000000${last}`
+const at = (minutes: number) => new Date(Date.UTC(2026, 0, 1, 21, minutes))
+const NOW = at(90)
+
+const JOBS: readonly JobView[] = [
+  {
+    uuid: uuid(1),
+    name: 'archive of a folder with a long name',
+    state: 'CLAIMED',
+    owner: 'worker-17.example.org:4711',
+    priority: 'HIGH',
+    size: 'large',
+    runs: 2,
+    maxAttempts: 3,
+    postedAt: at(0),
+    flow: 'archive',
+    version: '2.1',
+  },
+  {
+    uuid: uuid(2),
+    name: '世界地図',
+    state: 'UNCLAIMED',
+    priority: 'NORMAL',
+    size: 'medium',
+    runs: 0,
+    maxAttempts: 3,
+    postedAt: at(89),
+  },
+]
+const FAILURE = {
+  name: 'NonRetryable',
+  message: 'the paper\nis out',
+  causes: [{ name: 'Error', message: 'no tray', causes: [{ name: 'TypeError', message: 'tray is undefined' }] }],
+}
+const TRASHED: TrashView = {
+  uuid: uuid(3),
+  name: 'print',
+  state: 'TRASHED',
+  flow: 'print',
+  by: 'worker-17.example.org:4711',
+  at: at(30),
+  reason: 'NonRetryable: the paper is out, because of Error: no tray',
+  failure: FAILURE,
+}
+const ATOMS: readonly AtomView[] = [
+  { name: 'read', kind: 'task', state: 'REVERTED', updatedAt: at(20), startedAt: at(10), milliseconds: 90_500 },
+  {
+    name: 'print on the large printer',
+    kind: 'task',
+    state: 'REVERTED',
+    updatedAt: at(20),
+    startedAt: at(12),
+    milliseconds: 12,
+    failure: FAILURE,
+  },
+]
+const LOGBOOK: LogbookView = {
+  uuid: uuid(3),
+  name: 'print',
+  flow: 'print',
+  version: '1.0',
+  state: 'REVERTED',
+  run: 1,
+  createdAt: at(10),
+  updatedAt: at(20),
+  startedAt: at(10),
+  milliseconds: 600_000,
+  atoms: ATOMS,
+}
+const RESTING: LogbookView = {
+  ...LOGBOOK,
+  state: 'SUSPENDED',
+  atoms: [{ name: 'read', kind: 'task', state: 'RUNNING', updatedAt: at(20), startedAt: at(10) }],
+}
+const ATTEMPTS = [
+  { who: 'worker-17.example.org:4711', at: at(10) },
+  { who: 'worker-18.example.org:42', at: at(20), ended: 'failed', reason: 'no tray' },
+  { who: 'worker-17.example.org:4711', at: at(30) },
+] as const
+const REPORTS: Readonly<Record<string, JobReport>> = {
+  'show-claimed': {
+    job: { ...(JOBS[0] as JobView), storeKeys: ['folder', 'password'], attempts: ATTEMPTS },
+    logbook: null,
+  },
+  'show-trashed': { job: { ...TRASHED, storeKeys: [], attempts: ATTEMPTS }, logbook: LOGBOOK },
+  'show-resting': { job: { ...(JOBS[1] as JobView), storeKeys: [], attempts: [] }, logbook: RESTING },
+  'show-done': { logbook: LOGBOOK },
+}
+const CONDUCTORS: readonly ConductorView[] = [
+  {
+    name: 'worker-17.example.org:4711',
+    host: 'worker-17.example.org',
+    pid: 4711,
+    version: '0.1.0',
+    state: 'busy',
+    running: 3,
+    concurrency: 8,
+    flows: ['archive', 'print', 'tidy'],
+    startedAt: at(0),
+  },
+  { name: 'by another release' },
+]
+const none = { unclaimed: 0, claimed: 0 }
+const INFO: InfoView = {
+  board: 'zookeeper://127.0.0.1:2181/demo',
+  state: 'connected',
+  paused: false,
+  jobs: {
+    unclaimed: 1_250,
+    claimed: 12,
+    byPriority: {
+      VERY_HIGH: none,
+      HIGH: { unclaimed: 250, claimed: 4 },
+      NORMAL: { unclaimed: 999, claimed: 8 },
+      LOW: { unclaimed: 1, claimed: 0 },
+      VERY_LOW: none,
+    },
+  },
+  trashed: 40,
+  conductors: CONDUCTORS,
+  slots: { busy: 3, all: 8 },
+  running: [
+    { uuid: uuid(1), name: 'archive of a folder with a long name', owner: 'worker-17.example.org:4711', since: at(1) },
+  ],
+}
+const IDLE: InfoView = {
+  ...INFO,
+  paused: true,
+  jobs: { ...none, byPriority: { VERY_HIGH: none, HIGH: none, NORMAL: none, LOW: none, VERY_LOW: none } },
+  trashed: 0,
+  conductors: [],
+  running: [],
+}
+const FINDINGS: readonly Finding[] = [
+  { severity: 'ok', about: 'server', text: '127.0.0.1:2181 is ZooKeeper 3.8.0, standalone' },
+  {
+    severity: 'warning',
+    about: 'claim',
+    text: `job ${uuid(1)} (archive of a folder with a long name): claimed by worker-17.example.org:4711 for 3h 7m`,
+    advice: `jobboard show ${uuid(1)} says how far it is, jobboard cancel ${uuid(1)} asks it back; a deadline bounds runs`,
+  },
+  { severity: 'error', about: 'posting', text: '/demo/job0000000042 is no posting', advice: 'remove or repair it' },
+]
+const BOOKS: readonly BookView[] = [
+  {
+    uuid: uuid(3),
+    name: 'print',
+    createdAt: at(10),
+    updatedAt: at(20),
+    flows: [{ uuid: uuid(3), name: 'print', version: '1.0', state: 'REVERTED', run: 1, updatedAt: at(20) }],
+  },
+  { uuid: uuid(4), name: 'a book without flows and with a long name', createdAt: at(10), updatedAt: at(20), flows: [] },
+]
+const BOOK: BookReport = {
+  ...(BOOKS[0] as BookView),
+  flows: [
+    { ...LOGBOOK, uuid: uuid(3), name: 'print' },
+    { ...RESTING, uuid: uuid(5), name: 'copy' },
+  ],
+}
+const DONE: TrackedView = {
+  uuid: uuid(1),
+  status: 'done',
+  tasks: { read: 'SUCCESS', write: 'SUCCESS' },
+  at: at(20),
+  results: { read: { lines: 42, first: 'It was a dark and stormy night, and the printer was out of paper.' } },
+}
+const WAITING: TrackedView = {
+  uuid: uuid(2),
+  status: 'waiting',
+  tasks: {},
+  runs: 0,
+  since: at(0),
+  waitingFor: { kind: 'pause', text: 'the board is paused' },
+}
+
+const OF_TASK = { conductor: 'one', job: 'photo-1', task: 'resize', run: 1 } as const
+const HAPPENED: readonly DemoEvent[] = [
+  {
+    at: 447,
+    event: 'board',
+    board: 'zookeeper://127.0.0.1:40123/demo',
+    persistence: 'memory:',
+    from: 'from somewhere',
+  },
+  { at: 500, event: 'ready', conductor: 'one' },
+  { at: 612, event: 'posted', jobs: [1, 2, 3, 4, 5, 6].map((last) => ({ uuid: uuid(last), job: `photo-${last}` })) },
+  { at: 913, event: 'finished', ...OF_TASK, task: 'fetch' },
+  { at: 914, event: 'begun', ...OF_TASK },
+  { at: 1_065, event: 'killed', ...OF_TASK, pid: 4_711 },
+  { at: 4_333, event: 'takenOver', ...OF_TASK, conductor: 'two', run: 2, from: 'one', after: 3_268 },
+  { at: 10_250, event: 'complete', job: 'photo-1' },
+  { at: 12_000, event: 'trashed', job: 'photo-2' },
+]
+const TAKEN_OVER = { uuid: uuid(1), job: 'photo-1', from: 'one', by: 'two', after: 3_268 }
+const SHOWN = { jobs: 6, complete: 6, took: 12_345, takenOver: { ...TAKEN_OVER, kept: ['fetch'], again: ['resize'] } }
+const KEPT = { board: 'redis://127.0.0.1:6379/0?prefix=demo', persistence: 'directory:/home/ada/logbooks' }
+
+const SCREENS: Readonly<Record<string, (screen: Screen) => string[]>> = {
+  jobs: (screen) => jobsTable(JOBS, screen),
+  'trash-list': (screen) => trashTable([TRASHED], screen),
+  ...Object.fromEntries(
+    Object.entries(REPORTS).map(([name, report]) => [name, (screen: Screen) => reportLines(uuid(1), report, screen)]),
+  ),
+  'track-done': (screen) => trackedLines(DONE, { screen, hasNoConductors: false }),
+  'track-waiting': (screen) => trackedLines(WAITING, { screen, hasNoConductors: false }),
+  conductors: (screen) => conductorsTable(CONDUCTORS, screen),
+  info: (screen) => infoLines(INFO, screen),
+  'info-idle': (screen) => infoLines(IDLE, screen),
+  doctor: (screen) => [
+    ...FINDINGS.flatMap((finding) => findingLines(finding, screen)),
+    '',
+    verdictLine({ ok: 1, warning: 1, error: 1 }, screen),
+  ],
+  'logbook-list': (screen) => logbooksTable(BOOKS, screen),
+  'logbook-show': (screen) => logbookReport(BOOK, screen),
+  demo: (screen) => [
+    ...HAPPENED.flatMap((event) => eventLine(event, screen) ?? []),
+    ...demoSummaryLines(SHOWN, { kept: undefined, thrownAway: true }, screen),
+  ],
+  'demo-kept': (screen) => demoSummaryLines(SHOWN, { kept: KEPT, thrownAway: false }, screen),
+  'demo-failed': (screen) =>
+    demoSummaryLines({ jobs: 6, complete: 5, took: 12_345 }, { kept: undefined, thrownAway: false }, screen),
+  run: () => resultLines({ text: 'Hello, Ada', 'many words': [1, 2], nothing: undefined }),
+}
+
+/** What stands on either side of the screen. */
+const MODES: readonly (readonly [name: string, columns: number | undefined, env: Readonly<Record<string, string>>])[] =
+  [
+    ['terminal of 80 columns', 80, {}],
+    ['terminal of 200 columns', 200, {}],
+    ['pipe', undefined, {}],
+    ['terminal of 80 columns with NO_COLOR', 80, { NO_COLOR: '1' }],
+  ]
+
+function screen(columns: number | undefined, env: Readonly<Record<string, string>>): Screen {
+  const stdout = streamOutput(Object.assign(new PassThrough(), columns === undefined ? {} : { columns }))
+  return { ...toScreen({ stdout, env }), now: NOW }
+}
+
+/** Escapes are written out, so that a diff shows them. */
+const visible = (line: string) => line.replaceAll('\x1b', '\\e')
+const bare = (line: string) => line.replaceAll(/\\e\[\d+m/g, '')
+
+test('a terminal that does not know how wide it is cuts nothing', () => {
+  expect(jobsTable(JOBS, screen(0, { NO_COLOR: '1' }))).toEqual(jobsTable(JOBS, screen(undefined, {})))
+})
+
+describe.each(Object.entries(SCREENS))('%s', (name, lines) => {
+  test('is as it is kept', async () => {
+    const shown = MODES.map(
+      ([mode, columns, env]) => `== ${mode}\n${lines(screen(columns, env)).map(visible).join('\n')}\n`,
+    )
+    await expect(shown.join('\n')).toMatchFileSnapshot(`screens/${name}.txt`)
+  })
+
+  test('is no wider than the terminal where it can be cut, and says the same with and without colours', () => {
+    const [coloured, , piped, plain] = MODES.map(([, columns, env]) => lines(screen(columns, env)).map(visible))
+    expect(coloured?.map(bare)).toEqual(plain)
+    expect([...(piped ?? []), ...(plain ?? [])].join('')).not.toContain('\\e')
+    const wide = (plain ?? []).filter(
+      (line) => displayWidth(line) > 80 && !/^( {2}|the flow rests|job |logbook )/.test(line),
+    )
+    expect(wide).toEqual([])
+  })
+})
+
+describe('colours', () => {
+  const painted = (columns: number | undefined, env: Readonly<Record<string, string>>) =>
+    screen(columns, env).paint('x', 'bad') !== 'x'
+  test.each([
+    [80, {}, true],
+    [undefined, {}, false],
+    [80, { NO_COLOR: '1' }, false],
+    [80, { NO_COLOR: '' }, true],
+    [undefined, { FORCE_COLOR: '1' }, true],
+    [80, { FORCE_COLOR: '0' }, false],
+    [80, { FORCE_COLOR: '1', NO_COLOR: '1' }, true],
+    [80, { TERM: 'dumb' }, false],
+  ])('%s columns, %j: %s', (columns, env, yes) => {
+    expect(painted(columns, env)).toBe(yes)
+  })
+})
+
+test('bars: what is there is seen, and no more than fits', () => {
+  const drawn = (value: number) => renderBar(value, { most: 100, width: 10 })
+  expect([0, 1, 50, 55, 100, 200].map(drawn)).toEqual(['', '▏', '█████', '█████▌', '██████████', '██████████'])
+  expect(renderBar(3, { most: 10, width: 10, rest: '░' })).toBe('███░░░░░░░')
+})

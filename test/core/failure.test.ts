@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest'
+import { NonRetryable } from '../../src/core/errors.ts'
+import { type Failure, failureOf, WrappedFailure } from '../../src/core/failure.ts'
+
+const countOf = ({ causes = [] }: Failure): number => causes.reduce((sum, cause) => sum + countOf(cause), 1)
+
+test('an error that holds itself, several times over, is cut', () => {
+  const error = new AggregateError([], 'knot')
+  for (let times = 0; times < 10; times += 1) error.errors.push(error)
+  expect(countOf(failureOf(error))).toBeLessThan(50)
+})
+
+test('of thousands of errors in one, some are kept', () => {
+  const errors = Array.from({ length: 5_000 }, (_, index) => new Error(`number ${index}`))
+  const failure = failureOf(new AggregateError(errors, 'all of them'))
+  expect(failure.causes?.[0]?.message).toBe('number 0')
+  expect(countOf(failure)).toBeLessThan(50)
+})
+
+test('what cannot be looked at is a failure, too', () => {
+  const hostile = new Proxy(
+    {},
+    {
+      get: () => {
+        throw new Error('hands off')
+      },
+      getPrototypeOf: () => {
+        throw new Error('hands off')
+      },
+    },
+  )
+  expect(failureOf(hostile)).toMatchObject({ name: 'Error', message: expect.stringContaining('cannot be looked at') })
+})
+
+test('what is wrapped keeps its causes, and that trying again does not help', () => {
+  const first = failureOf(new NonRetryable('no such account', { cause: new Error('404') }))
+  const again = failureOf(
+    new Error('inner flow', { cause: new WrappedFailure([first, failureOf(new Error('other'))]) }),
+  )
+  expect(again.nonRetryable).toBe(true)
+  expect(again.causes?.[0]?.causes?.[0]).toEqual(first)
+})
+
+test('failures within failures within failures come to an end', () => {
+  let failure = failureOf(new Error('the first'))
+  for (let times = 0; times < 100; times += 1)
+    failure = failureOf(new WrappedFailure([failure, failureOf(new Error('beside it'))]))
+  expect(countOf(failure)).toBeLessThan(50)
+})

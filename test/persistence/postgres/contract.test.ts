@@ -1,0 +1,25 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll } from 'vitest'
+import { openPersistence } from '../../../src/persistence/index.ts'
+import { persistenceContract } from '../../contract/persistence.ts'
+import { type PostgresServer, startPostgres } from '../../support/postgres.ts'
+
+let server: PostgresServer
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+
+afterAll(() => server.stop())
+
+function freshSchema(): string {
+  return `test_${randomUUID().replaceAll('-', '')}`
+}
+
+persistenceContract({
+  name: 'postgres:',
+  storage: async () => {
+    const uri = `${server.uri}?schema=${freshSchema()}`
+    return { open: () => openPersistence(uri), [Symbol.asyncDispose]: async () => undefined }
+  },
+})

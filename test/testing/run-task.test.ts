@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { type Context, type RevertContext, task } from '../../src/index.ts'
+import { fakeContext, revertTask, runTask } from '../../src/testing/index.ts'
+
+interface Bank {
+  readonly bookings: string[]
+}
+
+const charge = task('charge', {
+  requires: ['amount'],
+  inject: { currency: 'EUR' },
+  execute: ({ amount, currency }: { amount: number; currency: string }, ctx: Context<{ bank: Bank }>) => {
+    ctx.signal.throwIfAborted()
+    ctx.progress(0.5)
+    ctx.services.bank.bookings.push(`${amount} ${currency} under ${ctx.fence}`)
+    ctx.progress(2)
+    return { receipt: amount, at: new Date(0) }
+  },
+  revert: ({ amount }, { result, failure, failures, services }: RevertContext<{ receipt: number }, { bank: Bank }>) => {
+    services.bank.bookings.push(`back ${amount}: ${result?.receipt} ${failure?.message} ${failures.length}`)
+  },
+})
+
+describe('a task by itself', () => {
+  test('is executed with what it is told, and tells its progress', async () => {
+    const bank: Bank = { bookings: [] }
+    const ctx = fakeContext({ services: { bank }, fence: 7n })
+    expect(await runTask(charge, { amount: 3 }, ctx)).toEqual({ receipt: 3, at: new Date(0) })
+    expect(await runTask(charge, { amount: 4, currency: 'CHF' }, ctx)).toMatchObject({ receipt: 4 })
+    expect(bank.bookings).toEqual(['3 EUR under 7', '4 CHF under 7'])
+    expect(ctx.progressed).toEqual([0.5, 1, 0.5, 1])
+  })
+
+  test('is undone with its result, or with its failure', async () => {
+    const bank: Bank = { bookings: [] }
+    await revertTask(
+      charge,
+      { amount: 3 },
+      fakeContext({ services: { bank }, result: { receipt: 3, at: new Date(0) } }),
+    )
+    await revertTask(charge, { amount: 3 }, fakeContext({ services: { bank }, failure: new Error('no cover') }))
+    expect(bank.bookings).toEqual(['back 3: 3 undefined 0', 'back 3: undefined no cover 1'])
+  })
+
+  test('hears its signal', async () => {
+    const ctx = fakeContext({ services: { bank: { bookings: [] } } })
+    ctx.abort(new Error('the claim is lost'))
+    await expect(runTask(charge, { amount: 3 }, ctx)).rejects.toThrow('the claim is lost')
+  })
+
+  test('runs with its hooks, in order', async () => {
+    const did: string[] = []
+    const hooked = task('hooked', {
+      preExecute: () => did.push('before'),
+      execute: () => {
+        did.push('execute')
+        throw new Error('no')
+      },
+      postExecute: () => did.push('after'),
+      preRevert: () => did.push('before revert'),
+      revert: () => did.push('revert'),
+      postRevert: () => did.push('after revert'),
+    })
+    await expect(runTask(hooked, {})).rejects.toThrow('no')
+    await revertTask(hooked, {})
+    expect(did).toEqual(['before', 'execute', 'after', 'before revert', 'revert', 'after revert'])
+  })
+
+  test('returns what a logbook gives back, and refuses what none could hold', async () => {
+    const made = { list: [1, undefined], bytes: new Uint8Array([1]) }
+    const plain = task('plain', { execute: () => made })
+    const result = await runTask(plain, {})
+    expect(result).toEqual(made)
+    expect(result).not.toBe(made)
+    const wild = task('wild', { execute: () => () => 1 })
+    await expect(runTask(wild, {})).rejects.toMatchObject({ code: 'JOBBOARD_INVALID_ARGUMENT' })
+  })
+})
+
+test('defaults are those of a flow without a board', () => {
+  expect(fakeContext()).toMatchObject({ fence: 0n, run: 1, job: undefined, services: undefined, progressed: [] })
+})
+
+test.each([
+  [
+    'runTask takes a task',
+    () => runTask({} as typeof charge, { amount: 1 }, fakeContext({ services: { bank: { bookings: [] } } })),
+  ],
+  ['revertTask takes a task', () => revertTask('charge' as never, {})],
+  ['fakeContext has no option "fences"', async () => fakeContext({ fences: 1n } as object)],
+  ['fence has to be a bigint', async () => fakeContext({ fence: 7 as unknown as bigint })],
+])('refuses what makes no sense: %s', async (message, misuse) => {
+  await expect(misuse()).rejects.toThrow(message)
+})

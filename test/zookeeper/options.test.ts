@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  InvalidArgument,
+  NativeZooKeeper,
+  type TlsOptions,
+  UnsupportedCapability,
+  ZooKeeper,
+  type ZooKeeperOptions,
+} from '../../src/zookeeper/index.ts'
+import { type Authority, createAuthority } from '../support/certificates.ts'
+
+describe('a client is not made', () => {
+  test.each<[Partial<ZooKeeperOptions>, string]>([
+    [{ sessionTimeout: '30d' }, 'sessionTimeout'],
+    [{ sessionTimeout: 2 ** 31 }, 'sessionTimeout'],
+    [{ sessionTimeout: 0 }, 'sessionTimeout'],
+    [{ connectTimeout: '30d' }, 'connectTimeout'],
+    [{ maxInFlight: 0 }, 'maxInFlight'],
+    [{ tls: { cert: 'this is no pem', key: 'nor this' } }, 'tls'],
+    [{ tls: { key: 'no key' } }, 'tls'],
+    [{ hosts: 'nowhere:port' }, 'nowhere:port'],
+    [{ sessionTimeout: Number.NaN }, 'sessionTimeout: NaN is no duration'],
+    [{ connectTimeout: 0 }, 'connectTimeout: 0 ms is no time at all'],
+    [{ tick: 0 }, 'tick: 0 ms is no time at all'],
+    [{ maxRequestBytes: -1 }, 'maxRequestBytes: a whole number from 1'],
+    [{ maxReplyBytes: 0 }, 'maxReplyBytes: a whole number from 1'],
+    [{ maxInFlight: 1.5 }, 'maxInFlight: a whole number from 1'],
+    [{ sasl: { username: '', password: 'secret' } }, 'sasl: the username'],
+    [{ sasl: { username: 'bob', password: '' } }, 'sasl: the password'],
+    [{ tls: { ca: '' } }, 'tls: ca is no PEM'],
+    [{ tls: { ca: [] } }, 'tls: ca names nobody'],
+    [{ tls: { ca: Buffer.from('garbage') } }, 'tls: ca is no PEM'],
+    [{ tls: { ca: '/etc/ssl/our-ca.pem' } }, 'await readFile("/etc/ssl/our-ca.pem")'],
+    [{ tls: { cert: 'client.pem', key: 'client.key' } }, 'await readFile("client.pem")'],
+    [
+      { tls: { ca: '-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----' } },
+      'tls: ca has no certificate that can be read',
+    ],
+  ])('with %j, and the message says what is wrong', refused)
+
+  test.each<[Record<string, unknown>, string]>([
+    [{ hosts: undefined }, 'hosts: a text'],
+    [{ hosts: ['127.0.0.1:1'] }, 'hosts: a text'],
+    [{ sessionTimout: '1s' }, 'no option "sessionTimout"; did you mean sessionTimeout?'],
+    [{ connectTimeout: null }, 'connectTimeout: null is no duration'],
+    [{ newSession: 'atomatic' }, 'newSession: there is no "atomatic"; did you mean automatic?'],
+    [{ readOnly: 'yes' }, 'readOnly: there is no "yes"'],
+    [{ maxInFlight: '5' }, 'maxInFlight: a whole number'],
+    [{ log: console }, 'log: a logger of pino is needed'],
+    [{ log: true }, 'log: a logger of pino is needed'],
+    [{ tls: true }, 'tls: its options have to be an object'],
+    [{ tls: { certificate: 'x' } }, 'tls has no option "certificate"'],
+    [{ tls: { ca: 5 } }, 'tls: ca is a PEM, or its bytes'],
+    [{ sasl: 'bob:secret' }, 'sasl: its options have to be an object'],
+    [{ sasl: { username: 'bob' } }, 'sasl: the password'],
+    [{ auth: { scheme: 'digest', auth: 'ada:x' } }, 'auth: a list'],
+  ])('from JavaScript with %j', (options, what) => refused(options, what))
+
+  test('without any, by either driver', () => {
+    for (const Client of [ZooKeeper, NativeZooKeeper]) {
+      expect(() => Reflect.construct(Client, [])).toThrow(/its options have to be an object, as in { hosts/)
+    }
+  })
+
+  test('by the native driver with what is not its own', () => {
+    const make = (options: object) => () => Reflect.construct(NativeZooKeeper, [{ hosts: 'a', ...options }])
+    expect(make({ sesionTimeout: 5 })).toThrow(/did you mean sessionTimeout/)
+    expect(make({ newSession: 'no' })).toThrow(/newSession/)
+    expect(make({ log: {} })).toThrow(/log/)
+    expect(make({ tls: {} })).toThrow(UnsupportedCapability)
+  })
+
+  function refused(options: Record<string, unknown>, what: string): void {
+    const make = () => Reflect.construct(ZooKeeper, [{ hosts: '127.0.0.1:1', ...options }])
+    expect(make).toThrow(InvalidArgument)
+    expect(make).toThrow(what)
+    expect(String(errorOf(make))).not.toMatch(/\n|secret/)
+  }
+
+  function errorOf(make: () => unknown): unknown {
+    try {
+      return make()
+    } catch (error) {
+      return error
+    }
+  }
+})
+
+describe('certificates and keys', () => {
+  let authority: Authority
+
+  beforeAll(async () => {
+    authority = await createAuthority()
+  })
+  afterAll(() => authority?.[Symbol.asyncDispose]())
+
+  test('go together, and may come in a list', async () => {
+    const { cert, key } = await authority.issue({ commonName: 'worker-1' })
+    const other = await authority.issue({ commonName: 'worker-2' })
+    const make = (tls: TlsOptions) => () => new ZooKeeper({ hosts: '127.0.0.1:1', tls })
+    expect(make({ ca: [authority.cert, Buffer.from(authority.cert)], cert, key })().state).toBe('new')
+    expect(make({ ca: `a comment\n${authority.cert}\n${cert}` })().state).toBe('new')
+    expect(make({ key })).toThrow('a key is of no use without its cert')
+    expect(make({ cert })).toThrow('a cert is of no use without its key')
+    expect(make({ cert, key: other.key })).toThrow(/tls: .*mismatch/)
+  })
+})
+
+test('the longest session that a server could grant may be asked for', () => {
+  expect(new ZooKeeper({ hosts: '127.0.0.1:1', sessionTimeout: 2 ** 31 - 1, tls: {} }).state).toBe('new')
+})
