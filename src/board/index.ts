@@ -17,17 +17,10 @@ export type { PostedJob } from './api/poster.ts'
 export type { TrashedJob } from './api/trashed-job.ts'
 export type { WaitingFor } from './api/waiting-for.ts'
 export type { Cancellation, Entity, SessionState } from './backend.ts'
-/** @internal For `jobboard doctor`. */
-export { type RedisServerInfo, redisServerInfo } from './backends/redis/internal.ts'
 export type { Claim, PerformContext, Performed } from './claims/claim.ts'
 export type { AbandonOptions, TrashOptions } from './claims/settle-options.ts'
-/** @internal For `jobboard/testing`. */
-export { memoryTestBackend } from './memory-place.ts'
-/** @internal `isOutage` is for conductors. */
-export { type Attempt, isOutage } from './model/attempts.ts'
+export type { Attempt } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
-/** @internal For conductors, and for what removes logbooks. */
-export { boardId } from './model/board-id.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './model/posting.ts'
 export { PRIORITIES, type Priority } from './model/priority.ts'
 export type { Resources } from './model/resources.ts'

@@ -13,7 +13,8 @@
  *
  * A slot stays taken until the code of its run has really ended.
  */
-import { boardId, type JobBoard } from '../board/index.ts'
+import type { JobBoard } from '../board/index.ts'
+import { boardId } from '../board/internal.ts'
 import { abortAfter, createSharedController, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { keepAlive } from '../core/async/keep-alive.ts'
 import { Lifecycle } from '../core/async/lifecycle.ts'

@@ -4,8 +4,6 @@ export type { Conductor, ConductorEvents, ConductorState } from './conductor.ts'
 export { type RunConductorOptions, runConductor } from './daemon/run-conductor.ts'
 export type { ConductorOptions } from './options.ts'
 export { type RunFlowOptions, runFlow } from './run-flow.ts'
-/** @internal For `jobboard logbook destroy`. */
-export { isOfOtherBoard } from './runs/book-owner.ts'
 export type { OnFailure } from './runs/decide.ts'
 export type { FailuresOnBoard } from './runs/disclosure.ts'
 export type { Settled } from './runs/settle.ts'

@@ -1,5 +1,6 @@
 /** Removes logbooks that are over and old. Any number of conductors may be at it: what one has removed the next does not find. */
-import { boardId, type JobBoard } from '../board/index.ts'
+import type { JobBoard } from '../board/index.ts'
+import { boardId } from '../board/internal.ts'
 import { rejectOnAbort } from '../core/async/abort.ts'
 import { IncompatibleVersion, NotConnected, NotFound, SealedLogbook, StorageFailure } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'

@@ -9,29 +9,24 @@ export {
   type AnyRetry,
   type Decision,
   type FailureContext,
-  isRetry,
   type Retry,
   type RetryContext,
   type RetryDecision,
-  type RetryOptions,
   retry,
 } from './atoms/retry.ts'
-export { type AnyTask, isTask, type Task, type TaskOptions, task } from './atoms/task.ts'
+export { type AnyTask, isTask, type Task, task } from './atoms/task.ts'
 export { compile } from './compile/compile.ts'
-export { type DrawOptions, type StatesOfAtoms, toDot, toMermaid } from './compile/draw.ts'
+export { toDot, toMermaid } from './compile/draw.ts'
 export type {
   AtomNode,
   DeciderGate,
   ExecutableAtom,
-  ExecutableRetry,
-  ExecutableTask,
   ExecutionGraph,
   ExecutionNode,
   NodeRange,
 } from './compile/execution-graph.ts'
-export type { DeciderHistory, Depth } from './patterns/edges.ts'
-export type { Fitting, Results } from './patterns/fit.ts'
-export { type AnyFlow, type AnyPart, type Flow, type Input, input, isFlow, missingInputs } from './patterns/flow.ts'
+export type { Depth } from './patterns/edges.ts'
+export { type AnyFlow, type AnyPart, type Flow, input, isFlow, missingInputs } from './patterns/flow.ts'
 export { type GraphOptions, graph } from './patterns/graph.ts'
 export { linear } from './patterns/linear.ts'
 export { type Link, link } from './patterns/link.ts'

@@ -1,5 +1,6 @@
 /** A place to try flows on: a board, logbooks, and owners that work, or die, when they are told to. */
-import { type Job, type JobBoard, memoryTestBackend, openBoard } from '../board/index.ts'
+import { type Job, type JobBoard, openBoard } from '../board/index.ts'
+import { memoryTestBackend } from '../board/internal.ts'
 import { type ConductorEvents, type ServicesFor, startConductor, type Tracked, track } from '../conductor/index.ts'
 import { createDeferred } from '../core/async/abort.ts'
 import { InvalidArgument, InvalidState, NotConnected } from '../core/errors.ts'

@@ -33,7 +33,35 @@ export { LOCATION_PARAMETERS, parseZooKeeperLocation, type ZooKeeperLocation } f
 export { ACL, type Acl, digestId, type Identity, PERMISSION } from './protocol/acl.ts'
 export { type ConnectString, type Endpoint, parseConnectString } from './protocol/connect-string.ts'
 export type { ContainerMode, Created, CreateMode, ExpiringMode, OrdinaryMode } from './protocol/create.ts'
-export * from './protocol/errors.ts'
+export {
+  AuthFailed,
+  BadArguments,
+  BadVersion,
+  ConnectionLoss,
+  connectionLossError,
+  EphemeralOnLocalSession,
+  InvalidAcl,
+  NO_NODE,
+  NoAuth,
+  NoChildrenForEphemerals,
+  NodeExists,
+  NoNode,
+  NotEmpty,
+  NotSent,
+  NoWatcher,
+  type Outcome,
+  QuotaExceeded,
+  ReadOnlyServer,
+  ReconfigRefused,
+  RequestTooLarge,
+  SessionExpired,
+  SessionMoved,
+  Throttled,
+  toError,
+  Unimplemented,
+  ZooKeeperError,
+  type ZooKeeperErrorOptions,
+} from './protocol/errors.ts'
 export {
   type CheckOp,
   type CreatedInMulti,

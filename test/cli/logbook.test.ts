@@ -1,6 +1,7 @@
 /** Logbooks from the command line: found, shown and destroyed, but never while their job needs them. */
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { boardId, openBoard, openPersistence, runFlow } from '../../src/index.ts'
+import { boardId } from '../../src/board/internal.ts'
+import { openBoard, openPersistence, runFlow } from '../../src/index.ts'
 import { hello, refused } from './flows.ts'
 import { type CliFolder, createCliFolder, jsonLines, killRemaining } from './workplace.ts'
 

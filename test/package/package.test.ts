@@ -108,6 +108,22 @@ describe('the ways in', () => {
     )
   })
 
+  test('open for require(), too, which Node.js gives modules without a top-level await', async () => {
+    const program = `
+      const doors = ['jobboard', 'jobboard/testing', 'jobboard/zookeeper'].map((door) => Object.keys(require(door)).length > 0)
+      console.log(doors.join(' '), require('jobboard/package.json').name)`
+    await user.write('ways.cjs', program)
+    expect(await user.run('node --no-warnings ways.cjs')).toBe('true true true jobboard\n')
+  })
+
+  test('lead to nothing that is for this project alone', async () => {
+    await user.write('names.mjs', `console.log(Object.keys(await import('jobboard')).join(' '))`)
+    const names = (await user.run('node --no-warnings names.mjs')).split(' ')
+    expect(names).toContain('openBoard')
+    for (const name of ['boardId', 'isOutage', 'memoryTestBackend', 'redisServerInfo', 'isOfOtherBoard'])
+      expect(names).not.toContain(name)
+  })
+
   test.each([
     ['NodeNext', { module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext }],
     ['a bundler', { module: ts.ModuleKind.ESNext, moduleResolution: ts.ModuleResolutionKind.Bundler }],

@@ -8,8 +8,6 @@ import { type ContainerDefinition, ServerContainer } from './server-container.ts
 import { type Server, ServerProgram } from './server-program.ts'
 import { contentsOf } from './settings-files.ts'
 
-export { POSTGRES } from './postgres-programs.ts'
-
 /** Of Debian's version, so that tests meet the same server with an engine and without. */
 const IMAGE = 'postgres:15'
 const TIMEOUT_MS = 2_000

@@ -1,5 +1,5 @@
 /** What is wrong with a Redis: it must not drop keys, and what it was told should outlive it. */
-import { type RedisServerInfo, redisServerInfo } from '../../board/index.ts'
+import { type RedisServerInfo, redisServerInfo } from '../../board/internal.ts'
 import { clockFinding, errorFinding, type Finding, okFinding, warningFinding } from './finding.ts'
 
 /** Of its memory, from where on posts may soon be refused. */

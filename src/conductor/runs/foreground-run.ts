@@ -1,5 +1,6 @@
 /** What a flow that runs in the foreground holds while it runs: nothing, or a job on a board, which is settled at the end. */
-import { boardId, type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '../../board/index.ts'
+import { type Claim, type JobBoard, openBoard, type PostAndClaimOptions } from '../../board/index.ts'
+import { boardId } from '../../board/internal.ts'
 import { ClaimLost, InvalidArgument } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
 import { newUuid } from '../../core/uuid.ts'

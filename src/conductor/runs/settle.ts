@@ -1,5 +1,6 @@
 /** Carries out a verdict: tried until it is done, or the claim is lost. */
-import { type Claim, isOutage, type Performed } from '../../board/index.ts'
+import type { Claim, Performed } from '../../board/index.ts'
+import { isOutage } from '../../board/internal.ts'
 import { settleWithRetries } from '../../core/async/settling.ts'
 import { NotFound } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'

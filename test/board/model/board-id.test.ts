@@ -1,6 +1,6 @@
 /** One board has one id, however it is written. */
 import { expect, test } from 'vitest'
-import { boardId } from '../../../src/board/index.ts'
+import { boardId } from '../../../src/board/internal.ts'
 
 const SAME: readonly (readonly [id: string, ...uris: string[]])[] = [
   [

@@ -1,6 +1,6 @@
 /** Jobs that none of the conductors can run do not block resources for ever. */
 import { expect, onTestFinished, test } from 'vitest'
-import { memoryTestBackend } from '../../../src/board/index.ts'
+import { memoryTestBackend } from '../../../src/board/internal.ts'
 import { input, linear, task } from '../../../src/index.ts'
 import { ManualClock } from '../../../src/testing/index.ts'
 import { nextEvent } from '../../board/events.ts'

@@ -1,6 +1,6 @@
 /** What `jobboard logbook destroy` does: removes logbooks that nobody needs any more. */
-import { boardId } from '../../../board/index.ts'
-import { isOfOtherBoard } from '../../../conductor/index.ts'
+import { boardId } from '../../../board/internal.ts'
+import { isOfOtherBoard } from '../../../conductor/internal.ts'
 import { IncompatibleVersion, InvalidArgument, InvalidState } from '../../../core/errors.ts'
 import type { FlowState } from '../../../core/states.ts'
 import type { BookDetail } from '../../../persistence/index.ts'
