@@ -35,7 +35,6 @@ export const ARMING = 105
 export const AUTH = 100
 export const CLOSE_SESSION = -11
 export const PING = 11
-const SASL = 102
 
 export async function startFakeServer(behaviour: Behaviour): Promise<FakeServer> {
   const sockets = new Set<Socket>()
