@@ -64,6 +64,8 @@ export interface ContentReaderOptions {
 export class ContentReader {
   readonly #options: ContentReaderOptions
   #reading = false
+  /** The number of requests when a read found no connection: only a further request, or {@link resume}, reads on. */
+  #suspendedAt: number | undefined
   /** The size assumed of a posting that was never read, in bytes: the average of the last batch. */
   #typicalBytes = MAX_BATCH_BYTES / 64
 
@@ -78,7 +80,15 @@ export class ContentReader {
 
   /** Starts to read what is on the list, unless that is under way. */
   start(): void {
-    if (!this.#reading && !this.#options.list.isEmpty) void this.#read()
+    const { list, signal } = this.#options
+    if (this.#reading || list.isEmpty || signal.aborted || list.requests === this.#suspendedAt) return
+    void this.#read()
+  }
+
+  /** Reads on after the connection has returned. */
+  resume(): void {
+    this.#suspendedAt = undefined
+    this.start()
   }
 
   /** Waits a turn first: all changes at hand make one batch, and the answer to an own post makes reading it needless. */
@@ -91,7 +101,10 @@ export class ContentReader {
         while (!list.isEmpty) await this.#readBatch()
       } catch (error) {
         // What is unread stays on the list: the connection's return is a gap, after which reading goes on.
-        if (error instanceof NotConnected) break
+        if (error instanceof NotConnected) {
+          this.#suspendedAt = list.requests
+          break
+        }
         onError(error)
         await sleep(backoffDelay(attempt, { first: 100, max: 10_000 }), { signal }).catch(() => undefined)
       }

@@ -323,6 +323,7 @@ export class LiveView {
     this.#carryOut()
     for (const change of missed) this.#apply(change)
     this.#windowReader?.readUpToPinned()
+    this.#reader.resume()
     this.evaluate()
   }
 

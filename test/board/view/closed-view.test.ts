@@ -1,0 +1,57 @@
+/** A view without a connection, or of a closed board, is idle: it does not ask again and again for what it cannot read. */
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { Backend } from '../../../src/board/backend.ts'
+import { LiveView } from '../../../src/board/view/live-view.ts'
+import { NotConnected } from '../../../src/core/errors.ts'
+
+function viewOf(read: Backend['read']) {
+  const closing = new AbortController()
+  const listing = {
+    jobs: ['job1'],
+    claimed: new Set<string>(),
+    trashed: new Set<string>(),
+    cancelled: new Set<string>(),
+  }
+  const backend: Partial<Backend> = { now: () => Date.now(), read, list: async () => listing }
+  const none = () => undefined
+  const listener = { jobChanged: none, cancelRequested: none, flowUnaccepted: none, onError: none }
+  const { signal } = closing
+  const view = new LiveView({ backend: backend as Backend, listener, unacceptedAfter: 0, signal })
+  return { view, closing }
+}
+
+async function turns(count: number): Promise<void> {
+  for (let n = 0; n < count; n += 1) await turn()
+}
+
+test('without a connection it reads nothing until the board is listed again', async () => {
+  let reads = 0
+  const { view } = viewOf(async () => {
+    reads += 1
+    throw new NotConnected('gone')
+  })
+  view.resync()
+  await turns(50)
+  expect(reads).toBe(1)
+  view.resync()
+  await turns(50)
+  expect(reads).toBe(2)
+})
+
+test('once the board is closed it does nothing', async () => {
+  let woken = 0
+  const { view, closing } = viewOf(async () => [undefined])
+  view.resync()
+  closing.abort()
+  await turns(10)
+  const count = async () => {
+    for (;;) {
+      await view.changed.wait()
+      woken += 1
+    }
+  }
+  void count()
+  await turns(50)
+  expect(woken).toBeLessThan(3)
+})
