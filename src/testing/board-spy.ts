@@ -64,7 +64,7 @@ export class BoardSpy implements Disposable {
   async next(event: JobEventName, options: SpyOptions = {}): Promise<Job> {
     if (!Object.hasOwn(STATES_BY_EVENT, event))
       throw new InvalidArgument(
-        `a spy: there is no event ${event} of jobs; name one of ${Object.keys(STATES_BY_EVENT).join(', ')}`,
+        `a spy: unknown event ${event} of jobs; use one of ${Object.keys(STATES_BY_EVENT).join(', ')}`,
       )
     const { of } = options
     const isIt = (seen: SpiedEvent) => seen.event === event && (of === undefined || seen.job.uuid === of.uuid)

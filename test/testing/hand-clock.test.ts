@@ -84,7 +84,7 @@ test('skips a kind for as long as it is asked to', async () => {
 })
 
 test.each([
-  ['advance: "soon" is no duration', () => new ManualClock().advance('soon' as '1s')],
+  ['advance: "soon" is not a duration', () => new ManualClock().advance('soon' as '1s')],
   ['a ManualClock: now has to be a Date', () => new ManualClock({ now: new Date('never') })],
 ])('refuses what makes no sense: %s', (message, misuse) => {
   expect(misuse).toThrow(message)

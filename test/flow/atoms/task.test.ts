@@ -48,7 +48,11 @@ describe('task', () => {
     ['one name twice', () => loose('t', { execute, provides: ['a', 'a'] }), 'task t: provides has to be a name'],
     ['keys that are none', () => loose('t', { execute, provides: { keys: 'a' } }), 'task t: provides has to be a name'],
     ['a priority as text', () => loose('t', { execute, priority: 'high' }), 'task t: priority has to be a number'],
-    ['a deadline in words', () => loose('t', { execute, deadline: 'soon' }), 'task t: deadline: "soon" is no duration'],
+    [
+      'a deadline in words',
+      () => loose('t', { execute, deadline: 'soon' }),
+      'task t: deadline: "soon" is not a duration',
+    ],
     ['a hook that is none', () => loose('t', { execute, preExecute: 1 }), 'task t: preExecute has to be a function'],
     [
       'an argument bound that is not there',
