@@ -32,7 +32,7 @@ test('posting refuses what the schema refuses, and tasks see what it makes of th
   expect(await unchecked.wait()).toBe('TRASHED')
   const reasons: string[] = []
   for await (const { reason } of board.trashed()) reasons.push(reason)
-  expect(reasons).toEqual([expect.stringContaining('flow mail: the store is not what its schema asks for')])
+  expect(reasons).toEqual([expect.stringContaining('flow mail: the store does not satisfy its schema')])
 })
 
 test('runFlow refuses it, too', async () => {

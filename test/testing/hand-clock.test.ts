@@ -59,7 +59,7 @@ test('tells when somebody waits, and gives up waiting for that', async () => {
   expect(await waiting).toBe(7)
   expect(await clock.awaited('pause')).toBe(7)
   await expect(clock.awaited('delay', { within: 1 })).rejects.toThrow(
-    'not within 1 ms: nobody waits for a delay (deadline, pause)',
+    'not within 1 ms: no alarm of kind delay is set (set: deadline, pause)',
   )
 })
 
