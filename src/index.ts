@@ -1,9 +1,9 @@
 /**
- * jobboard: post work and have it done by exactly one owner at a time.
+ * jobboard: post work, and have it done by exactly one owner at a time.
  *
- * Boards (`openBoard`), flows (`task`, `retry`, `linear`, `unordered`, `graph`, `input`), engines (`Engine`), conductors (`startConductor`, `runConductor`, `runFlow`),
- * logbooks (`openPersistence`), and the errors they throw. The ZooKeeper client alone is at `jobboard/zookeeper`, what tests of flows need at
- * `jobboard/testing`.
+ * Exports boards (`openBoard`), flows (`task`, `retry`, `linear`, `unordered`, `graph`, `input`), engines (`Engine`),
+ * conductors (`startConductor`, `runConductor`, `runFlow`), logbooks (`openPersistence`), and the errors that they throw. The
+ * ZooKeeper client alone is `jobboard/zookeeper`; helpers for tests of flows are `jobboard/testing`.
  *
  * @module jobboard
  */

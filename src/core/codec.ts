@@ -1,4 +1,4 @@
-/** How records are written: msgpack (the default) or JSON (what TaskFlow reads). Values are plain data in both. */
+/** Encodes records as msgpack (the default) or as JSON (which TaskFlow reads). Values are plain data in both. */
 import { Packr } from 'msgpackr'
 import { InvalidArgument } from './errors.ts'
 import {
@@ -17,14 +17,16 @@ export type Encoding = 'msgpack' | 'json'
 export { MAX_MEMORY_PER_BYTE } from './msgpack-check.ts'
 
 /**
- * `useRecords: false`: shared structures would make one record unreadable without another. `copyBuffers`: bytes in what
- * was decoded would be a window on the encoded record, and changing them would change it. `structuredClone: false`: when it
- * is not given, the decoder follows references in the bytes, and a few hundred bytes become gigabytes.
+ * `useRecords: false`: shared structures would make one record unreadable without another. `copyBuffers`: without it, bytes
+ * in a decoded value are a view of the encoded record, and changing them changes the record. `structuredClone: false`: when
+ * it is omitted, the decoder follows references in the bytes, and a few hundred bytes become gigabytes.
  */
 const packr = new Packr({ useRecords: false, mapsAsObjects: true, copyBuffers: true, structuredClone: false })
 
 /**
- * @throws InvalidArgument for what is no plain data: functions, symbols, a structure that contains itself, instances of
+ * Encodes a value of plain data.
+ *
+ * @throws InvalidArgument for anything but plain data: functions, symbols, a structure that contains itself, instances of
  * classes (a Map or an Error would come back as something else), a bigint of more than 64 bits, a key `__proto__`
  */
 export function encode(value: unknown, encoding: Encoding): Uint8Array {
@@ -33,7 +35,7 @@ export function encode(value: unknown, encoding: Encoding): Uint8Array {
   return encodePlain(value, encoding)
 }
 
-/** As {@link encode}, of what was decoded or checked before. */
+/** Encodes as {@link encode} does, without a check: the value was decoded or checked before. */
 export function encodePlain(value: unknown, encoding: Encoding): Uint8Array {
   try {
     return encoding === 'json' ? Buffer.from(JSON.stringify(value) ?? 'null') : new Uint8Array(packr.pack(value))
@@ -44,8 +46,8 @@ export function encodePlain(value: unknown, encoding: Encoding): Uint8Array {
 }
 
 /**
- * Decodes a record. Only plain data is accepted, whoever wrote the bytes. Bytes within the record come back as Uint8Array,
- * whatever kind of array the record itself lies in.
+ * Decodes a record. Accepts only plain data, whichever program wrote the bytes. Byte values in the record come back as
+ * Uint8Array, whatever the type of the array that holds the record.
  *
  * @throws Error when the bytes are not of this encoding, or hold what {@link encode} refuses
  */
@@ -114,8 +116,8 @@ function weighJson(value: unknown, most: number): number {
 }
 
 /**
- * The value as it comes back from a record: the same as to encode and to decode it, and quicker for what most values are
- * made of.
+ * Returns the value as it comes back from a record. The result is that of encoding and decoding the value; for most values
+ * it is computed faster.
  *
  * @throws InvalidArgument as {@link encode}
  */
@@ -126,7 +128,7 @@ export function roundTrip(value: unknown): unknown {
 
 const NOT_SIMPLE = Symbol('not simple')
 
-/** Of what no encoding changes; anything else, be it rare or refused, is for the codec to judge. */
+/** Copies a value that no encoding changes. Returns NOT_SIMPLE for all others, rare or refused: the codec handles those. */
 function simpleCopy(value: unknown, depth: number): unknown {
   switch (typeof value) {
     case 'string':
@@ -173,15 +175,15 @@ function simpleDate(value: object): unknown {
   return Number.isNaN(time) ? NOT_SIMPLE : new Date(time)
 }
 
-/** What is no plain data, and the way to it, the innermost step first. */
+/** A value that is not plain data, and the path to it, the innermost step first. */
 interface UnencodableValue {
   readonly what: string
   readonly path: string[]
 }
 
 /**
- * A cycle would never end, and a function or a Map be lost without a word: all are refused with the place named, which is
- * put together only when there is something to refuse.
+ * Finds the first value that cannot be encoded. A cycle would never end, and a function or a Map would be lost silently:
+ * all are refused by an error that names their place. The path is built only when there is such a value.
  */
 function findUnencodable(
   value: unknown,
@@ -192,7 +194,7 @@ function findUnencodable(
   if (typeof value !== 'object' || value === null || isScalar(value)) return undefined
   const within = { ...at, depth: at.depth + 1 }
   for (const key of Object.keys(value)) {
-    // The decoder takes it for an attack, and would give back another name.
+    // The decoder takes this key for an attack, and returns it under another name.
     if (key === '__proto__' && at.encoding === 'msgpack')
       return { what: 'a key that msgpack cannot carry', path: [key] }
     const fault = findUnencodable((value as Readonly<Record<string, unknown>>)[key], within)
@@ -209,7 +211,7 @@ function findUnencodableIn(value: unknown, depth: number): string | undefined {
     case 'symbol':
       return `a ${typeof value}`
     case 'bigint':
-      return value > MAX_INTEGER || value < MIN_INTEGER ? 'a bigint beyond 64 bits' : undefined
+      return value > MAX_INTEGER || value < MIN_INTEGER ? 'a bigint of more than 64 bits' : undefined
     case 'object':
       return value === null ? undefined : findUnencodableInObject(value, depth)
     default:
@@ -224,7 +226,7 @@ function findUnencodableInObject(value: object, depth: number): string | undefin
   return depth >= MAX_NESTING ? 'nested too deeply, or contains itself' : undefined
 }
 
-/** Objects to the language, single values to us. */
+/** Whether an object of the language is a single value in a record. */
 function isScalar(value: object): boolean {
   return value instanceof Uint8Array || value instanceof Date
 }
@@ -232,7 +234,7 @@ function isScalar(value: object): boolean {
 const MAX_INTEGER = 2n ** 64n - 1n
 const MIN_INTEGER = -(2n ** 63n)
 
-/** Made by `{}`, in this realm or another, or without a prototype. */
+/** Whether the object was made by `{}`, in this realm or another, or has no prototype. */
 function isPlainObject(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value)
   return prototype === null || Object.getPrototypeOf(prototype) === null

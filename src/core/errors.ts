@@ -1,9 +1,9 @@
 /**
- * Every error that jobboard throws on purpose: one class a meaning, each with a stable `code`, a message that names the
- * thing and says what to do, and the `cause` where there is one.
+ * The errors that jobboard throws on purpose: one class for each meaning. Each error has a stable `code`, a message that
+ * names the thing and says what to do, and its `cause` if there is one.
  *
  * `instanceof` works across two copies of the library in one process (a command line that was installed globally and a
- * flows module that brings its own): it compares the codes of an error's lineage, not constructors.
+ * flows module with its own copy): it compares the codes of an error's lineage, not constructors.
  */
 
 const LINEAGE = Symbol.for('jobboard.error.lineage')
@@ -11,12 +11,13 @@ const LINEAGE = Symbol.for('jobboard.error.lineage')
 type ErrorClass = { readonly code: string; readonly retryable: boolean }
 
 export interface JobboardErrorOptions extends ErrorOptions {
-  /** Where this error knows better than its class. */
+  /** Whether this error is retryable, if that differs from its class. */
   readonly retryable?: boolean | undefined
 }
 
 /**
- * Base of every error that jobboard throws on purpose. Tell them apart by class, or by `code`, which stays; messages do not.
+ * The base of every error that jobboard throws on purpose. Distinguish errors by class or by `code`: codes are stable,
+ * messages are not.
  *
  * @example if (error instanceof JobboardError && error.retryable) await later()
  */
@@ -54,67 +55,67 @@ function lineage(leaf: unknown): readonly string[] {
   return codes
 }
 
-// --- Asking -------------------------------------------------------------------------------------------------------
+// --- Calls --------------------------------------------------------------------------------------------------------
 
-/** A URI, an option or a command line that cannot mean anything. */
+/** A URI, an option or a command line is invalid. */
 export class InvalidArgument extends JobboardError {
   static override readonly code = 'JOBBOARD_INVALID_ARGUMENT'
 }
 
-/** What was named is not there, or not any more. */
+/** The named thing does not exist, or no longer exists. */
 export class NotFound extends JobboardError {
   static override readonly code = 'JOBBOARD_NOT_FOUND'
 }
 
-/** Something with this name or uuid is there already. */
+/** Something with this name or uuid exists already. */
 export class Duplicate extends JobboardError {
   static override readonly code = 'JOBBOARD_DUPLICATE'
 }
 
-/** A transition that the state tables do not allow, or a call that comes too early or too late. */
+/** The state tables do not allow a transition, or a call came too early or too late. */
 export class InvalidState extends JobboardError {
   static override readonly code = 'JOBBOARD_INVALID_STATE'
 }
 
-/** The time given was over first. Whatever was waited for may still come. */
+/** The given time was over first. The event that the caller waited for may still come. */
 export class Timeout extends JobboardError {
   static override readonly code = 'JOBBOARD_TIMEOUT'
   static override readonly retryable = true
 }
 
-// --- Talking to a backend -----------------------------------------------------------------------------------------
+// --- Requests to a backend ----------------------------------------------------------------------------------------
 
-/** Nothing was sent: there is no connection. */
+/** There is no connection, and nothing was sent. */
 export class NotConnected extends JobboardError {
   static override readonly code: string = 'JOBBOARD_NOT_CONNECTED'
   static override readonly retryable: boolean = true
 }
 
-/** Whoever this client says it is, the servers do not let them do that: other credentials are needed, or a right. */
+/** The servers do not permit the operation with this client's credentials: it needs other credentials, or a right. */
 export class AccessDenied extends JobboardError {
   static override readonly code = 'JOBBOARD_ACCESS_DENIED'
 }
 
-/** It was sent, the connection dropped, and nobody can tell any more whether it took effect. */
+/** The request was sent, then the connection was lost: it is unknown whether the request took effect. */
 export class OutcomeUnknown extends JobboardError {
   static override readonly code = 'JOBBOARD_OUTCOME_UNKNOWN'
 }
 
-/** The server is too old, or what is stored was written by a newer release. */
+/** The server is too old, or a newer release wrote the stored data. */
 export class IncompatibleVersion extends JobboardError {
   static override readonly code = 'JOBBOARD_INCOMPATIBLE_VERSION'
 }
 
-/** The server is there and takes no writes now: its memory or its disk is full, say. Nothing was changed. */
+/** The server can be reached, but accepts no writes now: its memory or its disk is full, say. Nothing was changed. */
 export class WritesRefused extends JobboardError {
   static override readonly code = 'JOBBOARD_WRITES_REFUSED'
   static override readonly retryable = true
 }
 
-/** What this backend or driver truly cannot do; the message says what to use instead. */
+/** A capability that this backend or driver does not have; the message says what to use instead. */
 export class UnsupportedCapability extends JobboardError {
   static override readonly code = 'JOBBOARD_UNSUPPORTED_CAPABILITY'
-  /** The name it has among the capabilities that are declared. */
+  /** The name of the declared capability. */
   readonly capability: string
 
   constructor(message: string, options: ErrorOptions & { capability: string }) {
@@ -125,12 +126,12 @@ export class UnsupportedCapability extends JobboardError {
 
 // --- Jobs ---------------------------------------------------------------------------------------------------------
 
-/** Base of what goes wrong with one job. */
+/** The base of the errors about one job. */
 export class JobFailure extends JobboardError {
   static override readonly code: string = 'JOBBOARD_JOB_FAILURE'
 }
 
-/** The job cannot be claimed now; the message names the owner or whatever else stands in the way. */
+/** The job cannot be claimed now; the message names its owner, or what else prevents the claim. */
 export class Unclaimable extends JobFailure {
   static override readonly code = 'JOBBOARD_UNCLAIMABLE'
   static override readonly retryable = true
@@ -141,10 +142,10 @@ export class NotOwner extends JobFailure {
   static override readonly code = 'JOBBOARD_NOT_OWNER'
 }
 
-/** Somebody asked for the job to be given up: undo what was done, then settle. */
+/** The job was cancelled: undo what was done, then settle it. */
 export class Cancelled extends JobFailure {
   static override readonly code = 'JOBBOARD_CANCELLED'
-  /** Who asked, and why, as the trash tells it: `cancelled by ada: not needed any more`. */
+  /** The requester and the reason, as the trash shows them: `cancelled by ada: not needed any more`. */
   readonly trashReason: string
 
   constructor(message: string, options: ErrorOptions & { trashReason?: string } = {}) {
@@ -153,12 +154,12 @@ export class Cancelled extends JobFailure {
   }
 }
 
-/** The claim is gone and another may own the job: stop, write nothing. */
+/** The claim is lost, and another owner may have the job: stop, and write nothing. */
 export class ClaimLost extends JobFailure {
   static override readonly code: string = 'JOBBOARD_CLAIM_LOST'
 }
 
-/** The posting makes no sense, or this release cannot read it. */
+/** The posting is invalid, or this release cannot read it. */
 export class InvalidPosting extends JobFailure {
   static override readonly code = 'JOBBOARD_INVALID_POSTING'
 }
@@ -168,48 +169,48 @@ export class PayloadTooLarge extends JobFailure {
   static override readonly code = 'JOBBOARD_PAYLOAD_TOO_LARGE'
 }
 
-/** Throw it (or a subclass) from a task to say: trying again cannot help, trash the job at once. */
+/** A failure that another attempt cannot change. A task throws it (or a subclass) to have its job trashed at once. */
 export class NonRetryable extends JobFailure {
   static override readonly code: string = 'JOBBOARD_NON_RETRYABLE'
 }
 
-/** Why a signal fired: the process that ran the job is shutting down. */
+/** The reason of a stop signal: the process that ran the job is shutting down. */
 export class ShuttingDown extends JobboardError {
   static override readonly code = 'JOBBOARD_SHUTTING_DOWN'
 }
 
 // --- Flows and logbooks -------------------------------------------------------------------------------------------
 
-/** What a flow's atoms need of each other does not work out: they wait for one another in a circle, say. */
+/** The dependencies between a flow's atoms cannot be satisfied: atoms wait for each other in a circle, say. */
 export class DependencyFailure extends JobboardError {
   static override readonly code: string = 'JOBBOARD_DEPENDENCY_FAILURE'
 }
 
-/** Somebody requires what nobody provides. */
+/** An atom requires a value that neither the store nor another atom provides. */
 export class MissingDependencies extends DependencyFailure {
   static override readonly code = 'JOBBOARD_MISSING_DEPENDENCIES'
 }
 
-/** Somebody requires what several provide, and nothing says whose is meant. */
+/** A part of a flow requires a value that several parts provide, and the flow does not say which one is meant. */
 export class AmbiguousDependency extends DependencyFailure {
   static override readonly code = 'JOBBOARD_AMBIGUOUS_DEPENDENCY'
 }
 
-/** The logbooks cannot be read or written: away for now (`retryable`), or for good. */
+/** The logbooks cannot be read or written, for now (`retryable`) or permanently. */
 export class StorageFailure extends JobboardError {
   static override readonly code: string = 'JOBBOARD_STORAGE_FAILURE'
 }
 
-/** What a task has returned or thrown was kept with a codec or a key that is not here. Whoever has it can go on. */
+/** A result or a failure was stored with a codec or a key that this process lacks. A process that has it can continue. */
 export class SealedLogbook extends StorageFailure {
   static override readonly code = 'JOBBOARD_SEALED_LOGBOOK'
   static override readonly retryable = true
 }
 
-/** A claim was refused by a logbook that knows of a newer or equal run. */
+/** A logbook refused a run, because it knows a run with the same or a higher number. */
 export class Fenced extends ClaimLost {
   static override readonly code = 'JOBBOARD_FENCED'
-  /** The newest run the logbook knows of. */
+  /** The newest run that the logbook knows. */
   readonly newestRun: number
 
   constructor(message: string, options: ErrorOptions & { newestRun: number }) {
@@ -218,7 +219,7 @@ export class Fenced extends ClaimLost {
   }
 }
 
-/** Returns what was thrown if it is an error, else an error with its text. */
+/** Returns the thrown value if it is an error, else an error with its text. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown))
 }

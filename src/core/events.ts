@@ -1,4 +1,4 @@
-/** An emitter whose events are typed and whose listeners cannot harm the one who emits. */
+/** An emitter of typed events. An error in a listener reaches neither the emitter's caller nor the other listeners. */
 import { InvalidArgument } from './errors.ts'
 import { suggestion } from './spelling.ts'
 
@@ -10,8 +10,8 @@ export class Emitter<Events extends object> {
   readonly #events: Readonly<Record<keyof Events, true>> | undefined
 
   /**
-   * @param onListenerError told of a listener that threw or rejected; the others still hear the event
-   * @param options.events all there are, for callers without a compiler: without them any name is taken
+   * @param onListenerError called when a listener threw or rejected; the other listeners still receive the event
+   * @param options.events all events, to check the names that callers without a compiler pass; without it any name is accepted
    */
   constructor(
     onListenerError: (error: unknown, event: keyof Events) => void,
@@ -22,16 +22,17 @@ export class Emitter<Events extends object> {
   }
 
   /**
-   * Calls `listener` at each event until the function returned is called.
+   * Calls `listener` at each event until the returned function is called.
    *
-   * @throws InvalidArgument for an event that there is not, or a listener that is no function
+   * @throws InvalidArgument for an unknown event, or a listener that is not a function
    */
   on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {
     if (this.#events && !Object.hasOwn(this.#events, event)) {
       const names = Object.keys(this.#events)
-      throw new InvalidArgument(`there is no event ${JSON.stringify(event)}${suggestion(String(event), names)}`)
+      throw new InvalidArgument(`unknown event ${JSON.stringify(event)}${suggestion(String(event), names)}`)
     }
-    if (typeof listener !== 'function') throw new InvalidArgument(`on ${String(event)}: the listener is no function`)
+    if (typeof listener !== 'function')
+      throw new InvalidArgument(`on ${String(event)}: the listener must be a function`)
     const listeners = this.#listeners.get(event) ?? new Set()
     listeners.add(listener)
     this.#listeners.set(event, listeners)
@@ -40,7 +41,7 @@ export class Emitter<Events extends object> {
     }
   }
 
-  /** False when nobody listens. */
+  /** Calls the listeners of the event. Returns false if there are none. */
   emit<E extends keyof Events>(event: E, payload: Events[E]): boolean {
     const listeners = this.#listeners.get(event)
     if (!listeners || listeners.size === 0) return false

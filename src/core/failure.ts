@@ -1,44 +1,42 @@
 /**
- * A failure: what is kept of an error once the process that threw it may be gone. It survives JSON and msgpack, keeps
- * the chain of causes, and can be thrown again as a {@link WrappedFailure}. TaskFlow has the same idea in
- * `taskflow/types/failure.py`.
+ * A failure is the record of an error, for readers in other processes. It survives JSON and msgpack, keeps the chain of
+ * causes, and can be thrown again as a {@link WrappedFailure}. TaskFlow has the same idea in `taskflow/types/failure.py`.
  */
 import { JobboardError, NonRetryable } from './errors.ts'
 import { oneLine } from './texts.ts'
 import { type Duration, toMilliseconds } from './time.ts'
 
 /**
- * What is kept of an error: plain data that survives JSON and msgpack. Its `name`, `message` and `code` are the
- * error's.
+ * The record of an error: plain data that survives JSON and msgpack. Its `name`, `message` and `code` are the error's.
  */
 export interface Failure {
-  /** The error's class, `TypeError` say. */
+  /** The name of the error's class, such as `TypeError`. */
   readonly name: string
   readonly message: string
-  /** The error's `code`, where it had one: ours, Node's (`ENOENT`) or a driver's. */
+  /** The error's `code`, if it had one: jobboard's, Node's (`ENOENT`) or a driver's. */
   readonly code?: string
   readonly stack?: string
   /** The error's `cause` and, of an AggregateError, its errors. */
   readonly causes?: readonly Failure[]
-  /** True where the error, or one of its causes, was a NonRetryable. */
+  /** Whether the error, or one of its causes, was a NonRetryable. */
   readonly nonRetryable?: true
-  /** The error's `retryAfter` in milliseconds: when whoever refused wants to be asked again. */
+  /** The error's `retryAfter`, in milliseconds: the time after which a refused request may be repeated. */
   readonly retryAfter?: number
 }
 
-/** Causes deeper than this are cut off: a chain that long is a loop or a defect, and a failure has to fit a record. */
+/** The depth at which causes are cut off: a longer chain is a loop or a defect, and a failure has to fit a record. */
 export const MAX_CAUSE_DEPTH = 8
-/** Of all levels together: an error may have thousands of others in it, and itself among them. */
+/** The limit of causes on all levels together: an error may contain thousands of others, and itself among them. */
 export const MAX_CAUSES = 32
 export const MAX_TEXT_LENGTH = 8_192
 
-/** How much of an error is looked at still. */
+/** The number of causes that may still be read. */
 interface CauseBudget {
   causes: number
 }
 
 /**
- * What to keep of something that was thrown. Never throws, whatever it is given.
+ * Returns the record of a thrown value. Never throws, whatever the value is.
  *
  * @example failureOf(new Error('disk full', { cause })).causes
  */
@@ -50,8 +48,8 @@ export function failureOf(thrown: unknown): Failure {
     }
     return toFailureAt(thrown, 0, { causes: MAX_CAUSES })
   } catch {
-    // A Proxy can throw at whatever is asked of it.
-    return { name: 'Error', message: 'something was thrown that cannot be looked at' }
+    // A Proxy can throw at every access.
+    return { name: 'Error', message: 'the thrown value cannot be read' }
   }
 }
 
@@ -80,7 +78,7 @@ function toCausesAt(error: Error, depth: number, budget: CauseBudget): Failure[]
   return [...spendBudget(listCauses(error), budget, within), ...known]
 }
 
-/** A failure as it was kept before, no deeper within another than an error would be. */
+/** Returns a recorded failure, cut to the depth and the number of causes that an error may have. */
 function shortenFailure(failure: Failure, depth: number, budget: CauseBudget): Failure {
   const { causes = [], ...fields } = failure
   if (depth >= MAX_CAUSE_DEPTH) return fields
@@ -98,7 +96,7 @@ function spendBudget<T>(causes: readonly T[], budget: CauseBudget, keep: (cause:
   return kept
 }
 
-/** Whatever it is: drivers have a property of this name, too, and mean something else by it. */
+/** Reads `retryAfter`, which may have any type: drivers have a property of this name with another meaning. */
 function readRetryAfter(value: unknown): number | undefined {
   if (typeof value !== 'number' && typeof value !== 'string') return undefined
   try {
@@ -108,7 +106,7 @@ function readRetryAfter(value: unknown): number | undefined {
   }
 }
 
-/** Several failures, or one that came out of a logbook, as an error to throw. */
+/** An error that carries several failures, or one that was read from a logbook. */
 export class WrappedFailure extends JobboardError {
   static override readonly code = 'JOBBOARD_WRAPPED_FAILURE'
   readonly failures: readonly Failure[]
@@ -120,14 +118,14 @@ export class WrappedFailure extends JobboardError {
 }
 
 /**
- * One line for people: `TypeError: x is not a function, because of Error: …`. A cause that says nothing new is left out,
- * and a class that is the same again is not named again.
+ * Describes a failure in one line: `TypeError: x is not a function, because of Error: …`. Omits a cause that adds nothing
+ * new, and a class name that repeats the previous one.
  */
 export function describeFailure(failure: Failure): string {
   let fields = ''
   let above: string | undefined
   for (let at: Failure | undefined = failure; at; at = at.causes?.[0]) {
-    // Whatever it is: failures are read back from logbooks and the trash, which others write, too.
+    // The fields may have any type: other programs write to logbooks and to the trash, too.
     const name = truncateText(toPrintable(at.name))
     const message = oneLine(truncateText(toPrintable(at.message)))
     if (above !== undefined && fields.includes(message || name)) continue
@@ -138,7 +136,7 @@ export function describeFailure(failure: Failure): string {
   return fields
 }
 
-/** One line for people about anything that was thrown. */
+/** Describes any thrown value in one line. */
 export function describeError(thrown: unknown): string {
   return describeFailure(failureOf(thrown))
 }
@@ -150,7 +148,7 @@ function listCauses(error: Error): unknown[] {
   return Array.isArray(errors) ? [...causes, ...errors] : causes
 }
 
-/** Errors are made by anybody: a property may be of any type, and reading it may throw. */
+/** Reads a property of an error of any origin. The property may have any type, and reading it may throw. */
 function readProperty(error: Error, key: string): unknown {
   try {
     return (error as unknown as Record<string, unknown>)[key]

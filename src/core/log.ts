@@ -1,34 +1,34 @@
-/** Logging is pino's; a library says nothing unless it is given a logger. */
+/** Logging with pino. The library logs nothing unless it is given a logger. */
 import { type Logger, pino } from 'pino'
 import { InvalidArgument } from './errors.ts'
 import type { Redactor } from './redaction.ts'
 
 export type { Logger }
 
-/** Says nothing and costs next to nothing. */
+/** A logger that writes nothing, at almost no cost. */
 export const silentLog: Logger = pino({ level: 'silent' })
 
-/** JSON lines on standard error, for daemons: standard output belongs to results. */
+/** Returns a logger that writes JSON lines to standard error, for daemons: standard output is for results. */
 export function daemonLog(options: { level?: string; name: string }): Logger {
   const destination = pino.destination({ fd: 2, sync: true })
-  // A full disk under the log must not end the jobs.
+  // A full disk of the log must not end the jobs.
   destination.on('error', () => undefined)
   return pino({ name: options.name, level: options.level ?? 'info' }, destination)
 }
 
 const LEVEL_METHODS = ['trace', 'debug', 'info', 'warn', 'error', 'isLevelEnabled'] as const satisfies (keyof Logger)[]
 
-/** @throws InvalidArgument unless it is as a logger of pino */
+/** @throws InvalidArgument unless the value has the methods of a pino logger */
 export function assertLogger(log: unknown): void {
   const methods: Readonly<Record<string, unknown>> = Object(log)
   const missing = LEVEL_METHODS.filter((name) => typeof methods[name] !== 'function')
   if (missing.length === 0) return
-  throw new InvalidArgument(`log: a logger of pino is needed, as in log: pino(); this one has no ${missing.join(', ')}`)
+  throw new InvalidArgument(`log must be a pino logger, as in log: pino(); it has no ${missing.join(', ')}`)
 }
 
 const WRITING_METHODS: ReadonlySet<string> = new Set(['trace', 'debug', 'info', 'warn', 'error', 'fatal'])
 
-/** A logger through which no such secret goes: what is logged, also by its children, is redacted before it is passed on. */
+/** Returns a logger that redacts all values, also those that its children log, before it passes them to `log`. */
 export function redactedLog(log: Logger, redaction: Redactor): Logger {
   if (redaction.isEmpty) return log
   const clean = (values: readonly unknown[]) => values.map((value) => redaction.value(value))

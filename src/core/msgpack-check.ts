@@ -1,13 +1,13 @@
 /**
- * Checks msgpack before it is decoded. Records come from servers to which others write, and a decoder builds whatever the
- * bytes ask for: a few hundred bytes with references unfold to gigabytes, an extension evaluates code, a key of a megabyte
+ * Checks msgpack before it is decoded. Other programs write to the servers, too, and a decoder builds whatever the bytes
+ * describe: a few hundred bytes with references expand to gigabytes, an extension evaluates code, a key of a megabyte
  * takes seconds. The check reads each byte once, allocates nothing, and accepts only what `encode` writes: plain data.
  */
 
-/** How many objects and lists may be within each other; `encode` has the same limit. */
+/** The number of objects and lists that may be nested; `encode` has the same limit. */
 export const MAX_NESTING = 100
 
-/** Estimates of what V8 needs for a value, in bytes. */
+/** Estimates of the memory that V8 needs for a value, in bytes. */
 export const OBJECT_BYTES = 56
 export const ENTRY_BYTES = 32
 export const LIST_BYTES = 48
@@ -17,13 +17,13 @@ export const BOXED_NUMBER_BYTES = 16
 const BINARY_BYTES = 200
 const DATE_BYTES = 96
 
-/** The most that one encoded byte takes in memory: empty bytes in a list are two. */
+/** The most memory that one encoded byte can take: an empty byte value in a list is encoded in two bytes. */
 export const MAX_MEMORY_PER_BYTE = (BINARY_BYTES + ITEM_BYTES) / 2
 
-/** Extensions that `encode` writes, or wrote once. */
+/** The extensions that `encode` writes, or wrote in earlier releases. */
 const [UNDEFINED, BIGINT, TIMESTAMP] = [0x00, 0x42, 0xff]
 
-/** Of a Date, in seconds since 1970. */
+/** The latest time of a Date, in seconds since 1970. */
 const MAX_DATE_SECONDS = 8.64e12
 
 /**
@@ -39,7 +39,8 @@ export function checkMsgpack(bytes: Uint8Array, most: number): number {
   let at = 0
   let memory = 0
   let depth = 0
-  // How many values are still to come in what is open; keys count, too. Of what is around it, in the lists below.
+  // The number of values, keys included, that the open object or list still expects. The lists below hold the same for
+  // those around it.
   let left = 1
   let isObject = false
   const outerLeft: number[] = []
@@ -93,7 +94,7 @@ export function checkMsgpack(bytes: Uint8Array, most: number): number {
         left = isObject ? 2 * size : size
         memory += isObject ? OBJECT_BYTES + ENTRY_BYTES * size : LIST_BYTES + ITEM_BYTES * size
         if (depth > MAX_NESTING) throw new Error(`is nested deeper than ${MAX_NESTING} levels`)
-        // Each value takes a byte at least: what promises more is torn, and the decoder would allocate it.
+        // Each value takes at least one byte: a larger size means a torn record, and the decoder would allocate it.
         if (left > length - at) throw truncatedError()
         break
       }
@@ -104,14 +105,14 @@ export function checkMsgpack(bytes: Uint8Array, most: number): number {
     if (memory > most)
       throw new Error(`takes more than ${most} bytes of memory once it is decoded; store less structure`)
   }
-  if (at < length) throw new Error(`has ${length - at} bytes behind its end`)
+  if (at < length) throw new Error(`has ${length - at} bytes after its end`)
   return memory
 }
 
 const UNUSED_BYTE = 0xc1
 const [SMALL, NUMBER, TEXT, BINARY, EXTENSION, OBJECT, LIST] = [1, 2, 3, 4, 5, 6, 7]
 
-/** For each first byte: what kind of value follows (0 where none can), in how many bytes its size is given, or its size. */
+/** For each first byte: the kind of the value (0 if invalid), the number of bytes that hold its size, or its fixed size. */
 const KINDS = new Uint8Array(256)
 const SIZE_BYTES = new Uint8Array(256)
 const FIXED_SIZE = new Uint8Array(256)
@@ -149,7 +150,7 @@ function sizeAt(bytes: Uint8Array, at: number, sizeBytes: number): number {
   return size
 }
 
-/** A bigint of a megabyte takes seconds as a key, and an object as a key has no meaning here. */
+/** Whether a value can be a key. A bigint of a megabyte takes seconds as a key, and an object as a key has no meaning. */
 function isKey(token: number): boolean {
   const kind = KINDS[token]
   return kind === TEXT || kind === NUMBER || kind === SMALL
@@ -160,9 +161,9 @@ function assertPlain(bytes: Uint8Array, at: number, size: number): void {
   const type = bytes[at]
   if (type === UNDEFINED && size === 1) return
   if (type === TIMESTAMP && isDate(bytes, at + 1, size)) return
-  // The largest integers of 64 bits without a sign have a ninth byte of zeros.
+  // The largest unsigned integers of 64 bits have a ninth byte, which is zero.
   if (type === BIGINT && size > 0 && (size <= 8 || (size === 9 && bytes[at + 1] === 0))) return
-  throw new Error(`has an extension of type ${type} in ${size} bytes, which is no plain data`)
+  throw new Error(`has an extension of type ${type} in ${size} bytes, which is not plain data`)
 }
 
 /** Whether the timestamp is within what a Date can hold. */

@@ -1,15 +1,15 @@
-/** Options that somebody without a compiler has passed, or somebody with one in a variable. */
+/** Checks of options at run time: a caller may have no compiler, or may pass a variable that hides an extra property. */
 import { InvalidArgument } from './errors.ts'
 import { suggestion } from './spelling.ts'
 
-/** Every option there is: a record, so that the compiler finds the one that was forgotten here. */
+/** The names of all options. The type is a record, so that the compiler finds a name that is missing here. */
 export type KnownOptions<Options extends object> = Readonly<Record<keyof Options, true>>
 
 /**
- * Refuses an option that nobody reads: a misspelt one must not be ignored in silence.
+ * Refuses unknown options: a misspelt option must not be ignored silently.
  *
- * @param what whose options they are, for the error
- * @throws InvalidArgument for what is no object, or has an option that is not known
+ * @param what the function or the thing that has the options, for the error
+ * @throws InvalidArgument for a value that is not an object, or has an unknown option
  * @example assertOptions(options, { board: true, flows: true }, 'startConductor')
  */
 export function assertOptions<Options extends object>(
@@ -18,7 +18,7 @@ export function assertOptions<Options extends object>(
   what: string,
 ): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options))
-    throw new InvalidArgument(`${what}: its options have to be an object, as in { ${Object.keys(known)[0]}: … }`)
+    throw new InvalidArgument(`${what}: the options must be an object, as in { ${Object.keys(known)[0]}: … }`)
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(known, name))
       throw new InvalidArgument(`${what} has no option ${JSON.stringify(name)}${suggestion(name, Object.keys(known))}`)

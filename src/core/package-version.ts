@@ -1,9 +1,9 @@
-/** Which release this is. */
+/** The release of this package. */
 import { createRequire } from 'node:module'
 
 let version: string | undefined
 
-/** Of this package, from the sources as well as from what was built of them. */
+/** Returns the version of this package; works from the sources and from the build. */
 export function packageVersion(): string {
   version ??= (createRequire(import.meta.url)('../../package.json') as { version: string }).version
   return version

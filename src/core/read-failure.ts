@@ -1,10 +1,10 @@
-/** Reads failures that come out of the trash or a logbook: others write there, too, and a failure is shown to people. */
+/** Reads failures from the trash or a logbook: other programs write there, too, and failures are shown to people. */
 import { type Failure, MAX_CAUSE_DEPTH, MAX_CAUSES, MAX_TEXT_LENGTH } from './failure.ts'
 
 /**
- * Reads a failure, cut to what `failureOf` would have kept. Never throws: where it is not one, it says so.
+ * Reads a failure and cuts it to the limits of `failureOf`. Never throws: for another value, the result says so.
  *
- * @returns undefined where there is none
+ * @returns undefined if the value is undefined or null
  */
 export function parseFailure(value: unknown): Failure | undefined {
   if (value === undefined || value === null) return undefined
@@ -39,7 +39,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A text that `failureOf` has cut ends in a sign of its own, and is left as it is. */
+/** Cuts a text. A text that `failureOf` has cut is one character longer (`…`), and stays as it is. */
 function truncateText(text: string): string {
   return text.length > MAX_TEXT_LENGTH + 1 ? `${text.slice(0, MAX_TEXT_LENGTH)}…` : text
 }

@@ -1,24 +1,24 @@
 /**
- * Secrets kept out of what people read, by the names of their keys: `password` hides what stands under `password`,
- * `Password` and `pass_word` in plain data at any depth, and what follows such a word in a text (`password=…`,
- * `"password":"…"`). It is a net under careful work, and no replacement for it.
+ * Redacts secrets by the names of their keys. The name `password` hides the values of `password`, `Password` and `pass_word`
+ * in plain data at any depth, and the value after such a word in a text (`password=…`, `"password":"…"`). Redaction is a
+ * second line of defence: code must still not log secrets.
  */
 import { InvalidArgument } from './errors.ts'
 import type { Failure } from './failure.ts'
 
 export const REDACTED = '[redacted]'
 
-/** Deeper than anything that people read. */
+/** The depth at which values are cut off; nothing that people read is deeper. */
 const MAX_DEPTH = 20
 
 export class Redactor {
   readonly #keys: ReadonlySet<string>
   readonly #pattern: RegExp | undefined
 
-  /** @param keys whole names; case, `-` and `_` do not matter. @throws InvalidArgument for what is no list of names */
+  /** @param keys whole names; case, `-` and `_` are ignored. @throws InvalidArgument unless it is a list of names */
   constructor(keys: readonly string[]) {
     if (!Array.isArray(keys) || keys.some((key) => typeof key !== 'string' || normalizeKey(key) === ''))
-      throw new InvalidArgument("redact: a list of the names of keys, such as ['password', 'token']")
+      throw new InvalidArgument("redact must be a list of key names, such as ['password', 'token']")
     this.#keys = new Set(keys.map(normalizeKey))
     this.#pattern = keyPattern([...this.#keys])
   }
@@ -28,16 +28,17 @@ export class Redactor {
     return this.#keys.size === 0
   }
 
-  /** A copy of plain data, or of an error; of anything else as it would be in JSON. */
+  /** Returns a redacted copy of plain data or of an error; copies any other object as JSON would show it. */
   value(value: unknown): unknown {
     return this.#copy(value, [])
   }
 
+  /** Returns the text with the values of the keys redacted. */
   text(text: string): string {
     return this.#pattern ? text.replace(this.#pattern, `$1${REDACTED}`) : text
   }
 
-  /** Returns a failure whose texts are redacted; its shape stays, whatever its fields are named. */
+  /** Returns a failure whose texts are redacted; its fields stay, even if one has the name of a key. */
   failure({ name, message, stack, causes, ...rest }: Failure): Failure {
     return {
       ...rest,
@@ -68,7 +69,7 @@ export class Redactor {
     return Object.fromEntries(copies)
   }
 
-  /** An error still, of the same class for whoever asks its constructor, as loggers do. */
+  /** Copies an error as an error. Its `constructor` stays the same, which loggers read. */
   #copyOfError(error: Error, within: readonly object[]): Error {
     const copy = new Error(this.text(String(error.message)))
     const hidden = (value: unknown) => ({ value, enumerable: false, configurable: true, writable: true })
@@ -87,7 +88,7 @@ function normalizeKey(key: string): string {
   return key.replaceAll(/[-_\s]/g, '').toLowerCase()
 }
 
-/** A value in quotes ends with them; an object or a list may hold anything, and hides all that follows it. */
+/** The value after a key. A quoted value ends with its quote; an object or a list hides the rest of the text. */
 const VALUE_PATTERN = String.raw`(?:\\"(?:(?!\\").)*(?:\\"|$)|"(?:[^"\\]|\\.)*(?:"|$)|'[^']*(?:'|$)|[{[].*|(?<=:\s*)[^,;&}\])\n]+|[^\s,;&}\])]+)`
 
 function keyPattern(keys: readonly string[]): RegExp | undefined {

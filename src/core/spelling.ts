@@ -1,11 +1,11 @@
-/** What was probably meant by a word that is not known. */
+/** Suggests a known word for a misspelt one. */
 
-/** From so many letters on a word may be misspelt twice. */
+/** The length from which a word may have two misspellings. */
 const LONG_WORD_LENGTH = 8
 
 /**
- * The end of an error message: `; did you mean flows?` where one of the known words is so close that it can hardly be
- * anything else, else all of them.
+ * Returns the end of an error message: `; did you mean flows?` if the word is a misspelling of a known one, else the list of
+ * all known words.
  *
  * @example `there is no option flow${meant('flow', ['board', 'flows'])}`
  */
@@ -15,14 +15,14 @@ export function suggestion(word: string, known: readonly string[]): string {
   return known.length === 0 ? '' : `; there are ${known.join(', ')}`
 }
 
-/** Whether `word` is `known` with a letter too many, too few or another, or two swapped; in long words two of that. */
+/** Whether `word` is `known` with one letter added, missing, changed or swapped; in a long word, with two. */
 export function isMisspelt(word: string, known: string): boolean {
   return (
     word !== known && editDistance(word.toLowerCase(), known.toLowerCase()) <= (known.length < LONG_WORD_LENGTH ? 1 : 2)
   )
 }
 
-/** How many letters have to be put in, taken out, changed, or swapped with their neighbour. */
+/** Returns the number of letters to insert, delete, change, or swap with their neighbour. */
 function editDistance(from: string, to: string): number {
   let before: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, column) => column)

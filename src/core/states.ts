@@ -1,28 +1,27 @@
 /**
  * The state machines, as tables. They are TaskFlow's (`taskflow/states.py`) except for a job's TRASHED, which TaskFlow
- * cannot tell from COMPLETE.
+ * does not distinguish from COMPLETE.
  *
  * A **job** is UNCLAIMED on the board until an owner's claim makes it CLAIMED; the owner abandons it (UNCLAIMED again),
- * consumes it (COMPLETE) or trashes it. An unclaimed job that nobody may run any more is trashed where it lies, and a
- * trashed one can be restored.
+ * consumes it (COMPLETE) or trashes it. An unclaimed job that may not run any more is trashed without a claim. A trashed
+ * job can be restored.
  *
  * A **flow** is PENDING until its first run, RUNNING while an engine works on it, and ends as SUCCESS, REVERTED (an atom
- * failed and everything was undone) or FAILURE (undoing failed too). SUSPENDED is a rest between two engines. RESUMING is
- * what an engine says that finds the flow of a dead one.
+ * failed and everything was undone) or FAILURE (undoing failed too). SUSPENDED is the state between two engines. RESUMING
+ * is the state in which an engine takes over the flow of a dead engine.
  *
- * An **atom** goes PENDING → RUNNING → SUCCESS or FAILURE; REVERTING undoes either, ends in REVERTED or REVERT_FAILURE.
- * A reverted atom goes back to PENDING when the flow is started from clean atoms, or when a retry gives it another attempt;
- * a retry itself is RETRYING then, on its way from SUCCESS to RUNNING. IGNORE is what a decider leaves out.
+ * An **atom** goes PENDING → RUNNING → SUCCESS or FAILURE; REVERTING undoes either, and ends in REVERTED or REVERT_FAILURE.
+ * A reverted atom goes back to PENDING when the flow starts from clean atoms, or when a retry gives it another attempt;
+ * the retry itself is RETRYING then, between SUCCESS and RUNNING. An atom that a decider leaves out is in IGNORE.
  *
- * An **engine** looks at what it finds (RESUMING), starts what is ready (SCHEDULING), waits for it (WAITING), draws its
- * conclusions from what has happened (ANALYZING), and so on until nothing is ready and nothing runs: then it ends as the
- * flow does.
+ * An **engine** reads the recorded states (RESUMING), starts ready atoms (SCHEDULING), waits for them (WAITING), processes
+ * their outcomes (ANALYZING), and schedules again, until no atom is ready and none runs: then it ends as the flow does.
  */
 import { InvalidState } from './errors.ts'
 
-/** What a job is to the board. COMPLETE: consumed, and gone. TRASHED: given up for good, and kept for people. */
+/** The state of a job on the board. COMPLETE: consumed and removed. TRASHED: given up, and kept in the trash. */
 export type JobState = 'UNCLAIMED' | 'CLAIMED' | 'COMPLETE' | 'TRASHED'
-/** What a flow is in its logbook. */
+/** The state of a flow in its logbook. */
 export type FlowState =
   | 'PENDING'
   | 'RUNNING'
@@ -32,7 +31,7 @@ export type FlowState =
   | 'SUSPENDING'
   | 'SUSPENDED'
   | 'RESUMING'
-/** What a task or a retry is in its logbook. */
+/** The state of a task or a retry in its logbook. */
 export type AtomState =
   | 'PENDING'
   | 'RUNNING'
@@ -44,13 +43,13 @@ export type AtomState =
   | 'IGNORE'
   | 'RETRYING'
 
-/** What an engine does at the moment, or how it ended. */
+/** The present step of an engine, or its end. */
 export type EngineState = 'RESUMING' | 'SCHEDULING' | 'WAITING' | 'ANALYZING' | EndState
 
-/** How the work of one engine on a flow comes to its end. */
+/** The end of one engine's work on a flow. */
 export type EndState = 'SUCCESS' | 'REVERTED' | 'FAILURE' | 'SUSPENDED'
 
-/** What an engine means to do with an atom next. */
+/** The action that an engine plans for an atom next. */
 export type Intention = 'EXECUTE' | 'REVERT' | 'RETRY' | 'IGNORE'
 
 type TransitionTable<S extends string> = Readonly<Record<S, readonly S[]>>

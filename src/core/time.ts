@@ -1,4 +1,4 @@
-/** Durations as people write them, one monotonic clock, and waiting that can be given up. */
+/** Durations as people write them, a monotonic clock, and waits that can be aborted. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { InvalidArgument } from './errors.ts'
 
@@ -7,17 +7,17 @@ export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** The longest time that a timer of Node can wait. A longer wait takes several timers: one that fires too early looks again. */
+/** The longest time that a Node timer can wait. A longer wait takes several timers: each checks the time again. */
 export const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** 100 years: an instant that is so far from now is a `Date` still. */
+/** 100 years: an instant at this distance from now is still a valid `Date`. */
 const MAX_DURATION_MS = 36_525 * 86_400_000
 
 /**
- * The milliseconds of a duration.
+ * Converts a duration to milliseconds.
  *
  * @param what the option's name, for the error
- * @throws InvalidArgument for a negative number, NaN, more than 100 years, or a text that is no duration
+ * @throws InvalidArgument for a negative number, NaN, more than 100 years, or a text that is not a duration
  * @example milliseconds('10s', 'timeout') // 10000
  */
 export function toMilliseconds(duration: Duration | string, what: string): number {
@@ -26,9 +26,9 @@ export function toMilliseconds(duration: Duration | string, what: string): numbe
   if (typeof value === 'number' && value >= 0 && value <= MAX_DURATION_MS) return value
   const given = formatInvalidDuration(duration)
   if (typeof value === 'number' && value > MAX_DURATION_MS)
-    throw new InvalidArgument(`${what}: ${given} is more than the 100 years there can be; leave it out for no limit`)
+    throw new InvalidArgument(`${what}: ${given} is more than the maximum of 100 years; omit it for no limit`)
   throw new InvalidArgument(
-    `${what}: ${given} is no duration; write milliseconds or a number with ms, s, m, h or d, such as '10s'`,
+    `${what}: ${given} is not a duration; write milliseconds or a number with ms, s, m, h or d, such as '10s'`,
   )
 }
 
@@ -38,17 +38,17 @@ function formatInvalidDuration(duration: unknown): string {
   return typeof duration === 'object' && duration !== null ? 'an object' : String(duration)
 }
 
-/** For people: `2000 ms`; a text as it was written. */
+/** Formats a duration for people: a number as `2000 ms`, a text as it was written. */
 export function formatDuration(duration: Duration): string {
   return typeof duration === 'number' ? `${duration} ms` : duration
 }
 
-/** Milliseconds on a clock that never jumps; comparable only within this process. */
+/** Returns milliseconds on a clock that never jumps; comparable only within this process. */
 export function monotonic(): number {
   return performance.now()
 }
 
-/** Resolves after so many milliseconds; rejects with the signal's reason if that fires first. */
+/** Resolves after `ms` milliseconds; rejects with the signal's reason if that fires first. */
 export async function sleep(ms: number, options: { signal?: AbortSignal } = {}): Promise<void> {
   const { signal } = options
   signal?.throwIfAborted()
@@ -61,25 +61,25 @@ export async function sleep(ms: number, options: { signal?: AbortSignal } = {}):
 }
 
 export interface Backoff {
-  /** Milliseconds before the first attempt. */
+  /** The wait before the first attempt, in milliseconds. */
   readonly first: number
-  /** No wait is longer. */
+  /** The longest wait, in milliseconds. */
   readonly max: number
-  /** What the wait grows by each time; 2 by default. */
+  /** The factor by which the wait grows each time; 2 by default. */
   readonly factor?: number
-  /** `full` (the default) waits for a random part of the time, so that a crowd spreads; `none` for all of it. */
+  /** `full` (the default) waits for a random part of the time, so that many clients spread; `none` waits all of it. */
   readonly jitter?: 'full' | 'none'
   readonly random?: () => number
 }
 
-/** How long to wait, in milliseconds, before attempt `attempt` (from 1): exponential up to `max`. */
+/** Returns the wait before attempt `attempt` (from 1), in milliseconds: exponential up to `max`. */
 export function backoffDelay(attempt: number, options: Backoff): number {
   const { first, max, factor = 2, jitter = 'full', random = Math.random } = options
   const longest = Math.min(max, first * factor ** Math.min(attempt - 1, 100))
   return jitter === 'full' ? random() * longest : longest
 }
 
-/** Waits for the work, and no longer than so many milliseconds: what becomes of it then is nobody's affair. */
+/** Waits for the work, but at most `ms` milliseconds; later outcomes of the work are ignored. */
 export async function withinTime(ms: number, work: Promise<unknown>): Promise<void> {
   const done = new AbortController()
   await Promise.race([work, sleep(ms, done).catch(() => undefined)])

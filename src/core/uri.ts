@@ -1,38 +1,38 @@
-/** The URIs that name boards and logbooks. Several hosts may stand in one, which `URL` cannot read. */
+/** The URIs that name boards and logbooks. A URI may name several hosts, which `URL` cannot parse. */
 import { InvalidArgument } from './errors.ts'
 import { toMilliseconds } from './time.ts'
 
 export interface ResourceUri {
   readonly scheme: string
-  /** The hosts, as written: `127.0.0.1:2181,127.0.0.1:2182`. Empty where there is no `//`. */
+  /** The hosts, as written: `127.0.0.1:2181,127.0.0.1:2182`. Empty if there is no `//`. */
   readonly authority: string
-  /** What stands before the hosts, `user:password@`, without its escapes. */
+  /** The user and the password before the hosts (`user:password@`), unescaped. */
   readonly credentials: { readonly user: string; readonly password: string | undefined } | undefined
-  /** With its leading slash behind an authority; as written otherwise (`directory:./logbooks`). */
+  /** The path, with its leading slash after an authority; otherwise as written (`directory:./logbooks`). */
   readonly path: string
   readonly parameters: ReadonlyMap<string, string>
-  /** For people: without the password. */
+  /** The URI without the password, for messages. */
   readonly printable: string
 }
 
-/** What a URI can name, with one to paste for whoever wrote none. */
+/** The things that a URI can name, each with an example for error messages. */
 const EXAMPLE_URIS = { board: 'zookeeper://127.0.0.1:2181/demo', persistence: 'directory:./logbooks' } as const
 
 const URI_PATTERN = /^([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?$/i
 
-/** @throws InvalidArgument when the text is no URI, or when a password in it cannot be told from the rest */
+/** @throws InvalidArgument when the text is not a URI, or when the end of its password is ambiguous */
 export function parseUri(text: string, what: keyof typeof EXAMPLE_URIS): ResourceUri {
   const found = URI_PATTERN.exec(text)
   if (!found) {
-    const how = text.includes('#') ? 'a # in it has to be written %23' : `write ${EXAMPLE_URIS[what]}`
-    throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is no URI; ${how}`)
+    const how = text.includes('#') ? 'write %23 for a # in it' : `write ${EXAMPLE_URIS[what]}`
+    throw new InvalidArgument(`${what}: ${JSON.stringify(redactUri(text))} is not a URI; ${how}`)
   }
   const [, scheme = '', authority = '', path = '', query = ''] = found
   const printable = redactUri(text)
-  // Whatever is printed of such a URI, the hosts for one, may be half a password.
+  // Every printed part of such a URI, such as the hosts, could be half of a password.
   if (authority !== '' && `${path}${query}`.includes('@')) {
     const escapes = 'in a password write %2F for / and %3F for ?, elsewhere %40 for @'
-    throw new InvalidArgument(`${what} ${printable}: there is an @ behind the hosts; ${escapes}`)
+    throw new InvalidArgument(`${what} ${printable}: there is an @ after the hosts; ${escapes}`)
   }
   const at = authority.lastIndexOf('@')
   return {
@@ -51,17 +51,18 @@ function parseCredentials(text: string): NonNullable<ResourceUri['credentials']>
   return { user: decodePart(text.slice(0, colon)), password: decodePart(text.slice(colon + 1)) }
 }
 
-/** @throws InvalidArgument at a parameter nobody reads: a misspelt option must not be ignored in silence */
+/** @throws InvalidArgument for an unknown parameter: a misspelt one must not be ignored silently */
 export function assertParameters(uri: ResourceUri, known: readonly string[]): void {
   for (const name of uri.parameters.keys()) {
     if (known.includes(name)) continue
-    const can = known.length > 0 ? `known are ${known.join(', ')}` : 'none is known here'
+    const can = known.length > 0 ? `the parameters are ${known.join(', ')}` : 'it takes no parameters'
     throw new InvalidArgument(`${uri.printable}: unknown parameter ${JSON.stringify(name)}; ${can}`)
   }
 }
 
 /**
- * A duration among the parameters, in milliseconds; a number alone is milliseconds, too. Undefined where there is none.
+ * Reads a duration among the parameters, in milliseconds; a number without a unit is milliseconds, too. Returns undefined if
+ * the parameter is absent.
  *
  * @throws InvalidArgument naming the parameter
  */
@@ -72,8 +73,8 @@ export function readDurationParameter({ parameters, printable }: ResourceUri, na
 }
 
 /**
- * The URI with `***` where a password stands. Up to the last `@`, for a password may hold what a URI should have escaped:
- * hiding too much of an odd path is better than showing half a password.
+ * Returns the URI with `***` for its password. Everything up to the last `@` is hidden, because a password may hold
+ * characters that should have been escaped: hiding too much of an unusual path is better than showing half a password.
  */
 export function redactUri(text: string): string {
   const local = /^(directory|memory):/i.test(text)
@@ -82,9 +83,9 @@ export function redactUri(text: string): string {
   return authority.replace(/([?&](?:password|passphrase|auth|secret)=)[^&]*/gi, '$1***')
 }
 
-/** Also of what is no URI: a blank before it, say, or a line's end behind a password that was read from a file. */
+/** Matches also if the text is not a URI: it begins with a blank, say, or the password from a file ends in a line break. */
 const CREDENTIALS_PATTERN = /^.*@/s
-/** Without a colon the whole of it may be the secret. */
+/** Matches a user only if a colon follows: without one, the whole text may be the secret. */
 const KNOWN_USER_PATTERN = /^([a-z][a-z0-9+.-]*:\/*)([^/?#:@]*:)?/i
 
 function decodePart(text: string): string {

@@ -1,17 +1,17 @@
-/** New ids: version 7, so that those of one time lie together wherever they are sorted. */
+/** Makes UUIDs of version 7: UUIDs of the same time sort next to each other. */
 import { randomFillSync } from 'node:crypto'
 import { v7 } from 'uuid'
 
 const UUID_BYTES = 16
-/** Drawn at once: asking the system for the bytes of each took a tenth of what posting a job costs. */
+/** The number of UUIDs whose random bytes are drawn at once: one draw for each took a tenth of the cost of a post. */
 const UUIDS_PER_DRAW = 256
 
 const randomPool = new Uint8Array(UUID_BYTES * UUIDS_PER_DRAW)
 let poolOffset = randomPool.length
-/** Of the id that is being made: views of what was drawn would be as many as ids. */
+/** The random bytes of the UUID that is being made; reused, because a view of the pool would be an allocation for each. */
 const uuidBytes = new Uint8Array(UUID_BYTES)
 
-/** No two are alike, in whatever process they were made. */
+/** Returns a UUID that is unique across all processes. */
 export function newUuid(): string {
   if (poolOffset === randomPool.length) {
     randomFillSync(randomPool)

@@ -1,7 +1,7 @@
 /**
- * What an atom is told while it runs. A signal and a logger cost more than a small task does, and most tasks look at
- * neither: both are made when they are first asked for. When the atom is over it lets go of the signals it followed,
- * which live as long as the claim or the process.
+ * The context of an atom while it runs. A signal and a logger cost more than a small task does, and most tasks use neither:
+ * both are made on first use. When the atom is over, the context stops following its signals, which live as long as the
+ * claim or the process.
  */
 
 import type { AlarmClock } from '../core/alarm-clock.ts'
@@ -12,7 +12,7 @@ import type { Logger } from '../core/log.ts'
 import type { AtomNode, Context } from '../flow/index.ts'
 import type { EngineOptions } from './options.ts'
 
-/** What is the same for every atom of a run. */
+/** The values that all atoms of a run share. */
 export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'services'> {
   readonly flow: string
   readonly clock: AlarmClock
@@ -21,10 +21,10 @@ export interface RunContext extends Pick<Context, 'fence' | 'run' | 'job' | 'ser
   readonly performing: EngineOptions['performing']
 }
 
-/** What depends on whether it executes or reverts. */
+/** The values that differ between execute and revert. */
 export interface AtomContextOptions {
   readonly follows: readonly Stoppable[]
-  /** Whether anybody wants to know how far it is. */
+  /** Whether progress is reported. */
   readonly reportsProgress: boolean
 }
 
@@ -70,7 +70,7 @@ export class AtomContext implements Context {
     }
   }
 
-  /** Lets the time begin. */
+  /** Starts the time limit of the atom. */
   begin(): void {
     const { kind, name, deadline } = this.#node.atom
     this.#ended = this.#runContext.performing?.(name, this.#options.reportsProgress ? 'execute' : 'revert')
@@ -88,7 +88,7 @@ export class AtomContext implements Context {
 
   #follow(): FollowingSignal {
     const { follows } = this.#options
-    // Asked for only after the atom was over, it can still say what has fired, but must not begin to listen.
+    // After the end of the atom, the follower still reports which signal has fired, but must not add listeners.
     this.#signalFollower ??= followSignals(this.#isOver ? follows.filter((signal) => signal.aborted) : follows)
     return this.#signalFollower
   }

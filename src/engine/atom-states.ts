@@ -1,15 +1,15 @@
 /**
- * Where every node stands: its record in the ledger, and what the frontier makes of it. The one place that says what may
- * be done with a node.
+ * The state of every node: its record in the ledger, and its marks in the frontier. Only this file decides which action is
+ * possible on a node.
  *
  * | to do     | state                        | intention | when                                                     |
  * |-----------|------------------------------|-----------|----------------------------------------------------------|
  * | `execute` | PENDING; RUNNING if resumed  | EXECUTE   | all before it are done                                   |
  * | `revert`  | anything that leaves traces  | REVERT    | all after it are clean                                   |
  * | `retry`   | SUCCESS, RETRYING (a retry)  | RETRY     | all after it are clean, and all before it still done     |
- * | `decide`  | (a join with deciders)       |           | all before it are done, and nobody has decided yet       |
+ * | `decide`  | (a join with deciders)       |           | all before it are done, and nothing is decided yet       |
  *
- * Done is what is SUCCESS and to be EXECUTEd, or IGNORE. Clean is what is PENDING, REVERTED, or IGNORE.
+ * A node is done if it is SUCCESS with the intention EXECUTE, or IGNORE. It is clean if it is PENDING, REVERTED, or IGNORE.
  */
 import type { AtomState, Intention } from '../core/states.ts'
 import type { AtomNode, ExecutionGraph, ExecutionNode } from '../flow/index.ts'
@@ -25,7 +25,7 @@ export class AtomStates {
   readonly graph: ExecutionGraph
   readonly ledger: Ledger
   readonly frontier: ReadyFrontier
-  /** Whether searches have to look behind nodes that nothing was done with: atoms may have been added. */
+  /** Whether searches continue behind nodes that were not begun: atoms may have been added to the flow. */
   readonly #searchesDeep: boolean
 
   /** Every atom of the graph is in the ledger. */
@@ -46,7 +46,7 @@ export class AtomStates {
     return this.ledger.atom(node.atom.name)
   }
 
-  /** What may be done with this node now, if anything. */
+  /** Returns the action that is possible on this node now, if any. */
   nextAction(node: ExecutionNode): AtomAction | undefined {
     if (!isAtom(node)) return !this.frontier.isDone(node) && this.frontier.isOpen(node) ? 'decide' : undefined
     const { state, intention } = this.record(node)
@@ -74,14 +74,14 @@ export class AtomStates {
     this.#mark(node, this.record(node))
   }
 
-  /** Back to a clean record. */
+  /** Replaces the record of an atom by a clean one. */
   renew(node: AtomNode): void {
     this.ledger.restart(node.atom.name)
     this.#mark(node, this.record(node))
     this.frontier.consider(node)
   }
 
-  /** Unless it was begun. Who has decided is noted, each by the first atom that it decided about. */
+  /** Leaves an atom out, unless it was begun. Records each decider by the first atom of its target. */
   ignore(node: AtomNode, by: string): void {
     const { state } = this.record(node)
     if (state !== 'PENDING' && state !== 'IGNORE') return
@@ -91,7 +91,7 @@ export class AtomStates {
     this.moveTo(node, 'IGNORE')
   }
 
-  /** What comes after a retry and has left traces is to be undone, last things first. */
+  /** Marks all atoms after a retry that are not clean for revert, in reverse order. */
   revertAfter(retry: AtomNode): void {
     const touched = this.#after(retry, (node) => !this.frontier.isSubtreeClean(node))
     for (const node of touched)
@@ -99,7 +99,7 @@ export class AtomStates {
     for (const node of touched.reverse()) this.frontier.consider(node)
   }
 
-  /** Everything is to be undone, and nothing that was not begun is to begin: each atom's record says so. */
+  /** Marks every atom for revert, in its record; atoms that were not begun do not begin any more. */
   revertAll(): void {
     for (const node of this.graph.atoms) {
       const { state } = this.record(node)
@@ -109,8 +109,8 @@ export class AtomStates {
   }
 
   /**
-   * What comes after a retry begins anew, as if nothing had been done with it; except for what deciders have left out that
-   * do not come after it: nobody asks those again.
+   * Renews all atoms after a retry, as if they had not been begun. An atom stays left out if a decider that is not after the
+   * retry has left it out: that decider is not asked again.
    */
   renewAfter(retry: AtomNode): void {
     const after = this.#after(retry, (node) => this.#hasBegun(node))
@@ -129,7 +129,7 @@ export class AtomStates {
     return Array.isArray(leftOutBy) ? leftOutBy : []
   }
 
-  /** All nodes after this one that can be reached through such nodes, in no particular order. */
+  /** Returns all nodes after this one, in no particular order. */
   nodesAfter(node: ExecutionNode): ExecutionNode[] {
     return this.#after(node, () => true)
   }
@@ -153,7 +153,7 @@ export class AtomStates {
     return state !== 'PENDING' || intention !== 'EXECUTE'
   }
 
-  /** Where something in a flow was begun, whoever decides about the flow has said yes. */
+  /** Whether the deciders of a join have said yes: then an atom in their target was begun. */
   #isDecided(join: ExecutionNode): boolean {
     return join.gates.every(({ target }) => {
       const inside = this.graph.nodes.slice(target.first, target.end)

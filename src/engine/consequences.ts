@@ -1,6 +1,6 @@
 /**
- * What a resolution does to where everything stands: whose undoing begins, and which retry begins another attempt when it
- * is over. What is given up already stays so: reverting everything wins over every retry.
+ * Applies a resolution to the states of the atoms: marks atoms for revert, and a retry for its next attempt after that. A
+ * flow that is given up stays so: reverting everything has precedence over every retry.
  */
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import type { AtomNode } from '../flow/index.ts'
@@ -47,20 +47,20 @@ export class ResolutionApplier {
     this.#endWaits()
   }
 
-  /** On record, so that the wait ends at the same time for whoever resumes. */
+  /** Records the end of the wait, so that it is the same in a process that resumes. */
   #waitBefore(retry: AtomNode, ms: number): void {
     const notBefore = ms > 0 ? new Date(this.#clock.now() + ms) : undefined
     const before = this.#atomStates.record(retry).meta['notBefore']
     if (notBefore || before) this.#atomStates.ledger.annotate(retry.atom.name, { meta: { notBefore } })
   }
 
-  /** How long, in milliseconds, the retry has to wait yet. */
+  /** Returns the remaining wait of the retry, in milliseconds. */
   remainingWait(retry: AtomNode): number {
     const { notBefore } = this.#atomStates.record(retry).meta
     return notBefore instanceof Date ? notBefore.getTime() - this.#clock.now() : 0
   }
 
-  /** Nobody waits to try again what is given up. */
+  /** Ends the waits of retries that were given up. */
   #endWaits(): void {
     for (const node of this.#waits.nodes) {
       if (this.#atomStates.record(node).intention !== 'RETRY') this.#waits.end(node)

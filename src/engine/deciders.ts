@@ -1,18 +1,18 @@
 /**
- * Deciders: who is asked before a node may start, and what is left out when the answer is no.
+ * Deciders are asked before a node may start; if one says no, a part of the flow is left out.
  *
- * A decider whose predecessors were all left out themselves abstains. One no is enough; of several the one that reaches
- * furthest counts.
+ * A decider whose predecessors were all left out is not asked. A single no is enough; of several, the one with the greatest
+ * depth counts.
  */
 import { InvalidArgument } from '../core/errors.ts'
 import type { AtomNode, DeciderGate, Depth, ExecutionNode, NodeRange } from '../flow/index.ts'
 import { type AtomStates, isAtom } from './atom-states.ts'
 
-/** From the one that leaves out least. */
+/** The depths, from the one that leaves out least. */
 const DEPTHS: readonly Depth[] = ['ATOM', 'NEIGHBORS', 'FLOW', 'ALL']
 
 /**
- * Asks the deciders of a node that everything is ready for, and leaves out what they say. Resolves to whether it starts.
+ * Asks the deciders of a ready node, and leaves out what they refuse. Returns whether the node starts.
  *
  * @throws what a decider throws
  */
@@ -28,9 +28,9 @@ function isRefused({ decider, history }: DeciderGate, atomStates: AtomStates): b
   if (known.length === 0) return false
   const results = known.map((node): [string, unknown] => [node.atom.name, atomStates.record(node).result])
   const answer: unknown = decider(Object.fromEntries(results))
-  // A promise is as good as a yes, whatever comes of it.
+  // A promise would always count as yes.
   if (typeof Object(answer)['then'] === 'function')
-    throw new InvalidArgument('a decider has to answer at once, with true or false; this one is async')
+    throw new InvalidArgument('a decider must return true or false; this one is async and returned a promise')
   return !answer
 }
 
@@ -44,7 +44,7 @@ function leaveOut(gate: DeciderGate, atomStates: AtomStates): void {
   }
 }
 
-/** What is left out beside what was decided about. */
+/** Returns the nodes that are left out in addition to the target. */
 function furtherSkipped({ depth, exit, scope }: DeciderGate, atomStates: AtomStates): ExecutionNode[] {
   const isNear = (node: ExecutionNode) => isAtom(node) && node.atom.kind === 'task' && node.scope === scope
   switch (depth) {

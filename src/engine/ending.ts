@@ -1,8 +1,8 @@
-/** How the work of one engine on a flow came to its end. */
+/** The end of one engine's work on a flow. */
 import type { Failure } from '../core/failure.ts'
 import type { EndState, EngineState, FlowState } from '../core/states.ts'
 
-/** Where a flow goes from RUNNING when it ends. */
+/** The states through which a flow goes from RUNNING to each end. */
 export const PATH_TO_ENDING: Readonly<Record<EndState, readonly FlowState[]>> = {
   SUCCESS: ['SUCCESS'],
   REVERTED: ['REVERTED'],
@@ -16,19 +16,19 @@ export function isEndState(state: EngineState): state is EndState {
   return END_STATES.has(state)
 }
 
-/** How a run of an engine ended, and what came of it. */
+/** The end of an engine's run, with results and failures. */
 export interface Ending {
   /**
-   * SUCCESS: every task was executed, or left out by a decider. REVERTED: one failed, and what was done was undone.
-   * FAILURE: undoing failed too, and what is left needs a human; or nothing was undone because `neverResolve` asks for
-   * that. SUSPENDED: it was asked to rest; another engine can go on.
+   * SUCCESS: every task was executed, or left out by a decider. REVERTED: a task failed, and everything done was undone.
+   * FAILURE: undoing failed, too, and the rest needs a human; or nothing was undone because of `neverResolve`. SUSPENDED: the
+   * run was suspended; another engine can continue.
    */
   readonly state: EndState
-  /** What tasks provide, as far as it has been made and not undone. */
+  /** The results of tasks that succeeded and were not reverted, by the names under which they are provided. */
   readonly results: Readonly<Record<string, unknown>>
-  /** Why tasks failed, whichever process they failed in; those that a retry has made good again are not among them. */
+  /** The failures of tasks, in any process; without those after which a retry succeeded. */
   readonly failures: readonly Failure[]
   readonly revertFailures: readonly Failure[]
-  /** The very error of the first failure, where it was thrown in this engine: to be thrown on in the foreground. */
+  /** The original error of the first failure, if it was thrown in this engine; a foreground caller can throw it again. */
   readonly error?: unknown
 }

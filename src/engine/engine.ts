@@ -11,11 +11,11 @@
  * share writes. On the way back only tasks that have a `revert` cost a write. Scheduling costs each atom as much as it has
  * neighbours; a retry's attempt as much as was done in the last one; reverting everything as much as there is.
  *
- * **Three ways to be interrupted.** `stop` says that the right to work is gone: the engine rejects at once with the
- * signal's reason, starts nothing and writes nothing more, whether the tasks under way heed their signal or not; `idle`
- * tells when they are really over. `suspend` asks for a rest: the tasks under way are waited for; what they did is
- * recorded if they succeeded, and what threw counts as not done and will run again. `cancel` asks for what was done to be
- * undone: no further task starts, and the way back begins. Once the last task has succeeded it comes too late.
+ * **Three signals interrupt a run.** `stop` means that the right to work is lost: the engine rejects at once with the signal's
+ * reason, and starts and writes nothing more, whether the running tasks obey their signal or not; `idle` resolves when they
+ * are really over. `suspend` lets the running tasks finish: successes are recorded, and a task that throws counts as not
+ * done and runs again later. `cancel` undoes the flow: no further task starts, and the revert begins. After the success of the
+ * last task it has no effect.
  */
 import { systemAlarmClock } from '../core/alarm-clock.ts'
 import { abortAfter, createDeferred, type FollowingSignal, followSignals, rejectOnAbort } from '../core/async/abort.ts'
@@ -40,10 +40,10 @@ import { assertSatisfied, collectResults, type Store } from './scope.ts'
 import { type Statistics, Stopwatch } from './statistics.ts'
 import { TransitionWriter } from './writer.ts'
 
-/** Between two writes that are for progress alone. */
+/** The least time between two writes that only record progress. */
 const PROGRESS_PERIOD_MS = 1_000
 
-/** What there is while it runs. */
+/** The parts of an engine that exist while it runs. */
 interface ActiveRun {
   readonly run: FlowRun
   readonly halt: FollowingSignal
@@ -68,7 +68,7 @@ export class Engine {
   readonly #stopwatch = new Stopwatch()
   #hasListeners = false
   #activeRun: ActiveRun | undefined
-  /** Why it was asked for a rest, from the first time on. */
+  /** The reason of the first call of `suspend`. */
   #suspended: InvalidState | undefined
   #writer: TransitionWriter | undefined
   #running: Promise<unknown> | undefined
@@ -76,8 +76,7 @@ export class Engine {
   #progressTimer: NodeJS.Timeout | undefined
 
   /**
-   * @throws InvalidArgument when an option makes no sense, or the flow has a pattern or an atom that this release does not
-   * know
+   * @throws InvalidArgument when an option is invalid, or the flow has a pattern or an atom that this release does not know
    */
   constructor(options: EngineOptions) {
     assertEngineOptions(options)
@@ -85,7 +84,7 @@ export class Engine {
     this.#options = options
     this.#flow = flow
     this.#graph = compile(flow)
-    // What somebody changes meanwhile, and what getters say next time, would be other inputs for later tasks.
+    // A copy: later changes of the store, and getters with changing values, would give later tasks other inputs.
     this.#store = { ...store }
     this.#logger = logger
     const threw = (error: unknown) => logger.error({ flow: flow.name, failure: failureOf(error) }, 'a listener threw')
@@ -98,15 +97,15 @@ export class Engine {
     return this.#running?.then(over, over) ?? Promise.resolve()
   }
 
-  /** What it has done so far, and what its time went into. */
+  /** The counts of its actions so far, and the time spent in each state. */
   get statistics(): Statistics {
     return this.#stopwatch.statistics(this.#activeRun?.run, this.#writer?.writes ?? 0)
   }
 
   /**
-   * Calls `listener` at each transition of the flow or of an atom, after it is on record, and at each progress, until the
-   * function returned is called. Only what is listened to from before the run is told completely. A listener that throws
-   * harms nobody.
+   * Calls `listener` at each transition of the flow or of an atom, after it is recorded, and at each progress, until the
+   * returned function is called. A listener that is added before the run receives all transitions. Errors of a listener are
+   * logged and have no other effect.
    */
   on<E extends keyof EngineEvents>(event: E, listener: (event: EngineEvents[E]) => unknown): () => void {
     const off = this.#emitter.on(event, listener)
@@ -115,7 +114,7 @@ export class Engine {
     return off
   }
 
-  /** Asks for a rest, at any time: before the run it prevents it, after it, it does nothing. */
+  /** Suspends the flow. It may be called at any time: before the run it prevents the run, after the run it does nothing. */
   suspend(): void {
     this.#suspended ??= new InvalidState(`flow ${this.#flow.name} was suspended: stop now, it is resumed later`)
     this.#activeRun?.suspend.abort(this.#suspended)
@@ -125,7 +124,7 @@ export class Engine {
    * Runs the flow to an end, once.
    *
    * @throws the reason of `signals.stop`, as soon as it fires
-   * @throws MissingDependencies before anything runs, when an atom requires what nobody provides
+   * @throws MissingDependencies before anything runs, when an atom requires a value that nothing provides
    * @throws ClaimLost when a newer run has acquired the flow
    * @throws StorageFailure when the logbook cannot be written
    * @throws Duplicate or IncompatibleVersion when the logbook's atoms are of other kinds than the flow's
@@ -140,9 +139,9 @@ export class Engine {
   }
 
   /**
-   * Runs the flow in steps: yields each state that the engine comes to, and goes on when it is asked for the next one. The
-   * last is how it ended, and the generator returns the {@link Ending}. Leaving the loop suspends the flow and waits for
-   * what runs; an error thrown into the generator ends the flow as FAILURE.
+   * Runs the flow in steps: yields each state of the engine, and continues when the next one is requested. The last state is
+   * the end, and the generator returns the {@link Ending}. Leaving the loop suspends the flow and waits for running tasks; an
+   * error thrown into the generator ends the flow as FAILURE.
    *
    * @throws as {@link Engine.run}
    * @example for await (const state of engine.runIter()) if (state === 'WAITING' && enough()) engine.suspend()
@@ -181,7 +180,7 @@ export class Engine {
     }
   }
 
-  /** Yields the state; where the caller leaves the loop then, or throws into it, goes on to the end by itself. */
+  /** Yields the state. If the caller then leaves the loop or throws into it, runs on to the end. */
   async *#yieldState({ run }: ActiveRun, state: EngineState): AsyncGenerator<EngineState, void, void> {
     let left = true
     try {
@@ -215,7 +214,7 @@ export class Engine {
       this.#stopwatch.begin()
       while (!isEndState(state)) {
         const next = session.run.step(state)
-        // Most steps need not wait, and then nothing is waited for.
+        // Most steps return at once: an `await` would cost time.
         state = this.#noteStep(state, typeof next === 'string' ? next : await next)
       }
       return await session.run.end(state)
@@ -227,7 +226,7 @@ export class Engine {
     }
   }
 
-  /** Notes where a step has led, and how long it took. */
+  /** Checks a step, and notes the time that it took. */
   #noteStep(from: EngineState, to: EngineState): EngineState {
     checkTransition(ENGINE_TRANSITIONS, { what: () => `the engine of flow ${this.#flow.name}`, from, to })
     this.#stopwatch.lap(from)
@@ -240,14 +239,14 @@ export class Engine {
   }
 
   #endedBefore(): Ending {
-    const ledger = new Ledger(this.#options.log.flow, { tell: false })
+    const ledger = new Ledger(this.#options.log.flow, { recordsEvents: false })
     const { failures, revertFailures } = ledger
     return { state: 'SUCCESS', results: collectResults(this.#graph, ledger), failures, revertFailures }
   }
 
-  // --- What a run is made of --------------------------------------------------------------------------------------
+  // --- The parts of a run -----------------------------------------------------------------------------------------
 
-  /** Checks everything that can be checked, and gathers what the first write will say. Writes nothing itself. */
+  /** Checks everything that can be checked, and prepares the first write. Writes nothing itself. */
   #open(start: Start, halt: FollowingSignal): ActiveRun {
     const { signals, deadline, log, assertOwner, clock } = this.#options
     const atomStates = this.#prepare(start)
@@ -277,11 +276,11 @@ export class Engine {
     assertResumable(detail, graph)
     assertSatisfied(flow, { graph, store: this.#store })
     for (const line of findDifferences(detail, { flow, graph })) this.#logger.warn({ flow: flow.name }, line)
-    const ledger = new Ledger(detail, { tell: this.#hasListeners })
+    const ledger = new Ledger(detail, { recordsEvents: this.#hasListeners })
     if (start === 'anew') ledger.reset()
     for (const { atom } of graph.atoms) if (!ledger.has(atom.name)) ledger.add(atom)
     ledger.moveFlow(...pathToRunning(detail, start))
-    // Any engine before may have added atoms: then there can be something to undo behind one of which nothing was begun.
+    // An earlier engine may have added atoms: then an atom that was not begun can precede atoms that have to be undone.
     return new AtomStates({ graph, ledger, thorough: start === 'on' && detail.atoms.length > 0 })
   }
 
@@ -307,7 +306,7 @@ export class Engine {
       clock,
       logger: this.#logger,
       performing: this.#options.performing,
-      progress: (node, done) => this.#progress(node, done, { standing: atomStates, ...parts }),
+      progress: (node, done) => this.#progress(node, done, { atomStates, ...parts }),
     }
     const follows = { always: [halt, suspend], executing: cancel }
     const performer = new AtomRunner({ atomStates, store: this.#store, runContext: known, follows })
@@ -342,7 +341,7 @@ export class Engine {
   #progress(
     { atom }: AtomNode,
     done: number,
-    { standing: atomStates, writer, halt }: { standing: AtomStates; writer: TransitionWriter; halt: FollowingSignal },
+    { atomStates, writer, halt }: { atomStates: AtomStates; writer: TransitionWriter; halt: FollowingSignal },
   ): void {
     if (!Number.isFinite(done) || halt.aborted) return
     const progress = Math.min(1, Math.max(0, done))
@@ -354,7 +353,7 @@ export class Engine {
       this.#lastProgressAt = monotonic()
       if (!halt.aborted) writer.record().catch((error: unknown) => halt.abort(error))
     }
-    // The newest is recorded in the end, also of a task that says nothing more for long.
+    // The timer records the newest progress, also if the task reports no more for a long time.
     if (wait <= 0) record()
     else this.#progressTimer ??= setTimeout(record, wait).unref()
   }

@@ -1,4 +1,4 @@
-/** What an engine tells its listeners: every transition, after it is on record. */
+/** The events that an engine emits: every transition, after it is recorded, and progress. */
 import type { Failure } from '../core/failure.ts'
 import type { AtomState, FlowState } from '../core/states.ts'
 
@@ -7,7 +7,7 @@ interface StateTransition<State> {
   readonly from: State
   readonly to: State
   readonly at: Date
-  /** How long it was in the state it leaves, in milliseconds, in whichever process. */
+  /** The time in the state `from`, in milliseconds, across processes. */
   readonly duration: number
 }
 
@@ -16,7 +16,7 @@ export type FlowTransition = StateTransition<FlowState>
 export interface AtomTransition extends StateTransition<AtomState> {
   readonly atom: string
   readonly kind: 'task' | 'retry'
-  /** Of an atom that has succeeded. */
+  /** The result of an atom that has succeeded. */
   readonly result?: unknown
   readonly failure?: Failure
 }
@@ -28,11 +28,11 @@ export interface ProgressEvent {
   readonly progress: number
 }
 
-/** What `engine.on` can listen to. Flows and atoms are told of after the transition is on record. */
+/** The events of `engine.on`. Transitions of flows and atoms are emitted after they are recorded. */
 export interface EngineEvents {
   flow: FlowTransition
   atom: AtomTransition
-  /** Told at once, not only when it is on record. */
+  /** Progress of an atom, emitted at once, before it is recorded. */
   progress: ProgressEvent
 }
 

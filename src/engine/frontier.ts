@@ -1,25 +1,25 @@
 /**
- * Which nodes may be worked on next, forwards or backwards.
+ * Finds the nodes that may be executed or reverted next.
  *
- * Of each node the frontier knows two things: whether it is **done** (executed, or left out, and meant to stay so) and
- * whether it is **clean** (nothing of it is left to be undone). A node may start when all before it are done, right back to
- * the beginning; it may be undone when all after it are clean, right on to the end. Each node counts how many of its
- * neighbours stand in its way. A change is passed on only as far as it changes something: finishing a node costs as much
- * as it has neighbours, however large the graph.
+ * For each node, the frontier knows two marks: whether it is **done** (executed or left out, and meant to stay so) and
+ * whether it is **clean** (nothing of it has to be undone). A node may start when all nodes before it are done, back to the
+ * first; it may be undone when all nodes after it are clean, to the last. Each node counts the neighbours that block it. A
+ * change spreads only as far as it changes a count to or from zero: finishing a node costs as much as it has neighbours,
+ * whatever the size of the graph.
  *
- * Joins are done and clean by themselves, so they pass on what they hear. A node that comes up may have been overtaken by
- * events: whoever takes it looks at it again.
+ * Joins are always done and clean, so they only pass changes on. The state of a node may have changed since it was queued:
+ * the caller of `take` checks it again.
  */
 import type { ExecutionNode } from '../flow/index.ts'
 
 export class ReadyFrontier {
   readonly #nodes: readonly ExecutionNode[]
-  /** By the nodes' index: 1 or 0, the node taken for itself. */
+  /** The marks by the nodes' index, 1 or 0; each for the node alone. */
   readonly #done: Uint8Array
   readonly #clean: Uint8Array
-  /** How many predecessors are not done, or wait for one that is not. */
+  /** The number of predecessors that are not done, or wait for one that is not. */
   readonly #waitsFor: Int32Array
-  /** How many successors are not clean, or have one behind them that is not. */
+  /** The number of successors that are not clean, or are blocked by one that is not. */
   readonly #blockedBy: Int32Array
   readonly #queue = new PriorityQueue()
   #undone: number
@@ -37,7 +37,7 @@ export class ReadyFrontier {
     }
   }
 
-  /** How many nodes are not done yet. */
+  /** The number of nodes that are not done yet. */
   get undoneCount(): number {
     return this.#undone
   }
@@ -61,7 +61,7 @@ export class ReadyFrontier {
     return this.#done[node.index] === 1
   }
 
-  /** Says how a node stands now. */
+  /** Sets the marks of a node. */
   mark(node: ExecutionNode, atomStates: { readonly done: boolean; readonly clean: boolean }): void {
     const { index } = node
     if ((this.#done[index] === 1) !== atomStates.done) {
@@ -75,17 +75,17 @@ export class ReadyFrontier {
     }
   }
 
-  /** Lets a node come up: something about it has changed that the frontier does not know of. */
+  /** Queues a node, because something has changed about it that the frontier does not know. */
   consider(node: ExecutionNode): void {
     this.#queue.add(node)
   }
 
-  /** The next node that may be ready; undefined when there is none until something changes. */
+  /** Returns the next node that may be ready; undefined if there is none until something changes. */
   take(): ExecutionNode | undefined {
     return this.#queue.take()
   }
 
-  /** Tells those after this node, and those behind joins and done nodes, that one thing less or more is in their way. */
+  /** Changes the count of blockers of the nodes after this one, and of those behind joins and done nodes. */
   #pass(from: ExecutionNode, change: 1 | -1): void {
     const spreading = [from]
     for (let node = spreading.pop(); node; node = spreading.pop()) {
@@ -117,7 +117,7 @@ export class ReadyFrontier {
   }
 }
 
-/** First the greatest priority, and of one priority first who came first. */
+/** A queue by priority, the greatest first; nodes of the same priority are taken in the order of arrival. */
 class PriorityQueue {
   readonly #lanes = new Map<number, FifoQueue>()
   /** Descending. */
@@ -143,7 +143,7 @@ class PriorityQueue {
   }
 }
 
-/** Read from `#next` on: taking from the front of a long array would move the rest each time. */
+/** A queue that is read from `#next` on: removing the first element of a long array would move all others. */
 class FifoQueue {
   #nodes: ExecutionNode[] = []
   #next = 0

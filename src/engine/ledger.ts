@@ -1,5 +1,5 @@
 /**
- * The states of a flow and its atoms as the engine sees them, ahead of the logbook by what has not been recorded yet.
+ * The states of a flow and its atoms as the engine sees them: those of the logbook, and changes that are not recorded yet.
  *
  * Moves are checked against the state tables and gathered; {@link Ledger.takeTransition} hands out all that has gathered as one
  * transition. The engine records before each piece of the user's code it runs, and at the end: what happened in the same
@@ -18,7 +18,7 @@ import type { AnyAtom } from '../flow/index.ts'
 import type { AtomDetail, FlowDetail, Transition } from '../persistence/index.ts'
 import type { AtomTransition, EngineEvent } from './events.ts'
 
-/** What a move leaves behind in the atom's record, beside its state; an `undefined` would be left behind as one. */
+/** The changes of an atom's record by a transition, besides its state; an `undefined` would be stored. */
 type AtomRecordUpdate = Partial<
   Pick<AtomDetail, 'version' | 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
 >
@@ -26,7 +26,7 @@ type AtomRecordUpdate = Partial<
 export class Ledger {
   readonly #name: string
   readonly #atoms = new Map<string, AtomDetail>()
-  /** Apart from the records, so that asking for them does not mean looking through all of these. */
+  /** The failures, separate from the records: reading them takes no search through all records. */
   readonly #failures = new Map<string, Failure>()
   readonly #revertFailures = new Map<string, Failure>()
   readonly #changed = new Set<string>()
@@ -36,10 +36,10 @@ export class Ledger {
   #since: Date
   #recordedState: FlowState
 
-  /** @param options.tell whether anybody wants to hear of moves */
-  constructor(flow: FlowDetail, options: { tell: boolean }) {
+  /** @param options.recordsEvents whether transitions are kept for listeners */
+  constructor(flow: FlowDetail, options: { recordsEvents: boolean }) {
     this.#name = flow.name
-    this.#recordsEvents = options.tell
+    this.#recordsEvents = options.recordsEvents
     this.#state = flow.state
     this.#since = flow.updatedAt
     this.#recordedState = flow.state
@@ -50,7 +50,7 @@ export class Ledger {
     return this.#state
   }
 
-  /** Why atoms failed, those included that the flow does not have any more. */
+  /** The failures of atoms, including atoms that the flow no longer has. */
   get failures(): Failure[] {
     return [...this.#failures.values()]
   }
@@ -95,13 +95,13 @@ export class Ledger {
     return after
   }
 
-  /** Says what is meant to become of an atom, before it does. */
+  /** Records the intention for an atom, before the engine acts on it. */
   intend(name: string, intention: Intention): void {
     const atom = this.atom(name)
     if (atom.intention !== intention) this.#setRecord({ ...atom, intention, updatedAt: new Date() })
   }
 
-  /** Adds to an atom's record what is no move. */
+  /** Changes fields of an atom's record without a transition. */
   annotate(name: string, facts: Pick<Partial<AtomDetail>, 'history' | 'failure'> & { readonly meta?: object }): void {
     const atom = this.atom(name)
     this.#setRecord({ ...atom, ...facts, meta: facts.meta ? definedOnly({ ...atom.meta, ...facts.meta }) : atom.meta })
@@ -111,7 +111,7 @@ export class Ledger {
     this.#setRecord(cleanRecord(atom))
   }
 
-  /** Begins a record anew. Where its state does not lead to PENDING, that is no move, and no table has it. */
+  /** Replaces a record by a clean one, from any state: the transition tables are not checked. */
   restart(name: string): void {
     const atom = this.atom(name)
     const after = cleanRecord(atom)
@@ -119,12 +119,12 @@ export class Ledger {
     if (this.#recordsEvents && atom.state !== 'PENDING') this.#toEvent(atom, after)
   }
 
-  /** Begins every record anew, those included that the flow does not have any more. */
+  /** Restarts every record, including atoms that the flow no longer has. */
   reset(): void {
     for (const name of [...this.#atoms.keys()]) this.restart(name)
   }
 
-  /** What has changed since the last time, to be written next; undefined where nothing has. */
+  /** Returns the changes since the last call, for the next write; undefined if there are none. */
   takeTransition(): Transition | undefined {
     const atoms: AtomDetail[] = []
     for (const name of this.#changed) atoms.push(this.atom(name))
@@ -135,7 +135,7 @@ export class Ledger {
     return { ...state, ...(atoms.length > 0 ? { atoms } : {}) }
   }
 
-  /** The moves since the last time, for listeners. */
+  /** Returns the events since the last call, for listeners. */
   takeEvents(): readonly EngineEvent[] {
     const events = this.#events
     if (events.length > 0) this.#events = []
@@ -176,12 +176,12 @@ function cleanRecord({ name, kind, version }: Pick<AtomDetail, 'name' | 'kind' |
   return { name, kind, version, state: 'PENDING', intention: 'EXECUTE', meta: {}, updatedAt: new Date() }
 }
 
-/** What has been undone, or was the value of an attempt that is over, is no result any more, and may be large. */
+/** Removes the result of a reverted atom or of a past attempt: it is no longer valid, and may be large. */
 function withoutResult({ result: _undone, ...atom }: AtomDetail): AtomDetail {
   return atom
 }
 
-/** Leaves out what is undefined: an encoding that has no undefined must give the same record back. */
+/** Removes undefined properties: an encoding without undefined must return the same record. */
 function definedOnly<T extends object>(facts: T): Partial<T> {
   const there = Object.entries(facts).filter(([, value]) => value !== undefined)
   return Object.fromEntries(there) as Partial<T>

@@ -1,4 +1,4 @@
-/** What an engine is told, and what of it can mean nothing. */
+/** The options of an engine, and their checks. */
 import type { AlarmClock } from '../core/alarm-clock.ts'
 import type { Stoppable } from '../core/async/stop.ts'
 import { InvalidArgument } from '../core/errors.ts'
@@ -9,7 +9,7 @@ import type { AnyFlow } from '../flow/index.ts'
 import type { FlowLog } from '../persistence/index.ts'
 import type { Store } from './scope.ts'
 
-/** What an engine runs, where it records it, and what may stop it. */
+/** The options of an engine: its flow, its log, its signals and its limits. */
 export interface EngineOptions {
   readonly flow: AnyFlow
   /** The inputs of the flow. */
@@ -18,30 +18,30 @@ export interface EngineOptions {
   readonly log: FlowLog
   readonly signals?: { readonly stop?: Stoppable; readonly suspend?: Stoppable; readonly cancel?: Stoppable }
   /**
-   * Throws when this run has no right to go on. Asked before and after each write, and so before each task: signals fire on
-   * timers, which are late in a process that was stopped.
+   * Throws when this run has no right to continue. It is called before and after each write, and so before each task: signals
+   * fire on timers, which are late in a process that was paused.
    */
   readonly assertOwner?: () => void
-  /** What tasks are told beside their arguments; the run is the log's. */
+  /** The fence and the job in the context of tasks; the number of the run comes from the log. */
   readonly context?: { readonly fence?: bigint; readonly job?: { readonly uuid: string; readonly name: string } }
-  /** What tasks find as `ctx.services`; the engine does not dispose of it. */
+  /** The services for tasks, `ctx.services`; the engine does not dispose of them. */
   readonly services?: unknown
   readonly logger?: Logger
-  /** How many atoms run at once; 1 is TaskFlow's serial engine. 16 by default. */
+  /** The number of atoms that may run at once; 16 by default. 1 is TaskFlow's serial engine. */
   readonly concurrency?: number
   /**
-   * Whether a retry that gives up leaves the decision to whoever is further out, in the end to nobody: then everything is
-   * reverted. True by default; false, TaskFlow's default, reverts no more than the retry's own flow: of two
-   * parts without an order that both fail, the one that fails first decides then how much that is.
+   * Whether a retry that gives up leaves the decision to the retry of the outer flow; if there is none, everything is
+   * reverted. True by default. False, TaskFlow's default, reverts only the retry's own flow: if two unordered parts fail,
+   * the first failure decides how much that is.
    */
   readonly deferReverts?: boolean
-  /** Reverts and retries nothing: a flow with a failure ends as FAILURE, as it is; the next engine runs what failed again. */
+  /** Whether nothing is reverted or retried: a flow with a failure ends as FAILURE; the next engine runs failed atoms again. */
   readonly neverResolve?: boolean
-  /** How long the run may take; then it is cancelled, with a Timeout as the reason. */
+  /** The time limit of the run; after it the run is cancelled, with a Timeout as the reason. */
   readonly deadline?: Duration
-  /** @internal What deadlines and the pauses of retries go by. */
+  /** @internal The clock for deadlines and the pauses of retries. */
   readonly clock?: AlarmClock | undefined
-  /** @internal Is called when the code of an atom begins to run; what it returns is called when that code has ended. */
+  /** @internal Called when the code of an atom begins to run; the returned function is called when that code has ended. */
   readonly performing?: ((atom: string, how: Performing) => () => void) | undefined
 }
 
@@ -71,8 +71,8 @@ export function assertEngineOptions(options: EngineOptions): void {
   assertOptions(options, KNOWN_OPTIONS, 'an engine')
   const { store = {}, concurrency = DEFAULT_CONCURRENCY, deadline } = options
   if (typeof store !== 'object' || store === null || Array.isArray(store))
-    throw new InvalidArgument("an engine: store has to be an object of the flow's inputs, as in { name: 'Ada' }")
+    throw new InvalidArgument("an engine: store must be an object of the flow's inputs, as in { name: 'Ada' }")
   if (!Number.isSafeInteger(concurrency) || concurrency < 1)
-    throw new InvalidArgument(`an engine: concurrency has to be a whole number from 1, not ${concurrency}`)
+    throw new InvalidArgument(`an engine: concurrency must be a whole number from 1, got ${concurrency}`)
   if (deadline !== undefined) toMilliseconds(deadline, 'deadline')
 }

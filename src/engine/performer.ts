@@ -1,4 +1,4 @@
-/** Runs the user's code: what atoms execute and revert, and what retries decide. What it throws is an outcome. */
+/** Runs the user's code: `execute`, `revert` and `onFailure` of atoms. An error of that code is an outcome. */
 import type { Stoppable } from '../core/async/stop.ts'
 import { runInTask } from '../core/async/work.ts'
 import { describeError, type Failure, failureOf } from '../core/failure.ts'
@@ -12,14 +12,14 @@ export type { RunContext } from './atom-context.ts'
 
 export type AtomAttempt =
   | { readonly ok: true; readonly value: unknown }
-  /** Not begun: its arguments were not there, so that nothing of the atom's has run. */
+  /** A failed attempt. It is not begun if an argument was missing: then no code of the atom has run. */
   | { readonly ok: false; readonly error: unknown; readonly begun: boolean }
 
 export interface AtomRunnerOptions {
   readonly atomStates: AtomStates
   readonly store: Store
   readonly runContext: RunContext
-  /** What an atom hears of whatever it does, and beside that only while it executes. */
+  /** The signals that an atom follows: always, and additionally while it executes. */
   readonly follows: { readonly always: readonly Stoppable[]; readonly executing: Stoppable }
 }
 
@@ -35,20 +35,20 @@ export class AtomRunner {
     this.#executing = { follows: [...always, executing], reportsProgress: true }
   }
 
-  /** What cannot be stored is the atom's failure, and undone like one. */
+  /** Executes an atom. A result that cannot be stored is a failure of the atom, and is reverted as such. */
   execute(node: AtomNode): Promise<AtomAttempt> {
     const { atom } = node
     const context = this.#createContext(node, this.#executing)
     if (atom.kind === 'retry') {
       const ctx = Object.assign(context, { history: this.#readHistory(node) })
       const made = (value: unknown) => toPlain(value, () => `the value of retry ${atom.name}`)
-      return this.#attempt(node, { told: context, kept: made }, (args) => atom.execute(args, ctx))
+      return this.#attempt(node, { context, kept: made }, (args) => atom.execute(args, ctx))
     }
     const { preExecute, postExecute } = atom
     const made = (value: unknown) => toPlain(value, () => `the result of task ${atom.name}`)
     if (!preExecute && !postExecute)
-      return this.#attempt(node, { told: context, kept: made }, (args) => atom.execute(args, context))
-    return this.#attempt(node, { told: context, kept: (value) => value }, (args) =>
+      return this.#attempt(node, { context, kept: made }, (args) => atom.execute(args, context))
+    return this.#attempt(node, { context, kept: (value) => value }, (args) =>
       mergeErrors({
         before: () => preExecute?.(args, context),
         work: async () => made(await atom.execute(args, context)),
@@ -66,10 +66,10 @@ export class AtomRunner {
     const kept = (value: unknown) => this.#plainIfPossible(atom.name, value)
     if (atom.kind === 'retry') {
       const withHistory = Object.assign(ctx, { history: this.#readHistory(node) })
-      return this.#attempt(node, { told: context, kept }, (args) => atom.revert?.(args, withHistory))
+      return this.#attempt(node, { context, kept }, (args) => atom.revert?.(args, withHistory))
     }
     const { preRevert, postRevert } = atom
-    return this.#attempt(node, { told: context, kept }, (args) =>
+    return this.#attempt(node, { context, kept }, (args) =>
       mergeErrors({
         before: () => preRevert?.(args, ctx),
         work: async () => atom.revert?.(args, ctx),
@@ -78,15 +78,13 @@ export class AtomRunner {
     )
   }
 
-  /** What a retry does about a failure. @throws what it throws */
+  /** Asks a retry to decide about a failure. @throws what the retry throws */
   async decide(node: AtomNode, about: { failure: Failure; atom: string }): Promise<RetryDecision> {
     const { atom } = node
     if (atom.kind !== 'retry') return 'REVERT'
     const context = this.#createContext(node, this.#always)
     const ctx = Object.assign(context, { history: this.#readHistory(node), ...about })
-    const attempt = await this.#attempt(node, { told: context, kept: (value) => value }, (args) =>
-      atom.onFailure(args, ctx),
-    )
+    const attempt = await this.#attempt(node, { context, kept: (value) => value }, (args) => atom.onFailure(args, ctx))
     if (attempt.ok) return attempt.value as RetryDecision
     throw attempt.error
   }
@@ -100,10 +98,10 @@ export class AtomRunner {
     return new History(history, failure)
   }
 
-  /** @param options.kept what becomes of what `work` returns; what it throws is the atom's failure, too */
+  /** @param options.kept converts the result of `work`; an error that it throws is a failure of the atom, too */
   async #attempt(
     node: AtomNode,
-    { told: context, kept }: { readonly told: AtomContext; readonly kept: (value: unknown) => unknown },
+    { context, kept }: { readonly context: AtomContext; readonly kept: (value: unknown) => unknown },
     work: (args: Record<string, unknown>) => unknown,
   ): Promise<AtomAttempt> {
     let begun = false
@@ -114,7 +112,7 @@ export class AtomRunner {
       return { ok: true, value: kept(await runInTask(node.atom.name, () => work(args))) }
     } catch (error) {
       const { flow, logger } = this.#options.runContext
-      // Not as `err`: pino writes into what it is given, and some errors are frozen, or in themselves.
+      // Not as `err`: pino writes into the errors that it logs, and some are frozen, or contain themselves.
       if (logger.isLevelEnabled('debug'))
         logger.debug({ flow, task: node.atom.name, failure: failureOf(error) }, 'threw')
       return { ok: false, error, begun }
@@ -123,7 +121,7 @@ export class AtomRunner {
     }
   }
 
-  /** A failed revert is for a human, at the worst moment: what a revert happens to return must not cause one. */
+  /** Returns plain data, or undefined: a failed revert needs a human, and the result of a revert must not cause one. */
   #plainIfPossible(name: string, value: unknown): unknown {
     try {
       return toPlain(value, () => `what the revert of ${name} returned`)
@@ -135,7 +133,7 @@ export class AtomRunner {
   }
 }
 
-/** What was thrown first counts; what comes after it is told beside it. */
+/** Runs the steps in order. The first error counts; an error of `after` is added to it. */
 async function mergeErrors<T>(steps: {
   before: () => unknown
   work: () => Promise<T>
@@ -150,7 +148,7 @@ async function mergeErrors<T>(steps: {
     try {
       await after()
     } catch (more) {
-      throw new AggregateError([error, more], `${describeError(error)}; and what came after it threw, too`)
+      throw new AggregateError([error, more], `${describeError(error)}; and the hook after it threw, too`)
     }
     throw error
   }

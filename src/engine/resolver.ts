@@ -1,12 +1,11 @@
 /**
- * What follows from a failure. The retry of the nearest flow around the atom is asked; if it gives its flow up, the retry
- * around that one is asked, as if the inner flow's retry had failed, and so on outwards. Where nobody is left to ask,
- * everything is reverted.
+ * Resolves a failure. The resolver asks the retry of the nearest flow around the atom; if that gives its flow up, it asks the
+ * retry of the next outer flow, as if the inner retry had failed, and so on. If no retry is left, everything is reverted.
  *
- * With `deferReverts` (the default) giving up always leaves the decision to whoever is further out, and in the end to
- * nobody: then everything is reverted, and a flow that is REVERTED has nothing left of it. Without it, which is
- * TaskFlow's default, only the flow that was given up is reverted unless somebody further out wants more; the flow as a
- * whole ends REVERTED all the same, with what was done outside of the inner flow left as it is.
+ * With `deferReverts` (the default), giving up always leaves the decision to the outer retry. After the outermost one
+ * everything is reverted, and nothing remains of a flow that is REVERTED. Without it (TaskFlow's default) only the flow that
+ * was given up is reverted, unless an outer retry decides otherwise; the whole flow still ends as REVERTED, and work
+ * outside of the inner flow remains.
  */
 import type { Stoppable } from '../core/async/stop.ts'
 import { InvalidArgument } from '../core/errors.ts'
@@ -26,7 +25,7 @@ export interface ResolverOptions {
   readonly deferReverts: boolean
   readonly ask: (retry: AtomNode, about: { failure: Failure; atom: string }) => Promise<RetryDecision>
   readonly logger: Logger
-  /** Whoever decides hears of it, and may throw for no other reason. */
+  /** The suspend signal. A deciding retry follows it, too: an error after it fires is an interruption, not a failure. */
   readonly suspend: Stoppable
 }
 
@@ -47,11 +46,11 @@ export class Resolver {
     this.#options = options
   }
 
-  /** Undefined where a retry was interrupted while it decided, and has to be asked again. */
+  /** Resolves to undefined if a retry was interrupted while it decided, and has to be asked again. */
   async resolve(failed: AtomNode, failure: Failure): Promise<Resolution | undefined> {
     const { retry } = failed
     if (!retry) return REVERT_ALL_RESOLUTION
-    // It was added to the flow after what failed had begun: it gave nothing to this attempt, and cannot give another.
+    // This retry was added to the flow after the failed atom had begun: it has no part in this attempt.
     if (this.#options.atomStates.record(retry).state !== 'SUCCESS') return this.resolve(retry, failure)
     this.#remember(retry, { atom: failed.atom.name, failure })
     const decided = await this.#ask(retry, { atom: failed.atom.name, failure })
@@ -64,7 +63,7 @@ export class Resolver {
     return retry.retry && further.kind !== 'REVERT' ? further : { kind: 'REVERT', retry }
   }
 
-  /** The first failure of each atom in an attempt counts: what comes after a resume is the same one again. */
+  /** Adds a failure to the history. Only the first of each atom in an attempt counts: a resume repeats it. */
   #remember(retry: AtomNode, { atom, failure }: { atom: string; failure: Failure }): void {
     const { atomStates } = this.#options
     const { history = [] } = atomStates.record(retry)
@@ -74,7 +73,7 @@ export class Resolver {
     atomStates.ledger.annotate(retry.atom.name, { history: [...history.slice(0, -1), now] })
   }
 
-  /** A retry that cannot decide has failed; nobody knows what it would have wanted, so nothing is left of its flow. */
+  /** Asks a retry. If it throws, it has failed, its decision is unknown, and its flow is reverted. */
   async #ask(retry: AtomNode, about: { failure: Failure; atom: string }): Promise<ResolvedDecision | undefined> {
     try {
       return toDecision(await this.#options.ask(retry, about), retry.atom.name)
@@ -87,10 +86,10 @@ export class Resolver {
   }
 }
 
-/** @throws InvalidArgument for an answer that is none */
+/** @throws InvalidArgument for an invalid decision */
 function toDecision(answer: RetryDecision, retry: string): ResolvedDecision {
   const { decision, after } = typeof answer === 'object' ? answer : { decision: answer, after: 0 }
   if (!KNOWN_DECISIONS.includes(decision))
-    throw new InvalidArgument(`retry ${retry}: onFailure answered none of ${KNOWN_DECISIONS.join(', ')}`)
+    throw new InvalidArgument(`retry ${retry}: onFailure must return one of ${KNOWN_DECISIONS.join(', ')}`)
   return { decision, after: toMilliseconds(after, `the wait of retry ${retry}`) }
 }

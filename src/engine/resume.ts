@@ -1,5 +1,5 @@
 /**
- * Where an engine starts, given what the logbook says and what the flow is now.
+ * Determines where an engine starts, from the logbook and the present flow.
  *
  * A flow that has ended with nothing left of it (REVERTED), or stuck (FAILURE, a revert has failed), begins **anew** from
  * clean atoms. One that has succeeded is **over**. Every other one goes **on**: each atom's record says where it is and what
@@ -64,7 +64,7 @@ export function assertResumable(detail: FlowDetail, graph: ExecutionGraph): void
   }
 }
 
-/** What has changed between the code that wrote the logbook and the code at hand, in lines for the log. */
+/** Returns the differences between the code that wrote the logbook and the present code, as log lines. */
 export function findDifferences(detail: FlowDetail, options: { flow: AnyFlow; graph: ExecutionGraph }): string[] {
   const { flow, graph } = options
   const lines: string[] = []
@@ -89,8 +89,8 @@ export interface ResumeOptions {
 }
 
 /**
- * Takes up what the last engine meant to do, at whichever point it died: asks again about failures that nothing followed
- * from, reverts what a retry wanted reverted, and where atoms are on their way back and no retry is the reason, reverts
+ * Continues the intentions of the last engine, at whichever point it died: resolves failures that were not resolved, reverts
+ * the atoms that a retry wanted reverted, and, if atoms are being reverted for which no retry is the reason, reverts
  * everything.
  */
 export async function resumeAtoms(taking: ResumeOptions): Promise<void> {
@@ -108,7 +108,7 @@ export async function resumeAtoms(taking: ResumeOptions): Promise<void> {
   for (const node of unresolved) {
     if (reasons.has(node)) atomStates.intend(node, 'REVERT')
     else if (neverResolve) atomStates.renew(node)
-    else await resolve(node, atomStates.record(node).failure ?? failureOf(new Error('it failed, and nobody knows why')))
+    else await resolve(node, atomStates.record(node).failure ?? failureOf(new Error('it failed for an unknown reason')))
   }
   const explained = findReasons(taking)
   const stray = atomStates.graph.atoms.some((node) => !explained.has(node) && isReverting(atomStates.record(node)))
@@ -124,7 +124,7 @@ function isRetrying({ state, intention }: AtomDetail): boolean {
   return intention === 'RETRY' || state === 'RETRYING'
 }
 
-/** What is on its way back because of a retry: all that comes after it. */
+/** Returns the nodes that are reverted because of a retry: the retry, and all nodes after it. */
 function findReasons({ atomStates, deferReverts }: ResumeOptions): ReadonlySet<ExecutionNode> {
   const retrying = filterRetries(atomStates, isRetrying)
   const givenUp = deferReverts ? [] : filterRetries(atomStates, isReverting)

@@ -7,7 +7,7 @@ export class RetryTimers {
   readonly #alarms = new Map<AtomNode, Disposable>()
   readonly #onOver: (node: AtomNode) => void
 
-  /** @param options.over called with each whose wait is over; who is woken too early looks at the time and waits again */
+  /** @param options.over called with each retry whose wait is over; it checks the time, and may have to wait again */
   constructor({ clock, over }: { clock: AlarmClock; over: (node: AtomNode) => void }) {
     this.#clock = clock
     this.#onOver = over

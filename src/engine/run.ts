@@ -4,8 +4,8 @@
  *     RESUMING → SCHEDULING → WAITING → ANALYZING → SCHEDULING → … → SUCCESS | REVERTED | FAILURE | SUSPENDED
  *
  * SCHEDULING starts what is ready, as far as the concurrency allows, and records what has gathered. WAITING lasts until
- * something that runs is over, or a wait. ANALYZING notes what came of it and asks retries what follows. Nothing of the
- * user's runs before it is on record that it is about to; nothing is noted of what ends after the right to work is gone.
+ * an atom or a wait is over. ANALYZING notes the outcomes and asks retries about failures. The user's code runs only after its
+ * start is recorded; outcomes that come after the right to work is lost are not recorded.
  */
 import { onAbort } from '../core/async/abort.ts'
 import type { Stoppable } from '../core/async/stop.ts'
@@ -56,11 +56,11 @@ export class FlowRun {
   readonly #consequences: ResolutionApplier
   readonly counts: AtomCounts = newAtomCounts()
   #wake: (() => void) | undefined
-  /** What a write or the user's right to work said no to. */
+  /** The error of a write, or of the check of the right to work. */
   #fatal: { readonly error: unknown } | undefined
-  /** Something failed that nothing follows from: nothing is started any more. */
+  /** Whether a failure is final: no further atom is started. */
   #isStuck = false
-  /** A retry was interrupted while it decided: whoever resumes asks it again. */
+  /** Whether a retry was interrupted while it decided: it is asked again on resume. */
   #hasUnresolved = false
   #startedCount = false
   #cancelled: { readonly reason: unknown } | undefined
@@ -76,7 +76,7 @@ export class FlowRun {
     this.#consequences = new ResolutionApplier({ ...parts, waits: this.#waits })
   }
 
-  /** How many atoms run now. */
+  /** The number of atoms that run now. */
   get underWay(): number {
     return this.#underWay.size
   }
@@ -175,7 +175,7 @@ export class FlowRun {
     return false
   }
 
-  /** Moves a node on as far as that takes none of the user's code; tells what of that is to be run. */
+  /** Moves a node on as far as possible without the user's code; returns which of its code to run next. */
   #begin(node: ExecutionNode): PerformedStep | undefined {
     if (this.#underWay.has(node) || (isAtom(node) && this.#waits.has(node))) return undefined
     const step = this.#atomStates.nextAction(node)
@@ -205,8 +205,8 @@ export class FlowRun {
   }
 
   /**
-   * A decider that throws fails the first atom it decides about, at once: a record that says RUNNING would have whoever
-   * resumes execute what nobody has decided about.
+   * Fails the first atom of a target whose decider has thrown, at once: with a record that says RUNNING, an engine that
+   * resumes would execute an atom without a decision.
    */
   #failNode(node: ExecutionNode, error: unknown): void {
     const [gate] = node.gates
@@ -295,7 +295,7 @@ export class FlowRun {
   /** Resolves when something that ran is over, a wait is, or one of the signals has fired. */
   #nextEvent(): Promise<EngineState> {
     return new Promise((resolve) => {
-      // While atoms run they are told themselves, and nothing can be done before they are over.
+      // Running atoms follow the signals themselves, and nothing can be done before they are over.
       const signals = this.#waits.size > 0 ? [this.#parts.suspend, this.#parts.cancel] : []
       const leave = signals.map((signal) => onAbort(signal, () => this.#wake?.()))
       this.#wake = () => {
@@ -322,7 +322,7 @@ export class FlowRun {
     return 'SCHEDULING'
   }
 
-  /** Notes what came of it; tells what is to be resolved. */
+  /** Notes the outcome; returns the failure that has to be resolved, if any. */
   #failureIn(outcome: AtomOutcome): Failure | undefined {
     if (outcome.did === 'decide') return outcome.failure
     const { node, did, attempt } = outcome

@@ -31,7 +31,7 @@ export function assertSatisfied(flow: AnyFlow, options: { graph: ExecutionGraph;
 /**
  * The arguments of an atom.
  *
- * @throws MissingDependencies when nobody who provides one has a success on record: a decider has left them out, or the
+ * @throws MissingDependencies when no provider of an argument has a recorded success: a decider has left it out, or the
  * flow was changed, then reverted
  */
 export function resolveArguments(node: AtomNode, options: { store: Store; ledger: Ledger }): Record<string, unknown> {
@@ -83,7 +83,7 @@ function readProvided(
     : undefined
 }
 
-/** What has been provided and not been undone; of several providers of a name, the last one's. */
+/** Returns the results that were provided and not undone; of several providers of a name, the last one's. */
 export function collectResults(graph: ExecutionGraph, ledger: Ledger): Record<string, unknown> {
   const results: [string, unknown][] = []
   for (const { atom } of graph.atoms) {

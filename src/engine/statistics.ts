@@ -1,19 +1,19 @@
-/** What an engine has done, and what its time went into. */
+/** Statistics of an engine: the counts of its actions, and the time in each state. */
 import type { EngineState } from '../core/states.ts'
 import { monotonic } from '../core/time.ts'
 
-/** What an engine has done so far, in this process. */
+/** The statistics of an engine so far, in this process. */
 export interface Statistics {
-  /** How often an atom was executed with success, was reverted, failed at either, and was given another attempt. */
+  /** The number of successful executions; then of reverts, of failures of either, and of further attempts by retries. */
   readonly executed: number
   readonly reverted: number
   readonly failed: number
   readonly retried: number
-  /** How many atoms run now. */
+  /** The number of atoms that run now. */
   readonly underWay: number
-  /** To the logbook. */
+  /** The number of writes to the logbook. */
   readonly writes: number
-  /** How long it was in each state, in milliseconds. */
+  /** The time in each state, in milliseconds. */
   readonly spent: Readonly<Partial<Record<EngineState, number>>>
 }
 
@@ -28,7 +28,7 @@ export function newAtomCounts(): AtomCounts {
   return { executed: 0, reverted: 0, failed: 0, retried: 0 }
 }
 
-/** What is asked of a run. */
+/** The properties of a run that statistics read. */
 interface ObservedRun {
   readonly counts: AtomCounts
   readonly underWay: number

@@ -7,7 +7,7 @@ export class ThrownErrors {
     if (!this.#errors.has(atom)) this.#errors.set(atom, error)
   }
 
-  /** Of an attempt that is over, and was undone, nothing is a reason any more. */
+  /** Removes the errors of past attempts, which were undone. */
   forgetUnless(stillCounts: (atom: string) => boolean): void {
     for (const atom of [...this.#errors.keys()]) if (!stillCounts(atom)) this.#errors.delete(atom)
   }

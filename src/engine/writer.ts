@@ -18,10 +18,10 @@ export interface TransitionWriterOptions {
 export class TransitionWriter {
   readonly #options: TransitionWriterOptions
   #busy = false
-  /** What has gathered would be out of order behind a write that failed: nothing is written after one. */
+  /** The error of a failed write. Nothing is written after it: later changes would be out of order. */
   #failure: { readonly error: unknown } | undefined
   #next: Deferred<void> | undefined
-  /** How many writes there were. */
+  /** The number of writes so far. */
   writes = 0
 
   constructor(options: TransitionWriterOptions) {

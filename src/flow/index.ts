@@ -1,4 +1,4 @@
-/** Descriptions of work: tasks, retries, and flows of them. Pure values; an engine runs them. */
+/** Descriptions of work: tasks, retries, and flows. They are plain values; an engine runs them. */
 export { type AnyAtom, namesProvided, type Provides, pickPart, type Rebind } from './atoms/atom.ts'
 export { type BackOffOptions, backOff } from './atoms/back-off.ts'
 export type { Context, RevertContext } from './atoms/context.ts'

@@ -1,6 +1,6 @@
 /**
- * One connection, which is what it is: never made anew behind anybody's back, and over for good once it is lost. For what
- * lives and dies with a connection: session locks, notifications, and answers whose loss has to be noticed.
+ * A single connection, which never reconnects: once it is lost, it is over. It serves what is bound to a connection: session
+ * locks, notifications, and answers whose loss has to be noticed.
  */
 import type { Client } from 'pg'
 import { createSharedController } from '../core/async/abort.ts'
@@ -10,7 +10,7 @@ import { type PostgresLocation, poolSettings } from './place.ts'
 
 export interface Notification {
   readonly channel: string
-  /** The backend of whoever has notified. */
+  /** The process id of the server backend that sent the notification. */
   readonly backend: number
 }
 
@@ -54,12 +54,12 @@ export class PostgresConnection implements SqlDriver {
     }
   }
 
-  /** What it was told, when it was opened, that the backend behind it is called. */
+  /** The process id of the server backend, as received when the connection was opened. */
   get backend(): number {
     return Number((this.#client as Client & { readonly processID?: number | null }).processID ?? 0)
   }
 
-  /** Fires, with the reason, when nothing gets through any more. */
+  /** The signal that fires, with the reason, when the connection is lost. */
   get lost(): AbortSignal {
     return this.#lost.signal
   }
@@ -68,7 +68,7 @@ export class PostgresConnection implements SqlDriver {
     this.#onNotification = listener
   }
 
-  /** Errors are the driver's own. A statement whose time runs out without an answer takes the connection with it. */
+  /** Runs a statement. Errors are the driver's own. A statement that times out without an answer ends the connection. */
   async query(text: string, values: unknown[]): Promise<{ readonly rows: readonly Row[] }> {
     this.#lost.signal.throwIfAborted()
     try {
@@ -79,7 +79,7 @@ export class PostgresConnection implements SqlDriver {
     }
   }
 
-  /** Takes leave of the server, if it is there. */
+  /** Closes the connection; notifies the server, if it can be reached. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -92,10 +92,10 @@ export class PostgresConnection implements SqlDriver {
     clearTimeout(timer)
   }
 
-  /** Ends it at once, and says nothing to the server. */
+  /** Ends the connection at once, without notifying the server. */
   disconnect(reason: unknown): void {
     this.#markLost(reason)
-    // Where nothing gets through, the driver would wait for ever for what was asked to be answered.
+    // On a dead connection, the driver would wait for ever for the answers of open requests.
     const { connection } = this.#client as Client & { readonly connection: { readonly stream: { destroy(): void } } }
     connection.stream.destroy()
   }
@@ -105,11 +105,13 @@ export class PostgresConnection implements SqlDriver {
   }
 }
 
-/** How long a server may take to end a connection, in milliseconds. */
+/** The time in which a server has to end a connection. */
 const CLOSE_TIMEOUT_MS = 2_000
 
 /**
- * @internal Its type is the driver's, which is not there for everybody who has this package.
+ * Loads the driver `pg`.
+ *
+ * @internal Its type is the driver's, which is not installed with every copy of this package.
  * @throws InvalidArgument saying what to install
  */
 export async function loadPg({ uri }: PostgresLocation): Promise<typeof import('pg')> {

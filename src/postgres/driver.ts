@@ -1,8 +1,8 @@
 /**
- * The whole of what is asked of a Postgres driver. A `Pool` of the `pg` package is one as it is; any other takes a line.
+ * The interface of a Postgres driver. A `Pool` of the `pg` package implements it; any other driver takes one line.
  *
- * Each call may go to another connection and commits by itself, which is all that works behind a pooler of transactions.
- * Nothing is prepared by name, and no setting of a session is relied on.
+ * Each call may use another connection and commits by itself, so that it works behind a transaction pooler. No statement is
+ * prepared by name, and no setting of a session is relied on.
  *
  * @example const driver: SqlDriver = new pg.Pool({ connectionString })
  */

@@ -1,20 +1,20 @@
-/** What goes wrong when talking to Postgres, and whether another try may go well. */
+/** Errors of Postgres, and whether another attempt may succeed. */
 import { JobboardError } from '../core/errors.ts'
 
 export class PostgresError extends JobboardError {
   static override readonly code = 'JOBBOARD_POSTGRES'
-  /** By what it means, and not by its class. */
+  /** Whether the same call may succeed later; it depends on the SQLSTATE, not on the class. */
   override readonly retryable: boolean
-  /** The server's five letters for it; undefined where no server has answered. */
+  /** The SQLSTATE, five letters; undefined if no server has answered. */
   readonly sqlState: string | undefined
   /**
-   * `refused`: the server has said no, and nothing was changed. `unknown`: the connection went, and the statement may
-   * have been done, or may still be.
+   * `refused`: the server has refused, and nothing was changed. `unknown`: the connection was lost, and the statement may
+   * have been done, or may still be running.
    */
   readonly outcome: 'refused' | 'unknown'
   /**
-   * `request`: what was asked cannot be done, whoever asks and whenever. `place`: everything else, from a lost connection to
-   * a password that was changed or a right that was taken away.
+   * `request`: the statement can never succeed, for any user at any time. `place`: everything else, from a lost connection to a
+   * changed password or a revoked right.
    */
   readonly fault: 'request' | 'place'
 
@@ -37,18 +37,18 @@ export class PostgresError extends JobboardError {
  */
 const TRANSIENT_STATES = new Set('08 40 53 55006 55P03 57 58 25006'.split(' '))
 
-/** The server says so on its way out: whether the statement was done before is not known. */
+/** The states of a server that shuts down: it is unknown whether the statement was done before. */
 const SHUTDOWN_STATES = new Set('08 57P01 57P02 57P05'.split(' '))
 
-/** Data that no column or index takes (22, 23, 54), statements that make no sense (42), memory nobody has (XX000). */
+/** Data that no column or index takes (22, 23, 54), statements that make no sense (42), too much memory (XX000). */
 const REQUEST_ERROR_STATES = new Set('22 23 42 54 XX000'.split(' '))
-/** Of these, what depends on who asks and where: a right (42501), a table that is gone (42P01). */
+/** The states among these that depend on the user and the place: a right (42501), a missing table (42P01). */
 const LOCATION_ERROR_STATES = new Set('42501 42P01'.split(' '))
 
-/** TLS that is not what was asked for stays so until somebody sees to it. */
+/** TLS errors: they persist until the configuration is corrected. */
 const TLS_ERROR_PATTERN = /certificate|ssl|tls/i
 
-/** What this driver throws, as an error that says what it means. Messages name no values: those may be secrets. */
+/** Converts an error of the driver to a PostgresError. Messages name no values: those may be secrets. */
 export function toPostgresError(thrown: unknown): PostgresError {
   if (thrown instanceof PostgresError) return thrown
   const { message, code }: { message: string; code?: unknown } =

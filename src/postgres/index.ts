@@ -1,4 +1,4 @@
-/** What jobboard needs of Postgres, for boards and for logbooks. */
+/** Access to Postgres, for boards and for logbooks. */
 export { advisoryClass, advisoryKey } from './advisory-keys.ts'
 export { type Notification, PostgresConnection } from './connection.ts'
 export type { Row, SqlDriver } from './driver.ts'

@@ -1,9 +1,9 @@
 /**
  * Tables, made and changed by numbered steps that only go forward.
  *
- * Each step is one transaction under a lock that all processes share, which records its number with what it does. So two
- * that start at once do each step once, and whoever dies in one leaves nothing of it. A schema that is up to date is only
- * looked at: a user without the right to make tables can work with it.
+ * Each step is one transaction under a lock that all processes share, and records its number in the same transaction. Two
+ * processes that start at once do each step once, and a process that dies during a step leaves nothing of it. A schema that
+ * is up to date is only read: a user without the right to create tables can work with it.
  */
 import { IncompatibleVersion } from '../core/errors.ts'
 import type { SqlDriver } from './driver.ts'
@@ -11,17 +11,17 @@ import { quoteIdentifier } from './place.ts'
 
 export interface Migrations {
   readonly schema: string
-  /** Whose tables they are: each part counts for itself. */
+  /** The part that owns the tables: each part has its own step numbers. */
   readonly part: 'logbooks' | 'board'
   /** Step by step, from number 1; what was released is never changed. */
   readonly steps: readonly string[]
 }
 
-/** Any number that no other program is likely to lock. */
+/** An arbitrary number that no other program is likely to lock. */
 const MIGRATION_LOCK_KEY = 7_306_352_091
 
 /**
- * Brings the schema to the newest step known here. One round trip where it is there already.
+ * Brings the schema to the newest step of this release. Takes two round trips if it is up to date.
  *
  * @throws IncompatibleVersion when a newer release was there before
  */
@@ -34,7 +34,7 @@ export async function migrate(driver: SqlDriver, migrations: Migrations): Promis
 }
 
 /**
- * Whether the tables are there, for whoever only looks: nothing is made, and nothing is changed.
+ * Returns whether the tables exist. Creates and changes nothing.
  *
  * @throws IncompatibleVersion when they were made by another release
  */
@@ -68,7 +68,7 @@ async function versionQuery(driver: SqlDriver, { schema, part }: Migrations): Pr
   return Number(rows[0]?.['version'] ?? 0)
 }
 
-/** One statement, and so one transaction on any driver. Asks before it makes, since `IF NOT EXISTS` needs the right to make. */
+/** Returns one statement, and so one transaction on any driver. It checks first: `IF NOT EXISTS` needs the right to create. */
 function stepStatement({ schema, part, steps }: Migrations, number: number): string {
   return `DO $migration$
 BEGIN

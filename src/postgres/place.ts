@@ -6,7 +6,7 @@ import { assertParameters, type ResourceUri, readDurationParameter } from '../co
 
 export interface PostgresLocation {
   readonly uri: ResourceUri
-  /** Where all tables of ours are. */
+  /** The schema with all tables of jobboard. */
   readonly schema: string
 }
 
@@ -21,7 +21,7 @@ const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full']
 /**
  * Checks everything that can be checked without opening anything.
  *
- * @param own further parameters, which whoever calls reads by itself
+ * @param own further parameters, which the caller reads
  * @throws InvalidArgument
  */
 export function parsePostgresLocation(uri: ResourceUri, own: readonly string[] = []): PostgresLocation {
@@ -42,11 +42,11 @@ export function parsePostgresLocation(uri: ResourceUri, own: readonly string[] =
   for (const name of ['statementTimeout', 'connectTimeout']) readDurationParameter(uri, name)
   const poolSize = parameters.get('poolSize') ?? '4'
   if (!/^[1-9]\d{0,3}$/.test(poolSize))
-    throw new InvalidArgument(`${uri.printable}: poolSize is a whole number from 1, not ${poolSize}`)
+    throw new InvalidArgument(`${uri.printable}: poolSize must be a whole number from 1 to 9999, got ${poolSize}`)
   return { uri, schema: schemaName(parameters.get('schema') ?? 'jobboard') }
 }
 
-/** The URI's own, else the environment's, as of `libpq`. */
+/** Reads the TLS mode from the URI, else from the environment, as `libpq` does. */
 function readSslMode({ parameters }: ResourceUri): { readonly sslmode: string; readonly from: string } {
   const given = parameters.get('sslmode')
   if (given !== undefined) return { sslmode: given, from: 'sslmode' }
@@ -54,10 +54,10 @@ function readSslMode({ parameters }: ResourceUri): { readonly sslmode: string; r
   return { sslmode: process.env['PGSSLMODE'] || 'disable', from: 'PGSSLMODE (of the environment)' }
 }
 
-/** What the environment says of files where the URI says nothing. */
+/** The environment variables for files that the URI does not name. */
 const FILE_VARIABLES = { sslrootcert: 'PGSSLROOTCERT', sslcert: 'PGSSLCERT', sslkey: 'PGSSLKEY' } as const
 
-/** @throws InvalidArgument for a name that would have to be quoted, here and by everybody who looks */
+/** @throws InvalidArgument for a name that needs quotes, here and in the statements of administrators */
 export function schemaName(schema: string): string {
   const isOwn = !schema.startsWith('pg_') && schema !== 'information_schema'
   if (/^[a-z_][a-z0-9_]{0,58}$/.test(schema) && isOwn) return schema
@@ -66,18 +66,18 @@ export function schemaName(schema: string): string {
   )
 }
 
-/** In statements: `user` and `order` are words of SQL, too. */
+/** Quotes a schema name for statements: `user` and `order` are words of SQL, too. */
 export function quoteIdentifier(schema: string): string {
   return `"${schema}"`
 }
 
-/** In milliseconds. Longer than any statement of ours takes on a server that is well. */
+/** The default limit of a statement; longer than any of jobboard's takes on a healthy server. */
 const STATEMENT_TIMEOUT_MS = 30_000
 const CONNECT_TIMEOUT_MS = 5_000
-/** Beyond the server's own limit: a connection that has gone deaf is given up. */
+/** The time after the server's own limit when a connection without an answer is given up. */
 const QUERY_GRACE_MS = 5_000
 
-/** What the pool of `pg` is told, in its words. */
+/** The settings for the pool of `pg`, under its names. */
 export interface PoolSettings {
   readonly host?: string
   readonly port?: number
@@ -136,7 +136,7 @@ async function readTls(uri: ResourceUri): Promise<ConnectionOptions | false> {
   return Object.assign({ rejectUnauthorized: sslmode !== 'require' }, identity, ...files)
 }
 
-/** Under a scheme that the platform reads without rules of its own. */
+/** Returns the address under a scheme for which `URL` has no special rules. */
 function parseAddress({ authority }: ResourceUri): string {
   return `postgres://${authority}/`
 }

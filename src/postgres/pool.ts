@@ -1,4 +1,4 @@
-/** Connections to one database, made when they are needed and again when they were lost. */
+/** A pool of connections to one database, which are opened on demand and replaced when they are lost. */
 import type { Pool } from 'pg'
 import { loadPg } from './connection.ts'
 import type { Row, SqlDriver } from './driver.ts'
@@ -22,7 +22,7 @@ export class PostgresPool implements SqlDriver {
     return answer
   }
 
-  /** Waits for what is under way. The pool itself would leave in its queue whoever waits for a connection. */
+  /** Waits for open requests, then closes. The pool alone would never answer requests that wait for a connection. */
   async close(): Promise<void> {
     await Promise.all(this.#underWay)
     await this.#pool?.then((pool) => pool.end()).catch(() => undefined)
@@ -32,7 +32,7 @@ export class PostgresPool implements SqlDriver {
 async function createPool(place: PostgresLocation): Promise<Pool> {
   const [{ default: pg }, settings] = await Promise.all([loadPg(place), poolSettings(place)])
   const pool = new pg.Pool(settings)
-  // An idle connection that is lost is nobody's failure: the next call makes another.
+  // The loss of an idle connection is not an error: the next call opens another.
   pool.on('error', () => undefined)
   return pool
 }

@@ -1,6 +1,6 @@
 /**
- * Whose the schema is. Whoever may make schemas in the database can make ours first, with tables, triggers and functions of
- * their own, and keeps the right to change them: what is done there is done with the rights of this client.
+ * Checks the owner of the schema. Any role that may create schemas in the database can create jobboard's schema first, with its
+ * own tables, triggers and functions, and keeps the right to change them: these run with the rights of this client.
  */
 import type { Logger } from '../core/log.ts'
 import type { SqlDriver } from './driver.ts'
@@ -22,7 +22,7 @@ const QUESTION = `
     AND o.rolname OPERATOR(pg_catalog.<>) 'pg_database_owner'
     AND (me.rolsuper OR NOT pg_catalog.pg_has_role(me.oid, o.oid, 'MEMBER'))`
 
-/** Returns the role that owns the schema and is a stranger to this client; undefined where there is none. */
+/** Returns the foreign role that owns the schema; undefined if the owner is trusted. */
 export async function foreignOwner(driver: SqlDriver, schema: string): Promise<string | undefined> {
   const { rows } = await driver.query(QUESTION, [schema])
   const owner = rows[0]?.['owner']
@@ -40,7 +40,7 @@ export function foreignOwnerAdvice(
   }
 }
 
-/** Warns once, on opening, of a schema that a stranger owns. */
+/** Warns once, on opening, of a schema with a foreign owner. */
 export async function warnOfForeignOwner(
   driver: SqlDriver,
   { schema, log }: { readonly schema: string; readonly log: Logger | undefined },

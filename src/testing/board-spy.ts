@@ -5,7 +5,7 @@ import { InvalidArgument, InvalidState } from '../core/errors.ts'
 import type { JobState } from '../core/states.ts'
 import { type WaitLimit, withinLimit } from './patience.ts'
 
-/** What brings a job into which state. */
+/** The state of a job after each event. */
 const STATES_BY_EVENT = {
   posted: 'UNCLAIMED',
   claimed: 'CLAIMED',
@@ -14,18 +14,18 @@ const STATES_BY_EVENT = {
   trashed: 'TRASHED',
 } as const satisfies Record<string, JobState>
 
-/** What happens to a job, as the board's events name it. */
+/** The name of a board event about a job. */
 export type JobEventName = keyof typeof STATES_BY_EVENT
 
-/** One thing that has happened to a job. */
+/** An event of a job. */
 export interface SpiedEvent {
   readonly event: JobEventName
   readonly job: Job
 }
 
-/** What a spy looks at, and how long it waits for what is asked of it. */
+/** The job that a spy waits for, and the time limit. */
 export interface SpyOptions extends WaitLimit {
-  /** Of this job only. */
+  /** The job whose events count; all jobs by default. */
   readonly of?: Pick<Job, 'uuid'>
 }
 
@@ -56,7 +56,7 @@ export class BoardSpy implements Disposable {
   }
 
   /**
-   * The job of the next such event: one since it began to spy that it has not told of before, or the next to come.
+   * Resolves to the job of the next such event: one since the spy began that it has not returned before, or the next to come.
    *
    * @throws Timeout saying what happened instead
    * @example const job = await spy.next('trashed')
@@ -64,7 +64,7 @@ export class BoardSpy implements Disposable {
   async next(event: JobEventName, options: SpyOptions = {}): Promise<Job> {
     if (!Object.hasOwn(STATES_BY_EVENT, event))
       throw new InvalidArgument(
-        `a spy: there is no event ${event} of jobs; name one of ${Object.keys(STATES_BY_EVENT).join(', ')}`,
+        `a spy: unknown event ${event} of jobs; use one of ${Object.keys(STATES_BY_EVENT).join(', ')}`,
       )
     const { of } = options
     const isIt = (seen: SpiedEvent) => seen.event === event && (of === undefined || seen.job.uuid === of.uuid)
@@ -108,7 +108,7 @@ export class BoardSpy implements Disposable {
     return this.#seen.map(({ event, job }) => `${job.name} ${event}`).join(', ') || 'nothing'
   }
 
-  /** What the trash says about it. */
+  /** Returns the reason in the trash, for an error message. */
   async #trashReason(job: Job): Promise<string> {
     for await (const trashed of this.#board.trashed()) if (trashed.uuid === job.uuid) return `: ${trashed.reason}`
     return ''

@@ -1,11 +1,11 @@
-/** A context for a task that runs by itself, with what it told. */
+/** A context for a task that runs alone; records the progress that the task reports. */
 import { InvalidArgument } from '../core/errors.ts'
 import { type Failure, failureOf } from '../core/failure.ts'
 import { type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { RevertContext } from '../flow/index.ts'
 
-/** What a task can be told beside its arguments. All of it may be left out; `result` and what follows is for reverting. */
+/** The options of a fake context; all are optional. `result`, `failure` and `failures` are for reverts. */
 export interface FakeContextOptions<R = undefined> {
   readonly log?: Logger
   /** `0n` by default, as without a board. */
@@ -13,7 +13,7 @@ export interface FakeContextOptions<R = undefined> {
   /** 1 by default. */
   readonly run?: number
   readonly job?: { readonly uuid: string; readonly name: string }
-  /** What `execute` returned. */
+  /** The result of `execute`. */
   readonly result?: R
   /** Why `execute` failed. */
   readonly failure?: Error
@@ -23,7 +23,7 @@ export interface FakeContextOptions<R = undefined> {
 
 /** @typeParam R what the task returns, as its `revert` sees it */
 export interface FakeContext<S = unknown, R = undefined> extends RevertContext<R, S> {
-  /** What the task told of its progress, in order. */
+  /** The progress that the task reported, in order. */
   readonly progressed: readonly number[]
   /** Fires the task's signal, as a lost claim does, a deadline, or a shutdown. */
   abort(reason?: unknown): void
@@ -41,7 +41,7 @@ const KNOWN_OPTIONS: KnownOptions<FakeContextOptions & { services?: unknown }> =
 }
 
 /**
- * What `execute` and `revert` take beside the arguments.
+ * Returns a context for `execute` and `revert`.
  *
  * @example
  * const ctx = fakeContext({ services: { bank }, fence: 7n })

@@ -1,4 +1,4 @@
-/** A clock that stands still until somebody turns it. */
+/** A clock that stands still until the test advances it. */
 import { setImmediate as soon } from 'node:timers'
 import type { AlarmClock, AlarmKind } from '../core/alarm-clock.ts'
 import { Condition } from '../core/async/condition.ts'
@@ -6,7 +6,7 @@ import { InvalidArgument } from '../core/errors.ts'
 import { type Duration, toMilliseconds } from '../core/time.ts'
 import { type WaitLimit, withinLimit } from './patience.ts'
 
-/** Somebody waits for this time to come. */
+/** An alarm that code has set on the clock. */
 export interface SetAlarm {
   readonly at: Date
   /**
@@ -24,8 +24,7 @@ interface PendingAlarm {
 
 /**
  * Delays of jobs, their rests after failed runs, pauses of retries, and deadlines of jobs, flows and tasks go by it, where
- * the board has it: see {@link Workbench}. What somebody is ready to wait for an answer (`timeout`) is real time, and so
- * are the times that logbooks note.
+ * the board has it: see {@link Workbench}. Timeouts of calls (`timeout`) use real time, and so do the times in logbooks.
  *
  * @example
  * await bench.board.post(remind, { to: 'Ada' }, { delay: '1d' })
@@ -37,7 +36,7 @@ export class ManualClock implements AlarmClock {
   #now: number
   readonly #alarms = new Set<PendingAlarm>()
   readonly #changed = new Condition()
-  /** How often each kind is being skipped. */
+  /** The number of active skips of each kind. */
   readonly #skipped = new Map<AlarmKind, number>()
 
   /** @param options.now what it shows at first; the time as it is by default */
@@ -57,7 +56,7 @@ export class ManualClock implements AlarmClock {
     return this.#now
   }
 
-  /** Who waits for what time to come, the first first. */
+  /** The set alarms, the earliest first. */
   get alarms(): readonly SetAlarm[] {
     return this.#sortedAlarms().map(({ time, kind }) => ({ at: new Date(time), kind }))
   }
@@ -72,18 +71,18 @@ export class ManualClock implements AlarmClock {
   }
 
   /**
-   * Turns it on. Whoever waited for a time up to then is woken, in order, each when the clock shows that time. What they do
-   * then takes its turns of the event loop as always: await the drain, or a spy, before looking.
+   * Advances the clock. All alarms up to the new time ring in order, each when the clock shows its time. Code that they wake
+   * runs in later turns of the event loop: await the drain, or a spy, before checks.
    *
-   * @throws InvalidArgument for what is no duration
+   * @throws InvalidArgument for an invalid duration
    */
   advance(by: Duration): void {
     this.#advanceTo(this.#now + toMilliseconds(by, 'advance'))
   }
 
   /**
-   * Turns it on to the next time that somebody waits for, for that reason if one is named. A `review` has to be named: a
-   * board makes one after the other for as long as it is blocked, and no work waits for them.
+   * Advances the clock to the next alarm, of that kind if one is named. A `review` has to be named: a blocked board sets one
+   * after the other, and no work waits for them.
    *
    * @returns whether there was one
    */
@@ -96,10 +95,10 @@ export class ManualClock implements AlarmClock {
   }
 
   /**
-   * Resolves once somebody waits for it for that reason.
+   * Resolves once an alarm of that kind is set.
    *
-   * @returns for how many milliseconds, by this clock
-   * @throws Timeout when nobody does in time, saying who waits for what
+   * @returns the time until it rings, in milliseconds of this clock
+   * @throws Timeout when none is set in time, naming the kinds of the set alarms
    * @example
    * const draining = bench.drain()
    * await bench.clock.awaited('deadline')     // the task runs
@@ -109,7 +108,7 @@ export class ManualClock implements AlarmClock {
   awaited(kind: AlarmKind, limit: WaitLimit = {}): Promise<number> {
     const found = () => this.#sortedAlarms().find((alarm) => alarm.kind === kind)
     const late = () =>
-      `nobody waits for a ${kind} (${[...this.#alarms].map((one) => one.kind).join(', ') || 'nor for anything'})`
+      `no alarm of kind ${kind} is set (set: ${[...this.#alarms].map((one) => one.kind).join(', ') || 'none'})`
     const look = async (options: { signal: AbortSignal }) => {
       let alarm = found()
       for (; !alarm; alarm = found()) await this.#changed.wait(options)
@@ -119,8 +118,8 @@ export class ManualClock implements AlarmClock {
   }
 
   /**
-   * Until it is disposed, nobody waits long for that reason: as soon as nothing else is to be done in this turn of the event
-   * loop, the clock turns on to the next such time. Deadlines that come before it pass.
+   * Skips waits of that kind, until the result is disposed: at the end of each turn of the event loop, the clock advances to the
+   * next such alarm. Deadlines before it pass.
    *
    * @example using skipping = clock.skip('pause')
    */

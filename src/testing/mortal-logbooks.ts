@@ -1,6 +1,6 @@
 /**
- * Logbooks through which an owner dies at a certain task: as far as anybody can read afterwards, its process ended there.
- * What the task has done by then, it has done: only the record of it is missing, as after a real death.
+ * Logbooks through which an owner dies at a certain task: for later readers, its process ended there. The effects of
+ * the task remain: only their record is missing, as after a real death.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { ClaimLost } from '../core/errors.ts'
@@ -8,7 +8,7 @@ import type { AcquireRequest, BookQuery, FlowLog, Persistence, Transition } from
 
 export interface OwnerDeath {
   readonly task: string
-  /** `during`: the task has begun. `after`: it is done, and nobody has recorded that. */
+  /** `during`: the task has begun. `after`: it is done, and that is not recorded. */
   readonly when: 'during' | 'after'
   /** Ends the owner. */
   readonly die: () => Promise<void>
@@ -42,7 +42,7 @@ export class CrashingPersistence implements Persistence {
     return this.#inner.encrypts === true
   }
 
-  /** They belong to somebody who goes on living. */
+  /** Does nothing: the logbooks belong to the workbench. */
   async close(): Promise<void> {}
 
   async [Symbol.asyncDispose](): Promise<void> {}
@@ -99,7 +99,7 @@ export class CrashingPersistence implements Persistence {
     return this.#death.die()
   }
 
-  /** The dead write nothing. Not before they are dead: who is refused while it has the claim would settle the job. */
+  /** Throws once the owner is dead, and not earlier: an owner that is refused while it has the claim would settle the job. */
   async #assertAlive(): Promise<void> {
     if (!this.#dying) return
     await this.#dying

@@ -1,18 +1,18 @@
-/** How long a test waits for what it waits for: in real time, so that a test that hangs says for what. */
+/** Time limits of waits in tests, in real time: a test that hangs reports what it waits for. */
 import { abortAfter, followSignals, rejectOnAbort } from '../core/async/abort.ts'
 import { Timeout } from '../core/errors.ts'
 import type { Duration } from '../core/time.ts'
 
-/** How long a test waits before it is told for what in vain. */
+/** The time limit of a wait. */
 export interface WaitLimit {
-  /** How long to wait, in real time; 5 s by default. */
+  /** The limit, in real time; 5 s by default. */
   readonly within?: Duration
 }
 
 /**
- * What `wait` resolves to.
+ * Resolves as `wait` does, within the limit.
  *
- * @param late says what was waited for, and what there was instead
+ * @param late returns the message: the awaited event, and what happened instead
  * @throws Timeout
  */
 export async function withinLimit<T>(

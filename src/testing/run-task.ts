@@ -1,10 +1,10 @@
-/** One task by itself, as an engine runs it: with its hooks, and its result as later tasks see it. */
+/** Runs a task alone, as an engine does: with its hooks, and its result as later tasks get it. */
 import { roundTrip } from '../core/codec.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { isTask, type Provides, type Rebind, type Task } from '../flow/index.ts'
 import { type FakeContext, fakeContext } from './fake-context.ts'
 
-/** What the task injects may be left out. */
+/** The arguments of a task; injected ones are optional. */
 type TaskArguments<A, J> = Omit<A, keyof J> & Partial<A>
 
 /** A context may be left out, unless the task needs services. */

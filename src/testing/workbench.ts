@@ -12,17 +12,17 @@ import { ManualClock } from './hand-clock.ts'
 import { CrashingPersistence } from './mortal-logbooks.ts'
 import { type WaitLimit, withinLimit } from './patience.ts'
 
-/** What a workbench is made of, where it is not made of its own. */
+/** The options of a workbench. */
 export interface WorkbenchOptions {
-  /** What can be run. */
+  /** The flows that can be run. */
   readonly flows: readonly AnyFlow[]
-  /** As a conductor's: what tasks find as `ctx.services`; what a function makes is made for each drain, and disposed of. */
+  /** The services for tasks, as of a conductor; the result of a function is made for each drain, and disposed of after it. */
   readonly services?: unknown
   /** The URI of a board with a server, for tests that need one; it has no clock to turn then. In memory by default. */
   readonly board?: string
   /** A URI, or open logbooks, which are left open; in memory by default. */
   readonly persistence?: string | Persistence
-  /** How many tasks of one flow run at once; 16 by default, 1 for one after the other. */
+  /** The number of tasks of one flow that may run at once; 16 by default. */
   readonly flowConcurrency?: number
   /** A failed job: `retry` (the default) tries it again while attempts are left, `consume` is TaskFlow's way. */
   readonly onFailure?: 'retry' | 'consume'
@@ -37,16 +37,16 @@ const KNOWN_OPTIONS: KnownOptions<WorkbenchOptions> = {
   onFailure: true,
 }
 
-/** How far a board is worked off. */
+/** The options of a drain. */
 export interface DrainOptions extends WaitLimit {
   /** Also does what rests: whenever nothing is left to do, the clock turns on to the end of the next delay. */
   readonly skipDelays?: boolean
 }
 
-/** One run of one job: what became of the job, and why, where it failed. */
+/** A run of a job: its settlement, and the reason if it failed. */
 export type Drained = ConductorEvents['settled']
 
-/** Where an owner dies: while that task runs, or when it is done, and nobody has recorded that yet. */
+/** The point at which an owner dies: while that task runs, or when it is done, and that is not recorded yet. */
 export type CrashPoint = { readonly during: string } | { readonly after: string }
 
 /** Made by {@link workbench}. */
@@ -72,7 +72,7 @@ export class Workbench implements AsyncDisposable {
     this.#another = parts.another
   }
 
-  /** What delays, pauses and deadlines go by: it stands still until it is turned. @throws InvalidState where there is a server */
+  /** The clock for delays, pauses and deadlines; it stands still until the test advances it. @throws InvalidState with a server */
   get clock(): ManualClock {
     if (this.#clock) return this.#clock
     throw new InvalidState(`the time of ${this.board.uri} is its server's; leave board out for a clock to turn`)
@@ -99,13 +99,13 @@ export class Workbench implements AsyncDisposable {
   }
 
   /**
-   * Lets another owner work until it dies, at that task: its claims are lost, what it does from then on is recorded by
-   * nobody, and its tasks' signals fire. The next {@link drain} takes over.
+   * Lets another owner work until it dies, at that task: its claims are lost, nothing that it does from then on is recorded,
+   * and its tasks' signals fire. The next {@link drain} takes over.
    *
    * @returns the job that it has left half done
    * @throws InvalidState when no run came to that task
    * @example
-   * const job = await bench.crash({ after: 'charge' })    // charged, and nobody knows
+   * const job = await bench.crash({ after: 'charge' })    // charged, but not recorded
    * await bench.drain()                                   // charges again: did that do any harm?
    */
   async crash(point: CrashPoint, limit: WaitLimit = {}): Promise<Job> {
@@ -123,7 +123,7 @@ export class Workbench implements AsyncDisposable {
     return spy.next('abandoned', { ...limit, of: { uuid: persistence.job } })
   }
 
-  /** Where the job stands, with what its tasks have returned, or why they failed. */
+  /** Returns the state of the job, with the results of its tasks, or their failures. */
   track(job: Pick<Job, 'uuid'>): Promise<Tracked> {
     return track(job.uuid, this)
   }
@@ -134,7 +134,7 @@ export class Workbench implements AsyncDisposable {
     if (this.persistence !== this.#options.persistence) await this.persistence.close()
   }
 
-  /** Until nothing is left to do, or the board is closed. */
+  /** Runs jobs until nothing is left to do, or the board is closed. */
   async #work(how: { board: JobBoard; persistence: Persistence } & WaitLimit): Promise<Drained[]> {
     const { board, persistence } = how
     const { flows, services, flowConcurrency, onFailure } = this.#options

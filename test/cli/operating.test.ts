@@ -198,7 +198,7 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     const blocked = await post('hello', '--exclusive', 'tape')
     expect((await place.jobboard(['track', blocked])).stdout).toContain('resource tape is held by job')
     const nonsense = await place.jobboard(['post', 'hello', '--delay', 'soon'])
-    expect(complaint(nonsense)).toEqual([2, expect.stringContaining('--delay: "soon" is no duration')])
+    expect(complaint(nonsense)).toEqual([2, expect.stringContaining('--delay: "soon" is not a duration')])
   })
 
   test('wait: --timeout does not limit it, and that is said', async () => {
@@ -336,12 +336,12 @@ describe.skipIf(!zookeeperHosts)('on ZooKeeper', () => {
     [['wait', 'ab'], 2, 'ab is not a uuid'],
     [['wait', '00000000-0000-7000-8000-000000000000'], 1, 'no job 00000000-0000-7000-8000-000000000000 on'],
     [['cancel', 'abcdef'], 1, 'a beginning counts from 13 characters on where something is changed'],
-    [['wait', '00000000', '--within', 'soon'], 2, '--within: "soon" is no duration'],
+    [['wait', '00000000', '--within', 'soon'], 2, '--within: "soon" is not a duration'],
     [['trash', 'show', 'abcdef'], 1, 'there is no job abcdef in the trash'],
     [['trash', 'purge'], 2, 'say which jobs'],
     [['trash', 'purge', 'abcdef', '--all'], 2, 'say which jobs'],
     [['trash', 'restore', '--name', 'a', '--all'], 2, 'say which jobs'],
-    [['trash', 'restore', '--older-than', 'long'], 2, '--older-than: "long" is no duration'],
+    [['trash', 'restore', '--older-than', 'long'], 2, '--older-than: "long" is not a duration'],
   ])('%j is refused in one line', async (args, exitCode, words) => {
     await using _board = await openBoard(place.board)
     expect(complaint(await place.jobboard(args))).toEqual([exitCode, expect.stringContaining(words)])

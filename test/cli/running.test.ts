@@ -69,7 +69,7 @@ describe('without a board', () => {
     [['run', 'hello', '--flows', 'flows.js'], 'flow hello requires name: add it to --store'],
     [['run', 'hello'], 'run needs the code of its flows: add --flows MODULE'],
     [['run', 'hello', ...ADA, '--exclusive', 'disk'], '--exclusive is for a job on a board: name one with --board URI'],
-    [['run', 'hello', ...ADA, '--deadline', 'soon'], '--deadline: "soon" is no duration'],
+    [['run', 'hello', ...ADA, '--deadline', 'soon'], '--deadline: "soon" is not a duration'],
   ])('%j is refused in one line', async (args, says) => {
     const { exitCode, stdout, stderr } = await place.bare(args)
     expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })

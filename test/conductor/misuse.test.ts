@@ -22,12 +22,12 @@ describe('startConductor', () => {
   const { persistence: _persistence, ...homeless } = good
   const { board: _board, ...boardless } = good
   test.each<[what: string, options: unknown, says: string]>([
-    ['no options', undefined, 'a conductor: its options have to be an object, as in { board: … }'],
+    ['no options', undefined, 'a conductor: the options must be an object, as in { board: … }'],
     ['no board', boardless, 'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board'],
     ['no persistence', homeless, 'persistence, where the logbooks are, has to be a URI such as directory:./logbooks'],
     ['a board that is none', { ...good, board: {} }, 'board has to be a URI'],
-    ['a nonsense of a board', { ...good, board: 'demo' }, 'is no URI; write zookeeper://127.0.0.1:2181/demo'],
-    ['a nonsense of logbooks', { ...good, persistence: './logbooks' }, 'is no URI; write directory:./logbooks'],
+    ['a nonsense of a board', { ...good, board: 'demo' }, 'is not a URI; write zookeeper://127.0.0.1:2181/demo'],
+    ['a nonsense of logbooks', { ...good, persistence: './logbooks' }, 'is not a URI; write directory:./logbooks'],
     ['no flows', { ...good, flows: [] }, 'flows has to be a list of what it can run, as in flows: [hello]'],
     ['flows that are no list', { ...good, flows: hello }, 'flows has to be a list of what it can run'],
     ['a task in flows', { ...good, flows: [hello, greet] }, 'number 2 in flows is no flow, as linear(…) makes them'],
@@ -35,8 +35,8 @@ describe('startConductor', () => {
     ['no slots', { ...good, concurrency: 0 }, 'concurrency has to be a whole number from 1, not 0'],
     ['an empty name', { ...good, name: '' }, 'name has to be a text that is not empty'],
     ['an odd onFailure', { ...good, onFailure: 'trash' }, "onFailure is either 'retry' or 'consume'"],
-    ['the console as a log', { ...good, log: console }, 'log: a logger of pino is needed, as in log: pino()'],
-    ['an odd time', { ...good, drainTimeout: 'soon' }, 'drainTimeout: "soon" is no duration'],
+    ['the console as a log', { ...good, log: console }, 'log must be a pino logger, as in log: pino()'],
+    ['an odd time', { ...good, drainTimeout: 'soon' }, 'drainTimeout: "soon" is not a duration'],
   ])('%s', async (_, options, says) => {
     await expect(loosely(options)).rejects.toMatchObject({
       code: 'JOBBOARD_INVALID_ARGUMENT',
@@ -61,9 +61,7 @@ test('a flow without the store it needs, or no flow at all', async () => {
   await expect(post(hello)).rejects.toThrow('flow hello requires name: add it to the store')
   await expect(post(hello, { name: 'Ada' }, { prority: 'HIGH' })).rejects.toThrow('did you mean priority?')
   await expect(openBoard('memory:', { whom: 'me' } as never)).rejects.toThrow('openBoard has no option "whom"')
-  expect(() => board.on('done' as never, () => undefined)).toThrow(
-    'there is no event "done"; there are posted, claimed',
-  )
+  expect(() => board.on('done' as never, () => undefined)).toThrow('unknown event "done"; there are posted, claimed')
   await expect(run(hello)).rejects.toThrow('flow hello requires name: add it to the store')
   await expect(run('hello', {})).rejects.toThrow('runFlow takes a flow, as linear(…) makes it, and its store')
   await expect(run(hello, { name: 'Ada' }, { logger: pino() })).rejects.toThrow('runFlow has no option "logger"')

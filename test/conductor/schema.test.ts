@@ -19,7 +19,7 @@ test('posting refuses what the schema refuses, and tasks see what it makes of th
   await using _conductor = await startConductor({ board, persistence: 'memory:', flows: [mail], flowConcurrency: 2 })
   const bad = board.post(mail, { to: 'nobody', at: '2026-01-01', copies: -1 })
   await expect(bad).rejects.toThrow(InvalidPosting)
-  await expect(bad).rejects.toThrow(/flow mail: the store is not what its schema asks for: to: .*; copies: /)
+  await expect(bad).rejects.toThrow(/flow mail: the store does not satisfy its schema: to: .*; copies: /)
   await expect(bad).rejects.not.toThrow('nobody')
   expect(board.jobCount).toBe(0)
 
@@ -32,7 +32,7 @@ test('posting refuses what the schema refuses, and tasks see what it makes of th
   expect(await unchecked.wait()).toBe('TRASHED')
   const reasons: string[] = []
   for await (const { reason } of board.trashed()) reasons.push(reason)
-  expect(reasons).toEqual([expect.stringContaining('flow mail: the store is not what its schema asks for')])
+  expect(reasons).toEqual([expect.stringContaining('flow mail: the store does not satisfy its schema')])
 })
 
 test('runFlow refuses it, too', async () => {

@@ -29,7 +29,7 @@ test('what cannot be looked at is a failure, too', () => {
       },
     },
   )
-  expect(failureOf(hostile)).toMatchObject({ name: 'Error', message: expect.stringContaining('cannot be looked at') })
+  expect(failureOf(hostile)).toMatchObject({ name: 'Error', message: expect.stringContaining('cannot be read') })
 })
 
 test('what is wrapped keeps its causes, and that trying again does not help', () => {

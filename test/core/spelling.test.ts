@@ -38,14 +38,12 @@ test('an option that nobody reads is refused, and so is what is no object', () =
   expect(() => assertOptions({ board: 1, flow: 2 }, known, 'it')).toThrow(InvalidArgument)
   expect(() => assertOptions({ flow: 2 }, known, 'it')).toThrow('it has no option "flow"; did you mean flows?')
   for (const nonsense of [undefined, null, 'x', []])
-    expect(() => assertOptions(nonsense, known, 'it')).toThrow(
-      'it: its options have to be an object, as in { board: … }',
-    )
+    expect(() => assertOptions(nonsense, known, 'it')).toThrow('it: the options must be an object, as in { board: … }')
 })
 
 test('an event that never comes, and a listener that nobody can call, are refused', () => {
   const emitter = new Emitter<{ settled: number }>(() => undefined, { events: { settled: true } })
   const on = emitter.on.bind(emitter) as (event: string, listener: unknown) => unknown
-  expect(() => on('setled', () => undefined)).toThrow('there is no event "setled"; did you mean settled?')
-  expect(() => on('settled', undefined)).toThrow('on settled: the listener is no function')
+  expect(() => on('setled', () => undefined)).toThrow('unknown event "setled"; did you mean settled?')
+  expect(() => on('settled', undefined)).toThrow('on settled: the listener must be a function')
 })

@@ -24,12 +24,12 @@ describe('milliseconds', () => {
 })
 
 test.each<[unknown, string]>([
-  [Number.POSITIVE_INFINITY, 'timeout: Infinity is more than the 100 years there can be; leave it out for no limit'],
-  [1e300, '1e+300 is more than the 100 years'],
-  ['36526d', '"36526d" is more than the 100 years'],
-  [new Date(0), 'an instant (a Date) is no duration'],
-  [{}, 'an object is no duration'],
-  [null, 'null is no duration'],
+  [Number.POSITIVE_INFINITY, 'timeout: Infinity is more than the maximum of 100 years; omit it for no limit'],
+  [1e300, '1e+300 is more than the maximum of 100 years'],
+  ['36526d', '"36526d" is more than the maximum of 100 years'],
+  [new Date(0), 'an instant (a Date) is not a duration'],
+  [{}, 'an object is not a duration'],
+  [null, 'null is not a duration'],
 ])('what is wrong with %s is said', (duration, says) => {
   expect(() => toMilliseconds(duration as never, 'timeout')).toThrow(says)
 })

@@ -19,7 +19,9 @@ describe('parseUri', () => {
       ['chroot', '/apps'],
     ])
     expect(() => assertParameters(uri, ['sessionTimeout', 'chroot'])).not.toThrow()
-    expect(() => assertParameters(uri, ['chroot'])).toThrow(/unknown parameter "sessionTimeout"; known are chroot/)
+    expect(() => assertParameters(uri, ['chroot'])).toThrow(
+      /unknown parameter "sessionTimeout"; the parameters are chroot/,
+    )
   })
 
   test.each([
@@ -36,15 +38,15 @@ describe('parseUri', () => {
   test.each(['z://ada:1/secret@h/x', 'z://ada:secret?@h/x', 'z://h/x?a=secret@h'])(
     '%s may be half a password',
     (text) => {
-      expect(() => parseUri(text, 'board')).toThrow('there is an @ behind the hosts')
+      expect(() => parseUri(text, 'board')).toThrow('there is an @ after the hosts')
       expect(() => parseUri(text, 'board')).not.toThrow('secret')
     },
   )
 
-  test.each(['', 'nothing', '/a/path', '127.0.0.1:2181'])('%j is no URI', (text) => {
+  test.each(['', 'nothing', '/a/path', '127.0.0.1:2181'])('%j is not a URI', (text) => {
     expect(() => parseUri(text, 'board')).toThrow(InvalidArgument)
-    expect(() => parseUri(text, 'board')).toThrow('is no URI; write zookeeper://127.0.0.1:2181/demo')
-    expect(() => parseUri(text, 'persistence')).toThrow('is no URI; write directory:./logbooks')
+    expect(() => parseUri(text, 'board')).toThrow('is not a URI; write zookeeper://127.0.0.1:2181/demo')
+    expect(() => parseUri(text, 'persistence')).toThrow('is not a URI; write directory:./logbooks')
   })
 })
 

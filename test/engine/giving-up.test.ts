@@ -181,8 +181,8 @@ describe('a retry that fails', () => {
   })
 
   test.each([
-    ['no decision', 'RETRYY', 'onFailure answered none of RETRY, REVERT, REVERT_ALL'],
-    ['a wait that is none', { decision: 'RETRY', after: 'soon' }, 'the wait of retry r: "soon" is no duration'],
+    ['no decision', 'RETRYY', 'onFailure must return one of RETRY, REVERT, REVERT_ALL'],
+    ['a wait that is none', { decision: 'RETRY', after: 'soon' }, 'the wait of retry r: "soon" is not a duration'],
   ])('by answering %s gives up, and says why', async (_what, answer, message) => {
     await using shop = new TaskRecorder()
     const bad = retry('r', { execute: () => 1, onFailure: () => answer as never })

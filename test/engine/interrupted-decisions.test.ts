@@ -32,7 +32,7 @@ test('a decider that answers with a promise is refused: every promise looks like
   const decider = (async () => false) as never
   const { state, failures } = await shop.run(graph({ name: 'g', links: [link(a, b, { decider })] }, input(), a, b))
   expect({ state, trace }).toEqual({ state: 'REVERTED', trace: ['a', '-a'] })
-  expect(failures[0]?.message).toContain('a decider has to answer at once')
+  expect(failures[0]?.message).toContain('a decider must return true or false')
 })
 
 /** Heeds its signal the first time it is asked, and has the flow attempted again the second. */

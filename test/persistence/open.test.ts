@@ -3,9 +3,9 @@ import { InvalidArgument, InvalidState } from '../../src/core/errors.ts'
 import { openPersistence } from '../../src/persistence/index.ts'
 
 test.each([
-  ['', 'is no URI'],
-  ['logbooks', 'is no URI'],
-  ['directory', 'is no URI'],
+  ['', 'is not a URI'],
+  ['logbooks', 'is not a URI'],
+  ['directory', 'is not a URI'],
   ['directory:', 'write directory:DIR'],
   ['directory://logbooks', 'write directory:DIR'],
   ['directory:./logbooks?sync=no', 'unknown parameter "sync"'],

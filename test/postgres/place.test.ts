@@ -53,7 +53,7 @@ test.each([
   ['postgres://db:port/jobs', 'no address'],
   ['postgres://db/jobs?sslmode=prefer', 'sslmode must be one of'],
   ['postgres://db/jobs?sslrootcert=ca.pem', 'without TLS'],
-  ['postgres://db/jobs?poolSize=0', 'poolSize is a whole number'],
+  ['postgres://db/jobs?poolSize=0', 'poolSize must be a whole number'],
   ['postgres://db/jobs?statementTimeout=soon', 'statementTimeout'],
   ['postgres://db/jobs?schema=Jobs', 'lower-case'],
   ['postgres://db/jobs?schema=pg_jobs', 'no pg_ in front'],

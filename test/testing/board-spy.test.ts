@@ -64,5 +64,5 @@ test('sees what others do, and nothing once it is disposed of', async () => {
 test('refuses what is no board, and what is no event', async () => {
   expect(() => spyOn('memory:' as unknown as JobBoard)).toThrow('spyOn takes an open board')
   using spy = spyOn(await memoryBoard())
-  await expect(spy.next('ended' as 'posted')).rejects.toThrow('there is no event ended of jobs')
+  await expect(spy.next('ended' as 'posted')).rejects.toThrow('unknown event ended of jobs')
 })

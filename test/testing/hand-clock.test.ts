@@ -59,7 +59,7 @@ test('tells when somebody waits, and gives up waiting for that', async () => {
   expect(await waiting).toBe(7)
   expect(await clock.awaited('pause')).toBe(7)
   await expect(clock.awaited('delay', { within: 1 })).rejects.toThrow(
-    'not within 1 ms: nobody waits for a delay (deadline, pause)',
+    'not within 1 ms: no alarm of kind delay is set (set: deadline, pause)',
   )
 })
 
@@ -84,7 +84,7 @@ test('skips a kind for as long as it is asked to', async () => {
 })
 
 test.each([
-  ['advance: "soon" is no duration', () => new ManualClock().advance('soon' as '1s')],
+  ['advance: "soon" is not a duration', () => new ManualClock().advance('soon' as '1s')],
   ['a ManualClock: now has to be a Date', () => new ManualClock({ now: new Date('never') })],
 ])('refuses what makes no sense: %s', (message, misuse) => {
   expect(misuse).toThrow(message)

@@ -19,7 +19,7 @@ describe('a client is not made', () => {
     [{ tls: { cert: 'this is no pem', key: 'nor this' } }, 'tls'],
     [{ tls: { key: 'no key' } }, 'tls'],
     [{ hosts: 'nowhere:port' }, 'nowhere:port'],
-    [{ sessionTimeout: Number.NaN }, 'sessionTimeout: NaN is no duration'],
+    [{ sessionTimeout: Number.NaN }, 'sessionTimeout: NaN is not a duration'],
     [{ connectTimeout: 0 }, 'connectTimeout: 0 ms is no time at all'],
     [{ tick: 0 }, 'tick: 0 ms is no time at all'],
     [{ maxRequestBytes: -1 }, 'maxRequestBytes: a whole number from 1'],
@@ -42,23 +42,23 @@ describe('a client is not made', () => {
     [{ hosts: undefined }, 'hosts: a text'],
     [{ hosts: ['127.0.0.1:1'] }, 'hosts: a text'],
     [{ sessionTimout: '1s' }, 'no option "sessionTimout"; did you mean sessionTimeout?'],
-    [{ connectTimeout: null }, 'connectTimeout: null is no duration'],
+    [{ connectTimeout: null }, 'connectTimeout: null is not a duration'],
     [{ newSession: 'atomatic' }, 'newSession: there is no "atomatic"; did you mean automatic?'],
     [{ readOnly: 'yes' }, 'readOnly: there is no "yes"'],
     [{ maxInFlight: '5' }, 'maxInFlight: a whole number'],
-    [{ log: console }, 'log: a logger of pino is needed'],
-    [{ log: true }, 'log: a logger of pino is needed'],
-    [{ tls: true }, 'tls: its options have to be an object'],
+    [{ log: console }, 'log must be a pino logger'],
+    [{ log: true }, 'log must be a pino logger'],
+    [{ tls: true }, 'tls: the options must be an object'],
     [{ tls: { certificate: 'x' } }, 'tls has no option "certificate"'],
     [{ tls: { ca: 5 } }, 'tls: ca is a PEM, or its bytes'],
-    [{ sasl: 'bob:secret' }, 'sasl: its options have to be an object'],
+    [{ sasl: 'bob:secret' }, 'sasl: the options must be an object'],
     [{ sasl: { username: 'bob' } }, 'sasl: the password'],
     [{ auth: { scheme: 'digest', auth: 'ada:x' } }, 'auth: a list'],
   ])('from JavaScript with %j', (options, what) => refused(options, what))
 
   test('without any, by either driver', () => {
     for (const Client of [ZooKeeper, NativeZooKeeper]) {
-      expect(() => Reflect.construct(Client, [])).toThrow(/its options have to be an object, as in { hosts/)
+      expect(() => Reflect.construct(Client, [])).toThrow(/the options must be an object, as in { hosts/)
     }
   })
 

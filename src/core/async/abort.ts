@@ -1,11 +1,11 @@
-/** Small tools around AbortSignal that leave no listener behind on a signal that outlives them. */
+/** Helpers for AbortSignal that remove their listeners from signals that outlive them. */
 import { setMaxListeners } from 'node:events'
 import { type AlarmClock, systemAlarmClock } from '../alarm-clock.ts'
 import { InvalidArgument } from '../errors.ts'
 import { type Duration, formatDuration, toMilliseconds } from '../time.ts'
 import { AbortFlag, type Stoppable } from './stop.ts'
 
-/** An AbortController whose signal any number may listen to: Node warns of a leak at the eleventh. */
+/** Returns an AbortController without a limit of listeners: Node warns of a leak at the eleventh. */
 export function createSharedController(): AbortController {
   const controller = new AbortController()
   setMaxListeners(0, controller.signal)
@@ -17,14 +17,14 @@ interface AbortSubscription {
   readonly notify: () => void
 }
 
-/** Who hears of each signal's abort, through one listener of ours: Node takes eleven for a leak. */
+/** The listeners of each signal, all called by one listener on the signal: Node takes eleven for a leak. */
 const subscriptions = new WeakMap<AbortSignal, AbortSubscription>()
 
 /**
- * Calls `told`, which nobody else listens with, when the signal aborts, until the function returned is called; never for
- * one that has aborted before. Every request under a signal passes here: it has to be quick.
+ * Calls `listener` when the signal aborts, until the returned function is called. Each caller passes a function of its own.
+ * A signal that has aborted before never calls it. Every request with a signal comes through here, so it has to be fast.
  *
- * @throws InvalidArgument for what is no AbortSignal
+ * @throws InvalidArgument unless `signal` is an AbortSignal
  */
 export function onAbort(signal: Stoppable, listener: () => void): () => void {
   if (signal instanceof AbortFlag) return signal.onAbort(listener)
@@ -51,11 +51,11 @@ function subscribe(signal: AbortSignal): AbortSubscription {
   return made
 }
 
-/** Follows several signals until it is disposed. `AbortSignal.any` would hold on to long-lived sources. */
+/** A flag that follows several signals until it is disposed. `AbortSignal.any` would stay referenced by long-lived sources. */
 export class FollowingSignal extends AbortFlag implements Disposable {
   readonly #unfollow: (() => void)[] = []
 
-  /** @internal Made by {@link followSignals}. */
+  /** @internal Used by {@link followSignals}. */
   follow(source: Stoppable): void {
     if (source.aborted) this.abort(source.reason)
     else this.#unfollow.push(onAbort(source, () => this.abort(source.reason)))
@@ -66,29 +66,29 @@ export class FollowingSignal extends AbortFlag implements Disposable {
   }
 }
 
-/** Aborts with the reason of whichever source aborts first; dispose it when the work is over. */
+/** Returns a flag that aborts with the reason of the first source that aborts. Dispose it when the work is over. */
 export function followSignals(sources: Iterable<Stoppable | undefined>): FollowingSignal {
   const following = new FollowingSignal()
   const followed = [...sources].filter((source) => source !== undefined && source !== null)
-  // Before any is followed, or the listener would stay.
+  // All are checked before any is followed: after an error, a listener would stay.
   for (const source of followed) assertSignal(source)
   for (const source of followed) if (!following.aborted) following.follow(source)
   return following
 }
 
-/** @throws InvalidArgument for what is no AbortSignal; its controller, say */
+/** @throws InvalidArgument unless the value is an AbortSignal; for its controller, say */
 function assertSignal(source: unknown): void {
   if (source instanceof AbortFlag) return
   const { aborted, addEventListener }: Partial<AbortSignal> = Object(source)
   if (typeof aborted !== 'boolean' || typeof addEventListener !== 'function')
-    throw new InvalidArgument('signal: an AbortSignal is needed, as in { signal: AbortSignal.timeout(1_000) }')
+    throw new InvalidArgument('signal must be an AbortSignal, as in { signal: AbortSignal.timeout(1_000) }')
 }
 
 /**
- * Aborts `target` when the time is over, unless disposed before; without a time, never.
+ * Aborts `target` when the time is over, unless the result is disposed before. Without a time it never aborts.
  *
- * @param reason makes the reason; it is given the time as people read it
- * @param clock the process' own by default
+ * @param reason returns the reason, from the time as people read it
+ * @param clock the process' own clock by default
  */
 export function abortAfter(
   target: Pick<AbortFlag, 'abort'>,
@@ -102,13 +102,13 @@ export function abortAfter(
 }
 
 /**
- * The promise's outcome, or the signal's reason if that fires first. The promise itself goes on.
+ * Resolves as the promise does, or rejects with the signal's reason if that fires first. The promise itself continues.
  *
- * @throws InvalidArgument for what is no AbortSignal
+ * @throws InvalidArgument unless `signal` is an AbortSignal
  */
 export async function rejectOnAbort<T>(promise: Promise<T>, signal: Stoppable | undefined): Promise<T> {
   if (!signal) return promise
-  // Also of a promise that is not raced: nobody else may be looking at it.
+  // A promise that is not raced needs a handler, too: there may be no other.
   promise.catch(() => undefined)
   if (signal.aborted) throw signal.reason
   const { promise: aborted, reject } = createDeferred<never>()
@@ -120,7 +120,7 @@ export async function rejectOnAbort<T>(promise: Promise<T>, signal: Stoppable | 
   }
 }
 
-/** What was opened, or the signal's reason if that fires first; what is there only then is closed. */
+/** Resolves to the opened thing, or rejects with the signal's reason if that fires first; then closes it once it is open. */
 export async function openOrAbort<T extends AsyncDisposable>(
   signal: Stoppable | undefined,
   opening: Promise<T>,
@@ -139,7 +139,7 @@ export interface Deferred<T> {
   reject(reason: unknown): void
 }
 
-/** A promise and its ends (Node 20 has no `Promise.withResolvers`). */
+/** Returns a promise with its `resolve` and `reject` (Node 20 has no `Promise.withResolvers`). */
 export function createDeferred<T = void>(): Deferred<T> {
   let ends: Pick<Deferred<T>, 'resolve' | 'reject'> | undefined
   const promise = new Promise<T>((resolve, reject) => {

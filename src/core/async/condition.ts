@@ -1,10 +1,10 @@
-/** Waiting for something to have changed, any number of waiters at once. */
+/** Lets any number of callers wait for a change. */
 import { createDeferred, type Deferred, rejectOnAbort } from './abort.ts'
 
 export class Condition {
   #next: Deferred<void> = createDeferred()
 
-  /** Wakes everyone who waits now. Nothing is kept for those who come later: they look at the state first. */
+  /** Wakes all present waiters. A later caller is not woken by it, and has to check the state before it waits. */
   notify(): void {
     const woken = this.#next
     this.#next = createDeferred()

@@ -1,19 +1,19 @@
 /**
- * What is written side by side goes out together. While one commit is under way the next one gathers; it leaves as soon
- * as that is answered, and so nothing waits longer than one commit takes, and a lone write does not wait at all.
+ * Group commit: concurrent writes are sent together. While one commit is under way, the next batch is collected; it is sent
+ * as soon as the first is answered. No item waits longer than one commit takes, and a single item does not wait at all.
  *
- * Every item has an outcome of its own: one that is refused fails nobody else.
+ * Every item has its own outcome: a refused item does not fail the others.
  */
 import { createDeferred, type Deferred } from './abort.ts'
 
 export type CommitResult<R> = { readonly value: R } | { readonly error: unknown }
 
 export interface GroupCommitOptions<T, R> {
-  /** One outcome per item. Where it rejects, all of them have failed, and everything that waits behind them. */
+  /** Commits a batch; resolves to one outcome per item. If it rejects, the batch and all waiting items have failed. */
   readonly commit: (batch: readonly T[]) => Promise<readonly CommitResult<R>[]>
   readonly bytesOf: (item: T) => number
   readonly limits: { readonly items: number; readonly bytes: number }
-  /** Of two items with one key the second waits for the next commit. */
+  /** The key of an item. Two items with the same key are never in one commit: the second waits for the next. */
   readonly keyOf?: (item: T) => string
 }
 
@@ -31,7 +31,7 @@ export class GroupCommit<T, R> {
     this.#options = options
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no commit is under way. */
   get idle(): Promise<void> {
     return this.#committing ?? Promise.resolve()
   }
@@ -45,7 +45,7 @@ export class GroupCommit<T, R> {
 
   async #commitAll(): Promise<void> {
     while (this.#queue.length > 0) {
-      // Whoever was waiting for the last commit writes again in this very turn.
+      // Callers that waited for the last commit write again in this turn of the event loop.
       await new Promise((resolve) => setImmediate(resolve))
       const batch = this.#take()
       try {
@@ -66,7 +66,7 @@ export class GroupCommit<T, R> {
     let bytes = 0
     for (const [index, waiting] of this.#queue.entries()) {
       bytes += bytesOf(waiting.item)
-      // The first goes out whatever its size.
+      // The first item is sent whatever its size.
       if (taken.length > 0 && (bytes > limits.bytes || taken.length >= limits.items)) {
         left.push(...this.#queue.slice(index))
         break
@@ -83,5 +83,5 @@ export class GroupCommit<T, R> {
 
 function settleDeferred<R>(done: Deferred<R>, outcome: CommitResult<R> | undefined): void {
   if (outcome && 'value' in outcome) done.resolve(outcome.value)
-  else done.reject(outcome?.error ?? new Error('a commit has told nothing of one of its items'))
+  else done.reject(outcome?.error ?? new Error('a commit returned no outcome for one of its items'))
 }

@@ -1,13 +1,13 @@
-/** Keeping the process up while something is awaited that has no socket of its own. */
+/** Keeps the process alive while it awaits something that has no socket. */
 import { MAX_TIMER_MS } from '../time.ts'
 
 /**
- * Until it is disposed, Node does not end the process for want of something to do.
+ * Keeps Node from ending an idle process, until the result is disposed.
  *
- * A board in memory holds nothing open. Whoever awaited it in vain would not hang but be gone: Node ends a process whose
- * `await` nothing can end, with exit code 13 and not a word from us.
+ * A board in memory holds no handle open. A process that waits for it in vain would not hang but exit: Node ends a process
+ * whose `await` nothing can resolve, with exit code 13 and no message.
  *
- * @param held what is awaited, where others hold it weakly: it must not be collected while somebody waits for it
+ * @param held the awaited object, if others hold it weakly: it must not be collected while a caller waits for it
  */
 export function keepAlive(held?: object): Disposable {
   const timer = setInterval(() => held, MAX_TIMER_MS)

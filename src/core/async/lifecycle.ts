@@ -1,11 +1,11 @@
 /**
- * One lifecycle for everything that is opened and closed: start once, stop at any time and as often as one likes.
+ * The lifecycle of everything that is opened and closed: `start` runs once, `stop` may be called at any time and repeatedly.
  *
  *     new → starting → running → stopping → stopped
  *             └── failed start ──────────────┘
  *
- * A stop that comes while the start is under way aborts the start's signal, waits for it to end, and then stops.
- * River's `rivershared/startstop` taught us that every background service wants exactly this and gets it wrong alone.
+ * A stop during the start aborts the start's signal, waits for the start to end, and then stops. The idea is from River's
+ * `rivershared/startstop`: every background service needs this, and separate implementations get it wrong.
  */
 import { InvalidState } from '../errors.ts'
 import { createDeferred, createSharedController } from './abort.ts'
@@ -20,7 +20,7 @@ export class Lifecycle {
   #starting: Promise<void> | undefined
   #stopping: Promise<void> | undefined
 
-  /** @param name of the thing, for errors */
+  /** @param name the name of the thing, for errors */
   constructor(name: string) {
     this.#name = name
   }
@@ -29,22 +29,22 @@ export class Lifecycle {
     return this.#state
   }
 
-  /** Fires when a stop begins. */
+  /** The signal that fires when a stop begins. */
   get signal(): AbortSignal {
     return this.#stop.signal
   }
 
-  /** Resolves when all is stopped. */
+  /** Resolves when the stop is complete. */
   get stopped(): Promise<void> {
     return this.#stopped.promise
   }
 
-  /** @throws InvalidState unless it runs */
+  /** @throws InvalidState unless the state is `running` */
   assertRunning(): void {
     if (this.#state !== 'running') throw new InvalidState(`${this.#name} is ${this.#state}, not running`)
   }
 
-  /** Runs `work` once; if it fails, `undo` frees what it had taken and the error is thrown. */
+  /** Runs `work` once. If it fails, `undo` releases what it had acquired, and the error is thrown. */
   start(work: (signal: AbortSignal) => Promise<void>, undo: () => Promise<void>): Promise<void> {
     if (this.#state !== 'new') throw new InvalidState(`${this.#name} was started before (it is ${this.#state})`)
     this.#state = 'starting'

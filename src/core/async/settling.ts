@@ -1,13 +1,15 @@
-/** Settling is tried until it is done or the claim is lost: an owner that nobody hears for a moment still owns its job. */
+/** Settles a claim with retries, until it is settled or lost: an owner keeps its job while its connection is interrupted. */
 import { ClaimLost, JobboardError, NotConnected, OutcomeUnknown } from '../errors.ts'
 import { backoffDelay, sleep } from '../time.ts'
 import { type Stoppable, toAbortSignal } from './stop.ts'
 
 /**
- * @param settle tried again, after a pause, when there is no connection or nobody can tell what became of the last try
- * @param refused told of every other failure, and which try it was: throws, says what the job's end is, or, with
- * undefined, has it tried again
- * @returns `lost` when it is for others to settle; `unknown` when one of the tries may have been the end of the job
+ * Calls `settle` until it resolves, or the claim is lost.
+ *
+ * @param settle called again, after a pause, when there is no connection or the outcome of the last attempt is unknown
+ * @param refused called with every other error and the number of the attempt. It throws, returns the end of the job, or
+ * returns undefined to try again
+ * @returns `lost` when another owner has to settle the job; `unknown` when one of the attempts may have settled it
  */
 export async function settleWithRetries<T>(
   claim: { readonly lost: Stoppable },
@@ -33,7 +35,7 @@ export async function settleWithRetries<T>(
   return unknown ? 'unknown' : 'lost'
 }
 
-/** A board that was closed is not connected for good, and its claims are lost in a moment. */
+/** Whether another attempt may succeed. The error of a closed board is NotConnected, too; it loses its claims soon after. */
 function isTransient(error: unknown): boolean {
   return error instanceof NotConnected || (error instanceof JobboardError && error.retryable)
 }

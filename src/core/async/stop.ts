@@ -1,6 +1,6 @@
 /**
- * What an AbortController is, for code that runs for every job: an AbortSignal is an event target, and making a handful for
- * each job that passes costs more than a small job does. A Stop makes its signal when somebody outside asks for one.
+ * A cheap AbortController for code that runs for every job. An AbortSignal is an event target, and a few of them for each
+ * job cost more than a small job does. An AbortFlag makes its signal only when other code asks for one.
  */
 import { setMaxListeners } from 'node:events'
 
@@ -18,11 +18,11 @@ export class AbortFlag {
     return this.#reason
   }
 
-  /** For those who know nothing of Stops; the same one each time. */
+  /** The signal, for code that does not know AbortFlag; the same object each time. */
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController()
-      // Whoever works in parallel listens more than ten times, which Node takes for a leak.
+      // Parallel work adds more than ten listeners, which Node takes for a leak.
       setMaxListeners(0, this.#controller.signal)
       if (this.#aborted) this.#controller.abort(this.#reason)
     }
@@ -33,18 +33,18 @@ export class AbortFlag {
     if (this.#aborted) throw this.#reason
   }
 
-  /** Only the first one counts. */
+  /** Aborts with the reason. Later calls do nothing. */
   abort(reason: unknown): void {
     if (this.#aborted) return
     this.#aborted = true
     this.#reason = reason
     this.#controller?.abort(reason)
-    // Who leaves meanwhile, because another was told, is not told any more.
+    // A listener that another listener removes during this loop is not called.
     for (const listener of this.#listeners ?? []) listener()
     this.#listeners = undefined
   }
 
-  /** Calls `told`, which nobody else listens with, when it aborts, until the function returned is called. */
+  /** Calls `listener` on abort, until the returned function is called. Each caller passes a function of its own. */
   onAbort(listener: () => void): () => void {
     if (this.#aborted) return () => undefined
     this.#listeners ??= new Set()
@@ -55,7 +55,7 @@ export class AbortFlag {
   }
 }
 
-/** Whatever can be asked whether to stop. */
+/** An object that can be asked whether to stop. */
 export type Stoppable = AbortSignal | AbortFlag
 
 export function toAbortSignal(stoppable: Stoppable): AbortSignal {

@@ -1,9 +1,9 @@
-/** What tasks and retries have in common: what they need, under which names, and what they make. */
+/** The common part of tasks and retries: their arguments, the names of these, and the names of their results. */
 import type { Duration } from '../../core/time.ts'
 
 /**
- * The names that a result goes by: one for all of it, a list for the parts of a list, or keys that it has. Of
- * `{ keys: ['width', 'height'] }` the result's `width` is known as `width`.
+ * The names of a result: one name for the whole, a list for the parts of a list, or the keys of an object. With
+ * `{ keys: ['width', 'height'] }`, the result's property `width` is provided as `width`.
  */
 export type Provides = string | readonly string[] | { readonly keys: readonly string[] }
 
@@ -12,32 +12,32 @@ export type Rebind = Readonly<Record<string, string>>
 
 export interface AnyAtom {
   readonly kind: 'task' | 'retry'
-  /** Unique within the flow that runs, with all flows in it: the logbook knows the atom by it. */
+  /** The name in the logbook; unique within the flow that runs and all flows in it. */
   readonly name: string
   readonly version: string
-  /** The names of the arguments that have to be there. */
+  /** The names of the required arguments. */
   readonly requires: readonly string[]
   /** The names of the arguments that may be absent. */
   readonly optional: readonly string[] | undefined
   readonly rebind: Rebind | undefined
-  /** Values for arguments, for this atom alone; they come before all others. */
+  /** Values of arguments, for this atom alone; they have precedence over all others. */
   readonly inject: object | undefined
   readonly provides: Provides | undefined
-  /** Of several atoms that are ready the one with the greatest comes first; 0 where it is not given. */
+  /** The priority among ready atoms: the greatest comes first; 0 if it is undefined. */
   readonly priority: number | undefined
   readonly deadline: Duration | undefined
 }
 
-/** One thing that an atom needs from outside of it. */
+/** A value that an atom needs from outside. */
 export interface Need {
-  /** What the atom calls it. */
+  /** The atom's name for it. */
   readonly argument: string
-  /** What everybody else calls it. */
+  /** The name under which it is provided. */
   readonly name: string
   readonly optional: boolean
 }
 
-/** What somebody else has to provide: every argument that is not injected, under the name it is bound to. */
+/** Returns the needs of an atom: every argument that is not injected, under the name it is bound to. */
 export function listNeeds(atom: AnyAtom): readonly Need[] {
   const { requires, optional = [], rebind = {}, inject = {} } = atom
   const needs = new Map<string, Need>()
@@ -57,7 +57,7 @@ export function namesProvided(provides: Provides | undefined): readonly string[]
   return isList(provides) ? provides : provides.keys
 }
 
-/** Undefined where the result has no such part: a list that is too short, say. */
+/** Returns the part of a result that has this name; undefined if there is none, because a list is too short, say. */
 export function pickPart(result: unknown, provides: Provides, name: string): { readonly value: unknown } | undefined {
   if (typeof provides === 'string') return { value: result }
   if (isList(provides)) {
@@ -72,7 +72,7 @@ function isList(provides: Provides): provides is readonly string[] {
   return Array.isArray(provides)
 }
 
-/** Whether this can name an atom, a flow, or a value that goes from one to the other. */
+/** Whether this can name an atom, a flow, or a value that atoms pass on. */
 export function isName(value: unknown): value is string {
   return typeof value === 'string' && value.trim() !== ''
 }

@@ -1,48 +1,49 @@
-/** What a task is told beside its arguments: where it runs, for whom, and when to stop. */
+/** The context of a task, its second parameter: the run, the job, and the stop signal. */
 import type { Failure } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 
 /**
- * What a task is told beside its arguments.
+ * The context of a task: the second parameter of its functions, after the arguments.
  *
- * @typeParam S what the task needs of `services`, say `{ db: Database }`. Whoever runs its flow has to give it: the compiler
- * asks for it where the flow is run.
+ * @typeParam S the services that the task needs, such as `{ db: Database }`. The caller that runs its flow has to pass them:
+ * the compiler checks that.
  */
 export interface Context<S = unknown> {
   /**
-   * Fires when the task has to stop: the claim is lost, the process shuts down, or its deadline has passed. Its reason is
-   * an error. Except after a deadline, whatever the task throws afterwards is not held against it.
+   * The stop signal. It fires when the task has to stop: the claim is lost, the process shuts down, or its deadline has
+   * passed. Its reason is an error. Errors that the task throws afterwards do not count as its failure, except after a
+   * deadline.
    */
   readonly signal: AbortSignal
-  /** Names the flow and the task in every line. */
+  /** A logger that names the flow and the task in every line. */
   readonly log: Logger
   /**
-   * A number that grows with every claim of the whole board: a system outside that refuses smaller numbers than it has
-   * seen cannot be written to by a former owner. `0n`, below every claim's, where no board is involved.
+   * The fence: a number that grows with every claim of the whole board. If another system refuses numbers smaller than the
+   * greatest it has seen, a former owner cannot write to it. Without a board it is `0n`, less than the fence of every claim.
    */
   readonly fence: bigint
-  /** How often the job has been claimed, this time included; from 1. */
+  /** The number of claims of the job so far, this one included; from 1. */
   readonly run: number
-  /** Undefined where the flow runs without a board. */
+  /** The job; undefined if the flow runs without a board. */
   readonly job: { readonly uuid: string; readonly name: string } | undefined
   /**
-   * What whoever runs the flow gives to all of its tasks, a database say: the `services` of the conductor, of `runFlow`, or
-   * of the engine; undefined where nothing was given.
+   * The services for all tasks of the flow, such as a database: the option `services` of the conductor, of `runFlow`, or of
+   * the engine. Undefined if the option is absent.
    */
   readonly services: S
   /**
-   * Says how much is done, from 0 to 1; what lies beyond counts as the nearest. It is on record with the next
-   * transition, and at least once a second; it costs a write then. Says nothing while the atom is reverted.
+   * Reports the progress, from 0 to 1; other numbers count as the nearest of these. Progress is recorded with the next
+   * transition, and at least once a second, which costs a write. Does nothing while the atom is reverted.
    */
   progress(done: number): void
 }
 
-/** What a task is told while it is reverted: what `execute` made of it, and why it is undone. */
+/** The context of a task that is reverted: the result of `execute`, and the reasons for the revert. */
 export interface RevertContext<R, S = unknown> extends Context<S> {
-  /** What `execute` returned; undefined where it failed, or where its process died before anybody knew. */
+  /** The result of `execute`; undefined if it failed, or if its process died before the result was recorded. */
   readonly result: R | undefined
-  /** Why this task's own `execute` failed; undefined where it did not. */
+  /** The failure of this task's own `execute`; undefined if it did not fail. */
   readonly failure: Failure | undefined
-  /** Why the flow is being reverted: every failed `execute` of it. */
+  /** The failures for which the flow is reverted: one for every failed `execute` in it. */
   readonly failures: readonly Failure[]
 }

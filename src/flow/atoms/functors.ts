@@ -1,15 +1,16 @@
-/** Tasks made of a function over values: TaskFlow's map and reduce functors. */
+/** Tasks that apply a function to values: TaskFlow's map and reduce functors. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { type Task, task } from './task.ts'
 
 interface FunctorOptions<Q extends string, P extends string> {
-  /** The names of at least two values, in the order in which they are worked on. */
+  /** The names of at least two values, in the order in which the function gets them. */
   readonly requires: readonly [Q, Q, ...Q[]]
   readonly provides: P
 }
 
 /**
- * Applies a function to each of several values; provides the list of what it returned, in the order of `requires`.
+ * Returns a task that applies a function to each of several values, and provides the list of its results, in the order of
+ * `requires`.
  *
  * @throws InvalidArgument for fewer than two values
  * @example mapTask('squares', { requires: ['a', 'b'], provides: 'squares', map: (n: number) => n * n })
@@ -28,14 +29,14 @@ export function mapTask<V, R, const Q extends string, const P extends string>(
   })
 }
 
-/** Waits for all also when one fails: what still runs would run beside the way back. */
+/** Waits for all, also when one fails: otherwise the others would still run while the flow is reverted. */
 async function waitForAll<R>(mapped: readonly Promise<R>[]): Promise<R[]> {
   await Promise.allSettled(mapped)
   return Promise.all(mapped)
 }
 
 /**
- * Folds several values into one with a function of two, from the first on.
+ * Returns a task that folds several values into one, with a function of two values, from the first on.
  *
  * @throws InvalidArgument for fewer than two values
  * @example reduceTask('sum', { requires: ['a', 'b', 'c'], provides: 'sum', reduce: (a: number, b: number) => a + b })
@@ -60,7 +61,7 @@ export function reduceTask<V, const Q extends string, const P extends string>(
 }
 
 function assertFunctor(name: string, { requires, work }: { requires: unknown; work: unknown }): void {
-  if (typeof work !== 'function') throw new InvalidArgument(`task ${name}: what is done with the values is no function`)
+  if (typeof work !== 'function') throw new InvalidArgument(`task ${name}: map or reduce must be a function`)
   if (!Array.isArray(requires) || requires.length < 2)
-    throw new InvalidArgument(`task ${name}: requires has to name at least two values`)
+    throw new InvalidArgument(`task ${name}: requires must name at least two values`)
 }

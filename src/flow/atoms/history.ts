@@ -1,19 +1,19 @@
-/** What a retry knows of the attempts so far: the value it gave each, and what failed in it. */
+/** The history of a retry: the attempts so far, each with its value and its failures. */
 import type { Failure } from '../../core/failure.ts'
 
-/** Plain data, as it is kept in the record of the retry. */
+/** An attempt, as plain data in the record of the retry. */
 export interface RetryAttempt<R = unknown> {
-  /** What the retry's `execute` returned for this attempt. */
+  /** The result of the retry's `execute` for this attempt. */
   readonly value: R
-  /** The first failure of each atom, in the order in which they came. */
+  /** The first failure of each atom, in order of time. */
   readonly failures: readonly { readonly atom: string; readonly failure: Failure }[]
 }
 
-/** What a retry has tried so far: a value for each attempt, and what failed in it. */
+/** The attempts of a retry so far: each with its value and its failures. */
 export class History<R = unknown> {
-  /** Oldest first; the last is the one under way, or the one that failed just now. */
+  /** The attempts, oldest first; the last is under way, or failed just now. */
   readonly attempts: readonly RetryAttempt<R>[]
-  /** Why the retry itself failed, if it did. */
+  /** The failure of the retry itself, if it failed. */
   readonly failure: Failure | undefined
 
   constructor(attempts: readonly RetryAttempt<R>[], failure?: Failure) {
@@ -25,13 +25,13 @@ export class History<R = unknown> {
     return this.attempts.length
   }
 
-  /** What was given to each attempt. */
+  /** The values of the attempts, oldest first. */
   get provided(): readonly R[] {
     return this.attempts.map(({ value }) => value)
   }
 
   /**
-   * Whether an atom failed of this error, or because of it.
+   * Whether an atom failed with this error, or because of it.
    *
    * @param error the name of an error's class, or its `code`
    * @param options.attempt counted from 0, or from the end if negative; of all attempts by default

@@ -1,4 +1,4 @@
-/** TaskFlow's retries. Each decides by its history alone, so whoever resumes comes to the same decision. */
+/** TaskFlow's retries. Each decides by its history alone, so a process that resumes comes to the same decision. */
 import { isDeepStrictEqual } from 'node:util'
 import { InvalidArgument, NotFound } from '../../core/errors.ts'
 import type { Provides } from './atom.ts'
@@ -6,30 +6,30 @@ import type { NoMembers } from './atom-options.ts'
 import { type Decision, type Retry, retry } from './retry.ts'
 
 export interface RetryNaming<P extends Provides> {
-  /** What the logbook knows it by; `<flow>_retry` by default. */
+  /** The name in the logbook; `<flow>_retry` by default. */
   readonly name?: string
   /** The name under which the tasks of the flow know the value of the attempt. */
   readonly provides?: P
 }
 
 export interface GivingUp {
-  /** Whether giving up reverts everything, whatever the flows around this one would rather do; false by default. */
+  /** Whether giving up reverts everything, and does not ask the retries of outer flows; false by default. */
   readonly revertAll?: boolean
 }
 
-/** Reverts its flow at the first failure. */
+/** Returns a retry that reverts its flow at the first failure. */
 export function alwaysRevert(options: { readonly name?: string } = {}): Retry<NoMembers, never, undefined> {
   return retry(options.name ?? '', { execute: () => undefined, onFailure: () => 'REVERT' })
 }
 
-/** Reverts everything at the first failure: retries of flows around it are not asked. */
+/** Returns a retry that reverts everything at the first failure, without asking the retries of outer flows. */
 export function alwaysRevertAll(options: { readonly name?: string } = {}): Retry<NoMembers, never, undefined> {
   return retry(options.name ?? '', { execute: () => undefined, onFailure: () => 'REVERT_ALL' })
 }
 
 /**
- * Attempts its flow so many times in all; 0 and 1 are one attempt. Provides the number of the attempt, from 1. Where a
- * task throws a NonRetryable it gives up at once.
+ * Returns a retry that makes `attempts` attempts of its flow in all; 0 and 1 mean one attempt. It provides the number of the
+ * attempt, from 1. It gives up at once when a task throws a NonRetryable.
  *
  * @example linear({ name: 'upload', retry: times(3, { provides: 'attempt' }) }, input<…>(), connect, send)
  */
@@ -38,7 +38,7 @@ export function times<const P extends Provides = never>(
   options: RetryNaming<P> & GivingUp = {},
 ): Retry<NoMembers, P, number> {
   if (!Number.isSafeInteger(attempts) || attempts < 0)
-    throw new InvalidArgument(`times: ${attempts} is no number of attempts; use a whole number`)
+    throw new InvalidArgument(`times: attempts must be a whole number, got ${attempts}`)
   return retry(options.name ?? '', {
     provides: options.provides,
     execute: (_args, { history }) => history.length + 1,
@@ -48,9 +48,9 @@ export function times<const P extends Provides = never>(
 }
 
 /**
- * Attempts its flow with one value after the other, and provides it. A value that is there twice is tried twice.
+ * Returns a retry that attempts its flow with one value after the other, and provides the value. A value that occurs twice is
+ * tried twice. The flow fails with NotFound if there are no values.
  *
- * @throws NotFound in the flow when there are no values
  * @example linear({ name: 'fetch', retry: forEach(['a.example', 'b.example'], { provides: 'host' }) }, input<…>(), get)
  */
 export function forEach<V, const P extends Provides = never>(
@@ -66,14 +66,14 @@ export function forEach<V, const P extends Provides = never>(
   })
 }
 
-/** As {@link forEach}, with the values that are provided as `values`, or as what `from` names. */
+/** Returns a retry as {@link forEach} does; its values are provided under the name `from`, `values` by default. */
 export function parameterizedForEach<V = unknown, const P extends Provides = never, const F extends string = 'values'>(
   options: RetryNaming<P> & GivingUp & { readonly from?: F } = {},
 ): Retry<{ values: Iterable<V> }, P, V, { readonly values: F }> {
   const { from } = options
   return retry(options.name ?? '', {
     requires: ['values'],
-    // Without `from` its type is its default, which is the very name of the argument.
+    // Without `from`, the type F is its default: the name of the argument.
     rebind: { values: from ?? ('values' as F) },
     provides: options.provides,
     execute: ({ values }: { values: Iterable<V> }, { history }): V => nextValue([...values], history.provided),
@@ -92,7 +92,7 @@ function nextValue<V>(values: readonly V[], tried: readonly V[]): V {
   return rest[0] as V
 }
 
-/** Each try takes away one value that is equal to what was tried: values come back from the logbook as copies. */
+/** Removes one equal value for each attempt: values from the logbook are copies, so identity does not work. */
 function remainingValues<V>(values: readonly V[], tried: readonly V[]): V[] {
   const rest = [...values]
   for (const value of tried) {

@@ -1,6 +1,6 @@
 /**
- * A retry: the atom at the head of a flow that decides what becomes of the flow when something in it fails. It is executed
- * before the rest and may provide a value for it, another one each attempt.
+ * A retry is the atom at the head of a flow that decides what happens when something in the flow fails. It is executed before
+ * the other atoms and may provide a value for them, a different one in each attempt.
  */
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Failure } from '../../core/failure.ts'
@@ -21,24 +21,24 @@ import type { Context, RevertContext } from './context.ts'
 import type { History } from './history.ts'
 
 /**
- * What is done about a failure. RETRY: everything in the flow is reverted, and executed once more. REVERT: the flow is given
- * up; whoever encloses it decides. REVERT_ALL: everything is reverted, whatever flows around it would rather do.
+ * The decision about a failure. RETRY: everything in the flow is reverted, and executed once more. REVERT: the flow is given
+ * up, and the retry of the outer flow decides. REVERT_ALL: everything is reverted, and no other retry is asked.
  */
 export type Decision = 'RETRY' | 'REVERT' | 'REVERT_ALL'
 
 /** A decision; a retry may also say how long to wait before the next attempt. */
 export type RetryDecision = Decision | { readonly decision: 'RETRY'; readonly after: Duration }
 
-/** What a retry is told beside its arguments: what was tried before. */
+/** The context of a retry, with the history of its attempts. */
 export interface RetryContext<R, S = unknown> extends Context<S> {
   readonly history: History<R>
 }
 
-/** What a retry is told when it has to decide. */
+/** The context of a retry that has to decide. */
 export interface FailureContext<R, S = unknown> extends RetryContext<R, S> {
-  /** What failed just now; the history's last attempt has it, too. */
+  /** The present failure; the last attempt in the history contains it, too. */
   readonly failure: Failure
-  /** The name of the atom that failed: a task, or the retry of a flow in this one, which has given up. */
+  /** The name of the atom that failed: a task, or the retry of an inner flow, which has given up. */
   readonly atom: string
 }
 
@@ -47,7 +47,7 @@ export interface AnyRetry extends AnyAtom {
   readonly kind: 'retry'
 }
 
-/** A retry whose arguments are `A`, and whose value of each attempt, an `R`, is known as `P`. Frozen. */
+/** A frozen retry. `A` are its arguments, `R` is the value of an attempt, which is provided as `P`. */
 export interface Retry<
   A,
   P extends Provides,
@@ -74,9 +74,9 @@ export interface RetryOptions<
   J extends object = NoMembers,
   S = unknown,
 > extends AtomOptions<Q, A, P, O, B, J> {
-  /** The value of the next attempt. Where it throws, the flow around this one decides. */
+  /** Returns the value of the next attempt. If it throws, the retry of the outer flow decides. */
   readonly execute: (args: A, ctx: RetryContext<R, S>) => R | Promise<R>
-  /** Decides. It is asked once for each failure, and again by whoever resumes before the answer was recorded. */
+  /** Decides about a failure. It is called once for each failure, and again if the flow resumes before the answer is recorded. */
   readonly onFailure: (args: NoInfer<A>, ctx: FailureContext<NoInfer<R>, S>) => RetryDecision | Promise<RetryDecision>
   readonly revert?:
     | ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S> & RetryContext<NoInfer<R>, S>) => unknown)
@@ -91,10 +91,10 @@ const KNOWN_OPTIONS: KnownOptions<RetryOptions<never, never, never, never> & Any
 }
 
 /**
- * Describes a retry of one's own; {@link times}, {@link forEach} and their like are ready-made.
+ * Describes a custom retry; {@link times}, {@link forEach} and others are ready-made.
  *
- * @param name what the logbook knows it by; `''` names it after its flow, `<flow>_retry`
- * @throws InvalidArgument for options that make no sense
+ * @param name the name in the logbook; `''` names it after its flow, `<flow>_retry`
+ * @throws InvalidArgument for invalid options
  * @example
  * const mirrors = retry('mirrors', {
  *   provides: 'mirror',
@@ -113,15 +113,15 @@ export function retry<
   S = unknown,
 >(name: string, options: RetryOptions<Q, A, P, R, O, B, J, S> & Declared<A, Q | O | keyof J>): Retry<A, P, R, B, J, S> {
   if (name !== '' && !isName(name))
-    throw new InvalidArgument("a retry's name is a text, or '' to name it after its flow")
+    throw new InvalidArgument("a retry's name must be a string; use '' to name it after its flow")
   const what = name === '' ? 'a retry' : `retry ${name}`
   const given: { readonly [K in keyof RetryOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
   for (const needed of ['execute', 'onFailure'] as const) {
-    if (typeof given[needed] !== 'function') throw new InvalidArgument(`${what}: ${needed} has to be a function`)
+    if (typeof given[needed] !== 'function') throw new InvalidArgument(`${what}: ${needed} must be a function`)
   }
   assertOptions(options, KNOWN_OPTIONS, what)
   if (given.revert !== undefined && typeof given.revert !== 'function')
-    throw new InvalidArgument(`${what}: revert has to be a function`)
+    throw new InvalidArgument(`${what}: revert must be a function`)
   assertAtomOptions(given, what)
   const { execute, onFailure, revert } = options
   return brand('retry', {
@@ -135,12 +135,12 @@ export function retry<
   })
 }
 
-/** The same retry under the name that its flow gives it, if it has none of its own. */
+/** Returns the retry, named after its flow if it has no name. */
 export function nameAfterFlow(flow: string, given: AnyRetry): AnyRetry {
   return given.name === '' ? brand('retry', { ...given, name: `${flow}_retry` }) : given
 }
 
-/** Whether this is a retry, also one made by another copy of the library. */
+/** Whether this is a retry, made by this or by another copy of the library. */
 export function isRetry(value: unknown): value is AnyRetry {
   return hasBrand('retry', value)
 }

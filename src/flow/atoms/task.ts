@@ -1,4 +1,4 @@
-/** A task: the smallest piece of a flow, a named function with what it needs, what it makes, and how to undo it. */
+/** A task is the smallest part of a flow: a named function, with its arguments, its results, and a way to undo it. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
 import { type AnyAtom, isName, type Provides, type Rebind } from './atom.ts'
@@ -15,8 +15,8 @@ import { brand, hasBrand } from './brand.ts'
 import type { Context, RevertContext } from './context.ts'
 
 /**
- * A task whose arguments are `A`, and whose result `R` later tasks know as `P`; `B` and `J` are what of its arguments is
- * bound to other names, and injected; `S` is what it needs of `ctx.services`. Frozen.
+ * A frozen task. `A` are its arguments, `R` is its result, which is provided as `P`; `B` are the arguments that are bound to
+ * other names, `J` those that are injected; `S` are the services that it needs.
  */
 export interface Task<A, P extends Provides, R, B extends Rebind = NoMembers, J extends object = NoMembers, S = unknown>
   extends AnyTask {
@@ -32,8 +32,8 @@ export interface Task<A, P extends Provides, R, B extends Rebind = NoMembers, J 
 }
 
 /**
- * Any task, for code that handles tasks without knowing their types. What it executes is not part of it: nobody could
- * call that without the types.
+ * Any task, for code that handles tasks without knowing their types. It has no `execute`, which cannot be called without the
+ * types.
  */
 export interface AnyTask extends AnyAtom {
   readonly kind: 'task'
@@ -50,19 +50,19 @@ export interface TaskOptions<
   S = unknown,
 > extends AtomOptions<Q, A, P, O, B, J> {
   /**
-   * Does the work. It may run more than once (a process can die just before its success is recorded), so it should lead
-   * to the same end each time. What it returns is stored and has to be plain data; later tasks see it as it was stored.
-   * Arguments are shared between tasks: do not change them.
+   * Does the work. It may run more than once, because a process can die just before the success is recorded: make it
+   * idempotent. The result is stored and must be plain data; later tasks get it as it was stored. Arguments are shared
+   * between tasks: do not change them.
    */
   readonly execute: (args: A, ctx: Context<S>) => R | Promise<R>
   /**
-   * Undoes what `execute` did, or did half: the task that failed is reverted too. It may run more than once. What it
-   * returns is kept for people to see, if it is plain data.
+   * Undoes what `execute` did completely or in part: the failed task is reverted, too. It may run more than once. Its result
+   * is recorded for people, if it is plain data.
    */
   readonly revert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
-  /** Before each `execute`, and part of it: where it throws, the task has failed. */
+  /** Runs before each `execute`, and is part of it: if it throws, the task has failed. */
   readonly preExecute?: ((args: NoInfer<A>, ctx: Context<S>) => unknown) | undefined
-  /** After each `execute`, also after one that threw. Where it throws itself, the task has failed. */
+  /** Runs after each `execute`, also after one that threw. If it throws, the task has failed. */
   readonly postExecute?: ((args: NoInfer<A>, ctx: Context<S>) => unknown) | undefined
   readonly preRevert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
   readonly postRevert?: ((args: NoInfer<A>, ctx: RevertContext<NoInfer<R>, S>) => unknown) | undefined
@@ -83,10 +83,10 @@ const KNOWN_OPTIONS: KnownOptions<TaskOptions<never, never, never, never> & AnyT
 
 /**
  * Describes a task. Annotate the arguments of `execute` once: the compiler checks them against `requires` here, and
- * against the flow's input and the tasks before it in the flow. An argument without annotation is `unknown`; so are
+ * against the flow's input and the tasks before it in the flow. An argument without annotation is `unknown`; so is
  * `ctx.services`, unless `ctx` is annotated as a `Context<{ db: Database }>`.
  *
- * @throws InvalidArgument for an empty name, a missing `execute`, names that are no text, or an option that is not known
+ * @throws InvalidArgument for an empty name, a missing `execute`, names that are not strings, or an unknown option
  * @example
  * const greet = task('greet', {
  *   requires: ['name'],
@@ -104,14 +104,14 @@ export function task<
   J extends object = NoMembers,
   S = unknown,
 >(name: string, options: TaskOptions<Q, A, P, R, O, B, J, S> & Declared<A, Q | O | keyof J>): Task<A, P, R, B, J, S> {
-  if (!isName(name)) throw new InvalidArgument('a task needs a name: a text that is not empty')
-  // A caller without a compiler can pass anything, so the options are looked at as if nothing were known of them.
+  if (!isName(name)) throw new InvalidArgument("a task's name must be a non-empty string")
+  // A caller without a compiler can pass anything: the options are checked as values of unknown types.
   const given: { readonly [K in keyof TaskOptions<Q, A, P, R, O, B, J, S>]?: unknown } = options ?? {}
-  if (typeof given.execute !== 'function') throw new InvalidArgument(`task ${name}: execute has to be a function`)
+  if (typeof given.execute !== 'function') throw new InvalidArgument(`task ${name}: execute must be a function`)
   assertOptions(options, KNOWN_OPTIONS, `task ${name}`)
   for (const hook of ['revert', 'preExecute', 'postExecute', 'preRevert', 'postRevert'] as const) {
     if (given[hook] !== undefined && typeof given[hook] !== 'function')
-      throw new InvalidArgument(`task ${name}: ${hook} has to be a function`)
+      throw new InvalidArgument(`task ${name}: ${hook} must be a function`)
   }
   assertAtomOptions(given, `task ${name}`)
   const { execute, revert, preExecute, postExecute, preRevert, postRevert } = options
@@ -129,7 +129,7 @@ export function task<
   })
 }
 
-/** Whether this is a task, also one made by another copy of the library. */
+/** Whether this is a task, made by this or by another copy of the library. */
 export function isTask(value: unknown): value is AnyTask {
   return hasBrand('task', value)
 }

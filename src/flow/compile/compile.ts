@@ -1,10 +1,10 @@
 /**
- * From a flow as it is written to the graph an engine works on. An engine knows no patterns: whatever a flow looks like,
- * it comes out as nodes, the edges that order them, and for each argument the node it comes from.
+ * Compiles a flow to the execution graph that an engine runs. An engine knows no patterns: every flow becomes nodes, the
+ * edges that order them, and for each argument the node that provides it.
  *
- * Every part becomes a segment with one way in and one way out. An atom is its own way in and out; a linear flow's are its
- * first part's and its last part's. Where several parts stand side by side, a **join** gathers them: n tasks after m tasks
- * are n + m edges through a join, not n × m.
+ * Every part becomes a segment with one entry and one exit. An atom is its own entry and exit; a linear flow has the entry of
+ * its first part and the exit of its last. A **join** connects parallel parts: n tasks after m tasks take n + m edges through
+ * a join, not n × m.
  */
 import { InvalidArgument } from '../../core/errors.ts'
 import { type AnyAtom, listNeeds } from '../atoms/atom.ts'
@@ -17,7 +17,7 @@ import { Scope } from './scope.ts'
 const graphCache = new WeakMap<AnyFlow, ExecutionGraph>()
 
 /**
- * The execution graph of a flow. Takes time linear in the number of atoms and edges, once for each flow value.
+ * Returns the execution graph of a flow. Takes time linear in the number of atoms and edges, once for each flow value.
  *
  * @throws InvalidArgument for a pattern or an atom that this release does not know
  */
@@ -29,7 +29,7 @@ export function compile(flow: AnyFlow): ExecutionGraph {
   return graph
 }
 
-/** A node while its edges are still being drawn. */
+/** A node whose edges are not complete yet. */
 interface DraftNode extends ExecutionNode {
   readonly predecessors: DraftNode[]
   readonly successors: DraftNode[]
@@ -38,7 +38,7 @@ interface DraftNode extends ExecutionNode {
 
 type DraftAtomNode = DraftNode & AtomNode
 
-/** A part in the graph: how one gets in and out, and where its nodes lie. */
+/** A part in the graph: its entry, its exit, and the range of its nodes. */
 interface Segment<Entry extends DraftNode = DraftNode> {
   readonly entry: Entry
   readonly exit: DraftNode
@@ -48,7 +48,7 @@ interface Segment<Entry extends DraftNode = DraftNode> {
 
 interface PartPosition {
   readonly scope: Scope<AtomNode> | undefined
-  /** Its position in its flow. */
+  /** The position in its flow. */
   readonly position: number
   readonly retry: AtomNode | undefined
 }
@@ -144,7 +144,7 @@ class Compiler {
   }
 }
 
-/** What a flow hands to whoever lays out its parts. */
+/** The input for the layout of a flow's parts. */
 interface FlowParts {
   readonly scope: Scope<AtomNode>
   readonly retry: AtomNode | undefined
@@ -164,7 +164,7 @@ function addLink(
   if (history && target) after.entry.gates.push({ decider, depth, history, target, exit: after.exit, scope })
 }
 
-/** A flow has no node of its own. */
+/** Returns the node of a task. A flow has no node of its own. */
 function findNode(part: AnyPart, { entry }: Segment): AtomNode | undefined {
   return part.kind === 'task' && isAtom(entry) ? entry : undefined
 }
@@ -178,7 +178,7 @@ function connect(from: DraftNode, to: DraftNode): void {
   to.predecessors.push(from)
 }
 
-/** Flows can come from another, newer copy of the library. */
+/** Returns the error for a flow that a newer copy of the library has made. */
 function unknownPatternError(flow: AnyFlow | undefined, what: string): InvalidArgument {
   return new InvalidArgument(`flow ${flow?.name}: this release does not know ${what}`)
 }

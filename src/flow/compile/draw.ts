@@ -1,18 +1,18 @@
-/** Pictures of a flow: as Mermaid, which Markdown viewers draw, and as DOT, which Graphviz does. */
+/** Draws a flow: as Mermaid, which Markdown viewers show, or as DOT for Graphviz. */
 import type { AtomState } from '../../core/states.ts'
 import type { AnyFlow } from '../patterns/flow.ts'
 import { compile } from './compile.ts'
 import type { ExecutionNode } from './execution-graph.ts'
 
-/** By the names of atoms, as a logbook has them. */
+/** The states of atoms by their names, as a logbook has them. */
 export type StatesOfAtoms = Readonly<Record<string, AtomState>>
 
 export interface DrawOptions {
-  /** Colours the atoms. */
+  /** The states by which the atoms are coloured. */
   readonly states?: StatesOfAtoms | undefined
 }
 
-/** Fill colours that black text can be read on. */
+/** The fill colours of the states; black text is readable on each. */
 const STATE_COLORS: Readonly<Record<AtomState, string>> = {
   PENDING: '#eeeeee',
   RUNNING: '#9ecbff',
@@ -27,7 +27,7 @@ const STATE_COLORS: Readonly<Record<AtomState, string>> = {
 
 interface DrawnNode {
   readonly id: string
-  /** Undefined of a place where edges meet. */
+  /** The name of the atom; undefined for a join. */
   readonly label: string | undefined
   readonly retry: boolean
   readonly state: AtomState | undefined
@@ -40,7 +40,7 @@ interface DrawnEdge {
 }
 
 /**
- * The flow as a picture for Mermaid, coloured by the states of its atoms where they are given.
+ * Returns the flow as a Mermaid diagram, coloured by the states of its atoms if they are given.
  *
  * @example console.log(toMermaid(hello, { states: { greet: 'SUCCESS', print: 'RUNNING' } }))
  */
@@ -56,7 +56,7 @@ export function toMermaid(flow: AnyFlow, options: DrawOptions = {}): string {
   ].join('\n')
 }
 
-/** The flow as a picture for Graphviz. @example `dot -Tsvg` draws what this returns. */
+/** Returns the flow as a DOT graph for Graphviz. @example `dot -Tsvg` draws the result. */
 export function toDot(flow: AnyFlow, options: DrawOptions = {}): string {
   const { shapes, arrows } = toPicture(flow, options)
   return [
@@ -89,14 +89,14 @@ function toPicture(flow: AnyFlow, { states }: DrawOptions): { shapes: DrawnNode[
   return { shapes, arrows }
 }
 
-/** A join at the edge of the picture joins nothing. */
+/** Whether a node has edges on both sides. A join with edges on one side only is not drawn. */
 function hasBothSides({ predecessors, successors }: ExecutionNode): boolean {
   return predecessors.length > 0 && successors.length > 0
 }
 
 function toMermaidNode({ id, label, retry, state }: DrawnNode): string {
   if (label === undefined) return `  ${id}(( ))`
-  // Mermaid's own way to write what would end a text.
+  // Mermaid's escapes for characters that would end the text.
   const text = `"${label.replaceAll('#', '#35;').replaceAll('"', '#quot;').replaceAll('\n', ' ')}"`
   return `  ${id}${retry ? `{{${text}}}` : `[${text}]`}${state ? `:::${state}` : ''}`
 }

@@ -1,4 +1,4 @@
-/** What a flow comes out as when it is compiled: what an engine works on. */
+/** The execution graph: the compiled form of a flow, which an engine runs. */
 
 import type { Need } from '../atoms/atom.ts'
 import type { Context, RevertContext } from '../atoms/context.ts'
@@ -10,7 +10,7 @@ import type { AnyFlow } from '../patterns/flow.ts'
 type Args = Readonly<Record<string, unknown>>
 type AtomFunction<C> = (args: Args, ctx: C) => unknown
 
-/** A task as an engine calls it: types were checked when the flow was written, names are checked before it runs. */
+/** A task as an engine calls it. The compiler has checked the types; names are checked before the flow runs. */
 export interface ExecutableTask extends AnyTask {
   readonly execute: AtomFunction<Context>
   readonly revert: AtomFunction<RevertContext<unknown>> | undefined
@@ -29,23 +29,23 @@ export interface ExecutableRetry extends AnyRetry {
 export type ExecutableAtom = ExecutableTask | ExecutableRetry
 
 export interface ExecutionNode {
-  /** Its position in the graph's list. */
+  /** The position in the graph's list of nodes. */
   readonly index: number
-  /** Undefined in a join, which has no work of its own: it is where edges meet. */
+  /** The atom; undefined in a join, which only connects edges. */
   readonly atom: ExecutableAtom | undefined
-  /** What has to be done before this node may start. Only the nearest: what orders those is theirs. */
+  /** The nodes that have to be done before this one may start; only the direct predecessors. */
   readonly predecessors: readonly ExecutionNode[]
   readonly successors: readonly ExecutionNode[]
-  /** The retry of the nearest flow around it that has one; of a retry, that of a flow around its own. */
+  /** The retry of the nearest enclosing flow that has one; for a retry, of a flow that encloses its own. */
   readonly retry: AtomNode | undefined
   readonly needs: readonly Need[]
-  /** Where each required name comes from, unless the store has it. Names that only the store can give are missing. */
+  /** The node that provides each required name, unless the store has it. Names that only the store can have are missing. */
   readonly sources: ReadonlyMap<string, AtomNode>
-  /** All who provide a name, the nearest first: where the nearest was left out by a decider, the next one counts. */
+  /** Returns all nodes that provide a name, the nearest first: if a decider leaves out the nearest, the next one counts. */
   readonly providers: (name: string) => Iterable<AtomNode>
-  /** Who is asked before it, and what is inside the flow that it leads into, may start. */
+  /** The deciders that are asked before this node, and the flow that it leads into, may start. */
   readonly gates: readonly DeciderGate[]
-  /** The flow that it is written in. Nodes of one flow have the same. */
+  /** The scope of its flow; nodes of one flow share it. */
   readonly scope: FlowScope | undefined
 }
 
@@ -53,12 +53,12 @@ export interface FlowScope {
   readonly flow: AnyFlow
 }
 
-/** A node that has work of its own. */
+/** A node with an atom. */
 export interface AtomNode extends ExecutionNode {
   readonly atom: ExecutableAtom
 }
 
-/** Nodes from `first` on, up to but without `end`. */
+/** The nodes from `first` up to, but not including, `end`. */
 export interface NodeRange {
   readonly first: number
   readonly end: number
@@ -67,20 +67,20 @@ export interface NodeRange {
 export interface DeciderGate {
   readonly decider: Decider
   readonly depth: Depth
-  /** The nodes whose results the decider is told. */
+  /** The nodes whose results the decider receives. */
   readonly history: NodeRange
-  /** The nodes it decides about: an atom, or all of a flow. */
+  /** The nodes that it decides about: an atom, or all of a flow. */
   readonly target: NodeRange
-  /** The last of them. */
+  /** The last node of the target. */
   readonly exit: ExecutionNode
-  /** The graph that the link is drawn in. */
+  /** The scope of the graph flow that has the link. */
   readonly scope: FlowScope
 }
 
 export interface ExecutionGraph {
-  /** Each after all of its predecessors; a part's nodes side by side. */
+  /** All nodes, each after its predecessors; the nodes of a part are contiguous. */
   readonly nodes: readonly ExecutionNode[]
-  /** Those with an atom. */
+  /** The nodes with an atom. */
   readonly atoms: readonly AtomNode[]
   readonly byName: ReadonlyMap<string, AtomNode>
 }

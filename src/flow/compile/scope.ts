@@ -1,9 +1,9 @@
 /**
- * Who provides a name for an atom. Looked for from the inside out, as in TaskFlow: among the parts that come before it in
- * its own flow, the nearest first, and within a flow among those its last parts first; then the retry of its flow; then
- * around that flow in the same way. Parts that stand side by side do not see each other.
+ * Finds the providers of a name for an atom. The search goes from the inside out, as in TaskFlow: first the parts before the
+ * atom in its own flow, the nearest first, and within a flow among them its last parts first; then the retry of its flow; then
+ * around that flow in the same way. Parallel parts do not see each other.
  *
- * Finding a provider takes as many steps as flows lie around the atom, however many parts they have.
+ * Finding a provider takes as many steps as flows enclose the atom, however many parts they have.
  */
 import { namesProvided } from '../atoms/atom.ts'
 import type { AnyFlow, AnyPart } from '../patterns/flow.ts'
@@ -12,12 +12,12 @@ import type { FlowScope } from './execution-graph.ts'
 
 export class Scope<Node> implements FlowScope {
   readonly flow: AnyFlow
-  /** The node of the flow's retry, once there is one. */
+  /** The node of the flow's retry, once it is made. */
   retry: Node | undefined
   readonly #outer: { readonly scope: Scope<Node>; readonly position: number } | undefined
-  /** By position: an atom's node, or the scope of a flow. */
+  /** The parts by position: an atom's node, or the scope of a flow. */
   readonly #parts: (Node | Scope<Node>)[] = []
-  /** For each name the positions of those that provide it, in the order in which they come. */
+  /** For each name, the positions of the parts that provide it, in ascending order. */
   readonly #providers = new Map<string, number[]>()
 
   constructor(flow: AnyFlow, around: { scope: Scope<Node>; position: number } | undefined) {
@@ -26,7 +26,7 @@ export class Scope<Node> implements FlowScope {
     if (around) around.scope.#parts[around.position] = this
   }
 
-  /** Says that a part has its place; those of its flow that come before it have theirs. */
+  /** Adds a part at its position. Parts that come before it in the flow's order must have been added. */
   add(position: number, part: AnyPart, node: Node | undefined): void {
     if (node !== undefined) this.#parts[position] = node
     for (const name of listProvidedByPart(part)) {
@@ -41,7 +41,7 @@ export class Scope<Node> implements FlowScope {
     return undefined
   }
 
-  /** Those that the part at this position sees, the nearest first. */
+  /** Yields the providers that the part at this position sees, the nearest first. */
   *findProviders(name: string, position: number): Iterable<Node> {
     if (position >= 0) {
       yield* this.#visible(name, position)
@@ -53,7 +53,7 @@ export class Scope<Node> implements FlowScope {
   *#visible(name: string, position: number): Iterable<Node> {
     if (this.flow.pattern === 'unordered') return
     const positions = this.#providers.get(name) ?? []
-    // In a graph whoever provides what somebody needs is alone with it, and linked to them.
+    // In a graph a required name has exactly one provider, and an edge from it.
     const linear = this.flow.pattern === 'linear'
     for (let at = linear ? lastBelow(positions, position) : positions.length - 1; at >= 0; at -= 1) {
       const found = positions[at] ?? -1
@@ -61,7 +61,7 @@ export class Scope<Node> implements FlowScope {
     }
   }
 
-  /** The providers within a part, the last first. */
+  /** Yields the providers within a part, the last first. */
   *#inside(name: string, position: number): Iterable<Node> {
     const part = this.#parts[position]
     if (!(part instanceof Scope)) {
@@ -73,7 +73,7 @@ export class Scope<Node> implements FlowScope {
   }
 }
 
-/** Where in a growing list the last number below this one is; -1 where there is none. */
+/** Returns the index of the last number below `limit` in an ascending list; -1 if there is none. */
 function lastBelow(numbers: readonly number[], limit: number): number {
   let [low, high] = [0, numbers.length]
   while (low < high) {

@@ -1,7 +1,7 @@
 /**
- * The compiler's part of a flow: whether each part gets what it requires, with the right type, from the store, from the
- * flow's retry, or from the parts that it can see. All of it is types. A part that does not fit has to be of a type that no
- * part is of and whose text is the error message.
+ * The compiler's check of a flow: whether each part gets what it requires, with the right type, from the store, from the
+ * flow's retry, or from the parts that it can see. The file has only types. A part that does not fit is required to have a
+ * type that no part has, and whose text is the error message.
  *
  * The store shadows what tasks provide, as it does at run time.
  */
@@ -10,12 +10,12 @@ import type { AnyPart, Flow } from './flow.ts'
 type Empty = Record<never, never>
 type Flat<T> = { [K in keyof T]: T[K] }
 
-/** Without a common key an intersection says the same, and chains of it stay shallow for the compiler. */
+/** The properties of both, where `Newer` wins. Without a common key an intersection is equal, and shallow for the compiler. */
 type Override<Base, Newer> = keyof Base & keyof Newer extends never
   ? Base & Newer
   : Flat<Omit<Base, keyof Newer> & Newer>
 
-/** Where a type has no such property, or the property is never anything but undefined, nothing. */
+/** The type of a property, without undefined; `never` if there is no such property. */
 type Property<T, K extends string> = T extends { readonly [P in K]: infer V } ? Exclude<V, undefined> : never
 
 /** The arguments of an atom under the names they are bound to, without those that are injected. */
@@ -27,7 +27,7 @@ type ExternalNeeds<A, B, J> = [B, J] extends [never, never]
       ? unknown
       : { [K in keyof A as K extends keyof J ? never : K extends keyof B ? B[K] & string : K]: A[K] }
 
-/** What a part needs from outside; `unknown` or `never` where the compiler does not know. */
+/** The needs of a part from outside; `unknown` or `never` if the compiler does not know them. */
 type NeedsOf<T> = T extends { readonly kind: 'flow' }
   ? T extends Flow<infer I>
     ? I
@@ -36,7 +36,7 @@ type NeedsOf<T> = T extends { readonly kind: 'flow' }
     ? ExternalNeeds<A, Property<T, 'rebind'>, Property<T, 'inject'>>
     : never
 
-/** The names of an atom's result, with their types. Nothing, where the compiler does not know the names. */
+/** The names of an atom's result, with their types; empty if the compiler does not know the names. */
 type NamedResult<P, R> = [P] extends [never]
   ? Empty
   : P extends string
@@ -51,7 +51,7 @@ type NamedResult<P, R> = [P] extends [never]
 
 type PartAt<R, I> = R extends readonly unknown[] ? (I extends keyof R ? R[I] : R[number]) : unknown
 
-/** What a part makes; of a flow that the compiler does not know, nothing. */
+/** The results of a part; empty for a flow whose type the compiler does not know. */
 export type ProvidedBy<T> = [T] extends [never]
   ? Empty
   : T extends { readonly kind: 'flow' }
@@ -67,8 +67,8 @@ export type ProvidedBy<T> = [T] extends [never]
       : Empty
 
 /**
- * What the parts have made when they are done: name and type, the last provider of a name winning. Flattened here and not by
- * `Flat`, whose name editors would show instead of what it comes to.
+ * The results of all parts, names and types; the last provider of a name wins. It is flattened here and not by `Flat`, whose
+ * name editors would show instead of the result.
  */
 export type Results<Parts extends readonly AnyPart[], Made = Empty> = number extends Parts['length']
   ? Record<string, unknown>
@@ -77,8 +77,8 @@ export type Results<Parts extends readonly AnyPart[], Made = Empty> = number ext
     : { [K in keyof Made]: Made[K] }
 
 /**
- * For a linear flow: the list of parts with each that does not fit replaced by its error. A list whose length is not known
- * to the compiler stays as it is, to be checked at run time. It recurses in tail position, or long flows would be too deep.
+ * The parts of a linear flow, where an error type replaces each part that does not fit. A list of unknown length stays as it
+ * is, and is checked at run time. The recursion is in tail position; otherwise long flows would be too deep.
  */
 export type Fitting<
   Store,
@@ -91,20 +91,20 @@ export type Fitting<
     ? Fitting<Store, Rest, Override<Made, ProvidedBy<First>>, [...Checked, Fit<Override<Made, Store>, First>]>
     : Checked
 
-/** For an unordered flow: no part sees what another makes. */
+/** The same for an unordered flow: no part sees the results of another. */
 export type FittingApart<Store, Parts extends readonly AnyPart[], Made = Empty> = number extends Parts['length']
   ? Parts
   : { [I in keyof Parts]: Fit<Override<Made, Store>, Parts[I]> }
 
-/** For a graph: every part sees what all others make, wherever they are written. */
+/** The same for a graph: every part sees the results of all others, in any order. */
 export type FittingGraph<Store, Parts extends readonly AnyPart[], Made = Empty> = number extends Parts['length']
   ? Parts
   : { [I in keyof Parts]: Fit<Override<Results<Parts, Made>, Store>, Parts[I]> }
 
-/** The retry of a flow has nothing but the store. */
+/** The same for the retry of a flow, which gets values only from the store. */
 export type FittingRetry<Store, Rt> = Fit<Store, Rt>
 
-/** A part whose needs the compiler does not know (an `AnyTask`) is left for run time. */
+/** The part if it fits, else an error type. A part of unknown needs (an `AnyTask`) is checked at run time. */
 type Fit<Known, T> = [NeedsOf<T>] extends [never] ? T : Known extends NeedsOf<T> ? T : Misfit<Known, NeedsOf<T>>
 
 type Misfit<Known, A> = [Missing<Known, A>] extends [never]

@@ -1,4 +1,4 @@
-/** A flow: atoms in a pattern, with a name, a version, and typed inputs and results. A plain frozen value. */
+/** A flow has atoms in a pattern, a name, a version, and typed inputs and results. It is a plain frozen value. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { brand, hasBrand } from '../atoms/brand.ts'
 import type { AnyRetry } from '../atoms/retry.ts'
@@ -7,44 +7,44 @@ import type { FlowLink } from './edges.ts'
 import type { PostingDefaults } from './posting-defaults.ts'
 import { isSchema, type SchemaInput, type SchemaOutput, type StandardSchema } from './schema.ts'
 
-/** Carries types that exist for the compiler only; no value ever has it. */
+/** A property that carries types for the compiler; no value has it. */
 declare const TYPES: unique symbol
 
-/** What a flow is made of: tasks, and flows in it. */
+/** A part of a flow: a task, or another flow. */
 export type AnyPart = AnyTask | AnyFlow
 
 /** Any flow, for code that handles flows without knowing their types. */
 export interface AnyFlow {
   readonly kind: 'flow'
   /**
-   * `linear`: one part after the other. `unordered`: all at once. `graph`: each after those it needs something of.
+   * `linear`: one part after the other. `unordered`: all parts at once. `graph`: each part after those that it depends on.
    */
   readonly pattern: 'linear' | 'unordered' | 'graph'
   readonly name: string
   readonly version: string
   readonly atoms: readonly AnyPart[]
-  /** Executed first; decides what becomes of the flow when something in it fails. */
+  /** The retry. It is executed first, and decides what happens when something in the flow fails. */
   readonly retry: AnyRetry | undefined
-  /** How jobs of it are posted where `post` does not say otherwise. */
+  /** The defaults for `post` with this flow. */
   readonly posting: PostingDefaults | undefined
-  /** The edges of a graph: those that were given, and those that its parts' needs make. */
+  /** The edges of a graph: the given links, and those that follow from the needs of its parts. */
   readonly links: readonly FlowLink[] | undefined
-  /** The inputs: what atoms require and no atom before them provides. */
+  /** The inputs: names that atoms require and no earlier atom provides. */
   readonly requires: readonly string[]
-  /** Inputs that may be absent. */
+  /** The inputs that may be absent. */
   readonly optional: readonly string[] | undefined
-  /** What its atoms provide. */
+  /** The names that its atoms provide. */
   readonly provides: readonly string[]
-  /** What a store has to be like. */
+  /** The schema that a store must satisfy. */
   readonly schema: StandardSchema<unknown, object> | undefined
 }
 
-/** A flow whose store is an `I` and whose results are an `R`, and whose tasks need an `S` of services. */
+/** A flow: `I` is the type of its store, `R` that of its results, `S` that of the services that its tasks need. */
 export interface Flow<I = never, R = unknown, S = never> extends AnyFlow {
   readonly [TYPES]?: (store: I, services: S) => R
 }
 
-/** The type of a flow's store, as a value; see {@link input}. Tasks see an `O`: what a schema makes of the `I`. */
+/** The type of a flow's store, as a value; see {@link input}. Tasks get an `O`: the schema's output for the `I`. */
 export interface Input<I, O = I> {
   readonly kind: 'input'
   readonly schema: StandardSchema<unknown, object> | undefined
@@ -52,10 +52,10 @@ export interface Input<I, O = I> {
 }
 
 /**
- * States the type of a flow's store. Without a type the flow has no inputs. With a schema the type is the schema's, and
+ * Declares the type of a flow's store. Without a type the flow has no inputs. With a schema the type is the schema's, and
  * every store is checked by it: when a job is posted, and before its flow runs.
  *
- * @throws InvalidArgument for what is no Standard Schema
+ * @throws InvalidArgument unless the schema is a Standard Schema
  * @example linear('hello', input<{ name: string }>(), greet)
  * @example linear('hello', input(z.object({ name: z.string().min(1) })), greet)
  */
@@ -65,7 +65,7 @@ export function input<const S extends StandardSchema<unknown, object>>(
 ): Input<SchemaInput<S>, SchemaOutput<S>>
 export function input(schema?: StandardSchema<unknown, object>): Input<never, unknown> {
   if (schema !== undefined && !isSchema(schema))
-    throw new InvalidArgument('input takes a Standard Schema, as zod and others make them, or nothing but a type')
+    throw new InvalidArgument('input: the schema must be a Standard Schema, such as one of zod; omit it to give only a type')
   return brand('input', { kind: 'input', schema })
 }
 
@@ -73,14 +73,14 @@ export function isInput(value: unknown): value is Input<never> {
   return hasBrand('input', value)
 }
 
-/** Whether this is a flow, also one made by another copy of the library. */
+/** Whether this is a flow, made by this or by another copy of the library. */
 export function isFlow(value: unknown): value is AnyFlow {
   return hasBrand('flow', value)
 }
 
 /**
- * The inputs that the store lacks, in the order in which the flow needs them; all of them where there is no store. Types
- * are gone at run time: this is what a store that came over the wire is checked with.
+ * Returns the inputs that the store lacks, in the order in which the flow needs them; all inputs if there is no store. This
+ * checks stores at run time, such as one that came over the network.
  *
  * @example missingInputs(hello, {}) // ['name']
  */

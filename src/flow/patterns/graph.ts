@@ -1,4 +1,4 @@
-/** The graph pattern: each part comes after those that provide what it needs, and after those it is linked to. */
+/** The graph pattern: each part comes after the parts that provide its arguments, and after those that link to it. */
 import { AmbiguousDependency, DependencyFailure, InvalidArgument } from '../../core/errors.ts'
 import type { KnownOptions } from '../../core/options.ts'
 import { brand } from '../atoms/brand.ts'
@@ -19,25 +19,25 @@ import {
 import type { ServicesOf } from './services.ts'
 import { findAncestors, topologicalOrder } from './topology.ts'
 
-/** Of `graph`: the flow's name, its edges, and what is wanted of it. */
+/** The options of `graph`: those of a flow, its edges, and its targets. */
 export interface GraphOptions<Rt = AnyRetry> extends FlowOptions<Rt> {
-  /** Edges beside those that follow from what parts require of each other; deciders sit on these. */
+  /** Further edges, in addition to those that follow from the parts' requirements; only these can have deciders. */
   readonly links?: readonly Link[]
-  /** Of all parts only these are wanted, and what has to come before them; the rest is left away. */
+  /** The wanted parts. The flow has only these, and the parts that have to come before them. */
   readonly targets?: readonly AnyPart[]
 }
 
 const KNOWN_OPTIONS: KnownOptions<GraphOptions> = { ...FLOW_OPTIONS, links: true, targets: true }
 
 /**
- * Describes a flow whose parts (tasks, and flows) may be written in any order: a part that requires what another provides
+ * Describes a flow whose parts (tasks and flows) may be listed in any order: a part that requires what another provides
  * comes after it. Links add further edges.
  *
  * @param nameOrOptions the name under which it is posted, or {@link GraphOptions}
  * @throws AmbiguousDependency when a part requires what several others provide
  * @throws DependencyFailure when parts wait for each other in a circle
- * @throws Duplicate when two tasks have the same name, also in flows within
- * @throws InvalidArgument when there are no parts, or a link or a target names what is not among them
+ * @throws Duplicate when two tasks have the same name, also in inner flows
+ * @throws InvalidArgument when there are no parts, or a link or a target names a part that is not among them
  * @example
  * const order = graph(
  *   { name: 'order', links: [link(check, refund, { decider: ({ check }: { check: string }) => check === 'paid' })] },
@@ -75,13 +75,13 @@ function toEdges(flow: string, parts: readonly AnyPart[], links: readonly Link[]
     throw new InvalidArgument(`flow ${flow}: a link names ${part?.name}, which is not among its parts`)
   }
   if (!Array.isArray(links) || !links.every(isLink))
-    throw new InvalidArgument(`flow ${flow}: links has to be a list of what link(from, to) makes`)
+    throw new InvalidArgument(`flow ${flow}: links must be a list of link(from, to)`)
   return links.map(({ from, to, decider, depth }) => {
     return { from: positionOf(from), to: positionOf(to), decider, depth }
   })
 }
 
-/** From each provider to whoever requires what it provides. A part is not asked for what it requires itself. */
+/** Returns the edges from each provider to the parts that require its results. A part never provides for itself. */
 function impliedEdges(flow: string, parts: readonly AnyPart[]): FlowLink[] {
   const positions = new Map(parts.map((part, index) => [part, index]))
   const providers = indexProviders(parts)
@@ -122,7 +122,7 @@ function selectTargets(
   if (targets === undefined) return { parts, links }
   const unknown = Array.isArray(targets) ? targets.find((target) => !parts.includes(target)) : targets
   if (unknown !== undefined || targets.length === 0)
-    throw new InvalidArgument(`flow ${flow}: targets has to be a list of some of its parts`)
+    throw new InvalidArgument(`flow ${flow}: targets must be a non-empty list of its parts`)
   const wanted = findAncestors(
     targets.map((target) => parts.indexOf(target)),
     parts.length,

@@ -1,4 +1,4 @@
-/** The linear pattern: one part after the other, in the order in which they are written. */
+/** The linear pattern: one part after the other, in the order of the list. */
 import { brand } from '../atoms/brand.ts'
 import type { AnyRetry } from '../atoms/retry.ts'
 import type { Fitting, FittingRetry, ProvidedBy, Results } from './fit.ts'
@@ -7,14 +7,14 @@ import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOp
 import type { ServicesOf } from './services.ts'
 
 /**
- * Describes a flow that executes its parts (tasks, and flows) in order and, when one fails, reverts them in reverse
- * order. The compiler checks that each gets what it requires, with the right type, from the input or from a part before it.
+ * Describes a flow that executes its parts (tasks and flows) in order and, when one fails, reverts them in reverse order. The
+ * compiler checks that each part gets what it requires, with the right type, from the input or from an earlier part.
  *
- * A name that is in the store as well as provided by a task comes from the store, for every task.
+ * If a name is in the store and a task provides it, too, every task gets the value of the store.
  *
  * @param nameOrOptions the name under which it is posted, or {@link FlowOptions}
- * @throws Duplicate when two tasks have the same name, also in flows within
- * @throws InvalidArgument when there are no parts, or something in the list is none
+ * @throws Duplicate when two tasks have the same name, also in inner flows
+ * @throws InvalidArgument when there are no parts, or something in the list is not a part
  * @example const hello = linear('hello', input<{ name: string }>(), greet, print)
  */
 export function linear<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(

@@ -1,11 +1,11 @@
-/** An edge of a graph flow that its author draws, and the decider that may sit on it. */
+/** Links: explicit edges of a graph flow, each with an optional decider. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
 import { brand, hasBrand } from '../atoms/brand.ts'
 import { DEPTHS, type Decider, type DeciderHistory, type Depth } from './edges.ts'
 import type { AnyPart } from './flow.ts'
 
-/** An edge of a graph: one part after another, perhaps only if a decider says yes. Made by `link`. */
+/** An edge of a graph, made by `link`: one part after another, with an optional decider. */
 export interface Link {
   readonly kind: 'link'
   readonly from: AnyPart
@@ -16,20 +16,20 @@ export interface Link {
 
 export interface LinkOptions<H> {
   /**
-   * Says whether `to` is executed. It is asked when everything before `to` is done, may be asked again by whoever
-   * resumes, and must not change anything.
+   * Returns whether `to` is executed. It is called when everything before `to` is done, and may be called again when the flow
+   * is resumed. It must not change anything.
    */
   readonly decider?: Decider<H>
-  /** What is left out when it says no; ALL by default. */
+  /** The part of the flow that is left out when the decider returns false; ALL by default. */
   readonly depth?: Depth
 }
 
 const KNOWN_OPTIONS: KnownOptions<LinkOptions<DeciderHistory>> = { decider: true, depth: true }
 
 /**
- * Draws an edge of a {@link graph}: `to` comes after `from`, whether it needs anything of it or not.
+ * Describes an edge of a {@link graph}: `to` comes after `from`, also if it requires nothing from it.
  *
- * @throws InvalidArgument for a decider that is no function, or a depth without a decider
+ * @throws InvalidArgument for a decider that is not a function, or a depth without a decider
  * @example link(check, repair, { decider: ({ check }: { check: string }) => check === 'broken', depth: 'FLOW' })
  */
 export function link<H extends DeciderHistory = DeciderHistory>(
@@ -41,11 +41,11 @@ export function link<H extends DeciderHistory = DeciderHistory>(
   assertOptions(options, KNOWN_OPTIONS, what)
   const { decider, depth } = options
   if (decider !== undefined && typeof decider !== 'function')
-    throw new InvalidArgument(`${what}: decider has to be a function that says whether ${to.name} is executed`)
+    throw new InvalidArgument(`${what}: decider must be a function that returns whether ${to.name} is executed`)
   if (depth !== undefined && !DEPTHS.includes(depth))
-    throw new InvalidArgument(`${what}: depth is one of ${DEPTHS.join(', ')}`)
-  if (depth !== undefined && !decider) throw new InvalidArgument(`${what}: a depth means nothing without a decider`)
-  // The history has what its author knows it to have: the results of the tasks in `from`.
+    throw new InvalidArgument(`${what}: depth must be one of ${DEPTHS.join(', ')}`)
+  if (depth !== undefined && !decider) throw new InvalidArgument(`${what}: a depth needs a decider`)
+  // The history has the type that the author declares: the results of the tasks in `from`.
   return brand('link', { kind: 'link', from, to, decider: decider as Decider | undefined, depth: depth ?? 'ALL' })
 }
 

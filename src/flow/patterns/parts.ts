@@ -1,4 +1,4 @@
-/** What the three patterns have in common: a head of name, version and retry, and parts that are checked. */
+/** The common part of the three patterns: the flow's name, version and retry, and the checks of its parts. */
 import { Duplicate, InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
 import { isName, listNeeds, namesProvided } from '../atoms/atom.ts'
@@ -7,15 +7,15 @@ import { isTask } from '../atoms/task.ts'
 import { type AnyFlow, type AnyPart, type Input, isFlow, isInput } from './flow.ts'
 import { checkPostingDefaults, type PostingDefaults } from './posting-defaults.ts'
 
-/** What a flow is called, and what it does when something in it fails. */
+/** The name of a flow, its retry, and the defaults of its jobs. */
 export interface FlowOptions<Rt = AnyRetry> {
-  /** The name under which it is posted. */
+  /** The name under which the flow is posted. */
   readonly name: string
-  /** `'1.0'` by default. */
+  /** The version; `'1.0'` by default. */
   readonly version?: string
-  /** Decides what becomes of the flow when something in it fails; without one, the flow around it decides. */
+  /** The retry, which decides what happens when something in the flow fails; without one, the outer flow's retry decides. */
   readonly retry?: Rt | undefined
-  /** How its jobs are posted where `post` does not say otherwise: `{ maxAttempts: 5, backOff: { first: '1m' } }`. */
+  /** The defaults for `post` with this flow: `{ maxAttempts: 5, backOff: { first: '1m' } }`. */
   readonly posting?: PostingDefaults | undefined
 }
 
@@ -23,7 +23,7 @@ export const FLOW_OPTIONS: KnownOptions<FlowOptions> = { name: true, version: tr
 
 type FlowHead = Pick<AnyFlow, 'name' | 'version' | 'retry' | 'posting' | 'schema'>
 
-/** @throws InvalidArgument naming what makes no sense */
+/** @throws InvalidArgument naming the invalid option */
 export function checkFlowHead(
   nameOrOptions: string | FlowOptions<unknown>,
   store: Pick<Input<never>, 'schema'>,
@@ -33,11 +33,11 @@ export function checkFlowHead(
   const { name, version = '1.0', retry, posting }: Partial<FlowOptions<unknown>> = head
   if (!isName(name)) throw new InvalidArgument(`a flow needs a name: ${pattern}('hello', input<…>(), firstTask, …)`)
   if (typeof nameOrOptions === 'object') assertOptions(nameOrOptions, known, `flow ${name}`)
-  if (!isName(version)) throw new InvalidArgument(`flow ${name}: version has to be a text such as '1.0'`)
+  if (!isName(version)) throw new InvalidArgument(`flow ${name}: version must be a non-empty string, such as '1.0'`)
   if (retry !== undefined && !isRetry(retry))
-    throw new InvalidArgument(`flow ${name}: retry has to be what times(…), retry(…) and their like make`)
+    throw new InvalidArgument(`flow ${name}: retry must be a retry, as times(…), retry(…) and others make it`)
   if (!isInput(store))
-    throw new InvalidArgument(`flow ${name}: its second argument has to be input<…>(), then come its tasks`)
+    throw new InvalidArgument(`flow ${name}: the second argument must be input<…>(), followed by the tasks`)
   return {
     name,
     version,
@@ -47,7 +47,7 @@ export function checkFlowHead(
   }
 }
 
-/** @throws InvalidArgument for what is no part, Duplicate where the logbook could not tell two atoms apart */
+/** @throws InvalidArgument for a value that is not a part; Duplicate for two atoms of one name */
 export function checkFlowParts({ name, retry }: FlowHead, parts: readonly unknown[]): readonly AnyPart[] {
   if (parts.length === 0 && !retry)
     throw new InvalidArgument(
@@ -59,7 +59,7 @@ export function checkFlowParts({ name, retry }: FlowHead, parts: readonly unknow
         `flow ${name}: number ${index + 1} in its list is a retry; it goes to the flow's options, as in { name: '${name}', retry }`,
       )
     if (!isTask(part) && !isFlow(part))
-      throw new InvalidArgument(`flow ${name}: number ${index + 1} in its list is no task; task(…) makes one`)
+      throw new InvalidArgument(`flow ${name}: number ${index + 1} in its list is not a task; task(…) makes one`)
   }
   const checked = parts as readonly AnyPart[]
   assertUniqueNames(name, { retry, parts: checked })
@@ -73,7 +73,7 @@ function assertUniqueNames(
   const names = new Set(retry ? [retry.name] : [])
   const add = (name: string, kind: string) => {
     if (names.has(name))
-      throw new Duplicate(`flow ${flow}: two of its ${kind}s are named ${name}; its logbook could not tell them apart`)
+      throw new Duplicate(`flow ${flow}: two of its ${kind}s are named ${name}; give each its own name: the logbook identifies atoms by name`)
     names.add(name)
   }
   const left = [...parts].reverse()
@@ -86,7 +86,7 @@ function assertUniqueNames(
   }
 }
 
-/** What a part needs of its flow: the names, and whether the part can do without. */
+/** Returns the names that a part needs from its flow, and whether each is optional. */
 export function listPartNeeds(
   part: AnyPart | AnyRetry,
 ): readonly { readonly name: string; readonly optional: boolean }[] {
@@ -104,9 +104,9 @@ export function listProvidedByPart(part: AnyPart): readonly string[] {
 type FlowInputs = Pick<AnyFlow, 'requires' | 'optional' | 'provides'>
 
 /**
- * What a flow needs from outside and what it provides.
+ * Returns the names that a flow needs from outside, and those that it provides.
  *
- * @param visible whether a part sees what this one of its siblings provides
+ * @param siblings the siblings whose results a part sees
  */
 export function computeInputs(
   { retry, parts }: { retry: AnyRetry | undefined; parts: readonly AnyPart[] },
@@ -135,7 +135,7 @@ export function computeInputs(
   }
 }
 
-/** For each name that is provided, by which parts. */
+/** Returns the parts that provide each name. */
 export function indexProviders(parts: readonly AnyPart[]): ReadonlyMap<string, readonly AnyPart[]> {
   const providers = new Map<string, AnyPart[]>()
   for (const part of parts) {

@@ -1,10 +1,10 @@
 /**
- * Checks of a flow's store by somebody else's schema: zod's, valibot's, arktype's, or any other that speaks Standard
- * Schema (https://standardschema.dev), whose interface this is as far as it is needed.
+ * Checks a flow's store by a schema of another library: zod, valibot, arktype, or any other that implements Standard Schema
+ * (https://standardschema.dev). The interface is declared here as far as it is needed.
  */
 import { InvalidArgument, MissingDependencies } from '../../core/errors.ts'
 
-/** What zod, valibot and arktype have in common (https://standardschema.dev); no dependency on any of them. */
+/** The common interface of zod, valibot and arktype (https://standardschema.dev); there is no dependency on any of them. */
 export interface StandardSchema<I = unknown, O = I> {
   readonly '~standard': {
     readonly version: 1
@@ -32,11 +32,11 @@ export function isSchema(value: unknown): value is StandardSchema<unknown, objec
 }
 
 /**
- * The store as the flow's tasks get it: as it was given, or as the flow's schema makes it (defaults filled in, texts
- * read as dates, whatever the schema does).
+ * Checks a store, and returns it as the flow's tasks get it: as it was given, or as the flow's schema transforms it (default
+ * values, texts parsed as dates, and so on).
  *
- * @throws MissingDependencies when an input is not in it
- * @throws InvalidArgument naming what is wrong where, and no value: a store may hold secrets
+ * @throws MissingDependencies when the store lacks an input
+ * @throws InvalidArgument naming the faults and their places, but no value: a store may hold secrets
  * @example const { name } = await checkStore(hello, { name: 'Ada' })
  */
 export async function checkStore(flow: SchemaFlow, store: object): Promise<Readonly<Record<string, unknown>>> {
@@ -56,15 +56,15 @@ async function validateStore(
     const lines = result.issues.slice(0, MAX_REPORTED_ISSUES).map(issueLine)
     const more = result.issues.length - lines.length
     throw new InvalidArgument(
-      `flow ${flow.name}: the store is not what its schema asks for: ${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`,
+      `flow ${flow.name}: the store does not satisfy its schema: ${lines.join('; ')}${more > 0 ? `; and ${more} more` : ''}`,
     )
   }
   const { value } = result
   if (typeof value === 'object' && value !== null) return { ...value }
-  throw new InvalidArgument(`flow ${flow.name}: its schema makes no object of the store; a store has named inputs`)
+  throw new InvalidArgument(`flow ${flow.name}: its schema must return an object of named inputs`)
 }
 
-/** What there is of a flow to check a store by. */
+/** The properties of a flow by which a store is checked. */
 interface SchemaFlow {
   readonly name: string
   readonly requires: readonly string[]

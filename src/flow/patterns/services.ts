@@ -1,7 +1,7 @@
-/** What the tasks of a flow need of `ctx.services`, as types: all that any of them is annotated with. */
+/** The services that the tasks of a flow need in `ctx.services`, as types: the intersection of their annotations. */
 import type { AnyPart, Flow } from './flow.ts'
 
-/** Of one part; `unknown`, which is nothing, where it needs none or the compiler does not know. */
+/** The services of one part; `unknown`, which adds nothing, if it needs none or its type is not known. */
 type ServicesOfOne<T> = [T] extends [never]
   ? unknown
   : T extends { readonly kind: 'flow' }
@@ -12,7 +12,7 @@ type ServicesOfOne<T> = [T] extends [never]
       ? C['services']
       : unknown
 
-/** Of several parts together. A function that takes what each needs takes what all of them need. */
+/** The services of several parts: the intersection, inferred from the parameter of a union of functions. */
 export type ServicesOf<Parts extends readonly AnyPart[], Rt = never> =
   | ((services: ServicesOfOne<Rt>) => void)
   | { [I in keyof Parts]: (services: ServicesOfOne<Parts[I]>) => void }[number] extends (services: infer S) => void

@@ -1,4 +1,4 @@
-/** The order of things that wait for each other. */
+/** Topological order of dependent things. */
 
 export interface Edge {
   readonly from: number
@@ -6,8 +6,8 @@ export interface Edge {
 }
 
 /**
- * The numbers from 0 below `count`, each after all that have an edge to it, and otherwise as they are. Those that wait for
- * each other in a circle are missing. Takes time linear in numbers and edges.
+ * Returns the numbers from 0 to `count - 1`, each after all that have an edge to it, otherwise in ascending order. Numbers in
+ * a circle, and those behind one, are missing. Takes time linear in numbers and edges.
  */
 export function topologicalOrder(count: number, edges: readonly Edge[]): number[] {
   const after: number[][] = Array.from({ length: count }, () => [])
@@ -28,7 +28,7 @@ export function topologicalOrder(count: number, edges: readonly Edge[]): number[
   return order
 }
 
-/** Those of the numbers from which one of `targets` can be reached, them included. */
+/** Returns the numbers from which one of `targets` can be reached, and the targets themselves. */
 export function findAncestors(targets: readonly number[], count: number, edges: readonly Edge[]): ReadonlySet<number> {
   const before: number[][] = Array.from({ length: count }, () => [])
   for (const { from, to } of edges) before[to]?.push(from)

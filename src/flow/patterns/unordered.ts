@@ -7,12 +7,12 @@ import { checkFlowHead, checkFlowParts, computeInputs, FLOW_OPTIONS, type FlowOp
 import type { ServicesOf } from './services.ts'
 
 /**
- * Describes a flow whose parts (tasks, and flows) do not wait for each other, and so cannot require anything of each
- * other. When one fails, those under way are finished first; then all are reverted, in any order.
+ * Describes a flow whose parts (tasks and flows) do not wait for each other, and so cannot require results of each other. When
+ * one fails, the engine waits for those under way; then all are reverted, in any order.
  *
  * @param nameOrOptions the name under which it is posted, or {@link FlowOptions}
- * @throws Duplicate when two tasks have the same name, also in flows within
- * @throws InvalidArgument when there are no parts, or something in the list is none
+ * @throws Duplicate when two tasks have the same name, also in inner flows
+ * @throws InvalidArgument when there are no parts, or something in the list is not a part
  * @example const notify = unordered('notify', input<{ text: string }>(), mail, chat, log)
  */
 export function unordered<I, T extends readonly AnyPart[], Rt extends AnyRetry = never, O = I>(

@@ -17,9 +17,9 @@ describe.each([NOBODY, `${NOBODY}?client=native`])('on %s', (uri) => {
     ['a digest without a colon', { auth: [{ scheme: 'digest', auth: SECRET }] }, "'user:password', with a colon"],
     ['bytes without a colon', { auth: [{ scheme: 'digest', auth: Buffer.from(SECRET) }] }, 'with a colon'],
     ['an acl that is a word', { acl: 'creator' }, 'acl is a list of who may do what, such as ACL.creatorAll'],
-    ['the console as a log', { log: console }, 'log: a logger of pino is needed, as in log: pino()'],
+    ['the console as a log', { log: console }, 'log must be a pino logger, as in log: pino()'],
     ['create that is a text', { create: 'no' }, 'openBoard: create is true or false'],
-    ['a signal that is none', { signal: 5 }, 'signal: an AbortSignal is needed'],
+    ['a signal that is none', { signal: 5 }, 'signal must be an AbortSignal'],
   ])('%s is refused', async (_, options, says) => {
     const failure = await rejectionOf(loosely(uri, options))
     expect(failure).toMatchObject({ code: 'JOBBOARD_INVALID_ARGUMENT', message: expect.stringContaining(says) })
@@ -30,10 +30,10 @@ describe.each([NOBODY, `${NOBODY}?client=native`])('on %s', (uri) => {
 test.each<[what: string, uri: string, options: unknown, says: string]>([
   ['sasl with an unknown field', NOBODY, { sasl: { user: 'ada' } }, 'sasl has no option "user"'],
   ['a cert without its key', NOBODY, { tls: { cert: 'x' } }, 'a cert is of no use without its key'],
-  ['a # in a password', `zookeeper://ada:${SECRET}#@127.0.0.1:1/x`, {}, 'a # in it has to be written %23'],
+  ['a # in a password', `zookeeper://ada:${SECRET}#@127.0.0.1:1/x`, {}, 'write %23 for a # in it'],
   ['ticks longer than the session', `${NOBODY}?sessionTimeout=3s&tick=4s`, {}, 'tick is longer than sessionTimeout'],
   ['ticks longer than the default', `${NOBODY}?tick=11s`, {}, 'the 10000 ms there are by default'],
-  ['the console as a log', 'memory:', { log: console }, 'log: a logger of pino is needed'],
+  ['the console as a log', 'memory:', { log: console }, 'log must be a pino logger'],
   ['an identity on a board of this process', 'memory:', { auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'leave auth'],
 ])('%s is refused', async (_, uri, options, says) => {
   const failure = await rejectionOf(loosely(uri, options))

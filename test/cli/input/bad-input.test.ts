@@ -35,26 +35,29 @@ describe('wrong usage: exit code 2', () => {
     [['jobs', 'one', 'two'], "too many arguments for 'jobs'. Expected 0 arguments but got 2."],
     [['jobs', '--priority', 'urgent'], '--priority has to be one of VERY_HIGH, HIGH, NORMAL, LOW, VERY_LOW'],
     [['jobs', '--size', 'huge'], '--size has to be one of small, medium, large'],
-    [['jobs', '--timeout', 'soon'], '--timeout: "soon" is no duration; write milliseconds or a number with ms, s'],
+    [['jobs', '--timeout', 'soon'], '--timeout: "soon" is not a duration; write milliseconds or a number with ms, s'],
     [['jobs', '--board', 'nonsense'], 'board nonsense: there is no jobboard.yaml here or above'],
-    [['jobs', '--board', 'non sense'], 'board: "non sense" is no URI; write zookeeper://127.0.0.1:2181/demo'],
+    [['jobs', '--board', 'non sense'], 'board: "non sense" is not a URI; write zookeeper://127.0.0.1:2181/demo'],
     [
       ['jobs', '--board', 'ftp://ada:hunter2@files/x'],
       'board ftp://ada:***@files/x: unknown scheme ftp:; write zookeeper://127.0.0.1:2181/demo',
     ],
     [['jobs', '--board', 'zookeeper:///x'], 'zookeeper:///x: no hosts; write zookeeper://127.0.0.1:2181/path'],
-    [['jobs', '--board', 'zookeeper://h/x?tik=2s'], 'zookeeper://h/x?tik=2s: unknown parameter "tik"; known are'],
+    [
+      ['jobs', '--board', 'zookeeper://h/x?tik=2s'],
+      'zookeeper://h/x?tik=2s: unknown parameter "tik"; the parameters are',
+    ],
     [
       ['jobs', '--board', 'zookeeper://hunter2@h/x'],
       'zookeeper://***@h/x: what stands before the hosts has to be user:',
     ],
     [
       ['jobs', '--board', 'zookeeper://ada:hun/ter2@h/x'],
-      'board zookeeper://ada:***@h/x: there is an @ behind the hosts; in',
+      'board zookeeper://ada:***@h/x: there is an @ after the hosts; in',
     ],
     [
       ['jobs', '--board', 'zookeeper://ada:1?hunter2@h/x'],
-      'board zookeeper://ada:***@h/x: there is an @ behind the hosts',
+      'board zookeeper://ada:***@h/x: there is an @ after the hosts',
     ],
     [['jobs', '--board', 'zookeeper://ada:hunter2@h:x/x'], '"h:x" is no ZooKeeper server; write host:port'],
     [
@@ -73,7 +76,7 @@ describe('wrong usage: exit code 2', () => {
     ],
     [['jobs', '--board', 'zookeepers://h/x?ca=flows.js'], 'ca=flows.js: ca has to name a file in PEM'],
     [['jobs', '--board', 'zookeeper://h/x?tick=0s'], 'zookeeper://h/x?tick=0s: tick has to be longer than no time'],
-    [['jobs', '--board', 'zookeeper://h/x?tick=hour'], 'tick: "hour" is no duration'],
+    [['jobs', '--board', 'zookeeper://h/x?tick=hour'], 'tick: "hour" is not a duration'],
     [['jobs', '--board', 'memory:'], 'board memory: would be gone with this command; name one that is shared'],
     [['post'], "missing required argument 'flow'"],
     [['post', '', '--store', '{}'], 'the name of the flow is empty'],
@@ -102,11 +105,14 @@ describe('wrong usage: exit code 2', () => {
     [['conductor'], 'conductor needs the code of its flows: add --flows MODULE'],
     [['conductor', '--flows', 'flows.js', '--concurrency', 'all'], '--concurrency has to be a whole number from 1'],
     [['conductor', '--flows', 'flows.js', '--size', 'huge'], '--size has to be one of small, medium, large'],
-    [['conductor', '--flows', 'flows.js', '--max-idle-time', 'soon'], '--max-idle-time: "soon" is no duration'],
-    [['conductor', '--flows', 'flows.js', '--unaccepted-after', 'soon'], '--unaccepted-after: "soon" is no duration'],
+    [['conductor', '--flows', 'flows.js', '--max-idle-time', 'soon'], '--max-idle-time: "soon" is not a duration'],
+    [
+      ['conductor', '--flows', 'flows.js', '--unaccepted-after', 'soon'],
+      '--unaccepted-after: "soon" is not a duration',
+    ],
     [['conductor', '--flows', 'flows.js', '--health', 'here'], '--health has to be a port, or host:port'],
     [['conductor', '--flows', 'flows.js', '--log-level', 'loud'], '--log-level has to be one of trace, debug, info'],
-    [['conductor', '--flows', 'flows.js', '--drain-timeout', '-1'], '--drain-timeout: "-1" is no duration'],
+    [['conductor', '--flows', 'flows.js', '--drain-timeout', '-1'], '--drain-timeout: "-1" is not a duration'],
   ]
   test.each(cases)('%j', async (args, says) => {
     const outcome = await place.jobboard(args)

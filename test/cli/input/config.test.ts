@@ -146,7 +146,7 @@ describe('mistakes: exit code 2, and where they are', () => {
     ['boards:\n  a: [', '2:7: this is not valid YAML (Flow sequence'],
     ['conductor:\n  size:\n    - huge', '2:3: conductor.size.0: expected one of "small"|"medium"|"large"'],
     ['conductor:\n  concurrency: 0', '2:3: conductor.concurrency: Too small'],
-    ['board: x:y\ntimeout: never', '2:1: timeout: "never" is no duration'],
+    ['board: x:y\ntimeout: never', '2:1: timeout: "never" is not a duration'],
     ['board: ${', `1:1: write \${NAME}, the name of a variable in braces`],
     [
       'board: lost\nboards: { other: zookeeper://h/x }',
@@ -173,7 +173,7 @@ describe('mistakes: exit code 2, and where they are', () => {
     }
     expect(await says('drainTimeout: soon')).toEqual([
       2,
-      expect.stringContaining('jobboard.yaml:2:14: conductor.drainTimeout: "soon" is no duration'),
+      expect.stringContaining('jobboard.yaml:2:14: conductor.drainTimeout: "soon" is not a duration'),
     ])
     expect(await says(`name: '\${NOWHERE}'`)).toEqual([
       2,

@@ -145,6 +145,6 @@ describe('--watch', () => {
   test('an interval that is none is refused', async () => {
     await using _board = await openBoard(place.board)
     const { exitCode, stderr } = await place.jobboard(['info', '--watch', '--interval', 'often'])
-    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('--interval: "often" is no duration')])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('--interval: "often" is not a duration')])
   })
 })

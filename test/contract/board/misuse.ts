@@ -63,7 +63,7 @@ export function misuseContract({ open }: Place): void {
           [{ onlyUnclaimd: true }],
           'jobs has no option "onlyUnclaimd"; did you mean onlyUnclaimed?',
         ],
-        ['a filter that is a text', ['flow'], 'jobs: its options have to be an object'],
+        ['a filter that is a text', ['flow'], 'jobs: the options must be an object'],
         ['a priority that there is not', [{ priority: 'URGENT' }], 'jobs: priority URGENT is none of VERY_HIGH'],
         ['a size that there is not', [{ size: 'huge' }], 'jobs: size is none of small'],
         ['a number for a name', [{ name: 5 }], 'jobs: name has to be a text'],
@@ -74,9 +74,9 @@ export function misuseContract({ open }: Place): void {
       'wait',
       [
         ['a misspelt option', [{ timout: 1 }], 'wait has no option "timout"; did you mean timeout?'],
-        ['a number', [5], 'wait: its options have to be an object'],
-        ['a signal that is none', [{ signal: 5 }], 'signal: an AbortSignal is needed'],
-        ['a controller for a signal', [{ signal: new AbortController() }], 'signal: an AbortSignal is needed'],
+        ['a number', [5], 'wait: the options must be an object'],
+        ['a signal that is none', [{ signal: 5 }], 'signal must be an AbortSignal'],
+        ['a controller for a signal', [{ signal: new AbortController() }], 'signal must be an AbortSignal'],
       ],
     ],
     [
@@ -88,7 +88,7 @@ export function misuseContract({ open }: Place): void {
         ['a text for a number', [{ max: '2' }], 'max has to be a whole number from 1, not 2'],
         ['accept that is a name', [{ accept: 'job' }], 'claimNext: accept has to be a function'],
         ['accept that is async', [{ accept: async () => false }], 'accept answered with a promise'],
-        ['a signal that is none', [{ signal: 5 }], 'signal: an AbortSignal is needed'],
+        ['a signal that is none', [{ signal: 5 }], 'signal must be an AbortSignal'],
       ],
     ],
     [
@@ -97,7 +97,7 @@ export function misuseContract({ open }: Place): void {
         ['max', [{ max: 2 }], 'claims has no option "max"'],
         ['accept that is none', [{ accept: {} }], 'claims: accept has to be a function'],
         ['accept that is async', [{ accept: async () => true }], 'accept answered with a promise'],
-        ['a signal that is none', [{ signal: 5 }], 'signal: an AbortSignal is needed'],
+        ['a signal that is none', [{ signal: 5 }], 'signal must be an AbortSignal'],
       ],
     ],
     ['find', [['a job', [{}], 'find takes the uuid of a job']]],
@@ -130,7 +130,7 @@ export function misuseContract({ open }: Place): void {
 
   test('a reason that is no object is refused by cancel', async () => {
     const failure = await rejectionOf(call(scene.board, 'cancel', scene.job, 'a mistake'))
-    expect(String(failure)).toContain('cancel: its options have to be an object, as in { reason: … }')
+    expect(String(failure)).toContain('cancel: the options must be an object, as in { reason: … }')
     expect(scene.job.state).toBe('UNCLAIMED')
   })
 
@@ -140,10 +140,10 @@ export function misuseContract({ open }: Place): void {
 
   test.each<['abandon' | 'trash', unknown, string]>([
     ['abandon', { fialed: true }, 'abandon has no option "fialed"; did you mean failed?'],
-    ['abandon', 'going home', 'abandon: its options have to be an object, as in { reason: … }'],
+    ['abandon', 'going home', 'abandon: the options must be an object, as in { reason: … }'],
     ['abandon', { failed: 'yes' }, 'abandon: failed is true or false'],
     ['abandon', { newestRun: -1 }, 'abandon: newestRun has to be the number of a run, not -1'],
-    ['abandon', { delay: 'soon' }, 'delay: "soon" is no duration'],
+    ['abandon', { delay: 'soon' }, 'delay: "soon" is not a duration'],
     ['trash', { resaon: 'x' }, 'trash has no option "resaon"; did you mean reason?'],
     ['trash', { reason: 5 }, 'trash: reason has to be a text'],
     ['trash', { failure: new Error('x') }, 'trash: failure is what failureOf(error) makes of an error'],

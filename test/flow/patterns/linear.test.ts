@@ -55,17 +55,17 @@ describe('linear', () => {
     [
       'an empty version',
       () => loose({ name: 'f', version: '' }, input()),
-      "flow f: version has to be a text such as '1.0'",
+      "flow f: version must be a non-empty string, such as '1.0'",
     ],
-    ['no input', () => loose('f', greet), 'flow f: its second argument has to be input<…>()'],
+    ['no input', () => loose('f', greet), 'flow f: the second argument must be input<…>()'],
     ['a list without tasks', () => loose('f', input()), 'flow f has no tasks: name them after its input'],
     [
       'a misspelt option',
       () => loose({ name: 'f', versoin: '2' }, input(), greet),
       'flow f has no option "versoin"; did you mean version?',
     ],
-    ['what is no task', () => loose('f', input(), greet, execute), 'flow f: number 2 in its list is no task'],
-    ['what only looks like a task', () => loose('f', input(), { ...greet }), 'flow f: number 1 in its list is no task'],
+    ['what is no task', () => loose('f', input(), greet, execute), 'flow f: number 2 in its list is not a task'],
+    ['what only looks like a task', () => loose('f', input(), { ...greet }), 'flow f: number 1 in its list is not a task'],
   ])('refuses %s in one line', (_what, make, message) => {
     expect(make).toThrow(InvalidArgument)
     expect(make).toThrow(message)

@@ -73,16 +73,16 @@ describe('a graph', () => {
     const flow = graph({ name: 'g', targets: [c] }, input(), make('other'), c, a)
     expect(namesIn(flow)).toEqual(['a', 'c'])
     expect(() => graph({ name: 'g', targets: [b] }, input(), a, c)).toThrow(
-      'targets has to be a list of some of its parts',
+      'targets must be a non-empty list of its parts',
     )
   })
 
   const loose = link as (...args: unknown[]) => unknown
   test.each([
     [() => graph({ name: 'g', links: [link(a, b)] }, input(), a, c), 'a link names b, which is not among its parts'],
-    [() => loose(a, b, { decider: 'x' }), 'the link from a to b: decider has to be a function'],
-    [() => loose(a, b, { depth: 'ATOM' }), 'a depth means nothing without a decider'],
-    [() => loose(a, b, { decider: () => true, depth: 'DEEP' }), 'depth is one of ALL, FLOW, NEIGHBORS, ATOM'],
+    [() => loose(a, b, { decider: 'x' }), 'the link from a to b: decider must be a function'],
+    [() => loose(a, b, { depth: 'ATOM' }), 'a depth needs a decider'],
+    [() => loose(a, b, { decider: () => true, depth: 'DEEP' }), 'depth must be one of ALL, FLOW, NEIGHBORS, ATOM'],
   ])('refuses links that make no sense: %#', (make, message) => {
     expect(make).toThrow(InvalidArgument)
     expect(make).toThrow(message)
@@ -164,12 +164,12 @@ describe('a schema', () => {
   test('says what is wrong where, and no value', async () => {
     const refused = checkStore(flow, { size: 'secret' })
     await expect(refused).rejects.toThrow(InvalidArgument)
-    await expect(refused).rejects.toThrow('flow f: the store is not what its schema asks for: size.0: is no number')
+    await expect(refused).rejects.toThrow('flow f: the store does not satisfy its schema: size.0: is no number')
     await expect(refused).rejects.not.toThrow('secret')
   })
 
   test('is a Standard Schema', () => {
-    expect(() => (input as (schema: unknown) => unknown)({ parse: () => 1 })).toThrow('input takes a Standard Schema')
+    expect(() => (input as (schema: unknown) => unknown)({ parse: () => 1 })).toThrow('input: the schema must be a Standard Schema')
   })
 })
 

@@ -51,7 +51,7 @@ describe('a call is refused', () => {
     ['setData', ['/a', null, { version: 3n }], /version: .*not 3n/],
     ['setData', ['/a', null, { session: 123 }], /^(?!.*123).*session: .*zookeeper\.session\.id: a bigint/],
     ['setData', ['/a', null, { session: { id: 1n } }], /session: .*a bigint is needed, not a object/],
-    ['getData', ['/a', { signal: new AbortController() }], /signal: an AbortSignal is needed/],
+    ['getData', ['/a', { signal: new AbortController() }], /signal must be an AbortSignal/],
     ['multi', [[null]], /multi: operation 0 is none/],
     ['addAuth', ['digest', new Uint8Array(1_048_576)], /auth: of scheme digest has 10486\d\d bytes/],
     ['multiRead', [[op.getData('/a'), undefined]], /multiRead: operation 1 is none/],

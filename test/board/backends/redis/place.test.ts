@@ -72,7 +72,7 @@ describe('where a Redis is', () => {
     ['redis+cluster://a/1', 'a cluster has one database'],
     ['redis+sentinel://a', 'which master'],
     ['redis://a?ttl=10ms', 'ttl has to be 1000 ms at least'],
-    ['redis://a?ttl=soon', 'is no duration'],
+    ['redis://a?ttl=soon', 'is not a duration'],
     ['redis://a?ca=ca.pem', 'write rediss://'],
     ['rediss://a?ca=/nowhere.pem', 'has to name a file in PEM that can be read'],
     ['redis://a?sessionTimeout=2s', 'unknown parameter "sessionTimeout"'],
