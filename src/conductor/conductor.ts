@@ -51,7 +51,9 @@ export interface ConductorParts extends ConductorSettings {
 export interface ConductorEvents {
   started: RunStarted
   settled: RunSettled
-  /** The event loop was blocked for half of the session's timeout. A block longer than the timeout loses every claim. */
+  /**
+   * The event loop was blocked for half of the session's timeout. A block longer than the timeout loses every claim.
+   */
   eventLoopBlocked: EventLoopBlocked
   /** The stop signal of a job fired ten seconds ago, and a task of it still runs. Emitted once for each run. */
   stopIgnored: StopIgnored

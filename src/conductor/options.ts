@@ -77,7 +77,9 @@ export interface ConductorOptions {
    * `named` where logbooks encrypt, else `whole`.
    */
   readonly failuresOnBoard?: FailuresOnBoard
-  /** A Pino logger; by default `startConductor` logs nothing, and `runConductor` writes JSON lines to standard error. */
+  /**
+   * A Pino logger; by default `startConductor` logs nothing, and `runConductor` writes JSON lines to standard error.
+   */
   readonly log?: Logger
   /** The signal that cancels the start. */
   readonly signal?: AbortSignal

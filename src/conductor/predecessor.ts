@@ -1,7 +1,7 @@
 /**
- * Recognizes conductors on the board whose process ran on this machine and has ended, by a kill for example. Such an
- * entity remains until its session expires. A process manager that restarts the process under its name would otherwise
- * be refused until then, again and again.
+ * Recognizes conductors on the board whose process ran on this machine and has ended, by a kill for example. The entity
+ * remains until its session expires. A process manager that restarts the process under its name would otherwise be
+ * refused until then, again and again.
  */
 import { hostname } from 'node:os'
 

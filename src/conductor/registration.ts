@@ -1,8 +1,8 @@
 /**
  * Registers a conductor on the board: an entity that shows its identity and its status.
  *
- * Changes are published at most every two seconds, and only if the status still differs then. So a very short job costs
- * no transaction, and a busy conductor costs one every two seconds.
+ * Changes are published at most every two seconds, and only if the status still differs then. Therefore, a very short
+ * job costs no transaction, and a busy conductor costs one every two seconds.
  */
 import { hostname } from 'node:os'
 import type { JobBoard, RegisteredEntity, Size } from '../board/index.ts'
@@ -56,8 +56,8 @@ export class Registration {
   }
 
   /**
-   * Registers the conductor. When the name belongs to a process of this machine that has ended, waits until that
-   * session has expired.
+   * Registers the conductor. Waits for the end of the former session when the name belongs to a process of this machine
+   * that has ended.
    *
    * @throws Duplicate when a living conductor has the name; the signal's reason
    */

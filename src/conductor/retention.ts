@@ -18,7 +18,7 @@ export interface RetentionOptions {
   readonly age: number
 }
 
-/** One pass over all finished, old logbooks. */
+/** A pass over all finished, old logbooks. */
 interface RetentionPass {
   readonly signal?: AbortSignal
   /** The UUIDs of the books that could not be examined; each is reported once. */

@@ -10,7 +10,7 @@ import { type ConductorOptions, conductorSettings } from './options.ts'
 import { openServices, type ServicesFor } from './services.ts'
 
 /**
- * Starts a conductor. When the promise resolves, it has registered itself and claims jobs. It keeps the process alive
+ * Starts a conductor. Resolves when it has registered itself and claims jobs. The conductor keeps the process alive
  * until it is stopped.
  *
  * @throws InvalidArgument for invalid options; the errors of opening a board or logbooks

@@ -17,7 +17,7 @@ export class TakeoverDelay implements Disposable {
    * the board.
    */
   readonly #waiting = new Map<string, { readonly run: number; readonly from: number }>()
-  /** One timer for all jobs, for the earliest time: a server that dies leaves thousands of jobs at once. */
+  /** The timer of all jobs, for the earliest time: a server that dies leaves thousands of jobs at once. */
   #timer: NodeJS.Timeout | undefined
   #wakesAt = Number.POSITIVE_INFINITY
   #unsubscribe: (() => void)[] | undefined
@@ -59,7 +59,7 @@ export class TakeoverDelay implements Disposable {
       this.#wakesAt = Number.POSITIVE_INFINITY
       this.#options.onRecheck()
     }
-    // One millisecond is added: timers fire a little early by the monotonic clock.
+    // Adds a millisecond: timers fire a little early by the monotonic clock.
     this.#timer = setTimeout(wake, Math.min(from - now + 1, MAX_TIMER_MS)).unref()
   }
 }

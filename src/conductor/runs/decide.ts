@@ -1,5 +1,6 @@
 /**
- * What becomes of a job whose run has ended: the only place that knows. Pure, and tested row by row.
+ * Decides what to do with a job whose run has ended: the only module that does. It is a pure function, tested row by
+ * row.
  *
  * | verdict              | when                                                                                       |
  * |----------------------|--------------------------------------------------------------------------------------------|

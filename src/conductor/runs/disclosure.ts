@@ -2,7 +2,7 @@
  * Limits what a run's end shows on the board to all who can read the board: reasons of attempts, and the failures of
  * jobs in the trash.
  *
- * The errors of tasks are as secret as their results. Where logbooks encrypt, the board gets only the names and codes
+ * The errors of tasks are as secret as their results. If logbooks encrypt, the board gets only the names and codes
  * of the errors, and a hint where the rest is.
  */
 import { InvalidArgument } from '../../core/errors.ts'

@@ -20,7 +20,9 @@ export interface EventLoopBlocked {
   readonly sessionTimeout: number
 }
 
-/** Calls `blocked`, until it is disposed, each time that the event loop was blocked for half of the session's timeout. */
+/**
+ * Calls `blocked`, until it is disposed, each time that the event loop was blocked for half of the session's timeout.
+ */
 export function watchEventLoop(options: {
   readonly sessionTimeout: number
   readonly tasks: Pick<TaskWatch, 'since' | 'forgetEnded'>

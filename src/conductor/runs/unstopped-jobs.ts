@@ -1,6 +1,6 @@
 /**
  * Detects jobs whose stop signal has fired, because their deadline has passed or they were cancelled, while a task
- * still runs. Such a task keeps its slot, and nothing else would report it.
+ * still runs. The task keeps its slot, and nothing else would report it.
  */
 import type { Job } from '../../board/index.ts'
 import type { AlarmClock } from '../../core/alarm-clock.ts'
