@@ -1,17 +1,19 @@
 /**
- * A conductor: claims jobs up to its number of slots, runs their flows, and settles them.
+ * A conductor claims jobs up to its number of slots, runs their flows, and settles them.
  *
  *     starting → busy ⇄ idle → draining → aborting → stopped
  *                  ⇅     ⇅        ↑
  *                  paused ────────┘
  *
- * - **busy, idle**: it claims, never more than slots are free (`claiming/claim-loop.ts`), what it takes (`claiming/job-filter.ts`).
- * - **paused**: it claims nothing; what runs goes on.
- * - **draining** (the first stage of a stop): nothing is claimed any more; what runs may finish, for `drainTimeout`.
- * - **aborting** (the second): tasks are told by their signal, flows are suspended in their logbook, and their jobs go
- *   back uncharged. A task that does not heed its signal is left behind after `abortTimeout`; it can write nothing more.
+ * - **busy, idle**: it claims jobs, never more than slots are free (`claiming/claim-loop.ts`). A filter decides which
+ *   jobs (`claiming/job-filter.ts`).
+ * - **paused**: it claims nothing; running jobs continue.
+ * - **draining** (the first stage of a stop): it claims no more jobs; running jobs may finish within `drainTimeout`.
+ * - **aborting** (the second stage): the signals of the tasks fire, flows are suspended in their logbooks, and their
+ *   jobs return to the board uncharged. A task that ignores its signal is not waited for after
+ *   `abortTimeout`; it can no longer write to the logbook.
  *
- * A slot stays taken until the code of its run has really ended.
+ * A slot stays taken until the code of its run has ended.
  */
 import type { JobBoard } from '../board/index.ts'
 import { boardId } from '../board/internal.ts'
@@ -42,21 +44,23 @@ export interface ConductorParts extends ConductorSettings {
   readonly persistence: Persistence
   readonly flows: KnownFlows
   readonly services: unknown
-  /** What was opened for this conductor, in the order in which it is closed at the end of a stop. */
+  /** The resources opened for this conductor, in the order in which they are closed at the end of a stop. */
   readonly owned: readonly AsyncDisposable[]
 }
 
-/** What `conductor.on` can listen to. */
+/** The events of a conductor, for `conductor.on`. */
 export interface ConductorEvents {
   started: RunStarted
   settled: RunSettled
-  /** Nothing could run in this process for half of its session's timeout; for longer than that, it loses every claim. */
+  /**
+   * The event loop was blocked for half of the session's timeout. A block longer than the timeout loses every claim.
+   */
   eventLoopBlocked: EventLoopBlocked
-  /** A job was told to stop ten seconds ago, and a task of it goes on. Once for each run. */
+  /** The stop signal of a job fired ten seconds ago, and a task of it still runs. Emitted once for each run. */
   stopIgnored: StopIgnored
-  /** A task has said how far it is, each time that it does. */
+  /** A task has reported its progress. Emitted for each report. */
   progress: RunProgressed
-  /** Something failed that no job can be blamed for, or a listener threw. */
+  /** An error that belongs to no job, or that a listener threw. */
   error: { readonly error: Error }
 }
 
@@ -69,18 +73,15 @@ const CONDUCTOR_EVENTS: Readonly<Record<keyof ConductorEvents, true>> = {
   error: true,
 }
 
-/**
- * What a conductor does at the moment. `busy` and `idle` claim; `draining` and `aborting` are the two stages of a
- * stop.
- */
+/** The state of a conductor. `busy` and `idle` claim jobs; `draining` and `aborting` are the two stages of a stop. */
 export type ConductorState = 'starting' | 'busy' | 'idle' | 'paused' | 'draining' | 'aborting' | 'stopped'
 
-/** Of no logbook: to ask whether anybody answers. */
+/** The UUID of no logbook: reading it shows whether the storage answers. */
 const NO_BOOK_UUID = '00000000-0000-0000-0000-000000000000'
 
 /**
- * Claims jobs, up to its number of slots, runs their flows, and settles them. Made by `startConductor`; ended by `stop()`,
- * `abort()`, or the end of an `await using`. One that has stopped does not start again.
+ * Claims jobs, up to its number of slots, runs their flows, and settles them. `startConductor` creates it; `stop()`,
+ * `abort()` or the end of an `await using` ends it. A stopped conductor cannot be started again.
  */
 export class Conductor implements AsyncDisposable {
   readonly name: string
@@ -110,7 +111,7 @@ export class Conductor implements AsyncDisposable {
       parts.log.error({ err: error, event }, 'a listener threw')
     }
     this.#events = new Emitter(listenerThrew, { events: CONDUCTOR_EVENTS })
-    // The event loop is looked at for blocks of half of the session's timeout: what runs for less cannot be one.
+    // The watch looks for blocks of half of the session's timeout: a task that runs for less cannot have caused one.
     this.#tasks = new TaskWatch({ minimum: (parts.board.sessionTimeout ?? 0) / 4, now: monotonic })
     this.#runs = new Runs({
       ...parts,
@@ -162,37 +163,40 @@ export class Conductor implements AsyncDisposable {
     return this.#runs.size > 0 ? 'busy' : 'idle'
   }
 
-  /** Whether it can claim, if a slot is free: it runs, and neither the board nor the logbooks are known to be away. */
+  /** Whether it can claim when a slot is free: it runs, and neither the board nor the logbooks are known to be away. */
   get healthy(): boolean {
     return this.#lifecycle.state === 'running' && this.#claimLoop.isHealthy
   }
 
-  /** When it last could have claimed a job, if there had been one; now, while it waits for one. */
+  /** The last time at which it could have claimed a job; the present time while it waits for a job. */
   get lastClaimableCheck(): Date | undefined {
     return this.#claimLoop.lastClaimableCheck
   }
 
-  /** Where it answers `/healthz` and `/readyz`, if it was told to. */
+  /** The URL of `/healthz` and `/readyz`, when the option `health` is set. */
   get healthUrl(): string | undefined {
     return this.#healthServer?.url
   }
 
-  /** How many jobs it runs now. */
+  /** The number of jobs that run now. */
   get running(): number {
     return this.#runs.size
   }
 
-  /** Resolves when it has stopped. */
+  /** Resolves when the conductor has stopped. */
   get stopped(): Promise<void> {
     return this.#lifecycle.stopped
   }
 
-  /** Calls `listener` at each event, until the function returned is called. A listener that throws harms nobody. */
+  /**
+   * Calls `listener` at each event, until the returned function is called. An error of a listener does not affect other
+   * listeners.
+   */
   on<E extends keyof ConductorEvents>(event: E, listener: (event: ConductorEvents[E]) => unknown): () => void {
     return this.#events.on(event, listener)
   }
 
-  /** @internal Registers on the board and begins to claim. @throws Duplicate when a living conductor bears the name */
+  /** Registers on the board and begins to claim. @internal @throws Duplicate when a living conductor has the name */
   start(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     return this.#lifecycle.start(
       async () => {
@@ -214,7 +218,10 @@ export class Conductor implements AsyncDisposable {
     )
   }
 
-  /** Claims nothing until {@link resume}; what runs goes on. `board.pause()` is for all conductors, and outlives them. */
+  /**
+   * Stops claiming until {@link resume}; running jobs continue. `board.pause()` applies to all conductors, and lasts
+   * when they end.
+   */
   pause(): void {
     this.#claimLoop.pause()
   }
@@ -223,7 +230,10 @@ export class Conductor implements AsyncDisposable {
     this.#claimLoop.resume()
   }
 
-  /** Drains, then aborts what has not finished in `drainTimeout`; idempotent. Resolves when nothing of it runs. */
+  /**
+   * Drains, then aborts the jobs that have not finished within `drainTimeout`; idempotent. Resolves when nothing runs
+   * any more.
+   */
   stop(): Promise<void> {
     this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
     return this.#lifecycle.stop(async () => {
@@ -246,7 +256,7 @@ export class Conductor implements AsyncDisposable {
     })
   }
 
-  /** Goes on to the second stage of a stop at once: tasks are told to stop, their jobs go back to the board. */
+  /** Begins the second stage of a stop at once: the tasks' signals fire, and their jobs return to the board. */
   abort(): void {
     this.#draining.abort(new ShuttingDown(`conductor ${this.name} is stopping`))
     if (this.#suspend.signal.aborted) return
@@ -266,7 +276,7 @@ export class Conductor implements AsyncDisposable {
     const over = await this.#claimLoop.run(this.#draining.signal)
     if (over === undefined) return
     this.#parts.log.info({ conductor: this.name }, `conductor stops by itself: ${over}`)
-    // Not awaited here: a stop waits for this loop.
+    // This must not be awaited here: a stop waits for this loop.
     this.stop().catch((error: unknown) => this.#reportError(error))
   }
 
@@ -294,7 +304,7 @@ export class Conductor implements AsyncDisposable {
     this.#registration.statusChanged()
   }
 
-  /** Resolves when nothing runs any more, when the time is over, or when the signal fires. */
+  /** Resolves when no job runs any more, when the time is over, or when the signal fires. */
   async #waitForRuns(limits: { within: number; unless?: AbortSignal }): Promise<void> {
     using stop = followSignals([limits.unless])
     using _timer = abortAfter(stop, limits.within, () => new ShuttingDown('the time is over'))
@@ -333,7 +343,7 @@ export class Conductor implements AsyncDisposable {
 
   #reportError(thrown: unknown): void {
     const error = asError(thrown)
-    this.#parts.log.warn({ err: error }, 'a fault in the background')
+    this.#parts.log.warn({ err: error }, 'background operation failed')
     this.#events.emit('error', { error })
   }
 }

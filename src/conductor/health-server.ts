@@ -1,30 +1,31 @@
 /**
- * Answers whoever asks over HTTP how a conductor is doing: an orchestrator's probes, a load balancer, a person with curl.
+ * Serves the health of a conductor over HTTP, for an orchestrator's probes, a load balancer, or a person with curl.
  *
- * - `/healthz`: 200 as long as the conductor has not stopped. An outage of its servers is survived, not cured by a restart.
- * - `/readyz`: 200 while it can claim; 503 while it cannot, be it paused, stopping, or its servers away.
+ * - `/healthz`: 200 as long as the conductor has not stopped. The conductor survives an outage of its servers, and a
+ *   restart would not cure it.
+ * - `/readyz`: 200 while it can claim; 503 while it cannot, because it is paused, stopping, or its servers are away.
  *
- * Both answer with the same JSON, which names no job and no place.
+ * Both answer with the same JSON, which names no job and no location.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { InvalidArgument } from '../core/errors.ts'
 
 export interface HealthAddress {
-  /** 0 for any that is free. */
+  /** The port number; 0 selects any free port. */
   readonly port: number
-  /** Which interface: this machine's own by default; 0.0.0.0 for all, as probes from outside a container need. */
+  /** The network interface: this machine's own by default; 0.0.0.0 for all, as probes from outside a container need. */
   readonly host?: string
 }
 
 export interface Health {
   readonly state: string
-  /** Whether it can claim, if there is a slot free. */
+  /** Whether it can claim when a slot is free. */
   readonly healthy: boolean
   readonly running: number
   readonly slots: number
   readonly board: string
   readonly storage: 'there' | 'away'
-  /** When it last could have claimed a job, if there had been one. */
+  /** The last time at which it could have claimed a job. */
   readonly lastClaimableCheck?: Date
 }
 
@@ -32,13 +33,16 @@ export interface HealthServer extends AsyncDisposable {
   readonly url: string
 }
 
-/** More than all probes and load balancers of a site have open at once; each costs a file descriptor. */
+/**
+ * The maximum number of open connections: more than all probes and load balancers of a site use. Each costs a file
+ * descriptor.
+ */
 const MAX_CONNECTIONS = 100
-/** How long the head of a request, and all of it, may take to arrive, and how long a connection is kept without one. */
+/** The time limit for the head of a request, for the whole request, and for an idle connection. */
 const REQUEST_TIMEOUT_MS = 5_000
-/** How often connections that are over their time are looked for. Node's default is half a minute. */
+/** The period between checks for connections over their time limit. Node's default is 30 seconds. */
 const CHECK_PERIOD_MS = 1_000
-/** A probe asks for a path. */
+/** The maximum size of a request's headers: a probe asks for a path only. */
 const MAX_HEADER_BYTES = 4_096
 
 export interface HealthLimits {
@@ -47,8 +51,8 @@ export interface HealthLimits {
 }
 
 /**
- * Connections are few and short: whoever reaches the port could otherwise hold them open until the process has no file
- * descriptors left for its board.
+ * Serves `/healthz` and `/readyz`. Connections are limited in number and time: a client that reaches the port could
+ * otherwise hold them open until the process has no file descriptors left for its board.
  *
  * @throws InvalidArgument when it cannot listen there
  */
@@ -61,7 +65,7 @@ export async function serveHealth(
   }: {
     readonly health: () => Health
     readonly failed: (error: unknown) => void
-    /** For tests. */
+    /** The limits, for tests. */
     readonly limits?: HealthLimits
   },
 ): Promise<HealthServer> {
@@ -82,7 +86,7 @@ export async function serveHealth(
     }
     server.once('error', refused)
     server.listen(port, host, () => {
-      // Out of file descriptors, say: no reason for the process, and its jobs, to go down.
+      // A later error, such as running out of file descriptors, must not end the process and its jobs.
       server.on('error', failed).off('error', refused)
       resolve()
     })
@@ -108,10 +112,10 @@ function respond({ method, url = '/' }: IncomingMessage, response: ServerRespons
   response.end(`${JSON.stringify(body)}\n`)
 }
 
-const METHOD_NOT_ALLOWED = [405, { error: 'GET or HEAD' }] as const
+const METHOD_NOT_ALLOWED = [405, { error: 'the method must be GET or HEAD' }] as const
 
 function toResponse(path: string, health: Health): readonly [status: number, body: object] {
   if (path === '/healthz') return [health.state === 'stopped' ? 503 : 200, health]
   if (path === '/readyz') return [health.healthy && READY_STATES.has(health.state) ? 200 : 503, health]
-  return [404, { error: 'there are /healthz and /readyz' }]
+  return [404, { error: 'not found; use /healthz or /readyz' }]
 }

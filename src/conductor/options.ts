@@ -1,4 +1,4 @@
-/** What a conductor can be told, what it does where it is told nothing, and what is said to whoever told it nonsense. */
+/** The options of a conductor: their defaults, and the checks that reject invalid values. */
 import { availableParallelism } from 'node:os'
 import { type JobBoard, SIZES, type Size } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
@@ -15,64 +15,73 @@ import { assertFailuresOnBoard, type FailuresOnBoard } from './runs/disclosure.t
 
 export const DEFAULT_ABORT_TIMEOUT = '5s'
 
-/** What a conductor runs, where, and how it ends. Durations are milliseconds, or texts such as `'25s'`. */
+/** The options of a conductor. Durations are milliseconds, or texts such as `'25s'`. */
 export interface ConductorOptions {
-  /** A URI, opened here and closed at the stop; or an open board, left open. */
+  /** The board: a URI, opened here and closed at the stop; or an open board, left open. */
   readonly board: string | JobBoard
-  /** Where the logbooks are. A URI, opened here and closed at the stop; or an open persistence, left open. */
+  /** The logbooks: a URI, opened here and closed at the stop; or an open persistence, left open. */
   readonly persistence: string | Persistence
-  /** Of logbooks that are opened here: see `openPersistence`. */
+  /** The codecs of logbooks that are opened here: see `openPersistence`. */
   readonly codec?: LogbookCodec | readonly LogbookCodec[]
-  /** What it can run. Jobs of other flows and versions are left to others. */
+  /** The flows that the conductor can run. It does not claim jobs of other flows and versions. */
   readonly flows: readonly AnyFlow[]
   /**
-   * What tasks find as `ctx.services`: an object, or a function that makes one (a promise of one, say), called once. What
-   * it makes is disposed of at the end, with `Symbol.asyncDispose` or `Symbol.dispose`: itself, or else each of its values.
+   * The object that tasks find as `ctx.services`, or a function that makes it or a promise of it, called once. The
+   * result of the function is disposed of at the end, with `Symbol.asyncDispose` or `Symbol.dispose`: the object
+   * itself, or else each of its values.
    */
   readonly services?: unknown
-  /** How many jobs run at once; as many as the machine has processors by default. */
+  /** The number of jobs that run at once; by default the number of processors of the machine. */
   readonly concurrency?: number
-  /** How many tasks of one flow run at once; 16 by default, 1 for one after the other. */
+  /** The number of tasks of one flow that run at once; 16 by default, 1 for one after the other. */
   readonly flowConcurrency?: number
-  /** Jobs of these sizes only; of all sizes by default. */
+  /** The sizes of the jobs that it claims; all sizes by default. */
   readonly sizes?: readonly Size[]
   /**
-   * How long a half-done job of a dead owner is left alone before it is taken over; not at all by default. Time for what its
-   * owner had begun outside, such as a request to another service, to come to an end.
+   * The time before the conductor takes over a half-done job of a dead owner; none by default. It lets external work
+   * that the owner had begun, such as a request to another service, come to an end.
    */
   readonly takeoverDelay?: Duration
-  /** Stops when nothing is left to claim and what it claimed is over. */
+  /** Whether the conductor stops when no job is left to claim and its claimed jobs are over. */
   readonly burst?: boolean
-  /** Stops when it has claimed so many jobs and they are over. */
+  /** The number of claimed jobs after which the conductor stops, once they are over. */
   readonly maxJobs?: number
-  /** Stops when it has run nothing for so long. */
+  /** The time without a running job after which the conductor stops. */
   readonly maxIdleTime?: Duration
-  /** Answers there, over HTTP, how it is doing: `/healthz` and `/readyz`. */
+  /** The address of the HTTP server for `/healthz` and `/readyz`; none by default. */
   readonly health?: HealthAddress
-  /** Unique among living conductors; the board's `who` by default, with a number behind it from the second on. */
+  /**
+   * The name, unique among living conductors; the board's `who` by default, with a number appended from the second
+   * conductor on.
+   */
   readonly name?: string
-  /** How long a stop waits for what runs before it aborts it; 25 s by default. */
+  /** The time that a stop gives running jobs before it aborts them; 25 s by default. */
   readonly drainTimeout?: Duration
-  /** How long an abort waits for tasks that do not heed their signal before it leaves them behind; 5 s by default. */
+  /** The time that an abort waits for tasks that ignore their signal; 5 s by default. */
   readonly abortTimeout?: Duration
-  /** `retry` (the default): tried again while attempts are left, then trashed. `consume` is TaskFlow's way. */
+  /**
+   * The handling of jobs whose flow failed and was reverted. `retry` (the default): tried again while attempts are
+   * left, then trashed. `consume`: as in TaskFlow.
+   */
   readonly onFailure?: OnFailure
-  /** Removes logbooks that are over and have not changed for so long; by default they are kept forever. */
+  /** The age, since the last change, at which finished logbooks are removed; by default they are kept forever. */
   readonly removeLogbooksAfter?: Duration
   /**
-   * Names of keys: what stands under them in what is logged, tasks' `ctx.log` too, and in reasons and failures on the board,
-   * is shown as `[redacted]`, at any depth and in any spelling (`password` also means `pass_word`).
+   * Names of keys whose values are shown as `[redacted]`, at any depth and in any spelling (`password` also means
+   * `pass_word`): in logs, including the tasks' `ctx.log`, and in reasons and failures on the board.
    */
   readonly redact?: readonly string[]
   /**
-   * `whole`: reasons and failures on the board, also in its trash, have the messages and stacks of what tasks threw. `named`:
-   * only the classes and codes of the errors; the rest is in the logbook. By default `named` where logbooks encrypt, else
-   * `whole`.
+   * The content of reasons and failures on the board, also in its trash. `whole`: with the messages and stacks of the
+   * errors that tasks threw. `named`: only the classes and codes of the errors; the rest is in the logbook. By default
+   * `named` where logbooks encrypt, else `whole`.
    */
   readonly failuresOnBoard?: FailuresOnBoard
-  /** Pino's; `startConductor` says nothing by default, `runConductor` writes JSON lines to standard error. */
+  /**
+   * A Pino logger; by default `startConductor` logs nothing, and `runConductor` writes JSON lines to standard error.
+   */
   readonly log?: Logger
-  /** Gives up starting. */
+  /** The signal that cancels the start. */
   readonly signal?: AbortSignal
 }
 
@@ -111,29 +120,25 @@ type DefaultedOption =
   | 'burst'
   | 'log'
 
-/** The options that have a default, with it, and those that may be left out. */
+/** The options with a default, and those that may be left out. */
 export type ConductorSettings = Required<Pick<ConductorOptions, DefaultedOption>> &
   Pick<
     ConductorOptions,
     'removeLogbooksAfter' | 'sizes' | 'maxJobs' | 'maxIdleTime' | 'health' | 'redact' | 'failuresOnBoard'
   >
 
-/** @throws InvalidArgument naming the option that makes no sense, and one that does */
+/** Checks the options, and adds the defaults. @throws InvalidArgument naming the invalid option and a valid value */
 export function conductorSettings(options: ConductorOptions): ConductorSettings {
   assertOptions(options, CONDUCTOR_OPTIONS, 'a conductor')
   const { board, persistence, name } = options
-  assertUriOrObject(
-    board,
-    'claimNext',
-    'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board',
-  )
+  assertUriOrObject(board, 'claimNext', 'board must be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
   assertUriOrObject(
     persistence,
     'acquire',
-    'persistence, where the logbooks are, has to be a URI such as directory:./logbooks',
+    'persistence must be a URI such as directory:./logbooks, or an open persistence',
   )
   if (name !== undefined && (typeof name !== 'string' || name === ''))
-    throw new InvalidArgument('a conductor: name has to be a text that is not empty; leave it out for host:pid')
+    throw new InvalidArgument('a conductor: name must be a non-empty string; leave it out for host:pid')
   const settings: ConductorSettings = {
     concurrency: availableParallelism(),
     flowConcurrency: DEFAULT_CONCURRENCY,
@@ -165,17 +170,17 @@ export function conductorSettings(options: ConductorOptions): ConductorSettings 
 function assertCounts({ concurrency, flowConcurrency, maxJobs }: ConductorSettings): void {
   for (const [option, number] of Object.entries({ concurrency, flowConcurrency, maxJobs })) {
     if (number !== undefined && (!Number.isSafeInteger(number) || number < 1))
-      throw new InvalidArgument(`a conductor: ${option} has to be a whole number from 1, not ${number}`)
+      throw new InvalidArgument(`a conductor: ${option} must be a whole number from 1, got ${number}`)
   }
 }
 
 function assertChoices({ onFailure, burst, sizes }: ConductorSettings): void {
   if (onFailure !== 'retry' && onFailure !== 'consume')
-    throw new InvalidArgument("a conductor: onFailure is either 'retry' or 'consume'")
-  if (typeof burst !== 'boolean') throw new InvalidArgument('a conductor: burst is true or false')
+    throw new InvalidArgument("a conductor: onFailure must be 'retry' or 'consume'")
+  if (typeof burst !== 'boolean') throw new InvalidArgument('a conductor: burst must be true or false')
   if (sizes === undefined) return
   if (!Array.isArray(sizes) || sizes.length === 0 || !sizes.every((size) => SIZES.includes(size)))
-    throw new InvalidArgument(`a conductor: sizes has to be a list of some of ${SIZES.join(', ')}`)
+    throw new InvalidArgument(`a conductor: sizes must be a non-empty list of ${SIZES.join(', ')}`)
 }
 
 function assertHealth(health: HealthAddress | undefined): void {
@@ -183,7 +188,9 @@ function assertHealth(health: HealthAddress | undefined): void {
   const { port, host } = Object(health) as Partial<HealthAddress>
   const isPort = Number.isInteger(port) && Number(port) >= 0 && Number(port) <= 65_535
   if (!isPort || !(host === undefined || (typeof host === 'string' && host !== '')))
-    throw new InvalidArgument("a conductor: health has to be where to listen, as in { port: 8080, host: '0.0.0.0' }")
+    throw new InvalidArgument(
+      "a conductor: health must be the address to listen on, as in { port: 8080, host: '0.0.0.0' }",
+    )
 }
 
 const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
@@ -204,22 +211,22 @@ const SETTING_NAMES: Readonly<Record<keyof ConductorSettings, true>> = {
   failuresOnBoard: true,
 }
 
-/** An option that is given as undefined is left out. */
+/** Omits options whose value is undefined. */
 function definedOptions(options: ConductorOptions): Partial<ConductorSettings> {
-  const said = Object.entries(options).filter(
+  const defined = Object.entries(options).filter(
     ([name, value]) => Object.hasOwn(SETTING_NAMES, name) && value !== undefined,
   )
-  return Object.fromEntries(said) as Partial<ConductorSettings>
+  return Object.fromEntries(defined) as Partial<ConductorSettings>
 }
 
 function toLogger({ log = silentLog, redact }: ConductorOptions): Logger {
   assertLogger(log)
   if (typeof log.child !== 'function')
-    throw new InvalidArgument('a conductor: log has to be a logger of pino, as in log: pino()')
+    throw new InvalidArgument('a conductor: log must be a Pino logger, as in log: pino()')
   return redact === undefined ? log : redactedLog(log, new Redactor(redact))
 }
 
-/** @param method what an open one has */
+/** Checks that an option is a URI or an open object. @param method a method that an open object has */
 function assertUriOrObject(place: unknown, method: string, message: string): void {
   const open: Record<string, unknown> = Object(place)
   if ((typeof place === 'string' && place !== '') || typeof open[method] === 'function') return

@@ -1,10 +1,14 @@
 /**
- * Whether who bears a name on the board is a process of this machine that has ended, killed say, and is there only until its
- * session is over. A process manager that starts it again under its name would be refused until then, again and again.
+ * Recognizes conductors on the board whose process ran on this machine and has ended, by a kill for example. The entity
+ * remains until its session expires. A process manager that restarts the process under its name would otherwise be
+ * refused until then, again and again.
  */
 import { hostname } from 'node:os'
 
-/** @param metadata what a conductor shows of itself */
+/**
+ * Returns whether the process of a conductor ran here and has ended. @param metadata the conductor's entity on the
+ * board
+ */
 export function isEndedLocalProcess({ host, pid, startedAt }: Readonly<Record<string, unknown>>): boolean {
   if (host !== hostname() || typeof pid !== 'number') return false
   // In a container each start of the process has the same id.
@@ -12,7 +16,7 @@ export function isEndedLocalProcess({ host, pid, startedAt }: Readonly<Record<st
   return !isProcessAlive(pid)
 }
 
-/** Boards that hold JSON have it as text. */
+/** Returns the time of a Date, or of its text: boards that hold JSON store it as text. */
 function toTime(instant: unknown): number {
   return instant instanceof Date ? instant.getTime() : Date.parse(String(instant))
 }
@@ -22,7 +26,7 @@ function isProcessAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // Not ours to signal, but there.
+    // The process exists, but this one may not signal it.
     return Object(error).code === 'EPERM'
   }
 }

@@ -1,8 +1,8 @@
 /**
- * A conductor as the board shows it: an entity that says who it is and how it is doing.
+ * Registers a conductor on the board: an entity that shows its identity and its status.
  *
- * What changes is told at most every two seconds, and only if it is still otherwise then. So a job that is done in a moment
- * costs no transaction, and a busy conductor one in two seconds.
+ * Changes are published at most every two seconds, and only if the status still differs then. Therefore, a very short
+ * job costs no transaction, and a busy conductor costs one every two seconds.
  */
 import { hostname } from 'node:os'
 import type { JobBoard, RegisteredEntity, Size } from '../board/index.ts'
@@ -14,19 +14,19 @@ import { monotonic, sleep, withinTime } from '../core/time.ts'
 import type { KnownFlows } from './claiming/known-flows.ts'
 import { isEndedLocalProcess } from './predecessor.ts'
 
-/** Milliseconds. */
+/** The shortest period between two updates of the entity. */
 const UPDATE_PERIOD_MS = 2_000
-/** Between two looks whether a name is free, in milliseconds. */
+/** The pause between two attempts to register under a name that is in use. */
 const NAME_RETRY_MS = 250
-/** How long a server may take to answer at the end, in milliseconds. */
+/** The time limit for the server's answer to the removal. */
 const UNREGISTER_TIMEOUT_MS = 5_000
-/** Of so many running jobs the uuids are shown. */
+/** The maximum number of running jobs whose UUIDs are published. */
 const MAX_JOBS_SHOWN = 100
 
-/** How it is doing. */
+/** The status of a conductor. */
 export interface ConductorStatus {
   readonly state: string
-  /** The uuids of the jobs it runs. */
+  /** The UUIDs of the running jobs. */
   readonly jobs: readonly string[]
 }
 
@@ -47,7 +47,7 @@ export class Registration {
   #entity: RegisteredEntity | undefined
   #timer: NodeJS.Timeout | undefined
   #publishedStatus = ''
-  /** What the last try failed with: said once, though it is tried again and again. */
+  /** The last reported error: repeated attempts that fail with the same error report it once. */
   #fault = ''
   #unsubscribe: (() => void) | undefined
 
@@ -56,9 +56,10 @@ export class Registration {
   }
 
   /**
-   * Where the name is that of a process of this machine that has ended, it waits until the servers have noticed.
+   * Registers the conductor. Waits for the end of the former session when the name belongs to a process of this machine
+   * that has ended.
    *
-   * @throws Duplicate when a living conductor bears the name; the signal's reason
+   * @throws Duplicate when a living conductor has the name; the signal's reason
    */
   async register(options: { signal?: AbortSignal | undefined } = {}): Promise<void> {
     const { board } = this.#options
@@ -71,53 +72,54 @@ export class Registration {
 
   async #registerEntity(signal: AbortSignal | undefined): Promise<RegisteredEntity> {
     const { board, name, log } = this.#options
-    // Servers end a session some time after its timeout.
-    const timeoutMs = monotonic() + 2 * (board.sessionTimeout ?? 0)
+    // Servers expire a session some time after its timeout.
+    const deadline = monotonic() + 2 * (board.sessionTimeout ?? 0)
     for (let tries = 1; ; tries += 1) {
       const metadata = this.#metadata()
       this.#publishedStatus = statusText(metadata)
       try {
         return await board.registerEntity({ kind: 'conductor', name, metadata })
       } catch (error) {
-        if (!(error instanceof Duplicate) || monotonic() >= timeoutMs || !(await this.#isOwnedByEndedProcess()))
+        if (!(error instanceof Duplicate) || monotonic() >= deadline || !(await this.#isOwnedByEndedProcess()))
           throw error
-        if (tries === 1) log.warn({ conductor: name }, 'its predecessor died: waiting until the end of its session')
+        if (tries === 1)
+          log.warn({ conductor: name }, 'a former process with this name has ended: waiting until its session expires')
       }
       await sleep(NAME_RETRY_MS, signal ? { signal } : {})
     }
   }
 
-  /** Whether the name is that of one that has ended; it may have gone just now. */
+  /** Returns whether the name belongs to a process that has ended; its entity may have disappeared just now. */
   async #isOwnedByEndedProcess(): Promise<boolean> {
     const { board, name } = this.#options
     const there = (await board.entities('conductor')).find((entity) => entity.name === name)
     return there === undefined || isEndedLocalProcess(there.metadata)
   }
 
-  /** Something of it may be otherwise now. */
+  /** Schedules an update, because the status may have changed. */
   statusChanged(): void {
     if (!this.#entity) return
     this.#timer ??= setTimeout(() => this.#publish(), UPDATE_PERIOD_MS).unref()
   }
 
   /**
-   * Without a connection it is not waited for one: the next that this board has, or the end of the session, takes it away.
-   * Nor for a connection that breaks meanwhile, or leads to a server that answers nothing.
+   * Removes the entity. Does not wait for a connection: the board's next connection, or the end of the session, removes
+   * the entity. Nor does it wait for a connection that breaks meanwhile, or for a server that does not answer.
    */
   async unregister(): Promise<void> {
     clearTimeout(this.#timer)
     this.#unsubscribe?.()
     const entity = this.#entity
     this.#entity = undefined
-    const hidden = this.#removeEntity(entity)
+    const removed = this.#removeEntity(entity)
     const { board } = this.#options
-    const apart = createDeferred()
-    const off = board.on('state', () => board.connected || apart.resolve())
-    if (board.connected) await withinTime(UNREGISTER_TIMEOUT_MS, Promise.race([hidden, apart.promise]))
+    const disconnected = createDeferred()
+    const off = board.on('state', () => board.connected || disconnected.resolve())
+    if (board.connected) await withinTime(UNREGISTER_TIMEOUT_MS, Promise.race([removed, disconnected.promise]))
     off()
   }
 
-  /** Never rejects. */
+  /** Removes an entity. Never rejects. */
   async #removeEntity(entity: RegisteredEntity | undefined): Promise<void> {
     try {
       await entity?.[Symbol.asyncDispose]()
@@ -126,7 +128,7 @@ export class Registration {
     }
   }
 
-  /** What was told is of a session that may be over, or it did not get through. */
+  /** Publishes the status again: the last update was lost, or belongs to a session that may be over. */
   #republish(): void {
     this.#publishedStatus = ''
     this.statusChanged()
@@ -143,7 +145,7 @@ export class Registration {
         this.#fault = ''
       },
       (error: unknown) => {
-        // Another may have taken the name while this one's session was over, and may go again.
+        // Another conductor may have taken the name while this session was expired, and may release it again.
         this.#republish()
         if (this.#entity && this.#options.board.connected) this.#reportError(error)
       },

@@ -12,21 +12,24 @@ export interface RetentionOptions {
   readonly board: JobBoard
   readonly persistence: Persistence
   readonly log: Logger
-  /** In milliseconds since the last change. */
+  /** The time in milliseconds since the last change. */
   readonly age: number
 }
 
-/** A look at all that is over and old. */
+/** A pass over all finished, old logbooks. */
 interface RetentionPass {
   readonly signal?: AbortSignal
-  /** The uuids of the books that could not be looked at, each of which is reported once. */
+  /** The UUIDs of the books that could not be examined; each is reported once. */
   readonly reported?: Set<string>
 }
 
-/** Often enough for any age that makes sense, and seldom enough to cost nothing. */
+/** The longest pause between two passes: short for any sensible age, and long enough to cost nothing. */
 const MAX_PERIOD_MS = 3_600_000
 
-/** Looks again and again until the signal fires. The pauses differ, so that conductors that started together spread. */
+/**
+ * Removes old logbooks again and again until the signal fires. The pauses differ, so that conductors that started
+ * together do not run at once.
+ */
 export async function retain(retention: RetentionOptions, signal: AbortSignal): Promise<void> {
   const period = Math.max(1_000, Math.min(retention.age, MAX_PERIOD_MS))
   const reported = new Set<string>()
@@ -36,13 +39,13 @@ export async function retain(retention: RetentionOptions, signal: AbortSignal): 
       if (removed > 0) retention.log.info({ removed }, 'old logbooks removed')
     } catch (error) {
       if (signal.aborted) return
-      retention.log.warn({ err: error }, 'old logbooks could not be removed; it is tried again')
+      retention.log.warn({ err: error }, 'old logbooks could not be removed; the conductor tries again later')
     }
     await sleep(period * (0.5 + Math.random() / 2), { signal }).catch(() => undefined)
   }
 }
 
-/** @returns how many were removed */
+/** Removes the finished logbooks that are older than the age. @returns how many were removed */
 export async function removeFinished(retention: RetentionOptions, look: RetentionPass = {}): Promise<number> {
   const { board, persistence, age } = retention
   const ownBoard = boardId(board.uri)
@@ -51,7 +54,8 @@ export async function removeFinished(retention: RetentionOptions, look: Retentio
   let removed = 0
   for await (const { uuid, meta } of persistence.listBooks({ finished: true, unchangedSince })) {
     if (signal?.aborted || !board.connected) break
-    // Whether its job rests on the other board cannot be seen from here; without the logbook it would do everything again.
+    // This board cannot show whether a job of another board still needs its logbook; without it the job would start
+    // over.
     if (isOfOtherBoard(meta, { boardId: ownBoard })) continue
     try {
       if (await isNeeded(uuid, retention)) continue
@@ -64,12 +68,12 @@ export async function removeFinished(retention: RetentionOptions, look: Retentio
   return removed
 }
 
-/** Whether the other books would fail as this one did: the storage or the board is away. */
+/** Returns whether the other books would fail as this one did: the storage or the board is away. */
 function isSharedFailure(error: unknown): boolean {
   return error instanceof NotConnected || (error instanceof StorageFailure && error.retryable)
 }
 
-/** A damaged book stays, and must not keep the others from being removed. */
+/** Reports a damaged book. It is kept, and must not prevent the removal of the others. */
 function reportOnce(
   book: string,
   error: unknown,
@@ -77,12 +81,12 @@ function reportOnce(
 ): void {
   if (reported?.has(book)) return
   reported?.add(book)
-  log.warn({ err: error, book }, 'a logbook that is over cannot be looked at, and stays; look at it with logbook show')
+  log.warn({ err: error, book }, 'a finished logbook cannot be read and is kept; examine it with logbook show')
 }
 
 /**
- * A job that is still there has not heard of its end, say because its owner died before it consumed it: without the
- * logbook its heir would do everything once more.
+ * Returns whether a job of the book is still on the board, for example because its owner died before it consumed the
+ * job: without the logbook the next owner would run everything again.
  */
 async function isNeeded(book: string, { board, persistence }: RetentionOptions): Promise<boolean> {
   const found = await persistence.getBook(book).catch(ignoreMissingOrUnreadable)
@@ -93,7 +97,9 @@ async function isNeeded(book: string, { board, persistence }: RetentionOptions):
   return false
 }
 
-/** What is sealed with a key that is not here, or written by a newer release, is for those who can read it. */
+/**
+ * Treats logbooks that are encrypted with another key, or written by a newer release, as needed: others can read them.
+ */
 function ignoreMissingOrUnreadable(error: unknown): 'unreadable' | undefined {
   if (error instanceof SealedLogbook || error instanceof IncompatibleVersion) return 'unreadable'
   return ignoreNotFound(error)

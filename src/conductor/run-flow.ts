@@ -1,4 +1,4 @@
-/** Runs one flow now, in the foreground: for tests, for trying a flow, and for work that must not get in the way of jobs. */
+/** Runs one flow now, in the foreground: for tests, for trying a flow, and for work that must not compete with jobs. */
 import type { JobBoard, PostAndClaimOptions } from '../board/index.ts'
 import { InvalidArgument } from '../core/errors.ts'
 import { WrappedFailure } from '../core/failure.ts'
@@ -14,41 +14,41 @@ import { runOnBoard, runWithoutBoard } from './runs/foreground-run.ts'
 import { openServices, type ServicesGiven } from './services.ts'
 
 /**
- * Where a flow is run, what its tasks find, and what may stop it.
+ * The options of `runFlow`.
  *
- * @typeParam S what the flow's tasks need of `ctx.services`
+ * @typeParam S the services that the flow's tasks need in `ctx.services`
  */
 export interface RunFlowOptions<S = unknown> {
-  /** Where its logbook is kept; in memory, and forgotten, by default. */
+  /** The location of the logbook; by default it is in memory, and is discarded at the end. */
   readonly persistence?: string | Persistence
-  /** What is done to results before they are kept, where `persistence` is a URI; several are done in this order. */
+  /** The codecs for results, where `persistence` is a URI; several are applied in this order. */
   readonly codec?: LogbookCodec | readonly LogbookCodec[]
   /**
-   * A URI, or an open board, which is left open: there it is a job that this process has claimed, and holds the resources
-   * that `job` asks for. Without one nothing is held.
+   * A URI, or an open board, which is left open. The flow runs as a job on that board, claimed by this process, and
+   * holds the resources that `job` requests. Without a board it holds no resources.
    */
   readonly board?: string | JobBoard
-  /** Of the job, where there is a board: `resources`, `name`, `priority`, say. */
+  /** The options of the job on the board, such as `resources`, `name` and `priority`. */
   readonly job?: Omit<PostAndClaimOptions, 'signal' | 'deadline'>
-  /** Tells the running task to stop; the flow is suspended, and the signal's reason thrown. */
+  /** The signal that stops the running task; the flow is suspended, and the signal's reason thrown. */
   readonly signal?: AbortSignal
   /**
-   * What tasks find as `ctx.services`: an object, which is left as it is; or a function that makes one, which is disposed of
-   * at the end. Needed where a task's context is annotated with it.
+   * The object that tasks find as `ctx.services`, which is not disposed of; or a function that makes it, whose result
+   * is disposed of at the end. Required where a task's context is annotated with it.
    */
   readonly services?: ServicesGiven<S>
   readonly log?: Logger
-  /** How many tasks run at once; 16 by default. */
+  /** The number of tasks that run at once; 16 by default. */
   readonly concurrency?: number
-  /** How long it may take; then it is reverted, and a Timeout thrown. */
+  /** The time limit; when it is over, the flow is reverted and a Timeout thrown. */
   readonly deadline?: Duration
-  /** Names of keys whose values are hidden in what goes to the board, as those of conductors. */
+  /** Names of keys whose values are redacted on the board, as for conductors. */
   readonly redact?: readonly string[]
-  /** As of conductors: what goes to the board of a failure that could not be reverted. */
+  /** The content of a failed revert on the board, as for conductors. */
   readonly failuresOnBoard?: FailuresOnBoard
 }
 
-/** Options may be left out, unless the flow needs services. */
+/** The optional arguments: options may be left out, unless the flow needs services. */
 type RunFlowArguments<S> = unknown extends S
   ? [options?: RunFlowOptions]
   : [options: RunFlowOptions<S> & { readonly services: ServicesGiven<S> }]
@@ -68,9 +68,10 @@ const KNOWN_OPTIONS: KnownOptions<RunFlowOptions> = {
 }
 
 /**
- * Resolves with what the flow's tasks provided. On a board it waits until the job's resources are free, and the job has left
- * the board by then: whether it succeeded or was reverted is for the caller to hear. One that could not be reverted is in the
- * trash; one that was suspended, or whose process died, is for conductors to go on with, where the logbooks are shared.
+ * Resolves with the values that the flow's tasks provide. With a board, it waits until the job's resources are free;
+ * when it resolves or throws, the job has left the board, and the caller learns whether it succeeded or was reverted. A
+ * job whose revert failed is in the trash. A job that was suspended, or whose process died, can be continued by
+ * conductors where the logbooks are shared.
  *
  * @throws MissingDependencies before anything runs, when the store lacks an input
  * @throws InvalidArgument when the flow's schema refuses the store
@@ -84,7 +85,7 @@ export async function runFlow<I extends object, R, S = unknown>(
   store: NoInfer<I>,
   ...[options = {}]: RunFlowArguments<NoInfer<S>>
 ): Promise<{ readonly results: R }> {
-  if (!isFlow(flow)) throw new InvalidArgument('runFlow takes a flow, as linear(…) makes it, and its store')
+  if (!isFlow(flow)) throw new InvalidArgument('runFlow: the first argument must be a flow, as linear(…) makes it')
   assertOptions(options, KNOWN_OPTIONS, 'runFlow')
   assertFailuresOnBoard(options.failuresOnBoard, 'runFlow')
   const checked = await checkStore(flow, store)
@@ -123,14 +124,14 @@ export async function runFlow<I extends object, R, S = unknown>(
     if (ending.state === 'SUSPENDED') throw signal?.reason
     if (ending.state === 'REVERTED' && ending.error !== undefined && ending.failures.length < 2) throw ending.error
     if (ending.state !== 'SUCCESS') throw new WrappedFailure([...ending.failures, ...ending.revertFailures])
-    // The flow's type says what its tasks provide, and on SUCCESS every one of them has.
+    // The flow's type lists what its tasks provide, and on SUCCESS every task has provided it.
     return { results: ending.results as R }
   } finally {
     if (persistence !== given) await persistence.close()
   }
 }
 
-/** What cannot be closed at the end harms no result: it is logged. */
+/** Logs a service that could not be disposed of: the result is not affected. */
 function reportServices(error: unknown, logger: Logger | undefined): void {
   logger?.error({ err: error }, 'a service of the flow could not be disposed of')
 }

@@ -1,38 +1,40 @@
 /**
- * What tasks find as `ctx.services`: made once, before anything is claimed, and disposed of when nothing runs any more.
- * Who makes it ends it: what a factory made is the conductor's, an object that was given stays its giver's.
+ * The services of tasks (`ctx.services`): made once, before any job is claimed, and disposed of when nothing runs any
+ * more. The conductor disposes of an object that its factory made; an object that was passed in is left to its creator.
  */
 import { InvalidArgument } from '../core/errors.ts'
 import type { AnyFlow, ServicesOf } from '../flow/index.ts'
 
-/** An object, left as it is; or a function that makes one, which is disposed of at the end. */
+/** An object, which is not disposed of; or a function that makes one, whose result is disposed of at the end. */
 export type ServicesGiven<S> = S | (() => S | Promise<S>)
 
-/** Asks for `services` where the compiler knows of a flow that needs some. */
+/** The option `services`, required where the compiler knows of a flow that needs some. */
 export type ServicesFor<Flows extends readonly AnyFlow[]> =
   unknown extends ServicesOf<Flows> ? unknown : { readonly services: ServicesGiven<ServicesOf<Flows>> }
 
-/** What is there to be given to tasks; disposing of it ends what was made for it. */
+/** The services for tasks; disposing of it disposes of those that were made for it. */
 export interface OpenServices extends AsyncDisposable {
   readonly services: unknown
 }
 
 /**
- * @throws what the factory throws
- * @throws InvalidArgument for what is neither an object nor a function
+ * Calls the factory, or takes the given object.
+ *
+ * @throws the factory's error
+ * @throws InvalidArgument when `given` is neither an object nor a function
  */
 export async function openServices(
   given: unknown,
   { failed }: { failed: (error: unknown) => void },
 ): Promise<OpenServices> {
   if (given !== undefined && typeof given !== 'function' && (typeof given !== 'object' || given === null))
-    throw new InvalidArgument('a conductor: services is an object, or a function that makes one')
+    throw new InvalidArgument('a conductor: services must be an object, or a function that makes one')
   if (typeof given !== 'function') return { services: given, [Symbol.asyncDispose]: async () => undefined }
   const services: unknown = await given()
   return { services, [Symbol.asyncDispose]: () => disposeAll(services, failed) }
 }
 
-/** Either they are disposable together, or each by itself: then the last first, as they may need those before them. */
+/** Disposes of the whole object, or else of each value by itself: the last first, as it may need those before it. */
 async function disposeAll(services: unknown, failed: (error: unknown) => void): Promise<void> {
   const each = isDisposable(services) ? [services] : Object.values(Object(services)).reverse().filter(isDisposable)
   for (const service of each) {

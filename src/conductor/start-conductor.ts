@@ -1,4 +1,4 @@
-/** Conductors inside a process of one's own. */
+/** Starts conductors inside a process of the application. */
 import { type JobBoard, openBoard } from '../board/index.ts'
 import { openOrAbort, rejectOnAbort } from '../core/async/abort.ts'
 import type { Logger } from '../core/log.ts'
@@ -10,10 +10,10 @@ import { type ConductorOptions, conductorSettings } from './options.ts'
 import { openServices, type ServicesFor } from './services.ts'
 
 /**
- * Starts a conductor; it has registered itself and claims when the promise resolves. It keeps the process alive until it
- * is stopped.
+ * Starts a conductor. Resolves when it has registered itself and claims jobs. The conductor keeps the process alive
+ * until it is stopped.
  *
- * @throws InvalidArgument for options that make no sense; what opening a board or logbooks throws
+ * @throws InvalidArgument for invalid options; the errors of opening a board or logbooks
  * @example await using conductor = await startConductor({ board, persistence: 'directory:./logbooks', flows: [hello] })
  */
 export async function startConductor<const F extends readonly AnyFlow[]>(
@@ -49,7 +49,7 @@ async function openLogbooks(
   log: Logger,
 ): Promise<Persistence> {
   const rest = codec === undefined ? {} : { codec }
-  // What was given open stays open.
+  // A persistence that was passed in open is not closed.
   return typeof given === 'string'
     ? openOrAbort(signal, openPersistence(given, { log, ...rest }))
     : rejectOnAbort(openPersistence(given, rest), signal)
@@ -61,7 +61,7 @@ async function openConductorBoard(options: ConductorOptions, log: Logger): Promi
   return openBoard(board, { log, ...(name === undefined ? {} : { who: name }), ...(signal ? { signal } : {}) })
 }
 
-/** How many conductors this process has named by itself. */
+/** The number of conductors of this process that were named automatically. */
 let autoNamedCount = 0
 
 function nextName(board: JobBoard): string {

@@ -1,4 +1,4 @@
-/** Where a job stands, from board and logbook together: what a service tells whoever holds the job's uuid. */
+/** Tracks a job by board and logbook together: for a service that answers questions about a job by its UUID. */
 import type { Cancellation, JobBoard, TrashedJob, WaitingFor } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
 import type { Failure } from '../core/failure.ts'
@@ -6,37 +6,40 @@ import { assertOptions } from '../core/options.ts'
 import type { AtomState } from '../core/states.ts'
 import type { FlowDetail, Persistence } from '../persistence/index.ts'
 
-/** Where to look for a job. */
+/** The locations in which a job is searched. */
 export interface TrackOptions {
   readonly board: JobBoard
-  /** Where the conductors of this board keep their logbooks. */
+  /** The persistence in which the conductors of this board keep their logbooks. */
   readonly persistence: Persistence
-  /** The uuid of the job's logbook, where `post` was given one; the job's own by default. */
+  /** The UUID of the job's logbook, where `post` was given one; the job's own by default. */
   readonly book?: string
 }
 
-/** What is the same wherever the job is. Tasks are those that have been recorded so far. */
+/** The fields that every status has. `tasks` are those that have been recorded so far. */
 interface TrackedBase {
   readonly uuid: string
   readonly tasks: Readonly<Record<string, AtomState>>
-  /** How far tasks are that run and say so (`ctx.progress`), from 0 to 1, as of a second ago; absent where none does. */
+  /**
+   * The progress of running tasks that report it (`ctx.progress`), from 0 to 1, up to a second old; absent where none
+   * does.
+   */
   readonly progress?: Readonly<Record<string, number>>
 }
 
-/** Of a job on the board. */
+/** The fields of a job on the board. */
 interface TrackedOnBoard extends TrackedBase {
-  /** Who has asked for it to be given up, if anybody has. */
+  /** The cancellation, when one was requested. */
   readonly cancellation?: Cancellation
 }
 
-/** Where a job stands, by `status`: `waiting`, `running`, `done`, `failed`, `trashed`, or `unknown`. */
+/** The status of a job: `waiting`, `running`, `done`, `failed`, `trashed`, or `unknown`. */
 export type Tracked =
   | (TrackedOnBoard & {
       readonly status: 'waiting'
       readonly since?: Date
-      /** What it waits for, if anything is known to hold it back; else only for its turn. */
+      /** The reason why it waits, if one is known; otherwise it waits for its turn only. */
       readonly waitingFor?: WaitingFor
-      /** How often it was run before. */
+      /** The number of earlier runs. */
       readonly runs: number
     })
   | (TrackedOnBoard & {
@@ -48,12 +51,12 @@ export type Tracked =
   | (TrackedBase & {
       readonly status: 'done'
       readonly at: Date
-      /** What tasks have returned, by the tasks' names. */
+      /** The results of the tasks, by the tasks' names. */
       readonly results: Readonly<Record<string, unknown>>
     })
-  /** It has left the board with a flow that was undone, or could not be undone. */
+  /** The job has left the board; its flow was reverted, or its revert failed. */
   | (TrackedBase & { readonly status: 'failed'; readonly at: Date; readonly failures: readonly Failure[] })
-  /** It lies in the trash, from where it can be restored. */
+  /** The job is in the trash, from where it can be restored. */
   | (TrackedBase & {
       readonly status: 'trashed'
       readonly at: Date
@@ -61,19 +64,19 @@ export type Tracked =
       readonly reason: string
       readonly failures: readonly Failure[]
     })
-  /** It was never posted; or it is over, and its logbook was removed. */
+  /** The job was never posted; or it is over, and its logbook was removed. */
   | { readonly status: 'unknown'; readonly uuid: string }
 
 /**
- * Tells where a job stands. One look at the board and one at the logbook; a job that is neither on the board nor has
- * succeeded is looked for in the trash, which is read whole, and then once more on the board.
+ * Returns the status of a job. Reads the board and the logbook once each. A job that is neither on the board nor has
+ * succeeded is searched in the trash, which is read whole, and then once more on the board.
  *
- * Results and failures may hold secrets.
+ * Results and failures may contain secrets.
  *
- * @throws what board and logbooks throw when they are away
+ * @throws the errors of board and logbooks when they are away
  * @example
- * const standing = await track(uuid, { board, persistence })
- * if (standing.status === 'done') console.log(standing.results)
+ * const tracked = await track(uuid, { board, persistence })
+ * if (tracked.status === 'done') console.log(tracked.results)
  */
 export async function track(uuid: string, options: TrackOptions): Promise<Tracked> {
   assertOptions(options, { board: true, persistence: true, book: true }, 'track')
@@ -90,7 +93,7 @@ export async function track(uuid: string, options: TrackOptions): Promise<Tracke
     const failures = there && toFailures(there).length > 0 ? toFailures(there) : failure ? [failure] : []
     return { ...toTrackedBase(uuid, there), status: 'trashed', at, by, reason, failures }
   }
-  // In neither place: it may have been restored between the two looks.
+  // The job is in neither place: it may have been restored between the two reads.
   return (await trackOnBoard(uuid, options)) ?? toEnded(uuid, flow)
 }
 
@@ -107,7 +110,7 @@ async function trackOnBoard(uuid: string, { board, persistence, book }: TrackOpt
   const waitingFor = owner === undefined ? await board.waitingFor(job) : undefined
   const flow = await readFlow(uuid, book ?? job.book.uuid, persistence)
   const cancellation = job.cancelRequested ? await board.cancellation(job) : undefined
-  // It may have gone while it was looked at.
+  // The job may have left the board during the reads.
   if (job.state !== 'UNCLAIMED' && job.state !== 'CLAIMED') return undefined
   const pending = { ...toTrackedBase(uuid, flow), ...(cancellation ? { cancellation } : {}) }
   if (owner !== undefined) {
@@ -124,7 +127,7 @@ async function readFlow(uuid: string, book: string, persistence: Persistence): P
   return found?.flows.find((flow) => flow.uuid === uuid)
 }
 
-/** The newest of that uuid. */
+/** Returns the newest trashed job of that UUID. */
 async function findInTrash(uuid: string, board: JobBoard): Promise<TrashedJob | undefined> {
   let found: TrashedJob | undefined
   for await (const job of board.trashed()) if (job.uuid === uuid) found = job
@@ -148,7 +151,7 @@ function toResults({ atoms }: FlowDetail): Record<string, unknown> {
 }
 
 function toFailures({ atoms }: FlowDetail): Failure[] {
-  return atoms.flatMap(({ failure, revertFailure }) => [failure, revertFailure].filter((one) => one !== undefined))
+  return atoms.flatMap(({ failure, revertFailure }) => [failure, revertFailure].filter((each) => each !== undefined))
 }
 
 function ignoreNotFound(error: unknown): undefined {

@@ -1,25 +1,25 @@
-/** Waits for a job of which only the uuid is known, whatever has become of it. */
+/** Waits for the end of a job by its UUID alone. */
 import type { JobBoard, WaitOptions } from '../board/index.ts'
 import { NotFound } from '../core/errors.ts'
 import { assertOptions } from '../core/options.ts'
 import { monotonic, toMilliseconds } from '../core/time.ts'
 import { type Tracked, type TrackOptions, track } from './track.ts'
 
-/** Where to look for a job, and how long to wait. */
+/** The locations in which a job is searched, and the time limit. */
 export interface WaitForJobOptions extends TrackOptions, WaitOptions {}
 
-/** How a job ended, as {@link track} says it: `done`, `failed`, `trashed`, or `unknown`. */
+/** The end of a job, as {@link track} returns it: `done`, `failed`, `trashed`, or `unknown`. */
 export type Ended = Exclude<Tracked, { readonly status: 'waiting' | 'running' }>
 
 /**
- * Resolves when the job has left the board, at once if it has left already, with how it ended: `done` with the results of
- * its tasks, `failed` or `trashed` with the failures, or `unknown` where neither the board nor the logbooks know of it. The
+ * Resolves when the job has left the board, at once if it has left already, with its end: `done` with the results of
+ * its tasks, `failed` or `trashed` with the failures, or `unknown` when neither the board nor the logbooks have it. The
  * job may have been posted by any process, and may have ended before the call.
  *
- * Results and failures may hold secrets.
+ * Results and failures may contain secrets.
  *
  * @throws Timeout when the time is over first
- * @throws what board and logbooks throw when they are away
+ * @throws the errors of board and logbooks when they are away
  * @example
  * const ended = await waitForJob(uuid, { board, persistence, timeout: '30s' })
  * if (ended.status === 'done') console.log(ended.results)
@@ -34,21 +34,21 @@ export async function waitForJob(uuid: string, options: WaitForJobOptions): Prom
     const left = end === undefined ? {} : { timeout: Math.max(0, end - monotonic()) }
     const seen = await waitUntilEnded(uuid, places.board, { ...left, ...(signal ? { signal } : {}) })
     const tracked = await track(uuid, { ...(seen ? { book: seen.book } : {}), ...places })
-    // Between the two looks it may have been restored from the trash.
+    // The job may have been restored from the trash between the two reads.
     if (tracked.status === 'waiting' || tracked.status === 'running') continue
     if (tracked.status !== 'unknown' || seen?.end !== 'COMPLETE') return tracked
-    // Whoever ran it keeps no logbooks here: a loop of one's own, say.
+    // The owner of the job keeps no logbooks here; it may be a loop of the application.
     return { status: 'done', uuid, at: new Date(), tasks: {}, results: {} }
   }
 }
 
 interface ObservedEnd {
   readonly end: 'COMPLETE' | 'TRASHED'
-  /** The uuid of its logbook. */
+  /** The UUID of its logbook. */
   readonly book: string
 }
 
-/** Undefined where the job is not on the board. */
+/** Waits for the end of a job on the board. Returns undefined when the job is not there. */
 async function waitUntilEnded(uuid: string, board: JobBoard, options: WaitOptions): Promise<ObservedEnd | undefined> {
   try {
     const job = await board.find(uuid)

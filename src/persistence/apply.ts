@@ -1,16 +1,16 @@
-/** What flows begin with, and what becomes of them. */
+/** The initial state of a flow's record, and the effect of transitions on it. */
 import { FlowRecord, type RecordedTransition } from './flow-record.ts'
 import type { FlowDetail } from './models.ts'
 import type { AcquireRequest, FlowRequest } from './persistence.ts'
 
-/** The flow after these transitions; the one given stays as it is. */
+/** Returns the flow after these transitions; the given flow is not changed. */
 export function applyTransitions(flow: FlowDetail, transitions: Iterable<RecordedTransition>): FlowDetail {
   const image = new FlowRecord(flow)
   for (const transition of transitions) image.apply(transition)
   return image.detail
 }
 
-/** A flow that nobody has acquired: its run is 0, below every run there is. */
+/** Returns a flow that was never acquired: its run is 0, below every real run. */
 export function createFlowDetail({ flow, meta = {} }: FlowRequest, at: Date): FlowDetail {
   const { uuid, name, version } = flow
   const states = [{ state: 'PENDING', at, run: 0 }] as const
@@ -29,7 +29,7 @@ export function createFlowDetail({ flow, meta = {} }: FlowRequest, at: Date): Fl
   }
 }
 
-/** What a run starts from: the flow as its predecessor left it, or a new one, with this run as its only writer. */
+/** Returns the flow with which a run starts: the predecessor's flow, or a new one, with this run as its only writer. */
 export function toAcquiredFlow(predecessor: FlowDetail | undefined, request: AcquireRequest, at: Date): FlowDetail {
   const { run, claim } = request
   return { ...(predecessor ?? createFlowDetail(request, at)), run, claim, updatedAt: at }

@@ -1,21 +1,25 @@
-/** Which books a listing is about. */
+/** The query of a listing: which books it selects. */
 import { IncompatibleVersion, InvalidArgument, StorageFailure } from '../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
 import type { FlowState } from '../core/states.ts'
 import type { BookDetail, FlowDetail } from './models.ts'
 
-/** What is asked of several things at once holds for all of them. */
+/** The conditions of a listing; a book must meet all of them. */
 export interface BookQuery {
   readonly name?: string
-  /** With a flow in this state, or in one of these. */
+  /** The state, or one of the states, that at least one flow must have. */
   readonly state?: FlowState | readonly FlowState[]
-  /** True: with flows, and all of them over (SUCCESS, REVERTED, FAILURE). False: the others. */
+  /**
+   * Whether the book must have flows that are all finished (SUCCESS, REVERTED, FAILURE); false selects the other books.
+   */
   readonly finished?: boolean
-  /** Of which nothing has changed after this: not the meta, not a flow. */
+  /** The time after which nothing may have changed: neither the meta nor a flow. */
   readonly unchangedSince?: Date
-  /** Behind the book of this uuid, whether that is still there or not: the last one of the page before. */
+  /**
+   * The UUID of the last book of the previous page: the listing begins after it, whether that book still exists or not.
+   */
   readonly after?: string
-  /** At most so many. */
+  /** The maximum number of books. */
   readonly limit?: number
 }
 
@@ -28,37 +32,40 @@ const KNOWN_OPTIONS: KnownOptions<BookQuery> = {
   limit: true,
 }
 
-/** The states in which a flow stays until somebody runs it once more. */
+/** The states in which a flow stays until it is run again. */
 export const FINISHED_STATES: readonly FlowState[] = ['SUCCESS', 'REVERTED', 'FAILURE']
 
-/** @throws InvalidArgument */
+/** Checks a query. @throws InvalidArgument */
 export function assertBookQuery(query: BookQuery): void {
   assertOptions(query, KNOWN_OPTIONS, 'listBooks')
   const { limit, unchangedSince } = query
   if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
-    throw new InvalidArgument(`listBooks: limit has to be a whole number from 1, not ${limit}`)
+    throw new InvalidArgument(`listBooks: limit must be a whole number from 1, got ${limit}`)
   assertInstant(unchangedSince, 'listBooks')
 }
 
-/** @throws InvalidArgument */
+/** Checks the option `unchangedSince`. @throws InvalidArgument */
 export function assertInstant(unchangedSince: Date | undefined, where: string): void {
   if (unchangedSince === undefined) return
   if (unchangedSince instanceof Date && !Number.isNaN(unchangedSince.getTime())) return
-  throw new InvalidArgument(`${where}: unchangedSince has to be a Date`)
+  throw new InvalidArgument(`${where}: unchangedSince must be a valid Date`)
 }
 
 export function listQueryStates({ state }: BookQuery): readonly FlowState[] | undefined {
   return typeof state === 'string' ? [state] : state
 }
 
-/** Whether the flows have to be looked at to know; a listing without is much cheaper where each lies in a file. */
+/**
+ * Returns whether the query must read the flows; a listing without them is much cheaper where each flow has its own
+ * file.
+ */
 export function asksForFlows(query: BookQuery): boolean {
   return query.state !== undefined || query.finished !== undefined || query.unchangedSince !== undefined
 }
 
 /**
- * The book, or undefined where it is damaged or a newer release has written it: one such book must not hide all the others.
- * Whoever gets it is told what is wrong.
+ * Resolves to the book, or to undefined where it is damaged or a newer release has written it: one such book must not
+ * hide all the others. Reading that book by its UUID reports the error.
  */
 export async function ignoreUnreadable<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
@@ -69,7 +76,7 @@ export async function ignoreUnreadable<T>(reading: Promise<T>): Promise<T | unde
   }
 }
 
-/** What can be told without the flows. */
+/** Returns whether the book meets the conditions that need no flows. */
 export function matchesBookQuery(query: BookQuery, book: BookDetail): boolean {
   return query.name === undefined || book.name === query.name
 }

@@ -1,6 +1,6 @@
 /**
- * Checks what comes out of storage to which others can write. A record that is not what this library writes is damaged: whoever
- * reads it is told so by one error, whose class says that only this record is concerned.
+ * Checks records that are read from storage to which others can write. A record that this library cannot have written
+ * is damaged: the reader receives one kind of error, whose class says that only this record is concerned.
  */
 import { StorageFailure } from '../core/errors.ts'
 import { parseFailure } from '../core/read-failure.ts'
@@ -14,25 +14,25 @@ type Fields = Readonly<Record<string, unknown>>
 const INTENTIONS: Readonly<Record<Intention, true>> = { EXECUTE: true, REVERT: true, RETRY: true, IGNORE: true }
 const ATOM_KINDS: Readonly<Record<AtomDetail['kind'], true>> = { task: true, retry: true }
 
-/** @throws StorageFailure for what is no book */
+/** Checks a book. @throws StorageFailure when it is not a book */
 export function checkBook(value: unknown, where: string): BookDetail {
   const book = requireFields(value, where, 'the book')
   assertTexts(book, ['uuid', 'name'], where)
   requireFields(book['meta'], where, 'meta')
   assertDate(book['createdAt'], where, 'createdAt')
-  // The first release did not write it.
+  // The first release did not write this field.
   if (book['updatedAt'] === undefined) return { ...(value as BookDetail), updatedAt: book['createdAt'] as Date }
   assertDate(book['updatedAt'], where, 'updatedAt')
   return value as BookDetail
 }
 
-/** Checks a flow without looking at its atoms. @throws StorageFailure */
+/** Checks a flow without its atoms. @throws StorageFailure */
 export function checkFlow(value: unknown, where: string): Omit<FlowDetail, 'atoms'> {
   const flow = requireFields(value, where, 'the flow')
   assertTexts(flow, ['uuid', 'name', 'version', 'claim'], where)
   requireFields(flow['meta'], where, 'meta')
   assertOneOf(flow['state'], FLOW_TRANSITIONS, where, 'state')
-  if (!isCount(flow['run'])) throw damagedRecordError(where, 'run is no number of a run')
+  if (!isCount(flow['run'])) throw damagedRecordError(where, 'run is not a run number')
   assertDate(flow['createdAt'], where, 'createdAt')
   assertDate(flow['updatedAt'], where, 'updatedAt')
   assertStates(flow['states'], FLOW_TRANSITIONS, where)
@@ -43,11 +43,11 @@ export function checkFlow(value: unknown, where: string): Omit<FlowDetail, 'atom
 export function checkFlowWithAtoms(value: unknown, where: string): FlowDetail {
   const flow = checkFlow(value, where)
   const { atoms }: { readonly atoms?: unknown } = flow as Fields
-  if (!Array.isArray(atoms)) throw damagedRecordError(where, 'atoms is no list')
+  if (!Array.isArray(atoms)) throw damagedRecordError(where, 'atoms is not a list')
   return { ...flow, atoms: atoms.map((atom) => checkAtom(atom, where)) }
 }
 
-/** Checks an atom; its failures are cut to what is kept of any failure. @throws StorageFailure */
+/** Checks an atom; its failures are cut to the limits of any failure. @throws StorageFailure */
 export function checkAtom(value: unknown, where: string): AtomDetail {
   const atom = requireFields(value, where, 'an atom')
   assertTexts(atom, ['name', 'version'], where)
@@ -62,7 +62,7 @@ export function checkAtom(value: unknown, where: string): AtomDetail {
   return { ...(value as AtomDetail), ...checkSecrets(atom, where) }
 }
 
-/** Checks what tasks have thrown, and what retries have tried. @throws StorageFailure */
+/** Checks the failures of an atom and the history of a retry. @throws StorageFailure */
 export function checkSecrets(
   { failure, revertFailure, history }: Fields,
   where: string,
@@ -75,28 +75,28 @@ export function checkSecrets(
   }
 }
 
-/** @throws StorageFailure for what is no transition */
+/** Checks a transition. @throws StorageFailure when it is not a transition */
 export function checkTransition(value: unknown, where: string): RecordedTransition {
   const { at, state, meta, atoms } = requireFields(value, where, 'a transition')
   assertDate(at, where, 'at')
   if (state !== undefined) assertOneOf(state, FLOW_TRANSITIONS, where, 'state')
   if (meta !== undefined) requireFields(meta, where, 'meta')
   if (atoms === undefined) return value as RecordedTransition
-  if (!Array.isArray(atoms)) throw damagedRecordError(where, 'atoms is no list')
+  if (!Array.isArray(atoms)) throw damagedRecordError(where, 'atoms is not a list')
   return { ...(value as RecordedTransition), atoms: atoms.map((atom) => checkAtom(atom, where)) }
 }
 
-/** The error for a record that cannot be what this library has written. */
+/** Returns the error for a record that this library cannot have written. */
 export function damagedRecordError(where: string, why: string, cause?: unknown): StorageFailure {
   const how = 'restore it or remove it'
   return new StorageFailure(`${where} is damaged: ${shortenText(why)}; ${how}`, { cause })
 }
 
 function checkHistory(value: unknown, where: string): NonNullable<AtomDetail['history']> {
-  if (!Array.isArray(value)) throw damagedRecordError(where, 'history is no list')
+  if (!Array.isArray(value)) throw damagedRecordError(where, 'history is not a list')
   return value.map((attempt) => {
     const { value: tried, failures } = requireFields(attempt, where, 'an attempt')
-    if (!Array.isArray(failures)) throw damagedRecordError(where, 'failures is no list')
+    if (!Array.isArray(failures)) throw damagedRecordError(where, 'failures is not a list')
     return {
       value: tried,
       failures: failures.map((each) => {
@@ -117,37 +117,39 @@ function assertSeal(value: unknown, where: string): void {
 }
 
 function assertStates(value: unknown, known: object, where: string): void {
-  // The first release did not write them.
+  // The first release did not write this field.
   if (value === undefined) return
-  if (!Array.isArray(value)) throw damagedRecordError(where, 'states is no list')
+  if (!Array.isArray(value)) throw damagedRecordError(where, 'states is not a list')
   for (const change of value) {
     const { state, at, run } = requireFields(change, where, 'a change of state')
     assertOneOf(state, known, where, 'state')
     assertDate(at, where, 'at')
-    if (!isCount(run)) throw damagedRecordError(where, 'run is no number of a run')
+    if (!isCount(run)) throw damagedRecordError(where, 'run is not a run number')
   }
 }
 
 function requireFields(value: unknown, where: string, what: string): Fields {
   if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype)
     return value as Fields
-  throw damagedRecordError(where, `${what} is no object`)
+  throw damagedRecordError(where, `${what} is not an object`)
 }
 
 function assertTexts(fields: Fields, names: readonly string[], where: string): void {
-  for (const name of names) if (typeof fields[name] !== 'string') throw damagedRecordError(where, `${name} is no text`)
+  for (const name of names)
+    if (typeof fields[name] !== 'string') throw damagedRecordError(where, `${name} is not a string`)
 }
 
 function assertDate(value: unknown, where: string, what: string): void {
-  if (!(value instanceof Date) || Number.isNaN(value.getTime())) throw damagedRecordError(where, `${what} is no date`)
-  // Postgres does not take others back in the form in which dates are written, and would refuse all that is written with it.
+  if (!(value instanceof Date) || Number.isNaN(value.getTime()))
+    throw damagedRecordError(where, `${what} is not a date`)
+  // Postgres cannot read other years in the format in which dates are written, and would refuse the whole batch.
   const year = value.getUTCFullYear()
-  if (year < 1 || year > 9_999) throw damagedRecordError(where, `${what} is no date from year 1 to 9999`)
+  if (year < 1 || year > 9_999) throw damagedRecordError(where, `${what} is not a date from year 1 to 9999`)
 }
 
 function assertOneOf(value: unknown, known: object, where: string, what: string): void {
   if (typeof value !== 'string' || !Object.hasOwn(known, value))
-    throw damagedRecordError(where, `${what} is none of ${Object.keys(known).join(', ')}`)
+    throw damagedRecordError(where, `${what} is not one of ${Object.keys(known).join(', ')}`)
 }
 
 function isCount(value: unknown): boolean {

@@ -1,14 +1,17 @@
-/** A flow as its transitions leave it: the one place that knows what a transition does, for every backend. */
+/**
+ * The record of a flow, changed by its transitions. It is the only implementation of a transition's effect, for every
+ * backend.
+ */
 import type { AtomState, FlowState } from '../core/states.ts'
 import type { AtomDetail, FlowDetail, Meta, StateChange } from './models.ts'
 import type { Transition } from './persistence.ts'
 
-/** A transition and when it was recorded. */
+/** A transition and the time at which it was recorded. */
 export interface RecordedTransition extends Transition {
   readonly at: Date
 }
 
-/** What has to be written for a transition: of the flow everything but its atoms, of the atoms those that changed. */
+/** The data to write for a transition: the flow without its atoms, and the atoms that changed. */
 export interface FlowChange {
   readonly state: FlowState
   readonly meta: Meta
@@ -19,7 +22,7 @@ export interface FlowChange {
 
 const MAX_STATES = 50
 
-/** An atom as its writer said it, and what the logbook knows better: put together only when somebody asks. */
+/** An atom as it was written, and the fields that the logbook adds; they are combined when the atom is read. */
 interface AtomRecord {
   atom: AtomDetail
   readonly createdAt: Date | undefined
@@ -27,8 +30,8 @@ interface AtomRecord {
 }
 
 /**
- * Takes one transition after the other, each at the cost of the atoms it names. Whether the state tables allow a step is
- * for the engine to know, not for a logbook: what happened is recorded.
+ * Applies transitions one after the other, each at the cost of the atoms that it names. It does not check the state
+ * tables, which is the engine's task: a logbook records what happened.
  */
 export class FlowRecord {
   readonly #flow: Omit<FlowDetail, 'atoms' | 'state' | 'meta' | 'states' | 'updatedAt'>
@@ -38,7 +41,7 @@ export class FlowRecord {
   #meta: Meta
   #updatedAt: Date
 
-  /** The flow given stays as it is. */
+  /** Copies the flow; the given flow is not changed. */
   constructor({ atoms, state, meta, states = [], updatedAt, ...flow }: FlowDetail) {
     this.#flow = flow
     for (const atom of atoms)
@@ -54,7 +57,7 @@ export class FlowRecord {
     return { ...this.#flow, ...changing, atoms: [...this.#atoms.values()].map(toAtomDetail) }
   }
 
-  /** The atoms of the transition are kept as they are. */
+  /** Applies a transition. The given atoms are kept without a copy. */
   apply({ at, state, meta, atoms = [] }: RecordedTransition): void {
     if (state !== undefined && state !== this.#state) {
       this.#state = state
@@ -65,7 +68,7 @@ export class FlowRecord {
     for (const atom of atoms) this.#put(atom, at)
   }
 
-  /** Applies it, and tells what has to be written for it. */
+  /** Applies a transition, and returns the data to write for it. */
   applyWithChange(transition: RecordedTransition): FlowChange {
     this.apply(transition)
     const atoms = (transition.atoms ?? []).flatMap(({ name }) => {
@@ -96,7 +99,7 @@ function appendState<S extends FlowState | AtomState>(states: StateChange<S>[], 
   if (states.length > MAX_STATES) states.shift()
 }
 
-/** What a writer says of an atom: without what the logbook knows better. */
+/** Returns the atom without the fields that the logbook adds. */
 export function toWrittenAtom(atom: AtomDetail): AtomDetail {
   if (!('createdAt' in atom || 'states' in atom)) return atom
   const { createdAt: _made, states: _past, ...written } = atom

@@ -1,4 +1,4 @@
-/** The public door of the logbooks. */
+/** The public interface of the logbooks. */
 export type { BookQuery } from './book-query.ts'
 export {
   type CompressionOptions,

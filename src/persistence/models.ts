@@ -1,7 +1,7 @@
 /**
- * What a logbook holds. A **logbook** (book) groups flow details; a **flow detail** is the record of one flow, of one job
- * say; an **atom detail** is the record of one task or retry of it. All are plain data and are handed out as copies:
- * changing one changes nothing that is stored.
+ * The content of a logbook. A **logbook** (book) groups flow details; a **flow detail** is the record of one flow, for
+ * example the flow of a job; an **atom detail** is the record of one task or retry of it. All are plain data and are
+ * returned as copies: a change to a copy does not change the stored record.
  */
 import type { Failure } from '../core/failure.ts'
 import type { AtomState, FlowState, Intention } from '../core/states.ts'
@@ -15,22 +15,22 @@ export interface LogBook {
   readonly name: string
   readonly meta: Meta
   readonly createdAt: Date
-  /** When its meta last changed; its flows tell their own times. */
+  /** The time at which the book's meta last changed; each flow has its own times. */
   readonly updatedAt: Date
   readonly flows: readonly FlowDetail[]
 }
 
-/** A book as listings give it. */
+/** A book as listings return it. */
 export type BookDetail = Omit<LogBook, 'flows'>
 
-/** A state, when it was recorded, and by which run; run 0 is before the first. */
+/** A state, the time at which it was recorded, and the run that recorded it; run 0 is before the first run. */
 export interface StateChange<S extends FlowState | AtomState> {
   readonly state: S
   readonly at: Date
   readonly run: number
 }
 
-/** The record of a flow: how it stands, who may write, and a record for each of its atoms. */
+/** The record of a flow: its state, its writer, and a record for each of its atoms. */
 export interface FlowDetail {
   readonly uuid: string
   readonly name: string
@@ -38,42 +38,45 @@ export interface FlowDetail {
   readonly version: string
   readonly state: FlowState
   readonly meta: Meta
-  /** The newest run that acquired the flow, and its claim; nobody else may write. Zero before the first. */
+  /** The newest run that acquired the flow, and its claim; no other run may write. Zero before the first acquire. */
   readonly run: number
   readonly claim: string
-  /** In the order in which they were first recorded. */
+  /** The atoms in the order in which they were first recorded. */
   readonly atoms: readonly AtomDetail[]
-  /** The states it went through, the newest last; of a great many the newest 50. */
+  /** The states of the flow, the newest last; at most the newest 50. */
   readonly states: readonly StateChange<FlowState>[]
   readonly createdAt: Date
   readonly updatedAt: Date
 }
 
-/** An atom has no uuid: it is told by its flow and its name, which is what a flow that was changed still has. */
+/**
+ * The record of an atom. An atom has no UUID: its flow and its name identify it, and the name stays the same when a
+ * flow is changed.
+ */
 export interface AtomDetail {
-  /** Unique within its flow. */
+  /** The name, unique within its flow. */
   readonly name: string
   readonly kind: 'task' | 'retry'
   readonly version: string
   readonly state: AtomState
   readonly intention: Intention
-  /** What `execute` returned; present in SUCCESS and while that is being reverted. */
+  /** The result of `execute`; present in SUCCESS and during a revert from it. */
   readonly result?: unknown
-  /** Why `execute` failed; kept through the revert, so that it can be told afterwards. */
+  /** The failure of `execute`; kept through the revert, so that it can be shown afterwards. */
   readonly failure?: Failure
   readonly revertResult?: unknown
   readonly revertFailure?: Failure
-  /** Of a retry, the attempts so far, the oldest first; the last one's value is its `result`. */
+  /** The attempts of a retry, the oldest first; the value of the last one is its `result`. */
   readonly history?: readonly RetryAttempt[]
   /**
-   * `progress`, from 0 to 1, where the atom tells it; `notBefore`, when a retry goes on after a wait; `begun: false` of an
-   * atom that failed before any of its code ran; `leftOutBy`, the deciders that have left it out, each by the name of the
-   * first atom it decided about.
+   * The meta of the atom: `progress`, from 0 to 1, where the atom reports it; `notBefore`, the end of a retry's wait;
+   * `begun: false` of an atom that failed before any of its code ran; `leftOutBy`, the deciders that have left it out,
+   * each by the name of the first atom it decided about.
    */
   readonly meta: Meta
   readonly updatedAt: Date
-  /** When it was first recorded. The logbook's to know: not looked at in what is written. */
+  /** The time at which the atom was first recorded. The logbook sets it; it is ignored in writes. */
   readonly createdAt?: Date
-  /** As a flow's. The logbook's to know: not looked at in what is written. */
+  /** The states of the atom, as for a flow. The logbook sets them; they are ignored in writes. */
   readonly states?: readonly StateChange<AtomState>[]
 }

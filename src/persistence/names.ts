@@ -1,12 +1,13 @@
-/** Names that users give, as names of files and znodes. */
+/** Encodes users' names as names of files and znodes. */
 import { createHash } from 'node:crypto'
 
-/** File systems allow 255 bytes, of which temporary names take some. */
+/** The maximum length of an encoded name: file systems allow 255 bytes, and temporary names need some of them. */
 const MAX_NAME_BYTES = 180
 
 /**
- * Injective, also where upper and lower case are taken for the same, and without a dot or a slash. `%` begins an escaped
- * byte of UTF-8 or, before a name that is too long, the word `long`, which is no hexadecimal number.
+ * Encodes a name. The encoding is injective, also where upper and lower case are equal, and contains no dot and no
+ * slash. `%` begins an escaped byte of UTF-8 or, before the hash of a name that is too long, the word `long`, which is
+ * not a hexadecimal number.
  */
 export function encodeName(name: string): string {
   let encoded = ''
@@ -17,7 +18,10 @@ export function encodeName(name: string): string {
   return encoded.length <= MAX_NAME_BYTES ? encoded : `%long-${sha256(name)}`
 }
 
-/** Two hexadecimal digits: folders with many thousands of entries are slow to list, and 256 of them hold many more. */
+/**
+ * Returns the shard of a name, two hexadecimal digits: folders with many thousands of entries are slow to list, and 256
+ * folders hold many more.
+ */
 export function shardName(name: string): string {
   return sha256(name).slice(0, 2)
 }

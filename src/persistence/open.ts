@@ -1,4 +1,4 @@
-/** From a URI to open logbooks. */
+/** Opens logbooks by URI. */
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
@@ -13,16 +13,22 @@ import type { Persistence } from './persistence.ts'
 import type { DriverPersistenceOptions } from './postgres/index.ts'
 import type { SecurityOptions } from './zookeeper/index.ts'
 
-/** How logbooks are opened: who asks, and what is done to results before they are kept. */
+/** The options for opening logbooks: credentials, and codecs for results. */
 export interface OpenPersistenceOptions extends SecurityOptions {
-  /** False: logbooks that are not there are not made, but NotFound. A look must not leave tables or folders behind. */
+  /**
+   * Whether missing logbooks are created; true by default. With false, missing logbooks are NotFound: a read-only use
+   * must not create tables or folders.
+   */
   readonly create?: boolean
   /**
-   * What is done to what tasks return and throw before it is kept: `encrypted({ key })`, `compressed()`, one's own, or a
-   * list, which is applied in its order. What was kept without it before can still be read.
+   * The codecs for the results and errors of tasks: `encrypted({ key })`, `compressed()`, a custom codec, or a list,
+   * which is applied in its order. Records that were written earlier without the codec can still be read.
    */
   readonly codec?: LogbookCodec | readonly LogbookCodec[]
-  /** Gets a warning where others than expected may read and change logbooks on ZooKeeper or in Postgres; silent by default. */
+  /**
+   * The logger for a warning when unexpected users may read or change logbooks on ZooKeeper or in Postgres; silent by
+   * default.
+   */
   readonly log?: Logger
 }
 
@@ -37,12 +43,12 @@ const KNOWN_OPTIONS: KnownOptions<OpenPersistenceOptions> = {
 }
 
 interface Scheme {
-  /** How such a URI is written, for people who got it wrong. */
+  /** The form of such a URI, for error messages. */
   readonly usage: string
   make(uri: ResourceUri, options: OpenPersistenceOptions): Persistence | Promise<Persistence>
 }
 
-/** What talks to servers is loaded when it is asked for, not before. */
+/** The modules that talk to servers are loaded on first use only. */
 const openSql: Scheme['make'] = async (uri, options) => {
   return (await import('./postgres/index.ts')).sqlPersistence(uri, {
     ...withoutSecurity(uri, options),
@@ -72,20 +78,20 @@ const SCHEMES: ReadonlyMap<string, Scheme> = new Map<string, Scheme>([
 ])
 
 /**
- * Opens the logbooks that a URI names; whoever calls this closes them. An object that is open already is handed back
- * as it is, and stays with whoever opened it.
+ * Opens the logbooks that a URI names; the caller closes them. An object that is open already is returned as it is, and
+ * its opener closes it.
  *
- * - `memory:` is private and gone with the object; `memory:NAME` is shared by all in this process that name it.
+ * - `memory:` is private and lasts as long as the object; `memory:NAME` is shared by all in this process that name it.
  * - `directory:DIR` keeps them in files, shared by the processes of one machine; DIR is relative to the working
- *   directory and made if it is not there.
- * - `postgres://user:password@host:5432/database` keeps them in a database, shared by the processes of many machines; it
- *   takes the `pg` package.
- * - `zookeeper://127.0.0.1:2181/taskflow/logbooks` keeps small ones beside the board; `zookeepers:` is TLS.
+ *   directory and created if it is missing.
+ * - `postgres://user:password@host:5432/database` keeps them in a database, shared by the processes of many machines;
+ *   it requires the `pg` package.
+ * - `zookeeper://127.0.0.1:2181/taskflow/logbooks` keeps small logbooks beside the board; `zookeepers:` is TLS.
  *
- * @throws InvalidArgument for an unknown scheme, a parameter or an option that is not known
- * @throws NotFound with `create: false`, when there are none
- * @throws AccessDenied when ZooKeeper does not accept who this is, or the logbooks are not for them
- * @throws StorageFailure when the place cannot be used
+ * @throws InvalidArgument for an unknown scheme, parameter or option
+ * @throws NotFound with `create: false`, when there are no logbooks
+ * @throws AccessDenied when ZooKeeper does not accept the credentials, or they may not use the logbooks
+ * @throws StorageFailure when the storage cannot be used
  * @example await using persistence = await openPersistence('directory:./logbooks')
  */
 export async function openPersistence(
@@ -97,15 +103,19 @@ export async function openPersistence(
   const place = uri instanceof URL ? uri.href : uri
   if (typeof place !== 'string') {
     if (typeof Object(place).open !== 'function')
-      throw new InvalidArgument('no logbooks were named; give a URI such as directory:./logbooks, or what is open')
+      throw new InvalidArgument(
+        'openPersistence: the first argument must be a URI such as directory:./logbooks, or an open persistence',
+      )
     if (Object.keys(options).length === 0) return place
-    throw new InvalidArgument(`openPersistence: ${place.uri} is open; give its options to whoever opens it`)
+    throw new InvalidArgument(`openPersistence: ${place.uri} is open already; set the options where it is opened`)
   }
   const parsed = parseUri(place, 'persistence')
   const scheme = SCHEMES.get(parsed.scheme)
   if (!scheme) {
     const known = [...SCHEMES.values()].map(({ usage }) => usage).join(', ')
-    throw new InvalidArgument(`${parsed.printable}: no logbooks can be kept in ${parsed.scheme}:; write ${known}`)
+    throw new InvalidArgument(
+      `${parsed.printable}: the scheme ${parsed.scheme}: is not known for logbooks; use ${known}`,
+    )
   }
   const sealing = new RecordCodec(options.codec)
   const persistence = new CodecPersistence(await scheme.make(parsed, options), sealing)
@@ -114,23 +124,28 @@ export async function openPersistence(
 }
 
 /**
- * Opens logbooks over a Postgres driver of one's own, which is left open.
+ * Opens logbooks over a Postgres driver of the caller, which is left open.
  *
- * @throws InvalidArgument for options that mean nothing; StorageFailure when the database cannot be used
+ * @throws InvalidArgument for invalid options; StorageFailure when the database cannot be used
  * @example await using persistence = await openPersistenceOver(new pg.Pool({ host: 'db' }), { schema: 'jobs' })
  */
 export async function openPersistenceOver(
   driver: SqlDriver,
   options: DriverPersistenceOptions = {},
 ): Promise<Persistence> {
-  // What is for Postgres alone is loaded by those who have one.
+  // The modules for Postgres are loaded by their users only.
   return (await import('./postgres/index.ts')).sqlPersistenceOver(driver, options)
 }
 
-/** @throws InvalidArgument for what only ZooKeeper can be told so: an ACL that nobody heeds would leave all to everybody */
+/**
+ * Refuses options that only ZooKeeper supports: an ignored ACL would leave the logbooks open to everyone. @throws
+ * InvalidArgument
+ */
 function withoutSecurity({ printable }: ResourceUri, options: OpenPersistenceOptions): { readonly create?: boolean } {
   const { auth, sasl, tls, acl, create } = options
   if ((Array.isArray(auth) ? auth.length > 0 : auth) || sasl || tls || acl)
-    throw new InvalidArgument(`${printable}: auth, sasl, tls and acl are of logbooks on ZooKeeper; leave them out`)
+    throw new InvalidArgument(
+      `${printable}: auth, sasl, tls and acl apply to logbooks on ZooKeeper only; leave them out`,
+    )
   return create === undefined ? {} : { create }
 }

@@ -1,16 +1,19 @@
 /**
- * Bounds the memory that logbooks take when they are read. Whoever can write to the storage chooses what is decoded, and
- * 16 KB that are inflated and decoded can become a gigabyte of empty objects.
+ * Limits the memory for reading logbooks. A user who can write to the storage chooses the bytes that are decoded, and
+ * 16 KB can be inflated and decoded to a gigabyte of empty objects.
  *
- * A byte that is stored may become a few bytes of memory, as it does in usual results. What grows more than that draws on
- * an allowance, one for all records that are read together: many records below a limit of their own would add up.
+ * A stored byte may become a few bytes of memory, as in usual results. Any further growth draws on an allowance, which
+ * all records that are read together share: many records below a limit of their own would add up.
  */
 import { decodeWeighed, encode, MAX_MEMORY_PER_BYTE, weigh } from '../core/codec.ts'
 import { StorageFailure } from '../core/errors.ts'
 
-/** How many bytes of memory each stored byte may take without drawing on the allowance: about what usual results take. */
+/**
+ * The bytes of memory that each stored byte may take without drawing on the allowance: about the ratio of usual
+ * results.
+ */
 const USUAL_MEMORY_PER_BYTE = 8
-/** How much more than that the records that are read together may take. */
+/** The allowance of all records that are read together. */
 const MAX_GROWTH_BYTES = 256 * 1_024 * 1_024
 
 /** Decodes the records of one logbook, or of one flow. */
@@ -20,8 +23,8 @@ export class RecordDecoder {
   /**
    * Decodes a record.
    *
-   * @param options.storedBytes how large the record is in the storage, where it was inflated since
-   * @throws Error when it is no plain data, or takes more memory than is left
+   * @param options.storedBytes the size of the record in the storage, where it was inflated since
+   * @throws Error when it is not plain data, or takes more memory than is left
    */
   decode(bytes: Uint8Array, { storedBytes = bytes.length }: { readonly storedBytes?: number } = {}): unknown {
     const usual = USUAL_MEMORY_PER_BYTE * storedBytes
@@ -34,7 +37,7 @@ export class RecordDecoder {
 /**
  * Encodes a record that {@link RecordDecoder} can decode again.
  *
- * @throws InvalidArgument when it is no plain data; StorageFailure when it takes too much memory to be read again
+ * @throws InvalidArgument when it is not plain data; StorageFailure when reading it would take too much memory
  */
 export function encodeRecord(record: unknown): Uint8Array {
   const bytes = encode(record, 'msgpack')
@@ -42,7 +45,7 @@ export function encodeRecord(record: unknown): Uint8Array {
   return bytes
 }
 
-/** @throws StorageFailure when the encoded record takes too much memory to be read again */
+/** Checks that an encoded record can be read. @throws StorageFailure when reading it would take too much memory */
 export function assertReadable(
   bytes: Uint8Array,
   { storedBytes, what }: { readonly storedBytes: number; readonly what: string },
@@ -52,7 +55,7 @@ export function assertReadable(
     weigh(bytes, 'msgpack', USUAL_MEMORY_PER_BYTE * storedBytes + MAX_GROWTH_BYTES)
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
-    const how = 'return less, or keep what is large elsewhere and return where it is'
+    const how = 'return less data, or store large data elsewhere and return its location'
     throw new StorageFailure(`cannot write the ${what}: it ${why}; ${how}`, { cause, retryable: false })
   }
 }

@@ -1,13 +1,13 @@
-/** Waiting for a storage that is away, without doing anything twice. */
+/** Retries operations of a storage that is away, without doing anything twice. */
 import { StorageFailure } from '../core/errors.ts'
 import { backoffDelay, monotonic, sleep } from '../core/time.ts'
 
 export interface RetryPolicy {
-  /** How long to go on trying, in milliseconds. */
+  /** The time limit for retries. */
   readonly limitMs: number
-  /** Ends the waiting: what is being tried is the last try. */
+  /** The signal that ends the retries: the present try is then the last one. */
   readonly signal: AbortSignal
-  /** What is worth another try; a StorageFailure that is `retryable` by default. */
+  /** Returns whether an error is worth another try; by default a `retryable` StorageFailure. */
   readonly isTransient?: (error: unknown) => boolean
 }
 
@@ -15,11 +15,11 @@ const FIRST_PAUSE_MS = 50
 const MAX_PAUSE_MS = 2_000
 
 /**
- * Repeats what has failed for a passing reason (a StorageFailure that is `retryable`), with growing pauses, up to the
- * limit. What is repeated may have been done: it must do nothing twice.
+ * Repeats work that failed for a temporary reason (a `retryable` StorageFailure), with growing pauses, up to the time
+ * limit. The failed work may have been done: repeating it must do nothing twice.
  *
- * @param work is told the number of the try, from 1
- * @throws what the last try has thrown
+ * @param work called with the number of the try, from 1
+ * @throws the error of the last try
  */
 export async function retryTransient<T>(policy: RetryPolicy, work: (attempt: number) => Promise<T>): Promise<T> {
   const { limitMs, signal, isTransient = isRetryable } = policy

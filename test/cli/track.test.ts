@@ -175,7 +175,7 @@ describe.skipIf(!zookeeperHosts)('a job is followed', () => {
       })
       expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
       expect(stderr).toMatch(
-        /^jobboard: cannot read the results of atom login: they were kept with the codec mirror, which was not given; [^\n]+ on a command line, the key in JOBBOARD_LOGBOOK_KEY, or --codec\n$/,
+        /^jobboard: cannot read the results of atom login: they were written with the codec mirror, which was not given; [^\n]+ on a command line, the key in JOBBOARD_LOGBOOK_KEY, or --codec\n$/,
       )
     }
     const wrong: readonly [Record<string, string>, readonly string[], string][] = [
@@ -202,7 +202,7 @@ describe.skipIf(!zookeeperHosts)('looking into Postgres', () => {
       expect(exitCode).toBe(0)
       expect(stdout).toContain(command === 'track' ? '  waiting\n' : 'no logbook: no run of it has begun')
       expect(stderr).toBe(
-        `jobboard: there are no logbooks in ${server.uri.replace('postgres@', '***@')}: schema jobboard has no tables of them; a conductor that keeps them there makes them\n`,
+        `jobboard: there are no logbooks in ${server.uri.replace('postgres@', '***@')}: schema jobboard has no tables of logbooks; the first conductor that uses this location creates them\n`,
       )
     }
     expect(await conduct(...persistence)).toMatchObject({ exitCode: 0 })

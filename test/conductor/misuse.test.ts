@@ -23,18 +23,18 @@ describe('startConductor', () => {
   const { board: _board, ...boardless } = good
   test.each<[what: string, options: unknown, says: string]>([
     ['no options', undefined, 'a conductor: the options must be an object, as in { board: … }'],
-    ['no board', boardless, 'board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board'],
-    ['no persistence', homeless, 'persistence, where the logbooks are, has to be a URI such as directory:./logbooks'],
-    ['a board that is none', { ...good, board: {} }, 'board has to be a URI'],
+    ['no board', boardless, 'board must be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board'],
+    ['no persistence', homeless, 'persistence must be a URI such as directory:./logbooks, or an open persistence'],
+    ['a board that is none', { ...good, board: {} }, 'board must be a URI'],
     ['a nonsense of a board', { ...good, board: 'demo' }, 'is not a URI; write zookeeper://127.0.0.1:2181/demo'],
     ['a nonsense of logbooks', { ...good, persistence: './logbooks' }, 'is not a URI; write directory:./logbooks'],
-    ['no flows', { ...good, flows: [] }, 'flows has to be a list of what it can run, as in flows: [hello]'],
-    ['flows that are no list', { ...good, flows: hello }, 'flows has to be a list of what it can run'],
-    ['a task in flows', { ...good, flows: [hello, greet] }, 'number 2 in flows is no flow, as linear(…) makes them'],
+    ['no flows', { ...good, flows: [] }, 'flows must be a non-empty list of flows, as in flows: [hello]'],
+    ['flows that are no list', { ...good, flows: hello }, 'flows must be a non-empty list of flows'],
+    ['a task in flows', { ...good, flows: [hello, greet] }, 'flows[1] must be a flow, as linear(…) makes it'],
     ['a misspelt option', { ...good, concurency: 2 }, 'has no option "concurency"; did you mean concurrency?'],
-    ['no slots', { ...good, concurrency: 0 }, 'concurrency has to be a whole number from 1, not 0'],
-    ['an empty name', { ...good, name: '' }, 'name has to be a text that is not empty'],
-    ['an odd onFailure', { ...good, onFailure: 'trash' }, "onFailure is either 'retry' or 'consume'"],
+    ['no slots', { ...good, concurrency: 0 }, 'concurrency must be a whole number from 1, got 0'],
+    ['an empty name', { ...good, name: '' }, 'name must be a non-empty string'],
+    ['an odd onFailure', { ...good, onFailure: 'trash' }, "onFailure must be 'retry' or 'consume'"],
     ['the console as a log', { ...good, log: console }, 'log must be a pino logger, as in log: pino()'],
     ['an odd time', { ...good, drainTimeout: 'soon' }, 'drainTimeout: "soon" is not a duration'],
   ])('%s', async (_, options, says) => {
@@ -63,7 +63,7 @@ test('a flow without the store it needs, or no flow at all', async () => {
   await expect(openBoard('memory:', { whom: 'me' } as never)).rejects.toThrow('openBoard has no option "whom"')
   expect(() => board.on('done' as never, () => undefined)).toThrow('unknown event "done"; there are posted, claimed')
   await expect(run(hello)).rejects.toThrow('flow hello requires name: add it to the store')
-  await expect(run('hello', {})).rejects.toThrow('runFlow takes a flow, as linear(…) makes it, and its store')
+  await expect(run('hello', {})).rejects.toThrow('runFlow: the first argument must be a flow, as linear(…) makes it')
   await expect(run(hello, { name: 'Ada' }, { logger: pino() })).rejects.toThrow('runFlow has no option "logger"')
   expect(board.jobCount).toBe(0)
 })
@@ -81,5 +81,5 @@ test('jobs of a flow that is not known are told of once for each flow and versio
     ['hullo', undefined],
     ['hello', '2.0'],
   ])
-  expect(lines[0]).toMatchObject({ known: ['hello 1.0'], msg: expect.stringContaining('are left to others') })
+  expect(lines[0]).toMatchObject({ known: ['hello 1.0'], msg: expect.stringContaining('are left to other conductors') })
 })

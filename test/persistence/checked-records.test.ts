@@ -75,5 +75,5 @@ function framed(payload: Uint8Array): Buffer {
 }
 
 test.each([new Date(-1e14), new Date(8.64e15)])('a date that Postgres would not take back (%s) is damaged', (date) => {
-  expect(() => checkBook({ ...BOOK, createdAt: date }, 'it')).toThrow(/createdAt is no date from year 1 to 9999/)
+  expect(() => checkBook({ ...BOOK, createdAt: date }, 'it')).toThrow(/createdAt is not a date from year 1 to 9999/)
 })

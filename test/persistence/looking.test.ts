@@ -38,7 +38,7 @@ describe('in Postgres', () => {
     const refusal: unknown = await look(uri).catch((error: unknown) => error)
     expect(refusal).toBeInstanceOf(NotFound)
     expect(String(refusal)).toContain(
-      `schema ${schema} has no tables of them; a conductor that keeps them there makes them`,
+      `schema ${schema} has no tables of logbooks; the first conductor that uses this location creates them`,
     )
     await expect(openPersistenceOver(pool, { schema, create: false })).rejects.toThrow(NotFound)
     expect(await schemas()).not.toContain(schema)

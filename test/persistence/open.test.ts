@@ -12,7 +12,7 @@ test.each([
   ['directory:%00', 'write directory:DIR'],
   ['memory://host/name', 'write memory: or memory:NAME'],
   ['memory:?name=x', 'unknown parameter "name"'],
-  ['constructor:x', 'write memory: or memory:NAME, directory:./logbooks'],
+  ['constructor:x', 'use memory: or memory:NAME, directory:./logbooks'],
   ['mysql://user:secret@host/db', 'mysql://user:***@host/db'],
 ])('%j is refused', async (uri, message) => {
   const refusal: unknown = await openPersistence(uri).catch((error: unknown) => error)
@@ -31,6 +31,8 @@ test('a URL names them as its text does, and nothing names none', async () => {
   await using persistence = await openPersistence(new URL('memory:of-a-url'))
   expect(persistence.uri).toBe('memory:of-a-url')
   for (const nothing of [undefined, null, {}]) {
-    await expect(Reflect.apply(openPersistence, undefined, [nothing])).rejects.toThrow(/no logbooks were named/)
+    await expect(Reflect.apply(openPersistence, undefined, [nothing])).rejects.toThrow(
+      /the first argument must be a URI/,
+    )
   }
 })

@@ -113,7 +113,7 @@ test('a result that could not be read again is refused when it is written', asyn
     const writing = log.write({ atoms: [atom('one', { result })] })
     await expect(writing).rejects.toThrow(StorageFailure)
     await expect(writing).rejects.toMatchObject({ retryable: false })
-    await expect(writing).rejects.toThrow('keep what is large elsewhere')
+    await expect(writing).rejects.toThrow('store large data elsewhere')
     await log.write({ atoms: [atom('one', { result: 'small' })] })
   }
 })

@@ -1,10 +1,10 @@
 /**
- * The loop that claims for all slots of a conductor, never more jobs than slots are free. It outlives every error: what
- * fails is told, and tried again after a pause that grows.
+ * The loop that claims jobs for all slots of a conductor, never more jobs than slots are free. It survives every error:
+ * it reports the error, and tries again after a growing pause.
  *
- * It claims nothing while all slots are taken, while the conductor is paused, and while the logbooks are known to be away.
- * It ends when it is told to, or by itself: after `maxJobs` jobs; when nothing has run for `maxIdleTime`; with `burst`, when
- * nothing is left to claim. Before it ends by itself, what it has claimed may finish.
+ * It claims nothing while all slots are taken, while the conductor is paused, and while the logbooks are known to be
+ * away. It ends at the stop signal, or by itself: after `maxJobs` jobs; when no job has run for `maxIdleTime`; with
+ * `burst`, when no job is left to claim. Before it ends by itself, it waits for the jobs that it has claimed.
  */
 import type { Claim, JobBoard, Posting } from '../../board/index.ts'
 import { type FollowingSignal, followSignals, rejectOnAbort } from '../../core/async/abort.ts'
@@ -14,41 +14,41 @@ import { backoffDelay, monotonic, sleep } from '../../core/time.ts'
 
 const MAX_PAUSE_MS = 30_000
 
-const RECHECK = new ShuttingDown('a job that was refused may be accepted now: look at the queue again')
+const RECHECK = new ShuttingDown('a rejected job may be acceptable now: check the queue again')
 
 export interface ClaimLoopOptions {
   readonly board: JobBoard
   readonly slots: number
   readonly burst: boolean
   readonly maxJobs?: number | undefined
-  /** In milliseconds. */
+  /** The time in milliseconds. */
   readonly maxIdleTime?: number | undefined
   readonly accept: (posting: Posting) => boolean
   readonly dispatch: (claim: Claim) => void
-  /** Whether the logbooks, which were away, are there again. Never rejects. */
+  /** Returns whether the logbooks, which were away, can be reached again. Never rejects. */
   readonly isStorageBack: () => Promise<boolean>
   readonly onError: (error: unknown) => void
-  /** How it is has changed: paused, or not any more. */
+  /** Called when it was paused or resumed. */
   readonly onChange: () => void
 }
 
 export class ClaimLoop {
   readonly #options: ClaimLoopOptions
-  /** Slots, pauses, storage: something that it waits for may be there. */
+  /** Notified when a slot, the pause state or the storage has changed. */
   readonly #wakeUp = new Condition()
   #taken = 0
   #claimed = 0
   #paused = false
   #failures = 0
-  /** Runs in a row that found the logbooks away. */
+  /** The number of consecutive runs that found the logbooks away. */
   #storageFailures = 0
   #storageAway = false
-  /** After a failure. */
+  /** Whether it pauses after a failure. */
   #isPausing = false
-  /** Whether what is known of the queue was asked for after there was nothing to claim. */
+  /** Whether the queue was refreshed after there was nothing to claim. */
   #isQueueFresh = false
   #idleSince = monotonic()
-  /** Of the claimNext under way. */
+  /** The signal of the `claimNext` call in progress. */
   #claimSignal: FollowingSignal | undefined
   #lastCheckedAt: Date | undefined
 
@@ -56,7 +56,7 @@ export class ClaimLoop {
     this.#options = options
   }
 
-  /** Whether it could claim if there were a job and a slot for it. */
+  /** Whether it could claim a job if a slot were free. */
   get isHealthy(): boolean {
     return this.#options.board.connected && !this.#isPausing && !this.#storageAway
   }
@@ -69,7 +69,7 @@ export class ClaimLoop {
     return this.#storageAway
   }
 
-  /** When it last could have claimed a job, if there had been one. */
+  /** The last time at which it could have claimed a job. */
   get lastClaimableCheck(): Date | undefined {
     return this.#claimSignal && this.#options.board.connected ? new Date() : this.#lastCheckedAt
   }
@@ -82,7 +82,7 @@ export class ClaimLoop {
     this.#setPaused({ paused: false })
   }
 
-  /** A job that was refused may be accepted now. */
+  /** Checks the queue again: a rejected job may be acceptable now. */
   recheck(): void {
     this.#claimSignal?.abort(RECHECK)
   }
@@ -91,18 +91,18 @@ export class ClaimLoop {
     this.#taken -= 1
     if (this.#taken === 0) this.#idleSince = monotonic()
     this.#wakeUp.notify()
-    // It waits without a limit while something runs.
+    // While a job runs, it waits for claims without a time limit.
     if (this.#taken === 0 && this.#claimTimeoutMs() !== undefined) this.recheck()
   }
 
-  /** How a run went, as far as it tells whether the logbooks are there. */
+  /** Notes the state of the logbooks, as a run has found it. */
   noteStorage(state: 'there' | 'away'): void {
     this.#storageAway = state === 'away'
     this.#storageFailures = this.#storageAway ? this.#storageFailures + 1 : 0
     if (this.#storageAway) this.recheck()
   }
 
-  /** Resolves when the signal has fired, or with why it has ended by itself. */
+  /** Claims jobs until the signal fires. Resolves with a reason when it ends by itself. */
   async run(signal: AbortSignal): Promise<string | undefined> {
     this.#idleSince = monotonic()
     using _ = this.#noticeOutages()
@@ -126,7 +126,7 @@ export class ClaimLoop {
     return undefined
   }
 
-  /** While it waits for a job, the board may go. */
+  /** Notes the time at which the board loses its connection during a wait for jobs. */
   #noticeOutages(): Disposable {
     const off = this.#options.board.on('state', ({ state }) => {
       if (state !== 'connected' && this.#claimSignal) this.#lastCheckedAt = new Date()
@@ -134,10 +134,10 @@ export class ClaimLoop {
     return { [Symbol.dispose]: off }
   }
 
-  /** Claims once. Why the loop is over, if it is. */
+  /** Claims once. Returns the reason when the loop is over. */
   async #claimOnce(signal: AbortSignal): Promise<string | undefined> {
     const { maxJobs = Number.POSITIVE_INFINITY, slots, dispatch } = this.#options
-    if (this.#hasReachedMaxJobs) return `${maxJobs} jobs were claimed, as many as maxJobs says`
+    if (this.#hasReachedMaxJobs) return `it has claimed maxJobs (${maxJobs}) jobs`
     const max = Math.min(slots - this.#taken, maxJobs - this.#claimed)
     const claims = await this.#claimNext(max, signal)
     if (claims === 'nothing') return this.#reasonToStop(signal)
@@ -152,9 +152,9 @@ export class ClaimLoop {
 
   async #reasonToStop(signal: AbortSignal): Promise<string | undefined> {
     const { burst, maxIdleTime } = this.#options
-    if (!burst) return `nothing was claimed for ${maxIdleTime} ms, as long as maxIdleTime says`
-    if (this.#isQueueFresh) return 'nothing is left to claim, and it runs in a burst'
-    // What this process knows of the queue may be behind: as when the connection has just come back.
+    if (!burst) return `no job ran for maxIdleTime (${maxIdleTime} ms)`
+    if (this.#isQueueFresh) return 'no job is left to claim, and burst is set'
+    // This process's view of the queue may be behind, for example just after a reconnect.
     const fresh = this.#options.board.jobs({ onlyUnclaimed: true, ensureFresh: true })
     await rejectOnAbort(fresh.next(), signal)
     await fresh.return()
@@ -162,7 +162,7 @@ export class ClaimLoop {
     return undefined
   }
 
-  /** Empty when something that was refused may be accepted now; `nothing` when its patience is over. */
+  /** Returns the claims: none when a rejected job may be acceptable now, and `nothing` when the time limit is over. */
   async #claimNext(max: number, signal: AbortSignal): Promise<readonly Claim[] | 'nothing'> {
     const timeout = this.#claimTimeoutMs()
     using look = followSignals([signal])
@@ -180,12 +180,12 @@ export class ClaimLoop {
     }
   }
 
-  /** Whether it has claimed all that it may. */
+  /** Whether it has claimed as many jobs as `maxJobs` allows. */
   get #hasReachedMaxJobs(): boolean {
     return this.#claimed >= (this.#options.maxJobs ?? Number.POSITIVE_INFINITY)
   }
 
-  /** How long, in milliseconds, it waits for a job; undefined for ever. */
+  /** Returns the time limit for a claim in milliseconds; undefined means no limit. */
   #claimTimeoutMs(): number | undefined {
     const { burst, maxIdleTime } = this.#options
     if (this.#taken > 0) return undefined
@@ -193,14 +193,17 @@ export class ClaimLoop {
     return maxIdleTime === undefined ? undefined : Math.max(0, this.#idleSince + maxIdleTime - monotonic())
   }
 
-  /** A slot is free, nobody has paused it, and the logbooks are not known to be away. */
+  /** Waits until a slot is free, it is not paused, and the logbooks are not known to be away. */
   async #waitUntilReady(signal: AbortSignal): Promise<void> {
     if (this.#hasReachedMaxJobs) return
     if (this.#storageFailures > 0) await this.#waitForStorage(signal)
     while (this.#taken >= this.#options.slots || this.#paused) await this.#wakeUp.wait({ signal })
   }
 
-  /** At least one pause, also where it is back at once: each job that fails for want of it was claimed in vain. */
+  /**
+   * Waits until the logbooks are back. Pauses at least once, even when they are back at once: each job that fails
+   * because they are away was claimed in vain.
+   */
   async #waitForStorage(signal: AbortSignal): Promise<void> {
     let tries = this.#storageFailures
     do {

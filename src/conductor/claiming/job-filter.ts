@@ -1,10 +1,10 @@
 /**
- * Which jobs a conductor takes. What it says no to is left to others, and costs no claim:
+ * Decides which jobs a conductor accepts. A rejected job remains for other conductors, and costs no claim:
  *
- * - of a size that it does not serve;
- * - of a flow, or a version, that is not known here: right while a new version is rolled out;
- * - whose former run still executes here: a task that ignores its signal must not get a second copy of itself beside it;
- * - half done by an owner that is dead, for `takeoverDelay`: time for what it had begun outside to come to an end.
+ * - of a size that the conductor does not serve;
+ * - of an unknown flow or version: normal during the roll-out of a new version;
+ * - whose former run still executes here: a task that ignores its signal must not run twice at once;
+ * - half done by a dead owner, for `takeoverDelay`: external work that the owner had begun can come to an end.
  */
 import type { JobBoard, Posting, Size } from '../../board/index.ts'
 import type { Logger } from '../../core/log.ts'
@@ -16,20 +16,20 @@ export interface JobFilterOptions {
   readonly board: JobBoard
   readonly flows: KnownFlows
   readonly log: Logger
-  /** All when absent. */
+  /** The accepted sizes; all when absent. */
   readonly sizes?: readonly Size[] | undefined
-  /** In milliseconds. */
+  /** The delay in milliseconds. */
   readonly takeoverDelay: number
-  /** Whether code of a run of this job may be executing here. */
+  /** Returns whether code of a run of this job may be executing here. */
   readonly isRunning: (uuid: string) => boolean
-  /** A job that was refused may be accepted now. */
+  /** Called when a rejected job may be acceptable now. */
   readonly onRecheck: () => void
 }
 
 export class JobFilter implements Disposable {
   readonly #options: JobFilterOptions
   readonly #unknownFlows: UnknownFlows
-  /** Jobs on the board that were left alone because a former run of theirs still executes here. */
+  /** The jobs on the board that were rejected because a former run of them still executes here. */
   readonly #skipped = new Set<string>()
   readonly #takeoverDelay: TakeoverDelay
 
@@ -43,7 +43,7 @@ export class JobFilter implements Disposable {
     const { flows, board, sizes, isRunning } = this.#options
     if (sizes && !sizes.includes(posting.size)) return false
     if (!flows.accepts(posting.details, board)) {
-      // Only a job of TaskFlow's is refused without naming a flow: that is no news.
+      // A posting without a flow is rejected only on a shared board, as one of TaskFlow's: it needs no report.
       if (posting.details.flow !== undefined) this.#unknownFlows.report(posting)
       return false
     }
@@ -54,12 +54,12 @@ export class JobFilter implements Disposable {
     return this.#takeoverDelay.mayTakeOver(posting)
   }
 
-  /** The code of a run of this job has ended. */
+  /** Notes that the code of a run of this job has ended. */
   noteRunEnded(uuid: string): void {
     if (this.#skipped.delete(uuid)) this.#options.onRecheck()
   }
 
-  /** Nothing is selected any more. */
+  /** Stops the takeover delays; the filter is not used afterwards. */
   [Symbol.dispose](): void {
     this.#takeoverDelay[Symbol.dispose]()
   }

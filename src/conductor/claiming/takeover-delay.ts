@@ -1,20 +1,23 @@
-/** Since when half-done jobs of dead owners wait to be taken over, and which of them have waited long enough. */
+/** Delays the takeover of half-done jobs of dead owners: keeps the time from which each may be taken over. */
 import type { JobBoard, Posting } from '../../board/index.ts'
 import { MAX_TIMER_MS, monotonic } from '../../core/time.ts'
 
 export interface TakeoverDelayOptions {
   readonly board: Pick<JobBoard, 'on'>
-  /** In milliseconds. */
+  /** The delay in milliseconds. */
   readonly takeoverDelay: number
-  /** A job that had to wait may be taken over now. */
+  /** Called when a delayed job may be taken over. */
   readonly onRecheck: () => void
 }
 
 export class TakeoverDelay implements Disposable {
   readonly #options: TakeoverDelayOptions
-  /** By job: which run was left half done, and from when it may be taken over. Only jobs that are on the board, unclaimed. */
+  /**
+   * The half-done run and the time from which it may be taken over, by job UUID. Holds only unclaimed jobs that are on
+   * the board.
+   */
   readonly #waiting = new Map<string, { readonly run: number; readonly from: number }>()
-  /** One for all, for the first of those that were refused: a server that dies leaves thousands at once. */
+  /** The timer of all jobs, for the earliest time: a server that dies leaves thousands of jobs at once. */
   #timer: NodeJS.Timeout | undefined
   #wakesAt = Number.POSITIVE_INFINITY
   #unsubscribe: (() => void)[] | undefined
@@ -56,7 +59,7 @@ export class TakeoverDelay implements Disposable {
       this.#wakesAt = Number.POSITIVE_INFINITY
       this.#options.onRecheck()
     }
-    // A millisecond more: timers fire a little early by the clock that is compared with.
+    // Adds a millisecond: timers fire a little early by the monotonic clock.
     this.#timer = setTimeout(wake, Math.min(from - now + 1, MAX_TIMER_MS)).unref()
   }
 }

@@ -1,7 +1,7 @@
 /**
- * How a conductor's process ends when something was thrown that nobody caught, or rejected that nobody handled: one line
- * in the log, the job that it came from fails, every other job goes back to the board uncharged, then the process ends.
- * To go on would be wrong: nobody knows what the fault has left half done.
+ * Ends a conductor's process after an uncaught exception or an unhandled rejection: it writes one line to the log, the
+ * job that caused the fault fails, every other job returns to the board uncharged, then the process ends. To continue
+ * would be wrong: the fault may have left any state half changed.
  */
 import { currentExecution, type ExecutionContext } from '../../core/async/work.ts'
 import { Cancelled, ClaimLost, ShuttingDown } from '../../core/errors.ts'
@@ -11,20 +11,20 @@ import type { Conductor } from '../conductor.ts'
 
 const FAULT_EVENTS = ['uncaughtException', 'unhandledRejection'] as const
 
-/** Something was thrown outside of everything that would have caught it. */
+/** An uncaught exception or an unhandled rejection. */
 export interface ProcessFault {
   readonly kind: (typeof FAULT_EVENTS)[number]
   readonly error: Error
-  /** Where it came from, if that is known. */
+  /** The job and task that caused it, if known. */
   readonly work: ExecutionContext | undefined
 }
 
-/** What may still be done after the jobs were given back, in milliseconds: settling them, closing the board. */
+/** The time for settling jobs and closing the board, after the jobs were given back. */
 const CLEAN_UP_TIMEOUT_MS = 5_000
-/** Faults after the first one get a line each, up to so many: a timer may throw again and again. */
+/** The maximum number of log lines for faults after the first one: a timer may throw again and again. */
 const MAX_FURTHER_FAULT_LINES = 10
 
-/** Reports every fault of the process until it is disposed. The process does not end by itself meanwhile. */
+/** Reports every fault of the process until it is disposed. Meanwhile the process does not end by itself. */
 export function onFault(report: (fault: ProcessFault) => void): Disposable {
   const listeners = FAULT_EVENTS.map((kind) => {
     const listener = (thrown: unknown) => report({ kind, error: toFaultError(thrown, kind), work: currentExecution() })
@@ -40,15 +40,15 @@ export function onFault(report: (fault: ProcessFault) => void): Disposable {
 
 export interface CrashOptions {
   readonly log: Logger
-  /** Resolves with the conductor, or with undefined where it could not start. */
+  /** Resolves with the conductor, or with undefined when it could not start. */
   readonly conductor: () => Promise<Conductor | undefined>
-  /** How long tasks that do not stop are waited for, in milliseconds. */
+  /** The time limit in milliseconds for tasks that do not stop. */
   readonly abortTimeout: number
-  /** Closed at the end: nothing of this process goes on. */
+  /** The resources that are closed at the end, because the process ends. */
   readonly opened: readonly AsyncDisposable[]
 }
 
-/** The end of a process that had a fault. */
+/** Ends the process after a fault. */
 export class CrashHandler {
   readonly #options: CrashOptions
   #ending: Promise<never> | undefined
@@ -58,12 +58,12 @@ export class CrashHandler {
     this.#options = options
   }
 
-  /** Never resolves once there was a fault: the process ends. Undefined while there was none. */
+  /** A promise that never resolves, because the process ends; undefined while there was no fault. */
   get ending(): Promise<never> | undefined {
     return this.#ending
   }
 
-  /** Logs the fault; with the first one, begins to end the process. */
+  /** Logs the fault; the first one begins the end of the process. */
   report(fault: ProcessFault): void {
     const { kind, error, work } = fault
     const facts = {
@@ -78,11 +78,11 @@ export class CrashHandler {
         this.#options.log.error(facts, `${kind} while the process ends`)
       return
     }
-    const from = work ? `in job ${work.job} (${work.name})` : 'outside of every job'
-    const what = kind === 'uncaughtException' ? 'an exception that nothing caught' : 'a rejection that nothing handled'
-    const message = `${what}, ${from}: the conductor gives its jobs back and ends the process`
+    const from = work ? `in job ${work.job} (${work.name})` : 'outside of any job'
+    const what = kind === 'uncaughtException' ? 'uncaught exception' : 'unhandled rejection'
+    const message = `${what} ${from}: the conductor abandons its jobs and ends the process`
     this.#options.log.fatal(facts, message)
-    // What a task rejects with because it was told to stop is no fault of the job.
+    // A rejection with the reason of the stop signal is not a failure of the job.
     const isExpected = [ShuttingDown, ClaimLost, Cancelled].some((type) => error instanceof type)
     if (!isExpected) work?.fail(error)
     this.#ending = this.#end()
@@ -90,8 +90,9 @@ export class CrashHandler {
 
   async #end(): Promise<never> {
     const { conductor, abortTimeout, opened, log } = this.#options
-    const failed = (error: unknown) => log.error({ err: failureOf(error) }, 'the process ends, and this failed')
-    // Logbooks or a board that never answer keep it no longer than this.
+    const failed = (error: unknown) =>
+      log.error({ err: failureOf(error) }, 'cleaning up before the end of the process failed')
+    // The timer limits the wait for logbooks or a board that never answer.
     setTimeout(() => process.exit(1), abortTimeout + CLEAN_UP_TIMEOUT_MS)
     try {
       const running = await conductor()
@@ -114,5 +115,5 @@ export class CrashHandler {
 function toFaultError(thrown: unknown, kind: ProcessFault['kind']): Error {
   if (thrown instanceof Error) return thrown
   const how = kind === 'uncaughtException' ? 'thrown' : 'rejected with'
-  return new Error(`${how} what is no Error: ${describeError(thrown)}`)
+  return new Error(`${how} a value that is not an Error: ${describeError(thrown)}`)
 }

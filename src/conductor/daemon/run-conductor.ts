@@ -1,4 +1,4 @@
-/** A conductor as a daemon: the only place that touches the process' signals, and listens for its faults. */
+/** Runs a conductor as a daemon: the only module that handles the process's signals and faults. */
 import { constants } from 'node:os'
 import { traceExecution } from '../../core/async/work.ts'
 import { ShuttingDown } from '../../core/errors.ts'
@@ -12,35 +12,35 @@ import type { ServicesFor } from '../services.ts'
 import { startConductor } from '../start-conductor.ts'
 import { CrashHandler, onFault } from './crash.ts'
 
-/** Of a conductor that is a process' whole purpose. */
+/** The options of a conductor that is the main purpose of its process. */
 export interface RunConductorOptions extends ConductorOptions {
-  /** Called with the conductor once it claims. */
+  /** Called with the conductor once it claims jobs. */
   readonly started?: (conductor: Conductor) => unknown
-  /** Called when a signal has begun a stage of the stop; the conductor's `state` says which, `draining` or `aborting`. */
+  /** Called when a signal has begun a stage of the stop; the conductor's `state` is `draining` or `aborting`. */
   readonly stopping?: (conductor: Conductor) => unknown
 }
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const
 type StopSignal = (typeof STOP_SIGNALS)[number]
-/** Node keeps SIGUSR1 for its inspector. */
+/** The signal that pauses and resumes: Node reserves SIGUSR1 for its inspector. */
 const PAUSE_SIGNAL = 'SIGUSR2'
 
 /**
- * Ctrl-C in a terminal reaches every process there, and what started us (npm, a loader) may pass it on to us once more:
- * what comes again within so many milliseconds is the same press.
+ * The time in which a repeated signal counts as the same key press: Ctrl-C in a terminal reaches every process there,
+ * and the parent process (npm, a loader) may pass it on once more.
  */
 const SAME_KEYPRESS_MS = 500
 
 /**
- * Runs a conductor until the process is told to end, and resolves when it has stopped. The first SIGINT or SIGTERM
- * drains it, the second aborts what still runs, the third ends the process at once. SIGUSR2 pauses it, and resumes one
- * that is paused. It logs JSON lines to standard error unless it is given another log.
+ * Runs a conductor until the process receives a stop signal, and resolves when it has stopped. The first SIGINT or
+ * SIGTERM drains it, the second aborts the running jobs, the third ends the process at once. SIGUSR2 pauses it, and
+ * resumes a paused one. It logs JSON lines to standard error unless another log is given.
  *
- * An exception that nothing caught, or a rejection that nothing handled, ends the process with exit code 1: logged once with
- * its stack, job and task; the job that it came from has failed, all others go back to the board uncharged, within
- * `abortTimeout`; a board and logbooks that were given open are closed.
+ * An uncaught exception or an unhandled rejection ends the process with exit code 1. It is logged once with its stack,
+ * job and task; the job that caused it fails; all other jobs return to the board uncharged, within `abortTimeout`; a
+ * board and logbooks that were given open are closed.
  *
- * @throws as `startConductor`; ShuttingDown when a signal came before it had started
+ * @throws the errors of `startConductor`; ShuttingDown when a signal came before it had started
  * @example await runConductor({ board: uri, persistence: uri, flows: [hello], concurrency: 8 })
  */
 export async function runConductor<const F extends readonly AnyFlow[]>(
@@ -55,7 +55,7 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
   const crash = new CrashHandler({
     log,
     conductor: async () => {
-      if (!conductor) early.abort(new ShuttingDown('the process had a fault before the conductor had started'))
+      if (!conductor) early.abort(new ShuttingDown('the process failed before the conductor had started'))
       return conductor ?? starting?.catch(() => undefined)
     },
     abortTimeout: readAbortTimeout(rest),
@@ -68,9 +68,9 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     if (!conductor) return early.abort(new ShuttingDown(`${signal} came before the conductor had started`))
     if (count === 1) conductor.stop().catch(() => undefined)
     else conductor.abort()
-    // It may be synchronous, or not.
+    // The callback may be synchronous or asynchronous.
     const callback = async (stopped: Conductor) => stopping?.(stopped)
-    callback(conductor).catch((error: unknown) => log.error({ err: error }, 'stopping threw'))
+    callback(conductor).catch((error: unknown) => log.error({ err: error }, 'the callback stopping threw an error'))
   })
   let pausedEarly = false
   using _pauses = onPauseSignal(() => {
@@ -89,7 +89,7 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
     if (early.signal.aborted) running.stop().catch(() => undefined)
     await Promise.race([running.stopped, callback.then(() => running.stopped)])
   } finally {
-    // Also when `started` threw, or rejected; and where the stop failed, this is where it is told.
+    // This also runs when `started` threw or rejected. A failed stop rejects here.
     try {
       await conductor?.stop()
     } finally {
@@ -98,7 +98,7 @@ export async function runConductor<const F extends readonly AnyFlow[]>(
   }
 }
 
-/** In milliseconds. What is wrong with the options is found when the conductor starts. */
+/** Returns the time in milliseconds, or 0 for an invalid value: `startConductor` reports invalid options. */
 function readAbortTimeout({ abortTimeout = DEFAULT_ABORT_TIMEOUT }: ConductorOptions): number {
   try {
     return toMilliseconds(abortTimeout, 'abortTimeout')
@@ -107,7 +107,7 @@ function readAbortTimeout({ abortTimeout = DEFAULT_ABORT_TIMEOUT }: ConductorOpt
   }
 }
 
-/** Calls `told` with how often the process has been told to end by now, until it is disposed. */
+/** Calls `callback` at each stop signal with the number of stop signals so far, until it is disposed. */
 function onStopSignal(callback: (signal: StopSignal, count: number) => void): Disposable {
   const counts = new Map<StopSignal, number>()
   let count = 0

@@ -1,16 +1,25 @@
-/** Which board a logbook is of, where several boards share logbooks: the key `board` of the book's meta. */
+/**
+ * Marks logbooks with the board that they belong to, where several boards share logbooks: the key `board` of the book's
+ * meta.
+ */
 import type { BookRequest, Meta } from '../../persistence/index.ts'
 
 interface OwnBoard {
   readonly boardId: string
 }
 
-/** Returns the request for a job's book: what acquires its flow first makes the book with the mark, at no further write. */
+/**
+ * Returns the request for a job's book. The first acquire of the flow creates the book with the mark, without an
+ * additional write.
+ */
 export function toBookRequest({ uuid, name }: BookRequest, { boardId }: OwnBoard): BookRequest {
   return { uuid, name, meta: { board: boardId } }
 }
 
-/** Whether a book is marked as another board's. One without a mark, of an older release or made by hand, is anybody's. */
+/**
+ * Returns whether a book belongs to another board. A book without a mark, of an older release or made by hand, may
+ * belong to any board.
+ */
 export function isOfOtherBoard(meta: Meta, { boardId }: OwnBoard): boolean {
   const { board } = meta
   return typeof board === 'string' && board !== boardId

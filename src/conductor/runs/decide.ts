@@ -1,5 +1,6 @@
 /**
- * What becomes of a job whose run has ended: the only place that knows. Pure, and tested row by row.
+ * Decides what to do with a job whose run has ended: the only module that does. It is a pure function, tested row by
+ * row.
  *
  * | verdict              | when                                                                                       |
  * |----------------------|--------------------------------------------------------------------------------------------|
@@ -15,7 +16,7 @@
 import { type Cancelled, NonRetryable } from '../../core/errors.ts'
 import { describeFailure, type Failure, failureOf, WrappedFailure } from '../../core/failure.ts'
 
-/** How one run of a job ended. */
+/** The end of one run of a job. */
 export type RunEnding =
   | { readonly kind: 'lost' }
   | {
@@ -23,12 +24,12 @@ export type RunEnding =
       readonly state: 'SUCCESS' | 'REVERTED' | 'FAILURE' | 'SUSPENDED'
       readonly failures: readonly Failure[]
       readonly revertFailures: readonly Failure[]
-      /** Why the job was asked back, if it was. */
+      /** The cancellation of the job, if there was one. */
       readonly cancelled?: Cancelled
     }
   | { readonly kind: 'shutdown' }
   | { readonly kind: 'storage-away'; readonly error: Error }
-  /** Of this job alone: a newer release has written its logbook, or the key to it is not here. */
+  /** The logbook of this one job cannot be read: a newer release has written it, or its key is missing here. */
   | { readonly kind: 'illegible'; readonly error: Error }
   | { readonly kind: 'fenced'; readonly newestRun: number | undefined }
   | { readonly kind: 'unworkable'; readonly error: Error }
@@ -42,13 +43,13 @@ export type Verdict =
       readonly reason: string
       readonly failed?: true
       readonly newestRun?: number
-      /** Not to be claimed again at once: longer each time that it was given back. */
+      /** Whether the job is delayed before it can be claimed again: longer after each return. */
       readonly rests?: true
     }
   | { readonly settle: 'fail'; readonly failure: Failure }
   | { readonly settle: 'trash'; readonly reason: string; readonly failure: Failure }
 
-/** What is done with a job whose flow failed and was reverted; `consume` is what TaskFlow does. */
+/** The handling of a job whose flow failed and was reverted; `consume` is what TaskFlow does. */
 export type OnFailure = 'retry' | 'consume'
 
 export function decide(ending: RunEnding, options: { onFailure: OnFailure } = { onFailure: 'retry' }): Verdict {

@@ -1,41 +1,41 @@
 /**
- * What of a run's ending goes to the board, where everybody who can read the board sees it: reasons of attempts, and the
- * failures of jobs in the trash.
+ * Limits what a run's end shows on the board to all who can read the board: reasons of attempts, and the failures of
+ * jobs in the trash.
  *
- * What tasks throw is as secret as what they return. Where logbooks encrypt it, the board gets the names and codes of the
- * errors only, and the words that say where the rest is.
+ * The errors of tasks are as secret as their results. If logbooks encrypt, the board gets only the names and codes
+ * of the errors, and a hint where the rest is.
  */
 import { InvalidArgument } from '../../core/errors.ts'
 import { type Failure, failureOf, WrappedFailure } from '../../core/failure.ts'
 import { Redactor } from '../../core/redaction.ts'
 import { decide, type OnFailure, type RunEnding, type Verdict } from './decide.ts'
 
-/** How much of what tasks throw goes to the board: `whole`, or only the `named` classes and codes of the errors. */
+/** The part of a task's errors that the board gets: `whole`, or only the `named` classes and codes of the errors. */
 export type FailuresOnBoard = 'whole' | 'named'
 
 export interface DisclosureOptions {
-  /** Names of keys whose values are hidden, as in logs. */
+  /** Names of keys whose values are redacted, as in logs. */
   readonly redact?: readonly string[] | undefined
   readonly failuresOnBoard?: FailuresOnBoard | undefined
-  /** Whether the logbooks encrypt: the default of `failuresOnBoard` follows from it. */
+  /** Whether the logbooks encrypt; the default of `failuresOnBoard` depends on it. */
   readonly encrypted: boolean
 }
 
 const SEE_LOGBOOK = 'see the logbook'
-/** Of a defect nothing is in the logbook. */
+/** The hint for a defect, of which the logbook has no record. */
 const SEE_LOG = "see the conductor's log"
 
 export class DisclosurePolicy {
   readonly #redaction: Redactor
   readonly #named: boolean
 
-  /** @throws InvalidArgument for a list of keys that is none */
+  /** @throws InvalidArgument when `redact` is not a list of keys */
   constructor({ redact = [], failuresOnBoard, encrypted }: DisclosureOptions) {
     this.#redaction = new Redactor(redact)
     this.#named = (failuresOnBoard ?? (encrypted ? 'named' : 'whole')) === 'named'
   }
 
-  /** Decides as {@link decide} does, in words that the board may have. */
+  /** Decides as {@link decide} does, in words that may be shown on the board. */
   decide(ending: RunEnding, options: { onFailure: OnFailure }): Verdict {
     const verdict = decide(this.#named ? withoutTexts(ending) : ending, options)
     if (this.#redaction.isEmpty) return verdict
@@ -51,13 +51,15 @@ export class DisclosurePolicy {
   }
 }
 
-/** @throws InvalidArgument */
+/** Checks the option `failuresOnBoard`. @throws InvalidArgument */
 export function assertFailuresOnBoard(choice: unknown, where: string): void {
   if (choice === undefined || choice === 'whole' || choice === 'named') return
   throw new InvalidArgument(`${where}: failuresOnBoard must be 'whole' or 'named'`)
 }
 
-/** What jobboard itself says, of a posting or a storage, stays: no task has said it. */
+/**
+ * Returns the ending without the texts of tasks. The texts of jobboard itself, about a posting or a storage, are kept.
+ */
 function withoutTexts(ending: RunEnding): RunEnding {
   const named = (failure: Failure) => toNamedFailure(failure, SEE_LOGBOOK)
   if (ending.kind === 'flow') {
@@ -69,10 +71,13 @@ function withoutTexts(ending: RunEnding): RunEnding {
   return ending
 }
 
-/** Names and codes that look like those of errors: anybody can write a sentence there. */
+/** The pattern of error names and codes: any other text could be a sentence. */
 const IDENTIFIER_PATTERN = /^[\w$.-]{1,100}$/
 
-/** The failure without its texts. Whether and when the job is tried again follows from what is left. */
+/**
+ * Returns the failure without its texts. Whether and when the job is tried again still follows from the remaining
+ * fields.
+ */
 function toNamedFailure({ name, code, causes = [], nonRetryable, retryAfter }: Failure, message: string): Failure {
   return {
     name: IDENTIFIER_PATTERN.test(name) ? name : 'Error',

@@ -1,23 +1,28 @@
 /**
- * Watches whether this process' event loop turns. While it is blocked nobody here can tell the servers that the session
- * lives: blocked for longer than the session's timeout, the process loses every claim, and others take over.
+ * Watches whether this process's event loop is blocked. A blocked process cannot send heartbeats for its session:
+ * blocked for longer than the session's timeout, it loses every claim, and others take over.
  */
 import { monotonic } from '../../core/time.ts'
 import type { TaskOfJob, TaskWatch } from './task-watch.ts'
 
-/** Milliseconds between two looks, at most. */
+/** The longest period between two checks. */
 const MAX_CHECK_PERIOD_MS = 1_000
 
 export interface EventLoopBlocked {
-  /** For so many milliseconds nothing ran but what blocked, or the process was stopped. */
+  /** The duration of the block in milliseconds. Nothing but the blocking code ran, or the process was stopped. */
   readonly lag: number
-  /** Tasks that ran when it began, the newest first, at most five: one of them blocks, unless the process was stopped. */
+  /**
+   * The tasks that ran when the block began, the newest first, at most five: one of them blocks, unless the process was
+   * stopped.
+   */
   readonly tasks: readonly TaskOfJob[]
-  /** In milliseconds, as well: blocked for longer, every claim is lost. */
+  /** The session's timeout in milliseconds: a longer block loses every claim. */
   readonly sessionTimeout: number
 }
 
-/** Calls `blocked`, until it is disposed, each time that the event loop was blocked for half of the session's timeout. */
+/**
+ * Calls `blocked`, until it is disposed, each time that the event loop was blocked for half of the session's timeout.
+ */
 export function watchEventLoop(options: {
   readonly sessionTimeout: number
   readonly tasks: Pick<TaskWatch, 'since' | 'forgetEnded'>
@@ -30,7 +35,8 @@ export function watchEventLoop(options: {
   let due = now() + period
   const timer = setInterval(() => {
     const lag = Math.round(now() - due)
-    // The look may have been late before the block began. What began in its second half cannot be what blocked for so long.
+    // The check may have been late before the block began. A task that began in the second half of the block cannot
+    // have caused it.
     if (lag >= sessionTimeout / 2) blocked({ lag, tasks: tasks.since(due + lag / 2), sessionTimeout })
     else tasks.forgetEnded()
     due = now() + period

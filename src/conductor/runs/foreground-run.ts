@@ -13,7 +13,7 @@ import { type DisclosureOptions, DisclosurePolicy } from './disclosure.ts'
 import { settle } from './settle.ts'
 
 export interface ForegroundRun extends AsyncDisposable {
-  /** Of the flow in the logbook. */
+  /** The UUID of the flow in the logbook. */
   readonly uuid: string
   readonly book: BookRequest
   readonly run: number
@@ -35,7 +35,7 @@ interface ForegroundRunOptions {
   readonly failuresOnBoard?: DisclosureOptions['failuresOnBoard']
 }
 
-/** Waits until it is the job's turn. */
+/** Posts and claims the job; waits until it is its turn. */
 export async function runOnBoard(
   given: string | JobBoard,
   what: { flow: AnyFlow; store: object; options: ForegroundRunOptions; encrypted: boolean },
@@ -44,9 +44,7 @@ export async function runOnBoard(
   const { signal, log, job: asked, redact, failuresOnBoard } = options
   const disclosure = new DisclosurePolicy({ redact, failuresOnBoard, encrypted })
   if (typeof given !== 'string' && typeof Object(given).postAndClaim !== 'function')
-    throw new InvalidArgument(
-      'runFlow: board has to be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board',
-    )
+    throw new InvalidArgument('runFlow: board must be a URI such as zookeeper://127.0.0.1:2181/demo, or an open board')
   const opening = { ...(log ? { log } : {}), ...(signal ? { signal } : {}) }
   const board = typeof given === 'string' ? await openBoard(given, opening) : given
   const close = async () => {
@@ -74,7 +72,7 @@ export async function runOnBoard(
       const leave = AbortSignal.abort()
       const verdict = toVerdict(ending, disclosure)
       const settled = await settle(claim, verdict, { onError: () => undefined, leave, disclosure })
-      if (settled === 'lost') throw new ClaimLost(`${job}: the session is over; another may own it`)
+      if (settled === 'lost') throw new ClaimLost(`${job}: the session has expired; another owner may have the job`)
     },
     [Symbol.asyncDispose]: async () => {
       await claim[Symbol.asyncDispose]()
@@ -83,7 +81,10 @@ export async function runOnBoard(
   }
 }
 
-/** As for any job, but for one that failed and was reverted: its caller hears of that, so it is not tried again. */
+/**
+ * Decides as for any job, except that a job which failed and was reverted is not tried again: its caller receives the
+ * error.
+ */
 function toVerdict({ state, failures, revertFailures }: Ending, disclosure: DisclosurePolicy): Verdict {
   const verdict = disclosure.decide({ kind: 'flow', state, failures, revertFailures }, { onFailure: 'retry' })
   return verdict.settle === 'fail' ? { settle: 'consume' } : verdict

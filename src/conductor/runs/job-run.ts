@@ -1,6 +1,6 @@
 /**
- * One run of one job: from the claim to how it ended. Acquires the flow in the logbook, lets an engine run it, and says
- * what happened; deciding and settling come after.
+ * One run of one job, from the claim to the end of its flow. Acquires the flow in the logbook, runs it with an engine,
+ * and reports the result; other modules decide and settle.
  */
 
 import type { Claim, Job } from '../../board/index.ts'
@@ -34,52 +34,53 @@ import { type StopIgnored, watchStop } from './unstopped-jobs.ts'
 
 export interface JobRunContext {
   readonly flows: KnownFlows
-  /** Of the board whose jobs are run; kept in the logbooks that are made for them. */
+  /** The id of the board whose jobs are run; recorded in the logbooks that are made for them. */
   readonly boardId: string
   readonly persistence: Persistence
-  /** What tasks find as `ctx.services`. */
+  /** The object that tasks find as `ctx.services`. */
   readonly services: unknown
-  /** What deadlines and pauses go by. */
+  /** The clock of deadlines and pauses. */
   readonly clock: AlarmClock
   readonly log: Logger
-  /** How many tasks of one flow run at once. */
+  /** The number of tasks of one flow that run at once. */
   readonly flowConcurrency: number
-  /** Fires when flows have to rest, in the second stage of a shutdown. */
+  /** Fires when flows must be suspended, in the second stage of a stop. */
   readonly suspend: AbortSignal
-  /** Fires when even tasks that do not heed their signal are not waited for any more. */
+  /** Fires when tasks that ignore their signal are not waited for any more. */
   readonly leave: AbortSignal
-  /** Fires when code of this job has failed outside of every task's promise, with the error. */
+  /** Fires, with the error, when code of this job has failed outside of every task's promise. */
   readonly faultStop?: Stoppable
   readonly tasks: TaskWatch
-  readonly onStopIgnored: (unheeded: StopIgnored) => void
-  readonly onProgress: (progressed: RunProgressed) => void
+  readonly onStopIgnored: (event: StopIgnored) => void
+  readonly onProgress: (event: RunProgressed) => void
 }
 
-/** A task of a job has said how far it is. */
+/** A progress report of a task. */
 export interface RunProgressed {
   readonly job: Job
   readonly run: number
   readonly task: string
-  /** From 0 to 1. */
+  /** The progress from 0 to 1. */
   readonly progress: number
 }
 
 export interface JobRun {
   readonly ending: RunEnding
-  /** Resolves when no code of the run is executing any more: a task may go on after its signal fired. */
+  /** Resolves when no code of the run executes any more: a task may continue after its signal fired. */
   readonly idle: Promise<void>
 }
 
-/** Never rejects. */
+/** Runs the flow of a claimed job. Never rejects. */
 export async function runJob(claim: Claim, context: JobRunContext): Promise<JobRun> {
-  // Nothing of the flow runs yet: what does not answer, logbooks or a schema, is not waited for when it has to stop.
+  // No code of the flow runs yet: a stop does not wait for logbooks or a schema that do not answer.
   using early = followSignals([claim.stops.lost, context.faultStop, context.suspend])
   let resolved: Awaited<ReturnType<KnownFlows['resolve']>>
   try {
     resolved = await rejectOnAbort(context.flows.resolve(claim.job.details), early)
   } catch (error) {
     if (early.aborted) return endedRun(toRunEnding(early.reason, claim))
-    // A schema is somebody's code: what it throws, and does not say, is no fault of the posting.
+    // A schema is user code: an error that it throws, instead of reporting invalid input, is not a fault of the
+    // posting.
     if (error instanceof JobboardError) return endedRun({ kind: 'unworkable', error })
     return endedRun({ kind: 'defect', error })
   }
@@ -134,7 +135,7 @@ async function runClaimedFlow(
   }
 }
 
-/** A persistence that was closed under the conductor is away; no job is to blame for it. */
+/** Acquires the flow. A persistence that was closed while the conductor runs counts as away; the job is not charged. */
 async function acquire(persistence: Persistence, request: AcquireRequest): Promise<FlowLog> {
   try {
     return await persistence.acquire(request)
@@ -145,7 +146,8 @@ async function acquire(persistence: Persistence, request: AcquireRequest): Promi
 }
 
 /**
- * A uuid that was posted twice, for two flows, has one logbook: where it says SUCCESS, that was the other's.
+ * Checks that the logbook is one of this flow. A UUID that was posted twice, for two flows, has one logbook: a SUCCESS
+ * in it would be that of the other flow.
  *
  * @throws InvalidPosting
  */
@@ -153,7 +155,7 @@ function assertOwnLogbook({ job }: Claim, flows: { posted: string; recorded: str
   const { posted, recorded } = flows
   if (posted === recorded) return
   throw new InvalidPosting(
-    `${job}: it names flow ${posted}, but the logbook of this uuid is one of flow ${recorded}; post it with a uuid of its own`,
+    `${job}: it names flow ${posted}, but the logbook of this uuid is one of flow ${recorded}; post it with another uuid`,
   )
 }
 
@@ -167,7 +169,8 @@ function toRunEnding(error: unknown, claim: Claim): RunEnding {
   if (error instanceof InvalidPosting) return { kind: 'unworkable', error }
   if (error instanceof Fenced) return { kind: 'fenced', newestRun: error.newestRun }
   if (error instanceof ClaimLost) return { kind: 'fenced', newestRun: undefined }
-  // Written by a newer release, or with a key that is not here. Whoever is able to read it can go on; others go on with others.
+  // The logbook was written by a newer release, or with a key that is missing here. A conductor that can read it can
+  // continue the job.
   if (error instanceof IncompatibleVersion || error instanceof SealedLogbook) return { kind: 'illegible', error }
   if (error instanceof StorageFailure && error.retryable) return { kind: 'storage-away', error }
   return { kind: 'defect', error }

@@ -1,7 +1,7 @@
 /**
  * The runs of a conductor: each from its claim until its job is settled and none of its code executes any more.
  *
- * A slot stays taken until then: a task that does not heed its signal goes on though its job is given back.
+ * A slot stays taken until then: a task that ignores its signal continues although its job was given back.
  */
 import type { Claim, Job } from '../../board/index.ts'
 import { followSignals } from '../../core/async/abort.ts'
@@ -21,7 +21,7 @@ export interface RunStarted {
   readonly run: number
 }
 
-/** Its run is over, and this is what became of the job. */
+/** A run is over; `settled` is the result for the job. */
 export interface RunSettled extends RunStarted {
   readonly settled: Settled
   readonly failure?: Failure
@@ -29,14 +29,14 @@ export interface RunSettled extends RunStarted {
 
 export interface RunsOptions extends JobRunContext {
   readonly onFailure: OnFailure
-  /** What of reasons and failures goes to the board. */
+  /** The policy for reasons and failures on the board. */
   readonly disclosure: DisclosurePolicy
   readonly log: Logger
-  /** Fires when nothing is begun any more. */
+  /** Fires when no more runs may begin. */
   readonly draining: AbortSignal
   readonly onStarted: (event: RunStarted) => void
   readonly onSettled: (event: RunSettled) => void
-  /** No code of a run of this job executes any more. */
+  /** Called when no code of a run of this job executes any more. */
   readonly onEnded: (uuid: string) => void
   readonly onStorage: (state: 'there' | 'away') => void
   readonly onError: (error: unknown) => void
@@ -47,10 +47,10 @@ const MAX_FENCED_PAUSE_MS = 30_000
 
 export class Runs {
   readonly #options: RunsOptions
-  /** By job: every run of this process whose code may still be executing. Two of a uuid that was posted twice. */
+  /** The runs of this process whose code may still be executing, by job. A UUID that was posted twice can have two. */
   readonly #running = new Map<string, Set<Promise<void>>>()
   #size = 0
-  /** What is being settled: short, unlike the code of a task that does not heed its signal. */
+  /** The settlements in progress: they are short, unlike the code of a task that ignores its signal. */
   readonly #settling = new Set<Promise<unknown>>()
 
   constructor(options: RunsOptions) {
@@ -73,7 +73,7 @@ export class Runs {
     const { uuid } = claim.job
     const settled = this.#runAndSettle(claim).catch(async (error: unknown) => {
       this.#options.onError(error)
-      // A claim that nobody settles would keep its job from everybody for as long as this process lives.
+      // A claim that is never settled would block its job for as long as this process lives.
       await claim[Symbol.asyncDispose]().catch(this.#options.onError)
       return { idle: Promise.resolve() }
     })
@@ -91,12 +91,12 @@ export class Runs {
     this.#running.set(uuid, (this.#running.get(uuid) ?? new Set()).add(over))
   }
 
-  /** Resolves when no code of those that run now executes any more. */
+  /** Resolves when no code of the present runs executes any more. */
   async whenIdle(): Promise<void> {
     await Promise.all([...this.#running.values()].flatMap((runs) => [...runs]))
   }
 
-  /** Resolves when those whose code has ended, or has been left behind, are settled. */
+  /** Resolves when every run is settled whose code has ended or is not waited for. */
   async whenSettled(): Promise<void> {
     await Promise.all(this.#settling)
   }
@@ -108,7 +108,7 @@ export class Runs {
     this.#size -= 1
   }
 
-  /** `idle` resolves when the code of the run has ended, too. */
+  /** Runs a job and settles it. `idle` resolves when the code of the run has ended, too. */
   async #runAndSettle(claim: Claim): Promise<{ idle: Promise<void> }> {
     const { job, run } = claim
     const { onStarted, onError, leave, disclosure } = this.#options
@@ -132,8 +132,8 @@ export class Runs {
   }
 
   /**
-   * Two jobs of one uuid, posted twice after a lost answer, fence each other. Whoever is fenced waits before it gives the
-   * job back, longer each time, or the two would take the flow from each other for ever before a task can end.
+   * Waits before a fenced job is given back, longer each time. Two jobs of one UUID, posted twice after a lost answer,
+   * fence each other; without the pause they would take the flow from each other forever before a task can end.
    */
   async #delayAbandon(claim: Claim): Promise<void> {
     const returned = claim.job.attempts.filter((attempt) => attempt.ended === 'returned').length
@@ -145,15 +145,15 @@ export class Runs {
     const { log } = this.#options
     const failure = 'failure' in verdict ? verdict.failure : undefined
     const facts = { job: job.uuid, name: job.name, run, ...verdictReason(verdict) }
-    if (settled === 'unknown') log.warn(facts, 'nobody can tell whether the job was settled; if not, it runs again')
-    else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will be tried again')
+    if (settled === 'unknown') log.warn(facts, 'it is unknown whether the job was settled; if not, it runs again')
+    else if (failure && settled === 'abandoned') log.warn(facts, 'job failed, and will run again')
     else if (failure || 'rests' in verdict) log.warn(facts, `job ${settled}`)
     else log.info(facts, `job ${settled}`)
     this.#options.onSettled({ job, run, settled, ...(failure ? { failure } : {}) })
   }
 }
 
-/** For the log. */
+/** Returns the reason for the log. */
 function verdictReason(verdict: Verdict): { readonly because?: string } {
   if ('failure' in verdict) return { because: describeFailure(verdict.failure) }
   return 'reason' in verdict ? { because: verdict.reason } : {}

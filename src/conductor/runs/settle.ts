@@ -10,17 +10,23 @@ import type { DisclosurePolicy } from './disclosure.ts'
 
 const MAX_SETTLE_ATTEMPTS = 3
 
-/** Of a job that is given back because of its logbook: long enough for others to come first, and short after an outage. */
+/**
+ * The back-off of a job that is given back because of its logbook: long enough for others to come first, and short
+ * after an outage.
+ */
 const STORAGE_BACK_OFF_MS = { first: 500, max: 60_000 } as const
 
-/** What became of a job here, as of one's own {@link Claim.perform}. */
+/** The result for the job, as for {@link Claim.perform}. */
 export type Settled = Performed
 
 /**
- * @param options.failed told of every try that failed for another reason than a missing connection
- * @param options.disclosure what of the reason that a settle itself fails goes to the board
- * @param options.leave once it has fired, what is refused again and again is left to the end of the session
- * @returns what became of the job here; `lost` when it is for others to settle
+ * Settles a claim as the verdict says.
+ *
+ * @param options.onError called with the error of every try that failed, except when the claim was lost
+ * @param options.disclosure the policy for the reason of a failed settlement on the board
+ * @param options.leave after it has fired, a settlement that is refused again and again is left to the end of the
+ * session
+ * @returns the result for the job; `lost` when others settle it
  */
 export async function settle(
   claim: Claim,
@@ -31,12 +37,12 @@ export async function settle(
   const refused = (error: unknown, attempt: number): Settled | undefined => {
     if (error instanceof NotFound) return 'lost'
     options.onError(error)
-    // Holding on to a job that cannot be settled as decided would keep it from everybody; given back uncharged, it
-    // would come back for ever.
+    // A job that cannot be settled as decided must not be held, because no owner could claim it; given back uncharged,
+    // it would come back forever.
     next = {
       settle: 'abandon',
       failed: true,
-      reason: options.disclosure.text(`it could not be settled: ${describeError(error)}`),
+      reason: options.disclosure.text(`settling failed: ${describeError(error)}`),
     }
     return options.leave.aborted && attempt >= MAX_SETTLE_ATTEMPTS ? 'lost' : undefined
   }
@@ -64,9 +70,9 @@ async function applyVerdict(claim: Claim, verdict: Verdict): Promise<Settled> {
   }
 }
 
-/** Longer each time that it was given back in a row. */
+/** Returns the delay: longer after each consecutive return. */
 function restAfter({ job }: Claim): number {
-  // The newest attempt is the one under way.
+  // The newest attempt is the present one.
   const before = job.attempts.slice(0, -1).filter((attempt) => !isOutage(attempt))
   const other = before.findLastIndex(({ ended }) => ended !== 'returned')
   return backoffDelay(before.length - other, STORAGE_BACK_OFF_MS)

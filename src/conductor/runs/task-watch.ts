@@ -1,5 +1,6 @@
 /**
- * Knows which tasks of a conductor run, so that a blocked event loop and a job that does not stop can be traced to a task.
+ * Tracks the running tasks of a conductor, so that a blocked event loop and a job that does not stop can be traced to a
+ * task.
  */
 import type { Performing } from '../../engine/index.ts'
 
@@ -13,22 +14,25 @@ export interface TaskOfJob {
 
 interface RunningTask extends TaskOfJob {
   readonly performing: Performing
-  /** In milliseconds on the monotonic clock. */
+  /** The start in milliseconds on the monotonic clock. */
   readonly since: number
 }
 
-/** How many tasks are named at most: one of the first is to blame in all likelihood, and a log line has to stay readable. */
+/**
+ * The maximum number of tasks that are named: the cause is probably among the newest, and a log line must stay
+ * readable.
+ */
 const MAX_NAMED_TASKS = 5
 
 export class TaskWatch {
   readonly #now: () => number
   readonly #running = new Set<RunningTask>()
-  /** What has ended since the last look and ran for long enough to matter. */
+  /** The tasks that have ended since the last check and ran for at least the minimum. */
   #ended: RunningTask[] = []
   readonly #minimum: number
 
   /**
-   * @param options.minimum of a task that has ended it is remembered only if it ran for so long, in milliseconds
+   * @param options.minimum the shortest run time in milliseconds of a task that is remembered after its end
    * @param options.now the monotonic clock
    */
   constructor(options: { readonly minimum: number; readonly now: () => number }) {
@@ -36,7 +40,7 @@ export class TaskWatch {
     this.#now = options.now
   }
 
-  /** Notes that a task begins to run; the function returned notes that it has ended. */
+  /** Notes that a task begins to run; the returned function notes that it has ended. */
   begin(task: TaskOfJob, how: Performing): () => void {
     const running = { ...task, performing: how, since: this.#now() }
     this.#running.add(running)
@@ -47,12 +51,14 @@ export class TaskWatch {
 
   /** Returns the tasks of a job whose `execute` runs now. */
   executing(job: string): string[] {
-    return [...this.#running].filter((one) => one.job === job && one.performing === 'execute').map(({ task }) => task)
+    return [...this.#running]
+      .filter((each) => each.job === job && each.performing === 'execute')
+      .map(({ task }) => task)
   }
 
   /**
-   * Returns the tasks that may have blocked the event loop from that instant until now: those that ran then, the newest
-   * first. What had ended since the last call is forgotten.
+   * Returns the tasks that may have blocked the event loop from that time until now: those that ran then, the newest
+   * first. Forgets the tasks that had ended since the last call.
    */
   since(instant: number): TaskOfJob[] {
     const candidates = [...this.#ended, ...this.#running].filter(({ since }) => since <= instant)
@@ -63,7 +69,7 @@ export class TaskWatch {
       .map(({ job, name, task }) => ({ job, name, task }))
   }
 
-  /** Forgets what has ended: the event loop turns. */
+  /** Forgets the tasks that have ended, because the event loop is not blocked. */
   forgetEnded(): void {
     if (this.#ended.length > 0) this.#ended = []
   }

@@ -1,6 +1,6 @@
 /**
- * Notices jobs that were told to stop, because their deadline has passed or somebody has cancelled them, while a task of
- * theirs goes on: its slot stays taken, and nothing else would say so.
+ * Detects jobs whose stop signal has fired, because their deadline has passed or they were cancelled, while a task
+ * still runs. The task keeps its slot, and nothing else would report it.
  */
 import type { Job } from '../../board/index.ts'
 import type { AlarmClock } from '../../core/alarm-clock.ts'
@@ -9,20 +9,20 @@ import type { Stoppable } from '../../core/async/stop.ts'
 import { describeError } from '../../core/failure.ts'
 import type { TaskWatch } from './task-watch.ts'
 
-/** How long after its signal a task may take to stop before that is worth a warning. */
+/** The time after its signal in which a task may stop without a warning. */
 const STOP_GRACE_MS = 10_000
 
-/** A job was told to stop some time ago, and tasks of it still execute. */
+/** The stop signal of a job fired some time ago, and tasks of it still execute. */
 export interface StopIgnored {
   readonly job: Job
   readonly run: number
-  /** The names of the tasks that execute. */
+  /** The names of the tasks that still execute. */
   readonly tasks: readonly string[]
-  /** Why it was told to stop. */
+  /** The reason of the stop signal. */
   readonly reason: string
 }
 
-/** Calls `stopIgnored` once, unless it is disposed before, or nothing of the job executes any more by then. */
+/** Calls `onStopIgnored` once, unless it is disposed first, or no task of the job executes any more by then. */
 export function watchStop(options: {
   readonly job: Job
   readonly run: number
@@ -30,7 +30,7 @@ export function watchStop(options: {
   readonly stop: Stoppable
   readonly tasks: Pick<TaskWatch, 'executing'>
   readonly clock: AlarmClock
-  readonly onStopIgnored: (unheeded: StopIgnored) => void
+  readonly onStopIgnored: (event: StopIgnored) => void
 }): Disposable {
   const { job, run, stop, tasks, clock, onStopIgnored } = options
   let alarm: Disposable | undefined
@@ -53,6 +53,6 @@ export function watchStop(options: {
 
 /** Returns the warning for the log. */
 export function formatStopIgnored({ job, tasks, reason }: StopIgnored): string {
-  const what = tasks.length === 1 ? `task ${tasks[0]} does` : `tasks ${tasks.join(', ')} do`
-  return `${job} was told to stop (${reason}), and ${what} not heed ctx.signal: its slot stays taken until then`
+  const what = tasks.length === 1 ? `task ${tasks[0]} ignores` : `tasks ${tasks.join(', ')} ignore`
+  return `${job} must stop (${reason}), but ${what} ctx.signal: the slot stays taken until then`
 }

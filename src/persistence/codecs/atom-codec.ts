@@ -1,11 +1,11 @@
 /**
- * Atoms as they are kept where a codec is in use: what tasks have returned and thrown is one sealed field, everything else
- * is as it always is, so that states can be read, and listings made, without a key.
+ * Encodes atoms for storage where a codec is in use: the results and errors of tasks become one sealed field. All other
+ * fields stay readable, so that states can be read, and listings made, without a key.
  *
  *     sealed: { by: [the codecs' names, in the order in which they were applied], bytes }
  *
- * Whoever can write to the storage chooses `by` and everything beside `sealed`: none of it is believed where a codec is
- * required.
+ * A user who can write to the storage chooses `by` and everything beside `sealed`: none of it is trusted where a codec
+ * is required.
  */
 import { encode } from '../../core/codec.ts'
 import { InvalidArgument, SealedLogbook } from '../../core/errors.ts'
@@ -20,47 +20,49 @@ interface EncodedSecrets {
   readonly bytes: Uint8Array
 }
 
-/** What may be anybody's secret. */
+/** The fields that may be secret. */
 type Secrets = Pick<AtomDetail, 'result' | 'failure' | 'revertResult' | 'revertFailure' | 'history'>
 
-/** Anybody may have written the seal. */
+/** An atom with a seal, which any user of the storage may have written. */
 type SealedAtom = AtomDetail & { readonly sealed?: unknown }
 
-/** Where an atom is: its name is its own. */
+/** The location of an atom's flow; the atom's name completes it. */
 export type FlowPlace = Omit<RecordPlace, 'atom'>
 
-/** One record goes through so many codecs at most, each of which may make it larger when it is read. */
+/** The maximum number of codecs for one record: each may make it larger when it is read. */
 const MAX_CODECS = 8
 
-/** In these an atom has nothing to say yet, so that its record may be without a seal where one is required. */
+/** The states in which an atom has no result yet, so that its record may lack a seal where one is required. */
 const STATES_WITHOUT_RESULT: readonly AtomState[] = ['PENDING', 'RUNNING', 'IGNORE']
 
 export class RecordCodec {
   readonly #codecs: readonly LogbookCodec[]
   readonly #known: ReadonlyMap<string, LogbookCodec>
-  /** For each codec that is required, the names that will do. */
+  /** The accepted names of each required codec. */
   readonly #requiredNames: readonly (readonly string[])[]
 
-  /** @throws InvalidArgument for what is no codec, for two codecs of one name, and for too many */
+  /** @throws InvalidArgument for an invalid codec, for two codecs of one name, and for too many codecs */
   constructor(codecs: LogbookCodec | readonly LogbookCodec[] = []) {
     this.#codecs = [codecs].flat()
     for (const codec of this.#codecs) assertCodec(codec)
     const all = this.#codecs.flatMap((codec) => [codec, ...(codec.older ?? [])])
     assertDistinct(this.#codecs, all)
-    // What takes no secret can be undone by everybody, and goes on being read when it is not asked for any more.
+    // Compression has no secret: its records can be read also when it is not configured any more.
     this.#known = new Map([compressed(), ...all].map((codec) => [codec.name, codec]))
     const required = this.#codecs.filter((codec) => codec.require)
     this.#requiredNames = required.map(({ name, older = [] }) => [name, ...older.map((each) => each.name)])
   }
 
-  /** Whether what is sealed is secret. */
+  /** Whether sealed fields are secret. */
   get encrypts(): boolean {
     return this.#codecs.some((codec) => codec.encrypts)
   }
 
   /**
-   * @throws InvalidArgument when a result is no plain data; StorageFailure when it could not be read again; SealedLogbook when
-   * a codec throws
+   * Seals the secret fields of an atom.
+   *
+   * @throws InvalidArgument when a result is not plain data; StorageFailure when it could not be read again;
+   * SealedLogbook when a codec throws
    */
   encode(atom: AtomDetail, flow: FlowPlace): AtomDetail {
     if (this.#codecs.length === 0) return atom
@@ -77,10 +79,11 @@ export class RecordCodec {
   }
 
   /**
-   * Returns the atom with its secrets. What was kept without a codec is as it is, unless a codec is required.
+   * Returns the atom with its secret fields. An atom that was stored without a codec is returned as it is, unless a
+   * codec is required.
    *
-   * @param place.decoder one for all atoms that are read together
-   * @throws SealedLogbook when it cannot be read with these codecs, or has not gone through one that is required
+   * @param place.decoder one decoder for all atoms that are read together
+   * @throws SealedLogbook when it cannot be read with these codecs, or has not gone through a required one
    */
   decode(atom: SealedAtom, { decoder, ...flow }: FlowPlace & { readonly decoder: RecordDecoder }): AtomDetail {
     const { sealed, ...rest } = atom
@@ -93,28 +96,31 @@ export class RecordCodec {
     const { by, bytes } = checkSeal(sealed, what)
     const codecs = by.map((name) => this.#codecNamed(name, what))
     this.#assertRequired(by, what)
-    // What lies beside a seal was not written with it.
+    // Secret fields beside a seal are ignored: they were not written with it.
     return { ...open, ...decodeSecrets(bytes, { codecs, what, decoder, place: { ...flow, atom: atom.name } }) }
   }
 
   #codecNamed(name: string, what: string): LogbookCodec {
     const codec = this.#known.get(name)
     if (codec) return codec
-    throw unreadableError(what, `they were kept with the codec ${name}, which was not given`)
+    throw unreadableError(what, `they were written with the codec ${name}, which was not given`)
   }
 
-  /** An atom with an outcome and without a seal may have had one: its result would be lost without a word. */
+  /**
+   * Returns whether the atom must have a seal: with a result and without a seal, its seal may have been removed, and
+   * the result would be lost unnoticed.
+   */
   #needsSeal({ state }: AtomDetail): boolean {
     return this.#requiredNames.length > 0 && !STATES_WITHOUT_RESULT.includes(state)
   }
 
-  /** @throws SealedLogbook */
+  /** Checks that the required codecs were applied. @throws SealedLogbook */
   #assertRequired(by: readonly string[], what: string): void {
     for (const names of this.#requiredNames) {
       if (names.some((name) => by.includes(name))) continue
       throw new SealedLogbook(
-        `cannot ${what}: the record was not written with ${names[0]}, which is required; somebody may have put it there. ` +
-          'If it is from before these logbooks were encrypted, open them with require: false until it is removed',
+        `cannot ${what}: the record was not written with ${names[0]}, which is required; another user may have put it there. ` +
+          'If it was written before these logbooks were encrypted, open them with require: false until it is removed',
       )
     }
   }
@@ -122,7 +128,7 @@ export class RecordCodec {
 
 interface Unsealing {
   readonly codecs: readonly LogbookCodec[]
-  /** What is being done, for errors. */
+  /** The present operation, for errors. */
   readonly what: string
   readonly decoder: RecordDecoder
   readonly place: RecordPlace
@@ -138,7 +144,7 @@ function decodeSecrets(sealed: Uint8Array, { codecs, what, decoder, place }: Uns
   return { ...results, ...runCodec(what, () => checkSecrets({ failure, revertFailure, history }, what)) }
 }
 
-/** What may lie open, and what is there of secrets. */
+/** Splits an atom into its open and its secret fields. */
 function splitSecrets<A extends object>(
   atom: A & Partial<Secrets>,
 ): { open: Omit<A, keyof Secrets>; secrets: Secrets } {
@@ -147,16 +153,16 @@ function splitSecrets<A extends object>(
   return { open, secrets: Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== undefined)) }
 }
 
-/** @throws SealedLogbook for what is no seal, or would be opened again and again */
+/** Checks a seal. @throws SealedLogbook when it is not a seal, or would be decoded many times */
 function checkSeal(sealed: unknown, what: string): EncodedSecrets {
   const { by, bytes }: { by?: unknown; bytes?: unknown } = Object(sealed)
   const isList = Array.isArray(by) && by.length <= MAX_CODECS && by.every((name) => typeof name === 'string')
   if (!isList || new Set(by).size < by.length || !(bytes instanceof Uint8Array))
-    throw unreadableError(what, 'the record is damaged: a codec is named twice, or what is sealed is no bytes')
+    throw unreadableError(what, 'the record is damaged: a codec is named twice, or the sealed field has no bytes')
   return { by, bytes }
 }
 
-/** Whatever is wrong with a codec or a key, no job is to blame for it. */
+/** Runs a codec. An error of a codec or a key is never charged to a job. */
 function runCodec<T>(what: string, work: () => T): T {
   try {
     return work()
@@ -175,16 +181,16 @@ function assertCodec(codec: unknown): void {
   const isCodec = typeof name === 'string' && name !== '' && typeof to === 'function' && typeof from === 'function'
   if (!isCodec || !Array.isArray(older)) {
     throw new InvalidArgument(
-      'codec: it has to have a name, encode and decode, as encrypted({ key }) and compressed() have; or be a list of such',
+      'codec must have a name, encode and decode, as encrypted({ key }) and compressed() have, or be a list of such codecs',
     )
   }
   for (const each of older) assertCodec(each)
 }
 
-/** A record names its codecs: two of one name could not be told apart when it is read. */
+/** Checks that the names differ: a record names its codecs, and two of one name could not be distinguished. */
 function assertDistinct(codecs: readonly LogbookCodec[], all: readonly LogbookCodec[]): void {
   if (codecs.length > MAX_CODECS)
-    throw new InvalidArgument(`codec: there can be ${MAX_CODECS} codecs, got ${codecs.length}`)
+    throw new InvalidArgument(`codec: at most ${MAX_CODECS} codecs can be given, got ${codecs.length}`)
   const names = all.map(({ name }) => name)
   const twice = names.find((name, index) => names.indexOf(name) < index)
   if (twice !== undefined)

@@ -1,6 +1,6 @@
 /**
- * Logbooks, wherever they are, whose results go through codecs. Also around those that are kept without one: a record that
- * somebody else has sealed must not be taken for one without results.
+ * Adds codecs to logbooks of any backend. It also wraps logbooks without a codec: a sealed record of another process
+ * must not be read as one without results.
  */
 import { SealedLogbook } from '../../core/errors.ts'
 import type { BookQuery } from '../book-query.ts'
@@ -52,7 +52,7 @@ export class CodecPersistence implements Persistence {
 
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     const log = await this.#inner.acquire(request)
-    // As it was asked for: what the record says of its place was written by whoever can write to the storage.
+    // The place is taken from the request: the place in the record was written by a user of the storage.
     const place = { book: request.book.uuid, flow: request.flow.uuid }
     try {
       return new CodecFlowLog(log, {
@@ -88,7 +88,7 @@ export class CodecPersistence implements Persistence {
   }
 }
 
-/** Names the book whose results cannot be read: the record of an atom does not say which book it is in. */
+/** Adds the book's UUID to the error: the record of an atom does not contain it. */
 function naming<T>(book: string, read: () => T): T {
   try {
     return read()

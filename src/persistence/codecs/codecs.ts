@@ -1,58 +1,63 @@
-/** What can be done to results before they are kept: compressing, encrypting, or whatever somebody brings. */
+/** Codecs for results: compression, encryption, and the interface of custom codecs. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions } from '../../core/options.ts'
 
-/** The place of an atom's record: a codec can bind what it writes to it, so that it means nothing anywhere else. */
+/** The place of an atom's record: a codec can bind the record to it, so that it is invalid in any other place. */
 export interface RecordPlace {
-  /** The book's uuid. */
+  /** The UUID of the book. */
   readonly book: string
-  /** The flow's uuid. */
+  /** The UUID of the flow. */
   readonly flow: string
-  /** The atom's name. */
+  /** The name of the atom. */
   readonly atom: string
 }
 
 /**
- * Changes the bytes of what a task has returned, or thrown, on their way into a logbook and back.
+ * Changes the bytes of a task's results and errors on their way into a logbook and back.
  *
- * It works at once, without a promise: what is written in one order must be recorded in that order. Keys that are somewhere
- * else are fetched before the logbooks are opened.
+ * It is synchronous: writes must be recorded in the order of their calls. Keys that are stored elsewhere must be
+ * fetched before the logbooks are opened.
  *
  * @example const codec: LogbookCodec = { name: 'rot13', encode: rotated, decode: rotated }
  */
 export interface LogbookCodec {
-  /** Kept with every record, so that old ones are read by what wrote them. Not to be changed. */
+  /** The name, stored with every record, so that the right codec reads it later. It must not change. */
   readonly name: string
-  /** @param place where the record is written */
+  /** Encodes the bytes of a record. @param place the place where the record is written */
   encode(bytes: Uint8Array, place: RecordPlace): Uint8Array
   /**
-   * @param place where the record was read
-   * @throws an error that says why it cannot: another key, say
+   * Decodes the bytes of a record.
+   *
+   * @param place the place where the record was read
+   * @throws an error with the reason, such as another key
    */
   decode(bytes: Uint8Array, place: RecordPlace): Uint8Array
   /** Whether a record that did not go through this codec, or one of `older`, is refused. False by default. */
   readonly require?: boolean
-  /** Whether what it writes is secret: then conductors keep the texts of failures off the board, too. False by default. */
+  /**
+   * Whether the encoded bytes are secret: conductors then keep the texts of failures off the board, too. False by
+   * default.
+   */
   readonly encrypts?: boolean
-  /** Former formats of this codec, which are read and not written. */
+  /** Former formats of this codec, which are read but not written. */
   readonly older?: readonly LogbookCodec[]
 }
 
 const [STORED, DEFLATED] = [0, 1]
 
-/** The most that one record may become when it is inflated, where nothing else is said. */
+/** The default limit for the size of an inflated record. */
 const MAX_INFLATED_BYTES = 64 * 1_024 * 1_024
 
-/** How {@link compressed} is told what is too large. */
+/** The options of {@link compressed}. */
 export interface CompressionOptions {
-  /** The most bytes that one record may have when it is inflated; 64 MiB by default. What is larger is kept as it is. */
+  /** The size limit of an inflated record; 64 MiB by default. A larger record is stored uncompressed. */
   readonly maxBytes?: number
 }
 
 /**
- * Makes large results smaller (deflate); small ones that would not get smaller are left as they are.
+ * Compresses large results (deflate); results that would not get smaller are stored as they are.
  *
  * @throws InvalidArgument for a limit that is not a whole number from 1
  */
@@ -64,7 +69,7 @@ export function compressed(options: CompressionOptions = {}): LogbookCodec {
   return {
     name: 'deflate',
     encode: (bytes) => {
-      // It could be written, and never read again.
+      // A compressed record above the limit could not be read again.
       if (bytes.length > maxBytes) return prependMark(STORED, bytes)
       const small = deflateRawSync(bytes)
       return small.length < bytes.length ? prependMark(DEFLATED, small) : prependMark(STORED, bytes)
@@ -73,7 +78,7 @@ export function compressed(options: CompressionOptions = {}): LogbookCodec {
   }
 }
 
-/** A few hundred bytes can become gigabytes, which would end the process. */
+/** Inflates up to the limit: a few hundred bytes can become gigabytes, which would end the process. */
 function inflateWithin(bytes: Uint8Array, maxBytes: number): Uint8Array {
   try {
     return inflateRawSync(bytes, { maxOutputLength: maxBytes })
@@ -83,35 +88,35 @@ function inflateWithin(bytes: Uint8Array, maxBytes: number): Uint8Array {
   }
 }
 
-/** The key of encrypted logbooks, those of before, and which records are believed. */
+/** The keys of encrypted logbooks, and the records that are accepted. */
 export interface EncryptionOptions {
-  /** 32 bytes, or their base64: `openssl rand -base64 32`. */
+  /** The key: 32 bytes, or their base64, as from `openssl rand -base64 32`. */
   readonly key: string | Uint8Array
-  /** Keys of before, for what they have written: nothing more is written with them. */
+  /** Former keys, for reading only. */
   readonly oldKeys?: readonly (string | Uint8Array)[]
   /**
-   * Whether results that are not encrypted are refused; true by default. False is for logbooks that also hold records from
-   * before there was a key: then whoever can write to the storage can make up results.
+   * Whether unencrypted results are refused; true by default. False is for logbooks that also contain records from
+   * before the encryption: then a user who can write to the storage can forge results.
    */
   readonly require?: boolean
   /**
-   * Whether records of the older format `aes-256-gcm` are read; true by default. They are not bound to their place: whoever
-   * can write to the storage can put one in the place of another. False once there are none left.
+   * Whether records of the older format `aes-256-gcm` are read; true by default. They are not bound to their place: a
+   * user who can write to the storage can exchange them. Set it to false when no such record is left.
    */
   readonly readUnbound?: boolean
 }
 
 const [KEY_BYTES, ID_BYTES, IV_BYTES, TAG_BYTES] = [32, 4, 12, 16]
 const CIPHER = 'aes-256-gcm'
-/** Records of the first format say nothing of their place. */
+/** The name of the first format, whose records are not bound to their place. */
 const UNBOUND_FORMAT = CIPHER
 const BOUND_FORMAT = `${CIPHER}/2`
 
 /**
- * Encrypts with AES-256-GCM, each record with an initialization vector of its own, and bound to its book, flow and atom: in
- * any other place it cannot be decrypted. A key is good for some thousand million records.
+ * Encrypts with AES-256-GCM, each record with its own initialization vector, and bound to its book, flow and atom: in
+ * any other place it cannot be decrypted. A key is good for several thousand million records.
  *
- * @throws InvalidArgument, without the key, when that is not of 32 bytes
+ * @throws InvalidArgument, without the key, when it does not have 32 bytes
  * @example const codec = encrypted({ key: process.env.LOGBOOK_KEY, oldKeys: [process.env.LOGBOOK_KEY_OF_LAST_YEAR] })
  */
 export function encrypted(options: EncryptionOptions): LogbookCodec {
@@ -136,18 +141,18 @@ export function encrypted(options: EncryptionOptions): LogbookCodec {
   return { ...bound, older: [unbound] }
 }
 
-/** Injective: no two places give the same bytes, whatever is in their names. */
+/** Encodes a place. The encoding is injective: two places never give the same bytes, whatever their names contain. */
 function encodePlace({ book, flow, atom }: RecordPlace): Uint8Array {
   return Buffer.from(JSON.stringify(['jobboard logbook', BOUND_FORMAT, book, flow, atom]))
 }
 
-/** The first key writes, all of them read. */
+/** A set of keys: the first key encrypts, all of them decrypt. */
 class KeyRing {
   readonly #newest: Buffer
   readonly #keys: ReadonlyMap<string, Buffer>
 
   constructor([newest, ...others]: readonly Buffer[]) {
-    if (!newest) throw new InvalidArgument('encrypted: there must be a key')
+    if (!newest) throw new InvalidArgument('encrypted: key is missing')
     this.#newest = newest
     this.#keys = new Map([newest, ...others].map((each) => [toKeyId(each).toString('hex'), each]))
   }
@@ -187,7 +192,7 @@ class KeyRing {
   }
 }
 
-/** What names a key in records and errors, and does not tell it. */
+/** Returns the identifier of a key for records and errors, which does not reveal the key. */
 function toKeyId(key: Buffer): Buffer {
   return createHash('sha256').update('jobboard key ').update(key).digest().subarray(0, ID_BYTES)
 }
@@ -195,7 +200,7 @@ function toKeyId(key: Buffer): Buffer {
 function parseKey(given: unknown): Buffer {
   const key = typeof given === 'string' ? Buffer.from(given, 'base64') : given
   if (key instanceof Uint8Array && key.length === KEY_BYTES) return Buffer.from(key)
-  throw new InvalidArgument('encrypted: a key is 32 bytes, or their base64, as openssl rand -base64 32 makes them')
+  throw new InvalidArgument('encrypted: a key must be 32 bytes, or their base64, as from openssl rand -base64 32')
 }
 
 function prependMark(mark: number, bytes: Uint8Array): Uint8Array {

@@ -1,34 +1,36 @@
 /**
- * Taking the right to write a flow, and proving that nothing acknowledged is lost when it passes on.
+ * Acquires a flow, and proves that no acknowledged write is lost when the flow passes to another run.
  *
- * An heir
- *  1. links its mark into place, which one of several with the same term can do;
+ * An acquire
+ *  1. links its mark into place, which only one of several with the same term can do;
  *  2. reads the newest log below its term;
  *  3. links its own log, which begins with all it has read, and syncs the folder;
- *  4. looks for a newer term, then whether its own log is still there, as a writer does; gives up if there is a newer one;
+ *  4. checks for a newer term, then whether its own log still exists, as a writer does; gives up if there is a newer
+ *     one;
  *  5. removes the files of older terms, oldest first, one after the other.
  *
- * A writer appends to its log, syncs it, then (A) lists the folder, looking for a newer term, and (B) looks whether its
- * own log is still there. Only then is the write acknowledged. (See `directory-flow-log.ts`.)
+ * A writer appends to its log, syncs it, then (A) lists the folder to find a newer term, and (B) checks whether its own
+ * log still exists. Only then is the write acknowledged. (See `directory-flow-log.ts`.)
  *
- * **No acknowledged write is missed.** Suppose an heir's mark was in place when the writer's listing began. Either the
- * listing shows it, and the write is refused; or it was removed while the listing ran. Step 5 of the one who removed it
- * had then removed the writer's log before, as the older, and (B) refuses the write. So a write is acknowledged only if
- * the listing began before any heir's mark was there; the record was in the log by then, and every heir reads after it
- * has set its mark. What it reads is that log, or one made of it: logs are removed only by heirs that passed step 4, whose
- * own log was thus in place before any newer mark, and so before any newer heir began to read.
+ * **No acknowledged write is missed.** Suppose the mark of a later acquire was in place when the writer's listing
+ * began. Either the listing shows it, and the write is refused; or it was removed while the listing ran. Then step 5 of
+ * the acquire that removed it had already removed the writer's log, as the older one, and (B) refuses the write.
+ * Therefore, a write is acknowledged only if the listing began before any later mark was there; the record was in the
+ * log by then, and every acquire reads after it has set its mark. It reads that log, or one made of it: logs are
+ * removed only by acquires that passed step 4, whose own log was thus in place before any newer mark, and so before any
+ * newer acquire began to read.
  *
- * **Nothing refused comes back.** What a former writer appends after the heir has read lies in a file that nobody takes
- * for the newest again. A refused write may have been seen by the heir only if the two raced: it is then part of what the
- * heir was handed.
+ * **No refused write comes back.** A record that a former writer appends after the acquire has read is in a file that
+ * is never again read as the newest. A refused write may have been seen by the acquire only if the two raced: it is
+ * then part of the flow that the acquire returned.
  *
- * **A book that is made anew is left alone.** All steps are done in the folder that was opened at the beginning (`inFolder`):
- * where the book was destroyed meanwhile and another made in its place, the terms of its flows may be the same. The acquire
- * begins again then.
+ * **A book that is created again is not changed.** All steps are done in the folder that was opened at the beginning
+ * (`inFolder`): where the book was destroyed meanwhile and another created in its place, the terms of its flows may be
+ * the same. The acquire then begins again.
  *
  * **Power failures.** The log is synced before it has its name, and the name before the acquire is acknowledged, so a
- * predecessor's log is removed only when its heir's is safe. A mark need not be synced: it guards against writers that
- * live, and none outlives the machine; from then on the log under the term's name says as much.
+ * predecessor's log is removed only when its successor's is durable. A mark need not be synced: it guards against
+ * running writers, and none survives the machine; after a restart the log under the term's name is enough.
  */
 import { type FileHandle, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -59,11 +61,16 @@ export interface AcquiredLog {
   readonly length: number
 }
 
-/** Each attempt is lost only to somebody else's progress, so more than a few mean that something is badly wrong. */
+/**
+ * The limit of attempts. An attempt fails only because another process made progress, so more than a few mean a serious
+ * fault.
+ */
 const MAX_ACQUIRE_ATTEMPTS = 20
 
 /**
- * @param folders the flow's folder first, then those above it whose entries must be durable before this is
+ * Acquires a flow in its folder.
+ *
+ * @param folders the flow's folder first, then those above it whose entries must be durable first
  * @throws Fenced @throws ClaimLost when the same claim acquired the flow again meanwhile
  */
 export async function acquireTerm(
@@ -97,15 +104,21 @@ async function acquireIn(
       throw error
     }
   }
-  throw new StorageFailure(`flow ${request.flow.uuid} changes hands faster than it can be acquired; try again`, {
-    retryable: true,
-  })
+  throw new StorageFailure(
+    `flow ${request.flow.uuid} is acquired by others faster than this run can acquire it; try again`,
+    {
+      retryable: true,
+    },
+  )
 }
 
-/** Older than every run: a flow that was made before its first. */
+/** The term of a flow that was created before its first run: older than every run. */
 const FIRST_TERM: Term = { run: 0, repeat: 0 }
 
-/** Makes a flow unless anybody has made or acquired it; resolves to whether it was made. The folder is yet to be synced. */
+/**
+ * Creates a flow unless it was created or acquired before; resolves to whether it was created. The caller must sync the
+ * folder.
+ */
 export function startFlow(folder: string, request: FlowRequest): Promise<boolean> {
   return inFolder(folder, async ({ path, assertInPlace }) => {
     const made = await startFlowIn(path, request)
@@ -121,14 +134,15 @@ async function startFlowIn(folder: string, request: FlowRequest): Promise<boolea
     publish(path, encodeFlow(createFlowDetail(request, new Date())), { durable: true }),
   )
   await file?.close()
-  // A run that came in between may not have seen it, and then the flow is that run's. Looks in the order of a writer's.
+  // A run that acquired meanwhile may not have seen this flow, and then the flow is that run's. The checks have the
+  // order of a writer's.
   const newest = newestTerm(await listTerms(folder))
   return file !== undefined && newest?.run === FIRST_TERM.run && (await exists(path))
 }
 
 /**
- * Replaces the log of a flow that is over by what it comes to, where that is much shorter: the same claim acquires it once
- * more, and so nothing can be lost that a newer run does not find.
+ * Replaces the log of a finished flow by a snapshot, where that is much shorter. The same claim acquires the flow
+ * again, so nothing can be lost that a newer run would not find.
  */
 export async function compactTerm(
   folders: readonly [string, ...string[]],
@@ -144,7 +158,7 @@ export async function compactTerm(
   await file.close()
 }
 
-/** Step 1. Undefined when another was faster: what it left must be judged again. */
+/** Does step 1. Returns undefined when another process was faster: the folder must be read again. */
 async function takeTerm(folder: string, request: AcquireRequest): Promise<Term | undefined> {
   const term = await nextTerm(folder, request)
   const mark = await missingAsTakenOver(publish(join(folder, formatTermFile(term, 'mark')), encodeMark(request.claim)))
@@ -152,7 +166,7 @@ async function takeTerm(folder: string, request: AcquireRequest): Promise<Term |
   return mark && term
 }
 
-/** The term this request may have, judged by the newest there is. @throws Fenced */
+/** Returns the term that this request may have, according to the newest one. @throws Fenced */
 async function nextTerm(folder: string, request: AcquireRequest): Promise<Term> {
   const newest = newestTerm(await listTerms(folder))
   if (!newest || newest.run < request.run) return { run: request.run, repeat: 0 }
@@ -167,7 +181,9 @@ async function hasClaim(folder: string, { term, request }: { term: Term; request
   return bytes !== undefined && decodeMark(bytes, path) === request.claim
 }
 
-/** Steps 2 and 3, but for the sync. Undefined when a newer heir removed the file before it had its name. */
+/**
+ * Does steps 2 and 3, without the sync. Returns undefined when a newer acquire removed the file before it had its name.
+ */
 async function startLog(
   folder: string,
   { term, request }: { term: Term; request: AcquireRequest },
@@ -179,7 +195,7 @@ async function startLog(
   return file && { flow, term, file, length: bytes.length }
 }
 
-/** A temporary file that vanished was removed by the heir of a newer term, who takes it for a leftover. */
+/** Returns undefined when the temporary file vanished: the acquire of a newer term has removed it. */
 async function missingAsTakenOver<T>(publishing: Promise<T | undefined>): Promise<T | undefined> {
   try {
     return await publishing
@@ -189,7 +205,10 @@ async function missingAsTakenOver<T>(publishing: Promise<T | undefined>): Promis
   }
 }
 
-/** Step 4. Without it a run whose predecessor was already removed could go on with an empty flow, until its first write. */
+/**
+ * Does step 4. Without it a run whose predecessor was already removed could continue with an empty flow, until its
+ * first write.
+ */
 async function assertNewest(
   folder: string,
   asked: { files: readonly TermFile[]; term: Term; request: AcquireRequest } & Pick<OpenFolder, 'assertInPlace'>,
@@ -207,13 +226,16 @@ async function assertNewest(
   throw new ClaimLost(`flow ${request.flow.uuid} was acquired once more by the same claim; use that log`)
 }
 
-/** Step 5. The proof above needs the order; so at the first file that cannot be removed the rest is left for the next. */
+/**
+ * Does step 5. The proof above requires the order; so after the first file that cannot be removed the others are kept,
+ * too.
+ */
 async function removeOlder(folder: string, { files, term }: { files: readonly TermFile[]; term: Term }): Promise<void> {
   try {
     for (const file of files) {
       if (compareTerms(file.term, term) < 0) await missingAsUndefined(unlink(join(folder, file.name)))
     }
   } catch {
-    // Leftovers take room and nothing else: every reader goes by the newest.
+    // Old files only take space: every reader uses the newest.
   }
 }

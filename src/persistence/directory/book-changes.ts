@@ -1,31 +1,33 @@
 /**
- * The records of a book: reading the newest, and adding one.
+ * The records of a book: reads the newest one, and adds one.
  *
- * Change `n` of a book is the file `book.<n>.record`, which holds the whole book. A change
- *  1. makes an empty file of its own, `book.<anything>.change`;
+ * Change `n` of a book is the file `book.<n>.record`, which contains the whole book. A change
+ *  1. creates an empty file of its own, `book.<unique>.change`;
  *  2. reads the newest record, which is that of change `n - 1`;
- *  3. writes the new record into its file, syncs it, and links it to `book.<n>.record`, which one of several can do. One
- *     that could not begins again with step 1;
+ *  3. writes the new record into its file, syncs it, and links it to `book.<n>.record`, which only one of several can
+ *     do. The others begin again with step 1;
  *  4. syncs the folder;
  *  5. lists the folder, removes the `.change` files of all others, and then the records before its own, lowest number
  *     first, one after the other. `book.record` stays: it is the book's existence.
  *
- * **No number is linked twice.** Suppose that `n` was linked, removed, and is then linked by a slow writer. Its file was
- * there when it linked, since a file without a name cannot be linked. The removal of `n` came after all the files that its
- * remover had listed were removed, so the slow writer's file was made after that listing had begun (step 1), and it read the
- * newest record after that (step 2). At that time the remover's own record, with a higher number than `n`, was there: the
- * slow writer could not have come to `n`. Without this a change is acknowledged whose record no reader looks at.
+ * **No number is linked twice.** Suppose that `n` was linked, removed, and is then linked by a slow writer. Its file
+ * was there when it linked, since a file without a name cannot be linked. The removal of `n` came after all the files
+ * that its remover had listed were removed, so the slow writer's file was created after that listing had begun (step
+ * 1), and it read the newest record after that (step 2). At that time the remover's own record, with a higher number
+ * than `n`, was there: the slow writer could not have come to `n`. Without this rule a change could be acknowledged
+ * whose record no reader uses.
  *
- * **The newest record is the newest.** A listing that runs beside a change may show neither the record that is removed nor
- * the one that is added. So after it read record `n` a reader looks (a) that there is no record `n + 1`, then (b) that
- * record `n` is still there. Records are removed in the order of their numbers, and no number comes back: if (b) holds,
- * record `n + 1` had not been removed before (a), so it had not been there. For `book.record`, which is never removed, (b)
- * is that `book.changed` is not there, which is made before the first record is removed.
+ * **The newest record is the newest.** A listing that runs beside a change may show neither the record that is removed
+ * nor the one that is added. Therefore, after it read record `n` a reader checks (a) that there is no record `n + 1`,
+ * then (b) that record `n` still exists. Records are removed in the order of their numbers, and no number comes back:
+ * if (b) holds, record `n + 1` had not been removed before (a), so it had not been there. For `book.record`, which is
+ * never removed, (b) is that `book.changed` does not exist, which is created before the first record is removed.
  *
- * **A book that is made anew is left alone.** All steps are done in the folder that was opened at the beginning (`inFolder`):
- * where the book was destroyed meanwhile and another made in its place, its records have the same numbers. Behind step 4 it
- * looks whether the folder still has its name; where it has not, the change begins again with the book that is there. So a
- * removal for age, which moves the folder before it looks at the book once more, sees every change that is acknowledged.
+ * **A book that is created again is not changed.** All steps are done in the folder that was opened at the beginning
+ * (`inFolder`): where the book was destroyed meanwhile and another created in its place, its records have the same
+ * numbers. After step 4 the change checks whether the folder still has its name; where it has not, it begins again with
+ * the book that is there. Therefore, a removal for age, which moves the folder before it checks the book once more,
+ * sees every acknowledged change.
  *
  * A process that dies leaves its `.change` file to the next change.
  */
@@ -57,12 +59,15 @@ import {
 import { decodeBook, encodeBook } from './records.ts'
 
 export interface NewestRecord {
-  /** The number of the change; 0 for the record that the book was made with. */
+  /** The number of the change; 0 for the record that the book was created with. */
   readonly change: number
   readonly detail: BookDetail
 }
 
-/** Each further look at the same number needs another change in between, so more than a few mean that the folder is damaged. */
+/**
+ * The limit of reads of one number. Each further read requires another change in between, so more than a few mean that
+ * the folder is damaged.
+ */
 const MAX_READ_ATTEMPTS = 20
 
 /**
@@ -84,7 +89,7 @@ export async function readNewestRecord(folder: string): Promise<NewestRecord | u
   }
 }
 
-/** Looks (a) and (b) of the proof above, in this order. */
+/** Does the checks (a) and (b) of the proof above, in this order. */
 async function isNewest(folder: string, change: number): Promise<boolean> {
   if (await exists(changeRecord(folder, change + 1))) return false
   return change === 0 ? !(await exists(changedMark(folder))) : exists(changeRecord(folder, change))
@@ -97,7 +102,10 @@ function newestChange(names: readonly string[]): number | undefined {
   }, undefined)
 }
 
-/** Adds a record to the book in this folder, made of the newest one; false where there is no book. Durable afterwards. */
+/**
+ * Adds a record to the book in this folder, made of the newest one; false where there is no book. It is durable
+ * afterwards.
+ */
 export async function addRecord(folder: string, changed: (detail: BookDetail) => BookDetail): Promise<boolean> {
   for (;;) {
     const added = await missingAsUndefined(inFolder(folder, (opened) => addRecordIn(opened, changed)))
@@ -113,14 +121,14 @@ async function addRecordIn(
   const added = await tryToAdd(folder, changed)
   if (added === 'lost') return added
   if (typeof added === 'number') await makeDurable(folder, added)
-  // A book that is being removed may have been looked at for the last time; and another may have its name by now.
+  // A book that is being removed may have been checked for the last time; and another book may have its name by now.
   await assertInPlace()
   if (added === 'no-book') return added
   await removeOlder(folder, added)
   return 'added'
 }
 
-/** Steps 1 to 3. @returns the number of the change, or why there is none */
+/** Does steps 1 to 3. @returns the number of the change, or why there is none */
 async function tryToAdd(
   folder: string,
   changed: (detail: BookDetail) => BookDetail,
@@ -131,7 +139,7 @@ async function tryToAdd(
     const newest = await readNewestRecord(folder)
     if (!newest) return 'no-book'
     const change = newest.change + 1
-    // Its name would not be read as a number any more.
+    // A larger number would not be parsed as a number.
     if (!Number.isSafeInteger(change)) throw damagedBookError(changeRecord(folder, newest.change))
     await writeRecord(file, encodeBook(changed(newest.detail)))
     await link(prepared, changeRecord(folder, change))
@@ -150,7 +158,7 @@ async function writeRecord(file: FileHandle, bytes: Uint8Array): Promise<void> {
   await file.datasync()
 }
 
-/** Step 4. */
+/** Does step 4. */
 async function makeDurable(folder: string, change: number): Promise<void> {
   if (change === 1) await markChanged(folder)
   await syncFolders([folder])
@@ -161,7 +169,7 @@ async function markChanged(folder: string): Promise<void> {
   await mark?.close()
 }
 
-/** Step 5. What cannot be removed is left for the next change, with everything that is to be removed after it. */
+/** Does step 5. After the first file that cannot be removed, all later ones are left for the next change. */
 async function removeOlder(folder: string, change: number): Promise<void> {
   try {
     const names = await readdir(folder)
@@ -172,10 +180,10 @@ async function removeOlder(folder: string, change: number): Promise<void> {
     for (const each of older.toSorted((a, b) => Number(a) - Number(b)))
       await missingAsUndefined(unlink(changeRecord(folder, Number(each))))
   } catch {
-    // Records that are not the newest take room and nothing else.
+    // Old records only take space.
   }
 }
 
 function damagedBookError(path: string): StorageFailure {
-  return new StorageFailure(`${path} is damaged: it is not a record that can be followed; restore it or remove it`)
+  return new StorageFailure(`${path} is damaged: it is not a valid record; restore it or remove it`)
 }

@@ -1,4 +1,4 @@
-/** Books as folders: making, reading, listing and removing them. */
+/** Creates, reads, lists and removes books as folders. */
 import { randomUUID } from 'node:crypto'
 import { readdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -31,8 +31,8 @@ import { readNewestFlow } from './read-flow.ts'
 import { encodeBook } from './records.ts'
 
 /**
- * Makes an empty book unless it is there; resolves to whether it was made. Durable once the folders that
- * {@link listFolders} names are synced: one fdatasync here, three syncs there.
+ * Creates an empty book unless it exists; resolves to whether it was created. It is durable once the folders of {@link
+ * listFolders} are synced: one fdatasync here, three syncs there.
  */
 export async function makeBook(root: string, book: BookRequest): Promise<boolean> {
   const { uuid, name, meta = {} } = book
@@ -48,7 +48,8 @@ export async function makeBook(root: string, book: BookRequest): Promise<boolean
 }
 
 /**
- * Adds to what a book says of itself. Each of several who change a book at once adds to what the one before has written.
+ * Changes keys of a book's meta. Concurrent changes are applied one after the other, each to the result of the previous
+ * one.
  *
  * @throws NotFound
  */
@@ -57,12 +58,12 @@ export async function changeBook(root: string, uuid: string, meta: Meta): Promis
   if (!(await addRecord(bookFolder(root, uuid), changed))) throw bookNotFoundError(uuid)
 }
 
-/** The folders whose entries lead to a book, from its own up. */
+/** Returns the folders whose entries lead to a book, from its own up. */
 export function listFolders(root: string, bookUuid: string): [string, string, string] {
   return [bookFolder(root, bookUuid), shardFolder(root, bookUuid), root]
 }
 
-/** @throws NotFound */
+/** Reads a book with its flows. @throws NotFound */
 export async function loadBook(root: string, uuid: string): Promise<LogBook> {
   return loadFrom(bookFolder(root, uuid), uuid)
 }
@@ -70,13 +71,16 @@ export async function loadBook(root: string, uuid: string): Promise<LogBook> {
 async function loadFrom(folder: string, uuid: string): Promise<LogBook> {
   const detail = await readDetail(folder)
   const flows = await readFlows(folder)
-  // A book that was destroyed while it was read is not a book with fewer flows.
+  // A book that was destroyed during the read must not be returned with fewer flows.
   if (!detail || !(await exists(bookRecord(folder)))) throw bookNotFoundError(uuid)
   flows.sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.uuid < b.uuid ? -1 : 1))
   return { ...detail, flows }
 }
 
-/** Shard by shard, and within one by name: an order that a page can go on in without having read what is before. */
+/**
+ * Lists books shard by shard, and within one by name: in this order a page can continue without reading the books
+ * before it.
+ */
 export async function* listBooks(root: string, query: BookQuery): AsyncIterable<BookDetail> {
   const { after, limit = Number.POSITIVE_INFINITY } = query
   const first = after === undefined ? '' : shardName(after)
@@ -103,9 +107,9 @@ async function readMatching(folder: string, query: BookQuery): Promise<BookDetai
 }
 
 /**
- * Takes the book away in one step, then removes it at leisure, with what others left that died over the same.
+ * Takes the book away in one step, then deletes its files, and those of earlier removals whose process died.
  *
- * @returns false when something of it has changed after `unchangedSince`
+ * @returns false when something in it has changed after `unchangedSince`
  * @throws NotFound
  */
 export async function removeBook(
@@ -122,15 +126,15 @@ export async function removeBook(
   await syncFolders([shard])
   const names = await readdir(shard)
   for (const name of names.filter(isGone)) await rm(join(shard, name), { recursive: true, force: true })
-  // Their process died over it, or is about to find out that it was too slow.
+  // The process of such a removal died, or will find that it was too slow.
   for (const name of names.filter(isTaken)) await putBack(join(shard, name))
   return true
 }
 
 /**
- * Moves a book to `gone` if nothing of it has changed. A change that was acknowledged between the look at it and the move
- * would be lost; so it is moved to a third name first, looked at once more, and put back where it has changed. Meanwhile it
- * is not found, and a run that writes to it is refused.
+ * Moves a book to `gone` if nothing in it has changed. A change that was acknowledged between the check and the move
+ * would be lost. Therefore, the book is moved to a third name first, checked once more, and put back where it has
+ * changed. Meanwhile it is not found, and a run that writes to it is refused.
  *
  * @throws NotFound
  */
@@ -147,7 +151,7 @@ async function takeUnchanged(
   const taken = takenName(folder, randomUUID())
   if (!(await tryMove(folder, taken))) throw bookNotFoundError(uuid)
   try {
-    // It is not there any more where another removal has put it back, after a process that it took for dead.
+    // The book is missing here when another removal has put it back, because it took this process for dead.
     if ((await isOld(taken)) && (await tryMove(taken, gone))) return true
   } catch (error) {
     await putBack(taken)
@@ -162,7 +166,7 @@ async function tryMove(from: string, to: string): Promise<boolean> {
   return (await missingAsUndefined(rename(from, to).then(() => true))) ?? false
 }
 
-/** Gives a book its name again, unless it was made anew meanwhile. */
+/** Gives a book its name again, unless it was created again meanwhile. */
 async function putBack(taken: string): Promise<void> {
   const shard = dirname(taken)
   try {

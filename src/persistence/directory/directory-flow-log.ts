@@ -1,13 +1,14 @@
 /**
  * The log of one term: a queue of transitions in front of an append-only file.
  *
- * What is written while a sync is under way goes out together with the next one, and each caller waits for its own. A
- * write costs one append, one fdatasync, one listing of a small folder and one stat, the last two from the cache.
+ * Writes that arrive during a sync are appended together with the next one, and each caller waits for its own. A write
+ * costs one append, one fdatasync, one listing of a small folder and one stat, the last two from the cache.
  *
- * **When an append fails** the file may end in half a record. If the disk refused to take the bytes (it is full, say),
- * the next write first cuts the file back to what was acknowledged and may succeed: StorageFailure, `retryable`. If a sync
- * failed, nobody can tell any more what is on disk: this log refuses from then on, and an acquire repeated by the same
- * claim starts a new file. What was queued behind a failed write fails with it: it must not be recorded without it.
+ * **When an append fails** the file may end in half a record. If the disk refused to take the bytes (because it is
+ * full, for example), the next write first truncates the file to its acknowledged length and may succeed:
+ * StorageFailure, `retryable`. If a sync failed, the content on disk is unknown: this log refuses writes from then on,
+ * and an acquire repeated by the same claim starts a new file. Writes queued behind a failed write fail with it: they
+ * must not be recorded without it.
  */
 import { type FileHandle, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -34,11 +35,11 @@ export interface DirectoryFlowLogOptions {
   readonly folder: string
   /** Called when the file is closed. */
   readonly onClose: () => void
-  /** Replaces a log by what it comes to. */
+  /** Replaces the log by a snapshot. */
   readonly compact: () => Promise<unknown>
 }
 
-/** In bytes; shorter ones take a page or a few of the disk anyway. */
+/** The size above which a log is compacted: shorter ones take only a few pages of the disk. */
 const COMPACT_ABOVE_BYTES = 2 ** 16
 
 export class DirectoryFlowLog implements FlowLog {
@@ -51,11 +52,11 @@ export class DirectoryFlowLog implements FlowLog {
   readonly #onClose: () => void
   readonly #compact: () => Promise<unknown>
   #state: FlowState | undefined
-  /** Up to here the file holds what was acknowledged. */
+  /** The length of the acknowledged content of the file. */
   #length: number
-  /** Whether there may be more in the file than that. */
+  /** Whether the file may contain more than that. */
   #mayBeTorn = false
-  /** Why nothing can be written any more. */
+  /** The reason why no more writes are accepted. */
   #refusal: ClaimLost | StorageFailure | undefined
   #queue: QueuedWrite[] = []
   #draining: Promise<void> | undefined
@@ -95,19 +96,22 @@ export class DirectoryFlowLog implements FlowLog {
   async #finish(): Promise<void> {
     await this.#draining
     await this.#file.close()
-    // Whether it was worth it or not, or was refused because a newer run has come: what is written is written.
+    // The transitions are durable, whether the compaction succeeded, failed, or was refused because of a newer run.
     if (this.#shouldCompact()) await this.#compact().catch(() => undefined)
     this.#onClose()
   }
 
-  /** Nobody adds to a flow that is over, and all it went through would be read and kept for ever. */
+  /**
+   * Returns whether the log is worth compacting: a finished flow gets no more transitions, and all its history would be
+   * read and kept forever.
+   */
   #shouldCompact(): boolean {
     const isOver = this.#state !== undefined && FINISHED_STATES.includes(this.#state)
     return isOver && this.#refusal === undefined && this.#length > COMPACT_ABOVE_BYTES
   }
 
   async #drain(): Promise<void> {
-    // What is written in the same breath goes out together.
+    // Writes of the same turn of the event loop are appended together.
     await Promise.resolve()
     while (this.#queue.length > 0) {
       const batch = this.#queue.splice(0)
@@ -133,13 +137,16 @@ export class DirectoryFlowLog implements FlowLog {
     this.#mayBeTorn = false
   }
 
-  /** After a failed sync the kernel may hold pages for clean that never reached the disk; trying again proves nothing. */
+  /**
+   * Syncs the file. After a failed sync the kernel may treat pages as clean that never reached the disk; another sync
+   * proves nothing.
+   */
   async #sync(): Promise<void> {
     try {
       await this.#file.datasync()
     } catch (error) {
       const { message } = asError(error)
-      const hint = 'see to the disk; another acquire by the same claim starts a new file'
+      const hint = 'check the disk; another acquire by the same claim starts a new file'
       this.#refusal = new StorageFailure(`cannot sync the logbook of flow ${this.flow.uuid}: ${message}; ${hint}`, {
         cause: error,
         retryable: true,
@@ -148,7 +155,10 @@ export class DirectoryFlowLog implements FlowLog {
     }
   }
 
-  /** After the sync and before the write is acknowledged, in this order: `acquire.ts` has the proof that needs it. */
+  /**
+   * Checks for a newer term, after the sync and before the write is acknowledged: the proof in `acquire.ts` requires
+   * this order.
+   */
   async #assertNewest(): Promise<void> {
     const newest = newestTerm((await missingAsUndefined(listTerms(this.#folder))) ?? [])
     const newer = newest && compareTerms(newest, this.#term) > 0 ? newest : undefined
@@ -157,7 +167,10 @@ export class DirectoryFlowLog implements FlowLog {
     throw this.#refusal
   }
 
-  /** By identity, not by name alone: the book may have been destroyed and made anew. An open file's number is its own. */
+  /**
+   * Returns whether the file still has its name. Compares inodes, not names alone: the book may have been destroyed and
+   * created again. The inode number of an open file is not reused.
+   */
   async #isInPlace(): Promise<boolean> {
     this.#inode ??= (await this.#file.stat({ bigint: true })).ino
     const path = join(this.#folder, formatTermFile(this.#term, 'log'))

@@ -1,19 +1,20 @@
 /**
- * Logbooks in a folder that the processes of one machine share. Nothing is locked and no process has to stay alive: see
- * `layout.ts` for what lies where and `acquire.ts` for why it is safe.
+ * Logbooks in a folder that the processes of one machine share. There are no locks, and no process has to stay alive:
+ * see `layout.ts` for the files and `acquire.ts` for the proof.
  *
- * What the operations cost (those on one line go to disk side by side):
+ * The costs of the operations (those on one line run in parallel):
  *
  *     acquire      fdatasync of the new log (before it, on first use of the book, of its record)
- *                  + fsync of the folders of flow, book, shard and DIR, which is next to nothing where they are unchanged
- *     write        one fdatasync, shared by all writes that queued up while the last one was under way
+ *                  + fsync of the folders of flow, book, shard and DIR, which is cheap where they are unchanged
+ *     write        one fdatasync, shared by all writes that queued up during the previous one
  *     createBook   one fdatasync + fsync of three folders
- *     close        nothing; of a flow that is over and has a long log, an acquire
+ *     close        nothing; for a finished flow with a long log, an acquire
  *     updateBook   one fdatasync + one fsync
  *     createFlow   as acquire
- *     destroyBook  one fsync; of a book that is put back, three
+ *     destroyBook  one fsync; for a book that is put back, three
  *
- * Files need a local file system with hard links; over a network the order of what others see is not certain.
+ * The files require a local file system with hard links; on a network file system the order of others' changes is not
+ * certain.
  */
 import { access, constants, lstat, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -48,9 +49,9 @@ export class DirectoryPersistence implements Persistence {
   readonly #logs = new Set<DirectoryFlowLog>()
 
   /**
-   * @param options.root absolute, so that a later change of the working directory moves nothing
-   * @param options.shared whether the group of the folder may read and write what is made here
-   * @param options.create false: a look, which makes no folder and need not be allowed to write
+   * @param options.root an absolute path, so that a later change of the working directory has no effect
+   * @param options.shared whether the group of the folder may read and write the new files
+   * @param options.create false for read-only use, which creates no folder and needs no right to write
    */
   constructor(options: { uri: string; root: string; shared?: boolean; create?: boolean }) {
     this.uri = options.uri
@@ -90,7 +91,7 @@ export class DirectoryPersistence implements Persistence {
     assertUuid(book.uuid, "a book's uuid")
     return translateErrors(`make logbook ${book.uuid}`, async () => {
       const made = await retryIfDestroyed(() => makeBook(this.#root, book))
-      // A book that is destroyed at once was made nevertheless.
+      // A book that is destroyed at once was created nevertheless.
       await missingAsUndefined(syncFolders(listFolders(this.#root, book.uuid)))
       return made
     })
@@ -135,7 +136,7 @@ export class DirectoryPersistence implements Persistence {
     throw new InvalidState(`persistence ${this.uri} was closed while flow ${flow.uuid} was being acquired`)
   }
 
-  /** The flow's and those above it; the book is made where it is missing. */
+  /** Returns the flow's folder and those above it; creates the book where it is missing. */
   async #foldersFor({ book, flow }: Pick<FlowRequest, 'book' | 'flow'>): Promise<[string, ...string[]]> {
     await makeBook(this.#root, book)
     const above = listFolders(this.#root, book.uuid)
@@ -186,35 +187,32 @@ function unusableFolderError(root: string, why: string, options?: ErrorOptions):
 }
 
 /**
- * In a folder where others may write, another user can make a link of this name first, and would read or replace what is
- * written behind it.
+ * Refuses a link of another user. In a folder where others may write, another user can create a link of this name
+ * first, and could read or replace what is written behind it.
  */
 async function assertOwnLink(root: string): Promise<void> {
   const there = await missingAsUndefined(lstat(root))
   if (!there?.isSymbolicLink() || there.uid === 0 || there.uid === process.getuid?.()) return
-  throw unusableFolderError(
-    root,
-    `it is a link that another user made (uid ${there.uid}); name the folder that it leads to`,
-  )
+  throw unusableFolderError(root, `it is a link that another user created (uid ${there.uid}); name its target folder`)
 }
 
 const NOT_SHARED =
-  'share=group is asked for, and its group may not write there, or all users may; chmod 2770 it, or leave share out'
+  'share=group is set, but its group may not write there, or all users may; chmod 2770 it, or leave share out'
 
 const NO_FOLDER = 'it is a file, or a link to nothing; name a folder'
 
 const FOLDER_ERRORS: Readonly<Record<string, string>> = {
   EEXIST: NO_FOLDER,
-  ENOENT: 'it cannot be made there; name a folder elsewhere',
+  ENOENT: 'it cannot be created there; name another folder',
   ENOTDIR: 'a part of the path is a file; name a folder',
   EACCES: 'permission denied; name a folder that this user may read and write',
   EPERM: 'permission denied; name a folder that this user may read and write',
-  EROFS: 'the file system is read-only; name a folder elsewhere',
+  EROFS: 'the file system is read-only; name another folder',
 }
 
 /**
- * Makes what is missing of the path, and that durable. Not by `mkdir`'s own recursion, which never ends below a link to
- * nothing. A parent that may be passed but not read cannot be synced, and is left alone.
+ * Creates the missing folders of the path, durably. It does not use the recursion of `mkdir`, which never ends below a
+ * link to nothing. A parent that may be traversed but not read cannot be synced, and is skipped.
  */
 async function createRoot(path: string, options: { shared: boolean }): Promise<void> {
   const above = dirname(path)

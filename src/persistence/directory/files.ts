@@ -1,4 +1,4 @@
-/** The few things done with files, and what their errors mean. */
+/** File operations, and the meaning of their errors. */
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { access, chmod, type FileHandle, link, mkdir, open, stat, unlink } from 'node:fs/promises'
@@ -6,18 +6,18 @@ import { dirname, join } from 'node:path'
 import { StorageFailure } from '../../core/errors.ts'
 
 /**
- * What is wrong with the record or its name, and stays wrong. Everything else is about the disk or the machine: another
- * try may go well, and no job is to blame for it.
+ * The errors of the record or its name, which are permanent. All others concern the disk or the machine: another try
+ * may succeed, and no job is charged.
  */
 const FINAL_CODES: ReadonlySet<string> = new Set('ENAMETOOLONG EFBIG EINVAL EISDIR ENOTDIR ELOOP'.split(' '))
 
-/** `ENOENT` and its like; undefined for every error that is not the file system's. */
+/** Returns `ENOENT` and the like; undefined for every error that is not the file system's. */
 export function toErrno(error: unknown): string | undefined {
   const code = error instanceof Error ? (error as { code?: unknown }).code : undefined
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
 }
 
-/** The file system's refusal as an error that names what was being done; any other error stays itself. */
+/** Returns the file system's error as one that names the operation; any other error is returned as it is. */
 export function toStorageFailure(error: unknown, doing: string): unknown {
   const code = toErrno(error)
   if (!(error instanceof Error) || code === undefined) return error
@@ -32,7 +32,7 @@ export async function translateErrors<T>(doing: string, work: () => Promise<T>):
   }
 }
 
-/** The work's outcome, or undefined where the file or folder is not there (any more). */
+/** Resolves to the result, or to undefined where the file or folder is missing. */
 export async function missingAsUndefined<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work
@@ -46,10 +46,13 @@ export async function exists(path: string): Promise<boolean> {
   return (await missingAsUndefined(access(path).then(() => true))) ?? false
 }
 
-/** Each attempt is lost only to somebody who destroys the book, so more than a few mean that something else is wrong. */
+/**
+ * The limit of attempts. An attempt fails only because another process destroys the book, so more than a few mean
+ * another fault.
+ */
 const MAX_ATTEMPTS = 20
 
-/** Begins again where a folder vanished under the work, or was about to: its book was destroyed, and is made anew. */
+/** Repeats the work when a folder vanished during it, or was about to: its book was destroyed, and is created again. */
 export async function retryIfDestroyed<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -62,19 +65,21 @@ export async function retryIfDestroyed<T>(work: () => Promise<T>): Promise<T> {
 
 const GONE_CODES: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST'])
 
-/** A folder that is worked in, whatever becomes of its name. */
+/** A folder that stays open, even if its name changes. */
 export interface OpenFolder {
-  /** Leads to this very folder, also when it was moved away and another one has its name. */
+  /** A path to this very folder, also when it was moved away and another one has its name. */
   readonly path: string
   /** Throws ENOENT when the name leads to another folder, or to none. */
   assertInPlace(): Promise<void>
 }
 
 /**
- * Works in one folder from beginning to end. A book can be destroyed, which moves its folder away, and made anew under the
- * same name: by names alone, a slow process would then remove or link files in the new one that it means for the former.
+ * Works in one folder from beginning to end. A book can be destroyed, which moves its folder away, and created again
+ * under the same name: by names alone, a slow process would then remove or link files in the new folder that it means
+ * for the old one.
  *
- * Linux names an open folder by its descriptor. Elsewhere the name has to do, and such a process must not be that slow.
+ * Linux names an open folder by its descriptor. On other systems the name must suffice, and such a process must not be
+ * that slow.
  */
 export async function inFolder<T>(path: string, work: (folder: OpenFolder) => Promise<T>): Promise<T> {
   const handle = await open(path, 'r')
@@ -88,7 +93,7 @@ export async function inFolder<T>(path: string, work: (folder: OpenFolder) => Pr
     }
     return await work({ path: own, assertInPlace })
   } catch (error) {
-    // People look for the folder by its name.
+    // The message shows the folder's real name.
     if (error instanceof Error) error.message = error.message.replace(new RegExp(`${opened}(?!\\d)`, 'g'), () => path)
     throw error
   } finally {
@@ -97,10 +102,11 @@ export async function inFolder<T>(path: string, work: (folder: OpenFolder) => Pr
 }
 
 /**
- * Reads a file that this library has written; undefined where it is not there. It is opened without following a link and without
- * waiting: a FIFO would never open, a link to `/dev/zero` never end, and any other link show the reader a file of somebody else.
+ * Reads a file that this library has written; undefined where it is missing. It is opened without following a link and
+ * without waiting: a FIFO would never open, a link to `/dev/zero` would never end, and any other link could show the
+ * reader a file of another user.
  *
- * @throws StorageFailure for what is not a regular file
+ * @throws StorageFailure when it is not a regular file
  */
 export async function readIfPresent(path: string): Promise<Buffer | undefined> {
   const file = await missingAsUndefined(openRegular(path))
@@ -113,7 +119,7 @@ export async function readIfPresent(path: string): Promise<Buffer | undefined> {
   }
 }
 
-/** Absent where a system has no such flags. */
+/** The flags of `open`; some systems do not have all of them. */
 const READ_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 async function openRegular(path: string): Promise<FileHandle> {
@@ -121,13 +127,13 @@ async function openRegular(path: string): Promise<FileHandle> {
     return await open(path, READ_FLAGS)
   } catch (error) {
     if (!IRREGULAR.has(toErrno(error) ?? '')) throw error
-    // A link to nothing is reported by those who look for the file again and again.
+    // A link to nothing is ENOENT; callers that read the file repeatedly report it.
     await access(path)
     throw notRegular(path, error)
   }
 }
 
-/** What `open` says of a link (FreeBSD: EMLINK), and of a socket or of a device without a driver. */
+/** The errors of `open` for a link (FreeBSD: EMLINK), and for a socket or a device without a driver. */
 const IRREGULAR: ReadonlySet<string> = new Set(['ELOOP', 'EMLINK', 'ENXIO', 'EOPNOTSUPP', 'ENODEV'])
 
 function notRegular(path: string, cause?: unknown): StorageFailure {
@@ -136,8 +142,8 @@ function notRegular(path: string, cause?: unknown): StorageFailure {
 }
 
 /**
- * Makes a folder whose parent is there, unless it is there itself; resolves to whether it was made. It is for this user
- * alone, or also for the group where `shared` says so: by default, where the folder above can be written by its group.
+ * Creates a folder in an existing parent, unless it exists; resolves to whether it was created. It is for this user
+ * alone, or also for the group when `shared` is true: by default, when the group may write to the parent.
  */
 export async function createFolder(path: string, options: { shared?: boolean } = {}): Promise<boolean> {
   try {
@@ -152,38 +158,41 @@ export async function createFolder(path: string, options: { shared?: boolean } =
   }
 }
 
-/** Results and failures are in the files: other users of the machine have no business there. */
+/** The modes of private files: they contain results and failures, which other users of the machine must not read. */
 const PRIVATE_FOLDER_MODE = 0o700
 const PRIVATE_FILE_MODE = 0o600
-/** With the bit that gives what is made in it to its group, not to the maker's first one. */
+/**
+ * The mode of a shared folder, with the setgid bit: new files get the folder's group, not the creator's primary one.
+ */
 const SHARED_FOLDER_MODE = 0o2770
 const SHARED_FILE_MODE = 0o660
 const GROUP_WRITE_BIT = 0o020
 const OTHERS_WRITE_BIT = 0o002
 
 /**
- * Returns whether the folder's group may write there, and so is to read and write what is made in it. A folder that all
- * users may write in, as `/tmp`, says nothing of a group.
+ * Returns whether the folder's group may write there, and so must be able to read and write new files in it. A folder
+ * in which all users may write, such as `/tmp`, does not count as shared with a group.
  */
 export async function isShared(folder: string): Promise<boolean> {
   const { mode } = await stat(folder)
   return (mode & (GROUP_WRITE_BIT | OTHERS_WRITE_BIT)) === GROUP_WRITE_BIT
 }
 
-/** Makes an empty file of a name that is not there, readable for those who may write in its folder. */
+/** Creates an empty file with a new name, readable for the users who may write in its folder. */
 export async function createFile(path: string): Promise<FileHandle> {
   const shared = await isShared(dirname(path))
   const file = await open(path, 'wx', PRIVATE_FILE_MODE)
-  // Not by the mode of `open`, which the umask cuts down.
+  // The mode of `open` would be reduced by the umask.
   if (shared) await file.chmod(SHARED_FILE_MODE)
   return file
 }
 
 /**
- * Makes a file appear at once with all its content, unless one of that name is there. The entry in its folder is durable
+ * Creates a file with all its content in one step, unless one of that name exists. The entry in its folder is durable
  * after {@link syncFolder}.
  *
- * @param options.durable whether the content must be on disk before the name is: a name without its content is worse than none
+ * @param options.durable whether the content must be on disk before the name is: a name without its content would be
+ * damage
  * @returns the open file, or undefined when the name was taken
  */
 export async function publish(
@@ -208,9 +217,9 @@ export async function publish(
 }
 
 /**
- * Finds out whether files can have several names here, without which no run could take over from another.
+ * Checks whether files can have several names here, without which no run could take over from another.
  *
- * @throws StorageFailure where they cannot
+ * @throws StorageFailure when they cannot
  */
 export async function assertHardLinks(folder: string): Promise<void> {
   const probe = join(folder, `.links.${randomUUID()}`)
@@ -219,7 +228,7 @@ export async function assertHardLinks(folder: string): Promise<void> {
   } catch (error) {
     if (!NO_LINK_CODES.has(toErrno(error) ?? '')) throw error
     throw new StorageFailure(
-      `cannot keep logbooks in ${folder}: its file system has no hard links; name a folder elsewhere`,
+      `cannot keep logbooks in ${folder}: its file system has no hard links; name a folder on another file system`,
       {
         cause: error,
       },
@@ -229,10 +238,10 @@ export async function assertHardLinks(folder: string): Promise<void> {
   }
 }
 
-/** What `link` says of file systems that know one name for a file. */
+/** The errors of `link` on file systems without hard links. */
 const NO_LINK_CODES: ReadonlySet<string> = new Set('EPERM ENOTSUP EOPNOTSUPP ENOSYS EMLINK'.split(' '))
 
-/** One `write` may take less than it is given, when the disk is nearly full say. */
+/** Writes all bytes: one `write` may take fewer bytes than it is given, for example when the disk is nearly full. */
 export async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
   for (let done = 0; done < bytes.length; ) {
     const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done)
@@ -240,7 +249,7 @@ export async function writeAll(file: FileHandle, bytes: Uint8Array, position: nu
   }
 }
 
-/** Makes the names in these folders durable. Cheap for a folder in which nothing has changed. */
+/** Makes the names in these folders durable. It is cheap for a folder in which nothing has changed. */
 export async function syncFolders(folders: readonly string[]): Promise<void> {
   await Promise.all(folders.map(syncFolder))
 }

@@ -1,5 +1,5 @@
 /**
- * How records lie in a file, one after the other:
+ * The framing of records in a file, one after the other:
  *
  *     length of the payload (4 bytes, big-endian) | CRC-32 of the payload (4 bytes) | payload (msgpack)
  */
@@ -8,7 +8,10 @@ import { encodeRecord, RecordDecoder } from '../record-memory.ts'
 
 const HEADER_BYTES = 8
 
-/** @throws InvalidArgument when the record is no plain data; StorageFailure when it could not be read again */
+/**
+ * Encodes a record. @throws InvalidArgument when the record is not plain data; StorageFailure when it could not be read
+ * again
+ */
 export function encodeFrame(record: unknown): Uint8Array {
   const payload = encodeRecord(record)
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + payload.length)
@@ -19,10 +22,10 @@ export function encodeFrame(record: unknown): Uint8Array {
 }
 
 /**
- * The records up to the first that is not whole. A writer that died leaves a torn one behind, and after a power failure
- * a file may end in zeros: an empty payload would pass its checksum, so it counts as torn.
+ * Returns the records up to the first incomplete one. A writer that died leaves an incomplete record, and after a power
+ * failure a file may end in zeros: an empty payload would pass its checksum, so it counts as incomplete.
  *
- * @throws Error for a record that is no plain data, or takes too much memory together with those before it
+ * @throws Error for a record that is not plain data, or takes too much memory together with those before it
  */
 export function decodeFrames(bytes: Buffer): unknown[] {
   const records: unknown[] = []

@@ -5,12 +5,15 @@ import { assertParameters, type ResourceUri } from '../../core/uri.ts'
 import type { Persistence } from '../persistence.ts'
 import { DirectoryPersistence } from './directory-persistence.ts'
 
-/** @throws InvalidArgument when the URI names no folder of this machine, or has a parameter that is not known */
+/**
+ * Returns logbooks in a folder. @throws InvalidArgument when the URI names no folder of this machine, or has an unknown
+ * parameter
+ */
 export function directoryPersistence(uri: ResourceUri, options: { readonly create?: boolean } = {}): Persistence {
   assertParameters(uri, ['share'])
   if (uri.authority || uri.path === '' || uri.path.includes('\0')) {
     throw new InvalidArgument(
-      `${uri.printable}: no folder of this machine; write directory:DIR as in directory:./logbooks`,
+      `${uri.printable}: the URI must name a folder of this machine; write directory:DIR as in directory:./logbooks`,
     )
   }
   const share = uri.parameters.get('share')

@@ -1,4 +1,4 @@
-/** Reading a flow while others acquire it, write to it and remove what is old. */
+/** Reads a flow while others acquire it, write to it and remove its old files. */
 import { join } from 'node:path'
 import { StorageFailure } from '../../core/errors.ts'
 import type { FlowDetail } from '../models.ts'
@@ -7,16 +7,16 @@ import { decodeFlow } from './records.ts'
 import { compareTerms, listTerms, type Term, type TermFile } from './terms.ts'
 
 /**
- * Returns the flow as the newest log has it, or the newest of those before a term; undefined where no log is there, because
- * the flow was not acquired or the process that acquired it died first.
+ * Returns the flow as the newest log has it, or the newest of those before a term; undefined where there is no log,
+ * because the flow was not acquired or the process that acquired it died first.
  *
- * Logs vanish under a reader when a newer one is there; then it looks again. A listing that runs beside such a change may
- * show neither of the two: it may even show only a log that a slow run linked when its heirs had theirs. So the log that was
- * read is believed only if (a) a second listing shows no newer one, and then (b) it is still there. Suppose that a newer log
- * was there when that listing began, and the listing missed it. The newest of these was then removed while the listing ran,
- * by an heir whose own log came after it had begun; that heir's listing showed the log that was read here, and it removed
- * that first. (An heir that is newer than `before` may do so, too: it then refuses the run that reads this.) "No log" is
- * believed only when two listings in a row agree.
+ * Logs vanish during a read when a newer one exists; then the reader starts again. A listing that runs beside such a
+ * change may show neither of the two: it may even show only a log that a slow run linked when its successors had
+ * theirs. Therefore, the log that was read is accepted only if (a) a second listing shows no newer one, and then (b) it
+ * still exists. Suppose that a newer log was there when that listing began, and the listing missed it. The newest of
+ * these was then removed while the listing ran, by an acquire whose own log came after it had begun; the listing of
+ * that acquire showed the log that was read here, and it removed that first. (An acquire that is newer than `before`
+ * may do so, too: it then refuses the run that reads this.) "No log" is accepted only when two listings in a row agree.
  *
  * @throws StorageFailure when the newest log is damaged, or its name is a link to nothing
  */
@@ -38,10 +38,13 @@ export async function readNewestFlow(folder: string, options: { before?: Term } 
   }
 }
 
-/** Each look that finds a log gone again is due to another acquire, so more than a few mean that the folder is damaged. */
+/**
+ * The limit of reads. Each read that finds a log removed requires another acquire, so more than a few mean that the
+ * folder is damaged.
+ */
 const MAX_READ_ATTEMPTS = 100
 
-/** Looks (a) and (b), in this order. */
+/** Does the checks (a) and (b), in this order. */
 async function isNewest(folder: string, { log, before }: { log: TermFile; before?: Term }): Promise<boolean> {
   const newest = newestLog(await listBefore(folder, before))
   if (newest && compareTerms(newest.term, log.term) > 0) return false

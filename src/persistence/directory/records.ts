@@ -1,6 +1,6 @@
 /**
- * What is in the files. Each begins with a record that carries the format's number, so that an older release says so
- * instead of misreading it.
+ * The content of the files. Each begins with a record that has the format's number, so that an older release reports a
+ * newer format instead of misreading it.
  *
  *     book*.record  {format, book}
  *     <term>.mark   {format, claim}
@@ -28,7 +28,7 @@ export function encodeFlow(flow: FlowDetail): Uint8Array {
   return encodeFrame({ format: RECORD_FORMAT, flow })
 }
 
-/** @throws InvalidArgument when a result is no plain data */
+/** Encodes a transition. @throws InvalidArgument when a result is not plain data */
 export function encodeTransition({ state, meta, atoms }: Transition, at: Date): Uint8Array {
   return encodeFrame({
     at,
@@ -38,12 +38,12 @@ export function encodeTransition({ state, meta, atoms }: Transition, at: Date): 
   })
 }
 
-/** @throws IncompatibleVersion @throws StorageFailure when it is damaged */
+/** Decodes a book. @throws IncompatibleVersion @throws StorageFailure when it is damaged */
 export function decodeBook(bytes: Buffer, file: string): BookDetail {
   return checkBook(readContent(decodeRecords(bytes, file), { key: 'book', file }), file)
 }
 
-/** @throws IncompatibleVersion @throws StorageFailure when it is damaged */
+/** Decodes a flow. @throws IncompatibleVersion @throws StorageFailure when it is damaged */
 export function decodeFlow(bytes: Buffer, file: string): FlowDetail {
   const [first, ...transitions] = decodeRecords(bytes, file)
   const flow = checkFlowWithAtoms(readContent([first], { key: 'flow', file }), file)
@@ -54,15 +54,15 @@ export function decodeFlow(bytes: Buffer, file: string): FlowDetail {
 }
 
 /**
- * The claim in a mark, or undefined where it cannot be told. Marks are not synced, so a power failure may leave an empty
- * one; it is nobody's then, which is right: whoever made it did not live on.
+ * Returns the claim in a mark, or undefined where it is incomplete. Marks are not synced, so a power failure may leave
+ * an empty one; it belongs to no claim then, which is right: its process did not survive.
  */
 export function decodeMark(bytes: Buffer, file: string): string | undefined {
   const records = decodeRecords(bytes, file)
   return records.length === 0 ? undefined : String(readContent(records, { key: 'claim', file }))
 }
 
-/** @throws StorageFailure for a record whose checksum is right and whose content is not */
+/** Decodes the records of a file. @throws StorageFailure for a record with a valid checksum and invalid content */
 function decodeRecords(bytes: Buffer, file: string): unknown[] {
   try {
     return decodeFrames(bytes)

@@ -1,7 +1,7 @@
 /**
- * Who may write a flow is a matter of terms. A **term** is one acquire: its run, and how often the same claim has
- * repeated it. The newest term writes; each has its own mark and its own log, so that nobody ever writes to a file of
- * somebody else. The rules, and why they hold, are in `acquire.ts`.
+ * The terms of a flow, which decide who may write it. A **term** is one acquire: its run, and how often the same claim
+ * has repeated it. The newest term writes; each has its own mark and its own log, so that no process ever writes to a
+ * file of another. The rules and their proof are in `acquire.ts`.
  */
 import { readdir } from 'node:fs/promises'
 import { parseSafeNumber } from './layout.ts'
@@ -17,7 +17,7 @@ export interface TermFile {
   readonly kind: 'mark' | 'log' | 'temporary'
 }
 
-/** Negative where `a` is the older. */
+/** Compares two terms; negative when `a` is the older. */
 export function compareTerms(a: Term, b: Term): number {
   return a.run - b.run || a.repeat - b.repeat
 }
@@ -26,13 +26,13 @@ export function formatTermFile({ run, repeat }: Term, kind: 'mark' | 'log'): str
   return repeat === 0 ? `${run}.${kind}` : `${run}.${repeat}.${kind}`
 }
 
-/** The files of a flow's folder, older terms first. */
+/** Returns the files of a flow's folder, older terms first. */
 export async function listTerms(folder: string): Promise<TermFile[]> {
   const files = (await readdir(folder)).map(parseTermFile).filter((file) => file !== undefined)
   return files.sort((a, b) => compareTerms(a.term, b.term))
 }
 
-/** The newest term that has what counts: a mark or a log. */
+/** Returns the newest term that has a mark or a log. */
 export function newestTerm(files: readonly TermFile[]): Term | undefined {
   return files.findLast(({ kind }) => kind !== 'temporary')?.term
 }

@@ -1,6 +1,6 @@
 /**
- * Logbooks in this process's memory, for tests and for work that need not outlive it. Everything goes through the
- * codec, so that what a real backend would refuse, change or copy is refused, changed and copied here too.
+ * Logbooks in this process's memory, for tests and for work that need not survive it. Everything goes through the
+ * codec, so that data that another backend would refuse, change or copy is refused, changed and copied here, too.
  */
 import { Lifecycle } from '../../core/async/lifecycle.ts'
 import { roundTrip } from '../../core/codec.ts'
@@ -24,14 +24,14 @@ interface StoredBook {
   readonly flows: Map<string, StoredFlow>
 }
 
-/** Who may write it, and what is in it: of plain data, copied whenever it is handed out. */
+/** The writer of a flow and its content: plain data, copied whenever it is returned. */
 interface StoredFlow {
   readonly run: number
   readonly claim: string
   readonly image: FlowRecord
 }
 
-/** What several persistence objects may share. */
+/** The books, which several persistence objects may share. */
 export type MemoryBooks = Map<string, StoredBook>
 
 export class MemoryPersistence implements Persistence {
@@ -83,7 +83,7 @@ export class MemoryPersistence implements Persistence {
     return true
   }
 
-  /** Without an `await`, like every write: that is what makes the check and the change one step here. */
+  /** Acquires a flow. It contains no `await`, like every write: so the check and the change are one step. */
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)

@@ -1,4 +1,4 @@
-/** Acquires of several flows at once: one transaction for all of them. */
+/** Acquires several flows in one transaction. */
 import type { CommitResult } from '../../core/async/group-commit.ts'
 import { StorageFailure } from '../../core/errors.ts'
 import { encodeText, type Row, type SqlDriver } from '../../postgres/index.ts'
@@ -15,9 +15,9 @@ export interface AcquiredRow {
 }
 
 /**
- * One round trip, a second where flows have been run before, and one more for each that is refused.
+ * Acquires flows: one round trip, a second where flows have been run before, and one more for each refused flow.
  *
- * @throws StorageFailure when none was acquired, or when nobody can tell
+ * @throws StorageFailure when none was acquired, or when the outcome is unknown
  */
 export async function acquireAll(
   driver: SqlDriver,
@@ -57,8 +57,8 @@ interface AtomsOfFlow {
 }
 
 /**
- * Read after the acquire has been committed: from then on no other term can write, so what is there is all there will be.
- * A flow in its first term has none.
+ * Reads the atoms after the acquire was committed: from then on no other term can write, so the atoms are complete. A
+ * flow in its first term has none.
  */
 async function readAtoms(
   driver: SqlDriver,

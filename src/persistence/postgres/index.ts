@@ -1,4 +1,4 @@
-/** Logbooks in Postgres: `postgres://user@host/database`, or over a driver of one's own. */
+/** Logbooks in Postgres: `postgres://user@host/database`, or over a driver of the caller. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { assertLogger, type Logger } from '../../core/log.ts'
 import { assertOptions } from '../../core/options.ts'
@@ -11,10 +11,10 @@ import type { LogbookCodec } from '../codecs/codecs.ts'
 import type { Persistence } from '../persistence.ts'
 import { SqlPersistence } from './postgres-persistence.ts'
 
-/** Longer than a database takes to be restarted, or to fail over. */
+/** The default time limit: longer than a database takes to restart, or to fail over. */
 const DEFAULT_RETRY_FOR = '30s'
 
-/** @throws InvalidArgument for an address, or a parameter, that means nothing */
+/** Returns logbooks in Postgres. @throws InvalidArgument for an invalid address or parameter */
 export function sqlPersistence(
   uri: ResourceUri,
   options: { readonly create?: boolean; readonly log?: Logger } = {},
@@ -27,27 +27,29 @@ export function sqlPersistence(
   return new SqlPersistence({ uri: uri.printable, driver, schema, retryFor, closeDriver, ...options })
 }
 
-/** Of logbooks over a connection or pool of one's own. */
+/** The options of logbooks over a connection or pool of the caller. */
 export interface DriverPersistenceOptions {
-  /** Where the tables are; made when they are missing. `jobboard` by default. */
+  /** The schema of the tables, which are created when they are missing. `jobboard` by default. */
   readonly schema?: string
-  /** How long a database that is away is waited for, before what was asked fails; 30 s by default. */
+  /** The time for which operations wait for a database that is away before they fail; 30 s by default. */
   readonly retryFor?: Duration
-  /** False: tables that are not there are not made, but NotFound. */
+  /** Whether missing tables are created; true by default. With false, missing tables are NotFound. */
   readonly create?: boolean
-  /** As of `openPersistence`. */
+  /** The codecs, as for `openPersistence`. */
   readonly codec?: LogbookCodec | readonly LogbookCodec[]
-  /** As of `openPersistence`. */
+  /** The logger, as for `openPersistence`. */
   readonly log?: Logger
 }
 
-/** Opens logbooks over a driver, see `openPersistenceOver` in `../open.ts`. */
+/** Opens logbooks over a driver; see `openPersistenceOver` in `../open.ts`. */
 export async function sqlPersistenceOver(
   driver: SqlDriver,
   options: DriverPersistenceOptions = {},
 ): Promise<Persistence> {
   if (typeof driver?.query !== 'function')
-    throw new InvalidArgument('openPersistenceOver takes a driver of Postgres, such as new pg.Pool()')
+    throw new InvalidArgument(
+      'openPersistenceOver: the first argument must be a Postgres driver, such as new pg.Pool()',
+    )
   assertOptions(options, { schema: true, retryFor: true, create: true, codec: true, log: true }, 'openPersistenceOver')
   if (options.log !== undefined) assertLogger(options.log)
   const schema = schemaName(options.schema ?? 'jobboard')

@@ -2,7 +2,7 @@
 import { encodeText } from '../../postgres/index.ts'
 import { type BookQuery, FINISHED_STATES, listQueryStates } from '../book-query.ts'
 
-/** In the order of the uuids' bytes, which the index has. */
+/** Returns the statement. Books are in the order of their UUIDs' bytes, as in the index. */
 export function listStatement(schema: string, query: BookQuery): { text: string; values: unknown[] } {
   const values: unknown[] = []
   const parameter = (value: unknown) => `$${values.push(value)}`

@@ -1,11 +1,11 @@
 /**
- * The tables of the logbooks. What programs and people look for has a column of its own; results, failures and meta are
- * in `body` and `meta` as everywhere else (msgpack), because JSON would not give back what was put in.
+ * The tables of the logbooks. Values that programs and people search for have a column of their own; results, failures
+ * and meta are in `body` and `meta` as in other backends (msgpack), because JSON would not preserve them.
  *
- * - `flows.term` counts the acquires of a flow: whoever writes must name the newest. `flows.writes` counts the writes, so
- *   that one whose answer was lost is not done twice.
- * - No index has a column that a write changes, and pages are left with room: Postgres then updates in place, without
- *   touching an index.
+ * - `flows.term` counts the acquires of a flow: a write must name the newest. `flows.writes` counts the writes, so that
+ *   a write whose answer was lost is not done twice.
+ * - No index has a column that a write changes, and pages have free space (fillfactor): Postgres then updates in place,
+ *   without changing an index.
  */
 export function logbookMigrations(schema: string): readonly string[] {
   return [

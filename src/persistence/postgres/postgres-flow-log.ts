@@ -1,8 +1,8 @@
 /**
- * The right of one term to write one flow. It knows the flow as it has written it, so that a write need not read.
+ * The right of one term to write one flow. It keeps the flow as it has written it, so that a write need not read.
  *
- * A write that failed leaves open whether it was done; from then on this log refuses, and an acquire repeated by the same
- * claim finds out.
+ * After a failed write it is unknown whether it was done; from then on this log refuses writes, and an acquire repeated
+ * by the same claim reads the actual state.
  */
 import { asError, type ClaimLost, InvalidState } from '../../core/errors.ts'
 import { FlowRecord } from '../flow-record.ts'
@@ -15,12 +15,12 @@ import type { SqlAtom, SqlWrite, Written } from './writer.ts'
 export interface SqlFlowLogOptions {
   readonly request: AcquireRequest
   readonly flow: FlowDetail
-  /** The flow's number, the term it was acquired in, and how often it was written before. */
+  /** The flow's number, the term in which it was acquired, and the number of its earlier writes. */
   readonly row: { readonly id: string; readonly term: number; readonly writes: number }
   readonly write: (write: SqlWrite) => Promise<Written>
 }
 
-/** What a row takes beside what is counted. */
+/** The estimated size of a row in addition to its content. */
 const ROW_OVERHEAD_BYTES = 300
 
 export class SqlFlowLog implements FlowLog {
@@ -61,7 +61,9 @@ export class SqlFlowLog implements FlowLog {
     return this.close()
   }
 
-  /** Everything that can be refused is, before the image takes it. @throws InvalidArgument for what is no plain data */
+  /**
+   * Prepares a write. All checks come before the record is changed. @throws InvalidArgument when it is not plain data
+   */
   #toWrite({ state, meta, atoms = [] }: Transition): SqlWrite {
     const columns = atoms.map(atomColumns)
     if (meta) toBytes(meta)
@@ -99,7 +101,7 @@ export class SqlFlowLog implements FlowLog {
   }
 }
 
-/** Results may be large, and are written once: nothing needs them again here. */
+/** Returns the flow without results: they may be large, are written once, and are not needed here again. */
 function withoutResults(flow: FlowDetail): FlowDetail {
   return { ...flow, atoms: flow.atoms.map(withoutResult) }
 }

@@ -1,14 +1,14 @@
 /**
  * Logbooks in Postgres, for conductors on many machines.
  *
- * What the operations cost (a round trip is a transaction of one statement):
+ * The costs of the operations in round trips (each is a transaction of one statement):
  *
- *     acquire      one, shared by all that are asked for at once; a second where the flow has been run before
- *     write        one, shared by all writes of this process that came while the last one was under way
+ *     acquire      one, shared by all concurrent acquires; a second where the flow has been run before
+ *     write        one, shared by all writes of this process that arrived while the last one was in flight
  *     others       one each; updateBook two
  *
- * **A database that is away** pauses whoever writes: what failed for a passing reason is repeated with growing pauses, up
- * to `retryFor`. Every statement can be repeated without doing anything twice, see `statements.ts`.
+ * **A database that is away** pauses all operations: those that failed for a temporary reason are repeated with growing
+ * pauses, up to `retryFor`. Every statement can be repeated without doing anything twice, see `statements.ts`.
  */
 import { type CommitResult, GroupCommit } from '../../core/async/group-commit.ts'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
@@ -41,23 +41,23 @@ import { isTransient, storageDriver } from './storage-driver.ts'
 import { type SqlWrite, type Written, writeAll } from './writer.ts'
 
 export interface SqlPersistenceOptions {
-  /** For people. */
+  /** The URI for messages. */
   readonly uri: string
   readonly driver: SqlDriver
   readonly schema: string
-  /** In milliseconds. */
+  /** The time limit in milliseconds. */
   readonly retryFor: number
-  /** False: tables that are not there are not made. */
+  /** Whether missing tables are created; true by default. */
   readonly create?: boolean
   readonly log?: Logger
-  /** Closes the driver, where it is ours. */
+  /** Closes the driver, where this object owns it. */
   readonly closeDriver?: () => Promise<void>
 }
 
-/** A commit of more takes longer than those behind it want to wait. */
+/** The limits of a batch: a larger commit would delay the requests behind it too long. */
 const MAX_BATCH = { items: 500, bytes: 2 ** 22 }
 
-/** Whoever opens is waiting, and may have misspelt the address. */
+/** The time limit for opening: the caller waits, and the address may be misspelt. */
 const OPEN_TIMEOUT_MS = 10_000
 
 export class SqlPersistence implements Persistence {
@@ -102,7 +102,7 @@ export class SqlPersistence implements Persistence {
     const migrations: Migrations = { schema, part: 'logbooks', steps: logbookMigrations(quoteIdentifier(schema)) }
     if (create) await migrate(this.#driver, migrations)
     else if (!(await areMigrated(this.#driver, migrations)))
-      throw noLogbooksError(this.uri, `schema ${schema} has no tables of them`)
+      throw noLogbooksError(this.uri, `schema ${schema} has no tables of logbooks`)
     await warnOfForeignOwner(this.#driver, { schema, log })
   }
 
@@ -150,7 +150,7 @@ export class SqlPersistence implements Persistence {
   async acquire(request: AcquireRequest): Promise<FlowLog> {
     this.#lifecycle.assertRunning()
     assertAcquireRequest(request)
-    // A book that is destroyed in that very moment is made anew by the next try.
+    // A book that is destroyed at the same moment is created again by the next try.
     const { flow, row } = await retryTransient(this.#retryPolicy, () => this.#acquires.add(request))
     return new SqlFlowLog({ request, flow, row, write: (write) => this.#write(write) })
   }
@@ -196,7 +196,7 @@ export class SqlPersistence implements Persistence {
       if ((await this.#driver.query(this.#statements.destroyBook, values)).rows.length > 0) return true
       const { rows } = await this.#driver.query(this.#statements.book, [encodeText(uuid)])
       if (rows.length > 0) return false
-      // The try before may have done it, and its answer been lost.
+      // The previous try may have removed it, and its answer was lost.
       if (attempt > 1) return true
       throw this.#notFoundError(uuid)
     })
@@ -216,7 +216,10 @@ export class SqlPersistence implements Persistence {
     return this.#writes.add(write)
   }
 
-  /** One that failed for good, a damaged flow say, fails no acquire of another flow that waits behind it. */
+  /**
+   * Acquires flows. An acquire that failed for good, because of a damaged flow for example, does not fail the acquires
+   * of other flows behind it.
+   */
   async #acquireAll(batch: readonly AcquireRequest[]): Promise<CommitResult<AcquiredRow>[]> {
     try {
       return await this.#retryEachAlone(batch, (some) => acquireAll(this.#driver, this.#statements, some))
@@ -226,7 +229,10 @@ export class SqlPersistence implements Persistence {
     }
   }
 
-  /** What the database refuses of a batch it refuses as a whole: then one after the other, so that each has its own. */
+  /**
+   * Commits a batch. The database refuses a batch as a whole: then each item is committed alone, and gets its own
+   * outcome.
+   */
   async #retryEachAlone<T, R>(
     batch: readonly T[],
     work: (some: readonly T[]) => Promise<CommitResult<R>[]>,
@@ -239,7 +245,7 @@ export class SqlPersistence implements Persistence {
     const outcomes: CommitResult<R>[] = []
     for (const item of batch) {
       const [outcome] = await retryTransient(this.#retryPolicy, () => work([item])).catch((error) => [{ error }])
-      outcomes.push(outcome ?? { error: new StorageFailure(`${this.uri} has told nothing of a write`) })
+      outcomes.push(outcome ?? { error: new StorageFailure(`${this.uri} returned no outcome for a request`) })
     }
     return outcomes
   }
@@ -249,7 +255,7 @@ export class SqlPersistence implements Persistence {
   }
 }
 
-/** Names the book where a row of it is damaged: a row of an atom does not say which book it is in. */
+/** Adds the book's UUID to the error of a damaged row: the row of an atom does not contain it. */
 function withBookName<T>(uuid: string, read: () => T): T {
   try {
     return read()
@@ -259,7 +265,10 @@ function withBookName<T>(uuid: string, read: () => T): T {
   }
 }
 
-/** A row for each atom, one for a flow without, one for a book without flows; flow by flow. */
+/**
+ * Parses the flows of a book. There is a row for each atom, one for a flow without atoms, one for a book without flows;
+ * the rows of a flow are adjacent.
+ */
 function parseFlows(rows: readonly Row[]): FlowDetail[] {
   const flows: { row: Row; atoms: AtomDetail[] }[] = []
   const decoder = new RecordDecoder()

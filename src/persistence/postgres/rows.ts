@@ -1,4 +1,4 @@
-/** Between what logbooks hold and what tables hold. */
+/** Converts between records of logbooks and rows of tables. */
 import type { AtomState, FlowState } from '../../core/states.ts'
 import { decodeText, encodeText, type Row } from '../../postgres/index.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from '../checked-records.ts'
@@ -6,7 +6,7 @@ import { toWrittenAtom } from '../flow-record.ts'
 import type { AtomDetail, BookDetail, FlowDetail, Meta, StateChange } from '../models.ts'
 import { encodeRecord, RecordDecoder } from '../record-memory.ts'
 
-/** An atom's columns, but for when it was made and what it went through. */
+/** The columns of an atom, without its creation time and its states. */
 export interface AtomColumns {
   readonly name: string
   readonly kind: string
@@ -17,7 +17,7 @@ export interface AtomColumns {
   readonly body: Buffer
 }
 
-/** @throws InvalidArgument when a result is no plain data */
+/** Returns the columns of an atom. @throws InvalidArgument when a result is not plain data */
 export function atomColumns(atom: AtomDetail): AtomColumns {
   const { name, kind, version, state, intention, updatedAt, ...body } = toWrittenAtom(atom)
   return {
@@ -31,7 +31,9 @@ export function atomColumns(atom: AtomDetail): AtomColumns {
   }
 }
 
-/** @throws InvalidArgument when it is no plain data; StorageFailure when it could not be read again */
+/**
+ * Encodes a value. @throws InvalidArgument when it is not plain data; StorageFailure when it could not be read again
+ */
 export function toBytes(value: unknown): Buffer {
   return Buffer.from(encodeRecord(value))
 }
@@ -40,7 +42,7 @@ export function encodeStates(states: readonly StateChange<FlowState | AtomState>
   return JSON.stringify(states)
 }
 
-/** @throws StorageFailure when the row is damaged */
+/** Parses the row of a book. @throws StorageFailure when the row is damaged */
 export function parseBook(row: Row): BookDetail {
   const book = {
     uuid: readText(row, 'uuid'),
@@ -52,7 +54,7 @@ export function parseBook(row: Row): BookDetail {
   return checkBook(book, `logbook ${book.uuid}`)
 }
 
-/** @throws StorageFailure when the row is damaged */
+/** Parses the row of a flow. @throws StorageFailure when the row is damaged */
 export function parseFlow(row: Row, atoms: readonly AtomDetail[]): FlowDetail {
   const flow = {
     uuid: readText(row, 'uuid'),
@@ -72,7 +74,9 @@ export function parseFlow(row: Row, atoms: readonly AtomDetail[]): FlowDetail {
 }
 
 /**
- * @param decoder one for all atoms that are read together
+ * Parses the row of an atom.
+ *
+ * @param decoder one decoder for all atoms that are read together
  * @throws StorageFailure when the row is damaged
  */
 export function parseAtom(row: Row, decoder: RecordDecoder): AtomDetail {
@@ -106,7 +110,7 @@ function decodeColumn(row: Row, column: string, decoder = new RecordDecoder()): 
       cause,
     )
   }
-  throw damagedRecordError(`column ${column} of a logbook`, 'it holds no object')
+  throw damagedRecordError(`column ${column} of a logbook`, 'it is not an object')
 }
 
 function readInstant(row: Row, column: string): Date {
@@ -116,7 +120,7 @@ function readInstant(row: Row, column: string): Date {
 function readStates<S extends FlowState | AtomState>(row: Row): readonly StateChange<S>[] {
   const column = row['states']
   const parsed: unknown = typeof column === 'string' ? JSON.parse(column) : column
-  if (!Array.isArray(parsed)) throw damagedRecordError('column states of a logbook', 'it is no list')
+  if (!Array.isArray(parsed)) throw damagedRecordError('column states of a logbook', 'it is not a list')
   return parsed.map((change: unknown) => {
     const { state, at, run } = Object(change) as { state: S; at: string; run: number }
     return { state, at: new Date(at), run }

@@ -1,14 +1,16 @@
 /**
- * Every statement there is. Each is a transaction of its own, and safe to be repeated when its answer was lost.
+ * All statements. Each is a transaction of its own, and can be repeated safely when its answer was lost.
  *
- * **Fencing.** A write is an UPDATE of the flow's row that names the term it was acquired in, and what is written of atoms
- * hangs on the rows that it has touched. An acquire updates the same row. So of two that race one waits for the other's
- * commit and then looks at the row once more: the acquire that comes second is handed what was written, the write that
- * comes second touches nothing. Batches come in the order of the flows' numbers, so that a zombie's and an heir's do not
- * usually wait for each other in a circle; if they do, Postgres breaks one off after a second, and it is repeated.
+ * **Fencing.** A write is an UPDATE of the flow's row that names its term, and the atoms are written only for rows that
+ * the UPDATE has changed. An acquire updates the same row. Therefore, when two race, one waits for the other's commit
+ * and then evaluates the row again: an acquire that comes second returns what was written, a write that comes second
+ * changes nothing. Batches are sorted by the flows' numbers, so that the batches of a former and a new owner do not
+ * usually deadlock; if they do, Postgres aborts one after a second, and it is repeated.
  */
 export interface Statements {
-  /** $1–$8: books, their names, flows, names, versions, runs, claims, books' metas; $9 empty meta, $10 states, $11 now. */
+  /**
+   * $1–$8: books, their names, flows, names, versions, runs, claims, books' metas; $9 empty meta, $10 states, $11 now.
+   */
   readonly acquire: string
   /** $1 book, $2 flow: who has it. */
   readonly owner: string
@@ -34,25 +36,25 @@ export function statements(schema: string): Statements {
   const [books, flows, atoms] = [`${schema}.books`, `${schema}.flows`, `${schema}.atoms`]
   return {
     acquire: `
-WITH asked AS (
+WITH requested AS (
   SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bytea[])
     WITH ORDINALITY AS a(book, book_name, uuid, name, version, run, claim, book_meta, at)
 ), made AS (
   INSERT INTO ${books} AS b (uuid, name, meta, created_at, updated_at)
-  SELECT DISTINCT ON (book) book, book_name, book_meta, $11::timestamptz, $11 FROM asked ORDER BY book, at
+  SELECT DISTINCT ON (book) book, book_name, book_meta, $11::timestamptz, $11 FROM requested ORDER BY book, at
   ON CONFLICT (uuid) DO UPDATE SET name = b.name
   RETURNING id, uuid
 ), taken AS (
   INSERT INTO ${flows} AS f (book, uuid, name, version, state, meta, states, run, claim, term, created_at, updated_at)
   SELECT m.id, a.uuid, a.name, a.version, 'PENDING', $9::bytea, $10::jsonb, a.run, a.claim, 1, $11, $11
-  FROM asked a JOIN made m ON m.uuid = a.book ORDER BY m.id, a.uuid
+  FROM requested a JOIN made m ON m.uuid = a.book ORDER BY m.id, a.uuid
   ON CONFLICT (book, uuid) DO UPDATE
     SET run = excluded.run, claim = excluded.claim, term = f.term + 1, updated_at = excluded.updated_at
     WHERE f.run < excluded.run OR (f.run = excluded.run AND f.claim = excluded.claim)
   RETURNING ${columns('f', FLOW_COLUMNS)}, f.book AS book
 )
 SELECT a.at, ${columns('t', FLOW_COLUMNS)} FROM taken t JOIN made m ON m.id = t.book
-JOIN asked a ON a.book = m.uuid AND a.uuid = t.uuid`,
+JOIN requested a ON a.book = m.uuid AND a.uuid = t.uuid`,
 
     owner: `
 SELECT f.run, f.claim FROM ${flows} f JOIN ${books} b ON b.id = f.book WHERE b.uuid = $1 AND f.uuid = $2`,
@@ -60,13 +62,13 @@ SELECT f.run, f.claim FROM ${flows} f JOIN ${books} b ON b.id = f.book WHERE b.u
     atoms: `SELECT ${ATOM_COLUMNS} FROM ${atoms} WHERE flow = ANY($1::bigint[]) ORDER BY flow, position`,
 
     write: `
-WITH told AS (
+WITH submitted AS (
   SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bytea[], $6::text[], $7::timestamptz[])
     AS w(id, term, writes, state, meta, states, at)
 ), moved AS (
   UPDATE ${flows} f SET writes = w.writes, state = w.state, updated_at = w.at,
     meta = coalesce(w.meta, f.meta), states = coalesce(w.states::jsonb, f.states)
-  FROM told w
+  FROM submitted w
   WHERE f.id = w.id AND f.term = w.term AND f.writes < w.writes
   RETURNING f.id, f.term
 ), kept AS (
@@ -119,7 +121,7 @@ function columns(table: string, names: string): string {
   return names.replace(/\w+/g, (name) => `${table}.${name}`)
 }
 
-/** `f.uuid AS f_uuid` and so on: several tables have columns of one name. */
+/** Returns columns as `f.uuid AS f_uuid` and so on: several tables have columns of one name. */
 function prefixedColumns(table: string, names: string): string {
   return names.replace(/\w+/g, (name) => `${table}.${name} AS ${table}_${name}`)
 }

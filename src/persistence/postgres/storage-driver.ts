@@ -2,13 +2,16 @@
 import { JobboardError, StorageFailure } from '../../core/errors.ts'
 import { PostgresError, type SqlDriver, toPostgresError } from '../../postgres/index.ts'
 
-/** Whether another try may go well with nothing put right: who opens should not wait for what they have misspelt. */
+/**
+ * Returns whether another try may succeed without a change of the configuration: an open should not wait because of a
+ * misspelt address.
+ */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof StorageFailure)) return false
   return error.cause instanceof PostgresError ? error.cause.retryable : error.retryable
 }
 
-/** @param uri for the errors, without a password */
+/** Wraps a driver. @param uri the URI for errors, without a password */
 export function storageDriver(driver: SqlDriver, uri: string): SqlDriver {
   return {
     query: async (text, values) => {
@@ -18,7 +21,7 @@ export function storageDriver(driver: SqlDriver, uri: string): SqlDriver {
         if (thrown instanceof JobboardError) throw thrown
         const error = toPostgresError(thrown)
         const { message, sqlState } = error
-        // What is not the fault of what was asked is no job's fault, and may be put right while the job waits.
+        // An error that the request did not cause is not the job's fault, and may be repaired while the job waits.
         const retryable = error.fault === 'place'
         const state = sqlState === undefined ? '' : ` (SQLSTATE ${sqlState})`
         throw new StorageFailure(`the logbooks at ${uri}: ${message}${state}`, { cause: error, retryable })

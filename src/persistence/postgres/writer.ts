@@ -1,4 +1,4 @@
-/** The writes of all flows of one persistence, as they go out: together, each flow's as one. */
+/** Writes the transitions of all flows of one persistence together, those of one flow as one row. */
 import type { CommitResult } from '../../core/async/group-commit.ts'
 import { StorageFailure } from '../../core/errors.ts'
 import type { SqlDriver } from '../../postgres/index.ts'
@@ -6,34 +6,36 @@ import type { FlowChange } from '../flow-record.ts'
 import { type AtomColumns, encodeStates } from './rows.ts'
 import type { Statements } from './statements.ts'
 
-/** One transition of one flow. */
+/** A transition of one flow. */
 export interface SqlWrite {
   readonly flow: string
   readonly term: number
-  /** Which write of the flow it is. */
+  /** The number of the write within the flow. */
   readonly number: number
   readonly change: FlowChange
-  /** Where the transition changes it. */
+  /** The meta, where the transition changes it. */
   readonly meta: Buffer | undefined
   readonly atoms: readonly SqlAtom[]
   readonly bytes: number
 }
 
 export interface SqlAtom extends AtomColumns {
-  /** Its place among the atoms of its flow. */
+  /** The position among the atoms of its flow. */
   readonly position: number
   readonly states: string
   readonly createdAt: Date
 }
 
-/** The flow has another term, run by `run`; or is gone. */
+/** The result of a write whose flow has another term, of run `newerRun`, or was removed. */
 export interface SupersededWrite {
   readonly newerRun: number | undefined
 }
 
 export type Written = 'written' | SupersededWrite
 
-/** Several transitions of a term are one row and cannot be two: the last one's state, every atom as it is in the end. */
+/**
+ * The transitions of one term, combined, because they update one row: the last state, and the final form of every atom.
+ */
 interface TermWrite {
   readonly last: SqlWrite
   readonly meta: Buffer | undefined
@@ -41,9 +43,9 @@ interface TermWrite {
 }
 
 /**
- * One round trip and one transaction for all; a second round trip where some were overtaken.
+ * Writes transitions in one round trip and one transaction; a second round trip where some were refused.
  *
- * @throws StorageFailure when none was written, or when nobody can tell
+ * @throws StorageFailure when none was written, or when the outcome is unknown
  */
 export async function writeAll(
   driver: SqlDriver,
@@ -61,7 +63,7 @@ export async function writeAll(
   return batch.map((write) => ({ value: judged.get(toTermKey(write)) ?? 'written' }))
 }
 
-/** A zombie and its heir may write in one batch: what they write must not be taken for one. */
+/** Returns the key of a term: the writes of a former and a new owner in one batch must not be combined. */
 function toTermKey({ flow, term }: SqlWrite): string {
   return `${flow}/${term}`
 }
@@ -77,7 +79,10 @@ function foldByTerm(batch: readonly SqlWrite[]): Map<string, TermWrite> {
   return terms
 }
 
-/** A term that no row was touched of was overtaken, unless this very write was done before and its answer lost. */
+/**
+ * Judges the terms whose row did not change: they were superseded, unless this very write was done before and its
+ * answer was lost.
+ */
 async function judgeUnwritten(
   driver: SqlDriver,
   statements: Statements,
@@ -91,7 +96,7 @@ async function judgeUnwritten(
     const row = found.get(write.flow)
     const isOurs = row !== undefined && Number(row['term']) === write.term
     if (isOurs && Number(row['writes']) !== write.number)
-      throw new StorageFailure(`flow number ${write.flow} was written by somebody without the right to`)
+      throw new StorageFailure(`flow number ${write.flow} was written by a client that did not acquire it`)
     judged.set(toTermKey(write), isOurs ? 'written' : { newerRun: row && Number(row['run']) })
   }
   return judged

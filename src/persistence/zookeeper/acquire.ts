@@ -1,4 +1,4 @@
-/** Taking the right to write a flow: one round trip to look, one multi to take it. */
+/** Acquires a flow: one round trip to read, one multi to acquire. */
 import { randomUUID } from 'node:crypto'
 import { BadVersion, NodeExists, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import { createFlowDetail, toAcquiredFlow } from '../apply.ts'
@@ -27,7 +27,9 @@ export interface AcquiredTerm {
 }
 
 /**
- * @param term of this very acquire: one whose answer was lost finds it there
+ * Acquires a flow, and creates it where it is missing.
+ *
+ * @param term the term of this acquire: an acquire whose answer was lost finds it in the flow
  * @throws Fenced @throws ZooKeeperError
  */
 export async function acquireFlow(place: AcquireContext, request: AcquireRequest, term: string): Promise<AcquiredTerm> {
@@ -55,8 +57,9 @@ export async function acquireFlow(place: AcquireContext, request: AcquireRequest
 }
 
 /**
- * Throws where the flow names a term that is not there: every transaction that takes the flow over would be refused for that.
- * The term is looked for first: an acquire replaces both at once, and a removal marks the book before it takes a term away.
+ * Throws when the flow names a term whose znode is missing: every transaction that takes over the flow would be refused
+ * because of it. The term is read first: an acquire replaces both at once, and a removal marks the book before it
+ * deletes a term.
  *
  * @throws StorageFailure
  */
@@ -71,10 +74,10 @@ async function assertTerm(
   const now = await readBookAndFlow(zookeeper, { book: layout.book(request.book.uuid), flow: path })
   const isBeingRemoved = !now.book || now.book.gone !== undefined
   if (isBeingRemoved || now.flow?.version !== flow.version) return
-  throw damagedRecordError(path, 'it names a term that is not there')
+  throw damagedRecordError(path, 'it names a term that does not exist')
 }
 
-/** Resolves to false when the flow is there. @throws ZooKeeperError */
+/** Creates a flow. Resolves to false when the flow exists already. @throws ZooKeeperError */
 export async function startFlow(place: AcquireContext, request: FlowRequest): Promise<boolean> {
   const path = place.layout.flow(request.book.uuid, request.flow.uuid)
   const term = randomUUID()
@@ -87,7 +90,10 @@ export async function startFlow(place: AcquireContext, request: FlowRequest): Pr
   }
 }
 
-/** Finishes the removal of a book that is being removed: what comes then is a new one. */
+/**
+ * Reads the book and the flow. Finishes the removal of a book that is being removed: the next book of that UUID is a
+ * new one.
+ */
 async function readForAcquire(
   { zookeeper, layout }: AcquireContext,
   { book: { uuid }, flow }: FlowRequest,
@@ -99,7 +105,10 @@ async function readForAcquire(
   return { book: undefined, flow: undefined }
 }
 
-/** The book is made, or is still what it was: it must not be removed under a flow that is being made. */
+/**
+ * Returns the operations for the book: it is created, or must not have changed, so that it is not removed while a flow
+ * is created in it.
+ */
 function toBookOps({ layout }: AcquireContext, { book }: FlowRequest, there: ReadBook | undefined): Op[] {
   const { uuid, name, meta = {} } = book
   const path = layout.book(uuid)
@@ -108,7 +117,7 @@ function toBookOps({ layout }: AcquireContext, { book }: FlowRequest, there: Rea
   return [op.create(path, encodeBook({ book: { uuid, name, meta, createdAt: at, updatedAt: at } }))]
 }
 
-/** Whether it was done; if not, somebody was faster, and it has to be looked at again. */
+/** Returns whether it was done; if not, another process was faster, and the flow must be read again. */
 async function tryCommit({ committer, zookeeper, layout }: AcquireContext, change: AtomicOps): Promise<boolean> {
   try {
     await committer.commit(change)

@@ -1,6 +1,6 @@
 /**
- * Changes of many flows in one multi. A multi names the operation that was refused: whoever it belongs to is told, and
- * the rest is sent again without.
+ * Commits changes of many flows in one multi. A failed multi names the refused operation: the change that contains it
+ * receives the error, and the others are sent again.
  */
 import { type CommitResult, GroupCommit } from '../../core/async/group-commit.ts'
 import { NotConnected, StorageFailure } from '../../core/errors.ts'
@@ -14,10 +14,10 @@ import {
   ZooKeeperError,
 } from '../../zookeeper/index.ts'
 
-/** What has to be done as a whole, or not at all. */
+/** Operations that are done all together or not at all. */
 export type AtomicOps = readonly Op[]
 
-/** Half of what servers take by default: what is around the data takes room as well. */
+/** The limits of a batch: half of what servers accept by default, because the data has overhead. */
 const MAX_BATCH = { items: 200, bytes: 2 ** 19 }
 
 export class LogbookCommitter {
@@ -33,7 +33,9 @@ export class LogbookCommitter {
     return this.#group.idle
   }
 
-  /** @throws ZooKeeperError of the operation that was refused, or with an outcome that is not known */
+  /**
+   * Commits a change together with others. @throws ZooKeeperError of the refused operation, or with an unknown outcome
+   */
   commit(change: AtomicOps): Promise<void> {
     return this.#group.add(change)
   }
@@ -49,7 +51,7 @@ export class LogbookCommitter {
         if (!isRefusedForGood(error)) throw error
         const culprit = findCulprit(error, left)
         if (culprit === undefined) {
-          // Nobody was named: each has its own.
+          // The error names no operation: each change is sent alone.
           for (const { change, index } of left) outcomes[index] = await this.#commitAlone(change)
           return outcomes
         }
@@ -68,7 +70,7 @@ export class LogbookCommitter {
   }
 }
 
-/** Whether it is certain that nothing was changed, for a reason that lies in what was asked. */
+/** Returns whether it is certain that nothing was changed, because of the request itself. */
 function isRefusedForGood(error: unknown): boolean {
   return error instanceof ZooKeeperError && (error.outcome === 'refused' || error instanceof RequestTooLarge)
 }
@@ -93,19 +95,19 @@ function estimateBytes(change: AtomicOps): number {
 }
 
 /**
- * What lies in what was asked, and would be met again. Sessions and connections come back, what others have changed is read
- * anew, and a right or a quota that is missing is no fault of the job that met it.
+ * The errors of the request itself, which would occur again. Other errors are retryable: sessions and connections come
+ * back, changes of others are read again, and a missing right or quota is not the fault of the job.
  */
 const FINAL_ERRORS = [BadArguments, InvalidAcl, RequestTooLarge, Unimplemented]
 
-/** ZooKeeper's refusals and absences as errors of logbooks. */
+/** Turns ZooKeeper's refusals and outages into errors of logbooks. */
 export async function translateErrors<T>(doing: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof ZooKeeperError || error instanceof NotConnected)) throw error
     const retryable = !FINAL_ERRORS.some((kind) => error instanceof kind)
-    const large = 'return less, or keep what is large elsewhere and return where it is'
+    const large = 'return less data, or store large data elsewhere and return its location'
     const hint = error instanceof RequestTooLarge ? `; ${large}` : ''
     throw new StorageFailure(`cannot ${doing}: ${error.message}${hint}`, { cause: error, retryable })
   }

@@ -1,6 +1,6 @@
 /**
- * Logbooks in ZooKeeper: `zookeeper://host:2181,host2:2181/path?retryFor=30s`, and all else that a board's URI can say of
- * hosts, times, TLS, users and ACLs; `zookeepers:` is TLS.
+ * Logbooks in ZooKeeper: `zookeeper://host:2181,host2:2181/path?retryFor=30s`, with the same parameters for hosts,
+ * times, TLS, users and ACLs as a board's URI; `zookeepers:` is TLS.
  */
 import { UnsupportedCapability } from '../../core/errors.ts'
 import type { Logger } from '../../core/log.ts'
@@ -12,17 +12,20 @@ import { ZooKeeperPersistence } from './zookeeper-persistence.ts'
 
 export type { SecurityOptions } from '../../zookeeper/index.ts'
 
-/** In milliseconds; longer than an ensemble takes to elect another leader. */
+/** The default time limit in milliseconds: longer than an ensemble takes to elect another leader. */
 const DEFAULT_RETRY_FOR_MS = 30_000
 
-/** @throws InvalidArgument when the URI names no hosts, has a parameter that means nothing, or names files that cannot be read */
+/**
+ * Returns logbooks in ZooKeeper. @throws InvalidArgument when the URI names no hosts, has an unknown parameter, or
+ * names files that cannot be read
+ */
 export async function zooKeeperPersistence(
   uri: ResourceUri,
   options: SecurityOptions & { readonly create?: boolean; readonly log?: Logger } = {},
 ): Promise<Persistence> {
   const { parameters, printable } = uri
   if (parameters.has('client')) {
-    const message = `${printable}: logbooks take transactions, which the C client has not; leave client out`
+    const message = `${printable}: logbooks require transactions, which the C client does not support; leave client out`
     throw new UnsupportedCapability(message, { capability: 'multi' })
   }
   assertParameters(uri, ['retryFor', ...LOCATION_PARAMETERS])

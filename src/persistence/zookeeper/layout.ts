@@ -1,11 +1,11 @@
 /**
- * Where logbooks are on ZooKeeper:
+ * The znodes of logbooks on ZooKeeper:
  *
- *     <path>                                   what this is
+ *     <path>                                   the root, with the format
  *     <path>/<two hex digits>/<book>           the book
- *     <path>/…/<book>/<flow>                   the flow, but for its atoms; rewritten by each write
+ *     <path>/…/<book>/<flow>                   the flow without its atoms; rewritten by each write
  *     <path>/…/<book>/<flow>/<number>          an atom
- *     <path>/…/<book>/<flow>/t-<term>          who may write: the newest acquire
+ *     <path>/…/<book>/<flow>/t-<term>          the newest acquire, which may write
  *     <path>/…/<book>/.gone-<mark>             the book is being removed
  */
 import { encodeName, shardName } from '../names.ts'
@@ -21,7 +21,7 @@ export class Layout {
     this.path = path
   }
 
-  /** The parent of a path; `/` at the top. */
+  /** Returns the parent of a path; `/` at the top. */
   parentOf(path: string): string {
     return path.slice(0, path.lastIndexOf('/')) || '/'
   }
@@ -57,15 +57,15 @@ export function gonePath(book: string, mark: string): string {
   return `${book}/${GONE_PREFIX}${mark}`
 }
 
-/** Names that come from users are encoded and then hold no dot. */
+/** Returns whether a name is that of a flow: encoded names of users contain no dot. */
 export function isFlowName(name: string): boolean {
   return !name.includes('.')
 }
 
 /**
- * Returns the positions of the atoms among a flow's children, in the order in which they were first recorded. A child whose
- * name is none that this library gives is not an atom: the path made of its number would be another one, which is not there,
- * and a reader would take that for a flow that is being removed, and look again for ever.
+ * Returns the positions of the atoms among a flow's children, in the order in which they were first recorded. A child
+ * whose name this library does not create is not an atom: the path made of its number would be a different, missing
+ * one, and a reader would take that for a flow that is being removed, and read again forever.
  */
 export function toPositions(names: readonly string[]): number[] {
   const positions = names.filter((name) => POSITION.test(name)).map(Number)

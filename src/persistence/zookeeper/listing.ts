@@ -1,4 +1,7 @@
-/** Books, shard by shard, and within one by name: an order that a page can go on in without having read what is before. */
+/**
+ * Lists books shard by shard, and within one by name: in this order a page can continue without reading the books
+ * before it.
+ */
 import { NoAuth, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import { asksForFlows, type BookQuery, ignoreUnreadable, matchesBookQuery, matchesFlowQuery } from '../book-query.ts'
 import type { BookDetail } from '../models.ts'
@@ -16,7 +19,7 @@ export interface ListBooksOptions {
   readonly storing: <T>(work: () => Promise<T>) => Promise<T>
 }
 
-/** Finishes the removals that it meets. */
+/** Lists the books that match. Finishes the removals that it finds. */
 export async function* listBooks(zookeeper: ZooKeeper, listing: ListBooksOptions): AsyncIterable<BookDetail> {
   const { layout, query, storing } = listing
   const { after, limit = Number.POSITIVE_INFINITY } = query
@@ -61,7 +64,7 @@ async function matching(
   return undefined
 }
 
-/** Who may only read leaves it to others. */
+/** Ignores a missing right: a client that may only read leaves the removal to others. */
 function ignoreForbidden(error: unknown): void {
   if (!(error instanceof NoAuth)) throw error
 }

@@ -1,4 +1,4 @@
-/** Reading books and flows while others write. */
+/** Reads books and flows while others write. */
 import { NoNode, op, type Stat, type ZooKeeper, type ZooKeeperError } from '../../zookeeper/index.ts'
 import type { AtomDetail, FlowDetail } from '../models.ts'
 import { RecordDecoder } from '../record-memory.ts'
@@ -13,7 +13,7 @@ export interface ReadBook extends BookNodeRecord {
   readonly version: number
 }
 
-/** Requests have a size, too. */
+/** The maximum number of reads in one request, whose size is limited. */
 const READS_PER_REQUEST = 200
 
 export async function missingAsUndefined<T>(reading: Promise<T>): Promise<T | undefined> {
@@ -25,7 +25,7 @@ export async function missingAsUndefined<T>(reading: Promise<T>): Promise<T | un
   }
 }
 
-/** Both in one round trip; each undefined where it is not there. */
+/** Reads a book and a flow in one round trip; each is undefined where it is missing. */
 export async function readBookAndFlow(
   zookeeper: ZooKeeper,
   paths: { readonly book: string; readonly flow: string },
@@ -50,7 +50,10 @@ export async function readFlowRecord(zookeeper: ZooKeeper, path: string): Promis
   return read && { ...decodeFlow(read.data, path), version: read.stat.version }
 }
 
-/** As it was at one moment: a write changes the flow's znode with its atoms, so the same version twice means no write. */
+/**
+ * Reads a flow as it was at one moment: a write changes the flow's znode with its atoms, so the same version before and
+ * after means that there was no write.
+ */
 export async function readWholeFlow(zookeeper: ZooKeeper, path: string): Promise<FlowDetail | undefined> {
   for (;;) {
     const before = await readFlowRecord(zookeeper, path)
@@ -61,7 +64,7 @@ export async function readWholeFlow(zookeeper: ZooKeeper, path: string): Promise
   }
 }
 
-/** By position. @throws NoNode when the flow goes meanwhile */
+/** Reads the atoms by position. @throws NoNode when the flow is removed meanwhile */
 export async function readAtoms(zookeeper: ZooKeeper, path: string): Promise<Map<number, AtomDetail>> {
   const { names } = await zookeeper.getChildren(path)
   const atoms = new Map<number, AtomDetail>()
@@ -80,7 +83,7 @@ export async function readAtoms(zookeeper: ZooKeeper, path: string): Promise<Map
   return atoms
 }
 
-/** Every flow of a book that is there. */
+/** Reads every flow of a book; none where the book is missing. */
 export async function readFlows(zookeeper: ZooKeeper, book: string): Promise<FlowDetail[]> {
   const names = (await missingAsUndefined(zookeeper.getChildren(book)))?.names ?? []
   const flows = await Promise.all(names.filter(isFlowName).map((name) => readWholeFlow(zookeeper, `${book}/${name}`)))
@@ -88,7 +91,7 @@ export async function readFlows(zookeeper: ZooKeeper, book: string): Promise<Flo
   return found.sort((a, b) => a.createdAt.getTime() - b.createdAt.getTime() || (a.uuid < b.uuid ? -1 : 1))
 }
 
-/** @throws ZooKeeperError for every other error than that it is not there */
+/** Returns the result, or undefined for a missing znode. @throws ZooKeeperError for every other error */
 function requirePresent<T extends { readonly data: Uint8Array | null; readonly stat: Stat }>(
   result: T | { readonly error: ZooKeeperError } | { readonly error?: undefined },
 ): T | undefined {

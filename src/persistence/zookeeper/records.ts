@@ -1,4 +1,7 @@
-/** What is in the znodes: msgpack, with the format's number, so that an older release says so instead of misreading it. */
+/**
+ * The content of the znodes: msgpack, with the format's number, so that an older release reports a newer format instead
+ * of misreading it.
+ */
 import { encode } from '../../core/codec.ts'
 import { IncompatibleVersion, StorageFailure } from '../../core/errors.ts'
 import { checkAtom, checkBook, checkFlow, damagedRecordError } from '../checked-records.ts'
@@ -9,15 +12,15 @@ const RECORD_FORMAT = 1
 
 export interface FlowNodeRecord {
   readonly flow: Omit<FlowDetail, 'atoms'>
-  /** Tells this acquire from every other, forever. */
+  /** A unique identifier of this acquire, forever. */
   readonly term: string
-  /** How often this term has written. */
+  /** The number of writes of this term. */
   readonly writes: number
 }
 
 export interface BookNodeRecord {
   readonly book: BookDetail
-  /** The mark of a removal: nothing may be added to it any more. */
+  /** The mark of a removal: nothing may be added to the book any more. */
   readonly gone?: string
 }
 
@@ -33,7 +36,7 @@ export function encodeFlow(record: FlowNodeRecord): Uint8Array {
   return encode({ format: RECORD_FORMAT, ...record }, 'msgpack')
 }
 
-/** @throws InvalidArgument when a result is no plain data */
+/** Encodes an atom. @throws InvalidArgument when a result is not plain data */
 export function encodeAtom(atom: AtomDetail): Uint8Array {
   return encode({ format: RECORD_FORMAT, atom }, 'msgpack')
 }
@@ -44,17 +47,17 @@ export function assertRoot(data: Uint8Array | null, path: string): void {
 
 export function decodeBook(data: Uint8Array | null, path: string): BookNodeRecord {
   const { book, gone } = readContent<BookNodeRecord>(data, { key: 'book', path })
-  if (gone !== undefined && !isMark(gone)) throw damagedRecordError(path, 'gone is no mark of a removal')
+  if (gone !== undefined && !isMark(gone)) throw damagedRecordError(path, 'gone is not the mark of a removal')
   return { book: checkBook(book, path), ...(gone === undefined ? {} : { gone }) }
 }
 
 export function decodeFlow(data: Uint8Array | null, path: string): FlowNodeRecord {
   const { flow, term, writes } = readContent<FlowNodeRecord>(data, { key: 'flow', path })
-  if (!isMark(term) || !Number.isSafeInteger(writes)) throw damagedRecordError(path, 'it names no term, or no writes')
+  if (!isMark(term) || !Number.isSafeInteger(writes)) throw damagedRecordError(path, 'term or writes is not valid')
   return { flow: checkFlow(flow, path), term, writes }
 }
 
-/** @param options.decoder one for all atoms that are read together */
+/** Decodes an atom. @param options.decoder one decoder for all atoms that are read together */
 export function decodeAtom(
   data: Uint8Array | null,
   { path, decoder }: { readonly path: string; readonly decoder: RecordDecoder },
@@ -63,8 +66,8 @@ export function decodeAtom(
 }
 
 /**
- * Whether it is a UUID, as terms and marks are. They become part of a path: the client refuses one with other characters before
- * it is sent, and with it the changes of other flows that were to go out together.
+ * Returns whether it is a UUID, as terms and marks are. They become part of a path: the client refuses a path with
+ * other characters before it is sent, together with the changes of other flows in the same batch.
  */
 function isMark(value: unknown): value is string {
   return typeof value === 'string' && /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/.test(value)
@@ -96,7 +99,7 @@ function decodeFields(data: Uint8Array | null, { key, path, decoder }: Required<
     const value = data === null || data.length === 0 ? undefined : decoder.decode(data)
     return typeof value === 'object' ? { ...value } : {}
   } catch (cause) {
-    // The root may be a znode of something else, which must not be called damaged: nobody should remove it.
+    // The root may be a znode of another program, which must not be reported as damaged: it must not be removed.
     if (key === 'kind') return {}
     throw damagedRecordError(path, cause instanceof Error ? cause.message : String(cause), cause)
   }

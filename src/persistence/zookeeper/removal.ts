@@ -1,9 +1,9 @@
 /**
- * Taking a book away. One multi marks it as gone: whatever would be added to it checks the book's version, and is refused
- * from then on. Then it is deleted piece by piece, by whoever meets it.
+ * Removes a book. A multi marks it as gone: every addition checks the book's version, and is refused from then on.
+ * Then any process that finds it deletes it piece by piece.
  *
- * Each piece goes in a multi that checks the mark, which has a name of its own and goes last, with the book: whoever is
- * late must not delete what belongs to a book that was made anew.
+ * Each piece is deleted in a multi that checks the mark, which has a unique name and is deleted last, with the book: a
+ * slow process must not delete parts of a book that was created again.
  */
 import { BadVersion, NoNode, NotEmpty, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
 import { damagedRecordError } from '../checked-records.ts'
@@ -13,7 +13,7 @@ import { type BookNodeRecord, encodeBook } from './records.ts'
 
 const DELETES_PER_REQUEST = 500
 
-/** What marks a book as gone, if it is still at this version. */
+/** Returns the operations that mark a book as gone, if it still has this version. */
 export function markGoneOp(
   path: string,
   options: { book: BookNodeRecord['book']; version: number; mark: string },
@@ -22,10 +22,10 @@ export function markGoneOp(
   return [op.setData(path, encodeBook({ book, gone: mark }), { version }), op.create(gonePath(path, mark), null)]
 }
 
-/** Of a removal that meets others at it. */
+/** The maximum number of rounds of a removal that meets concurrent ones. */
 const MAX_ROUNDS = 50
 
-/** Finishes a removal, from wherever somebody has left it. The terms go first: writers are then refused. */
+/** Finishes a removal, wherever an earlier process stopped. The terms are deleted first: writers are then refused. */
 export async function finishRemoval(zookeeper: ZooKeeper, book: string, mark: string): Promise<void> {
   const marked = gonePath(book, mark)
   for (let round = 1; ; round += 1) {
@@ -38,16 +38,16 @@ export async function finishRemoval(zookeeper: ZooKeeper, book: string, mark: st
       await zookeeper.multi([op.delete(marked), op.delete(book)])
       return
     } catch (error) {
-      // Somebody else is at it, too, or a flow got an atom meanwhile.
+      // Another process removes the book, too, or a flow got an atom meanwhile.
       if (!(error instanceof NoNode || error instanceof NotEmpty || error instanceof BadVersion)) throw error
       if (!(await zookeeper.exists(marked))) return
-      // Nobody adds so much to a book that is being removed: these are not znodes of a logbook.
-      if (round === MAX_ROUNDS) throw damagedRecordError(book, 'there are znodes in it that no logbook has')
+      // A book that is being removed cannot grow so often: these znodes do not belong to a logbook.
+      if (round === MAX_ROUNDS) throw damagedRecordError(book, 'it contains znodes that do not belong to a logbook')
     }
   }
 }
 
-/** In the order in which it can be deleted. */
+/** Lists the paths in the order in which they can be deleted. */
 async function listDeletions(zookeeper: ZooKeeper, book: string, marked: string): Promise<string[]> {
   const flows = (await listChildren(zookeeper, book)).filter((path) => path !== marked)
   const below = (await Promise.all(flows.map((flow) => listChildren(zookeeper, flow)))).flat()

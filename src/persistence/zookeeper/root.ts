@@ -1,5 +1,5 @@
 /**
- * The path that all logbooks are under, with the ACL that everything below it gets. One round trip where it is there.
+ * Opens the root of all logbooks, and determines the ACL of everything below it. Costs one round trip where it exists.
  */
 
 import { RetryRounds } from '../../core/async/rounds.ts'
@@ -24,15 +24,17 @@ import { missingAsUndefined } from './reader.ts'
 import { assertRoot, encodeRoot } from './records.ts'
 
 export interface RootOptions extends WantedAcl, ClientCredentials {
-  /** Whether it is made where it is missing; true by default. */
+  /** Whether it is created where it is missing; true by default. */
   readonly create?: boolean
   readonly log?: Logger
 }
 
 /**
- * @throws NotFound where it is missing and not to be made
- * @throws InvalidArgument where it has another ACL; AccessDenied where that is not shown to this client
- * @throws StorageFailure where something else is there
+ * Opens the root, or creates it.
+ *
+ * @throws NotFound where it is missing and must not be created
+ * @throws InvalidArgument where it has another ACL; AccessDenied where the client may not see its ACL
+ * @throws StorageFailure where it is a znode of another program
  */
 export async function openRoot(
   zookeeper: ZooKeeper,
@@ -53,17 +55,17 @@ export async function openRoot(
       warnOfStrangers(findStrangers(access.acl, wanted, own), { tenant: 'logbooks', path, log: wanted.log })
       return
     }
-    if (wanted.create === false) throw noLogbooksError(uri, `${path} is not there`)
+    if (wanted.create === false) throw noLogbooksError(uri, `${path} does not exist`)
     zookeeper.acl = newTreeAcl(wanted)
     await zookeeper.mkdirp(layout.parentOf(path))
     await zookeeper.create(path, encodeRoot()).catch((error: unknown) => {
-      // Another process was faster: what it made is read next.
+      // Another process was faster: the next round reads its znode.
       if (!(error instanceof NodeExists)) throw error
     })
   }
 }
 
-/** A look makes nothing, and so it does not matter to it that it is not shown the whole ACL. */
+/** Returns the ACL. A read-only use creates nothing, so it does not need to see the whole ACL. */
 function chooseAcl(
   found: readonly Acl[],
   { wanted, path, own }: { wanted: RootOptions; path: string; own: ReadonlySet<Acl> },

@@ -2,11 +2,11 @@
  * The right of one term to write one flow. A write is one multi:
  *
  *     check    the term's znode, which the next acquire removes
- *     setData  the flow, at the version that the write before has left
+ *     setData  the flow, at the version that the previous write has left
  *     create or setData per atom that changed
  *
- * The check refuses whoever is not the newest; the version refuses a second doing of the same write, also one that was
- * under way when its connection broke and arrives late.
+ * The check refuses every term but the newest; the version refuses a repetition of the same write, also one that was in
+ * flight when its connection broke and arrives late.
  */
 import { asError, type ClaimLost, InvalidState, StorageFailure } from '../../core/errors.ts'
 import { BadVersion, NoNode, type Op, op, type ZooKeeper } from '../../zookeeper/index.ts'
@@ -26,10 +26,10 @@ export interface ZooKeeperFlowLogOptions {
   readonly request: AcquireRequest
   readonly path: string
   readonly term: string
-  /** Of the flow's znode, as the acquire has left it. */
+  /** The version of the flow's znode after the acquire. */
   readonly version: number
   readonly flow: FlowDetail
-  /** By the atoms' names. */
+  /** The positions by the atoms' names. */
   readonly positions: ReadonlyMap<string, number>
   readonly retryPolicy: () => RetryPolicy
   readonly assertOpen: () => void
@@ -88,25 +88,27 @@ export class ZooKeeperFlowLog implements FlowLog {
     } catch (error) {
       if (!(error instanceof BadVersion || error instanceof NoNode)) throw error
       if (await this.#isDone(write)) return
-      throw new StorageFailure(`flow ${this.flow.uuid}: a write before this one is not done yet`, { retryable: true })
+      throw new StorageFailure(`flow ${this.flow.uuid}: an earlier write is not done yet`, { retryable: true })
     }
   }
 
-  /** @throws ClaimLost when another term has the flow, or nobody */
+  /** Returns whether a write was done. @throws ClaimLost when another term has the flow, or the flow was removed */
   async #isDone({ number }: FlowWrite): Promise<boolean> {
     const { zookeeper, path, term, request } = this.#options
     const caughtUp = zookeeper.sync(path)
-    const [record, stands] = await Promise.all([
+    const [record, termExists] = await Promise.all([
       readFlowRecord(zookeeper, path),
       zookeeper.exists(termPath(path, term)),
       caughtUp,
     ])
     if (record?.term !== term) throw supersededError(request, record?.flow.run)
-    if (!stands) throw supersededError(request, undefined)
+    if (!termExists) throw supersededError(request, undefined)
     return record.writes >= number
   }
 
-  /** Everything that can be refused is, before the image takes it. @throws InvalidArgument for what is no plain data */
+  /**
+   * Prepares a write. All checks come before the record is changed. @throws InvalidArgument when it is not plain data
+   */
   #toWrite(transition: Transition): FlowWrite {
     const { path, term, version } = this.#options
     const copies = (transition.atoms ?? []).map((atom) => toWrittenAtom(atom))

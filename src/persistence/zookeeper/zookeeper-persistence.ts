@@ -1,14 +1,14 @@
 /**
- * Small logbooks in ZooKeeper, beside the board: for many machines that have nothing else.
+ * Small logbooks in ZooKeeper, beside the board: for several machines without another shared storage.
  *
- * What the operations cost:
+ * The costs of the operations:
  *
  *     acquire      one read and one multi; two more reads where the flow has been run before
  *     write        one multi
  *     others       a few round trips; destroyBook three per flow and two more
  *
- * Multis of this process that are asked for while one is under way go out together. A transition, with the results in it,
- * has to fit into a request of ZooKeeper's (1 MiB), and everything has to fit into the servers' memory.
+ * Multis of this process that are requested while one is in flight are sent together. A transition, with its results,
+ * has to fit into a request of ZooKeeper (1 MiB), and all logbooks have to fit into the servers' memory.
  */
 import { randomUUID } from 'node:crypto'
 import { Lifecycle } from '../../core/async/lifecycle.ts'
@@ -48,10 +48,10 @@ export interface ZooKeeperPersistenceOptions {
   readonly sessionTimeout?: Duration
   readonly tick?: Duration
   readonly security: Security
-  /** False: logbooks that are not there are not made. */
+  /** Whether missing logbooks are created; true by default. */
   readonly create?: boolean
   readonly log?: Logger
-  /** In milliseconds. */
+  /** The time limit in milliseconds. */
   readonly retryFor: number
 }
 
@@ -160,7 +160,7 @@ export class ZooKeeperPersistence implements Persistence {
     assertUuid(uuid, "a book's uuid")
     const { zookeeper, layout } = this.#context
     return this.#withRetries(`read logbook ${uuid}`, async () => {
-      // What others were told is done must be seen, whichever server is asked.
+      // The sync makes all writes visible that were reported as done, whichever server answers.
       const caughtUp = zookeeper.sync(layout.path)
       const [{ book }] = await Promise.all([this.#requireBook(uuid), caughtUp])
       return { ...book, flows: await readFlows(zookeeper, layout.book(uuid)) }
@@ -198,7 +198,7 @@ export class ZooKeeperPersistence implements Persistence {
     })
   }
 
-  /** What has to be so that no flow has changed; undefined when one has. */
+  /** Returns the checks which guarantee that no flow has changed; undefined when one has. */
   async #unchangedChecks(path: string, { book, since }: { book: BookDetail; since: Date }): Promise<Op[] | undefined> {
     const { zookeeper } = this.#context
     const names = (await missingAsUndefined(zookeeper.getChildren(path)))?.names ?? []

@@ -117,7 +117,7 @@ describe.each(ON_BOARDS.filter(([name = '']) => !MAKING.includes(name)))('%s %s'
 describe.each(ON_LOGBOOKS)('%s %s', (...args) => {
   test('logbooks whose URI is none', async () => {
     const { exitCode, line } = complaint(await place.jobboard([...args, '--persistence', 'sqlite:x']))
-    expect([exitCode, line]).toEqual([2, expect.stringContaining('no logbooks can be kept in sqlite:; write ')])
+    expect([exitCode, line]).toEqual([2, expect.stringContaining('the scheme sqlite: is not known for logbooks; use ')])
   })
 
   test('logbooks that this user must not read', async () => {

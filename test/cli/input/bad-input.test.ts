@@ -101,7 +101,7 @@ describe('wrong usage: exit code 2', () => {
     [['show'], "missing required argument 'uuid'"],
     [['show', '42'], '42 is not a uuid; give a uuid, or four characters or more of its beginning or end'],
     [['show', UUID, '--persistence', 'memory:'], 'logbooks in memory: are those of another process'],
-    [['show', UUID, '--persistence', 'sqlite:x'], 'no logbooks can be kept in sqlite:; write'],
+    [['show', UUID, '--persistence', 'sqlite:x'], 'the scheme sqlite: is not known for logbooks; use'],
     [['conductor'], 'conductor needs the code of its flows: add --flows MODULE'],
     [['conductor', '--flows', 'flows.js', '--concurrency', 'all'], '--concurrency has to be a whole number from 1'],
     [['conductor', '--flows', 'flows.js', '--size', 'huge'], '--size has to be one of small, medium, large'],
@@ -189,7 +189,7 @@ describe('failed: exit code 1', () => {
     const missing = await place.jobboard(['show', UUID])
     const [none, nowhere] = missing.stderr.split('\n')
     expect(none).toBe(
-      `jobboard: there are no logbooks in ${place.persistence}: no such folder; a conductor that keeps them there makes them`,
+      `jobboard: there are no logbooks in ${place.persistence}: no such folder; the first conductor that uses this location creates them`,
     )
     expect(nowhere).toContain(`and ${place.persistence} has no logbook of it; check the uuid`)
     expect(missing.exitCode).toBe(1)

@@ -91,8 +91,8 @@ describe.each(Object.entries(PLACES))('in %s', (_, placeOf) => {
     const log = await persistence.acquire(requestOf('book', 1))
     await log.write({ state: 'RUNNING', atoms: [atom('one', secrets), atom('two', { state: 'PENDING' })] })
     const refusals: readonly [LogbookCodec | undefined, string][] = [
-      [undefined, 'they were kept with the codec aes-256-gcm/2, which was not given'],
-      [compressed(), 'they were kept with the codec aes-256-gcm/2, which was not given'],
+      [undefined, 'they were written with the codec aes-256-gcm/2, which was not given'],
+      [compressed(), 'they were written with the codec aes-256-gcm/2, which was not given'],
       [encrypted({ key: randomBytes(32) }), 'it was encrypted with key'],
     ]
     for (const [codec, says] of refusals) {
@@ -181,10 +181,10 @@ test('a codec that throws fails the write, which costs the job nothing', async (
 
 test('what is no codec, no key or no option is refused, and a key is not repeated', async () => {
   const wrong: readonly [object, string][] = [
-    [{ codec: 'gzip' }, 'codec: it has to have a name'],
-    [{ codec: [compressed(), { name: 'x' }] }, 'codec: it has to have a name'],
+    [{ codec: 'gzip' }, 'codec must have a name'],
+    [{ codec: [compressed(), { name: 'x' }] }, 'codec must have a name'],
     [{ codecs: [] }, 'has no option "codecs"'],
-    [{ auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'are of logbooks on ZooKeeper'],
+    [{ auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'apply to logbooks on ZooKeeper only'],
   ]
   for (const [options, says] of wrong) {
     const refusal: unknown = await openPersistence('memory:', options).catch((error: unknown) => error)
@@ -192,9 +192,13 @@ test('what is no codec, no key or no option is refused, and a key is not repeate
     expect(String(refusal)).toContain(says)
   }
   const open: Persistence = await openPersistence('memory:')
-  await expect(openPersistence(open, { codec: compressed() })).rejects.toThrow('is open; give its options to whoever')
+  await expect(openPersistence(open, { codec: compressed() })).rejects.toThrow(
+    'is open already; set the options where it is opened',
+  )
   for (const short of ['hunter2', randomBytes(31), undefined]) {
-    expect(() => encrypted(JSON.parse(JSON.stringify({ key: short })))).toThrow(/a key is 32 bytes, or their base64/)
+    expect(() => encrypted(JSON.parse(JSON.stringify({ key: short })))).toThrow(
+      /a key must be 32 bytes, or their base64/,
+    )
   }
   expect(() => encrypted({ key: 'hunter2' })).not.toThrow('hunter2')
 })

@@ -20,9 +20,7 @@ test('a folder whose name is a link that another user made is refused', async ()
   const path = `${await testDirectory()}/logbooks.link`
   const refusal: unknown = await openPersistence(`directory:${path}`).catch((error: unknown) => error)
   expect(refusal).toBeInstanceOf(StorageFailure)
-  expect(String(refusal)).toContain(
-    `it is a link that another user made (uid ${ANOTHER}); name the folder that it leads to`,
-  )
+  expect(String(refusal)).toContain(`it is a link that another user created (uid ${ANOTHER}); name its target folder`)
 })
 
 test('is found out when logbooks are opened, not by the first job; to look at what is there needs no links', async () => {
@@ -30,7 +28,7 @@ test('is found out when logbooks are opened, not by the first job; to look at wh
   const refusal: unknown = await openPersistence(`directory:${directory}`).catch((error: unknown) => error)
   expect(refusal).toBeInstanceOf(StorageFailure)
   expect(refusal).toMatchObject({ retryable: false })
-  expect(String(refusal)).toContain('its file system has no hard links; name a folder elsewhere')
+  expect(String(refusal)).toContain('its file system has no hard links; name a folder on another file system')
   expect(await readdir(directory)).toEqual([])
   await (await openPersistence(`directory:${directory}`, { create: false })).close()
 })
