@@ -45,11 +45,11 @@ import type { NativeCallback, NativeRequest } from './request.ts'
 import { NativeSession } from './session.ts'
 import { NativeWatches } from './watches.ts'
 
-/** Of a client over the official C client. */
+/** Options of a client over the official C client. */
 export interface NativeOptions {
   /** `host:port,host:port/chroot` */
   readonly hosts: string
-  /** How long the server keeps the session when it hears nothing of it; the server may grant another. 10 s by default. */
+  /** Time after which the server expires a silent session; the server may grant another. 10 s by default. */
   readonly sessionTimeout?: Duration
   /** The server's tick, if it is another than the usual 2 s: what leases depend on. */
   readonly tick?: Duration
@@ -60,7 +60,7 @@ export interface NativeOptions {
   readonly auth?: readonly NativeAuth[]
   /** Whether another session follows one that is lost. */
   readonly newSession?: 'automatic' | 'never'
-  /** What `import('zookeeper')` gives; for places where that is not found from here, such as a bundle. */
+  /** Module of `import('zookeeper')`, for programs in which it cannot be resolved, such as a bundle. */
   readonly package?: unknown
 }
 

@@ -244,7 +244,7 @@ function equalBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
 // --- How it is found out ------------------------------------------------------------------------------------------
 
 type Abortable = { readonly signal?: AbortSignal }
-/** What became of a write whose answer was lost, as far as looking tells. */
+/** Outcome of a write whose answer was lost, as far as it can be determined. */
 export type WriteOutcome<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
 
 /** A write of one's own that leaves a trace. */
@@ -272,7 +272,7 @@ export async function writeExactlyOnce<T>(
     } catch (lost) {
       if (!(lost instanceof ZooKeeperError)) throw lost
       if (lost.outcome !== 'unknown') throw options.session === undefined ? forNextSession(client, lost) : lost
-      // What it was given up with may be an error of ours that somebody else was told.
+      // The reason of the signal may be one of our errors that another caller received.
       options.signal?.throwIfAborted()
       const found = await lookForTrace(client, lost, { look: () => write.look({ session, signal }), ...signal })
       if (found === 'unknown') throw lost
@@ -283,7 +283,7 @@ export async function writeExactlyOnce<T>(
   }
 }
 
-/** Whoever bound it to no session may ask the same of the next one. */
+/** A call that is bound to no session may be repeated in the next one. */
 function forNextSession(client: ExactlyOnceDriver, error: ZooKeeperError): ZooKeeperError {
   const { message, path, outcome } = error
   if (!(error instanceof SessionExpired) || outcome !== 'not-sent' || !mayContinue(client)) return error
@@ -298,7 +298,7 @@ async function currentSession(client: ExactlyOnceDriver, signal: Abortable): Pro
   }
 }
 
-/** Where nobody can look, what was lost stays lost: that looking is refused says nothing about the write. */
+/** Looks for the trace; throws the lost answer where looking is refused, which proves nothing about the write. */
 async function lookForTrace<T>(
   client: ExactlyOnceDriver,
   lost: ZooKeeperError,
@@ -332,7 +332,7 @@ async function retryLook<T>(client: ExactlyOnceDriver, look: () => Promise<T>, s
   }
 }
 
-/** Not so of an answer that cannot be read: it would be the same the next time. */
+/** An answer that cannot be read does not count: it would be unreadable again. */
 function isOutcomeUnknown({ outcome, retryable }: ZooKeeperError): boolean {
   return outcome === 'unknown' && retryable
 }
