@@ -1,32 +1,32 @@
-/** What ZooKeeper says of who we are and what we may, in the words of boards and logbooks. */
+/** Translates ZooKeeper's errors about identities and ACLs into errors of boards and logbooks. */
 import { AccessDenied, InvalidArgument } from '../core/errors.ts'
 import { AuthFailed, InvalidAcl, NoAuth } from './protocol/errors.ts'
 
-/** What is kept on ZooKeeper, at a path of its own. */
+/** The kind of thing that is stored on ZooKeeper under a path of its own. */
 export type Tenant = 'board' | 'logbooks'
 
 const AUTH_ADVICE = 'zookeeper://user:password@host/path, or the option auth'
 const CREDENTIALS_ADVICE: Readonly<Record<Tenant, string>> = {
-  board: `open the board as somebody whom its ACL names: ${AUTH_ADVICE}`,
-  logbooks: `open the logbooks as somebody whom their ACL names: ${AUTH_ADVICE}`,
+  board: `open the board with credentials that its ACL names: ${AUTH_ADVICE}`,
+  logbooks: `open the logbooks with credentials that their ACL names: ${AUTH_ADVICE}`,
 }
 
-/** What an opening says: there it is known whether this client said who it is. */
+/** Returns the error for a failed opening, which adds whether this client gave credentials. */
 export function toOpenError(
   error: unknown,
   { identified = false }: { readonly identified?: boolean | undefined },
 ): unknown {
   if (!(error instanceof AccessDenied && error.cause instanceof NoAuth)) return error
   const given = identified
-    ? 'those that were given are of nobody whom it names: a wrong user or password?'
+    ? 'its ACL does not name the given identity: a wrong user or password?'
     : 'no credentials were given'
   return new AccessDenied(`${error.message} (${given})`, { cause: error.cause })
 }
 
 /**
- * The error for those who may not, which says what to do about it.
+ * Returns an AccessDenied that says what to do about it.
  *
- * @param options.instead what to do, where that is not to give credentials
+ * @param options.instead what to do where credentials would not help
  */
 export function accessDeniedError(
   what: string,
@@ -36,7 +36,7 @@ export function accessDeniedError(
   return new AccessDenied(`${what}; ${instead}`, rest)
 }
 
-/** The same error, or the one that says what to do about who we are. */
+/** Returns the error unchanged, or, for errors about identities and ACLs, one that says what to do. */
 export function toTenantError<T>(tenant: Tenant, what: string, error: T): T | AccessDenied | InvalidArgument {
   if (error instanceof NoAuth) return accessDeniedError(`${what}: ${error.message}`, { tenant, cause: error })
   if (error instanceof AuthFailed) {

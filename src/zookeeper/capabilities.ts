@@ -1,20 +1,20 @@
 /**
- * What only some ways of talking to ZooKeeper have. It is data, to be asked for before the work begins; a call of what is
- * missing is refused all the same, and never imitated by something weaker.
+ * Capabilities of ZooKeeper drivers. They are data, to be checked before the work begins. A call that needs a missing
+ * capability is refused as well; it is never replaced by something weaker.
  */
 import { UnsupportedCapability } from '../core/errors.ts'
 
-/** What a driver can do. Boards refuse by name what theirs cannot. */
+/** Capabilities of a driver. Boards name the missing capability when they refuse a driver. */
 export interface Capabilities {
   /** Several operations as one transaction. */
   readonly multi: boolean
-  /** Watches that stay, and tell of gaps. */
+  /** Watches that survive their events and report gaps. */
   readonly persistentWatch: boolean
-  /** Watches that are told of one change. */
+  /** Watches that report one change. */
   readonly oneShotWatch: boolean
-  /** Taking a one-shot watch away again. */
+  /** Removal of a one-shot watch. */
   readonly removeWatches: boolean
-  /** A znode that has its ACL from the first moment on. */
+  /** Creation of a znode with its ACL in the same request. */
   readonly aclOnCreate: boolean
   /** Writing no data at all, as opposed to empty data. */
   readonly nullData: boolean
@@ -26,10 +26,10 @@ export interface Capabilities {
   readonly sasl: boolean
 }
 
-/** The name of one of them. */
+/** Name of a capability. */
 export type Capability = keyof Capabilities
 
-/** What the client of this folder has. */
+/** Capabilities of the client in this folder. */
 export const ALL_CAPABILITIES: Capabilities = {
   multi: true,
   persistentWatch: true,
@@ -43,7 +43,7 @@ export const ALL_CAPABILITIES: Capabilities = {
   sasl: true,
 }
 
-/** The error for what a driver does not have. */
+/** Returns the error for a capability that the driver lacks. */
 export function unsupportedError(driver: string, capability: Capability, instead: string): UnsupportedCapability {
   return new UnsupportedCapability(`${driver} lacks ${capability}: ${instead}`, { capability })
 }

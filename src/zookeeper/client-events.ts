@@ -1,31 +1,31 @@
-/** What a client tells those who listen, whichever driver it is. */
+/** Events that every driver emits. */
 import type { ClientState } from './session/states.ts'
 import type { HandlerFault } from './watches/handler-faults.ts'
 
-/** The state of a client has changed. */
+/** A change of the client's state. */
 export interface StateEvent {
   readonly state: ClientState
   readonly previous: ClientState
-  /** The session there is after the change. */
+  /** Session after the change. */
   readonly session?: bigint
-  /** Why the connection or the session is gone. */
+  /** Reason why the connection or the session was lost. */
   readonly reason?: Error
 }
 
-/** There is another session than before, or a first one. */
+/** A new session: the first one, or the successor of a lost one. */
 export interface SessionEvent {
   readonly session: bigint
-  /** The one before, if there was one. Its ephemeral znodes are gone, or about to go. */
+  /** Previous session, if there was one. Its ephemeral znodes are deleted, or will be soon. */
   readonly previous?: bigint
 }
 
-/** What `on` of a client can listen to. */
+/** Events that `on` of a client accepts. */
 export interface DriverEvents {
   state: StateEvent
   session: SessionEvent
-  /** A handler or a listener of yours threw. With neither a listener here nor a log the process warns, once. */
+  /** An error thrown by a handler or a listener. Without a listener for it and without a log the process warns once. */
   error: HandlerFault
 }
 
-/** Every event there is, for callers without a compiler. */
+/** Names of all events, for callers that do not use the compiler. */
 export const CLIENT_EVENTS: Readonly<Record<keyof DriverEvents, true>> = { state: true, session: true, error: true }

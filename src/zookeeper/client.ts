@@ -1,5 +1,5 @@
 /**
- * The client: what there is beside the operations on znodes, which are in `znodes.ts`. What keeps the session alive is in
+ * The client, except for the operations on znodes, which are in `znodes.ts`. The session is kept alive in
  * `session/session.ts`.
  */
 import { abortAfter, rejectOnAbort } from '../core/async/abort.ts'
@@ -32,19 +32,20 @@ import { Znodes } from './znodes.ts'
 
 export type { ZooKeeperOptions } from './options.ts'
 
-/** Smaller than a server takes: other requests get in between. */
+/** Far below a server's limit, so that other requests are sent between two portions. */
 const MAX_ARMING_BYTES = 128 * 1_024
 
 /**
  * A client for ZooKeeper 3.6 and newer.
  *
  * Requests are pipelined: they are sent in the order in which they are made and answered in the same order. Answers and
- * watch events are seen in the order in which the server sent them: when an answer is there, every event before it has
- * been told, and what awaits the answer runs before any event behind it is told.
+ * watch events are delivered in the order in which the server sent them: before an answer is delivered, all earlier
+ * events have been delivered, and code that awaits the answer runs before any later event.
  *
- * Every operation costs one round trip; writes also a transaction of the ensemble, even those that are refused. Errors
- * are {@link ZooKeeperError}s and say in `outcome` what became of the request, and in `retryable` whether to ask again. While there is no connection requests
- * wait for it: until the session is over, and never longer than the session's timeout.
+ * Every operation costs one round trip; writes also cost a transaction of the ensemble, even refused ones. Errors are
+ * {@link ZooKeeperError}s: their `outcome` says whether the request was carried out, their `retryable` whether to
+ * retry. While there is no connection, requests wait for one until the session is over, but never longer than the
+ * session's timeout.
  *
  * @example
  * await using zookeeper = new ZooKeeper({ hosts: '127.0.0.1:2181' })
@@ -52,7 +53,7 @@ const MAX_ARMING_BYTES = 128 * 1_024
  * const { path } = await zookeeper.create('/greeting', Buffer.from('hello'))
  */
 export class ZooKeeper extends Znodes implements AsyncDisposable {
-  /** As a driver (`ZooKeeperDriver`) it lacks nothing. */
+  /** All capabilities: as a `ZooKeeperDriver` this client lacks none. */
   readonly capabilities = ALL_CAPABILITIES
   #hosts: string
   readonly #sessionTimeout: number
@@ -61,7 +62,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   readonly #session: Session
   readonly #emitter: Emitter<DriverEvents>
 
-  /** @throws InvalidArgument for options that cannot mean anything */
+  /** @throws InvalidArgument for invalid options */
   constructor(options: ZooKeeperOptions) {
     checkOptions(options)
     const chroot = new Chroot(parseConnectString(options.hosts).chroot)
@@ -107,7 +108,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     return this.#session.state
   }
 
-  /** Undefined while there is none. */
+  /** Current session; undefined while there is none. */
   get session(): SessionInfo | undefined {
     return this.#session.info
   }
@@ -116,10 +117,10 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
    * Opens the first session; called once. A client that could not connect is closed.
    *
    * @param options.timeout how long to try; the session's timeout by default
-   * @throws NotConnected naming the servers and what the last of them did; to try again takes a new client
-   * @throws TlsFailed, which is a NotConnected, when no certificate is trusted, or one side speaks TLS and the other not
+   * @throws NotConnected, with the servers and the last error; create a new client to try again
+   * @throws TlsFailed, which is a NotConnected, when no certificate is trusted, or only one side speaks TLS
    * @throws IncompatibleVersion when the server is older than 3.6
-   * @throws AuthFailed when the server does not accept what this client says of itself
+   * @throws AuthFailed when the server does not accept this client's credentials
    */
   async connect(options: { readonly signal?: AbortSignal; readonly timeout?: Duration } = {}): Promise<void> {
     checkNames(options)
@@ -140,12 +141,12 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   }
 
   /**
-   * Relies on the session from now on until the hold is released. Six times in a session's timeout the session is proven
-   * to be alive, by a `sync` and an empty transaction behind its answer, unless what is written anyway proves it as well;
-   * `session.leaseUntil` tells until when it certainly is. When that instant comes the session is lost, before the server
-   * could give anything of it to somebody else.
+   * Maintains a lease on the session until the hold is released. Six times per session timeout the client proves that
+   * the session is alive, by a `sync` and an empty transaction after its answer, unless other writes prove it.
+   * `session.leaseUntil` is the instant until which the session is certainly alive. At that instant the session is
+   * lost, before the server could give its locks to another client.
    *
-   * Any number may hold it. Without a hold nothing but pings is sent, which prove too little to rely on.
+   * Any number of callers may hold a lease. Without a hold only pings are sent, which prove too little to rely on.
    *
    * @example
    * using hold = zookeeper.holdLease()
@@ -157,9 +158,10 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   }
 
   /**
-   * From now on these servers. A connection to one that is not among them is left, with the same session.
+   * Replaces the list of servers. A connection to a server that is not in the new list is closed; the session continues
+   * on another server.
    *
-   * @param hosts as at the beginning; the chroot must be the same, or left out
+   * @param hosts in the form of the option `hosts`; the chroot must be the same, or left out
    * @throws InvalidArgument
    */
   updateHosts(hosts: string): void {
@@ -170,14 +172,15 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     this.#session.updateHosts(endpoints)
   }
 
-  /** What was done so far, in numbers. */
+  /** Returns counters of the work done so far. */
   counters(): ClientCounters {
     return this.#session.counters
   }
 
   /**
-   * Closes the session at the server, so that its ephemeral znodes go at once. What was asked before is still answered;
-   * whatever is pending after that is rejected. Never throws, may be called again, takes a few seconds at the most.
+   * Closes the session at the server, so that its ephemeral znodes are deleted at once. Earlier requests are still
+   * answered; requests that are pending after that are rejected. Never throws, may be called again, takes a few seconds
+   * at the most.
    */
   close(): Promise<void> {
     return this.#session.close()
@@ -188,10 +191,10 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   }
 
   /**
-   * Calls `listener`, synchronously, at each event until the function returned is called: `state` and `session`, and
+   * Calls `listener` synchronously at each event until the returned function is called: `state` and `session`, and
    * `error` when a listener or a handler of a watch threw.
    *
-   * @throws InvalidArgument for an event that there is not
+   * @throws InvalidArgument for an unknown event
    */
   on<E extends keyof DriverEvents>(event: E, listener: (event: DriverEvents[E]) => void): () => void {
     return this.#emitter.on(event, listener)
@@ -200,17 +203,17 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   // --- Watches ----------------------------------------------------------------------------------------------------
 
   /**
-   * Watches a znode, which need not exist, until the watch is removed: over connections and sessions.
+   * Watches a znode, which need not exist, until the watch is removed, across connections and sessions.
    *
-   * `persistent` tells of the znode itself and of children made and deleted (`childrenChanged`, without names);
-   * `recursive` tells of the znode and of everything below it, by `created`, `deleted` and `dataChanged`.
+   * `persistent` reports changes of the znode itself, and children created and deleted (`childrenChanged`, without
+   * names); `recursive` reports `created`, `deleted` and `dataChanged` of the znode and of everything below it.
    *
-   * Handlers are called synchronously. `gap` is called whenever the watch was armed on a new connection, because nothing
-   * that happened in between is told: read everything again. What a handler asks in it goes ahead of what was waiting
-   * for the connection. Watch first, then read: what changes after the reading is told.
+   * Handlers are called synchronously. `gap` is called whenever the watch was armed on a new connection, because
+   * changes in between are not reported: read everything again. Requests that a handler makes in `gap` are sent before
+   * requests that were waiting for the connection. Watch first, then read: changes after the read are reported.
    *
-   * @throws InvalidArgument for a mode that there is not, and for what is no handler
-   * @throws InvalidState when this client watches the same path in the other mode, or waits for a one-shot watch there
+   * @throws InvalidArgument for an unknown mode or an invalid handler
+   * @throws InvalidState when this client watches the same path in the other mode, or has a one-shot watch there
    */
   async watch(
     path: string,
@@ -221,12 +224,12 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   }
 
   /**
-   * Takes watches of this client away; none of them is called any more. One-shot ones are of a kind: `data` those of
-   * exists and getData, `children` those of getChildren. `any` are both, and the persistent ones of that very path.
-   * One round trip, none where others still wait for the same change.
+   * Removes watches of this client; none of them is called afterwards. One-shot watches have a kind: `data` those of
+   * exists and getData, `children` those of getChildren. `any` removes both, and the persistent watches of that path.
+   * Costs one round trip, or none where other handlers still wait for the same change.
    *
    * @param options.kind `any` by default
-   * @param options.handler only this function's
+   * @param options.handler removes only the watches of this function
    * @throws NoWatcher when there is no such watch
    */
   async removeWatches(
@@ -236,16 +239,16 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
     await this.#watching.remove(path, { ...options, kind: options.kind ?? 'any' })
   }
 
-  // --- Who we are, who they are ---------------------------------------------------------------------------------------
+  // --- Identities and configuration -----------------------------------------------------------------------------------
 
   /**
-   * One more identity, such as `digest` with `user:password`, on this connection and all that follow. Resolves when a
-   * server has accepted it, which is on the next connection where this one breaks. Before `connect()` it is as if it stood
-   * in the option `auth`.
+   * Adds an identity, such as `digest` with `user:password`, to this connection and all later ones. Resolves when a
+   * server has accepted it; if this connection breaks, that is on the next one. Before `connect()` it has the same
+   * effect as the option `auth`.
    *
-   * @throws InvalidArgument for what is no identity
-   * @throws AuthFailed when the server does not know the scheme or does not accept it: it hangs up then, and the next
-   * connection does without
+   * @throws InvalidArgument for an invalid identity
+   * @throws AuthFailed when the server does not know the scheme or rejects the identity: it closes the connection then,
+   * and the next connection does without it
    * @throws NotSent, ConnectionLoss when the client is closed before
    */
   addAuth(scheme: string, auth: string | Uint8Array): Promise<void> {
@@ -253,7 +256,7 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   }
 
   /**
-   * The identities that servers know this client by; ZooKeeper 3.7 or newer.
+   * Returns the identities that the servers assign to this client; needs ZooKeeper 3.7 or newer.
    *
    * @throws Unimplemented by older servers, which close the connection
    */
@@ -262,15 +265,15 @@ export class ZooKeeper extends Znodes implements AsyncDisposable {
   }
 
   /**
-   * Who the servers are. It is outside of every chroot: `getData('/zookeeper/config')` of a client without one may also be
-   * watched.
+   * Reads the members of the ensemble. The configuration is outside of every chroot; a client without a chroot can also
+   * watch it with `getData('/zookeeper/config')`.
    */
   getConfig(options: RequestOptions = {}): Promise<EnsembleConfig> {
     return this.#sender.send(() => mapReply(requests.getData(CONFIG_PATH), parseConfig), options)
   }
 
   /**
-   * Changes who the servers are, while they run. Those who join must be running.
+   * Changes the members of the ensemble at run time. Joining servers must be running.
    *
    * @throws ReconfigRefused, NoAuth (it takes WRITE on the configuration, by default the super user's), BadVersion,
    * BadArguments

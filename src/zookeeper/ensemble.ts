@@ -1,4 +1,4 @@
-/** Who the servers are: what an ensemble says of itself, and changing it while it runs. */
+/** The configuration of an ensemble: reading it, and changing it at run time. */
 import { InvalidArgument } from '../core/errors.ts'
 import { assertList } from './protocol/arguments.ts'
 import type { JuteWriter } from './protocol/jute.ts'
@@ -6,34 +6,41 @@ import { OPCODE } from './protocol/opcodes.ts'
 import { readStat, type Stat } from './protocol/records.ts'
 import { type ReadData, type Request, request } from './protocol/requests.ts'
 
-/** Where an ensemble keeps its configuration: outside of every chroot. */
+/** Path of the ensemble's configuration, outside of every chroot. */
 export const CONFIG_PATH = '/zookeeper/config'
 
-/** Who the members of an ensemble are. */
+/** Configuration of an ensemble. */
 export interface EnsembleConfig {
-  /** `server.1=host:2888:3888:participant;2181`, one per server; none where the server runs alone. */
+  /** Servers as `server.1=host:2888:3888:participant;2181`; empty for a standalone server. */
   readonly servers: readonly string[]
-  /** Grows with every change; undefined where the server runs alone. */
+  /** Version, which grows with every change; undefined for a standalone server. */
   readonly version: bigint | undefined
   readonly stat: Stat
 }
 
-/** Either what comes and goes, or all members there are to be. Everything in the form of {@link EnsembleConfig}. */
+/**
+ * A change of the members: either who joins and leaves, or the complete new list, in the form of {@link
+ * EnsembleConfig}.
+ */
 export type Reconfiguration = (
   | { readonly joining?: readonly string[]; readonly leaving?: readonly (number | string)[]; readonly members?: never }
   | { readonly members: readonly string[]; readonly joining?: never; readonly leaving?: never }
 ) & {
-  /** The version that this change is based on; BadVersion if there is another by then. Any by default. */
+  /** Version that this change is based on; BadVersion if the servers have another one. Any by default. */
   readonly version?: bigint
 }
 
 const ANY_VERSION = -1n
 
-/** @throws InvalidArgument for a change that changes nothing */
+/**
+ * Returns the request that changes the members.
+ *
+ * @throws InvalidArgument for a change that changes nothing
+ */
 export function reconfig(change: Reconfiguration): Request<EnsembleConfig> {
   const { joining = [], leaving = [], members = [], version = ANY_VERSION } = change
   if (typeof version !== 'bigint')
-    throw new InvalidArgument(`reconfig: the version is a bigint, as getConfig tells it, not ${String(version)}`)
+    throw new InvalidArgument(`reconfig: version must be a bigint, as getConfig returns it, got ${String(version)}`)
   for (const list of [joining, leaving, members]) assertList(list, 'reconfig')
   if (members.length > 0 && joining.length + leaving.length > 0) {
     throw new InvalidArgument('reconfig takes either members, or who is joining and leaving')
@@ -52,7 +59,7 @@ export function reconfig(change: Reconfiguration): Request<EnsembleConfig> {
   })
 }
 
-/** None at all is null: an empty text would be a list with one member that has no name. */
+/** Writes a list. An empty list is written as null: an empty text would be a list with one member without a name. */
 function writeList(writer: JuteWriter, items: readonly (number | string)[]): void {
   if (items.length === 0) writer.bytes(null)
   else writer.text(items.join(','))

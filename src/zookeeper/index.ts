@@ -13,7 +13,7 @@ export {
 } from '../core/errors.ts'
 export type { Logger } from '../core/log.ts'
 export { type Duration, monotonic } from '../core/time.ts'
-// Of boards and logbooks, which are on ZooKeeper in the same way.
+// Helpers for boards and logbooks.
 export { accessDeniedError, type Tenant, toOpenError, toTenantError } from './access.ts'
 export { ALL_CAPABILITIES, type Capabilities, type Capability } from './capabilities.ts'
 export { ZooKeeper, type ZooKeeperOptions } from './client.ts'

@@ -1,4 +1,4 @@
-/** What a client may be told, and what holds where it is told nothing. */
+/** Options of a client, their defaults and their checks. */
 import { InvalidArgument } from '../core/errors.ts'
 import { assertLogger, type Logger, silentLog } from '../core/log.ts'
 import { assertOptions, type KnownOptions } from '../core/options.ts'
@@ -12,62 +12,64 @@ import { assertInteger, assertOneOf } from './protocol/arguments.ts'
 import { parseConnectString } from './protocol/connect-string.ts'
 import type { SessionOptions } from './session/session-options.ts'
 
-/** How a client connects, who it is, and how patient it is. Durations are milliseconds, or texts such as `'10s'`. */
+/** Options for connecting, credentials, limits and times. Durations are milliseconds, or texts such as `'10s'`. */
 export interface ZooKeeperOptions {
-  /** `host:port,host:port/chroot`. Every address of a name is tried; names are resolved at each attempt. */
+  /** Servers as `host:port,host:port/chroot`. Every address of a name is tried; names are resolved at each attempt. */
   readonly hosts: string
   /**
-   * How long the server keeps the session when it hears nothing of it; the server may grant another. 10 s by default, 24
-   * days at the most.
+   * Time after which the server expires a silent session; the server may grant another. 10 s by default, at most 24
+   * days.
    */
   readonly sessionTimeout?: Duration
-  /** How long to wait for one server before trying the next; a third of the session's timeout by default. */
+  /** Time limit for one server before the next one is tried; a third of the session's timeout by default. */
   readonly connectTimeout?: Duration
   /**
-   * The servers' `tickTime`, which a client cannot find out and which leases depend on (`holdLease`). 2 s by default, as
-   * servers ship, or half the session's timeout where that is less. A value that is too small makes leases too long. For
-   * observers that follow followers (`observerMasterPort`) name twice the tick: what they hear is passed on twice.
+   * `tickTime` of the servers, which a client cannot find out and on which leases depend (`holdLease`). 2 s by default,
+   * as servers ship, or half the session's timeout if that is less. A value that is too small makes leases too long.
+   * For observers that follow followers (`observerMasterPort`) give twice the tick: touches of sessions are relayed
+   * twice.
    */
   readonly tick?: Duration
   /**
-   * Says at `trace` what is asked, at `debug` what is tried, at `info` that a session is connected, at `warn` that the
-   * connection or the session is gone, at `error` what handlers threw and what a server sent that makes no sense; never
-   * data, passwords or session ids.
+   * Log. Requests are logged at `trace`, connection attempts at `debug`, connected sessions at `info`, lost connections
+   * and sessions at `warn`, errors of handlers and unreadable messages of servers at `error`; never data, passwords or
+   * session ids.
    */
   readonly log?: Logger
-  /** Larger answers close the connection. 64 MiB by default: a long list of children is large. */
+  /** Limit for replies; larger ones close the connection. 64 MiB by default: long lists of children are large. */
   readonly maxReplyBytes?: number
-  /** Larger requests are refused here. By default what a server takes that was left at its own default. */
+  /** Limit for requests; larger ones are refused by the client. The servers' own default by default. */
   readonly maxRequestBytes?: number
   /**
-   * How many requests may be on their way at once; the others wait here, in order. 1,000 by default, as many as servers
-   * take before they stop reading. Any number may wait: a producer that is to be slowed down awaits its requests.
+   * Maximum number of requests in flight; others wait in the client, in order. 1,000 by default, which is the number
+   * after which servers stop reading. The number of waiting requests is not limited: to slow a producer down, await its
+   * requests.
    */
   readonly maxInFlight?: number
-  /** Whether another session follows one that is lost. `automatic` by default. */
+  /** Whether a new session follows a lost one. `automatic` by default. */
   readonly newSession?: 'automatic' | 'never'
   /**
-   * Whether a server without a quorum will do while there is no other. It reads, and refuses to write (ReadOnlyServer);
-   * a session that begins there is over when a server that writes is found. False by default.
+   * Whether a server without a quorum is acceptable while no other is available. It answers reads and refuses writes
+   * (ReadOnlyServer); a session that begins there ends when a server that writes is found. False by default.
    */
   readonly readOnly?: boolean
   /** TLS, on the servers' secure port. `{}` checks their certificates against Node's own list. */
   readonly tls?: TlsOptions
   /**
-   * SASL DIGEST-MD5. A password that is not accepted is final: AuthFailed. A server without SASL, or that does not know
-   * the password, is not used.
+   * SASL DIGEST-MD5 credentials. A rejected password is final: AuthFailed. A server without SASL, or one that does not
+   * know the password itself, is not used.
    */
   readonly sasl?: SaslCredentials
   /**
-   * Given on every connection before anything else is asked: `{ scheme: 'digest', auth: 'user:password' }`. One that is
-   * not accepted is final: AuthFailed.
+   * Identities that are added on every connection before any other request: `{ scheme: 'digest', auth: 'user:password'
+   * }`. A rejected one is final: AuthFailed.
    */
   readonly auth?: readonly AuthInfo[]
-  /** Who may do what with znodes that are created without an `acl` of their own; everybody everything by default. */
+  /** ACL of znodes that are created without an `acl` of their own; open to all by default. */
   readonly acl?: readonly Acl[]
   /**
-   * Whether errors name in their `stack` the line that asked. It costs some microseconds a request, which is as much as
-   * the rest of it. False by default: the stack ends where the answer was read.
+   * Whether the `stack` of errors names the caller's line. It costs some microseconds per request, as much as the rest
+   * of the request. False by default: the stack ends where the answer was read.
    */
   readonly traceCallers?: boolean
 }
@@ -97,7 +99,7 @@ export const DEFAULT_MAX_REQUEST_BYTES = 1_048_575
 const DEFAULT_MAX_IN_FLIGHT = 1_000
 
 /**
- * Everything that a compiler would have said, and what it cannot know.
+ * Checks the options, for callers that do not use the compiler too.
  *
  * @throws InvalidArgument naming the option
  */
@@ -114,12 +116,18 @@ export function checkOptions(options: ZooKeeperOptions): void {
   if (tls !== undefined) checkTls(tls)
   if (sasl !== undefined) checkSasl(sasl)
   if (auth !== undefined && !Array.isArray(auth))
-    throw new InvalidArgument("auth: a list of identities, such as [{ scheme: 'digest', auth: 'user:password' }]")
+    throw new InvalidArgument(
+      "auth must be a list of identities, such as [{ scheme: 'digest', auth: 'user:password' }]",
+    )
 }
 
 const COUNT_RANGE = { from: 1, to: 2 ** 31 - 1 }
 
-/** @throws InvalidArgument for options that cannot mean anything */
+/**
+ * Converts the options of users into those of a session.
+ *
+ * @throws InvalidArgument for invalid options
+ */
 export function toSessionOptions(options: ZooKeeperOptions): SessionOptions {
   const { tls, sasl, auth, readOnly, maxInFlight = DEFAULT_MAX_IN_FLIGHT } = options
   const sessionTimeout = toPositiveMs(options.sessionTimeout ?? DEFAULT_SESSION_TIMEOUT_MS, 'sessionTimeout')
@@ -142,18 +150,24 @@ export function toSessionOptions(options: ZooKeeperOptions): SessionOptions {
   }
 }
 
-/** @throws InvalidArgument for no time at all, too */
+/**
+ * Converts a duration to milliseconds.
+ *
+ * @throws InvalidArgument for less than 1 ms, or more than a timer can wait
+ */
 export function toPositiveMs(duration: Duration, what: string): number {
   const ms = toTimerMs(duration, what)
   if (ms >= 1) return ms
-  throw new InvalidArgument(`${what}: ${formatDuration(duration)} is no time at all; there must be at least 1 ms`)
+  throw new InvalidArgument(`${what} must be at least 1 ms, got ${formatDuration(duration)}`)
 }
 
-/** @throws InvalidArgument for what is no duration, or one that nobody can wait for */
+/**
+ * Converts a duration to milliseconds for a timer.
+ *
+ * @throws InvalidArgument for an invalid duration, or one longer than a timer can wait
+ */
 export function toTimerMs(duration: Duration, what: string): number {
   const ms = toMilliseconds(duration, what)
   if (ms <= MAX_TIMER_MS) return ms
-  throw new InvalidArgument(
-    `${what}: ${formatDuration(duration)} is more than the ${MAX_TIMER_MS} ms (24 days) there can be`,
-  )
+  throw new InvalidArgument(`${what} must be at most ${MAX_TIMER_MS} ms (24 days), got ${formatDuration(duration)}`)
 }

@@ -1,4 +1,4 @@
-/** Which entries of an ACL are this client's own: by what it was given, and where that does not tell, by what the servers say. */
+/** Finds the entries of an ACL that name this client: by its credentials, and otherwise by asking the servers. */
 import type { AuthInfo } from './connection/identities.ts'
 import type { SaslCredentials } from './connection/sasl.ts'
 import type { TlsOptions } from './connection/socket.ts'
@@ -7,7 +7,7 @@ import type { Acl, Identity } from './protocol/acl.ts'
 import { digestId } from './protocol/acl.ts'
 import { Unimplemented } from './protocol/errors.ts'
 
-/** Who the client says it is. */
+/** Credentials of a client. */
 export interface ClientCredentials {
   readonly auth?: readonly AuthInfo[]
   readonly sasl?: SaslCredentials
@@ -15,8 +15,9 @@ export interface ClientCredentials {
 }
 
 /**
- * Returns the entries that name this client and nobody else. A certificate's identity is made by the servers, so they are
- * asked for it; servers before 3.7 cannot be, and there a single certificate in the ACL is taken for ours if we show one.
+ * Returns the entries that name this client alone. The servers compute a certificate's identity, so they are asked for
+ * it. Servers before 3.7 cannot be asked: a single certificate in the ACL is then taken for this client's if it has
+ * one.
  */
 export async function findOwnEntries(
   acl: readonly Acl[],
@@ -35,10 +36,10 @@ export async function findOwnEntries(
   return new Set(acl.filter((entry) => isGiven(entry) || (rest.includes(entry) && isKnown(entry))))
 }
 
-/** Of these the servers know no more than was given; `ip` is nobody's alone. */
+/** Schemes of which the servers know no more than the client; an `ip` does not identify one client. */
 const LOCALLY_KNOWN_SCHEMES: ReadonlySet<string> = new Set(['world', 'ip', 'digest', 'sasl'])
 
-/** Whether the entry is of this identity. Servers show an `x` instead of a hash to those without ADMIN. */
+/** Whether the entry is of this identity. Servers show an `x` instead of a hash to clients without ADMIN. */
 export function isIdentity(identity: Identity, entry: Identity): boolean {
   if (identity.scheme !== entry.scheme) return false
   if (identity.id === entry.id) return true
@@ -51,7 +52,7 @@ function toDigestIdentity({ scheme, auth }: AuthInfo): Identity[] {
   return scheme === 'digest' && colon > 0 ? [digestId(text.slice(0, colon), text.slice(colon + 1))] : []
 }
 
-/** Undefined where the servers cannot say. */
+/** Asks the servers for this client's identities; undefined where they cannot answer. */
 async function askServer(client: Pick<ZooKeeperDriver, 'whoAmI'>): Promise<readonly Identity[] | undefined> {
   return client.whoAmI?.().catch((error: unknown) => {
     if (error instanceof Unimplemented) return undefined

@@ -1,5 +1,5 @@
 /**
- * Where a URI says that a board or logbooks are: hosts, path, times, and who may do what there.
+ * Parses the location of a board or of logbooks from a URI: hosts, path, times, credentials and ACL.
  *
  *     zookeeper://user:password@host:2181,host2:2181/path?sessionTimeout=10s&tick=2s&chroot=/apps&login=sasl&acl=creator
  *     zookeepers://host:2281/path?ca=ca.pem&cert=client.pem&key=client.key
@@ -10,24 +10,24 @@ import { type ResourceUri, readDurationParameter } from '../core/uri.ts'
 import type { Tenant } from './access.ts'
 import { parseSecurity, SECURITY_PARAMETERS, type Security, type SecurityOptions } from './security.ts'
 
-/** What a `zookeeper:` URI says: which servers, which path, as whom. */
+/** Location that a `zookeeper:` URI names: servers, path, times, credentials. */
 export interface ZooKeeperLocation {
-  /** With the chroot behind them. */
+  /** Hosts, followed by the chroot. */
   readonly hosts: string
-  /** Without a slash at its end. */
+  /** Path without a trailing slash. */
   readonly path: string
   readonly sessionTimeout?: Duration
   readonly tick?: Duration
   readonly security: Security
 }
 
-/** What a URI can say of it. */
+/** Parameters that a location's URI may have. */
 export const LOCATION_PARAMETERS = ['sessionTimeout', 'tick', 'chroot', ...SECURITY_PARAMETERS] as const
 
 /**
- * Opens nothing but the files of certificates.
+ * Parses a URI. Opens nothing but the files of certificates.
  *
- * @throws InvalidArgument when the URI names no hosts, or has what means nothing
+ * @throws InvalidArgument when the URI names no hosts, or has invalid parts
  */
 export async function parseZooKeeperLocation(
   uri: ResourceUri,
@@ -44,10 +44,10 @@ export async function parseZooKeeperLocation(
   }
 }
 
-/** In milliseconds; of whoever is not told another. */
+/** Session timeout of clients that are not given another. */
 const DEFAULT_SESSION_TIMEOUT_MS = 10_000
 
-/** With a slash before it and none behind it, however it was written. */
+/** Returns the chroot with a leading and without a trailing slash, however it was written. */
 function parseChroot({ parameters }: ResourceUri): string {
   const chroot = (parameters.get('chroot') ?? '').replace(/^\/+|\/+$/g, '')
   return chroot === '' ? '' : `/${chroot}`
@@ -58,13 +58,13 @@ function parseDurations(uri: ResourceUri): { sessionTimeout?: Duration; tick?: D
   const given = (name: string) => {
     const ms = readDurationParameter(uri, name)
     if (ms !== 0) return ms
-    throw new InvalidArgument(`${printable}: ${name} has to be longer than no time`)
+    throw new InvalidArgument(`${printable}: ${name} must be longer than 0`)
   }
   const [sessionTimeout, tick] = [given('sessionTimeout'), given('tick')]
   if (tick !== undefined && tick > (sessionTimeout ?? DEFAULT_SESSION_TIMEOUT_MS)) {
-    const most = sessionTimeout === undefined ? `the ${DEFAULT_SESSION_TIMEOUT_MS} ms there are by default` : 'it'
+    const most = sessionTimeout === undefined ? ` (${DEFAULT_SESSION_TIMEOUT_MS} ms by default)` : ''
     throw new InvalidArgument(
-      `${printable}: tick is longer than sessionTimeout, ${most}; servers grant two ticks at least`,
+      `${printable}: tick must not be longer than sessionTimeout${most}; servers grant two ticks at least`,
     )
   }
   return { ...(sessionTimeout === undefined ? {} : { sessionTimeout }), ...(tick === undefined ? {} : { tick }) }

@@ -1,4 +1,4 @@
-/** Who the client of a board or of logbooks says it is, how its connections are guarded, and who may do what: by URI and by options. */
+/** Credentials, TLS and ACL of the client of a board or of logbooks, from a URI and from options. */
 import { readFile } from 'node:fs/promises'
 import { InvalidArgument } from '../core/errors.ts'
 import { assertOptions } from '../core/options.ts'
@@ -10,26 +10,26 @@ import { TLS_OPTIONS, type TlsOptions } from './connection/socket.ts'
 import { ACL, type Acl } from './protocol/acl.ts'
 import type { WantedAcl } from './tree-acl.ts'
 
-/** What `openBoard` and `openPersistence` take beside the URI. */
+/** Security options of `openBoard` and `openPersistence`. */
 export interface SecurityOptions {
   /**
-   * Given on every connection before anything else is asked: `{ scheme: 'digest', auth: 'user:password' }`. The same as
-   * `zookeeper://user:password@host/path`.
+   * Identities that are added on every connection before any other request: `{ scheme: 'digest', auth: 'user:password'
+   * }`. The same as `zookeeper://user:password@host/path`.
    */
   readonly auth?: readonly AuthInfo[]
-  /** SASL DIGEST-MD5. The same as `zookeeper://user:password@host/path?login=sasl`. */
+  /** SASL DIGEST-MD5 credentials. The same as `zookeeper://user:password@host/path?login=sasl`. */
   readonly sasl?: SaslCredentials
-  /** TLS, as of `zookeepers://`. The certificates and the key are texts in PEM. */
+  /** TLS options, as for `zookeepers://`. The certificates and the key are texts in PEM. */
   readonly tls?: TlsOptions
   /**
-   * Who may do what with all of the board, or all of the logbooks. It is theirs, so of what is there it need not be said;
-   * what has another is not opened. What is new is by default for whoever makes it, if `auth` or `sasl` say who that is, and
-   * else for everybody.
+   * ACL of the whole board, or of all logbooks. The tree keeps its ACL, so an existing tree does not need this option;
+   * a tree with another ACL is not opened. The default for a new tree: its creator alone if `auth` or `sasl` are given,
+   * otherwise open to all.
    */
   readonly acl?: readonly Acl[]
 }
 
-/** Who this is, what is made for whom, and TLS: as it was found in a URI and options. */
+/** Credentials, ACL and TLS from a URI and options. */
 export interface Security extends WantedAcl {
   readonly auth?: readonly AuthInfo[]
   readonly sasl?: SaslCredentials
@@ -38,14 +38,18 @@ export interface Security extends WantedAcl {
 
 const OPENERS_BY_TENANT: Readonly<Record<Tenant, string>> = { board: 'openBoard', logbooks: 'openPersistence' }
 
-/** What a URI can say of it. */
+/** Parameters about security that a URI may have. */
 export const SECURITY_PARAMETERS = ['login', 'acl', 'ca', 'cert', 'key', 'passphrase', 'servername'] as const
 const TLS_FILES = ['ca', 'cert', 'key'] as const
 const TLS_TEXTS = ['passphrase', 'servername'] as const
 
 const ACLS_BY_NAME: Readonly<Record<string, readonly Acl[]>> = { creator: ACL.creatorAll, open: ACL.open }
 
-/** @throws InvalidArgument for what makes no sense, or a file that cannot be read */
+/**
+ * Combines the URI and the options.
+ *
+ * @throws InvalidArgument for invalid values, or a file that cannot be read
+ */
 export async function parseSecurity(uri: ResourceUri, tenant: Tenant, options: SecurityOptions): Promise<Security> {
   assertSecurity(options, OPENERS_BY_TENANT[tenant])
   const { auth, sasl } = parseIdentities(uri, options)
@@ -61,26 +65,26 @@ export async function parseSecurity(uri: ResourceUri, tenant: Tenant, options: S
 }
 
 /**
- * A wrong shape that was taken for nothing would leave everything to everybody.
+ * Checks the options' shapes: an ignored malformed option would leave everything open to all.
  *
  * @throws InvalidArgument, without secrets
  */
 function assertSecurity({ auth = [], sasl, tls, acl }: SecurityOptions, opener: string): void {
-  const example = "auth is a list of identities, such as [{ scheme: 'digest', auth: 'user:password' }]"
+  const example = "auth must be a list of identities, such as [{ scheme: 'digest', auth: 'user:password' }]"
   if (!Array.isArray(auth)) throw new InvalidArgument(`${opener}: ${example}`)
   for (const identity of auth) {
     const { scheme, auth: secret }: Partial<AuthInfo> = Object(identity)
     if (typeof scheme !== 'string' || !(typeof secret === 'string' || secret instanceof Uint8Array))
       throw new InvalidArgument(`${opener}: ${example}`)
     if (scheme === 'digest' && !/^[^:]+:./s.test(Buffer.from(secret).toString()))
-      throw new InvalidArgument(`${opener}: auth of the scheme digest is 'user:password', with a colon`)
+      throw new InvalidArgument(`${opener}: auth of the scheme digest must be 'user:password', with a colon`)
   }
   if (sasl !== undefined) checkSasl(sasl)
   if (tls !== undefined) assertOptions(tls, TLS_OPTIONS, `${opener}: tls`)
   if (acl === undefined || Array.isArray(acl)) return
   const lists =
     "such as ACL.creatorAll of jobboard/zookeeper; the word 'creator' or 'open' is for the URI, ?acl=creator"
-  throw new InvalidArgument(`${opener}: acl is a list of who may do what, ${lists}`)
+  throw new InvalidArgument(`${opener}: acl must be a list of entries, ${lists}`)
 }
 
 function parseIdentities(
@@ -89,17 +93,15 @@ function parseIdentities(
 ): { readonly auth: readonly AuthInfo[]; readonly sasl: SaslCredentials | undefined } {
   const login = parameters.get('login')
   if (login !== undefined && login !== 'digest' && login !== 'sasl')
-    throw new InvalidArgument(`${printable}: login is digest, or sasl; it cannot be ${login}`)
+    throw new InvalidArgument(`${printable}: login must be digest or sasl, got ${login}`)
   if (!credentials) {
     if (login === undefined) return { auth, sasl }
-    throw new InvalidArgument(
-      `${printable}: login says how to log in; who does, user:password@, has to stand before the hosts`,
-    )
+    throw new InvalidArgument(`${printable}: login needs credentials; write user:password@ before the hosts`)
   }
   const { user, password } = credentials
-  // An empty one is anybody's: a variable that was not set, most likely.
+  // An empty password authenticates any process: most likely a variable was not set.
   if (user === '' || !password)
-    throw new InvalidArgument(`${printable}: what stands before the hosts has to be user:password@`)
+    throw new InvalidArgument(`${printable}: the part before the hosts must be user:password@`)
   if (login !== 'sasl') return { auth: [{ scheme: 'digest', auth: `${user}:${password}` }, ...auth], sasl }
   if (sasl) throw new InvalidArgument(`${printable}: SASL takes one user; leave out the option sasl, or the URI's`)
   return { auth, sasl: { username: user, password } }
@@ -110,7 +112,7 @@ function parseAcl({ parameters, printable }: ResourceUri, opener: string): reado
   if (name === undefined) return undefined
   const acl = Object.hasOwn(ACLS_BY_NAME, name) ? ACLS_BY_NAME[name] : undefined
   if (acl) return acl
-  throw new InvalidArgument(`${printable}: acl is creator, or open; any other is given as an option of ${opener}`)
+  throw new InvalidArgument(`${printable}: acl must be creator or open; give any other ACL as an option of ${opener}`)
 }
 
 async function parseTls(uri: ResourceUri, options: SecurityOptions): Promise<TlsOptions | undefined> {
@@ -119,7 +121,7 @@ async function parseTls(uri: ResourceUri, options: SecurityOptions): Promise<Tls
   if (scheme !== 'zookeepers' && !options.tls) {
     if (named.length === 0) return undefined
     throw new InvalidArgument(
-      `${printable}: ${named[0]} is of TLS; write zookeepers:// and name the servers' secure port`,
+      `${printable}: ${named[0]} needs TLS; write zookeepers:// and name the servers' secure port`,
     )
   }
   const texts = TLS_TEXTS.filter((name) => parameters.has(name)).map((name) => [name, parameters.get(name)])
@@ -129,11 +131,11 @@ async function parseTls(uri: ResourceUri, options: SecurityOptions): Promise<Tls
 }
 
 async function readPem({ parameters, printable }: ResourceUri, name: (typeof TLS_FILES)[number]): Promise<string> {
-  const what = `${printable}: ${name} has to name a file in PEM`
+  const what = `${printable}: ${name} must name a file in PEM`
   const text = await readFile(parameters.get(name) ?? '', 'utf8').catch((cause: NodeJS.ErrnoException) => {
     throw new InvalidArgument(`${what} that can be read: ${cause.code}`, { cause })
   })
-  // Of what is no certificate OpenSSL says nothing, and trusts nobody.
+  // OpenSSL ignores text that is not a certificate, and then trusts no server.
   if (text.includes('-----BEGIN ')) return text
   throw new InvalidArgument(`${what}, which begins with -----BEGIN`)
 }

@@ -1,7 +1,7 @@
 /**
- * Who may do what with the znodes of a board, or of logbooks. The ACL is the tree's: who makes it chooses it, it is kept
- * where ZooKeeper keeps it, on the path that everything is under, and whoever opens it makes every znode with the same. So
- * no two processes can disagree, and nobody has to be told.
+ * The ACL of the tree of a board, or of logbooks. The process that creates the tree chooses it, ZooKeeper keeps it on
+ * the tree's top path, and every process that opens the tree creates all znodes with the same ACL. No two processes can
+ * disagree, and none needs to be configured.
  */
 import { InvalidArgument } from '../core/errors.ts'
 import type { Logger } from '../core/log.ts'
@@ -9,26 +9,26 @@ import { accessDeniedError, type Tenant } from './access.ts'
 import { isIdentity } from './own-identities.ts'
 import { ACL, type Acl } from './protocol/acl.ts'
 
-/** Which ACL a tree is to have. */
+/** Requested ACL of a tree. */
 export interface WantedAcl {
-  /** What the path has to have. */
+  /** ACL that the path must have. */
   readonly acl?: readonly Acl[]
-  /** Whether this client says who it is: then what it makes is its own, and not everybody's. */
+  /** Whether this client has credentials: what it creates is then its own, and not open to all. */
   readonly identified?: boolean
 }
 
-/** For a path that is made. */
+/** Returns the ACL of a tree that is created. */
 export function newTreeAcl({ acl, identified }: WantedAcl): readonly Acl[] {
   return acl ?? (identified ? ACL.creatorAll : ACL.open)
 }
 
 /**
- * For what is made below a path that is there.
+ * Returns the ACL for znodes below a path that exists.
  *
- * @param found what the path has
- * @param options.own the entries of it that name this client: those alone are the creator's
- * @throws InvalidArgument when it is not what was asked for
- * @throws AccessDenied when this client is not shown all of it
+ * @param found ACL of the path
+ * @param options.own its entries that name this client: the creator's entries must be among them
+ * @throws InvalidArgument when it is not the requested ACL
+ * @throws AccessDenied when the server does not show this client all of it
  */
 export function existingTreeAcl(
   found: readonly Acl[],
@@ -41,25 +41,25 @@ export function existingTreeAcl(
       ? formatIdentities(found.filter((each) => !own.has(each)))
       : ''
     const names = strangers === '' ? '' : ` (it names ${strangers})`
-    const says = `${tenant} ${path} is there and has another ACL than the one that was given${names}`
-    throw new InvalidArgument(`${says}; leave the ACL out to take the one that is there, or choose another path`)
+    const says = `${tenant} ${path} exists and has another ACL than the given one${names}`
+    throw new InvalidArgument(`${says}; leave the ACL out to use the existing one, or choose another path`)
   }
   if (!found.some(isMasked)) return found
   if (acl?.every(({ scheme }) => scheme !== CREATOR_SCHEME)) return acl
   throw accessDeniedError(
-    `opening ${tenant} ${path}: only who may ADMIN it is shown its whole ACL, which this client's znodes need`,
+    `opening ${tenant} ${path}: the server shows its whole ACL only to clients with ADMIN, and this client needs it for its znodes`,
     { tenant, instead: 'give that ACL as the option acl' },
   )
 }
 
-/** Whether everybody may do everything. */
+/** Whether the ACL grants everything to all. */
 export function isOpenToAll(acl: readonly Acl[]): boolean {
   return ACL.open.every((open) => acl.some((each) => isSame(open, each)))
 }
 
 /**
- * Returns whom an ACL lets in beside this client, for a warning to those who gave credentials and did not say whom they
- * expect; undefined where there is nothing to warn of.
+ * Returns the identities other than this client to which an ACL grants access, for a warning to users who gave
+ * credentials and no ACL; undefined where there is nothing to warn of.
  */
 export function findStrangers(
   found: readonly Acl[],
@@ -71,7 +71,7 @@ export function findStrangers(
   return strangers === '' ? undefined : strangers
 }
 
-/** Warns of those whom {@link findStrangers} has found. */
+/** Warns of the identities that {@link findStrangers} has found. */
 export function warnOfStrangers(
   strangers: string | undefined,
   { tenant, path, log }: { readonly tenant: Tenant; readonly path: string; readonly log: Logger | undefined },
@@ -80,31 +80,31 @@ export function warnOfStrangers(
   const [are, it, one] = tenant === 'board' ? ['is', 'it', 'a board that is'] : ['are', 'them', 'logbooks that are']
   log?.warn(
     { path, strangers },
-    `${tenant} ${path} ${are} open to ${strangers}, though this client gave credentials: whoever is named may read and change ` +
+    `${tenant} ${path} ${are} open to ${strangers}, though this client gave credentials: all of these may read and change ` +
       `${it}; give the ACL you expect as the option acl, or ?acl=creator for ${one} yours alone`,
   )
 }
 
-/** Whether both let the same identities do the same. */
+/** Whether both ACLs grant the same to the same identities. */
 export function isSameAcl(one: readonly Acl[], other: readonly Acl[]): boolean {
   const holds = (all: readonly Acl[], each: Acl) => all.some((some) => isSame(some, each) || isSame(each, some))
   return one.every((each) => holds(other, each)) && other.every((each) => holds(one, each))
 }
 
-/** Without hashes. */
+/** Formats identities without their hashes. */
 function formatIdentities(acl: readonly Acl[]): string {
   const names = acl.map(({ scheme, id }) => `${scheme}:${scheme === 'digest' ? id.slice(0, id.lastIndexOf(':')) : id}`)
   return [...new Set(names)].join(', ')
 }
 
-/** Stands for whoever makes a znode: the server puts their identities in its place. */
+/** Scheme that stands for the creator of a znode: the server replaces it by the creator's identities. */
 const CREATOR_SCHEME = 'auth'
 
 function isExpectedEntry(found: readonly Acl[], wanted: readonly Acl[], own: ReadonlySet<Acl>): boolean {
   const named = wanted.filter(({ scheme }) => scheme !== CREATOR_SCHEME)
   const creators = wanted.filter(({ scheme }) => scheme === CREATOR_SCHEME)
   const isNamed = (acl: Acl) => named.some((each) => isSame(each, acl))
-  // Anybody can make a path first, with an entry for us and one for themselves.
+  // A foreign client could create the path first, with an entry for this client and one for itself.
   const isCreators = (acl: Acl) => own.has(acl) && creators.some((each) => each.permissions === acl.permissions)
   return (
     named.every((each) => found.some((acl) => isSame(each, acl))) &&
@@ -117,7 +117,7 @@ function isSame(wanted: Acl, found: Acl): boolean {
   return wanted.permissions === found.permissions && isIdentity(wanted, found)
 }
 
-/** Without ADMIN a server shows an `x` instead of a hash. */
+/** Whether a hash is missing: servers show an `x` instead of it to clients without ADMIN. */
 function isMasked({ scheme, id }: Acl): boolean {
   return scheme === 'digest' && id.endsWith(':x')
 }

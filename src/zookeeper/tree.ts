@@ -1,4 +1,4 @@
-/** What is done to many znodes at once. None of it is atomic. */
+/** Operations on many znodes at once. They are not atomic. */
 import { InvalidArgument, InvalidState } from '../core/errors.ts'
 import type { Acl } from './protocol/acl.ts'
 import { create } from './protocol/create.ts'
@@ -10,7 +10,10 @@ import { exists, getChildren, type Request } from './protocol/requests.ts'
 
 export type SendRequest = <T>(request: Request<T>) => Promise<T>
 
-/** Looks first: a create that is refused because the znode is there costs the ensemble as much as one that is not. */
+/**
+ * Creates a path. It reads first: a create that is refused because the znode exists costs the ensemble as much as a
+ * successful one.
+ */
 export async function createPath(ask: SendRequest, path: string, options: { acl?: readonly Acl[] }): Promise<void> {
   const lineage = listAncestors(path)
   const there = await Promise.all(lineage.map((each) => ask(exists(each))))
@@ -19,17 +22,19 @@ export async function createPath(ask: SendRequest, path: string, options: { acl?
 }
 
 const DEFAULT_MAX_NODES = 100_000
-/** Listed at a time, and deleted in one transaction: enough to be quick, few enough to let others in between. */
+/**
+ * Number of znodes that are listed at a time and deleted in one transaction: fast, and other requests get in between.
+ */
 const NODES_PER_BATCH = 500
 const MAX_ROUNDS = 10
 
 interface Deletion {
   readonly limit?: number
-  /** A path as errors are to name it. */
+  /** Converts a path of the server to a user's, for errors. */
   readonly inward: (path: string) => string
 }
 
-/** Lists the tree, deletes it from the leaves up, and starts again while others change it meanwhile. */
+/** Deletes a tree from the leaves up, and starts again when other clients change it meanwhile. */
 export async function deleteTree(ask: SendRequest, path: string, options: Deletion): Promise<number> {
   const { limit = DEFAULT_MAX_NODES, inward } = options
   if (path === '/') throw new InvalidArgument('the root of a ZooKeeper cannot be deleted; name a znode under it')
@@ -51,7 +56,7 @@ export async function deleteTree(ask: SendRequest, path: string, options: Deleti
   }
 }
 
-/** Every path from `path` down, parents before their children. */
+/** Lists every path from `path` down, parents before their children. */
 async function listTree(ask: SendRequest, path: string, { limit, inward }: Required<Deletion>): Promise<string[]> {
   const found: string[] = (await ask(exists(path))) ? [path] : []
   for (let at = 0; at < found.length; ) {
@@ -67,7 +72,7 @@ async function listTree(ask: SendRequest, path: string, { limit, inward }: Requi
   return found
 }
 
-/** Undefined instead of that error. */
+/** Returns undefined instead of throwing that error. */
 async function ignoring<T>(promise: Promise<T>, expected: typeof ZooKeeperError): Promise<T | undefined> {
   try {
     return await promise

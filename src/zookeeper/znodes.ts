@@ -1,4 +1,4 @@
-/** Znodes: everything that can be asked about them, with the paths and the types of users. */
+/** Operations on znodes, with the paths and the types of users. */
 import { InvalidArgument } from '../core/errors.ts'
 import type { RequestOptions } from './connection/pending.ts'
 import { ACL, type Acl } from './protocol/acl.ts'
@@ -20,14 +20,14 @@ const ANY_VERSION = -1
 const SEQUENTIAL = { sequential: true } as const
 
 /**
- * The part of a client that is about znodes.
+ * The operations of a client on znodes.
  *
- * Every operation costs one round trip unless it says otherwise; writes also a transaction of the ensemble, even those
- * that are refused. Paths are checked here: InvalidArgument for malformed ones. Every operation takes a `signal` to be
- * given up and a `session` to be sent on that one or not at all (SessionExpired).
+ * Every operation costs one round trip unless stated otherwise; writes also cost a transaction of the ensemble, even
+ * refused ones. Paths are checked here: InvalidArgument for malformed ones. Every operation takes a `signal` that
+ * cancels it, and a `session`: it is sent in that session or not at all (SessionExpired).
  */
 export class Znodes {
-  /** Who may do what with znodes that are created without an `acl` of their own, from now on. */
+  /** ACL of znodes that are created without an `acl` of their own, from now on. */
   acl: readonly Acl[]
   readonly #sender: RequestSender
   readonly #watching: WatchManager
@@ -41,13 +41,13 @@ export class Znodes {
   // --- Writing ------------------------------------------------------------------------------------------------------
 
   /**
-   * Creates a znode. Without data it has none (null), which is not the same as empty data.
+   * Creates a znode. Without `data` it has null, which is not the same as empty data.
    *
-   * @param options `ephemeral`: it lives as long as this session. `sequential`: the server appends ten digits, counted per
-   * parent, to the name. `container`: it goes some time after its last child. `ttl`: it goes when it has not been written
-   * for so long and has no children. `acl`: who may do what with it; the client's by default
-   * @throws NodeExists, NoNode (no parent), NoChildrenForEphemerals, NoAuth, InvalidAcl, QuotaExceeded; Unimplemented for
-   * a `ttl` where servers were not set up for it
+   * @param options `ephemeral`: it lives as long as this session. `sequential`: the server appends ten digits, counted
+   * per parent, to the name. `container`: it is deleted some time after its last child. `ttl`: it is deleted when it
+   * has not been written for that time and has no children. `acl`: its ACL; the client's by default
+   * @throws NodeExists, NoNode (no parent), NoChildrenForEphemerals, NoAuth, InvalidAcl, QuotaExceeded; Unimplemented
+   * for a `ttl` where servers were not set up for it
    */
   create(path: string, data: Uint8Array | null = null, options: CreateMode & RequestOptions = {}): Promise<Created> {
     const sequential = options.sequential === true
@@ -61,7 +61,9 @@ export class Znodes {
   }
 
   /**
-   * @param options.version what the znode must be at; any by default
+   * Deletes a znode without children.
+   *
+   * @param options.version the version that the znode must have; any by default
    * @throws NoNode, BadVersion, NotEmpty, NoAuth
    */
   delete(path: string, options: VersionOptions = {}): Promise<void> {
@@ -70,7 +72,9 @@ export class Znodes {
   }
 
   /**
-   * @param options.version what the znode must be at; any by default
+   * Writes the data of a znode.
+   *
+   * @param options.version the version that the znode must have; any by default
    * @throws NoNode, BadVersion, NoAuth, QuotaExceeded
    */
   setData(path: string, data: Uint8Array | null, options: VersionOptions = {}): Promise<Stat> {
@@ -79,10 +83,10 @@ export class Znodes {
   }
 
   /**
-   * Replaces who may do what.
+   * Replaces the ACL of a znode.
    *
-   * @param options.aversion how often the ACL was changed before, as its Stat says; any by default
-   * @throws NoNode, BadVersion, NoAuth (it takes ADMIN), InvalidAcl (an empty list, or nobody behind an identity)
+   * @param options.aversion the ACL's version, as in the Stat; any by default
+   * @throws NoNode, BadVersion, NoAuth (it takes ADMIN), InvalidAcl (an empty list, or a scheme without an identity)
    */
   setACL(
     path: string,
@@ -96,17 +100,19 @@ export class Znodes {
   // --- Reading ------------------------------------------------------------------------------------------------------
 
   /**
-   * Undefined where there is no such znode.
+   * Returns the Stat of a znode; undefined where there is none.
    *
-   * @param options.watch called when it is created, deleted or written
-   * @throws InvalidState when a watch is asked for beside a persistent one of this client on the same path
+   * @param options.watch called when the znode is created, deleted or written
+   * @throws InvalidState when this client has a persistent watch on the same path
    */
   exists(path: string, options: ReadOptions = {}): Promise<Stat | undefined> {
     return this.#watching.read(path, 'data', options, requests.exists)
   }
 
   /**
-   * @param options.watch called when it is deleted or written
+   * Reads the data of a znode.
+   *
+   * @param options.watch called when the znode is deleted or written
    * @throws NoNode, NoAuth; InvalidState as for `exists`
    */
   getData(path: string, options: ReadOptions = {}): Promise<requests.ReadData> {
@@ -114,7 +120,7 @@ export class Znodes {
   }
 
   /**
-   * The names of the children, in no order.
+   * Returns the names of the children, in no order.
    *
    * @param options.watch called when a child is created or deleted, and when the znode itself is deleted
    * @throws NoNode, NoAuth; InvalidState as for `exists`
@@ -124,7 +130,7 @@ export class Znodes {
   }
 
   /**
-   * How many znodes there are under this one, at any depth. The server walks through all znodes that it has.
+   * Counts the znodes below this one, at any depth. The server walks through all of its znodes.
    *
    * @throws NoNode, NoAuth
    */
@@ -133,13 +139,13 @@ export class Znodes {
   }
 
   /**
-   * The ephemeral znodes of this session, in no order.
+   * Returns the paths of this session's ephemeral znodes, in no order.
    *
    * @param options.under only this znode and what is below it; all by default
    */
   getEphemerals(options: RequestOptions & { readonly under?: string } = {}): Promise<string[]> {
     const { under = '/' } = options
-    // The server compares the beginnings of texts, and takes /ab for something below /a.
+    // The server compares prefixes of texts, so for it /ab is below /a.
     const below = under === '/' ? '/' : `${under}/`
     const isMeant = (path: string) => path === under || path.startsWith(below)
     return this.#sender.send(
@@ -152,7 +158,7 @@ export class Znodes {
   }
 
   /**
-   * Who may do what. The hashes of `digest` identities are told only to those who may ADMIN.
+   * Returns the ACL of a znode. The server shows hashes of `digest` identities only to clients with ADMIN.
    *
    * @throws NoNode, NoAuth
    */
@@ -161,8 +167,8 @@ export class Znodes {
   }
 
   /**
-   * Lets the server this client is attached to catch up with the leader: what is read after it shows every write that
-   * was answered, to anybody, before it. There is no need to await it: ask, and read right behind it.
+   * Lets the attached server catch up with the leader: a read after it sees every write that was answered before it,
+   * whichever client made it. It need not be awaited: send it, and the read right after it.
    */
   sync(path: string, options: RequestOptions = {}): Promise<void> {
     return this.#sender.send(() => requests.sync(this.#sender.toServerPath(path)), options)
@@ -171,9 +177,9 @@ export class Znodes {
   // --- Several at once ------------------------------------------------------------------------------------------------
 
   /**
-   * One transaction: all operations, in order, or none. They see each other's effects.
+   * Executes one transaction: all operations, in order, or none. They see each other's effects.
    *
-   * @throws the error of the operation that was refused; its `index` says which
+   * @throws the error of the refused operation, whose `index` names it
    * @example
    * const { zxid, results: [, created] } = await zookeeper.multi([op.check('/a', { version: 3 }), op.create('/a/b', null)])
    */
@@ -188,7 +194,7 @@ export class Znodes {
       }
       const path = this.#sender.toServerPath(each.path, each.sequential ? SEQUENTIAL : undefined)
       const acl = each.acl ?? this.acl
-      // Copied only where it says something else than what was asked: a multi may hold a thousand of them.
+      // Copied only where something differs: a multi may hold a thousand operations.
       return path === each.path && acl === (each.acl ?? ACL.open) ? each : { ...each, path, acl }
     }
     const inward = (result: AnyResult): AnyResult => {
@@ -198,7 +204,7 @@ export class Znodes {
     }
     return this.#sender.send(
       () =>
-        // One result per operation, of its type, is what the answer is read as.
+        // The answer is read with one result per operation, of its type.
         mapReply(multi(checkList(ops, 'multi').map(outward), ops), ({ zxid, results }) => ({
           zxid,
           results: results.map(inward) as ResultsOf<Ops>,
@@ -208,8 +214,8 @@ export class Znodes {
   }
 
   /**
-   * Several reads in one request, seen at one moment where nothing is written in between. One that is refused has an
-   * `error` in its place; the others are answered all the same.
+   * Executes several reads in one request, all at one moment if nothing is written in between. A refused read has an
+   * `error` in its place; the others are answered.
    *
    * @returns `zxid` is the newest transaction that the server had applied
    * @example
@@ -226,7 +232,7 @@ export class Znodes {
     }
     return this.#sender.send(
       () =>
-        // One result per operation, of its type, is what the answer is read as.
+        // The answer is read with one result per operation, of its type.
         mapReply(multiRead(checkList(ops, 'multiRead').map(outward), ops), ({ zxid, results }) => ({
           zxid,
           results: results as ReadResultsOf<Ops>,
@@ -238,10 +244,10 @@ export class Znodes {
   // --- Whole trees ----------------------------------------------------------------------------------------------------
 
   /**
-   * Makes a znode and whatever is missing above it, without data. Two round trips; a transaction for each that is made.
-   * Of `/` under a chroot it makes the chroot.
+   * Creates a znode and its missing ancestors, without data. Costs two round trips, and a transaction for each created
+   * znode. For `/` under a chroot it creates the chroot.
    *
-   * @param options.acl of each znode that is made; the client's `acl` by default
+   * @param options.acl ACL of each created znode; the client's `acl` by default
    */
   async mkdirp(path: string, options: RequestOptions & { readonly acl?: readonly Acl[] } = {}): Promise<void> {
     const { acl = this.acl } = options
@@ -251,13 +257,13 @@ export class Znodes {
   }
 
   /**
-   * Deletes a znode and everything under it, children first, in several transactions. What is made meanwhile is deleted,
-   * too, up to a point.
+   * Deletes a znode and everything below it, children first, in several transactions. It also deletes what is created
+   * meanwhile, in a limited number of rounds.
    *
-   * @param options.limit how many znodes may be deleted; 100,000 by default
-   * @returns how many were deleted; 0 where there was nothing
+   * @param options.limit the largest number of znodes to delete; 100,000 by default
+   * @returns the number of deleted znodes; 0 where there was none
    * @throws InvalidState before anything is deleted when there are more than `limit`
-   * @throws NotEmpty when children are made faster than they are deleted
+   * @throws NotEmpty when children are created faster than they are deleted
    */
   async deleteRecursive(path: string, options: RequestOptions & { readonly limit?: number } = {}): Promise<number> {
     const inward = (each: string) => this.#sender.toUserPath(each)
@@ -271,5 +277,7 @@ function checkList<T>(ops: readonly T[], what: string): readonly T[] {
   assertList(ops, what)
   const wrong = ops.findIndex((each) => typeof each !== 'object' || each === null)
   if (wrong < 0) return ops
-  throw new InvalidArgument(`${what}: operation ${wrong} is none; op.create, op.getData and their like make them`)
+  throw new InvalidArgument(
+    `${what}: operation ${wrong} is not an operation; make it with op.create, op.getData and so on`,
+  )
 }

@@ -20,40 +20,40 @@ describe('a client is not made', () => {
     [{ tls: { key: 'no key' } }, 'tls'],
     [{ hosts: 'nowhere:port' }, 'nowhere:port'],
     [{ sessionTimeout: Number.NaN }, 'sessionTimeout: NaN is not a duration'],
-    [{ connectTimeout: 0 }, 'connectTimeout: 0 ms is no time at all'],
-    [{ tick: 0 }, 'tick: 0 ms is no time at all'],
-    [{ maxRequestBytes: -1 }, 'maxRequestBytes: a whole number from 1'],
-    [{ maxReplyBytes: 0 }, 'maxReplyBytes: a whole number from 1'],
-    [{ maxInFlight: 1.5 }, 'maxInFlight: a whole number from 1'],
-    [{ sasl: { username: '', password: 'secret' } }, 'sasl: the username'],
-    [{ sasl: { username: 'bob', password: '' } }, 'sasl: the password'],
-    [{ tls: { ca: '' } }, 'tls: ca is no PEM'],
-    [{ tls: { ca: [] } }, 'tls: ca names nobody'],
-    [{ tls: { ca: Buffer.from('garbage') } }, 'tls: ca is no PEM'],
+    [{ connectTimeout: 0 }, 'connectTimeout must be at least 1 ms, got 0 ms'],
+    [{ tick: 0 }, 'tick must be at least 1 ms, got 0 ms'],
+    [{ maxRequestBytes: -1 }, 'maxRequestBytes must be a whole number from 1'],
+    [{ maxReplyBytes: 0 }, 'maxReplyBytes must be a whole number from 1'],
+    [{ maxInFlight: 1.5 }, 'maxInFlight must be a whole number from 1'],
+    [{ sasl: { username: '', password: 'secret' } }, 'sasl: username must be'],
+    [{ sasl: { username: 'bob', password: '' } }, 'sasl: password must be'],
+    [{ tls: { ca: '' } }, 'tls: ca is not a PEM'],
+    [{ tls: { ca: [] } }, 'tls: ca must not be empty'],
+    [{ tls: { ca: Buffer.from('garbage') } }, 'tls: ca is not a PEM'],
     [{ tls: { ca: '/etc/ssl/our-ca.pem' } }, 'await readFile("/etc/ssl/our-ca.pem")'],
     [{ tls: { cert: 'client.pem', key: 'client.key' } }, 'await readFile("client.pem")'],
     [
       { tls: { ca: '-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----' } },
-      'tls: ca has no certificate that can be read',
+      'tls: ca has no readable certificate',
     ],
   ])('with %j, and the message says what is wrong', refused)
 
   test.each<[Record<string, unknown>, string]>([
-    [{ hosts: undefined }, 'hosts: a text'],
-    [{ hosts: ['127.0.0.1:1'] }, 'hosts: a text'],
+    [{ hosts: undefined }, 'hosts must be a text'],
+    [{ hosts: ['127.0.0.1:1'] }, 'hosts must be a text'],
     [{ sessionTimout: '1s' }, 'no option "sessionTimout"; did you mean sessionTimeout?'],
     [{ connectTimeout: null }, 'connectTimeout: null is not a duration'],
-    [{ newSession: 'atomatic' }, 'newSession: there is no "atomatic"; did you mean automatic?'],
-    [{ readOnly: 'yes' }, 'readOnly: there is no "yes"'],
-    [{ maxInFlight: '5' }, 'maxInFlight: a whole number'],
+    [{ newSession: 'atomatic' }, 'newSession: unknown value "atomatic"; did you mean automatic?'],
+    [{ readOnly: 'yes' }, 'readOnly: unknown value "yes"'],
+    [{ maxInFlight: '5' }, 'maxInFlight must be a whole number'],
     [{ log: console }, 'log must be a pino logger'],
     [{ log: true }, 'log must be a pino logger'],
     [{ tls: true }, 'tls: the options must be an object'],
     [{ tls: { certificate: 'x' } }, 'tls has no option "certificate"'],
-    [{ tls: { ca: 5 } }, 'tls: ca is a PEM, or its bytes'],
+    [{ tls: { ca: 5 } }, 'tls: ca must be a PEM text, or its bytes'],
     [{ sasl: 'bob:secret' }, 'sasl: the options must be an object'],
-    [{ sasl: { username: 'bob' } }, 'sasl: the password'],
-    [{ auth: { scheme: 'digest', auth: 'ada:x' } }, 'auth: a list'],
+    [{ sasl: { username: 'bob' } }, 'sasl: password must be'],
+    [{ auth: { scheme: 'digest', auth: 'ada:x' } }, 'auth must be a list'],
   ])('from JavaScript with %j', (options, what) => refused(options, what))
 
   test('without any, by either driver', () => {
@@ -100,8 +100,8 @@ describe('certificates and keys', () => {
     const make = (tls: TlsOptions) => () => new ZooKeeper({ hosts: '127.0.0.1:1', tls })
     expect(make({ ca: [authority.cert, Buffer.from(authority.cert)], cert, key })().state).toBe('new')
     expect(make({ ca: `a comment\n${authority.cert}\n${cert}` })().state).toBe('new')
-    expect(make({ key })).toThrow('a key is of no use without its cert')
-    expect(make({ cert })).toThrow('a cert is of no use without its key')
+    expect(make({ key })).toThrow('key needs its cert')
+    expect(make({ cert })).toThrow('cert needs its key')
     expect(make({ cert, key: other.key })).toThrow(/tls: .*mismatch/)
   })
 })

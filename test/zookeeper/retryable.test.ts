@@ -138,7 +138,7 @@ describe.skipIf(!zookeeperHosts)('while there is to be another session', () => {
     expect(told.map((error) => Object(error))).toMatchObject(
       asks.map(([name]) => ({ outcome: 'unknown', retryable: name !== 'setData' && name !== 'multi' })),
     )
-    expect(String(told[0])).toContain('changes nothing, and may be asked again')
+    expect(String(told[0])).toContain('changes nothing and may be repeated')
     expect(String(told.at(-2))).toContain('it may have happened')
   })
 

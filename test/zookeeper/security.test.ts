@@ -52,7 +52,7 @@ describe.skipIf(!zookeeperHosts)('security', () => {
       await using other = await createAuthority()
       const message = await refusal({ hosts: server.secureHosts, tls: { ca: other.cert } })
       expect(message).toContain(`${server.secureHosts}: the server's certificate is not trusted`)
-      expect(message).toContain('name whoever vouches for it as ca')
+      expect(message).toContain('give the authority that signed it as ca')
       expect(await refusal({ hosts: server.secureHosts, tls: {} })).toContain('is not trusted')
     })
 
@@ -83,7 +83,7 @@ describe.skipIf(!zookeeperHosts)('security', () => {
         `${server.secureHosts}: it speaks TLS on this port, and this client does not: give tls, or zookeepers://`,
       )
       expect(await refusal({ hosts: server.hosts, tls: { ca: authority.cert } })).toContain(
-        `${server.hosts}: it does not speak TLS on this port; name its secure port, or do without TLS`,
+        `${server.hosts}: it does not speak TLS on this port; use its secure port, or turn TLS off`,
       )
     })
 

@@ -1,9 +1,9 @@
 /**
- * One connection to one server: attach, pipeline requests, match answers, notice when it is dead.
+ * One connection to one server: it attaches, pipelines requests, matches answers, and detects a dead connection.
  *
- * Answers come in the order of the requests, so the oldest request that waits is the one that is answered, and its
- * number must be the answer's. Where it is not, nothing that follows can be trusted and the connection is torn down. Only
- * answers to `auth` overtake others; they are in order among themselves.
+ * Answers come in the order of the requests, so each answer belongs to the oldest waiting request and must have its
+ * number. If not, the following bytes cannot be trusted and the connection is closed. Only answers to `auth` overtake
+ * others; they are in order among themselves.
  */
 import type { Socket } from 'node:net'
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
@@ -33,20 +33,22 @@ import { toQuorumAck } from './quorum-ack.ts'
 import { openSocket, type TlsOptions } from './socket.ts'
 import { explainTlsError } from './tls-faults.ts'
 
-/** What a connection tells the one who opened it. Everything is called synchronously. */
+/** Callbacks of a connection. All are called synchronously. */
 export interface ConnectionOwner {
-  /** Asked before anything received is looked at and before a ping is sent; false when the session is given up. */
+  /** Whether the session is alive. Checked before received bytes are processed and before a ping is sent. */
   isAlive(): boolean
   events(batch: readonly WatchEvent[]): void
-  /** An answer came to a request that was sent then. Its `zxid` is the newest transaction that the server had applied. */
+  /**
+   * Reports an answer, and when its request was sent. Its `zxid` is the newest transaction that the server had applied.
+   */
   replyReceived(sentAt: Instant, header: ReplyHeader): void
-  /** The same answer came from the leader, or was agreed on by most servers (see `session/lease.ts`). */
+  /** Reports that this answer came from the leader, or was agreed on by a quorum (see `session/lease.ts`). */
   quorumAcknowledged(what: 'echo' | 'proof', sentAt: Instant): void
-  /** There may be room for more, in the socket or under way. */
+  /** Reports that there may be room for more requests, in the socket or in flight. */
   drained(): void
-  /** It is over. Requests under way are rejected as unknown. */
+  /** Reports that the connection is closed. Requests in flight are rejected as unknown. */
   closed(cause: Error): void
-  /** Whether there may be another connection, or another session. */
+  /** Whether another connection, or another session, may follow. */
   mayRetry: RetryCheck
 }
 
@@ -57,13 +59,13 @@ export interface ConnectionOptions {
   readonly maxReplyBytes: number
   readonly clock: Clock
   readonly counters: Counters
-  /** Shared by all connections of a client. */
+  /** Request numbers, shared by all connections of a client. */
   readonly numbers: RequestNumbers
 }
 
-/** What the system calls it when the other side hangs up. */
+/** Error codes of the operating system for a connection that the peer closed. */
 const HANG_UP_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE'])
-/** The size of an answer's header: a first frame of it refuses to serve this client. */
+/** Size of a reply's header: a first frame of this size refuses this client. */
 const REPLY_HEADER_BYTES = 16
 
 export class Connection {
@@ -98,20 +100,21 @@ export class Connection {
     return this.#options.server
   }
 
-  /** False once it is over or while the socket holds more than the network takes. */
+  /** Whether requests can be sent: false once it is closed, or while the socket's buffer is full. */
   get writable(): boolean {
     return !this.#isClosed && !this.#isFull
   }
 
-  /** Requests that were sent and not answered yet. */
+  /** Number of requests that were sent and not answered yet. */
   get inFlight(): number {
     return this.#inFlight.size
   }
 
   /**
-   * Connects and asks for a session. One round trip after those of TCP and TLS.
+   * Connects and requests a session. Takes one round trip after those of TCP and TLS.
    *
-   * @throws NotConnected when the server cannot be reached, hangs up without a word, or does not answer in time
+   * @throws NotConnected when the server cannot be reached, closes the connection without an answer, or does not answer
+   * in time
    */
   async attach(request: ConnectRequest): Promise<ConnectResponse> {
     if (this.#isClosed) throw new NotConnected('the connection was given up')
@@ -136,11 +139,11 @@ export class Connection {
     return attaching.promise
   }
 
-  /** From now on pings when there is nothing else to send, and gives the connection up when nothing is heard. */
+  /** Starts to ping when nothing else is sent, and to close the connection when the server is silent. */
   keepAlive(sessionTimeout: number): void {
     if (this.#isClosed) return
     const silent = (ms: number) => {
-      this.destroy(new ConnectionFault('silent', `nothing was heard of the server for ${Math.round(ms)} ms`))
+      this.destroy(new ConnectionFault('silent', `nothing was received from the server for ${Math.round(ms)} ms`))
     }
     this.#heartbeat = new Heartbeat(sessionTimeout, { ping: () => this.#ping(), onSilence: silent })
     this.#heartbeat.start()
@@ -169,7 +172,7 @@ export class Connection {
     this.#isFull = !this.#write(only && frames.length === 1 ? only : Buffer.concat(frames))
   }
 
-  /** Ends it at once, if it has not ended already. */
+  /** Closes the connection at once, if it is still open. */
   destroy(cause: Error): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -190,7 +193,7 @@ export class Connection {
   #ping(): void {
     if (!this.#owner.isAlive() || this.#isClosed) return
     const pending = new PendingRequest(ping(), 0)
-    // Nobody waits for it: if the connection breaks, that is told in other ways.
+    // No caller waits for it: a broken connection is reported in other ways.
     pending.promise.catch(() => undefined)
     this.send([pending])
   }
@@ -202,12 +205,12 @@ export class Connection {
     }
     const explained = fault && this.#options.tls && explainTlsError(fault)
     if (explained) return explained
-    // It was taken and closed at once: so quickly sometimes that the system has not told us of the first when it tells
-    // of the second.
+    // The server accepted the connection and closed it at once, sometimes so fast that the system reports the close
+    // before the connect.
     const taken = this.#isReady || fault === undefined || HANG_UP_CODES.has(fault.code ?? '')
     if (!taken) return fault
     const said = fault ? ` (${errorMessage(fault)})` : ''
-    return new ConnectionFault('hung-up', `the server closed the connection without a word${said}`, { cause: fault })
+    return new ConnectionFault('hung-up', `the server closed the connection without an answer${said}`, { cause: fault })
   }
 
   #loseRequests(cause: Error): void {
@@ -219,7 +222,7 @@ export class Connection {
   }
 
   #rejectLost({ request }: PendingRequest, how: string, cause: unknown): Error {
-    // The same answer would be no better the next time, and what is final leaves no next time.
+    // The same answer would be unreadable again, and after a final fault no connection follows.
     const hopeless = cause instanceof MalformedBytes || isFinal(cause)
     return connectionLossError(request, how, { cause, again: !hopeless && this.#owner.mayRetry('connection') })
   }
@@ -238,11 +241,13 @@ export class Connection {
 
   #handleReply(header: ReplyHeader, body: JuteReader): void {
     const pending = (header.xid === XID.auth ? this.#authInFlight : this.#inFlight).shift()
-    if (!pending?.sentAt) throw new MalformedBytes(`an answer (${header.xid}) to nothing that was asked`)
+    if (!pending?.sentAt) throw new MalformedBytes(`an answer (${header.xid}) without a request`)
     const counts = this.#options.counters.countsFor(pending.request.operation)
     try {
       if (pending.xid !== header.xid) {
-        throw new MalformedBytes(`an answer to request ${header.xid} where ${pending.xid} was the oldest one waiting`)
+        throw new MalformedBytes(
+          `an answer to request ${header.xid} while ${pending.xid} is the oldest waiting request`,
+        )
       }
       this.#owner.replyReceived(pending.sentAt, header)
       const said = toQuorumAck(pending.request.frame, header.code)
@@ -258,7 +263,7 @@ export class Connection {
   #attached(body: JuteReader): void {
     if (body.remaining === REPLY_HEADER_BYTES) {
       const { code } = readReplyHeader(body)
-      throw new ConnectionFault('read-only', `the server has no quorum and gives no session (error ${code})`)
+      throw new ConnectionFault('read-only', `the server has no quorum and grants no session (error ${code})`)
     }
     const response = readConnectResponse(body)
     clearTimeout(this.#attachTimer)
@@ -267,7 +272,7 @@ export class Connection {
   }
 }
 
-/** Some of the system's errors have a code and no message. */
+/** Returns a message for any error: some of the system's errors have a code and no message. */
 function errorMessage(cause: NodeJS.ErrnoException): string {
   return cause.message || (cause.code ?? cause.name)
 }

@@ -1,4 +1,4 @@
-/** Server after server: which one next, how long to wait before it, and what was wrong with the last one. */
+/** Connects to server after server: which one is next, how long to wait before, and why the last one failed. */
 import { abortAfter, followSignals } from '../../core/async/abort.ts'
 import { asError, NotConnected } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
@@ -31,9 +31,9 @@ export interface ConnectorOptions {
 export interface ConnectorOwner {
   /** Whether a server is needed. */
   isServerWanted(): boolean
-  /** Uses it as long as that goes well; throws why it does not any more. */
+  /** Uses the server until that fails; throws the reason. */
   use(server: Server): Promise<void>
-  /** Whether the session that is wanted has seen transactions. */
+  /** Whether the requested session has seen transactions. */
   isResuming(): boolean
 }
 
@@ -55,12 +55,12 @@ export class Connector {
     this.#backoff = new ReconnectBackoff(options.sessionTimeout)
   }
 
-  /** Why there is no connection; undefined while there is one. */
+  /** Reason why there is no connection; undefined while there is one. */
   get lastFault(): Error | undefined {
     return this.#lastFault
   }
 
-  /** Goes on until no server is wanted; returns what was final, if anything was. */
+  /** Connects until no server is wanted; returns the final fault, if there was one. */
   async run(): Promise<FinalFault | undefined> {
     while (this.#owner.isServerWanted()) {
       this.#servedSince = undefined
@@ -73,22 +73,22 @@ export class Connector {
     return undefined
   }
 
-  /** The server at hand serves. */
+  /** Records that the current server serves. */
   served(): void {
     this.#servedSince = monotonic()
-    // What was wrong before has nothing to do with what goes wrong from now on.
+    // Earlier faults are unrelated to later ones.
     this.#lastFault = undefined
     this.#counters.connections++
     this.#hangUps.served()
     this.#tlsFailures.served()
   }
 
-  /** No longer waits for anything, and takes nothing for a fault. */
+  /** Stops waiting, and records no more faults. */
   stop(): void {
     this.#stop.abort(new NotConnected('the client is closed'))
   }
 
-  /** Resolves to why it is over; undefined where that is as it should be. */
+  /** Resolves to the reason why the connection ended; undefined where that is intended. */
   async #connectOnce(): Promise<Error | undefined> {
     let server: Server | undefined
     try {
@@ -101,7 +101,7 @@ export class Connector {
     }
   }
 
-  /** Who hangs up on a client that was never served may not have understood it. */
+  /** Explains a server that closed the connection of a client that was never served: it may use another protocol. */
   async #explainHangUp(error: Error, server: Server): Promise<Error> {
     if (toFaultKind(error) !== 'hung-up' || this.#counters.connections > 0 || this.#stop.signal.aborted) return error
     const { connectTimeout: timeout, tls: options } = this.#options
@@ -111,7 +111,7 @@ export class Connector {
     return new NotConnected(`${formatEndpoint(server)}: ${fault.message}`, { cause: fault })
   }
 
-  /** Names can take long to resolve. */
+  /** Chooses the next server, with a limit on the time for resolving names. */
   async #nextServer(): Promise<Server> {
     const { hosts, connectTimeout } = this.#options
     const none = `no address of a server was found within ${connectTimeout} ms`
@@ -127,7 +127,7 @@ export class Connector {
     this.#counters.fault(kind)
     const judged = this.#tlsFailures.classify(found, { servers: hosts.size })
     this.#lastFault = this.#hangUps.classify(judged, { servers: hosts.size, resuming: this.#owner.isResuming() })
-    // A server that cannot be reached is everyday; one that cannot be understood is somebody's defect.
+    // An unreachable server is ordinary; an unreadable one is a defect in a program.
     const ours = kind === 'malformed' || kind === 'defect'
     const level = ours ? 'error' : this.#lastFault instanceof HungUp ? 'warn' : 'debug'
     log[level]({ kind, reason: describeError(this.#lastFault) }, 'no connection to ZooKeeper')

@@ -1,36 +1,36 @@
-/** What a client has done so far, in numbers that only grow. */
+/** Counters of a client, which only grow. */
 import type { FaultKind } from './faults.ts'
 
-/** What became of the requests of one kind. */
+/** Outcomes of the requests of one operation. */
 export interface OperationCounts {
-  /** Handed to a socket. */
+  /** Number of requests written to a socket. */
   readonly sent: number
   readonly done: number
-  /** Answered with an error. */
+  /** Number of requests answered with an error. */
   readonly refused: number
-  /** The connection broke before the answer came. */
+  /** Number of requests whose connection broke before the answer came. */
   readonly unknown: number
 }
 
 /** A snapshot; see `ZooKeeper.counters`. */
 export interface ClientCounters {
   /**
-   * By the name an operation has in errors. The client sends some of its own accord: `ping`, `setWatches`, `sasl` and
-   * `addAuth` on each connection, `removeWatches`, `closeSession`; and, while somebody holds the lease, a `sync` and an
-   * empty `multi` now and then.
+   * Counts by the name of the operation in errors. The client sends some requests by itself: `ping`, `setWatches`,
+   * `sasl` and `addAuth` on each connection, `removeWatches`, `closeSession`; and, while a lease is held, a `sync` and
+   * an empty `multi` now and then.
    */
   readonly operations: Readonly<Record<string, OperationCounts>>
   readonly bytesIn: number
   readonly bytesOut: number
-  /** Sent and not answered yet. */
+  /** Number of requests sent and not answered yet. */
   readonly inFlight: number
-  /** Asked and not sent yet. */
+  /** Number of requests made and not sent yet. */
   readonly waiting: number
-  /** How often a session was attached to; one more than there were reconnects. */
+  /** Number of times that a connection was attached to a session; one more than the number of reconnects. */
   readonly connections: number
-  /** How often there was a new session. */
+  /** Number of sessions. */
   readonly sessions: number
-  /** How often attaching failed or a connection ended, by the reason. */
+  /** Number of failed attempts and ended connections, by reason. */
   readonly faults: Readonly<Partial<Record<FaultKind, number>>>
 }
 
@@ -44,7 +44,7 @@ export class Counters {
   readonly #operations = new Map<string, MutableCounts>()
   readonly #faults = new Map<FaultKind, number>()
 
-  /** The counts of one operation, to be raised. */
+  /** Returns the mutable counts of one operation. */
   countsFor(operation: string): MutableCounts {
     const known = this.#operations.get(operation)
     if (known) return known

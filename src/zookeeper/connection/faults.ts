@@ -1,22 +1,24 @@
-/** Why connections end, in kinds that can be counted and told apart. */
+/** Reasons why connections end, in kinds that are counted. */
 import { IncompatibleVersion, JobboardError, NotConnected } from '../../core/errors.ts'
 import { AuthFailed, SessionExpired } from '../protocol/errors.ts'
 import { MalformedBytes } from '../protocol/jute.ts'
 
 /**
- * - `unreachable`: no name, no route, or nobody listens
+ * Kind of a fault.
+ *
+ * - `unreachable`: no name, no route, or no process listens
  * - `tls`: a certificate is not trusted, or one side speaks TLS and the other does not
- * - `hung-up`: the server took the connection and closed it without a word
+ * - `hung-up`: the server accepted the connection and closed it without an answer
  * - `late`: no answer to the connect request in time
  * - `closed`, `reset`: an attached connection ended, by its server or by the network
- * - `silent`: nothing was heard on an attached connection for too long
- * - `malformed`: what came makes no sense
+ * - `silent`: nothing was received on an attached connection for too long
+ * - `malformed`: the received bytes cannot be decoded
  * - `read-only`: the server has lost its quorum and cannot serve this client
- * - `refused`: the server gave no session, or did not do what every connection begins with
- * - `auth`: an identity was not accepted, or the server cannot be told it
+ * - `refused`: the server granted no session, or refused the handshake
+ * - `auth`: an identity was not accepted, or could not be sent to the server
  * - `expired`: the session was over
  * - `moved`: this client left for a server that suits it better
- * - `defect`: of this client
+ * - `defect`: a defect of this client
  */
 export type FaultKind =
   | 'unreachable'
@@ -34,7 +36,7 @@ export type FaultKind =
   | 'moved'
   | 'defect'
 
-/** What happened to one connection. */
+/** The end of one connection, with its kind. */
 export class ConnectionFault extends Error {
   override readonly name = 'ConnectionFault'
   readonly kind: FaultKind
@@ -45,19 +47,21 @@ export class ConnectionFault extends Error {
   }
 }
 
-/** Server after server takes the connection and closes it without a word. The message says what that may mean. */
+/** Several servers in a row close the connection without an answer. The message lists possible reasons. */
 export class HungUp extends JobboardError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_HUNG_UP'
   static override readonly retryable = true
 }
 
-/** No server speaks TLS with this client, or none without. The message says what the last of them did, and what to change. */
+/**
+ * No server speaks TLS with this client, or none without. The message has the last server's error and what to change.
+ */
 export class TlsFailed extends NotConnected {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_TLS_FAILED'
   static override readonly retryable = false
 }
 
-/** What no other server would do better at. */
+/** Faults that no other server would avoid. */
 export type FinalFault = IncompatibleVersion | AuthFailed | TlsFailed
 
 export function isFinal(error: unknown): error is FinalFault {
@@ -71,17 +75,17 @@ export function toFaultKind(error: unknown): FaultKind {
   if (error instanceof SessionExpired) return 'expired'
   if (error instanceof NotConnected) return error.cause === undefined ? 'refused' : toFaultKind(error.cause)
   if (error instanceof JobboardError) return 'refused'
-  // What the operating system says has a code: ENOTFOUND, ECONNREFUSED, …
+  // Errors of the operating system have a code: ENOTFOUND, ECONNREFUSED, …
   return error instanceof Error && 'code' in error ? 'unreachable' : 'defect'
 }
 
-/** How often the same may happen in a row before it is taken for more than bad luck. */
+/** Numbers of equal faults in a row that make a pattern. */
 const MIN_ROUNDS = 2
 const MIN_FAILURES = 3
 
 const isPattern = (times: number, servers: number) => times >= Math.max(MIN_FAILURES, MIN_ROUNDS * servers)
 
-/** Recognizes that no server speaks TLS with this client: no other attempt will do better, unless one ever did. */
+/** Detects that no server speaks TLS with this client: no other attempt will succeed, unless one ever did. */
 export class TlsFailureDetector {
   #inARow = 0
   #served = false
@@ -90,7 +94,7 @@ export class TlsFailureDetector {
     this.#served = true
   }
 
-  /** The same error, or the one that is final. */
+  /** Returns the same error, or the final one. */
   classify(error: Error, options: { readonly servers: number }): Error {
     this.#inARow = toFaultKind(error) === 'tls' ? this.#inARow + 1 : 0
     if (this.#served || !isPattern(this.#inARow, options.servers)) return error
@@ -98,20 +102,20 @@ export class TlsFailureDetector {
   }
 }
 
-/** Recognizes servers that will never say why they do not serve. */
+/** Detects servers that close connections without a reason. */
 export class HangUpDetector {
   #inARow = 0
 
-  /** A connection was attached. */
+  /** Records that a connection was attached. */
   served(): void {
     this.#inARow = 0
   }
 
   /**
-   * The same error, or one that explains it better.
+   * Returns the same error, or one that explains it better.
    *
-   * @param options.servers how many there are
-   * @param options.resuming whether a session was to be continued that has seen transactions
+   * @param options.servers the number of servers
+   * @param options.resuming whether the session to be continued has seen transactions
    */
   classify(error: Error, options: { readonly servers: number; readonly resuming: boolean }): Error {
     this.#inARow = toFaultKind(error) === 'hung-up' ? this.#inARow + 1 : 0

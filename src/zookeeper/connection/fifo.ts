@@ -1,4 +1,4 @@
-/** A queue whose head is taken in constant time; `Array.shift` moves everything behind it. */
+/** A queue whose head is taken in constant time; `Array.shift` moves all later items. */
 
 const COMPACT_AT_ITEMS = 1_024
 

@@ -1,10 +1,9 @@
 /**
- * What every connection begins with, behind attaching and before anything that anybody asked: who we are, and what we
- * watch.
+ * The handshake of every connection, after attaching and before other requests: identities and watches.
  *
- * SASL is finished before anything else is sent, because its answers overtake others and cannot be told from them. The
- * other identities, and what arms the watches, follow in one write: a server takes identities in before it looks at what
- * is behind them.
+ * SASL is finished before anything else is sent, because its answers overtake others and cannot be distinguished from
+ * them. The other identities and the arming of watches follow in one write: a server processes identities before it
+ * looks at later requests.
  */
 import { IncompatibleVersion } from '../../core/errors.ts'
 import { monotonic } from '../../core/time.ts'
@@ -22,13 +21,13 @@ export class Handshake {
   readonly #sasl: SaslCredentials | undefined
   readonly #timeout: number
   readonly #identities: Identities
-  /** The connection that was told so far who we are. */
+  /** Newest connection on which the identities were sent. */
   #authenticatedConnection: Connection | undefined
   #versionKnown = false
 
   /**
-   * @param options.timeout milliseconds that SASL may take
-   * @throws InvalidArgument for what is no identity
+   * @param options.timeout time limit for SASL in milliseconds
+   * @throws InvalidArgument for an invalid identity
    */
   constructor(options: {
     readonly sasl?: SaslCredentials | undefined
@@ -41,10 +40,10 @@ export class Handshake {
   }
 
   /**
-   * Two round trips with SASL; none without.
+   * Authenticates with SASL. Takes two round trips; none without SASL.
    *
    * @throws AuthFailed when the server does not accept the password
-   * @throws ConnectionFault when the server knows no SASL, or does not know the password itself
+   * @throws ConnectionFault when the server has no SASL, or does not know the password itself
    */
   async authenticate(connection: Connection): Promise<void> {
     if (!this.#sasl) return
@@ -66,10 +65,10 @@ export class Handshake {
   }
 
   /**
-   * Gives all other identities and arms the watches. The request for that came with ZooKeeper 3.6, so the first answer to
-   * it also tells whether the server is new enough, for one round trip in the life of a client.
+   * Sends all other identities and arms the watches. ZooKeeper 3.6 introduced the request for that, so its first answer
+   * also shows whether the server is new enough, for one round trip in the life of a client.
    *
-   * @param options.fault told of what the server refused after this has returned; such a connection is no good
+   * @param options.fault receives errors that arrive after this has returned; such a connection must be closed
    * @throws IncompatibleVersion, AuthFailed
    */
   async begin(
@@ -98,24 +97,24 @@ export class Handshake {
   }
 
   /**
-   * One more identity, on this connection and all that follow. Resolves when a server has accepted it.
+   * Adds an identity to this connection and all later ones. Resolves when a server has accepted it.
    *
-   * @param connection the one there is, if there is any
-   * @throws InvalidArgument for what is no identity
-   * @throws AuthFailed when the server does not accept it; it is forgotten then
-   * @throws NotSent, ConnectionLoss when there is to be no connection any more
+   * @param connection the current one, if any
+   * @throws InvalidArgument for an invalid identity
+   * @throws AuthFailed when the server does not accept it; it is removed then
+   * @throws NotSent, ConnectionLoss when no connection will follow
    */
   async add(info: AuthInfo, connection: Connection | undefined): Promise<void> {
     const identity = this.#identities.add(info, 'added')
     if (connection && connection === this.#authenticatedConnection && !identity.asked) {
-      // What it comes to is told by the identity. Where the connection breaks, the next one is told.
+      // The identity reports the result. If the connection breaks, it is sent on the next one.
       this.#identities.decide(identity, sendAuth(connection, identity.request)).catch(() => undefined)
     }
     return identity.decided.promise
   }
 
   /**
-   * The same before there was any connection: as if it had been given at first.
+   * Adds an identity before the first connection, as if it had been an option.
    *
    * @throws InvalidArgument
    */
@@ -123,7 +122,7 @@ export class Handshake {
     this.#identities.add(info, 'given')
   }
 
-  /** There will be no further connection. */
+  /** Rejects pending identities: no connection will follow. */
   close(): void {
     this.#identities.close()
   }

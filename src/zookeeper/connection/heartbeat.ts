@@ -1,15 +1,15 @@
 /**
- * Keeps one connection alive and notices when it is dead, with one timer, whatever the number of requests.
+ * Keeps one connection alive and detects when it is dead, with one timer, whatever the number of requests.
  *
- * Whatever is sent keeps the session alive at the server, whatever is received proves that the server is there. A ping
- * goes out when nothing else did for a third of the session's timeout. Nothing received for two thirds of it means that
- * the connection is dead: the last third is for attaching elsewhere.
+ * Every sent request keeps the session alive at the server; every received byte proves that the server is alive. A ping
+ * is sent when nothing else was sent for a third of the session's timeout. If nothing is received for two thirds of it,
+ * the connection is dead: the last third is for attaching to another server.
  */
 import { monotonic } from '../../core/time.ts'
 
 export interface HeartbeatActions {
   ping(): void
-  /** Nothing was received for so many milliseconds. */
+  /** Reports that nothing was received for that many milliseconds. */
   onSilence(ms: number): void
 }
 
@@ -59,7 +59,7 @@ export class Heartbeat {
   #beat(): void {
     const now = monotonic()
     if (now - this.#lastReceived >= this.#silentAfter) {
-      // This process may have been the one that slept, with answers waiting in the socket: read first, then judge.
+      // This process may have been suspended, with answers waiting in the socket: read first, then decide.
       this.#secondLook = setImmediate(() => this.#checkSilence())
       return
     }

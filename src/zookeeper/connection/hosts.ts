@@ -1,6 +1,6 @@
 /**
- * Which server to try next. Names are resolved at every attempt, because servers move: all addresses of a name are tried
- * before the next name. The order is this client's own, so that a crowd of clients spreads over the servers.
+ * Chooses the next server to try. Names are resolved at every attempt, because servers move; all addresses of a name
+ * are tried before the next name. Each client has its own random order, so that clients spread over the servers.
  */
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
@@ -8,18 +8,22 @@ import { rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidArgument, NotConnected } from '../../core/errors.ts'
 import { type Endpoint, formatEndpoint } from '../protocol/connect-string.ts'
 
-/** One address of one of the servers that were named. */
+/** Address of one of the configured servers. */
 export interface Server extends Endpoint {
   readonly address: string
 }
 
-/** @throws Error when the name is not known */
+/**
+ * Resolves a host's name to addresses.
+ *
+ * @throws Error when the name is unknown
+ */
 export type Resolve = (host: string) => Promise<readonly string[]>
 
 const resolveByDns: Resolve = async (host) => (await lookup(host, { all: true })).map(({ address }) => address)
 
 export interface HostsOptions {
-  /** From 0 up to 1. */
+  /** Returns a random number, at least 0 and less than 1. */
   readonly random?: () => number
   readonly resolve?: Resolve
 }
@@ -29,24 +33,24 @@ export class Hosts {
   readonly #resolve: Resolve
   #endpoints: readonly Endpoint[]
   #index = 0
-  /** Addresses of the endpoint at hand that were given out already. */
+  /** Addresses of the current endpoint that were returned already. */
   readonly #usedAddresses = new Set<string>()
   readonly #lookups = new Map<string, Promise<readonly string[]>>()
   #preferred: Server | undefined
 
-  /** @throws InvalidArgument where there is none */
+  /** @throws InvalidArgument for an empty list */
   constructor(endpoints: readonly Endpoint[], options: HostsOptions = {}) {
     this.#random = options.random ?? Math.random
     this.#resolve = options.resolve ?? resolveByDns
     this.#endpoints = this.#shuffled(endpoints)
   }
 
-  /** How many were named. */
+  /** Number of configured servers. */
   get size(): number {
     return this.#endpoints.length
   }
 
-  /** From now on these. */
+  /** Replaces the list of servers. */
   update(endpoints: readonly Endpoint[]): void {
     this.#endpoints = this.#shuffled(endpoints)
     this.#index = 0
@@ -58,14 +62,16 @@ export class Hosts {
     return this.#endpoints.some((each) => each.host === host && each.port === port)
   }
 
-  /** The next one is to be this. */
+  /** Makes this server the next one. */
   prefer(server: Server): void {
     this.#preferred = server
   }
 
   /**
-   * @param options.signal gives it up; the next call goes on behind the name that took too long
-   * @throws NotConnected naming the host that cannot be resolved; the next call goes on behind it
+   * Returns the next server to try.
+   *
+   * @param options.signal cancels the call; the next call continues after the name that took too long
+   * @throws NotConnected naming the host that cannot be resolved; the next call continues after it
    */
   async next(options: { readonly signal?: AbortSignal } = {}): Promise<Server> {
     for (;;) {
@@ -79,7 +85,7 @@ export class Hosts {
     }
   }
 
-  /** Every address of every server whose name can be resolved. */
+  /** Returns every address of every server whose name can be resolved. */
   async all(): Promise<Server[]> {
     const found = await Promise.allSettled(
       this.#endpoints.map(async (endpoint) => {
@@ -117,7 +123,7 @@ export class Hosts {
     }
   }
 
-  /** A resolver that is slow is not asked again while it is asked already: only so many can wait for it at a time. */
+  /** Resolves a name, with at most one lookup per name at a time: the system limits concurrent lookups. */
   #resolveOnce(host: string): Promise<readonly string[]> {
     const lookup = this.#lookups.get(host) ?? this.#resolve(host).finally(() => this.#lookups.delete(host))
     this.#lookups.set(host, lookup)
@@ -126,7 +132,7 @@ export class Hosts {
 
   #current(): Endpoint {
     const endpoint = this.#endpoints[this.#index]
-    if (!endpoint) throw new InvalidArgument('there is no ZooKeeper server to connect to')
+    if (!endpoint) throw new InvalidArgument('hosts must name at least one ZooKeeper server')
     return endpoint
   }
 
@@ -137,7 +143,7 @@ export class Hosts {
   }
 
   #shuffled(endpoints: readonly Endpoint[]): Endpoint[] {
-    if (endpoints.length === 0) throw new InvalidArgument('there is no ZooKeeper server to connect to')
+    if (endpoints.length === 0) throw new InvalidArgument('hosts must name at least one ZooKeeper server')
     const keyed = endpoints.map((endpoint) => ({ endpoint, key: this.#random() }))
     return keyed.sort((a, b) => a.key - b.key).map(({ endpoint }) => endpoint)
   }

@@ -1,9 +1,9 @@
 /**
- * Who this client says it is, beside SASL, and what servers made of it.
+ * Identities of this client beside SASL, and whether servers accepted them.
  *
- *     given   before the first connection: part of what the client is, so that a refusal is final
- *     added   later: not accepted until a server has said so. Where the answer is lost the next connection asks again; who
- *             is refused is forgotten, or no connection would last from then on
+ *     given   before the first connection: part of the client's configuration, so that a refusal is final
+ *     added   later: accepted when a server has confirmed it. If the answer is lost, the next connection sends it again; a
+ *             refused one is removed, because otherwise no later connection could be kept
  */
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import { InvalidArgument } from '../../core/errors.ts'
@@ -11,21 +11,21 @@ import { AuthFailed, ConnectionLoss, NotSent, type ZooKeeperError } from '../pro
 import { auth, payloadBytes, type Request } from '../protocol/requests.ts'
 import { ConnectionFault } from './faults.ts'
 
-/** What a client says of itself: `digest` with `user:password`, for one. */
+/** Credentials in a scheme, for example `digest` with `user:password`. */
 export interface AuthInfo {
   readonly scheme: string
-  /** As the scheme wants it. Anybody on the way can read it where there is no TLS. */
+  /** Value in the scheme's format. Without TLS it can be read on the network. */
   readonly auth: string | Uint8Array
 }
 
 export interface ClientIdentity {
   readonly origin: 'given' | 'added'
   readonly scheme: string
-  /** Encoded once: what the caller does to the bytes afterwards changes nothing. */
+  /** Request, encoded once, so that later changes of the caller's bytes have no effect. */
   readonly request: Request<undefined>
-  /** Settled when a server has accepted or refused it. */
+  /** Settles when a server has accepted or refused the identity. */
   readonly decided: Deferred<void>
-  /** A server was asked. */
+  /** Whether a server was asked. */
   asked: boolean
   accepted: boolean
 }
@@ -34,18 +34,18 @@ export class Identities {
   readonly #all: ClientIdentity[] = []
   #closed = false
 
-  /** @throws InvalidArgument for what is no identity */
+  /** @throws InvalidArgument for an invalid identity */
   constructor(given: readonly AuthInfo[]) {
     for (const info of given) this.add(info, 'given')
   }
 
-  /** In the order in which they came. */
+  /** Identities in the order in which they were added. */
   get all(): readonly ClientIdentity[] {
     return this.#all
   }
 
   /**
-   * The one there is already, if it is the same.
+   * Adds an identity, or returns the existing one if it is the same.
    *
    * @throws InvalidArgument
    */
@@ -54,7 +54,7 @@ export class Identities {
     const same = this.#all.find((each) => each.request.frame.equals(request.frame))
     if (same) return same
     const identity = { origin, scheme: info.scheme, request, decided: createDeferred(), asked: false, accepted: false }
-    // Nobody may be waiting.
+    // The caller may not await it.
     identity.decided.promise.catch(() => undefined)
     if (this.#closed) identity.decided.reject(undecidedError(identity))
     else this.#all.push(identity)
@@ -62,10 +62,10 @@ export class Identities {
   }
 
   /**
-   * Waits for what a server says to it.
+   * Waits for the answer of a server.
    *
-   * @throws AuthFailed when it refuses one that was given, or accepted before
-   * @throws ConnectionFault when it refuses one that was added: the next connection will do without
+   * @throws AuthFailed when it refuses an identity that was given, or accepted before
+   * @throws ConnectionFault when it refuses an added one: the next connection does without it
    */
   async decide(identity: ClientIdentity, answer: Promise<undefined>): Promise<void> {
     identity.asked = true
@@ -86,28 +86,35 @@ export class Identities {
     }
   }
 
-  /** No server will be asked any more. */
+  /** Rejects undecided identities: no server will be asked. */
   close(): void {
     this.#closed = true
     for (const identity of this.#all) if (!identity.accepted) identity.decided.reject(undecidedError(identity))
   }
 }
 
-/** @throws InvalidArgument, without the secret */
+/**
+ * Encodes an identity.
+ *
+ * @throws InvalidArgument, without the secret
+ */
 function toAuthRequest(info: AuthInfo): Request<undefined> {
   const { scheme, auth: given }: Partial<AuthInfo> = Object(info)
-  if (typeof scheme !== 'string') throw new InvalidArgument('auth: the scheme is a text, such as digest')
+  if (typeof scheme !== 'string') throw new InvalidArgument('auth: scheme must be a text, such as digest')
   if (typeof given !== 'string' && !(given instanceof Uint8Array))
-    throw new InvalidArgument(`auth: of scheme ${scheme} needs a text or bytes, such as user:password for digest`)
+    throw new InvalidArgument(`auth of the scheme ${scheme} must be a text or bytes, such as user:password for digest`)
   const request = auth(scheme, typeof given === 'string' ? Buffer.from(given) : given)
   const bytes = payloadBytes(request.frame)
   if (bytes <= MAX_AUTH_BYTES) return request
   throw new InvalidArgument(
-    `auth: of scheme ${scheme} has ${bytes} bytes, more than the ${MAX_AUTH_BYTES} that a server takes`,
+    `auth of the scheme ${scheme} must have at most ${MAX_AUTH_BYTES} bytes, which is the servers' limit, got ${bytes}`,
   )
 }
 
-/** `jute.maxbuffer` as servers ship: they hang up on what is larger, and would do so at every connection from then on. */
+/**
+ * Default `jute.maxbuffer` of servers: they close a connection on which a larger frame arrives, so no connection would
+ * last.
+ */
 const MAX_AUTH_BYTES = 1_048_575
 
 function undecidedError({ asked }: ClientIdentity): ZooKeeperError {

@@ -1,32 +1,32 @@
 /**
- * Hands on what a connection receives, in the order in which the server sent it.
+ * Dispatches the frames that a connection receives, in the order in which the server sent them.
  *
- * Events of watches come between answers, and whoever listens to both sees them in that order. Each run of events is
- * handed on, synchronously, before the answer behind it is looked at. Answers settle promises, and what awaits those runs
- * later; so before an event behind an answer is handed on, it is left to run first.
+ * Events of watches come between answers, and code that receives both sees them in that order. Each run of events is
+ * dispatched synchronously before the answer after it. Answers settle promises, whose continuations run later; so
+ * before an event after an answer is dispatched, these continuations run.
  */
 import { FrameReader } from '../protocol/frames.ts'
 import { JuteReader } from '../protocol/jute.ts'
 import { XID } from '../protocol/opcodes.ts'
 import { type ReplyHeader, readReplyHeader, readWatchEvent, type WatchEvent } from '../protocol/records.ts'
 
-/** Everything is called synchronously; what throws ends the reading and comes out in `fault`. */
+/** Callbacks for frames. All are called synchronously; an exception ends the reading and is passed to `onError`. */
 export interface FrameHandlers {
-  /** False when nothing is to be looked at any more. */
+  /** Whether frames are to be processed. */
   isOpen(): boolean
-  /** The same, asked when some time has gone by. */
+  /** Whether frames are still to be processed, after some time has passed. */
   isStillOpen(): boolean
-  /** The first frame of a connection; it has no header. */
+  /** Receives the first frame of a connection, which has no header. */
   onFirstFrame(body: JuteReader): void
   onReply(header: ReplyHeader, body: JuteReader): void
   onEvents(batch: readonly WatchEvent[]): void
-  /** All that was received is handed on, and there were answers in it. */
+  /** Reports that all received frames were dispatched, and that there were answers among them. */
   onRepliesHandled(): void
   onError(error: unknown): void
 }
 
 interface InboundMessage {
-  /** The first frame has none. */
+  /** Header; the first frame has none. */
   readonly header: ReplyHeader | undefined
   readonly body: JuteReader
 }
@@ -43,7 +43,7 @@ export class FrameDispatcher {
     this.#actions = actions
   }
 
-  /** Whether anything but silence came. */
+  /** Whether anything was received. */
   get hasReceived(): boolean {
     return this.#begun
   }
@@ -66,7 +66,7 @@ export class FrameDispatcher {
           if (event) this.#events.push(event)
         } else {
           this.#handOnEvents()
-          // A handler may have closed the client; what was in flight is settled then.
+          // A handler may have closed the client, which settles the requests in flight.
           if (!this.#actions.isOpen()) return
           if (next.header) this.#actions.onReply(next.header, next.body)
           else this.#actions.onFirstFrame(next.body)
@@ -90,10 +90,10 @@ export class FrameDispatcher {
     return { header, body }
   }
 
-  /** Reads on, from `held`, when everything that waited for the answers so far has run. */
+  /** Continues with `held` after the continuations of all answers so far have run. */
   #yield(held: InboundMessage): void {
     this.#yielding = true
-    // Microtasks run until there are none left; ticks that were set in one run after that.
+    // Microtasks run until none are left; ticks that were scheduled in one run after that.
     queueMicrotask(() =>
       process.nextTick(() => {
         this.#yielding = false

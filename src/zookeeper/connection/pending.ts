@@ -1,4 +1,4 @@
-/** A request on its way: waiting to be sent, sent, or settled. */
+/** A request in one of its states: waiting to be sent, sent, or settled. */
 import { createDeferred, type Deferred, onAbort } from '../../core/async/abort.ts'
 import type { Instant } from '../../core/clock.ts'
 import { NO_NODE, toError, ZooKeeperError } from '../protocol/errors.ts'
@@ -6,36 +6,39 @@ import type { JuteReader } from '../protocol/jute.ts'
 import type { ReplyHeader } from '../protocol/records.ts'
 import type { Request } from '../protocol/requests.ts'
 
-/** What every request can be told. */
+/** Options of every request. */
 export interface RequestOptions {
-  /** Gives the request up: the promise rejects with the signal's reason. What was sent before may still happen. */
+  /**
+   * Signal that cancels the request: the promise rejects with its reason. A request that was sent may still be carried
+   * out.
+   */
   readonly signal?: AbortSignal
-  /** Send it on this session or not at all (SessionExpired). */
+  /** Session in which the request must be sent; in another one it is not sent (SessionExpired). */
   readonly session?: bigint
 }
 
 export interface PendingRequestOptions extends RequestOptions {
-  /** Send it on the connection there is, or is about to be, or not at all (NotSent). */
+  /** Whether to send it on the current connection, or the one being opened, or not at all (NotSent). */
   readonly currentConnectionOnly?: true
 }
 
-/** Whether there may be another when this one is over. */
+/** Whether another connection or session may follow. */
 export type RetryCheck = (over: 'connection' | 'session') => boolean
 
 export class PendingRequest<T = unknown> {
   readonly request: Request<T>
-  /** The session it must be sent on, if it matters. */
+  /** Session in which it must be sent, if any. */
   readonly session: bigint | undefined
-  /** It makes no sense on another connection. */
+  /** Whether it must not be sent on another connection. */
   readonly currentConnectionOnly: boolean
-  /** When it was made: a request does not wait for a connection for ever. */
+  /** Time of creation: the time that a request waits for a connection is limited. */
   readonly createdAt: number
-  /** When it was handed to the socket. */
+  /** Time at which it was written to the socket; undefined before. */
   sentAt: Instant | undefined
-  /** The number it was sent under. */
+  /** Number under which it was sent. */
   xid = 0
   readonly #deferred: Deferred<T> = createDeferred<T>()
-  /** Stops listening to the signal; few requests have one. */
+  /** Removes the listener of the signal; few requests have one. */
   #unfollow: (() => void) | undefined
   #settled = false
   #caller: { readonly stack?: string } | undefined
@@ -52,14 +55,16 @@ export class PendingRequest<T = unknown> {
     return this.#deferred.promise
   }
 
-  /** Nobody waits for the answer any more. One that was sent keeps its place all the same: answers come in order. */
+  /** Whether the caller waits no longer. A sent request keeps its place in the queue, because answers come in order. */
   get settled(): boolean {
     return this.#settled
   }
 
   /**
-   * @param prospects what comes after an error
-   * @returns how it was answered
+   * Settles the request with an answer.
+   *
+   * @param prospects whether a connection or session may follow, for errors
+   * @returns the kind of the answer
    * @throws MalformedBytes when the answer cannot be read; the request is still waiting then
    */
   handleReply(header: ReplyHeader, body: JuteReader, prospects: RetryCheck): 'done' | 'refused' {
@@ -70,7 +75,7 @@ export class PendingRequest<T = unknown> {
       this.#deferred.resolve(value)
       return 'done'
     } catch (error) {
-      // Everything else than a refusal means that the answer makes no sense.
+      // An error other than a refusal means that the answer cannot be decoded.
       if (!(error instanceof ZooKeeperError)) throw error
       this.fail(error)
       return 'refused'
@@ -87,7 +92,10 @@ export class PendingRequest<T = unknown> {
     return this.request.read(body, header.zxid)
   }
 
-  /** From now on the error that it may come to says who asked. Called where it is asked: later nobody knows any more. */
+  /**
+   * Captures the caller's stack for a later error. Called synchronously by the caller: later its stack is not
+   * available.
+   */
   traceCaller(): void {
     const caller: { readonly stack?: string } = {}
     Error.captureStackTrace(caller, this.traceCaller)
@@ -112,14 +120,14 @@ export class PendingRequest<T = unknown> {
   }
 
   #follow(signal: AbortSignal): void {
-    // Told to many, and not ours to change: it does not say who asked.
+    // The reason is shared by all users of the signal and must not be changed: it gets no caller's stack.
     const abort = () => this.#reject(signal.reason)
     if (signal.aborted) abort()
     else this.#unfollow = onAbort(signal, abort)
   }
 }
 
-/** The first line of a captured stack names no error. */
+/** Appends a captured stack, whose first line names no error. */
 function addCallerStack(error: Error, caller: { readonly stack?: string }): string {
   const [, ...frames] = (caller.stack ?? '').split('\n')
   return [error.stack ?? error.message, '  asked by', ...frames].join('\n')

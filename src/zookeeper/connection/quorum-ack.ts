@@ -1,13 +1,15 @@
 /**
- * What an answer proves by who gave it (see `session/lease.ts`). Whatever comes from the leader is an echo; a proof is what it
- * answers only when most servers have agreed.
+ * Classifies answers by what they prove (see `session/lease.ts`). An echo is any answer of the leader; a proof is an
+ * answer that the leader gives only after a quorum has agreed.
  */
 import { OPCODE } from '../protocol/opcodes.ts'
 
-/** Where a request's operation stands in its frame: behind the length and the request number. */
+/** Position of the operation in a frame: after the length and the request number. */
 const OPCODE_OFFSET = 8
 
-/** Every follower hands these to the leader, and it answers when most servers have agreed, also to what it refuses. */
+/**
+ * Operations that every follower forwards to the leader, which answers after a quorum has agreed, even with a refusal.
+ */
 const WRITE_OPCODES: ReadonlySet<number> = new Set([
   OPCODE.create,
   OPCODE.create2,
@@ -21,7 +23,7 @@ const WRITE_OPCODES: ReadonlySet<number> = new Set([
 
 const NO_AUTH_CODE = -102
 
-/** Refusals that only the leader can speak, from what is committed; most others may be a follower's own. */
+/** Codes that only the leader returns, from committed state; most other refusals may come from a follower. */
 const LEADER_ONLY_CODES: ReadonlySet<number> = new Set([0, -101, NO_AUTH_CODE, -103, -108, -110, -111])
 
 export function toQuorumAck(frame: Buffer, code: number): 'echo' | 'proof' | undefined {

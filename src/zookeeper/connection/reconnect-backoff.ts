@@ -1,15 +1,15 @@
 /**
- * How long to wait before the next connection.
+ * Computes the pause before the next connection.
  *
- * Not at all when a good connection broke: after a change of leader the next server is ready at once, and a session is
- * short. Then longer and longer, and never in step with other clients, both while no server can be reached and while
- * connections are made and break again at once.
+ * There is none when a good connection broke: after a change of leader the next server is ready at once, and a session
+ * is short. Then pauses grow, with jitter, both while no server can be reached and while connections are made and break
+ * at once.
  */
 import { backoffDelay } from '../../core/time.ts'
 
 const FIRST_PAUSE_MS = 50
 const MAX_PAUSE_MS = 2_000
-/** A connection that held this long was a good one. */
+/** Duration after which a connection counts as a good one. */
 const STEADY_AFTER_MS = 1_000
 
 export class ReconnectBackoff {
@@ -18,13 +18,16 @@ export class ReconnectBackoff {
   #unreachable = 0
   #shortLived = 0
 
-  /** @param sessionTimeout there have to be several attempts within it, or the session is lost to waiting */
+  /** @param sessionTimeout several attempts must fit into it, or the session expires while the client waits */
   constructor(sessionTimeout: number, random: () => number = Math.random) {
     this.#longest = Math.min(MAX_PAUSE_MS, sessionTimeout / 6)
     this.#random = random
   }
 
-  /** Milliseconds to wait after a connection that served for so long; undefined where it never came to that. */
+  /**
+   * Returns the milliseconds to wait after a connection that served for that long; undefined means that it never
+   * served.
+   */
   pauseAfter(served: number | undefined): number {
     if (served === undefined) this.#unreachable++
     else {

@@ -1,5 +1,5 @@
 /**
- * SASL DIGEST-MD5 (RFC 2831) as ZooKeeper speaks it: the server sends a challenge, the client proves that it knows the
+ * SASL DIGEST-MD5 (RFC 2831) as ZooKeeper uses it: the server sends a challenge, the client proves that it knows the
  * password without sending it, and the server proves that it knows it, too. The identity is `sasl:USERNAME` in ACLs.
  *
  *     client                                   server
@@ -14,37 +14,41 @@ import { assertOptions } from '../../core/options.ts'
 import { AuthFailed } from '../protocol/errors.ts'
 import { ConnectionFault } from './faults.ts'
 
-/** Who this is, for SASL DIGEST-MD5: the password does not travel. */
+/** Credentials for SASL DIGEST-MD5: the password is not sent. */
 export interface SaslCredentials {
   readonly username: string
   readonly password: string
 }
 
-/** @throws InvalidArgument for what no server could accept, without the secret */
+/**
+ * Checks credentials.
+ *
+ * @throws InvalidArgument for values that no server could accept, without the secret
+ */
 export function checkSasl(credentials: SaslCredentials): void {
   assertOptions(credentials, { username: true, password: true }, 'sasl')
   for (const name of ['username', 'password'] as const) {
     if (typeof credentials[name] !== 'string' || credentials[name] === '')
-      throw new InvalidArgument(`sasl: the ${name} must be a text that is not empty`)
+      throw new InvalidArgument(`sasl: ${name} must be a non-empty string`)
   }
 }
 
-/** Servers are known by this name whatever their host is. */
+/** Name that all servers have in digests, whatever their host is. */
 const DIGEST_URI = 'zookeeper/zk-sasl-md5'
 const QOP = 'auth'
 const FIRST_NONCE_COUNT = '00000001'
-/** What servers are told that is taken, and what is taken. */
+/** Largest token: the limit that is sent to servers and checked here. */
 const MAX_TOKEN_BYTES = 65_536
 
 type Digest = (bytes: Uint8Array) => Buffer
 
 export interface SaslOptions {
-  /** Tests have their own. */
+  /** Nonce of the client; tests set it. */
   readonly cnonce?: string
   readonly md5?: Digest
 }
 
-/** One exchange; each connection needs its own. */
+/** State of one exchange; each connection needs its own. */
 export class DigestMd5 {
   readonly #credentials: SaslCredentials
   readonly #cnonce: string
@@ -58,9 +62,11 @@ export class DigestMd5 {
   }
 
   /**
-   * @param challenge what the server answered to an empty token
-   * @throws ConnectionFault when the server asks for something else than DIGEST-MD5 with plain authentication: it was
-   * set up in another way, or without SASL, and the next one may be better
+   * Returns the response to a challenge.
+   *
+   * @param challenge the server's answer to an empty token
+   * @throws ConnectionFault when the server asks for something else than DIGEST-MD5 with plain authentication: it is
+   * configured in another way, or without SASL, and the next server may be usable
    * @throws AuthFailed where Node has no MD5
    */
   respond(challenge: Uint8Array): Buffer {
@@ -69,7 +75,10 @@ export class DigestMd5 {
     const nonce = asked.get('nonce')
     const qops = (asked.get('qop') ?? QOP).split(',').map((each) => each.trim())
     if (nonce === undefined || asked.get('algorithm') !== 'md5-sess' || !qops.includes(QOP)) {
-      throw new ConnectionFault('auth', 'the server offers no SASL DIGEST-MD5 that this client knows')
+      throw new ConnectionFault(
+        'auth',
+        'the server does not offer a SASL DIGEST-MD5 mechanism that this client supports',
+      )
     }
     const { username, password } = this.#credentials
     const user = this.#md5(
@@ -96,12 +105,16 @@ export class DigestMd5 {
     )
   }
 
-  /** @throws ConnectionFault when the server does not know the password either */
+  /**
+   * Checks the server's proof.
+   *
+   * @throws ConnectionFault when the server does not know the password either
+   */
   verify(token: Uint8Array): void {
     const said = Buffer.from(parseDirectives(decode(token)).get('rspauth') ?? '')
     const expected = Buffer.from(this.#expected ?? '')
     if (expected.length > 0 && said.length === expected.length && timingSafeEqual(said, expected)) return
-    const message = 'the server could not prove that it knows the SASL password: it is not the one it should be'
+    const message = 'the server could not prove that it knows the SASL password: it may be an impostor'
     throw new ConnectionFault('auth', message)
   }
 
@@ -123,13 +136,17 @@ function explainMd5Failure(md5: Digest): Digest {
   }
 }
 
-/** What Latin-1 can hold is hashed as Latin-1, all else as UTF-8: so the RFC has it, and so do servers. */
+/** Encodes text as the RFC and servers do: as Latin-1 where that can represent it, otherwise as UTF-8. */
 function encodeSaslText(text: string): Buffer {
   const latin = [...text].every((character) => (character.codePointAt(0) ?? 0) <= 0xff)
   return Buffer.from(text, latin ? 'latin1' : 'utf8')
 }
 
-/** @throws ConnectionFault for what is longer than was agreed: it comes from a server that has proved nothing */
+/**
+ * Decodes a token.
+ *
+ * @throws ConnectionFault for one above the agreed length: it comes from a server that has proved nothing
+ */
 function decode(token: Uint8Array): string {
   if (token.length <= MAX_TOKEN_BYTES) return Buffer.from(token).toString('utf8')
   throw new ConnectionFault('auth', `the server's SASL token has ${token.length} bytes, more than ${MAX_TOKEN_BYTES}`)

@@ -1,4 +1,4 @@
-/** Opens the socket to a server: plain TCP, or TLS from the first byte on. */
+/** Opens the socket to a server: plain TCP, or TLS from the first byte. */
 import { X509Certificate } from 'node:crypto'
 import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, type SecureContextOptions } from 'node:tls'
@@ -6,18 +6,21 @@ import { InvalidArgument } from '../../core/errors.ts'
 import { assertOptions, type KnownOptions } from '../../core/options.ts'
 import type { Server } from './hosts.ts'
 
-/** As `tls.connect` takes them. The server's certificate is checked, and that it is for the host that was named. */
+/** Options of `tls.connect`. The server's certificate is verified, including that it is for the configured host. */
 export interface TlsOptions {
-  /** Who may have signed the server's certificate, in PEM; Node's own list by default. */
+  /** Certificate authorities that may sign the server's certificate, in PEM; Node's own list by default. */
   readonly ca?: string | Buffer | readonly (string | Buffer)[]
-  /** This client's certificate, in PEM, where the server asks for one. */
+  /** Certificate of this client, in PEM, where the server asks for one. */
   readonly cert?: string | Buffer
   readonly key?: string | Buffer
-  /** Of `key`. */
+  /** Passphrase of `key`. */
   readonly passphrase?: string
-  /** The name that must be in the server's certificate; the host as it was named by default. */
+  /** Name that the server's certificate must have; the configured host by default. */
   readonly servername?: string
-  /** False takes any certificate from anybody: who listens in then cannot be known. True by default. */
+  /**
+   * Whether the server's certificate is verified. False accepts any certificate, so that any host can intercept the
+   * traffic. True by default.
+   */
   readonly rejectUnauthorized?: boolean
 }
 
@@ -30,13 +33,17 @@ export const TLS_OPTIONS: KnownOptions<TlsOptions> = {
   rejectUnauthorized: true,
 }
 
-/** @throws InvalidArgument for what is no certificate, no key, or not the key of the certificate */
+/**
+ * Checks the options.
+ *
+ * @throws InvalidArgument for an invalid certificate or key, or a key that does not belong to the certificate
+ */
 export function checkTls(tls: TlsOptions): void {
   assertOptions(tls, TLS_OPTIONS, 'tls')
   const { ca, cert, key } = tls
   if (ca !== undefined) checkAuthorities(ca)
-  if (cert !== undefined && key === undefined) throw new InvalidArgument('tls: a cert is of no use without its key')
-  if (key !== undefined && cert === undefined) throw new InvalidArgument('tls: a key is of no use without its cert')
+  if (cert !== undefined && key === undefined) throw new InvalidArgument('tls: cert needs its key')
+  if (key !== undefined && cert === undefined) throw new InvalidArgument('tls: key needs its cert')
   for (const [name, pem] of Object.entries({ cert, key })) if (pem !== undefined) assertContent(pem, name)
   try {
     createSecureContext(toTlsContext(tls))
@@ -49,14 +56,15 @@ export function checkTls(tls: TlsOptions): void {
 const CERTIFICATE_PATTERN =
   /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]+-----END (?:X509 |TRUSTED )?CERTIFICATE-----/g
 
-/** OpenSSL takes whatever it cannot read for an empty list, and trusts nobody then. */
+/** Checks authorities: OpenSSL treats what it cannot read as an empty list, and then trusts no server. */
 function checkAuthorities(ca: NonNullable<TlsOptions['ca']>): void {
   const all = toList(ca)
-  if (all.length === 0) throw new InvalidArgument('tls: ca names nobody; leave it out for those whom Node trusts')
+  if (all.length === 0)
+    throw new InvalidArgument('tls: ca must not be empty; leave it out to use the authorities that Node trusts')
   for (const pem of all) {
     assertContent(pem, 'ca')
     const certificates = pem.toString().match(CERTIFICATE_PATTERN) ?? []
-    if (!certificates.some(isCertificate)) throw new InvalidArgument('tls: ca has no certificate that can be read')
+    if (!certificates.some(isCertificate)) throw new InvalidArgument('tls: ca has no readable certificate')
   }
 }
 
@@ -69,14 +77,19 @@ function isCertificate(pem: string): boolean {
 }
 
 function assertContent(pem: unknown, name: string): void {
-  if (typeof pem !== 'string' && !Buffer.isBuffer(pem)) throw new InvalidArgument(`tls: ${name} is a PEM, or its bytes`)
+  if (typeof pem !== 'string' && !Buffer.isBuffer(pem))
+    throw new InvalidArgument(`tls: ${name} must be a PEM text, or its bytes`)
   if (pem.includes('-----BEGIN ')) return
   const isName = typeof pem === 'string' && /^[^\n]+\.\w+$/.test(pem)
-  const instead = isName ? `give what is in the file: await readFile(${JSON.stringify(pem)})` : 'it has no -----BEGIN'
-  throw new InvalidArgument(`tls: ${name} is no PEM; ${instead}`)
+  const instead = isName ? `give the file's content: await readFile(${JSON.stringify(pem)})` : 'it has no -----BEGIN'
+  throw new InvalidArgument(`tls: ${name} is not a PEM; ${instead}`)
 }
 
-/** @param ready called once, when bytes may be written */
+/**
+ * Opens a socket.
+ *
+ * @param ready called once, when bytes may be written
+ */
 export function openSocket(server: Server, tls: TlsOptions | undefined, ready: () => void): Socket {
   const where = { host: server.address, port: server.port }
   if (!tls) return connectPlain({ ...where, noDelay: true }, ready)
@@ -85,7 +98,7 @@ export function openSocket(server: Server, tls: TlsOptions | undefined, ready: (
   return connectTls({ ...where, ...toTlsContext(tls), servername }, ready).setNoDelay(true)
 }
 
-/** With a list of authorities as Node wants it. */
+/** Converts the authorities to the form that Node needs. */
 function toTlsContext({ ca, ...rest }: TlsOptions): SecureContextOptions {
   if (ca === undefined) return rest
   return { ...rest, ca: toList(ca) }
@@ -94,5 +107,5 @@ function toTlsContext({ ca, ...rest }: TlsOptions): SecureContextOptions {
 function toList(ca: NonNullable<TlsOptions['ca']>): (string | Buffer)[] {
   if (typeof ca === 'string' || Buffer.isBuffer(ca)) return [ca]
   if (Array.isArray(ca)) return [...ca]
-  throw new InvalidArgument('tls: ca is a PEM, or its bytes, or a list of these')
+  throw new InvalidArgument('tls: ca must be a PEM text, or its bytes, or a list of these')
 }

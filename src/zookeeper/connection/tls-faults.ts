@@ -1,8 +1,8 @@
 /**
- * Where TLS fails, said so that whoever set it up knows what to change.
+ * Explains TLS failures, so that administrators know what to change.
  *
- * Of a port that speaks the other language (TLS where none is spoken, or none where TLS is) nothing is heard: the server
- * hangs up. So the other language is tried once; a server that understands it has given itself away.
+ * A server that does not use TLS where the client does, or the reverse, sends nothing and closes the connection. So the
+ * other protocol is tried once: a server that understands it has shown its protocol.
  */
 import { connect as connectPlain, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -10,12 +10,12 @@ import { onAbort } from '../../core/async/abort.ts'
 import { ConnectionFault } from './faults.ts'
 import type { Server } from './hosts.ts'
 
-/** What OpenSSL says beside its message, which is several lines of numbers. */
+/** Error of OpenSSL: its reason, beside a message of several lines of numbers. */
 interface TlsError extends NodeJS.ErrnoException {
   readonly reason?: string
 }
 
-/** An explanation of an error that a TLS socket told of before it was of use; undefined where it is the network's. */
+/** Explains an error of a TLS socket before it was ready; undefined where the error is the network's. */
 export function explainTlsError(error: TlsError): ConnectionFault | undefined {
   const { code = '', syscall, reason, message } = error
   if (syscall !== undefined || code === 'ECONNRESET') return undefined
@@ -29,24 +29,24 @@ export function explainTlsError(error: TlsError): ConnectionFault | undefined {
     return toFault(`${what}; it may want a certificate of this client, or another one: cert and key`)
   }
   if (code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')) return toFault(`TLS fails (${reason ?? message})`)
-  return toFault(`the server's certificate is not trusted (${message}); name whoever vouches for it as ca`)
+  return toFault(`the server's certificate is not trusted (${message}); give the authority that signed it as ca`)
 }
 
-/** What to say of a server that hung up on a client which speaks the wrong language. */
+/** Returns the fault for a server that closed the connection because it uses another protocol. */
 export function protocolMismatchAdvice(options: { readonly tls: boolean }): ConnectionFault {
   return options.tls
-    ? new ConnectionFault('tls', 'it does not speak TLS on this port; name its secure port, or do without TLS')
+    ? new ConnectionFault('tls', 'it does not speak TLS on this port; use its secure port, or turn TLS off')
     : new ConnectionFault('tls', 'it speaks TLS on this port, and this client does not: give tls, or zookeepers://')
 }
 
-/** A question that any server answers, also one that allows none; it opens no session. */
+/** Command that any server answers, even one that disallows it; it opens no session. */
 const FOUR_LETTER_PROBE = 'srvr'
 
 /**
- * Whether a server speaks TLS where we did not, or does not where we did. Never throws; one connection more.
+ * Checks whether a server uses TLS where this client does not, or the reverse, with one more connection. Never throws.
  *
- * @param options.tls what we did
- * @param options.signal gives it up: false
+ * @param options.tls whether this client uses TLS
+ * @param options.signal cancels the check; the result is false
  */
 export function speaksOtherProtocol(
   server: Server,
@@ -56,7 +56,7 @@ export function speaksOtherProtocol(
   return new Promise((resolve) => {
     const socket: Socket = options.tls
       ? connectPlain(where, () => socket.write(FOUR_LETTER_PROBE))
-      : // Nothing is sent on it, and nothing believed of what is heard.
+      : // Nothing is sent on it, and received data are ignored.
         connectTls({ ...where, rejectUnauthorized: false }, () => answered(true))
     const answered = (otherwise: boolean) => {
       resolve(otherwise)
@@ -66,7 +66,7 @@ export function speaksOtherProtocol(
     const leave = onAbort(options.signal, () => answered(false))
     socket.setTimeout(options.timeout, () => answered(false))
     socket.on('data', () => answered(true))
-    // An alert is TLS, too.
+    // An alert is a message of TLS.
     socket.on('error', ({ code = '' }: NodeJS.ErrnoException) => answered(code.includes('_ALERT_')))
     socket.on('close', () => answered(false))
   })

@@ -1,4 +1,4 @@
-/** Looks for a server that writes while the one that is attached only reads. */
+/** Searches for a server that writes while the attached one only reads. */
 import { NotConnected } from '../../core/errors.ts'
 import { sleep } from '../../core/time.ts'
 import { formatEndpoint } from '../protocol/connect-string.ts'
@@ -13,7 +13,7 @@ const MAX_PAUSE_MS = 60_000
 export interface WriterSearchOptions {
   readonly hosts: Hosts
   readonly tls?: TlsOptions | undefined
-  /** Milliseconds that a server has to answer. */
+  /** Time limit for a server's answer in milliseconds. */
   readonly connectTimeout: number
 }
 
@@ -25,7 +25,7 @@ export class WriterSearch {
     this.#options = options
   }
 
-  /** Searches, however long it takes, and gives the connection up for the server that was found. */
+  /** Searches without a time limit, and closes the connection when it has found a server. */
   start(connection: Connection): void {
     this.#stop = new AbortController()
     const { signal } = this.#stop
@@ -58,7 +58,7 @@ export class WriterSearch {
   }
 }
 
-/** Servers answer this question, and some others of four letters, without a session. */
+/** Command that servers answer without a session. */
 const READ_WRITE_PROBE = 'isro'
 const READ_WRITE_ANSWER = 'rw'
 

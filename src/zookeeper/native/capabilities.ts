@@ -1,8 +1,8 @@
-/** What ZooKeeper's C client cannot do behind our interface, and what to do instead. */
+/** Capabilities that ZooKeeper's C client lacks behind our interface, with alternatives. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { type Capabilities, type Capability, unsupportedError } from '../capabilities.ts'
 
-/** What the binding has no words for. */
+/** Capabilities of the binding. */
 export const NATIVE_CAPABILITIES: Capabilities = {
   multi: false,
   persistentWatch: false,
@@ -21,7 +21,7 @@ export const DRIVER_NAME = "the native driver (the package 'zookeeper')"
 const ALTERNATIVES: Readonly<Record<Capability, string>> = {
   multi: 'use the ZooKeeper class, or write one znode at a time and be ready for what happens in between',
   oneShotWatch: 'use the ZooKeeper class',
-  removeWatches: 'let it be told and take no notice, or use the ZooKeeper class',
+  removeWatches: 'ignore its event, or use the ZooKeeper class',
   persistentWatch: 'use the ZooKeeper class, or read again now and then',
   aclOnCreate: 'use the ZooKeeper class; the binding creates every znode open to the world',
   nullData: 'write empty data instead of none, or use the ZooKeeper class',

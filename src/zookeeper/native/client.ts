@@ -45,11 +45,11 @@ import type { NativeCallback, NativeRequest } from './request.ts'
 import { NativeSession } from './session.ts'
 import { NativeWatches } from './watches.ts'
 
-/** Of a client over the official C client. */
+/** Options of a client over the official C client. */
 export interface NativeOptions {
   /** `host:port,host:port/chroot` */
   readonly hosts: string
-  /** How long the server keeps the session when it hears nothing of it; the server may grant another. 10 s by default. */
+  /** Time after which the server expires a silent session; the server may grant another. 10 s by default. */
   readonly sessionTimeout?: Duration
   /** The server's tick, if it is another than the usual 2 s: what leases depend on. */
   readonly tick?: Duration
@@ -60,7 +60,7 @@ export interface NativeOptions {
   readonly auth?: readonly NativeAuth[]
   /** Whether another session follows one that is lost. */
   readonly newSession?: 'automatic' | 'never'
-  /** What `import('zookeeper')` gives; for places where that is not found from here, such as a bundle. */
+  /** Module of `import('zookeeper')`, for programs in which it cannot be resolved, such as a bundle. */
   readonly package?: unknown
 }
 
@@ -98,7 +98,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   readonly #session: NativeSession
 
   /**
-   * @throws InvalidArgument for options that cannot mean anything
+   * @throws InvalidArgument for invalid options
    * @throws UnsupportedCapability for `tls` and `sasl`
    */
   constructor(options: NativeOptions) {
@@ -136,7 +136,8 @@ export class NativeZooKeeper implements ZooKeeperDriver {
   }
 
   /**
-   * Relies on the session until the hold is released, as {@link ZooKeeper.holdLease}. What proves the lease: `lease.ts`.
+   * Maintains a lease on the session until the hold is released, as {@link ZooKeeper.holdLease}. The proofs are in
+   * `lease.ts`.
    */
   holdLease(): LeaseHold {
     return this.#session.lease.hold()
@@ -163,7 +164,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     }
   }
 
-  /** Waits for what is under way, and ends the session at the server. Never throws, may be called again. */
+  /** Waits for requests in flight, and ends the session at the server. Never throws, may be called again. */
   close(): Promise<void> {
     return this.#session.close()
   }
@@ -261,7 +262,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   async getACL(path: string, options: RequestOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
     checkPath(path)
-    // Of a znode that is not there the binding reads an ACL that is not there, and the process ends.
+    // For a missing znode the binding reads an ACL that does not exist, and the process crashes.
     if (!(await this.exists(path, options))) throw toError(NO_NODE, { operation: 'getACL', path })
     return this.#send(options, {
       operation: 'getACL',
@@ -273,7 +274,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     })
   }
 
-  /** Znodes are created open to the world: until this is answered anybody may do anything with them. */
+  /** Replaces the ACL. Znodes are created open to all: until this is answered, any client may change them. */
   async setACL(
     path: string,
     acl: readonly Acl[],
@@ -299,7 +300,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     })
   }
 
-  /** Makes a znode and whatever is missing above it, with empty data: a round trip for each. */
+  /** Creates a znode and its missing ancestors, with empty data: one round trip for each. */
   async mkdirp(path: string, options: Pick<CreateMode, 'acl'> & RequestOptions = {}): Promise<void> {
     checkPath(path)
     for (const each of listAncestors(path)) {
@@ -310,7 +311,7 @@ export class NativeZooKeeper implements ZooKeeperDriver {
     }
   }
 
-  // --- What it lacks ------------------------------------------------------------------------------------------------
+  // --- Missing operations ---------------------------------------------------------------------------------------------
 
   async multi(): Promise<never> {
     throw missingCapabilityError('multi')
@@ -326,13 +327,15 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 
   // --- Asking -------------------------------------------------------------------------------------------------------
 
-  /** Every operation hands on this very promise: one `await` more in one of them, and answers would overtake. */
+  /**
+   * Sends a request. Every operation returns this very promise: one more `await` in one of them would reorder answers.
+   */
   #send<T>(options: RequestOptions, question: NativeRequest<T>): Promise<T> {
     checkRequestOptions(options)
     return this.#session.send(question, options)
   }
 
-  /** A read, with its watch if one is wanted; what is not answered is not watched. */
+  /** Reads with a watch, if one is wanted; a read without an answer sets no watch. */
   #read<T>(
     { operation, path, kind, statOf }: NativeRead<T>,
     options: ReadOptions,
@@ -371,9 +374,9 @@ export class NativeZooKeeper implements ZooKeeperDriver {
 interface NativeRead<T> {
   readonly operation: string
   readonly path: string
-  /** Which kind of watch the server sets for it. */
+  /** Returns the kind of watch that the server sets for the operation. */
   readonly kind: OneShotKind
-  /** The Stat in the answer; undefined where there is no znode. */
+  /** Returns the Stat in the answer; undefined where there is no znode. */
   readonly statOf: (value: T) => Stat | undefined
 }
 
@@ -398,7 +401,7 @@ function toAcl({ perms, scheme, auth }: NativeAcl): Acl {
   return { permissions: perms, scheme, id: auth }
 }
 
-/** An answer without an error has a Stat. */
+/** Returns the Stat of an answer without an error, which always has one. */
 function requireStat(stat: NativeStat | null): Stat {
   if (!stat) throw new InvalidArgument('the zookeeper package answered without a Stat; install zookeeper@7.3.0')
   return toStat(stat)

@@ -33,7 +33,7 @@ export interface NativeAuth {
   readonly auth: string
 }
 
-/** A session as a handle attaches to it; in the words of the package. */
+/** Session to which a handle attaches, in the package's format. */
 export interface NativeIdentity {
   readonly client_id: string
   readonly client_password: string
@@ -43,37 +43,37 @@ export interface NativeConnectionOptions {
   readonly package: NativePackage
   readonly server: Server
   readonly chroot: string
-  /** In milliseconds, as it is asked for. */
+  /** Requested timeout in milliseconds. */
   readonly sessionTimeout: number
   readonly auth: readonly NativeAuth[]
-  /** The session to attach to; a new one without it. */
+  /** Session to attach to; a new one without it. */
   readonly identity?: NativeIdentity | undefined
-  /** Sent before anything else. The connection is ready when it was answered, and fails if it is refused. */
+  /** First request of the connection, which is ready when it was answered, and fails if it is refused. */
   readonly barrier: NativeRequest<void>
 }
 
-/** Called outside of every callback of the package, in the order of what happened. */
+/** Callbacks of a connection. They are called outside of every callback of the package, in the order of the events. */
 export interface NativeConnectionOwner {
-  /** The server has granted the session. */
+  /** Reports that the server has granted the session. */
   attached(connection: NativeConnection): void
-  /** The barrier was answered; it may have been sent as early as the connection was opened. */
+  /** Reports that the barrier was answered; it may have been sent as early as the connection was opened. */
   ready(connection: NativeConnection): void
-  /** The connection is over; called once. Not after `end` or `release`. */
+  /** Reports that the connection is over; called once. Not called after `end` or `release`. */
   closed(connection: NativeConnection, end: NativeCloseReason): void
 }
 
-/** Why a connection is over: why, for people, and the package's code where the session is over with it. */
+/** Reason of a connection's end: a text for people, and the package's code where the session is over with it. */
 export interface NativeCloseReason {
   readonly why: string
   readonly sessionOver?: number
 }
 
-/** What became of a request: `unsent` means that no server has it, and none will get it. */
+/** Outcome of a request: `unsent` means that no server has it, and none will receive it. */
 export type SendResult = 'sent' | 'unsent' | { readonly refused: number }
 
-/** How long to try one address, as a part of the session's timeout. */
+/** Time limit for one address, as a fraction of the session's timeout. */
 const CONNECT_TIMEOUT_FRACTION = 1 / 3
-/** How long to receive nothing. The C client would wait for two thirds; see the table above. */
+/** Time limit for silence. The C client would wait for two thirds; see the table above. */
 const SILENCE_FRACTION = 7 / 12
 /**
  * The C client's timer is a third of the timeout behind what was received last, and something is asked four times in a
@@ -98,7 +98,7 @@ export class NativeConnection {
   #handle: NativeHandle | undefined
   #openedAt: Instant = systemClock()
   #attached = false
-  /** On the clock of `monotonic()`. */
+  /** Time of the newest receipt, on the clock of `monotonic()`. */
   #receivedAt = 0
   #checkTimer: NodeJS.Timeout | undefined
   #isDisconnected = false
@@ -108,12 +108,12 @@ export class NativeConnection {
     this.#owner = owner
   }
 
-  /** When the handle was made: what this connection asks for was asked no earlier. */
+  /** Time at which the handle was made: this connection requested nothing before. */
   get openedAt(): Instant {
     return this.#openedAt
   }
 
-  /** The session as the server granted it; undefined once the connection is over. */
+  /** Session as the server granted it; undefined once the connection is over. */
   get session(): (NativeIdentity & { readonly id: bigint; readonly timeout: number }) | undefined {
     const handle = this.#handle
     if (!handle || !this.#attached) return undefined
@@ -121,7 +121,7 @@ export class NativeConnection {
     return { client_id, client_password, timeout, id: parseSessionId(client_id) }
   }
 
-  /** Begins to connect. */
+  /** Starts to connect. */
   open(): void {
     const { auth, barrier, chroot, identity, server, sessionTimeout } = this.#options
     const handle = new this.#options.package({
@@ -182,7 +182,7 @@ export class NativeConnection {
       else this.#received(() => answer(code, read))
     })
     if (handle.state === NATIVE_STATE.notConnected) {
-      // Whatever the C client could not write whole is in none of the server's requests.
+      // A message that the C client could not write completely is in none of the server's requests.
       unsent = true
       // Before the answers to the requests under way, which `release` fails.
       setImmediate(() => this.#owner.closed(this, this.#ended('a request could not be sent')))

@@ -19,18 +19,18 @@ export interface NativeConnectorOptions extends Omit<NativeConnectionOptions, 's
 }
 
 export interface NativeConnectorOwner extends NativeConnectionOwner {
-  /** What the next connection attaches to, asked right before it is opened. */
+  /** Returns the session to which the next connection attaches; called right before it is opened. */
   wantedSession(): Pick<NativeConnectionOptions, 'identity' | 'barrier'>
 }
 
-/** How long to wait for a name to be resolved, as a part of the session's timeout. */
+/** Time limit for resolving a name, as a fraction of the session's timeout. */
 const RESOLVE_TIMEOUT_FRACTION = 1 / 3
 
 export class NativeConnector {
   readonly #options: NativeConnectorOptions
   readonly #owner: NativeConnectorOwner
   readonly #backoff: ReconnectBackoff
-  /** Aborted when no connection is wanted any more. */
+  /** Aborts when no connection is wanted any longer. */
   #run: AbortController | undefined
   #retryTimer: NodeJS.Timeout | undefined
   #connection: NativeConnection | undefined
@@ -42,7 +42,7 @@ export class NativeConnector {
     this.#backoff = new ReconnectBackoff(options.sessionTimeout)
   }
 
-  /** The connection there is, or the one that is being made. */
+  /** Current connection, or the one being opened. */
   get connection(): NativeConnection | undefined {
     return this.#connection
   }
@@ -54,7 +54,7 @@ export class NativeConnector {
     void this.#open(run.signal)
   }
 
-  /** Opens no further connection, and returns the one there is, which its caller ends or releases. Idempotent. */
+  /** Stops opening connections, and returns the current one, which its caller ends or releases. Idempotent. */
   stop(): NativeConnection | undefined {
     this.#run?.abort()
     this.#run = undefined

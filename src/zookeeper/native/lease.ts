@@ -55,9 +55,9 @@ export const PROOF_REQUEST: NativeRequest<void> = {
 export interface NativeLeaseOptions {
   readonly clock: Clock
   readonly tick: number | undefined
-  /** On the connection there is. */
+  /** Sends a request on the current connection. */
   readonly send: (question: NativeRequest<void>) => Promise<void>
-  /** Whoever relies on the session cannot any more. */
+  /** Reports that holders cannot rely on the session any longer. */
   readonly onOver: (verdict: string) => void
 }
 
@@ -69,13 +69,13 @@ export class NativeLease {
   constructor(options: NativeLeaseOptions) {
     this.#options = options
     this.keeper = new LeaseKeeper(options, {
-      // Of a session that nobody relies on the C client says when it is over.
+      // The C client itself reports the end of a session without a hold.
       onOver: (verdict) => this.keeper.isHeld && options.onOver(verdict),
       prove: () => void this.#prove(),
     })
   }
 
-  /** @param openedAt when the handle was made that has opened the session, or attached to it again */
+  /** @param openedAt the time at which the handle was made that has opened the session, or attached to it again */
   attached(session: { readonly id: bigint; readonly timeout: number }, openedAt: Instant): void {
     this.keeper.attached(session, { at: openedAt, through: 'leader' })
   }
@@ -90,7 +90,7 @@ export class NativeLease {
     clearInterval(this.#touching)
   }
 
-  /** An answer came, by the server or by the C client itself. */
+  /** Records an answer of the server or of the C client itself. */
   replyReceived(operation: string, code: number, sentAt: Instant): void {
     const said = isQuorumAck(OPCODES_BY_OPERATION[operation] ?? 0, code)
     if (said) this.keeper.quorumAcknowledged(said, sentAt)

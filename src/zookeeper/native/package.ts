@@ -1,28 +1,30 @@
-/** The part of the `zookeeper` package that is used, and what its numbers mean. */
+/** The used part of the `zookeeper` package, and the meaning of its numbers. */
 import { InvalidArgument } from '../../core/errors.ts'
 import type { Stat } from '../protocol/records.ts'
 
-/** The class that the package exports, version 7. */
+/** Class that the package exports, version 7. */
 export type NativePackage = new (config: NativeConfig) => NativeHandle
 
 export interface NativeConfig {
   readonly connect: string
-  /** Of the session, in milliseconds. */
+  /** Timeout of the session, in milliseconds. */
   readonly timeout: number
-  /** 0 for silence: the C client writes to standard error by itself. */
+  /** Log level; 0 for silence: the C client writes to standard error by itself. */
   readonly debug_level: number
   readonly host_order_deterministic: boolean
-  /** After so many polls without an answer the package says, wrongly, that the session has expired. */
+  /** Number of unanswered polls after which the package reports, wrongly, that the session has expired. */
   readonly response_counter_limit: number
 }
 
-/** One session. Operations return at once; a number other than 0 says that the callback will not be called. */
+/**
+ * Handle of one session. Operations return at once; a number other than 0 means that the callback will not be called.
+ */
 export interface NativeHandle {
-  /** Hexadecimal; with the password, what it takes to attach to the session from another handle. */
+  /** Session id in hexadecimal; with the password, it lets another handle attach to the session. */
   readonly client_id: string
   readonly client_password: string
   readonly timeout: number
-  /** One of {@link NATIVE_STATE}, among others. */
+  /** State: one of {@link NATIVE_STATE}, among others. */
   readonly state: number
   init(config: object): unknown
   /** Ends the session, blocking the process until the server has answered, but only if the state is `connected`. */
@@ -85,7 +87,7 @@ export interface NativeStat {
   readonly numChildren: number
 }
 
-/** Codes that are looked at here; whatever else the server says is known to `protocol/errors.ts`. */
+/** Codes that are handled here; other codes of the server are in `protocol/errors.ts`. */
 export const NATIVE_CODE = {
   ok: 0,
   connectionLoss: -4,
@@ -96,7 +98,7 @@ export const NATIVE_CODE = {
   closing: -116,
 } as const
 
-/** What `state` says, of a handle that may be used. */
+/** Values of `state` of a usable handle. */
 export const NATIVE_STATE = {
   /** There is no socket: the last one failed, or `init` did. */
   none: 0,

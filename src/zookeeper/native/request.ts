@@ -1,10 +1,10 @@
-/** What is asked of the C client, and what it answers. */
+/** Requests to the C client, and its answers. */
 import type { NativeHandle } from './package.ts'
 
-/** Called with the code, and with what reads the rest if the code is 0. */
+/** Callback with the code, and with a function that reads the result if the code is 0. */
 export type NativeCallback<T> = (code: number, read: () => T) => void
 
-/** What is asked of a handle, and how its callback is read. */
+/** Request to a handle, with the decoder of its callback. */
 export interface NativeRequest<T> {
   readonly operation: string
   readonly path: string

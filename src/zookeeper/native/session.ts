@@ -35,11 +35,11 @@ export interface NativeSessionOptions {
   readonly hosts: Hosts
   readonly chroot: string
   readonly sessionTimeout: number
-  /** The server's, in milliseconds. */
+  /** Granted timeout, in milliseconds. */
   readonly tick: number | undefined
   readonly newSession: 'automatic' | 'never'
   readonly auth: readonly NativeAuth[]
-  /** The session is over, and its watches with it. */
+  /** Reports that the session is over, and its watches with it. */
   readonly onOver: (reason: Error) => void
   /** The session has another connection, which knows no watches; `ask` sends on it, before everything else. */
   readonly onReattached: (ask: <T>(question: NativeRequest<T>) => Promise<T>) => void
@@ -62,20 +62,20 @@ export class NativeSession {
   readonly #lease: NativeLease
   #connector: NativeConnector | undefined
   #state: ClientState = 'new'
-  /** The connection that requests go out on. */
+  /** Connection over which requests are sent. */
   #connection: NativeConnection | undefined
   #info: { readonly id: bigint; readonly timeout: number; readonly identity: NativeIdentity } | undefined
-  /** What the newest connection was granted; it is `#info` as soon as that is ready. */
+  /** Session that the newest connection was granted; it is `#info` as soon as that is ready. */
   #granted: { readonly id: bigint; readonly timeout: number; readonly identity: NativeIdentity } | undefined
   #previousId: bigint | undefined
-  /** When the session was certainly alive, by an answer. */
+  /** Time at which the session was certainly alive, by an answer. */
   #aliveAt = 0
   #waiting: QueuedRequest[] = []
   #timeoutTimer: NodeJS.Timeout | undefined
   #giveUpTimer: NodeJS.Timeout | undefined
   readonly #inFlight = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
-  /** Whether there may be another connection. */
+  /** Whether another connection may follow. */
   #mayReconnect = true
 
   constructor(options: NativeSessionOptions, emitter: Emitter<DriverEvents>) {
@@ -103,7 +103,7 @@ export class NativeSession {
     return this.#lease.keeper
   }
 
-  /** Begins to connect; resolves with the first session. */
+  /** Starts to connect; resolves with the first session. */
   start(load: () => Promise<NativePackage>): Promise<void> {
     if (this.#state !== 'new') throw new InvalidState(`connect() is called once, and the client is ${this.#state}`)
     this.#setState('connecting')
@@ -138,7 +138,10 @@ export class NativeSession {
     return answer.promise
   }
 
-  /** Ends the session at the server. The C client blocks the process while it says goodbye, a moment as a rule. */
+  /**
+   * Ends the session at the server. The C client blocks the process until the server has answered, usually for a
+   * moment.
+   */
   close(): Promise<void> {
     this.#closing ??= this.#shutDown()
     return this.#closing
@@ -175,7 +178,7 @@ export class NativeSession {
     return this.#state === 'connected' && this.#connection !== undefined && send(this.#connection)
   }
 
-  /** Asks on the connection there is, or not at all; does not wait for another. */
+  /** Sends a request on the current connection, or not at all. */
   #sendNow<T>(question: NativeRequest<T>): Promise<T> {
     const answer = createDeferred<T>()
     const { send, fail } = this.#prepare(question, {}, answer)
@@ -202,7 +205,7 @@ export class NativeSession {
       fail(notSentError(subject, why, retryability(options)))
   }
 
-  /** What is asked of a session that is over may be asked of the next one, if there is to be one. */
+  /** Whether a request to a session that is over may be repeated in the next one, if one will follow. */
   #toRetryability({ session }: RequestOptions): NativeRetryability {
     return { type: SessionExpired, retryable: session === undefined && this.#mayReconnect }
   }
@@ -351,7 +354,7 @@ export class NativeSession {
     this.#first.promise.catch(() => undefined)
   }
 
-  /** When whatever is under way is answered, or after a while. */
+  /** Resolves when all requests in flight are answered, or after a while. */
   async #whenAnswered(): Promise<void> {
     const late = createDeferred()
     const timer = setTimeout(late.resolve, CLOSE_TIMEOUT_MS)
@@ -373,7 +376,7 @@ export class NativeSession {
   }
 }
 
-/** What the C client closes a session for by itself. */
+/** Codes for which the C client closes a session by itself. */
 function toSessionEnd(code: number): ZooKeeperError {
   if (code === NATIVE_CODE.authFailed) return new AuthFailed('session: the server does not accept the auth given')
   return new SessionExpired('the session is over: the server has expired it')
@@ -399,7 +402,7 @@ interface RequestName {
 
 interface NativeRetryability {
   readonly type?: typeof ZooKeeperError
-  /** Whether the same may be asked again with a chance to be sent. */
+  /** Whether a repeated request has a chance to be sent. */
   readonly retryable: boolean
 }
 

@@ -45,12 +45,12 @@ export class NativeOneShot {
     }
   }
 
-  /** What the znode was when the server began to watch; undefined before that. */
+  /** Znode at the time at which the server began to watch; undefined before that. */
   get seen(): WatchedState | undefined {
     return this.#seen
   }
 
-  /** The server watches, and answered this. */
+  /** Records that the server watches, with its answer. */
   set(stat: Stat | undefined): void {
     this.#seen = { stat }
   }
@@ -138,7 +138,7 @@ function toSetRequest(watch: NativeOneShot): NativeRequest<Stat | undefined> {
   }
 }
 
-/** What the server reports when a watch is set on a znode that was `before` and is `now`. */
+/** Returns the event that the server reports when a watch is set on a znode that was `before` and is `now`. */
 function toMissedEvent(kind: OneShotKind, before: Stat | undefined, now: Stat | undefined): WatchEventType | undefined {
   if (!now) return before && 'deleted'
   if (!before) return 'created'

@@ -1,9 +1,16 @@
-/** What callers without a compiler may get wrong, said at once and by name: a server would answer something else, or nothing. */
+/**
+ * Checks of arguments for callers that do not use the compiler: a server would answer with another error, or not at
+ * all.
+ */
 import { InvalidArgument } from '../../core/errors.ts'
 import { isMisspelt, suggestion } from '../../core/spelling.ts'
 import type { Stat } from './records.ts'
 
-/** @throws InvalidArgument unless it is a whole number in that range */
+/**
+ * Checks a whole number.
+ *
+ * @throws InvalidArgument unless it is a whole number in that range
+ */
 export function assertInteger(
   value: unknown,
   what: string,
@@ -11,37 +18,45 @@ export function assertInteger(
 ): void {
   const { from, to } = range
   if (typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to) return
-  throw new InvalidArgument(`${what}: a whole number from ${from} to ${to} is needed, not ${printable(value)}`)
+  throw new InvalidArgument(`${what} must be a whole number from ${from} to ${to}, got ${printable(value)}`)
 }
 
-/** @throws InvalidArgument for what stands where 64 bits are needed, if anything does: they make no number of JavaScript's */
+/**
+ * Checks an optional 64-bit value: a JavaScript number cannot hold it.
+ *
+ * @throws InvalidArgument unless it is a bigint or undefined
+ */
 export function assertBigint(value: unknown, what: string): void {
   if (value === undefined || typeof value === 'bigint') return
-  // Without the value: session ids are secrets.
-  throw new InvalidArgument(`${what}: a bigint is needed, not a ${typeof value}`)
+  // The message omits the value: session ids are secrets.
+  throw new InvalidArgument(`${what} must be a bigint, got a ${typeof value}`)
 }
 
-/** @throws InvalidArgument unless it is one of those */
+/**
+ * Checks a choice.
+ *
+ * @throws InvalidArgument unless it is one of the known values
+ */
 export function assertOneOf(value: unknown, known: readonly (string | boolean)[], what: string): void {
   if (known.some((each) => each === value)) return
   const names = known.map(String)
-  throw new InvalidArgument(`${what}: there is no ${printable(value)}${suggestion(String(value), names)}`)
+  throw new InvalidArgument(`${what}: unknown value ${printable(value)}${suggestion(String(value), names)}`)
 }
 
 const ANY_VERSION = -1
 const VERSION_RANGE = { from: ANY_VERSION, to: 2 ** 31 - 1 }
 
 /**
- * A version as the server reads it; -1 is any.
+ * Checks a version; -1 is any.
  *
- * @throws InvalidArgument for what would be sent as another number
+ * @throws InvalidArgument for values that would be sent as another number
  */
 export function checkVersion(version: number): number {
   assertInteger(version, 'version', VERSION_RANGE)
   return version
 }
 
-/** What operations may be told. The names of a few letters are near to too many others. */
+/** Options of operations. Very short names are excluded: they resemble too many others. */
 const OPERATION_OPTIONS = [
   'signal',
   'session',
@@ -58,7 +73,7 @@ const OPERATION_OPTIONS = [
   'limit',
   'czxid',
 ] as const
-/** Whoever has read a Stat may give it as it is, for its version. */
+/** Fields of a Stat, which callers may pass as it is, for its version. */
 const STAT_FIELDS = ['mzxid', 'pzxid', 'cversion'] as const satisfies readonly (keyof Stat)[]
 const KNOWN_NAMES: ReadonlySet<string> = new Set([
   ...OPERATION_OPTIONS,
@@ -71,32 +86,32 @@ const KNOWN_NAMES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * A misspelt `version` would write whatever the znode is at. Other names are let pass: what is given may be an object of
- * the caller's that has these options among other things.
+ * Checks the names of options: a misspelt `version` would overwrite any version of the znode. Other names are accepted,
+ * because callers may pass an object of their own that has these options among other things.
  *
- * @throws InvalidArgument for a name that can only be meant for another
+ * @throws InvalidArgument for a name that resembles an option
  */
 export function checkNames(options: object): void {
   for (const name in options) {
     if (KNOWN_NAMES.has(name)) continue
     const wanted = OPERATION_OPTIONS.find((each) => isMisspelt(name, each))
-    if (wanted) throw new InvalidArgument(`there is no option ${JSON.stringify(name)}; did you mean ${wanted}?`)
+    if (wanted) throw new InvalidArgument(`unknown option ${JSON.stringify(name)}; did you mean ${wanted}?`)
   }
 }
 
 /**
- * What any request is told.
+ * Checks the options that every request has.
  *
- * @throws InvalidArgument for a name that can only be meant for another, and for a session that is no id of one
+ * @throws InvalidArgument for a name that resembles an option, and for an invalid session id
  */
 export function checkRequestOptions(options: { readonly session?: bigint }): void {
   checkNames(options)
-  assertBigint(options.session, 'session: the id of one, such as zookeeper.session.id')
+  assertBigint(options.session, 'session (an id such as zookeeper.session.id)')
 }
 
-/** @throws InvalidArgument for a list that is none */
+/** @throws InvalidArgument unless it is a list */
 export function assertList(list: unknown, what: string): void {
-  if (!Array.isArray(list)) throw new InvalidArgument(`${what} takes a list, not ${printable(list)}`)
+  if (!Array.isArray(list)) throw new InvalidArgument(`${what} takes a list, got ${printable(list)}`)
 }
 
 function printable(value: unknown): string {

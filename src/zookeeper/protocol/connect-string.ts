@@ -1,17 +1,17 @@
-/** Where the servers are: `host[:port][,host[:port]…][/chroot]`, as every ZooKeeper client writes it. */
+/** Parses connect strings, `host[:port][,host[:port]…][/chroot]`, in the form that every ZooKeeper client uses. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { checkPath } from './path.ts'
 
-/** Where a server listens. */
+/** Address of a server. */
 export interface Endpoint {
   readonly host: string
   readonly port: number
 }
 
-/** What `host:2181,host2:2181/chroot` says. */
+/** Parts of `host:2181,host2:2181/chroot`. */
 export interface ConnectString {
   readonly endpoints: readonly Endpoint[]
-  /** `''` where there is none. */
+  /** The chroot; `''` where there is none. */
   readonly chroot: string
 }
 
@@ -25,14 +25,14 @@ const ENDPOINT = /^(?:\[(?<ipv6>[0-9a-fA-F:.%]+)\]|(?<host>[^\s:[\]@/]+))(?::(?<
  */
 export function parseConnectString(text: string): ConnectString {
   if (typeof text !== 'string')
-    throw new InvalidArgument(`hosts: a text such as host:2181,host:2181/chroot is needed, not ${typeof text}`)
+    throw new InvalidArgument(`hosts must be a text such as host:2181,host:2181/chroot, got ${typeof text}`)
   if (!text.includes('@')) return parseParts(text)
   try {
     return parseParts(text)
   } catch {
-    // Whatever stands around an @ may be half a password, so nothing of it is shown.
-    const where = 'who you are goes into auth or sasl, as in auth: [{ scheme, auth }]'
-    throw new InvalidArgument(`hosts: an @ stands where host:2181,host:2181/chroot is needed; ${where}`)
+    // The text around an @ may be a part of a password, so the message shows none of it.
+    const where = 'give credentials in auth or sasl, as in auth: [{ scheme, auth }]'
+    throw new InvalidArgument(`hosts must be host:2181,host:2181/chroot and contains an @; ${where}`)
   }
 }
 
@@ -49,7 +49,9 @@ function parseEndpoint(text: string): Endpoint {
   const host = found?.['ipv6'] ?? found?.['host']
   const port = Number(found?.['port'] ?? DEFAULT_PORT)
   if (host === undefined || port < 1 || port > 65_535) {
-    throw new InvalidArgument(`${JSON.stringify(text)} is no ZooKeeper server; write host:port, such as 127.0.0.1:2181`)
+    throw new InvalidArgument(
+      `${JSON.stringify(text)} is not the address of a ZooKeeper server; write host:port, such as 127.0.0.1:2181`,
+    )
   }
   return { host, port }
 }

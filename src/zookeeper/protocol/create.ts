@@ -1,4 +1,4 @@
-/** How znodes are created: the kinds there are, and which of the three operations asks for which. */
+/** Creation of znodes: the kinds of znodes, and the operation and flags that each kind needs. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { type Duration, toMilliseconds } from '../../core/time.ts'
 import { ACL, type Acl, writeAcls } from './acl.ts'
@@ -8,30 +8,31 @@ import { CREATE_FLAG, OPCODE } from './opcodes.ts'
 import { readStat, type Stat } from './records.ts'
 import { type Request, request } from './requests.ts'
 
-/** Stays until it is deleted, or goes with the session. */
+/** A znode that stays until it is deleted, or until the session ends. */
 export interface OrdinaryMode {
-  /** Deleted by the server when this session ends. */
+  /** Whether the server deletes it when this session ends. */
   readonly ephemeral?: boolean
-  /** The server appends ten digits, counted per parent, to the name. */
+  /** Whether the server appends ten digits, counted per parent, to the name. */
   readonly sequential?: boolean
   readonly container?: false
   readonly ttl?: never
 }
 
-/** A znode that goes with its last child. */
+/** A znode that the server deletes after its last child. */
 export interface ContainerMode {
-  /** Deleted by the server some time (a minute) after its last child; never before it had one. */
+  /** Marks a container: deleted by the server some time (a minute) after its last child; never before it had one. */
   readonly container: true
   readonly ephemeral?: false
   readonly sequential?: false
   readonly ttl?: never
 }
 
-/** A znode that goes by itself when nobody writes it. */
+/** A znode that the server deletes when it has not been written for some time. */
 export interface ExpiringMode {
   /**
-   * Deleted by the server some time (a minute) after it has not been written for so long and has no children: at least
-   * 1 ms, at most some 34 years. Servers must be started with `extendedTypesEnabled=true`, or it is Unimplemented.
+   * Time after which the server deletes the znode, if it was not written and has no children (checked about every
+   * minute): at least 1 ms, at most some 34 years. Servers must be started with `extendedTypesEnabled=true`, or the
+   * create fails with Unimplemented.
    */
   readonly ttl: Duration
   readonly sequential?: boolean
@@ -39,18 +40,18 @@ export interface ExpiringMode {
   readonly container?: false
 }
 
-/** What kind of znode is made, and who may do what with it. Without any: one that stays. */
+/** Kind and ACL of a new znode. By default it is persistent. */
 export type CreateMode = (OrdinaryMode | ContainerMode | ExpiringMode) & {
-  /** Who may do what; the client's `acl` by default, and that is everybody everything. */
+  /** ACL; the client's `acl` by default, which is open to all unless set. */
   readonly acl?: readonly Acl[]
 }
 
-/** Without the compiler's help anything can be asked for. */
+/** A mode as it may arrive from callers that do not use the compiler. */
 type UncheckedMode = { readonly [K in 'ephemeral' | 'sequential' | 'container']?: boolean | undefined } & {
   readonly ttl?: Duration | undefined
 }
 
-/** Servers keep a TTL in 40 bits. */
+/** Limit of a TTL: servers keep it in 40 bits. */
 const MAX_TTL_MS = 2 ** 40 - 1
 
 interface CreateKind {
@@ -59,17 +60,21 @@ interface CreateKind {
   readonly ttl?: bigint
 }
 
-/** @throws InvalidArgument for a combination that no server knows, and for a TTL out of range */
+/**
+ * Chooses the operation and the flags.
+ *
+ * @throws InvalidArgument for a combination that servers do not support, and for a TTL out of range
+ */
 export function toCreateKind({ ephemeral, sequential, container, ttl }: UncheckedMode): CreateKind {
   if (container) {
     const other = ephemeral ? 'ephemeral' : sequential ? 'sequential' : ttl !== undefined ? 'ttl' : undefined
-    if (other) throw new InvalidArgument(`a container cannot be ${other}: leave one of both options out`)
+    if (other) throw new InvalidArgument(`a container cannot be ${other}: leave out one of the two options`)
     return { opcode: OPCODE.createContainer, flag: CREATE_FLAG.container }
   }
   if (ttl !== undefined) {
-    if (ephemeral) throw new InvalidArgument('an ephemeral znode cannot have a ttl: leave one of both options out')
+    if (ephemeral) throw new InvalidArgument('an ephemeral znode cannot have a ttl: leave out one of the two options')
     const ms = Math.round(toMilliseconds(ttl, 'ttl'))
-    if (ms < 1 || ms > MAX_TTL_MS) throw new InvalidArgument(`ttl: ${ms} ms is not between 1 and ${MAX_TTL_MS}`)
+    if (ms < 1 || ms > MAX_TTL_MS) throw new InvalidArgument(`ttl must be between 1 and ${MAX_TTL_MS} ms, got ${ms} ms`)
     const flag = sequential ? CREATE_FLAG.ttlSequential : CREATE_FLAG.ttl
     return { opcode: OPCODE.createTtl, flag, ttl: BigInt(ms) }
   }
@@ -91,9 +96,9 @@ export function writeCreate(
   if (kind.ttl !== undefined) writer.long(kind.ttl)
 }
 
-/** What a create answers. */
+/** Result of a create. */
 export interface Created {
-  /** With its digits, if it is sequential. */
+  /** Path, with the digits of a sequential znode. */
   readonly path: string
   readonly stat: Stat
 }

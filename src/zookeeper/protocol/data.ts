@@ -1,14 +1,16 @@
-/** What a znode holds: bytes, or nothing at all. */
+/** Data of a znode: bytes or null. */
 import { InvalidArgument } from '../../core/errors.ts'
 
 /**
- * Without the compiler's help anything can be given; a text would be stored as so many zeros.
+ * Checks data, for callers that do not use the compiler: a text would be stored as that many zeros.
  *
- * @param data nothing at all where it is undefined
- * @throws InvalidArgument for what is neither bytes nor nothing
+ * @param data undefined means null
+ * @throws InvalidArgument unless it is bytes, null or undefined
  */
 export function checkData(data: Uint8Array | null | undefined): Uint8Array | null {
   if (data === undefined || data === null) return null
   if (data instanceof Uint8Array) return data
-  throw new InvalidArgument(`a znode's data are bytes or null, not a ${typeof data}; Buffer.from makes bytes of a text`)
+  throw new InvalidArgument(
+    `data of a znode must be bytes or null, got a ${typeof data}; use Buffer.from to convert a text`,
+  )
 }

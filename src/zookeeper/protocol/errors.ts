@@ -1,22 +1,22 @@
 /**
- * What goes wrong when talking to ZooKeeper: one class a meaning.
+ * Errors of the ZooKeeper client: one class per meaning.
  *
- * Every error says in `outcome` what became of the request, because that decides what may be done next:
+ * Every error says in `outcome` what became of the request, because that decides what the caller may do next:
  *
- *     not-sent   nothing left this process: safe to ask again, on any session
+ *     not-sent   nothing left this process: safe to retry, in any session
  *     refused    the server answered with an error: nothing was changed
- *     unknown    it was sent and no answer came: it may have happened, or may still happen
+ *     unknown    it was sent and no answer came: it may have been carried out, or may still be
  *
- * And in `retryable` whether the same call may succeed later with nothing else changed, and does no harm: false for a
- * write that may have happened, and for whatever a client will never do any more.
+ * `retryable` says whether the same call may succeed later with nothing else changed, and does no harm: false for a
+ * write with an unknown outcome, and for requests that a client can never send again.
  */
 import { JobboardError, type JobboardErrorOptions } from '../../core/errors.ts'
 import { parentPath } from './path.ts'
 
-/** What became of a request: `not-sent`, `refused` (nothing was changed), or `unknown`. */
+/** Outcome of a request: `not-sent`, `refused` (nothing was changed), or `unknown`. */
 export type Outcome = 'not-sent' | 'refused' | 'unknown'
 
-/** What an error of the client carries beside its message. */
+/** Options of an error beside its message. */
 export interface ZooKeeperErrorOptions extends JobboardErrorOptions {
   readonly outcome?: Outcome
   readonly path?: string | undefined
@@ -24,16 +24,16 @@ export interface ZooKeeperErrorOptions extends JobboardErrorOptions {
   readonly index?: number | undefined
 }
 
-/** Base of all, and itself what a code means that has no class of its own. */
+/** Base class of all, and the class of codes that have no class of their own. */
 export class ZooKeeperError extends JobboardError {
   static override readonly code: string = 'JOBBOARD_ZOOKEEPER'
   static readonly outcome: Outcome = 'refused'
 
   readonly outcome: Outcome
   readonly path: string | undefined
-  /** The server's number for it, where the server said it. */
+  /** Error code of the server, if the server sent one. */
   readonly zkCode: number | undefined
-  /** Which operation of a multi was refused. */
+  /** Index of the refused operation of a multi. */
   readonly index: number | undefined
 
   constructor(message: string, options: ZooKeeperErrorOptions = {}) {
@@ -45,19 +45,19 @@ export class ZooKeeperError extends JobboardError {
   }
 }
 
-// --- The server said no -------------------------------------------------------------------------------------------
+// --- Refused by the server ----------------------------------------------------------------------------------------
 
-/** There is no such znode. */
+/** The znode does not exist. */
 export class NoNode extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_NODE'
 }
 
-/** There is such a znode already. */
+/** The znode exists already. */
 export class NodeExists extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NODE_EXISTS'
 }
 
-/** The znode is not at the version that was named. */
+/** The znode is not at the given version. */
 export class BadVersion extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_BAD_VERSION'
 }
@@ -72,7 +72,7 @@ export class NoChildrenForEphemerals extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_CHILDREN_FOR_EPHEMERALS'
 }
 
-/** The ACL does not let this client do it. */
+/** The ACL does not allow it. */
 export class NoAuth extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_AUTH'
 }
@@ -82,12 +82,12 @@ export class InvalidAcl extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_INVALID_ACL'
 }
 
-/** The server wants an identity that this client did not give, or does not believe the one it gave. */
+/** The server requires an identity that this client did not give, or rejects the one it gave. */
 export class AuthFailed extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_AUTH_FAILED'
 }
 
-/** The session was taken over by another connection; the one that asked is closed. */
+/** The session was taken over by another connection; the connection of this request is closed. */
 export class SessionMoved extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_SESSION_MOVED'
 }
@@ -98,7 +98,7 @@ export class ReadOnlyServer extends ZooKeeperError {
   static override readonly retryable = true
 }
 
-/** There is no such watch to remove. */
+/** The watch to remove does not exist. */
 export class NoWatcher extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NO_WATCHER'
 }
@@ -119,45 +119,45 @@ export class Unimplemented extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_UNIMPLEMENTED'
 }
 
-/** The server takes the arguments for wrong. */
+/** The server rejects the arguments. */
 export class BadArguments extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_BAD_ARGUMENTS'
 }
 
-/** The session is a local one of its server's, and such sessions own no ephemeral znodes. */
+/** The session is local to its server; local sessions cannot own ephemeral znodes. */
 export class EphemeralOnLocalSession extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_EPHEMERAL_ON_LOCAL_SESSION'
 }
 
-/** The ensemble cannot change its members: it was not allowed to, is at it already, or would lose its quorum. */
+/** The ensemble cannot change its members: it is not allowed to, is changing them already, or would lose its quorum. */
 export class ReconfigRefused extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_RECONFIG_REFUSED'
 }
 
-// --- The session or the connection is gone --------------------------------------------------------------------------
+// --- Lost sessions and connections --------------------------------------------------------------------------------
 
-/** The session is over, and its ephemeral znodes with it. */
+/** The session is over, and its ephemeral znodes are deleted. */
 export class SessionExpired extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_SESSION_EXPIRED'
 }
 
 /**
- * The connection broke while the request was under way. A write may have happened: look before you ask again. What only
- * reads may be asked again (`retryable`).
+ * The connection broke before the answer arrived. A write may have been carried out: check before you repeat it. Reads
+ * may be repeated (`retryable`).
  */
 export class ConnectionLoss extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_CONNECTION_LOSS'
   static override readonly outcome = 'unknown'
 }
 
-/** There is no connection, and none came in time; or there is to be none any more, and then it is not retryable. */
+/** No connection was available in time. It is not retryable when the client will never connect again. */
 export class NotSent extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_NOT_SENT'
   static override readonly outcome = 'not-sent'
   static override readonly retryable = true
 }
 
-/** Larger than the server takes. A server that gets such a frame hangs up on everybody who shares the connection. */
+/** The request exceeds the server's limit. A server closes the connection at such a frame, for all who share it. */
 export class RequestTooLarge extends ZooKeeperError {
   static override readonly code = 'JOBBOARD_ZOOKEEPER_REQUEST_TOO_LARGE'
   static override readonly outcome = 'not-sent'
@@ -169,11 +169,11 @@ interface ErrorMeaning {
   readonly type: typeof ZooKeeperError
   readonly message: string
   readonly outcome?: Outcome
-  /** It is over by itself. */
+  /** Whether the condition ends by itself. */
   readonly isTransient?: true
 }
 
-/** To those who only look, an answer like any other. */
+/** Code of a missing znode, which is an ordinary answer for `exists`. */
 export const NO_NODE = -101
 
 const MEANINGS_BY_CODE: Readonly<Record<number, ErrorMeaning>> = {
@@ -184,7 +184,7 @@ const MEANINGS_BY_CODE: Readonly<Record<number, ErrorMeaning>> = {
     isTransient: true,
   },
   [-14]: { type: ReconfigRefused, message: 'another change of the members is under way', isTransient: true },
-  [-8]: { type: BadArguments, message: 'the server takes the arguments for wrong' },
+  [-8]: { type: BadArguments, message: 'the server rejects the arguments' },
   [NO_NODE]: { type: NoNode, message: 'there is no such znode' },
   [-102]: { type: NoAuth, message: 'the ACL does not allow it' },
   [-103]: { type: BadVersion, message: 'the znode is at another version' },
@@ -205,15 +205,17 @@ const MEANINGS_BY_CODE: Readonly<Record<number, ErrorMeaning>> = {
   [-127]: { type: Throttled, message: 'the server is overloaded' },
 }
 
-/** Codes above this are about the server itself, not about what was asked: they do not prove that nothing changed. */
+/**
+ * Upper limit of the codes about the request. Higher codes are about the server, and do not prove that nothing changed.
+ */
 const NEWEST_SYSTEM_CODE = -100
 const MARSHALLING_ERROR = -5
 
 /**
- * The error for a code that the server answered with, known or not.
+ * Returns the error for a code of the server, known or not.
  *
- * @param options.again whether there may be another connection to ask the same
- * @param options.anew whether there may be another session to ask the same
+ * @param options.again whether another connection may follow, on which the request can be repeated
+ * @param options.anew whether another session may follow, in which the request can be repeated
  */
 export function toError(
   zkCode: number,
@@ -234,18 +236,18 @@ export function toError(
   return new type(`${subject}: ${says}${place}`, { outcome, path, zkCode, index, retryable })
 }
 
-/** What is missing where it is not what was asked about. Above the root of a client there is nothing but its chroot. */
+/** Returns the message for a missing znode other than the one in the request: its parent, or the client's chroot. */
 function toAbsenceError(zkCode: number, operation: string, path: string | undefined): string | undefined {
   if (zkCode !== NO_NODE || path === undefined) return undefined
   const missing = operation === 'create' ? parentPath(path) : path
-  if (missing === '/') return "the chroot of this client is not there; mkdirp('/') makes it"
+  if (missing === '/') return "the chroot of this client does not exist; create it with mkdirp('/')"
   if (missing === undefined || missing === path) return undefined
-  return `its parent ${missing} is not there; mkdirp makes it`
+  return `its parent ${missing} does not exist; create it with mkdirp`
 }
 
 // --- The connection broke -------------------------------------------------------------------------------------------
 
-/** What changes nothing, however often it is asked. */
+/** Operations that change nothing, however often they are repeated. */
 const READ_OPERATIONS: ReadonlySet<string> = new Set([
   'exists',
   'getData',
@@ -260,10 +262,10 @@ const READ_OPERATIONS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The error for a request that was sent and not answered.
+ * Returns the error for a request that was sent and not answered.
  *
- * @param how what came in between
- * @param options.again whether there is to be another connection, so that asking again makes sense
+ * @param how the reason
+ * @param options.again whether another connection may follow, so that a retry makes sense
  */
 export function connectionLossError(
   { operation, path }: { readonly operation: string; readonly path?: string | undefined },
@@ -273,7 +275,7 @@ export function connectionLossError(
   const { again, cause } = options
   const reads = READ_OPERATIONS.has(operation)
   const subject = path === undefined ? operation : `${operation} ${path}`
-  const then = reads ? 'it changes nothing, and may be asked again' : 'it may have happened'
+  const then = reads ? 'it changes nothing and may be repeated' : 'it may have happened'
   return new ConnectionLoss(`${subject}: ${how}${reads && !again ? '' : `; ${then}`}`, {
     path,
     cause,

@@ -1,4 +1,4 @@
-/** Cuts the byte stream of a connection into frames: a length of four bytes, then so many bytes. */
+/** Cuts the byte stream of a connection into frames: a length of four bytes, then that many bytes. */
 import { MalformedBytes } from './jute.ts'
 
 const LENGTH_PREFIX_BYTES = 4
@@ -6,11 +6,11 @@ const LENGTH_PREFIX_BYTES = 4
 export class FrameReader {
   readonly #maxBytes: number
   #chunks: Buffer[] = []
-  /** How much of the first chunk has been read. */
+  /** Number of bytes of the first chunk that have been read. */
   #at = 0
   #buffered = 0
 
-  /** @param maxBytes a frame that claims to be larger is refused before anything is kept for it */
+  /** @param maxBytes a larger frame is refused before memory is allocated for it */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
   }
@@ -21,12 +21,12 @@ export class FrameReader {
   }
 
   /**
-   * The next whole frame, a view of what was received where it lies in one chunk. Undefined until more arrives.
+   * Returns the next whole frame, as a view where it lies in one chunk; undefined until more bytes arrive.
    *
-   * A frame in many chunks is put together only when its last byte is there: memory follows what was received, never
-   * what a length claims.
+   * A frame in many chunks is joined only when its last byte has arrived: memory follows the bytes received, never the
+   * declared length.
    *
-   * @throws MalformedBytes for a length that no frame can have
+   * @throws MalformedBytes for an invalid length
    */
   next(): Buffer | undefined {
     if (this.#buffered < LENGTH_PREFIX_BYTES) return undefined
@@ -50,7 +50,7 @@ export class FrameReader {
     return this.#chunkWith(LENGTH_PREFIX_BYTES).readInt32BE(this.#at)
   }
 
-  /** The first chunk, put together from all of them where it alone has fewer bytes left than that. */
+  /** Returns the first chunk; joins all chunks where the first has fewer unread bytes than that. */
   #chunkWith(bytes: number): Buffer {
     const [first] = this.#chunks
     if (first && first.length - this.#at >= bytes) return first

@@ -3,7 +3,7 @@
  * their fields back to back. A length of -1 means null, which is not the same as empty.
  */
 
-/** Bytes that cannot mean what they should. The connection they came from cannot be trusted any further. */
+/** An error for bytes that cannot be decoded. Their connection must not be used any further. */
 export class MalformedBytes extends Error {
   override readonly name = 'MalformedBytes'
 }
@@ -59,7 +59,7 @@ export class JuteWriter {
     return this
   }
 
-  /** Everything written so far. The writer must not be used afterwards: the bytes are not copied. */
+  /** Returns everything written so far, without a copy: the writer must not be used afterwards. */
   finish(): Buffer {
     return this.#buffer.subarray(0, this.#length)
   }
@@ -76,7 +76,7 @@ export class JuteWriter {
   }
 }
 
-/** Reads from bytes that may lie about their lengths: every step is checked, nothing is allocated on their word. */
+/** Reads bytes whose lengths may be wrong: every step is checked, and no declared length leads to an allocation. */
 export class JuteReader {
   readonly #bytes: Buffer
   #offset: number
@@ -98,7 +98,7 @@ export class JuteReader {
     return this.#bytes.readBigInt64BE(this.#step(8, 'a long'))
   }
 
-  /** A long that is known to be a time in milliseconds, well inside what a number holds exactly. */
+  /** Reads a long that is a time in milliseconds, well within the exact range of a number. */
   millis(): number {
     return Number(this.long())
   }
@@ -107,7 +107,7 @@ export class JuteReader {
     return this.#bytes[this.#step(1, 'a boolean')] !== 0
   }
 
-  /** A view of the bytes read from, not a copy. */
+  /** Reads bytes as a view, not a copy. */
   bytes(): Buffer | null {
     const length = this.#length('bytes')
     if (length < 0) return null
@@ -122,7 +122,7 @@ export class JuteReader {
     return this.#bytes.toString('utf8', at, at + length)
   }
 
-  /** @param atLeast the fewest bytes an item can take: a count that cannot fit is refused before any item is made */
+  /** @param atLeast the smallest size of an item: a count that cannot fit is refused before any item is read */
   vector<T>(atLeast: number, read: () => T): T[] {
     const count = this.#length('a vector')
     if (count < 0) return []

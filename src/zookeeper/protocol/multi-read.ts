@@ -1,4 +1,4 @@
-/** Several reads in one request. Each is answered or refused on its own, all by the same server, one after the other. */
+/** Requests of several reads. Each read is answered or refused on its own; one server answers all of them in order. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { toError } from './errors.ts'
 import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
@@ -10,13 +10,15 @@ import { type ReadData, type Request, readData, readTexts, request } from './req
 type AnyReadResult = ReadResult<ReadData> | ReadResult<{ readonly names: string[] }>
 
 export interface MultiReadAnswer {
-  /** The newest transaction that the server had applied when it answered. */
+  /** Newest transaction that the server had applied when it answered. */
   readonly zxid: bigint
   readonly results: readonly AnyReadResult[]
 }
 
 /**
- * @param named the same operations as errors are to name them
+ * Returns the request for several reads.
+ *
+ * @param named the same operations with the paths that errors show
  * @throws InvalidArgument for an operation that changes something
  */
 export function multiRead(ops: readonly ReadOp[], named: readonly ReadOp[] = ops): Request<MultiReadAnswer> {
@@ -36,9 +38,11 @@ export function multiRead(ops: readonly ReadOp[], named: readonly ReadOp[] = ops
 
 function writeOp(writer: JuteWriter, { type, path }: ReadOp): void {
   if (type !== 'getData' && type !== 'getChildren') {
-    throw new InvalidArgument(`a multiRead has no ${String(type)}; what changes something goes into a multi`)
+    throw new InvalidArgument(
+      `a multiRead cannot contain ${String(type)}; use a multi for operations that change something`,
+    )
   }
-  // The flag is there for a watch; servers do not look at it here.
+  // The flag is for watches; servers ignore it here.
   beginPart(writer, OPCODE[type]).text(path).boolean(false)
 }
 

@@ -1,4 +1,4 @@
-/** Several operations as one transaction: all of them happen, in order, or none. */
+/** Transactions of several operations: all are carried out, in order, or none. */
 import { InvalidArgument } from '../../core/errors.ts'
 import { checkVersion } from './arguments.ts'
 import { toCreateKind, writeCreate } from './create.ts'
@@ -13,17 +13,19 @@ import { type Request, request } from './requests.ts'
 export type AnyResult = CreatedInMulti | Stat | undefined
 
 export interface MultiAnswer {
-  /** The transaction's id: all of its operations share it. */
+  /** Id of the transaction, which all of its operations share. */
   readonly zxid: bigint
   readonly results: readonly AnyResult[]
 }
 
-/** In a failed multi: this operation came after the one that failed. */
+/** Code, in a failed multi, of the operations after the one that failed. */
 const NOT_REACHED_CODE = -2
 
 /**
- * @param named the same operations as errors are to name them
- * @throws InvalidArgument for an operation that only reads, and for a create that no server knows
+ * Returns the request for a transaction.
+ *
+ * @param named the same operations with the paths that errors show
+ * @throws InvalidArgument for an operation that only reads, and for an invalid create
  */
 export function multi(ops: readonly Op[], named: readonly Op[] = ops): Request<MultiAnswer> {
   return request({
@@ -41,7 +43,7 @@ function writeOp(writer: JuteWriter, each: Op): void {
   switch (each.type) {
     case 'create': {
       const kind = toCreateKind(each)
-      // 3.8 answers a create2 in a multi as a create, without a Stat: the older operation says what one gets.
+      // ZooKeeper 3.8 answers create2 in a multi like create, without a Stat, so the older operation is sent.
       beginPart(writer, kind.opcode === OPCODE.create2 ? OPCODE.create : kind.opcode)
       writeCreate(writer, each, kind)
       return
@@ -54,7 +56,7 @@ function writeOp(writer: JuteWriter, each: Op): void {
       beginPart(writer, OPCODE[each.type]).text(each.path).int(checkVersion(each.version))
       return
     default:
-      throw new InvalidArgument(`a multi has no ${toOpcode(each)}; reads go into a multiRead`)
+      throw new InvalidArgument(`a multi cannot contain ${toOpcode(each)}; use a multiRead for reads`)
   }
 }
 
@@ -63,8 +65,8 @@ function toOpcode(operation: { readonly type: string }): string {
 }
 
 /**
- * Reads the results in turn. A multi that failed is answered as if it had gone well, with an error for *every*
- * operation: 0 before the one to blame, its code, and {@link NOT_REACHED_CODE} after it.
+ * Reads the results in turn. The header of a failed multi reports success, and *every* operation has an error: 0 before
+ * the one that failed, its code, and {@link NOT_REACHED_CODE} after it.
  */
 function readResults(body: JuteReader, ops: readonly Op[]): AnyResult[] {
   const failures: { readonly index: number; readonly code: number }[] = []
@@ -81,7 +83,7 @@ function readResults(body: JuteReader, ops: readonly Op[]): AnyResult[] {
   throw toError(failure.code, { operation, path: culprit?.path, index: failure.index })
 }
 
-/** By the type in the answer, not the one that was asked: they differ for every kind of create. */
+/** Reads a result by the type in the answer, which differs from the type in the request for every kind of create. */
 function readResult(body: JuteReader, type: number): AnyResult {
   switch (type) {
     case OPCODE.create:
@@ -111,7 +113,11 @@ export function endParts(writer: JuteWriter): void {
   writer.int(END_TYPE).boolean(true).int(NO_ERROR_CODE)
 }
 
-/** @throws MalformedBytes unless there is exactly one result per operation */
+/**
+ * Reads the parts of a multi.
+ *
+ * @throws MalformedBytes unless there is exactly one result per operation
+ */
 export function readParts<T>(body: JuteReader, count: number, read: (type: number, index: number) => T): T[] {
   const parts: T[] = []
   for (;;) {

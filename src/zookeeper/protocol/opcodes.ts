@@ -1,4 +1,4 @@
-/** The numbers of the protocol that both sides know: operations, special request numbers, watch modes. */
+/** Numbers of the protocol: operations, special request numbers, watch modes. */
 
 export const OPCODE = {
   create: 1,
@@ -32,12 +32,14 @@ export const OPCODE = {
 } as const
 
 /**
- * Requests that carry a fixed number instead of the next one. They are answered in request order all the same, except
- * `auth`, whose answer overtakes those of the requests before it.
+ * Fixed request numbers. Their requests are answered in request order too, except `auth`, whose answer overtakes those
+ * of earlier requests.
  */
 export const XID = { watchEvent: -1, ping: -2, auth: -4, setWatches: -8 } as const
 
-/** A create's flags. Container and TTL go with operations of their own; through the others they make other znodes. */
+/**
+ * Flags of a create. Container and TTL need operations of their own; other operations create other znodes from them.
+ */
 export const CREATE_FLAG = {
   persistent: 0,
   ephemeral: 1,
@@ -50,5 +52,5 @@ export const CREATE_FLAG = {
 
 export const WATCH_MODE = { persistent: 0, recursive: 1 } as const
 
-/** `removeWatches`; 3.8 knows no finer ones. `children` and `data` take half of a persistent watch and leave the rest. */
+/** Kinds for `removeWatches`; 3.8 knows no finer ones. `children` and `data` remove half of a persistent watch only. */
 export const WATCH_KIND = { children: 1, data: 2, any: 3 } as const

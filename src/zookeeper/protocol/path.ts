@@ -1,7 +1,9 @@
-/** Paths: checked here, because servers answer "no such znode" to most malformed ones; and seen through a chroot. */
+/**
+ * Paths: their checks (servers answer "no such znode" to most malformed ones) and their conversion through a chroot.
+ */
 import { InvalidArgument } from '../../core/errors.ts'
 
-/** Control characters, surrogates (so everything beyond U+FFFF), private use and specials: servers refuse them all. */
+/** Characters that servers refuse: control characters, surrogates (so all above U+FFFF), private use and specials. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: naming them is the point
 const FORBIDDEN_PATTERN = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/
 
@@ -15,11 +17,11 @@ interface PathOptions {
 /**
  * Checks a path before it is sent: servers answer a bad one with a number, or close the connection.
  *
- * @param what what is being checked, for the error
+ * @param what the name of the value, for the error
  * @throws InvalidArgument unless the path is absolute, has no empty, `.` or `..` part and no forbidden character
  */
 export function checkPath(path: string, { sequential = false, what = 'path' }: PathOptions = {}): void {
-  if (typeof path !== 'string') throw new InvalidArgument(`${what}: a text such as /app is needed, not ${typeof path}`)
+  if (typeof path !== 'string') throw new InvalidArgument(`${what} must be a text such as /app, got ${typeof path}`)
   const fault = findPathFault(sequential && path.length > 1 && path.endsWith('/') ? `${path}0` : path)
   if (fault) throw new InvalidArgument(`${what} ${JSON.stringify(path)}: ${fault}`)
 }
@@ -28,25 +30,25 @@ function findPathFault(path: string): string | undefined {
   if (!path.startsWith('/')) return 'it must begin with a slash'
   if (path === '/') return undefined
   if (path.endsWith('/')) return 'it must not end with a slash'
-  if (FORBIDDEN_PATTERN.test(path)) return 'it has a character that ZooKeeper does not keep in paths'
+  if (FORBIDDEN_PATTERN.test(path)) return 'it has a character that ZooKeeper does not allow in paths'
   const wrong = WRONG_PART_PATTERN.exec(path)?.[1]
   return wrong === undefined ? undefined : `it must not have ${wrong === '' ? 'an empty part' : `a part ${wrong}`}`
 }
 
-/** `/a` and `/a/b` for `/a/b`: every znode from the top down to the path itself, without the root. */
+/** Lists every znode from the top down to the path itself, without the root: `/a` and `/a/b` for `/a/b`. */
 export function listAncestors(path: string): string[] {
   const parts = path.split('/').filter((part) => part !== '')
   return parts.map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)
 }
 
-/** Undefined for the root. */
+/** Returns the parent's path; undefined for the root. */
 export function parentPath(path: string): string | undefined {
   if (path === '/') return undefined
   const slash = path.lastIndexOf('/')
   return slash <= 0 ? '/' : path.slice(0, slash)
 }
 
-/** Everything the client says is under the chroot, and it never hears of anything else. */
+/** Converts paths between the user and the server: the client sees only what is below its chroot. */
 export class Chroot {
   readonly #root: string
 
@@ -55,13 +57,13 @@ export class Chroot {
     this.#root = root === '/' ? '' : root
   }
 
-  /** The path the server knows. */
+  /** Returns the server's path for a user's. */
   toServerPath(path: string): string {
     if (this.#root === '') return path
     return path === '/' ? this.#root : this.#root + path
   }
 
-  /** The path the user knows; undefined for one outside. */
+  /** Returns the user's path for a server's; undefined for one outside the chroot. */
   toUserPath(path: string): string | undefined {
     if (this.#root === '') return path
     if (path === this.#root) return '/'

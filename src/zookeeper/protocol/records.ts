@@ -1,7 +1,7 @@
-/** The protocol's records: what is read and written as one piece. */
+/** Records of the protocol: values that are read and written as one piece. */
 import { type JuteReader, type JuteWriter, MalformedBytes } from './jute.ts'
 
-/** What ZooKeeper knows of a znode. Transaction ids and session ids are 64 bits wide and therefore bigint. */
+/** Metadata of a znode. Transaction ids and session ids are 64 bits wide and therefore bigint. */
 export interface Stat {
   /** The transaction that created the znode. */
   readonly czxid: bigint
@@ -9,17 +9,17 @@ export interface Stat {
   readonly mzxid: bigint
   /** The transaction that last created or deleted one of its children. */
   readonly pzxid: bigint
-  /** Milliseconds on the clock of the server that led when it was created. */
+  /** Time of creation in milliseconds, on the clock of the server that was the leader then. */
   readonly ctime: number
-  /** Milliseconds on the clock of the server that led when its data were last written. */
+  /** Time of the last write in milliseconds, on the clock of the server that was the leader then. */
   readonly mtime: number
-  /** How often its data were written. */
+  /** Number of writes of its data. */
   readonly version: number
-  /** How often a child was created or deleted. */
+  /** Number of children created and deleted. */
   readonly cversion: number
-  /** How often its ACL was changed. */
+  /** Number of changes of its ACL. */
   readonly aversion: number
-  /** The session it lives with; 0n where it is persistent. */
+  /** Session that owns an ephemeral znode; 0n where it is persistent. */
   readonly ephemeralOwner: bigint
   readonly dataLength: number
   readonly numChildren: number
@@ -43,45 +43,50 @@ export function readStat(reader: JuteReader): Stat {
 // --- Attaching ----------------------------------------------------------------------------------------------------
 
 export interface ConnectRequest {
-  /** The newest transaction this client has seen of the session: a server that is behind it hangs up. */
+  /**
+   * Newest transaction that this client has seen in the session: a server that has not applied it closes the
+   * connection.
+   */
   readonly lastZxid: bigint
-  /** Milliseconds asked for; the server answers with what it grants. */
+  /** Requested timeout in milliseconds; the server answers with the granted one. */
   readonly timeout: number
-  /** 0n asks for a new session. */
+  /** Session to attach to; 0n requests a new one. */
   readonly session: bigint
   readonly password: Uint8Array
-  /** Whether a server without a quorum will do, which only reads. It will not by default. */
+  /** Whether a server without a quorum, which only reads, is acceptable. It is not by default. */
   readonly readOnly?: boolean
 }
 
 export interface ConnectResponse {
-  /** Milliseconds granted; 0 says that the session asked for is over. */
+  /** Granted timeout in milliseconds; 0 means that the requested session is over. */
   readonly timeout: number
   readonly session: bigint
   readonly password: Uint8Array
-  /** The server has no quorum and only reads. */
+  /** Whether the server has no quorum and only reads. */
   readonly readOnly: boolean
 }
 
 export const NO_PASSWORD: Uint8Array = new Uint8Array(16)
 
-/** Shorter first frames are no ConnectResponse but a reply's header: the server refuses to serve this client. */
+/**
+ * Length of the shortest ConnectResponse. A shorter first frame is a reply's header: the server refuses this client.
+ */
 const MIN_CONNECT_RESPONSE_BYTES = 36
 
 export function writeConnectRequest(writer: JuteWriter, request: ConnectRequest): void {
   writer.int(0).long(request.lastZxid).int(Math.round(request.timeout)).long(request.session).bytes(request.password)
-  // The trailing `readOnly`: servers take a client that leaves it out for one of the time before read-only servers.
+  // The trailing `readOnly`: servers treat a client that omits it as older than read-only servers.
   writer.boolean(request.readOnly ?? false)
 }
 
 export function readConnectResponse(reader: JuteReader): ConnectResponse {
   if (reader.remaining < MIN_CONNECT_RESPONSE_BYTES) {
-    throw new MalformedBytes('the first frame is no answer to a connect request')
+    throw new MalformedBytes('the first frame does not answer the connect request')
   }
   reader.int()
   const timeout = reader.int()
   const session = reader.long()
-  // Copied: it lives as long as the session and must not keep a socket's buffer alive.
+  // Copied, because it lives as long as the session and must not keep a socket's buffer alive.
   const password = new Uint8Array(reader.bytes() ?? NO_PASSWORD)
   const readOnly = reader.remaining > 0 && reader.boolean()
   return { timeout, session, password, readOnly }
@@ -99,7 +104,7 @@ export function readReplyHeader(reader: JuteReader): ReplyHeader {
   return { xid: reader.int(), zxid: reader.long(), code: reader.int() }
 }
 
-/** What happened to a znode. `childrenChanged`: a child came or went. */
+/** Type of a change of a znode. `childrenChanged`: a child was created or deleted. */
 export type WatchEventType = 'created' | 'deleted' | 'dataChanged' | 'childrenChanged'
 
 const WATCH_EVENT_TYPES: Readonly<Record<number, WatchEventType>> = {
@@ -109,13 +114,13 @@ const WATCH_EVENT_TYPES: Readonly<Record<number, WatchEventType>> = {
   4: 'childrenChanged',
 }
 
-/** One change of one znode, as a watch tells it. */
+/** A change of a znode, as a watch reports it. */
 export interface WatchEvent {
   readonly type: WatchEventType
   readonly path: string
 }
 
-/** Undefined for what is no change of a znode. */
+/** Reads an event; undefined unless it is a change of a znode. */
 export function readWatchEvent(reader: JuteReader): WatchEvent | undefined {
   const type = WATCH_EVENT_TYPES[reader.int()]
   reader.int()

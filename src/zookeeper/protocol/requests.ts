@@ -1,4 +1,4 @@
-/** The operations: for each, what is asked and how the answer is read. Paths are the server's (see Chroot). */
+/** Requests of all operations: how each is encoded and how its answer is read. Paths are the server's (see Chroot). */
 
 import { type Acl, type Identity, readAcls, readIdentities, writeAcls } from './acl.ts'
 import { checkVersion } from './arguments.ts'
@@ -7,17 +7,17 @@ import { type JuteReader, JuteWriter } from './jute.ts'
 import { OPCODE, WATCH_KIND, WATCH_MODE, XID } from './opcodes.ts'
 import { type ConnectRequest, readStat, type Stat, writeConnectRequest } from './records.ts'
 
-/** One request, before it is on its way. */
+/** A request with its encoded frame. */
 export interface Request<T> {
-  /** For errors. */
+  /** Name of the operation, for errors. */
   readonly operation: string
   readonly path?: string
-  /** The whole frame, with room for its length and request number. Encoded when the request is made. */
+  /** Whole frame, with room for its length and request number. Encoded when the request is made. */
   readonly frame: Buffer
-  /** The request number, where it is a fixed one. */
+  /** Request number, where it is a fixed one. */
   readonly xid?: number
   readonly read: (body: JuteReader, zxid: bigint) => T
-  /** What "there is no such znode" means, where that is an answer like any other and no error. */
+  /** Converts "the znode does not exist" to a result, where that is an ordinary answer. */
   readonly onAbsent?: () => T
 }
 
@@ -33,7 +33,7 @@ interface RequestSpec<T> {
   readonly absent?: () => T
 }
 
-/** Encodes a request. Encoding at once keeps what the caller does to its bytes afterwards out of what is sent. */
+/** Encodes a request at once, so that later changes of the caller's bytes do not reach the frame. */
 export function request<T>(shape: RequestSpec<T>): Request<T> {
   const writer = new JuteWriter()
     .int(0)
@@ -52,7 +52,7 @@ export function request<T>(shape: RequestSpec<T>): Request<T> {
   }
 }
 
-/** The same request, whose answer is made into something else as it is read. */
+/** Returns the same request with a converted answer. */
 export function mapReply<T, U>(request: Request<T>, change: (answer: T) => U): Request<U> {
   const { onAbsent, read, ...rest } = request
   return {
@@ -62,7 +62,7 @@ export function mapReply<T, U>(request: Request<T>, change: (answer: T) => U): R
   }
 }
 
-/** Numbers a frame for the connection it is about to leave on. */
+/** Writes the request number into a frame that is about to be sent. */
 export function numberFrame(frame: Buffer, xid: number): void {
   frame.writeInt32BE(xid, LENGTH_BYTES)
 }
@@ -70,32 +70,32 @@ export function numberFrame(frame: Buffer, xid: number): void {
 const MAX_XID = 2_147_483_647
 
 /**
- * Numbers the requests of one client, over all its connections. A server that is told of a commit takes it for the answer to
- * the oldest write that waits there under the same session and number. The commit may belong to a request that the session
- * has sent to another server before its connection broke: if numbers began anew with each connection, the server could
- * report a write as done that was refused, or that never arrived.
+ * Numbers the requests of one client, over all its connections. A server takes a commit for the answer to the oldest
+ * write that waits there under the same session and number. The commit may belong to a request that the session sent to
+ * another server before its connection broke: if numbers began anew with each connection, the server could report a
+ * write as done that was refused, or that never arrived.
  */
 export class RequestNumbers {
   #last: number
 
-  /** @param last the number that was given last */
+  /** @param last the number that was assigned last */
   constructor(last = 0) {
     this.#last = last
   }
 
-  /** Returns the next number. They start at 1: servers use 0 for themselves and would count such a request as never answered. */
+  /** Returns the next number. Numbers start at 1: servers use 0 themselves, and would never answer such a request. */
   next(): number {
     this.#last = this.#last === MAX_XID ? 1 : this.#last + 1
     return this.#last
   }
 }
 
-/** The size of what the server will count: the frame without its length. */
+/** Returns the size that the server counts: the frame without its length. */
 export function payloadBytes(frame: Buffer): number {
   return frame.length - LENGTH_BYTES
 }
 
-/** The first frame of a connection has no header. */
+/** Encodes the first frame of a connection, which has no header. */
 export function connectFrame(connect: ConnectRequest): Buffer {
   const writer = new JuteWriter().int(0)
   writeConnectRequest(writer, connect)
@@ -118,7 +118,7 @@ export function remove(path: string, version: number): Request<undefined> {
   })
 }
 
-/** Whether the server is to tell, once, of the next change of what is read. */
+/** Whether the server is to report the next change of what is read, once. */
 interface WatchFlag {
   readonly watch?: boolean
 }
@@ -134,9 +134,9 @@ export function exists(path: string, { watch = false }: WatchFlag = {}): Request
   })
 }
 
-/** The data of a znode, and its Stat. */
+/** Data and Stat of a znode. */
 export interface ReadData {
-  /** Null where the znode has none, which is not the same as empty data. */
+  /** Data; null is not the same as empty data. */
   readonly data: Uint8Array | null
   readonly stat: Stat
 }
@@ -156,8 +156,8 @@ export function readData(body: JuteReader): ReadData {
 }
 
 /**
- * Data for a caller who may keep them for hours. They arrive as a view of whatever was received together; a few bytes
- * would keep all of that alive, so they are copied unless they are most of it.
+ * Detaches data for callers who may keep them for hours. They arrive as a view of all bytes that were received
+ * together; a few bytes would keep all of that alive, so they are copied unless they are most of it.
  */
 function detachBytes(data: Buffer | null): Uint8Array | null {
   if (data === null) return null
@@ -249,7 +249,7 @@ export function sync(path: string): Request<undefined> {
 
 // --- Watches ------------------------------------------------------------------------------------------------------
 
-/** How a persistent watch sees: one znode and its children, or all below it as well (`recursive`). */
+/** Scope of a persistent watch: one znode and its children, or all znodes below it as well (`recursive`). */
 export type WatchMode = keyof typeof WATCH_MODE
 
 export function addWatch(path: string, mode: WatchMode): Request<undefined> {
@@ -262,7 +262,7 @@ export function addWatch(path: string, mode: WatchMode): Request<undefined> {
   })
 }
 
-/** `data` are those of exists and getData, `children` those of getChildren, `any` both and the persistent ones. */
+/** Kind of watches: `data` of exists and getData, `children` of getChildren, `any` both and the persistent ones. */
 export type WatchKind = keyof typeof WATCH_KIND
 
 export function removeWatches(path: string, kind: WatchKind): Request<undefined> {
@@ -275,14 +275,14 @@ export function removeWatches(path: string, kind: WatchKind): Request<undefined>
   })
 }
 
-/** What watches are armed again from, in the order of the request. */
+/** Kinds of watches that are armed again, in the order of the request. */
 export const ARMED_KINDS = ['data', 'exist', 'child', 'persistent', 'recursive'] as const
 export type ArmedKind = (typeof ARMED_KINDS)[number]
 export type ArmedPaths = Readonly<Record<ArmedKind, readonly string[]>>
 
 /**
- * Arms watches again on a new connection. Of what changed since `lastZxid` the server tells the one-shot ones (the first
- * three kinds) and nobody else: whoever has a persistent watch has to read again.
+ * Arms watches again on a new connection. The server reports changes since `lastZxid` to one-shot watches only (the
+ * first three kinds): owners of persistent watches have to read again.
  */
 export function setWatches(paths: ArmedPaths, lastZxid: bigint): Request<undefined> {
   return request({
@@ -303,7 +303,7 @@ export function ping(): Request<undefined> {
   return request({ operation: 'ping', opcode: OPCODE.ping, xid: XID.ping, read: readNothing })
 }
 
-/** The identities this connection has; ZooKeeper 3.7 or newer. */
+/** Requests the identities of this connection; ZooKeeper 3.7 or newer. */
 export function whoAmI(): Request<Identity[]> {
   return request({ operation: 'whoAmI', opcode: OPCODE.whoAmI, read: readIdentities })
 }

@@ -1,14 +1,14 @@
 /**
- * Writes that find out what became of them.
+ * Writes that find out whether they were carried out.
  *
- * When a connection breaks behind a write, nobody can tell whether it happened. These three write in a way that leaves a
- * trace, look for it on the next connection of the same session, and do it again only where it is certain that it did not
- * happen and cannot happen any more: nothing that was sent on an earlier connection takes effect once the session is on
- * another one and a `sync` was answered there. None of them writes on another session than it began on.
+ * When a connection breaks after a write, its outcome is unknown. These three write in a way that leaves a trace, look
+ * for it on the next connection of the same session, and repeat the write only where it is certain that it was not
+ * carried out and never will be: requests of an earlier connection have no effect once the session is on another one
+ * and a `sync` was answered there. None of them writes in another session than it began in.
  *
- * As long as nothing breaks they cost what the plain operation costs (idempotentDelete: one read more). A lost answer
- * costs one round trip to look, and another to do it again. Who may not look (NoAuth) learns no more than that the answer
- * was lost: `unknown`, with the refusal as its cause.
+ * Without a broken connection they cost as much as the plain operation (idempotentDelete: one more read). A lost answer
+ * costs one round trip to look, and another to repeat the write. Where looking is not allowed (NoAuth) the outcome
+ * stays `unknown`, with the refusal as its cause.
  */
 import { randomUUID } from 'node:crypto'
 import { InvalidArgument } from '../../core/errors.ts'
@@ -22,30 +22,30 @@ import { checkPath, parentPath } from '../protocol/path.ts'
 import type { Stat } from '../protocol/records.ts'
 import type { ReadData } from '../protocol/requests.ts'
 
-/** What of a client is needed. */
+/** The part of a client that creating needs. */
 export type ExactlyOnceClient = ExactlyOnceDriver & Pick<ZooKeeper, 'session' | 'create' | 'getChildren'>
 
-/** Of any driver, where nothing is created. */
+/** The part of any driver that other writes need. */
 export type ExactlyOnceDriver = Pick<
   ZooKeeperDriver,
   'state' | 'session' | 'delete' | 'setData' | 'exists' | 'getData' | 'sync'
 >
 
 /**
- * Creates a znode whose name begins with `_c_`, a random uuid and `-`, before the name asked for: by that it is found
- * again. Sequential or not; the digits come last, as ever.
+ * Creates a znode whose name begins with `_c_`, a random uuid and `-`, before the requested name: by that it is found
+ * again, sequential or not; the digits come last.
  *
- * Looking lists the parent's children if it is sequential. An ephemeral znode is never taken from another session: when
- * this one ends before the outcome is known, so does what it may have created, and SessionExpired says so.
+ * For a sequential znode, looking lists the parent's children. An ephemeral znode is never taken from another session:
+ * when this one ends before the outcome is known, so does what it may have created, and SessionExpired says so.
  *
- * When it is given up by its `signal` while it is under way, nobody is told the name of what it may have created. So that
- * is looked for and deleted in the background, as long as the client is connected. Who may have to close the client in
- * that moment gives an `id` of their own, and can look for `_c_ID-` later.
+ * When the call is cancelled by its `signal` while the request is in flight, the caller does not learn the name of what
+ * it may have created. So that is looked for and deleted in the background, as long as the client is connected. A
+ * caller that may close the client at that moment gives its own `id`, and can look for `_c_ID-` later.
  *
- * @param options.id stands in the place of the random uuid: a text that nobody else uses, without a slash. What was there
- * under it before is neither taken for what this call creates nor deleted
- * @throws what `create` throws; ConnectionLoss (`unknown`) only where nobody can look: the client was closed, can connect
- * no more, or may not read
+ * @param options.id replaces the random uuid: a unique text without a slash. A znode that had it before is neither
+ * taken for the one that this call creates nor deleted
+ * @throws what `create` throws; ConnectionLoss (`unknown`) only where looking is impossible: the client was closed, can
+ * connect no more, or may not read
  * @example
  * const { path } = await protectedCreate(zookeeper, '/lock/n-', null, { ephemeral: true, sequential: true })
  * // /lock/_c_0b9f…-n-0000000007
@@ -59,7 +59,7 @@ export async function protectedCreate(
   const { id = randomUUID(), ...mode } = options
   checkPath(path, { sequential: options.sequential === true })
   if (typeof id !== 'string' || id === '' || id.includes('/'))
-    throw new InvalidArgument('protectedCreate: the id is a text without a slash, and not empty')
+    throw new InvalidArgument('protectedCreate: id must be a non-empty string without a slash')
   const slash = path.lastIndexOf('/')
   const parent = parentPath(path) ?? '/'
   const name = `_c_${id}-${path.slice(slash + 1)}`
@@ -88,7 +88,8 @@ export async function protectedCreate(
     look,
   })
   return creating.catch((error: unknown) => {
-    // Behind the create, on the same connection or behind a sync on another: what is not there now never will be.
+    // This runs after the create, on the same connection or after a sync on another: if nothing is found, nothing will
+    // follow.
     if (options.signal?.aborted && error === options.signal.reason && begun) {
       const { session } = begun
       cleanUp(client, () => look({ session }))
@@ -97,19 +98,19 @@ export async function protectedCreate(
   })
 }
 
-/** When a create was asked for first. */
+/** State of the client at the first create. */
 interface CreateStart {
   readonly session: bigint
-  /** The newest transaction that was heard of by then. */
+  /** Newest transaction that the client had received by then. */
   readonly newestZxid: bigint
 }
 
-/** False of what was there already under the same id, and of what another session owns. */
+/** Whether this call created the znode: false for an older one with the same id, and for one of another session. */
 function isCreatedSince({ session, newestZxid }: CreateStart, { czxid, ephemeralOwner }: Stat): boolean {
   return czxid > newestZxid && (ephemeralOwner === 0n || ephemeralOwner === session)
 }
 
-/** In the background: whoever gave it up waits for nothing any more. */
+/** Cleans up in the background: the caller has stopped waiting. */
 function cleanUp(client: ExactlyOnceClient, find: () => Promise<WriteOutcome<Created>>): void {
   const clean = async () => {
     const found = await retryLook(client, find)
@@ -120,7 +121,7 @@ function cleanUp(client: ExactlyOnceClient, find: () => Promise<WriteOutcome<Cre
   clean().catch(() => undefined)
 }
 
-/** Where the session that is to own it has ended, there is nothing to look for. */
+/** Returns a handler for the end of the owning session: there is nothing left to look for. */
 function findSessionEnd(path: string): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof SessionExpired)) throw error
@@ -129,10 +130,10 @@ function findSessionEnd(path: string): (error: unknown) => never {
   }
 }
 
-/** What a server appends; where it has counted beyond 2^31 there is a minus among it. */
+/** Digits that a server appends; above 2^31 they include a minus sign. */
 const SEQUENCE_DIGITS = /^-?\d{9,10}$/
 
-/** Those of exactly that name and digits: one id may be the beginning of another. */
+/** Finds the children with exactly that name and digits: one id may be a prefix of another. */
 async function findChildren(
   client: ExactlyOnceClient,
   { parent, name }: { readonly parent: string; readonly name: string },
@@ -144,14 +145,14 @@ async function findChildren(
 }
 
 /**
- * Deletes a znode; it is no error that it is gone already, whoever did it. A znode that was made anew under the same path
- * has another czxid, and is left alone: it is looked at right before each attempt. Nothing in ZooKeeper deletes by czxid,
- * though. Where others delete and create the same path all the time one of theirs can be hit between the look and the
- * delete, unless a `version` is named that theirs is not at.
+ * Deletes a znode; it is no error if it is deleted already, by any client. A znode that was created anew under the same
+ * path has another czxid and is kept: it is read right before each attempt. ZooKeeper cannot delete by czxid, though:
+ * where other clients delete and create the same path all the time, one of their znodes can be deleted between the read
+ * and the delete, unless `version` names a version that theirs does not have.
  *
- * @param options.czxid the znode that is meant; the one that is there by default
- * @param options.version what it must be at; any by default
- * @throws BadVersion, NotEmpty, NoAuth; InvalidArgument for options that make no sense
+ * @param options.czxid the czxid of the znode to delete; that of the existing one by default
+ * @param options.version the version that it must have; any by default
+ * @throws BadVersion, NotEmpty, NoAuth; InvalidArgument for invalid options
  */
 export async function idempotentDelete(
   client: ExactlyOnceDriver,
@@ -243,7 +244,7 @@ function equalBytes(one: Uint8Array | null, other: Uint8Array | null): boolean {
 // --- How it is found out ------------------------------------------------------------------------------------------
 
 type Abortable = { readonly signal?: AbortSignal }
-/** What became of a write whose answer was lost, as far as looking tells. */
+/** Outcome of a write whose answer was lost, as far as it can be determined. */
 export type WriteOutcome<T> = { readonly happened: T } | { readonly refused: ZooKeeperError } | 'not-done' | 'unknown'
 
 /** A write of one's own that leaves a trace. */
@@ -271,7 +272,7 @@ export async function writeExactlyOnce<T>(
     } catch (lost) {
       if (!(lost instanceof ZooKeeperError)) throw lost
       if (lost.outcome !== 'unknown') throw options.session === undefined ? forNextSession(client, lost) : lost
-      // What it was given up with may be an error of ours that somebody else was told.
+      // The reason of the signal may be one of our errors that another caller received.
       options.signal?.throwIfAborted()
       const found = await lookForTrace(client, lost, { look: () => write.look({ session, signal }), ...signal })
       if (found === 'unknown') throw lost
@@ -282,7 +283,7 @@ export async function writeExactlyOnce<T>(
   }
 }
 
-/** Whoever bound it to no session may ask the same of the next one. */
+/** A call that is bound to no session may be repeated in the next one. */
 function forNextSession(client: ExactlyOnceDriver, error: ZooKeeperError): ZooKeeperError {
   const { message, path, outcome } = error
   if (!(error instanceof SessionExpired) || outcome !== 'not-sent' || !mayContinue(client)) return error
@@ -297,7 +298,7 @@ async function currentSession(client: ExactlyOnceDriver, signal: Abortable): Pro
   }
 }
 
-/** Where nobody can look, what was lost stays lost: that looking is refused says nothing about the write. */
+/** Looks for the trace; throws the lost answer where looking is refused, which proves nothing about the write. */
 async function lookForTrace<T>(
   client: ExactlyOnceDriver,
   lost: ZooKeeperError,
@@ -331,7 +332,7 @@ async function retryLook<T>(client: ExactlyOnceDriver, look: () => Promise<T>, s
   }
 }
 
-/** Not so of an answer that cannot be read: it would be the same the next time. */
+/** An answer that cannot be read does not count: it would be unreadable again. */
 function isOutcomeUnknown({ outcome, retryable }: ZooKeeperError): boolean {
   return outcome === 'unknown' && retryable
 }

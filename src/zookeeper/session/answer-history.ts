@@ -1,16 +1,16 @@
-/** What was asked when, in the order in which the answers were heard. */
+/** Times of requests, in the order in which their answers were received. */
 import type { Instant } from '../../core/clock.ts'
 
 export interface ReceivedAnswer {
   readonly sentAt: Instant
-  /** On the monotonic clock. */
+  /** Time on the monotonic clock, in milliseconds. */
   readonly receivedAt: number
 }
 
 export interface AnswerHistoryOptions {
-  /** Answers heard closer together than so many milliseconds may count as one: thousands come in every second. */
+  /** Interval in milliseconds within which answers count as one: thousands arrive in every second. */
   readonly grain: number
-  /** What was asked so many milliseconds before the newest is of no use any more. */
+  /** Age in milliseconds, relative to the newest request, from which entries are dropped. */
   readonly lifetime: number
 }
 
@@ -22,12 +22,12 @@ export class AnswerHistory {
     this.#options = options
   }
 
-  /** Called in the order of sending, and so of hearing. */
+  /** Adds an answer. Called in the order of sending, which is the order of receiving. */
   add(next: ReceivedAnswer): void {
     const { grain, lifetime } = this.#options
     const answers = this.#answers
     const before = answers.at(-2)
-    // The newer of two that count as one stands for both: it was heard later, which can only make it count later.
+    // The newer of two answers that count as one replaces both: a later time of receipt can only make it count later.
     if (before && next.receivedAt - before.receivedAt < grain) answers.pop()
     answers.push(next)
     const oldest = next.sentAt.monotonic - lifetime
@@ -35,9 +35,9 @@ export class AnswerHistory {
     if (useful > 0) answers.splice(0, useful)
   }
 
-  /** Forgets whatever was heard by then; when the newest of it was sent. */
-  takeUntil(heardBy: number): Instant | undefined {
-    const later = this.#answers.findIndex(({ receivedAt }) => receivedAt > heardBy)
+  /** Removes the answers that were received by then; returns when the newest of their requests was sent. */
+  takeUntil(receivedBy: number): Instant | undefined {
+    const later = this.#answers.findIndex(({ receivedAt }) => receivedAt > receivedBy)
     if (later === 0) return undefined
     return this.#answers.splice(0, later < 0 ? this.#answers.length : later).at(-1)?.sentAt
   }

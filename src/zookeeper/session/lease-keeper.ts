@@ -1,9 +1,9 @@
 /**
- * Watches over the lease of whatever session there is: proves it while somebody relies on it, and tells when it is over.
+ * Supervises the lease of the current session: proves it while it is held, and reports its end.
  *
- * Reliance is the client's, not a session's: who relies on it goes on doing so when another session follows, whose lease
- * its opening has proven. Six times in a timeout a proof is asked for, none waiting for another, unless what the holder
- * itself writes proves the lease as well; and at once when the session is attached to again, or somebody waits for it.
+ * Holds belong to the client, not to a session: they continue when another session follows, whose lease is proven by
+ * its opening. Six times per timeout a proof is requested, without waiting for the previous one, unless the holder's
+ * own writes prove the lease; and at once when the session is attached to again, or a caller waits for a proof.
  */
 
 import { createDeferred, createSharedController, type Deferred, rejectOnAbort } from '../../core/async/abort.ts'
@@ -13,40 +13,42 @@ import { MAX_TIMER_MS } from '../../core/time.ts'
 import { type AttachInfo, Lease } from './lease.ts'
 
 const PROOFS_PER_TIMEOUT = 6
-/** Of the time between two proofs: where one came within this, and another would gain less, it is not asked for. */
+/**
+ * Fraction of the time between two proofs: a proof is skipped if one came within this time and another would gain less.
+ */
 const MIN_GAIN_FRACTION = 1 / 2
-/** For who begins to rely on a lease and writes at once: that may be proof enough. */
+/** Delay for a holder that writes at once after taking a hold: its write may be proof enough. */
 const FIRST_PROOF_DELAY_MS = 20
-/** A tick of a server that was left at its default. */
+/** Tick of a server with default settings. */
 const DEFAULT_TICK_MS = 2_000
-/** A server grants no session shorter than this, unless its administrator insists. */
+/** Shortest session that servers grant by default, in ticks. */
 const MIN_TICKS_PER_SESSION = 2
 
 export interface LeaseKeeperActions {
-  /** The session cannot be relied on any more; why, for people. */
+  /** Reports that the session cannot be relied on any longer, with a reason for people. */
   onOver(verdict: string): void
-  /** Asks for an echo and then for a proof (see `lease.ts`), if there is a connection. */
+  /** Requests an echo and then a proof (see `lease.ts`), if there is a connection. */
   prove(): void
 }
 
 /** A session whose lease is proven. */
 export interface ProvenLease {
   readonly session: bigint
-  /** On the clock of `monotonic()`, in milliseconds; it moves on as long as it is relied on. */
+  /** End of the lease on the clock of `monotonic()`, in milliseconds; it advances while the lease is held. */
   readonly until: number
 }
 
-/** Somebody relies on the lease, until it is released. */
+/** A hold on the lease, until it is released. */
 export interface LeaseHold extends Disposable {
   /**
-   * Resolves as soon as the session there is, or the next one, is certain to be alive. At once where that is known
-   * already, else after two round trips.
+   * Resolves as soon as the current session, or the next one, is certain to be alive: at once where that is known
+   * already, otherwise after two round trips.
    *
    * @throws InvalidState when the hold was released
-   * @throws NotConnected when the client is closed, or has lost its session for good
+   * @throws NotConnected when the client is closed, or can get no other session
    */
   proven(options?: { readonly signal?: AbortSignal }): Promise<ProvenLease>
-  /** Idempotent. */
+  /** Releases the hold. Idempotent. */
   release(): void
 }
 
@@ -67,19 +69,19 @@ export class LeaseKeeper {
   #endTimer: NodeJS.Timeout | undefined
   #proofTimer: NodeJS.Timeout | undefined
 
-  /** @param tick the server's, in milliseconds; by default what servers ship with, or less where a session is short */
+  /** @param tick the servers' tick in milliseconds; by default that of servers, or less where a session is short */
   constructor(options: { readonly clock: Clock; readonly tick?: number | undefined }, actions: LeaseKeeperActions) {
     this.#clock = options.clock
     this.#tick = options.tick
     this.#actions = actions
   }
 
-  /** A session was opened, or attached to again. */
+  /** Records that a session was opened, or attached to again. */
   attached(session: { readonly id: bigint; readonly timeout: number }, attached: AttachInfo): void {
     const { id, timeout } = session
     const again = this.#current?.session === id
     if (this.#current && again && this.#current.timeout === timeout) {
-      // The lease that was told of before goes on: whoever relies on it does so until it ends, or is proven anew.
+      // The reported lease continues: its holders rely on it until it ends, or is proven again.
       this.#current.lease.attachedAgain(attached)
       this.#waitForEnd()
       return
@@ -91,20 +93,20 @@ export class LeaseKeeper {
     else this.#waitForEnd()
   }
 
-  /** Requests may be sent. */
+  /** Proves the lease when requests may be sent. */
   connected(): void {
-    // A session that was just opened is proven by that.
+    // The opening of a session proves it.
     if ((this.#current?.lease.gainMs ?? 0) > this.#betweenProofs * MIN_GAIN_FRACTION) this.#prove()
   }
 
-  /** The session is over. */
+  /** Records that the session is over. */
   ended(): void {
     this.#current = undefined
     clearTimeout(this.#endTimer)
     clearTimeout(this.#proofTimer)
   }
 
-  /** There will be no further session. */
+  /** Rejects waiting callers: no session will follow. */
   close(cause?: Error): void {
     this.ended()
     this.#closed = true
@@ -112,12 +114,12 @@ export class LeaseKeeper {
     this.#proof = undefined
   }
 
-  /** An answer came to a request that was sent then. */
+  /** Records an answer, by the time at which its request was sent. */
   replyReceived(sentAt: Instant): void {
     this.#current?.lease.replyReceived(sentAt)
   }
 
-  /** The same answer came from the leader, or was agreed on by most servers. */
+  /** Records that this answer came from the leader, or was agreed on by a quorum. */
   quorumAcknowledged(what: 'echo' | 'proof', sentAt: Instant): void {
     const lease = this.#current?.lease
     if (!lease) return
@@ -130,19 +132,19 @@ export class LeaseKeeper {
     if (lease.isProven && !already) this.#resolveProof()
   }
 
-  /** Whether the session can be used; tells that it is over if it cannot any more. True where there is none. */
+  /** Whether the session can be used; reports its end if not. True where there is no session. */
   isAlive(): boolean {
     if (!this.#current || this.#current.lease.timeLeftMs > 0) return true
     this.#actions.onOver(this.#current.lease.expiryReason)
     return false
   }
 
-  /** Until when the session is certain to be alive, on the monotonic clock; in the past where that is not known. */
+  /** Instant until which the session is certainly alive, on the monotonic clock; in the past where that is unknown. */
   get aliveUntil(): number {
     return this.#clock().monotonic + (this.#current?.lease.remainingMs ?? Number.NEGATIVE_INFINITY)
   }
 
-  /** Whether anybody relies on it. */
+  /** Whether there is a hold. */
   get isHeld(): boolean {
     return this.#holds.size > 0
   }
@@ -181,7 +183,7 @@ export class LeaseKeeper {
     this.#startTimer(FIRST_PROOF_DELAY_MS, () => (lease.isProven ? this.#scheduleProof() : this.#prove()))
   }
 
-  /** Asks for a proof, unless others came of late that say as much, and goes on asking. */
+  /** Requests a proof, unless recent answers prove as much, and schedules the next one. */
   #prove(): void {
     const lease = this.#current?.lease
     this.#scheduleProof()
@@ -223,7 +225,7 @@ export class LeaseKeeper {
     if (this.#closed) return Promise.reject(noSessionError())
     if (!this.#proof) {
       this.#proof = createDeferred()
-      // Whoever waited may have given up before it comes.
+      // The caller may have stopped waiting.
       this.#proof.promise.catch(() => undefined)
       this.#prove()
     }
@@ -232,7 +234,7 @@ export class LeaseKeeper {
 
   #resolveProof(): void {
     if (!this.#current) return
-    // The end of a proven lease may come earlier than what was waited for so far.
+    // A proven lease may end earlier than the timer expects.
     this.#waitForEnd()
     this.#proof?.resolve({ session: this.#current.session, until: this.aliveUntil })
     this.#proof = undefined
@@ -240,5 +242,5 @@ export class LeaseKeeper {
 }
 
 function noSessionError(cause?: Error): NotConnected {
-  return new NotConnected('there is no session and there will be none', { cause, retryable: false })
+  return new NotConnected('there is no session and none will follow', { cause, retryable: false })
 }

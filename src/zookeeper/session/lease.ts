@@ -1,72 +1,74 @@
 /**
- * How long this session is certain to be alive.
+ * Computes how long this session is certain to be alive.
  *
- * The leader forgets a session of which it heard nothing for the session's timeout, and only what it heard counts. A
- * follower answers pings and reads by itself, also while it is cut off. It tells the leader which sessions it heard of when
- * the leader asks, which it does every half tick of the server (the relay). Between two servers, and between a server and
- * its client, everything arrives in order; but it may be late, in one direction only, and what was last may never arrive.
- * So an answer proves what depends on who can give it:
+ * The leader expires a session of which it received nothing for the session's timeout, and only what reaches the leader
+ * counts. A follower answers pings and reads by itself, even while it is cut off. It reports to the leader which
+ * sessions were active when the leader asks, which it does every half tick of the server (the relay). Between two
+ * servers, and between a server and its client, everything arrives in order; but it may be late, in one direction only,
+ * and the newest messages may never arrive. So the proof in an answer depends on who can give it:
  *
- *     a touch   anybody's answer: when it was heard here, the server had heard of the session. When it was *sent* the
- *               server had not: what a stalled network holds back reaches it in one go, long after it was sent
- *     an echo   the leader's answer (to a sync or a write) to what was sent at e: the server has heard whatever the leader
- *               had said to it by e, so among the rest a question that was asked at e - relay or later, and has told the
- *               leader of every touch that was heard here by e - relay. Whether that arrived is not known yet
- *     a proof   the answer to a write that was sent after an echo was heard: whatever the server had said before has
- *               arrived at the leader, which knows of those touches; and as most servers agreed it was the leader. A sync
- *               is no proof: one that was deposed and does not know yet answers it, while another lets the session end
+ *     a touch   any answer: when it was received here, the server had received a request of the session. When the request
+ *               was *sent* the server had not: a stalled network delivers in one go, long after sending
+ *     an echo   the leader's answer (to a sync or a write) to a request sent at e: the server has received all that the
+ *               leader had sent to it by e, so also a question that was asked at e - relay or later, and has reported to the
+ *               leader every touch received here by e - relay. Whether that arrived is not known yet
+ *     a proof   the answer to a write that was sent after an echo was received: all that the server had sent before has
+ *               arrived at the leader, which knows those touches; and as a quorum agreed, it was the leader. A sync is no
+ *               proof: a deposed leader that does not know it yet answers it, while another one expires the session
  *
- * The lease ends one timeout after the sending of the newest touch that is proven so, less a margin for what an owner
- * still has to do when it learns of the end. Opening a session is a proof by itself. Attaching to it again tells the
- * leader, if it still is the leader, at once, and is proven by the next write.
+ * The lease ends one timeout after the sending of the newest touch that is proven in this way, less a margin for what
+ * an owner still has to do when it learns of the end. Opening a session is a proof by itself. Attaching to it again
+ * informs the leader at once, if it still is the leader, and is proven by the next write.
  *
- * Only a session that somebody relies on pays for proofs. When the session is over for this client:
+ * Only a session with a hold pays for proofs. The session is over for this client:
  *
- *     relied on   proven since   over when
- *     no          -              nothing was answered for the timeout less the margin
- *     yes         not yet        the same: nothing was promised to anybody so far
- *     yes         yes            the lease ends
+ *     held   proven since   over when
+ *     no     -              nothing was answered for the timeout less the margin
+ *     yes    not yet        the same: nothing was promised to a caller so far
+ *     yes    yes            the lease ends
  *
- * Proven means that enough of the lease was left to get the next proof in time. What nobody was promised is counted on the
- * monotonic clock alone: a wall clock that is set forward harms no session then, and the server says so if the machine
- * was suspended for too long.
+ * Proven means that enough of the lease was left to get the next proof in time. Without a promise only the monotonic
+ * clock counts: a wall clock that is set forward then harms no session, and the server reports it if the machine was
+ * suspended for too long.
  */
 import type { Clock, Instant } from '../../core/clock.ts'
 import { AnswerHistory } from './answer-history.ts'
 
 export interface LeaseTerms {
-  /** What the server granted, in milliseconds. */
+  /** Granted timeout, in milliseconds. */
   readonly timeout: number
-  /** The server's tick, in milliseconds. */
+  /** Tick of the server, in milliseconds. */
   readonly tick: number
 }
 
 export interface AttachInfo {
-  /** When the session was asked for. */
+  /** Time at which the session was requested. */
   readonly at: Instant
-  /** Who granted it; a server without a leader proves nothing. */
+  /** Kind of server that granted it; a server without a leader proves nothing. */
   readonly through: 'leader' | 'server'
 }
 
-/** Of the relay: answers closer together than this may count as one. */
+/** Fraction of the relay within which answers may count as one. */
 const GRAIN_FRACTION = 1 / 8
-/** Of the lease: what must be left of it when somebody begins to rely on it. */
+/** Fraction of the lease that must be left when the first hold begins. */
 const MIN_FRACTION_TO_START = 1 / 2
-/** What must be left when a proof has come; the next one is there in a sixth of the timeout. */
+/** Fraction of the lease that must be left at a proof; the next one follows in a sixth of the timeout. */
 const MIN_FRACTION_TO_CONTINUE = 1 / 4
 
 export class Lease {
   readonly #clock: Clock
   readonly #lengthMs: number
   readonly #relayMs: number
-  /** That the server heard of. */
+  /** Touches that the server has received. */
   readonly #serverTouches: AnswerHistory
-  /** That the server has told the leader of: for each echo the newest touch, and when the echo was heard. */
+  /**
+   * Touches that the server has reported to the leader: for each echo the newest touch, and when the echo was received.
+   */
   readonly #relayedTouches: AnswerHistory
   #newest: Instant
-  /** When the newest touch was sent that the leader certainly knows of. */
+  /** Time at which the newest touch was sent that the leader certainly knows. */
   #leaderKnowsUntil: Instant | undefined
-  /** When the session was attached to again, by way of who says that it is the leader. */
+  /** Time at which the session was attached to again, through a server that claims to be the leader. */
   #vouchedAt: Instant | undefined
   #provenAt = Number.NEGATIVE_INFINITY
   #isRelied = false
@@ -84,30 +86,30 @@ export class Lease {
     if (attached.through === 'leader') this.#leaderKnowsUntil = attached.at
   }
 
-  /** The session was attached to again, on another connection. */
+  /** Records that the session was attached to again, on another connection. */
   attachedAgain({ at, through }: AttachInfo): void {
-    // What the server before was told says nothing about this one.
+    // Touches of the previous server say nothing about this one.
     this.#serverTouches.clear()
     this.#relayedTouches.clear()
     this.replyReceived(at)
     this.#vouchedAt = through === 'leader' ? at : undefined
   }
 
-  /** An answer came to what was sent then, from whomever. Called in the order of sending. */
+  /** Records an answer of any server, by the time at which its request was sent. Called in the order of sending. */
   replyReceived(sentAt: Instant): void {
     if (sentAt.monotonic <= this.#newest.monotonic) return
     this.#newest = sentAt
     this.#serverTouches.add({ sentAt, receivedAt: this.#clock().monotonic })
   }
 
-  /** It came from the leader. */
+  /** Records an answer of the leader. */
   echoReceived(sentAt: Instant): void {
     this.replyReceived(sentAt)
     const relayed = this.#serverTouches.takeUntil(sentAt.monotonic - this.#relayMs)
     if (relayed) this.#relayedTouches.add({ sentAt: relayed, receivedAt: this.#clock().monotonic })
   }
 
-  /** Most servers agreed to it. */
+  /** Records an answer on which a quorum agreed. */
   proofReceived(sentAt: Instant): void {
     for (const touch of [this.#relayedTouches.takeUntil(sentAt.monotonic), this.#vouchedAt]) {
       if (touch && touch.monotonic > (this.#leaderKnowsUntil?.monotonic ?? Number.NEGATIVE_INFINITY))
@@ -119,7 +121,7 @@ export class Lease {
     this.#isEnough(MIN_FRACTION_TO_CONTINUE)
   }
 
-  /** From now on its end ends the session, as soon as it is proven. */
+  /** Makes the end of the lease, once it is proven, the end of the session. */
   startRelying(): void {
     this.#isRelied = true
     this.#isEnough(MIN_FRACTION_TO_START)
@@ -130,12 +132,12 @@ export class Lease {
     this.#proven = false
   }
 
-  /** Whether it is relied on and was proven since. */
+  /** Whether the lease is held and was proven since. */
   get isProven(): boolean {
     return this.#proven
   }
 
-  /** Milliseconds that the session certainly has left; 0 or less when that is none. By the clock that is further ahead. */
+  /** Milliseconds that the session certainly has left; 0 or less if none. The clock that is further ahead counts. */
   get remainingMs(): number {
     const known = this.#leaderKnowsUntil
     if (!known) return Number.NEGATIVE_INFINITY
@@ -143,22 +145,24 @@ export class Lease {
     return this.#lengthMs - Math.max(now.monotonic - known.monotonic, now.wall - known.wall)
   }
 
-  /** Milliseconds by which a proof that is asked for now could move its end, if there were touches all the time. */
+  /** Milliseconds by which a proof that is requested now could extend the lease, if there were touches all the time. */
   get gainMs(): number {
     return this.#lengthMs - this.#relayMs - this.remainingMs
   }
 
-  /** When the newest proof that came was asked for, on the monotonic clock. */
+  /** Time at which the newest received proof was requested, on the monotonic clock. */
   get provenAt(): number {
     return this.#provenAt
   }
 
-  /** Milliseconds until the session is over by the table above, if nothing more is heard; 0 or less when it is over. */
+  /**
+   * Milliseconds until the session is over by the table above, if nothing more is received; 0 or less when it is over.
+   */
   get timeLeftMs(): number {
     return this.#proven ? this.remainingMs : this.#lengthMs - (this.#clock().monotonic - this.#newest.monotonic)
   }
 
-  /** Why nothing is left, for people. */
+  /** Reason for the end of the lease, for people. */
   get expiryReason(): string {
     const age = Math.round(this.#lengthMs - this.timeLeftMs)
     const newest = this.#proven ? 'that is proven to have reached the leader' : 'that was answered'

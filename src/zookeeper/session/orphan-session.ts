@@ -1,6 +1,6 @@
 /**
- * A session that this client gave up while the server may still believe in it. Until it is closed its ephemeral znodes
- * stay, and whoever waits for them to go waits for the server's patience to end.
+ * A session that this client gave up while the server may still keep it. Until it is closed its ephemeral znodes exist,
+ * and processes that wait for their deletion wait until the session expires.
  */
 import { abortAfter } from '../../core/async/abort.ts'
 import { NotConnected } from '../../core/errors.ts'
@@ -21,7 +21,7 @@ export interface SessionCredentials {
 export interface OrphanSessionOptions {
   readonly hosts: Hosts
   readonly handshake: Handshake
-  /** A connection for this purpose only. */
+  /** Opens a connection for this purpose only. */
   readonly connect: (server: Server) => Connection
 }
 
@@ -41,17 +41,17 @@ export class OrphanSession {
 
   add(credentials: SessionCredentials): void {
     this.#credentials = credentials
-    // By then the server has certainly forgotten it, even if its leader changed and gave everybody a fresh timeout.
+    // By then the server has certainly expired it, even if its leader changed and gave every session a new timeout.
     this.#expiresAt = monotonic() + 2 * credentials.timeout
   }
 
-  /** Leaves it to the server's patience. */
+  /** Leaves the session to its expiry. */
   clear(): void {
     this.#credentials = undefined
   }
 
   /**
-   * Attaches to it once more and closes it. Two round trips, and those of SASL.
+   * Attaches to the session once more and closes it. Takes two round trips, and those of SASL.
    *
    * @throws NotConnected, ConnectionLoss when it is not known to be closed; it is still pending then
    * @throws AuthFailed
@@ -63,7 +63,7 @@ export class OrphanSession {
     this.clear()
   }
 
-  /** One try at each server, until the deadline on the monotonic clock. Never throws. */
+  /** Tries each server once, until the deadline on the monotonic clock. Never throws. */
   async closeAnywhere(deadline: number): Promise<void> {
     const { hosts } = this.#options
     const limit = new AbortController()
@@ -79,18 +79,18 @@ export class OrphanSession {
 
   async #closeAtNext(signal: AbortSignal): Promise<void> {
     const server = await this.#options.hosts.next({ signal })
-    // Nobody would give up a connection that is opened behind the deadline.
+    // No caller would close a connection that is opened after the deadline.
     signal.throwIfAborted()
     await this.close(server)
   }
 
   async #closeOver(connection: Connection, credentials: SessionCredentials): Promise<void> {
     const { id: session, password, timeout } = credentials
-    // Nothing is read on it, so any server will do, however far behind: it need not have seen what we have.
+    // No data are read on it, so any server is acceptable, even one that lags behind.
     const response = await connection.attach({ lastZxid: 0n, timeout, session, password })
     if (response.timeout > 0) {
       await this.#options.handshake.authenticate(connection)
-      // Nobody else notices when this connection dies.
+      // No other component detects when this connection dies.
       connection.keepAlive(response.timeout)
       const closing = new PendingRequest(closeSession(), monotonic())
       connection.send([closing])

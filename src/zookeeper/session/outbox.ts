@@ -1,8 +1,8 @@
 /**
- * Requests that wait to be sent: for the end of the tick, for room in the socket or under way, or for a connection.
+ * Requests that wait to be sent: for the end of the tick, for room in the socket or in flight, or for a connection.
  *
- * Any number may wait, because each has a caller who holds it anyway: a producer that is to be slowed down awaits what it
- * asks. For room they wait as long as it takes; for a connection, only as long as a session lasts.
+ * Their number is not limited, because each has a caller who holds it anyway: to slow a producer down, await its
+ * requests. They wait for room without a limit; for a connection, only as long as a session lasts.
  */
 import { monotonic } from '../../core/time.ts'
 import { FifoQueue } from '../connection/fifo.ts'
@@ -12,7 +12,7 @@ import { AuthFailed, NotSent, SessionExpired, type ZooKeeperError } from '../pro
 export class RequestQueue {
   readonly #timeoutMs: number
   #waiting = new FifoQueue<PendingRequest>()
-  /** Since when there is no connection. */
+  /** Time since which there is no connection. */
   #disconnectedAt: number | undefined = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
@@ -44,7 +44,7 @@ export class RequestQueue {
     if (this.size > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs)
   }
 
-  /** Calls `first`, and puts whatever it pushes ahead of everything that waits already. */
+  /** Calls `first`, and puts the requests that it pushes before all waiting ones. */
   pushFirst(first: () => void): void {
     const waiting = this.#waiting
     this.#waiting = new FifoQueue()
@@ -55,7 +55,10 @@ export class RequestQueue {
     }
   }
 
-  /** The oldest requests, so many or about so many bytes, for this session; those bound to another one are rejected. */
+  /**
+   * Takes the oldest requests for this session, up to a count or about a number of bytes; rejects those bound to
+   * another one.
+   */
   take(session: bigint, most: { readonly bytes: number; readonly count: number }): PendingRequest[] {
     const taken: PendingRequest[] = []
     for (let size = 0; size < most.bytes && taken.length < most.count; ) {
@@ -64,7 +67,7 @@ export class RequestQueue {
       if (pending.settled) continue
       if (pending.session !== undefined && pending.session !== session) {
         pending.fail(
-          notSentError(pending, SessionExpired, 'it was meant for a session that is over', { retryable: false }),
+          notSentError(pending, SessionExpired, 'it was bound to a session that is over', { retryable: false }),
         )
         continue
       }
@@ -75,11 +78,11 @@ export class RequestQueue {
     return taken
   }
 
-  /** Rejects everything that waits. */
+  /** Rejects all waiting requests. */
   reject(type: typeof ZooKeeperError, why: string, options: Retryability): void {
     this.#stopTimer()
     for (const pending of this.#waiting.drain()) {
-      // The session that it is bound to is not the next one.
+      // The next session is not the one that it is bound to.
       pending.fail(
         notSentError(pending, type, why, { ...options, retryable: options.retryable && pending.session === undefined }),
       )
@@ -113,17 +116,17 @@ export class RequestQueue {
   }
 }
 
-/** What comes after a request that was not sent. */
+/** Prospects of a request that was not sent. */
 export interface Retryability {
-  /** Whether the same may be asked again with a chance to be sent. */
+  /** Whether a repeated request has a chance to be sent. */
   readonly retryable: boolean
   readonly cause?: Error | undefined
 }
 
 /**
- * Rejects what is asked of a client that sends nothing: not yet, or not any more.
+ * Rejects a request to a client that does not send: not yet, or never again.
  *
- * @param prospect.cause why there will be no further session
+ * @param prospect.cause the reason why no session will follow
  */
 export function rejectRequest(
   pending: PendingRequest,
@@ -140,12 +143,12 @@ export function rejectRequest(
   }
 }
 
-/** The error for a request that was meant for one connection. */
+/** Returns the error for a request that was bound to one connection. */
 export function connectionGoneError(pending: PendingRequest): ZooKeeperError {
-  return notSentError(pending, NotSent, 'the connection that it was meant for is gone', { retryable: true })
+  return notSentError(pending, NotSent, 'the connection that it was bound to is closed', { retryable: true })
 }
 
-/** The error for a request that never left. */
+/** Returns the error for a request that was never sent. */
 function notSentError(
   { request }: PendingRequest,
   type: typeof ZooKeeperError,

@@ -1,4 +1,4 @@
-/** Between what users say and what servers hear: paths through the chroot, sizes, and the way of a request to the session. */
+/** Prepares requests of users for the session: paths through the chroot, checks of sizes. */
 import { monotonic } from '../../core/time.ts'
 import { PendingRequest, type PendingRequestOptions } from '../connection/pending.ts'
 import { checkRequestOptions } from '../protocol/arguments.ts'
@@ -9,7 +9,7 @@ import { payloadBytes, type Request } from '../protocol/requests.ts'
 export interface RequestSenderOptions {
   readonly chroot: Chroot
   readonly maxRequestBytes: number
-  /** Whether errors name who asked. */
+  /** Whether errors include the caller's stack. */
   readonly traceCallers: boolean
   readonly submit: (pending: PendingRequest) => void
 }
@@ -22,10 +22,10 @@ export class RequestSender {
   }
 
   /**
-   * Asks, and gives the very promise of the answer: with as many promises in between for one operation as for another,
-   * answers that arrive together are seen in their order.
+   * Sends a request and returns the promise of the answer itself: with the same number of promises in between for every
+   * operation, answers that arrive together are seen in their order.
    *
-   * @param make what it throws, the promise rejects with
+   * @param make a function whose errors reject the promise
    */
   send<T>(make: () => Request<T>, options: PendingRequestOptions = {}): Promise<T> {
     try {
@@ -41,7 +41,7 @@ export class RequestSender {
     }
   }
 
-  /** Errors are to name the path as whoever asks knows it. */
+  /** Replaces the path in errors by the user's. */
   #withUserPath<T>(request: Request<T>): Request<T> {
     const { path } = request
     const inward = path === undefined ? undefined : this.toUserPath(path)
@@ -53,12 +53,12 @@ export class RequestSender {
     const bytes = payloadBytes(frame)
     if (bytes <= maxRequestBytes) return
     const subject = path === undefined ? operation : `${operation} ${path}`
-    const message = `${subject}: not sent, ${bytes} bytes are more than the ${maxRequestBytes} that a server takes`
+    const message = `${subject}: not sent, ${bytes} bytes exceed the limit of ${maxRequestBytes} (maxRequestBytes)`
     throw new RequestTooLarge(message, { path })
   }
 
   /**
-   * The path the server knows.
+   * Returns the server's path for a user's.
    *
    * @throws InvalidArgument for a malformed one
    */
@@ -67,12 +67,12 @@ export class RequestSender {
     return this.#options.chroot.toServerPath(path)
   }
 
-  /** The path the user knows; the server's own for what is outside of the chroot. */
+  /** Returns the user's path for a server's; the server's own outside of the chroot. */
   toUserPath(path: string): string {
     return this.#options.chroot.toUserPath(path) ?? path
   }
 
-  /** Without what is outside of the chroot. */
+  /** Converts the server's paths to the user's, without those outside of the chroot. */
   toUserPaths(paths: readonly string[]): string[] {
     return paths.map((path) => this.#options.chroot.toUserPath(path)).filter((path) => path !== undefined)
   }

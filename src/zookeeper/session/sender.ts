@@ -1,6 +1,6 @@
 /**
- * Sends what was asked over whatever connection there is: everything of one turn of the event loop in one write, and
- * never more than may be under way at once.
+ * Sends requests over the current connection: all of one turn of the event loop in one write, and never more than may
+ * be in flight.
  */
 import type { Logger } from '../../core/log.ts'
 import type { Connection } from '../connection/connection.ts'
@@ -10,9 +10,9 @@ import { multi } from '../protocol/multi.ts'
 import { type Request, sync } from '../protocol/requests.ts'
 import { connectionGoneError, RequestQueue, type Retryability } from './outbox.ts'
 
-/** Written at once, at most: about what a socket takes without waiting. */
+/** Limit for one write: about what a socket accepts without waiting. */
 const MAX_WRITE_BYTES = 256 * 1_024
-/** The part of what may be under way that must be free before more is sent. */
+/** Fraction of the in-flight limit that must be free before more is sent. */
 const MIN_FREE_FRACTION = 1 / 8
 
 export interface SenderOptions {
@@ -20,7 +20,7 @@ export interface SenderOptions {
   /** Milliseconds that a request waits for a connection. */
   readonly timeoutMs: number
   readonly log: Logger
-  /** Asked before anything is sent; false when the session is given up. */
+  /** Whether the session is alive. Checked before requests are sent. */
   readonly isSessionAlive: () => boolean
 }
 
@@ -33,7 +33,7 @@ export class Sender {
   readonly #options: SenderOptions
   readonly #outbox: RequestQueue
   #active: ActiveConnection | undefined
-  /** While a connection is being made ready: what is meant for it alone. */
+  /** Requests bound to the connection that is being prepared. */
   #held: PendingRequest[] | undefined
   #flushing = false
 
@@ -42,7 +42,7 @@ export class Sender {
     this.#outbox = new RequestQueue(options.timeoutMs)
   }
 
-  /** The connection that requests go over. */
+  /** Connection over which requests are sent. */
   get connection(): Connection | undefined {
     return this.#active?.connection
   }
@@ -67,14 +67,14 @@ export class Sender {
     }
   }
 
-  /** A connection is being made ready: what is meant for it alone waits from now on until it is attached. */
+  /** Starts to hold the requests that are bound to the connection being prepared, until it is attached. */
   startPreparing(): void {
     this.#held = []
   }
 
   /**
-   * From now on requests may go over this connection: those that were meant for it alone, those that `first` asks, and
-   * those that wait.
+   * Sends requests over this connection from now on: first those bound to it, then those that `first` makes, then the
+   * waiting ones.
    */
   attach(line: ActiveConnection, first: () => void): void {
     const early = this.#held ?? []
@@ -95,14 +95,14 @@ export class Sender {
     this.#held = undefined
   }
 
-  /** Rejects everything that waits. */
+  /** Rejects all waiting requests. */
   reject(type: typeof ZooKeeperError, why: string, retryability: Retryability): void {
     this.#outbox.reject(type, why, retryability)
   }
 
   flush(): void {
     const { maxInFlight, isSessionAlive, log } = this.#options
-    // Whoever is asked whether it is alive may find that it is not, and detach.
+    // The check of the session may find that it is over, and detach.
     while (this.#outbox.size > 0 && this.#active?.connection.writable && isSessionAlive() && this.#active) {
       const { connection, session } = this.#active
       const room = maxInFlight - connection.inFlight
@@ -116,8 +116,8 @@ export class Sender {
   }
 
   /**
-   * Asks for an echo and, when that was heard, for a proof (see `lease.ts`): a sync, and an empty transaction. Past the
-   * queue, and past the limit of what may be under way.
+   * Requests an echo and, when that was received, a proof (see `lease.ts`): a sync, and an empty transaction. Both
+   * bypass the queue and the limit of requests in flight.
    */
   prove(): void {
     const line = this.#active
@@ -128,7 +128,7 @@ export class Sender {
     )
   }
 
-  /** Sends it at once, unless that line is none any more. */
+  /** Sends a request at once, unless that connection is no longer the current one. */
   #sendNow<T>(line: ActiveConnection | undefined, request: Request<T>): Promise<T> | undefined {
     if (!line || this.#active !== line || !this.#options.isSessionAlive() || this.#active !== line) return undefined
     const pending = new PendingRequest(request, 0)

@@ -1,4 +1,4 @@
-/** What a session is given, and what it tells. */
+/** Options and callbacks of a session. */
 
 import type { Clock } from '../../core/clock.ts'
 import type { Logger } from '../../core/log.ts'
@@ -26,29 +26,32 @@ export interface SessionOptions {
   readonly clock?: Clock
 }
 
-/** What a session tells the client around it. Everything is called synchronously. */
+/** Callbacks of a session to the client around it. All are called synchronously. */
 export interface SessionOwner {
   stateChanged(event: ClientStateChange & { readonly session?: bigint }): void
   sessionChanged(event: { session: bigint; previous?: bigint }): void
   events(batch: readonly WatchEvent[]): void
-  /** The watches are armed on a new connection; what happened since the last one was not told. */
+  /** Reports that the watches are armed on a new connection; changes since the last one were not reported. */
   gap(): void
-  /** The requests that arm the watches; at least one, even without watches. */
+  /** Returns the requests that arm the watches; at least one, even without watches. */
   arming(lastZxid: bigint): Request<undefined>[]
 }
 
-/** What is known of a session. */
+/** Snapshot of a session. */
 export interface SessionInfo {
   readonly id: bigint
-  /** What the server granted, in milliseconds. */
+  /** Granted timeout, in milliseconds. */
   readonly timeout: number
-  /** The server has no quorum: it reads, and refuses to write. */
+  /** Whether the server has no quorum: it answers reads and refuses writes. */
   readonly readOnly: boolean
   /**
-   * Until when the session is certain to be alive, on the clock of `monotonic()`. Kept in the future only while somebody
-   * relies on it (`holdLease`).
+   * Instant until which the session is certain to be alive, on the clock of `monotonic()`. It is kept in the future
+   * only while there is a hold on the lease (`holdLease`).
    */
   readonly leaseUntil: number
-  /** The newest transaction of the ensemble that the server told of, in answers to pings too: whether anything happened. */
+  /**
+   * Newest transaction of the ensemble that the server reported, in answers to pings too: shows whether anything
+   * changed.
+   */
   readonly newestZxid: bigint
 }

@@ -1,15 +1,16 @@
 /**
- * Holds a session over however many connections it takes, and says at any time how far it can be relied on.
+ * Keeps a session over any number of connections, and reports at any time how far it can be relied on.
  *
  * One loop runs from connect() to close(): choose a server, attach, stay until the connection is over, try again. The
- * states and what leads from one to the next are in `states.ts`; what ends a session is here:
+ * states and their transitions are in `states.ts`; these events end a session:
  *
  * - a server answers that it is over;
- * - its lease ends (`lease.ts`), seen by a timer, or before anything received is looked at or anything is sent. Then it is
- *   over for us while the server may still believe in it, so before the next session is opened this one is attached to
- *   once more and closed: its ephemeral znodes go at once, not when the server loses patience;
- * - it was opened on a server without a quorum, and the connection is over: no other server knows of it;
- * - the server is too old, does not believe who we are, or none speaks TLS as we do: then no other session follows.
+ * - its lease ends (`lease.ts`), noticed by a timer, or before received bytes are processed or anything is sent. It is
+ *   then over for this client while the server may still keep it, so before the next session is opened the client
+ *   attaches to the old one once more and closes it: its ephemeral znodes are deleted at once, not when it expires;
+ * - it was opened on a server without a quorum, and the connection is over: no other server knows it;
+ * - the server is too old, rejects the credentials, or no server uses TLS as this client does: no other session
+ *   follows.
  */
 import { createDeferred, type Deferred } from '../../core/async/abort.ts'
 import { type Clock, type Instant, systemClock } from '../../core/clock.ts'
@@ -36,9 +37,9 @@ import type { SessionInfo, SessionOptions, SessionOwner } from './session-option
 import { type ClientState, ClientStateMachine } from './states.ts'
 
 interface OpenSession extends SessionCredentials {
-  /** The server that is attached only reads. */
+  /** Whether the attached server only reads. */
   readonly readOnly: boolean
-  /** It was opened on such a server: it is no session that another one knows. */
+  /** Whether it was opened on such a server: other servers do not know it. */
   readonly provisional: boolean
 }
 
@@ -59,13 +60,13 @@ export class Session {
   readonly #numbers = new RequestNumbers()
   readonly #first: Deferred<void> = createDeferred()
   #open: OpenSession | undefined
-  /** The newest transaction seen in this session: a server that is behind it would show the past. */
+  /** Newest transaction seen in this session: a server that has not applied it would return older data. */
   #lastZxid = 0n
   #newestZxid = 0n
   #previousId: bigint | undefined
-  /** The connection there is, or is to be. */
+  /** Current connection, or the one being opened. */
   #connection: Connection | undefined
-  /** Why there will be no further session. */
+  /** Reason why no session will follow. */
   #finalError: Error | undefined
   #loop: Promise<void> | undefined
   #closing: Deferred<void> | undefined
@@ -109,7 +110,7 @@ export class Session {
     return { id, timeout, readOnly, leaseUntil: this.#keeper.aliveUntil, newestZxid: this.#newestZxid }
   }
 
-  /** Why there is no connection, as far as known. */
+  /** Reason why there is no connection, if known. */
   get lastFault(): Error | undefined {
     return this.#connector.lastFault
   }
@@ -122,15 +123,15 @@ export class Session {
     return this.#counters.snapshot({ inFlight: this.#connection?.inFlight ?? 0, waiting: this.#sender.waiting })
   }
 
-  /** Begins to connect; resolves with the first session. It goes on trying until close(). */
+  /** Starts to connect, and continues until close(); resolves with the first session. */
   start(): Promise<void> {
-    if (this.state !== 'new') throw new InvalidState(`connect() is called once, and the client is ${this.state}`)
+    if (this.state !== 'new') throw new InvalidState(`connect() can be called only once; the client is ${this.state}`)
     this.#state.transitionTo('connecting')
     this.#loop = this.#run()
     return this.#first.promise
   }
 
-  /** Takes a request; it leaves with everything else that is asked in the same turn of the event loop. */
+  /** Accepts a request, and sends it with all others of the same turn of the event loop. */
   submit(pending: PendingRequest): void {
     const { state } = this
     if (state === 'new' || state === 'closed' || state === 'lost') {
@@ -138,26 +139,29 @@ export class Session {
     } else this.#sender.push(pending)
   }
 
-  /** See `Introduction.add`. */
+  /** Adds an identity; see `Handshake.add`. */
   async addAuth(info: AuthInfo): Promise<void> {
     if (this.state === 'new') this.#handshake.addBeforeConnect(info)
     else await this.#handshake.add(info, this.#connection)
   }
 
-  /** From now on these servers; a connection to one that is not among them is left for one that is. */
+  /** Replaces the list of servers; leaves a server that is not in it. */
   updateHosts(endpoints: readonly Endpoint[]): void {
     const { hosts } = this.#options
     hosts.update(endpoints)
     const connection = this.#connection
     if (!connection || hosts.includes(connection.server)) return
     const where = formatEndpoint(connection.server)
-    connection.destroy(new ConnectionFault('moved', `${where} is not among the hosts any more`))
+    connection.destroy(new ConnectionFault('moved', `${where} is no longer among the hosts`))
   }
 
-  /** Ends the session at the server, so that its ephemeral znodes go; settles whatever is pending. Bounded in time. */
+  /**
+   * Ends the session at the server, so that its ephemeral znodes are deleted; settles all pending requests. Bounded in
+   * time.
+   */
   close(): Promise<void> {
     if (!this.#closing) {
-      // Set first: a listener that hears of the closing may close, too.
+      // Set first: a listener that is notified of the closing may call close(), too.
       this.#closing = createDeferred()
       this.#shutDown().then(this.#closing.resolve, this.#closing.reject)
     }
@@ -181,7 +185,7 @@ export class Session {
     }
   }
 
-  /** Attaches to the session there is, or to a new one, and stays until the connection is over. */
+  /** Attaches to the current session, or to a new one, and stays until the connection is over. */
   async #serve(server: Server): Promise<void> {
     const held = this.#open
     const at = this.#clock()
@@ -206,7 +210,7 @@ export class Session {
     this.#sender.startPreparing()
     await this.#handshake.begin(connection, {
       arming: this.#owner.arming(this.#lastZxid),
-      // Watches that are not armed would be silent for ever: such a connection is not kept.
+      // Watches that are not armed would stay silent for ever: such a connection is closed.
       fault: (error) => connection.destroy(asError(error)),
     })
     if (this.#connection === connection) this.#becomeConnected(connection)
@@ -227,7 +231,7 @@ export class Session {
         replyReceived: (sentAt, { xid, zxid }) => {
           this.#keeper.replyReceived(sentAt)
           if (zxid > this.#newestZxid) this.#newestZxid = zxid
-          // Of what the answer to a ping tells of, a watch may still have to be told.
+          // A watch may still have to report the transactions that the answer to a ping names.
           if (xid > 0 && zxid > this.#lastZxid) this.#lastZxid = zxid
         },
         quorumAcknowledged: (what, sentAt) => this.#keeper.quorumAcknowledged(what, sentAt),
@@ -286,7 +290,7 @@ export class Session {
     this.#keeper.attached({ id, timeout }, { at, through: readOnly ? 'server' : 'leader' })
   }
 
-  /** Nobody has said that it is over, so nobody knows whether it is. */
+  /** Gives the session up at the end of its lease. No server has reported its end, so its outcome is unknown. */
   #leaseOver(verdict: string): void {
     if (!this.#open) return
     const { timeout, provisional } = this.#open
@@ -308,7 +312,7 @@ export class Session {
     this.#connection = undefined
     this.#sender.detach()
     this.#writerSearch.stop()
-    // Another session may begin on a server that is behind: its watches say so (a gap), and it starts from there.
+    // Another session may begin on a server that lags behind: its watches report a gap, and it starts from there.
     this.#lastZxid = 0n
     this.#newestZxid = 0n
     this.#keeper.ended()
@@ -321,14 +325,14 @@ export class Session {
     else this.#rejectAll(reason)
   }
 
-  /** Whether there may be another connection, or another session. */
+  /** Whether another connection, or another session, may follow. */
   #mayRetry(over: 'connection' | 'session' = 'connection'): boolean {
     if (this.state === 'closed') return false
     if (this.state !== 'lost' && over === 'connection') return true
     return this.#options.newSession === 'automatic' && !this.#finalError
   }
 
-  /** There will be no further session, nor anything that waits for one. */
+  /** Rejects everything that waits for a session: none will follow. */
   #rejectAll(reason?: Error): void {
     this.#keeper.close(reason)
     this.#handshake.close()
@@ -356,9 +360,9 @@ export class Session {
     if (!wasNew) this.#first.reject(new NotConnected('the client is closed', { retryable: false }))
   }
 
-  /** Behind everything that was asked before, so that it is all answered. */
+  /** Closes the session after all earlier requests, so that these are answered. */
   async #closeAtServer(): Promise<void> {
-    // Whoever closes when told of the connection is told before what waited for it is sent.
+    // A listener that closes the client on `connected` runs before the waiting requests are sent.
     await Promise.resolve()
     const closing = new PendingRequest(closeSession(), monotonic(), { currentConnectionOnly: true })
     this.#sender.push(closing)
@@ -370,7 +374,7 @@ export class Session {
     if (await answered) this.#open = undefined
   }
 
-  /** Closing while there is no connection, so that ephemeral znodes need not wait for expiry. */
+  /** Closes the session without a current connection, so that its ephemeral znodes are deleted before it expires. */
   async #closeWithoutConnection(deadline: number): Promise<void> {
     const held = this.#open
     this.#open = undefined

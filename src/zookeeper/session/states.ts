@@ -1,23 +1,23 @@
 /**
- * The states of a client, and what leads from one to the next.
+ * The states of a client, and their transitions.
  *
  *     new         connect() was not called
  *     connecting  there is no session yet; requests wait
- *     connected   a session, and a connection to use it
- *     suspended   a session that may be alive, and no connection: its ephemeral znodes are still there, as far as anybody
- *                 knows; requests wait for the same session
- *     lost        the session is over, or too close to its end to be relied on; what waited was rejected. A new session
- *                 follows by itself (connecting), unless that was not wanted, or no server would accept this client
- *     closed      close() was called; nothing is accepted any more
+ *     connected   there is a session, and a connection to use it
+ *     suspended   the session may be alive, and there is no connection: its ephemeral znodes may still exist; requests wait
+ *                 for the same session
+ *     lost        the session is over, or too close to its end to be relied on; waiting requests were rejected. A new session
+ *                 follows (connecting), unless `newSession` forbids it, or no server would accept this client
+ *     closed      close() was called; no request is accepted
  *
- * From suspended a client goes back to connected only with the very same session. There is no way from lost to connected
- * but through connecting: whoever sees that has a new session, and none of the ephemeral znodes of the old one.
+ * A suspended client returns to connected only with the very same session. The only way from lost to connected is
+ * through connecting: a client that took it has a new session, and none of the ephemeral znodes of the old one.
  */
 import { InvalidState } from '../../core/errors.ts'
 import { describeError } from '../../core/failure.ts'
 import type { Logger } from '../../core/log.ts'
 
-/** What a client is. `suspended`: without a connection, its session may be alive. `lost`: the session is over. */
+/** State of a client. `suspended`: without a connection, its session may be alive. `lost`: the session is over. */
 export type ClientState = 'new' | 'connecting' | 'connected' | 'suspended' | 'lost' | 'closed'
 
 const NEXT_STATES: Readonly<Record<ClientState, readonly ClientState[]>> = {
@@ -45,11 +45,11 @@ const LOG_LEVEL = {
 export interface ClientStateChange {
   readonly state: ClientState
   readonly previous: ClientState
-  /** Why the connection or the session is gone. */
+  /** Reason why the connection or the session was lost. */
   readonly reason?: Error
 }
 
-/** The state of one client: goes only where the table allows, and tells. */
+/** State of one client: makes only the transitions in the table, and reports them. */
 export class ClientStateMachine {
   readonly #log: Logger
   readonly #onChange: (change: ClientStateChange) => void

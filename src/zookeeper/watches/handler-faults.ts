@@ -1,22 +1,22 @@
 /**
- * What handlers and listeners of users threw. It harms nobody else, so nobody else would ever know: it is logged, it is an
- * event, and whoever gave neither a log nor a listener is warned by the process, once.
+ * Reports errors of users' handlers and listeners. They affect no other code and would stay unnoticed: so each is
+ * logged and emitted as an event, and without a log or a listener the process warns once.
  */
 import { describeFailure, failureOf } from '../../core/failure.ts'
 import { type Logger, silentLog } from '../../core/log.ts'
 
-/** A handler of a watch, or a listener, threw or rejected. */
+/** An error of a handler of a watch, or of a listener. */
 export interface HandlerFault {
   readonly error: unknown
-  /** The path that is watched, of a handler of a watch. */
+  /** Watched path, for a handler of a watch. */
   readonly watch?: string
-  /** What was told, of a listener. */
+  /** Event, for a listener. */
   readonly event?: string
 }
 
 export interface HandlerErrorReporterOptions {
   readonly log: Logger | undefined
-  /** Tells those who listen to `error`; false when nobody does. */
+  /** Emits `error`; false when it has no listener. */
   readonly emit: (fault: HandlerFault) => boolean
 }
 
@@ -28,12 +28,12 @@ export class HandlerErrorReporter {
     this.#options = options
   }
 
-  /** The handler of a watch of that path failed. */
+  /** Reports that the handler of a watch of that path failed. */
   reportWatch(error: unknown, path: string): void {
     this.#handle({ error, watch: path }, `a handler of the watch of ${path}`)
   }
 
-  /** A listener of that event failed; where it listens to failures, nobody who listens is told again. */
+  /** Reports that a listener of that event failed; a failure of a listener for `error` is not emitted again. */
   reportListener(error: unknown, event: string): void {
     this.#handle({ error, event }, `a listener of ${event}`)
   }
@@ -49,14 +49,14 @@ export class HandlerErrorReporter {
     process.emitWarning(`${who} of a ZooKeeper client threw, and it goes on: ${reason}`, {
       type: 'JobboardWarning',
       code: 'JOBBOARD_HANDLER_THREW',
-      detail: `${failure.stack ?? reason}\nGive the client a log, or listen to its event "error", to hear of the next ones.`,
+      detail: `${failure.stack ?? reason}\nGive the client a log, or listen to its event "error", to receive the next ones.`,
     })
   }
 
-  /** Never throws, or a handler that threw would take the connection with it. */
+  /** Logs a fault. Never throws: otherwise a handler that threw would close the connection. */
   #log({ error, ...where }: HandlerFault, reason: string, message: string): void {
     const { log = silentLog } = this.#options
-    // What was thrown may throw again when a logger looks at it.
+    // The thrown value may throw again when a logger reads it.
     for (const thrown of [{ err: error }, {}]) {
       try {
         log.error({ ...where, ...thrown, reason }, message)

@@ -1,11 +1,14 @@
-/** Calling what users gave: whatever it does, it harms neither the caller nor the others who are called. */
+/** Calls users' functions so that their errors affect neither the caller nor other handlers. */
 
-/** @param onFault told of what the handler threw, or of why the promise that it returned was rejected */
+/**
+ * Calls a handler.
+ *
+ * @param onFault receives the error that the handler threw, or the reason of its rejected promise
+ */
 export function invokeHandler(handler: () => unknown, onFault: (error: unknown) => void): void {
   try {
     const answer = handler()
-    // Handlers are not waited for; but an async function fails only later, and a rejection that nobody looks at ends the
-    // process.
+    // Handlers are not awaited; but an async function fails later, and an unhandled rejection would end the process.
     if (answer instanceof Promise) answer.catch(onFault)
   } catch (error) {
     onFault(error)

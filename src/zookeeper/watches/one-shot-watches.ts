@@ -1,38 +1,38 @@
 /**
- * Watches that are told of one change: what every ZooKeeper client calls simply watches.
+ * Watches that report one change: the ones that every ZooKeeper client calls simply watches.
  *
- * The server keeps one per path and kind, however many functions here wait for it, and forgets it when it has told of a
- * change. So an entry lives from the first request that asks for it until nobody waits any more; and it is taken away at
- * the server when the last function is removed before the change, so that no server is left watching for nobody. Answers
- * come in order: while a request that may arm the same watch is under way, taking it away would take that one's, too,
- * and is left to its answer.
+ * The server keeps one per path and kind, however many functions here wait for it, and removes it when it has reported
+ * a change. So an entry lives from the first request for it until no handler waits any longer; when the last handler is
+ * removed before a change, the watch is removed at the server too, so that no server keeps an unused one. Answers come
+ * in order: while a request that may arm the same watch is in flight, removing it would remove that request's watch
+ * too, so the removal is left to its answer.
  */
 import type { WatchEvent } from '../protocol/records.ts'
 
-/** `data` is asked for by exists and getData, `children` by getChildren. */
+/** Kind of watch: `data` is set by exists and getData, `children` by getChildren. */
 export type OneShotKind = 'data' | 'children'
 
-/** The watch is over and there was no event: the session has ended. Look again. */
+/** Notice that the watch ended without an event, because the session has ended. Read again. */
 export interface WatchLost {
   readonly type: 'lost'
   readonly path: string
   readonly reason: Error
 }
 
-/** Called once at the most, synchronously, and not waited for if it is async. */
+/** A function that is called at most once, synchronously, and not awaited if it is async. */
 export type OneShotHandler = (event: WatchEvent | WatchLost) => unknown
 
 interface WatchEntry {
   readonly handlers: Set<OneShotHandler>
-  /** Requests that ask for this watch and are not answered yet. */
+  /** Number of unanswered requests for this watch. */
   asked: number
-  /** The server has it, as far as known. */
+  /** Whether the server has it, as far as known. */
   armed: boolean
-  /** Whether the znode was there: what to arm again depends on it. */
+  /** Whether the znode existed: that decides how the watch is armed again. */
   present: boolean
 }
 
-/** What a server tells a watch of each kind of. */
+/** Events that a server reports to a watch of each kind. */
 const EVENTS_BY_KIND: Readonly<Record<OneShotKind, ReadonlySet<WatchEvent['type']>>> = {
   data: new Set(['created', 'deleted', 'dataChanged']),
   children: new Set(['childrenChanged', 'deleted']),
@@ -45,19 +45,19 @@ export const ONE_SHOT_KINDS: readonly OneShotKind[] = ['data', 'children']
 export class OneShotWatches {
   readonly #entries: Readonly<Record<OneShotKind, Map<string, WatchEntry>>> = { data: new Map(), children: new Map() }
 
-  /** Whether anybody waits, or may come to wait, for a change of that path. */
+  /** Whether a handler waits, or a request may add one, for a change of that path. */
   has(path: string): boolean {
     return ONE_SHOT_KINDS.some((kind) => this.#entries[kind].has(path))
   }
 
-  /** A request that asks for the watch is about to be made. */
+  /** Records that a request for the watch is about to be made. */
   noteRequested(path: string, kind: OneShotKind): void {
     const entry = this.#entries[kind].get(path) ?? { handlers: new Set(), asked: 0, armed: false, present: true }
     entry.asked++
     this.#entries[kind].set(path, entry)
   }
 
-  /** The server has answered, and watches. */
+  /** Records that the server has answered, and watches. */
   noteArmed(
     path: string,
     kind: OneShotKind,
@@ -70,7 +70,7 @@ export class OneShotWatches {
     if (options.handler) entry.handlers.add(options.handler)
   }
 
-  /** That request was answered, or never will be. True when the server watches for nobody now. */
+  /** Records that the request is settled. Returns whether the server now has a watch without a handler. */
   noteSettled(path: string, kind: OneShotKind): boolean {
     const entry = this.#entries[kind].get(path)
     if (!entry) return false
@@ -78,7 +78,7 @@ export class OneShotWatches {
     return this.#removeIfUnused(path, kind, entry)
   }
 
-  /** Those who are to be called, each once. They are not registered any more. */
+  /** Removes and returns the handlers to be called, each once. */
   takeHandlers({ type, path }: WatchEvent): ReadonlySet<OneShotHandler> {
     if (this.#entries.data.size + this.#entries.children.size === 0) return NO_HANDLERS
     const concerned = new Set<OneShotHandler>()
@@ -93,7 +93,9 @@ export class OneShotWatches {
     return concerned
   }
 
-  /** Forgets one handler of a path, or all: whether there was any, and whether the server now watches for nobody. */
+  /**
+   * Removes one handler of a path, or all: returns whether there was any, and whether the server's watch is now unused.
+   */
   remove(path: string, kind: OneShotKind, handler?: OneShotHandler): { found: boolean; idle: boolean } {
     const entry = this.#entries[kind].get(path)
     if (!entry) return { found: false, idle: false }
@@ -102,7 +104,9 @@ export class OneShotWatches {
     return { found, idle: this.#removeIfUnused(path, kind, entry) }
   }
 
-  /** The session is over, and its watches with it: everybody who waits, with the path. Requests may be under way still. */
+  /**
+   * Removes and returns all handlers with their paths, because the session is over. Requests may still be in flight.
+   */
   takeAll(): [string, Set<OneShotHandler>][] {
     const all = new Map<string, Set<OneShotHandler>>()
     for (const kind of ONE_SHOT_KINDS) {
@@ -118,7 +122,7 @@ export class OneShotWatches {
     return [...all]
   }
 
-  /** What to arm on a new connection, whose server knows nothing yet. */
+  /** Lists the watches to arm on a new connection. */
   *listToArm(): Iterable<{ readonly path: string; readonly kind: 'data' | 'exist' | 'child' }> {
     for (const kind of ONE_SHOT_KINDS) {
       for (const [path, entry] of this.#entries[kind]) {

@@ -1,4 +1,4 @@
-/** Watches from asking for them to taking them away: what the registry knows (`watches.ts`) and the server is to know. */
+/** Adds and removes watches, in the registry (`watches.ts`) and at the server. */
 import { rejectOnAbort } from '../../core/async/abort.ts'
 import { InvalidArgument } from '../../core/errors.ts'
 import type { RequestOptions } from '../connection/pending.ts'
@@ -20,15 +20,15 @@ import type { Registration, WatchHandler, WatchRegistry } from './watches.ts'
 /** A persistent watch, until it is removed. */
 export interface Watch {
   readonly path: string
-  /** Stops telling the handler, at once. */
+  /** Stops calling the handler, at once. */
   remove(): Promise<void>
 }
 
-/** Of a read that may leave a watch behind. */
+/** Options of a read that may set a watch. */
 export interface ReadOptions extends RequestOptions {
   /**
-   * Called once at the most: at the next change of what was read, or with `lost` when the session ends before. It stays
-   * armed over connections of the same session, and is told then of what happened in between.
+   * Handler that is called at most once: at the next change of the data read, or with `lost` when the session ends
+   * before. It stays armed across connections of the same session, and then receives a change that happened in between.
    */
   readonly watch?: OneShotHandler
 }
@@ -64,12 +64,14 @@ export class WatchManager {
       remove().catch(() => undefined)
       throw error
     }
-    // Removed while it waited for a connection: nothing was there to be taken away then.
+    // It was removed while the request waited for a connection, when the server had no watch to remove yet.
     if (this.#watches.isFree(path)) this.#removeAtServerQuietly(path, 'any')
     return { path, remove }
   }
 
-  /** A watch that is registered is armed with every new connection; asking again after one is lost does no harm. */
+  /**
+   * Arms a watch. A registered watch is armed with every new connection; arming it again after a lost one does no harm.
+   */
   async #arm(registration: Registration, make: () => Request<undefined>, options: RequestOptions): Promise<void> {
     while (this.#watches.has(registration)) {
       try {
@@ -80,7 +82,7 @@ export class WatchManager {
     }
   }
 
-  /** A read, with its watch if one is wanted. A znode that is not there reads as undefined, if it is no error. */
+  /** Reads with a watch, if one is wanted. A missing znode reads as undefined where it is no error. */
   read<T>(
     path: string,
     kind: OneShotKind,
@@ -93,18 +95,18 @@ export class WatchManager {
     let asking = false
     const begin = () => {
       signal?.throwIfAborted()
-      if (typeof handler !== 'function') throw new InvalidArgument(`watch ${path}: a function is needed, to be told`)
+      if (typeof handler !== 'function') throw new InvalidArgument(`watch ${path}: the watch must be a function`)
       const request = makeRequest(true)
       this.#watches.noteRequested(path, kind)
       asking = true
-      // As the answer is read, and not by whoever awaits it: the next thing that is read may be the event.
+      // Recorded while the answer is read, not when the caller's await continues: the next message may be the event.
       return mapReply(request, (value) => {
         const wanted = signal?.aborted ? {} : { handler }
         this.#watches.noteArmed(path, kind, { present: value !== undefined, ...wanted })
         return value
       })
     }
-    // Without the signal: whether the server watches has to be known even when nobody waits for the answer any more.
+    // Without the signal: the registry must know whether the server watches even if the caller has stopped waiting.
     const answer = this.#sender.send(begin, rest)
     const settled = () => {
       if (asking && this.#watches.noteSettled(path, kind)) this.#removeAtServerQuietly(path, kind)
@@ -134,12 +136,12 @@ export class WatchManager {
     this.#removeAtServer(this.#sender.toServerPath(path), kind).catch(() => undefined)
   }
 
-  /** Of the connection it was armed on. The next one is armed without it, and may have a newer one by then. */
+  /** Removes a watch on the connection on which it was armed. The next connection is armed without it. */
   async #removeAtServer(outward: string, kind: WatchKind): Promise<void> {
     try {
       await this.#sender.send(() => removeWatches(outward, kind), { currentConnectionOnly: true })
     } catch (error) {
-      // It is gone, one way or another: fired, or lost with the connection or the session.
+      // The watch no longer exists: it fired, or was lost with the connection or the session.
       if (error instanceof NoWatcher || (error instanceof ZooKeeperError && error.outcome !== 'refused')) return
       throw error
     }

@@ -1,13 +1,13 @@
 /**
- * Who watches what, and who is to be told of an event. Paths are the user's (see Chroot), except in what is armed.
+ * Registry of watches and their handlers. Paths are the user's (see Chroot), except in requests that arm watches.
  *
- * Persistent watches stay until they are removed, one-shot watches (`one-shot-watches.ts`) until they fired. A server forgets
- * both with the connection, so this registry is what they are armed from on the next one. One-shot watches are told then
- * of what they missed; of persistent ones nothing is replayed, and every handler is told of the gap. With the session
- * one-shot watches end, and say so; persistent ones go on in the next.
+ * Persistent watches stay until they are removed, one-shot watches (`one-shot-watches.ts`) until they fire. A server
+ * drops both with the connection, so this registry is the source for arming them on the next one. One-shot watches then
+ * receive what they missed; for persistent ones nothing is replayed, and every handler is notified of the gap. One-shot
+ * watches end with the session, with a notice; persistent ones continue in the next.
  *
  * A path is watched in one mode at a time. Servers before 3.9 keep one per path and connection: a one-shot watch would
- * silence a persistent one after the next event. What is watched above or below does not matter.
+ * silence a persistent one after the next event. Watches above or below do not matter.
  */
 import { InvalidArgument, InvalidState } from '../../core/errors.ts'
 import { assertOneOf } from '../protocol/arguments.ts'
@@ -19,15 +19,18 @@ import type { ArmedKind, ArmedPaths, WatchMode } from '../protocol/requests.ts'
 import { invokeHandler } from './handlers.ts'
 import { type OneShotHandler, type OneShotKind, OneShotWatches } from './one-shot-watches.ts'
 
-/** Told of what a persistent watch sees. */
+/** Handler of a persistent watch. */
 export interface WatchHandler {
-  /** What happened, in the order in which it happened. Called synchronously, and not waited for if it is async. */
+  /** Receives events in the order in which they happened. Called synchronously, and not awaited if it is async. */
   events(batch: readonly WatchEvent[]): unknown
-  /** Events may have been missed: read everything again. Called whenever the watch was armed on a new connection. */
+  /**
+   * Reports that events may have been missed: read everything again. Called whenever the watch was armed on a new
+   * connection.
+   */
   gap(): unknown
 }
 
-/** One handler on one path. */
+/** Registration of one handler on one path. */
 export interface Registration {
   readonly path: string
   readonly handler: WatchHandler
@@ -40,9 +43,9 @@ interface WatchedPath {
 
 export interface WatchRegistryOptions {
   readonly chroot: Chroot
-  /** How large a request to arm may be. */
+  /** Size limit in bytes for a request that arms watches. */
   readonly armingBytes: number
-  /** Told of a handler of a watch of that path that threw or rejected; the others still hear the events. */
+  /** Receives errors of a handler of a watch of that path; the other handlers still receive the events. */
   readonly onFault: (error: unknown, path: string) => void
 }
 
@@ -59,17 +62,19 @@ export class WatchRegistry {
     this.#options = options
   }
 
-  // --- Persistent ones ----------------------------------------------------------------------------------------------
+  // --- Persistent watches -------------------------------------------------------------------------------------------
 
   /**
-   * @throws InvalidArgument for a mode that there is not, and for what is no handler
+   * Registers a handler.
+   *
+   * @throws InvalidArgument for an unknown mode or an invalid handler
    * @throws InvalidState when the path is watched in another mode
    */
   add(path: string, mode: WatchMode, handler: WatchHandler): Registration {
     assertOneOf(mode, Object.keys(WATCH_MODE), 'watch: mode')
     const { events, gap }: Partial<WatchHandler> = Object(handler)
     if (typeof events !== 'function' || typeof gap !== 'function')
-      throw new InvalidArgument(`watch ${path}: a handler with two functions is needed, { events(batch) {}, gap() {} }`)
+      throw new InvalidArgument(`watch ${path}: the handler must have two functions, { events(batch) {}, gap() {} }`)
     const watched = this.#paths.get(path) ?? { mode, registrations: new Set() }
     if (watched.mode !== mode) throw conflictingModesError(path, watched.mode, mode)
     if (this.#oneShots.has(path)) throw conflictingModesError(path, 'one-shot', mode)
@@ -83,27 +88,27 @@ export class WatchRegistry {
     return this.#paths.get(registration.path)?.registrations.has(registration) ?? false
   }
 
-  /** Whether nobody watches the path, in whatever way. */
+  /** Whether the path has no watch of any kind. */
   isFree(path: string): boolean {
     return !this.#paths.has(path) && !this.#oneShots.has(path)
   }
 
-  /** True when nobody watches the path any more, so that the server may forget it. */
+  /** Removes a registration; returns whether it was the last one, so that the server may drop the watch. */
   remove(registration: Registration): boolean {
     const watched = this.#paths.get(registration.path)
     if (!watched?.registrations.delete(registration) || watched.registrations.size > 0) return false
     return this.#paths.delete(registration.path)
   }
 
-  /** Forgets every persistent watch of the path; true when there was any. */
+  /** Removes every persistent watch of the path; returns whether there was any. */
   removeAll(path: string): boolean {
     return this.#paths.delete(path)
   }
 
-  // --- One-shot ones --------------------------------------------------------------------------------------------------
+  // --- One-shot watches -----------------------------------------------------------------------------------------------
 
   /**
-   * A request that asks for a one-shot watch is about to be made; `settled` has to follow.
+   * Records that a request for a one-shot watch is about to be made; `noteSettled` must follow.
    *
    * @throws InvalidState when there is a persistent watch on the path
    */
@@ -113,13 +118,13 @@ export class WatchRegistry {
     this.#oneShots.noteRequested(path, kind)
   }
 
-  /** The server watches. Without a handler nobody wants to know any more. */
+  /** Records that the server watches. Without a handler the caller has given up. */
   noteArmed(path: string, kind: OneShotKind, options: { present: boolean; handler?: OneShotHandler }): void {
     if (!this.#closed) this.#oneShots.noteArmed(path, kind, options)
     else if (options.handler) this.#lose(path, [options.handler], this.#closed)
   }
 
-  /** True when the server watches for nobody now. */
+  /** Records that the request is settled. Returns whether the server now has a watch without a handler. */
   noteSettled(path: string, kind: OneShotKind): boolean {
     return this.#oneShots.noteSettled(path, kind)
   }
@@ -128,9 +133,9 @@ export class WatchRegistry {
     return this.#oneShots.remove(path, kind, handler)
   }
 
-  // --- Telling --------------------------------------------------------------------------------------------------------
+  // --- Dispatching ----------------------------------------------------------------------------------------------------
 
-  /** Hands each handler its part of the batch, as one; then each one-shot handler its event. */
+  /** Calls each handler once with its part of the batch; then each one-shot handler with its event. */
   dispatch(batch: readonly WatchEvent[]): void {
     const parts = new Map<Registration, WatchEvent[]>()
     const fired: [OneShotHandler, WatchEvent][] = []
@@ -139,7 +144,7 @@ export class WatchRegistry {
       if (part) part.push(event)
       else parts.set(registration, [event])
     }
-    // Most events of a batch are of the same few folders.
+    // Most events of a batch are in the same few folders.
     const above = new Map<string, readonly Registration[]>()
     for (const outward of batch) {
       const event = this.#toUserEvent(outward)
@@ -157,12 +162,12 @@ export class WatchRegistry {
     for (const registration of all) this.#call(registration, () => registration.handler.gap())
   }
 
-  /** The session is over, and the one-shot watches with it. */
+  /** Ends the one-shot watches with their session. */
   sessionOver(reason: Error = new SessionExpired('the session is over')): void {
     for (const [path, handlers] of this.#oneShots.takeAll()) this.#lose(path, handlers, reason)
   }
 
-  /** Nothing is to come any more, though requests that were made before may still be answered. */
+  /** Ends all watches; requests that were made before may still be answered. */
   close(): void {
     this.#closed ??= new SessionExpired('the client was closed, and its session with it')
     this.sessionOver(this.#closed)
@@ -174,7 +179,7 @@ export class WatchRegistry {
 
   // --- Arming again -----------------------------------------------------------------------------------------------------
 
-  /** What to arm on a new connection, in portions for one request each; always at least one. */
+  /** Returns the watches to arm on a new connection, in portions for one request each; always at least one. */
   armingPortions(): ArmedPaths[] {
     let portion = emptyPortion()
     const portions = [portion]
@@ -198,9 +203,9 @@ export class WatchRegistry {
     for (const [path, { mode: kind }] of this.#paths) yield { path, kind }
   }
 
-  // --- Finding who is concerned -------------------------------------------------------------------------------------------
+  // --- Finding handlers ---------------------------------------------------------------------------------------------------
 
-  /** The event as the user knows it; undefined for one outside of the chroot. */
+  /** Converts an event's path to the user's; undefined for one outside of the chroot. */
   #toUserEvent(event: WatchEvent): WatchEvent | undefined {
     const path = this.#options.chroot.toUserPath(event.path)
     if (path === event.path) return event
@@ -212,7 +217,7 @@ export class WatchRegistry {
     return here && (here.mode === 'persistent' || type !== 'childrenChanged') ? here.registrations : NO_REGISTRATIONS
   }
 
-  /** @param known who watches the tree that a parent is in, as found out so far */
+  /** @param known handlers above each parent, as found so far */
   #handlersAbove({ type, path }: WatchEvent, known: Map<string, readonly Registration[]>): readonly Registration[] {
     const parent = type === 'childrenChanged' ? undefined : parentPath(path)
     if (parent === undefined) return NO_REGISTRATIONS
@@ -234,7 +239,7 @@ export class WatchRegistry {
   }
 
   #call(registration: Registration, call: () => unknown): void {
-    // A handler called just before may have removed this one.
+    // A handler that was called just before may have removed this one.
     if (this.has(registration)) this.#catchHandlerErrors(call, registration.path)
   }
 

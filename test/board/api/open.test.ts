@@ -11,12 +11,12 @@ const SECRET = 'hunter2'
 
 describe.each([NOBODY, `${NOBODY}?client=native`])('on %s', (uri) => {
   test.each<[what: string, options: unknown, says: string]>([
-    ['an identity without its list', { auth: { scheme: 'digest', auth: `ada:${SECRET}` } }, 'auth is a list of'],
-    ['an identity that is a text', { auth: [`ada:${SECRET}`] }, 'auth is a list of identities'],
-    ['an identity without a secret', { auth: [{ scheme: 'digest' }] }, 'auth is a list of identities'],
+    ['an identity without its list', { auth: { scheme: 'digest', auth: `ada:${SECRET}` } }, 'auth must be a list of'],
+    ['an identity that is a text', { auth: [`ada:${SECRET}`] }, 'auth must be a list of identities'],
+    ['an identity without a secret', { auth: [{ scheme: 'digest' }] }, 'auth must be a list of identities'],
     ['a digest without a colon', { auth: [{ scheme: 'digest', auth: SECRET }] }, "'user:password', with a colon"],
     ['bytes without a colon', { auth: [{ scheme: 'digest', auth: Buffer.from(SECRET) }] }, 'with a colon'],
-    ['an acl that is a word', { acl: 'creator' }, 'acl is a list of who may do what, such as ACL.creatorAll'],
+    ['an acl that is a word', { acl: 'creator' }, 'acl must be a list of entries, such as ACL.creatorAll'],
     ['the console as a log', { log: console }, 'log must be a pino logger, as in log: pino()'],
     ['create that is a text', { create: 'no' }, 'openBoard: create is true or false'],
     ['a signal that is none', { signal: 5 }, 'signal must be an AbortSignal'],
@@ -29,10 +29,10 @@ describe.each([NOBODY, `${NOBODY}?client=native`])('on %s', (uri) => {
 
 test.each<[what: string, uri: string, options: unknown, says: string]>([
   ['sasl with an unknown field', NOBODY, { sasl: { user: 'ada' } }, 'sasl has no option "user"'],
-  ['a cert without its key', NOBODY, { tls: { cert: 'x' } }, 'a cert is of no use without its key'],
+  ['a cert without its key', NOBODY, { tls: { cert: 'x' } }, 'cert needs its key'],
   ['a # in a password', `zookeeper://ada:${SECRET}#@127.0.0.1:1/x`, {}, 'write %23 for a # in it'],
-  ['ticks longer than the session', `${NOBODY}?sessionTimeout=3s&tick=4s`, {}, 'tick is longer than sessionTimeout'],
-  ['ticks longer than the default', `${NOBODY}?tick=11s`, {}, 'the 10000 ms there are by default'],
+  ['ticks longer than the session', `${NOBODY}?sessionTimeout=3s&tick=4s`, {}, 'tick must not be longer than sessionTimeout'],
+  ['ticks longer than the default', `${NOBODY}?tick=11s`, {}, 'sessionTimeout (10000 ms by default)'],
   ['the console as a log', 'memory:', { log: console }, 'log must be a pino logger'],
   ['an identity on a board of this process', 'memory:', { auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'leave auth'],
 ])('%s is refused', async (_, uri, options, says) => {

@@ -58,7 +58,7 @@ describe.skipIf(!zookeeperHosts)('logbooks of somebody', () => {
       for (const create of [true, false]) {
         const refusal = await failureOf(open({ auth, create }))
         expect(refusal).toBeInstanceOf(AccessDenied)
-        expect(String(refusal)).toContain('open the logbooks as somebody whom their ACL names')
+        expect(String(refusal)).toContain('open the logbooks with credentials that their ACL names')
         expect(String(refusal)).toContain(auth.length > 0 ? 'wrong user or password?' : 'no credentials were given')
         expect(String(refusal)).not.toMatch(/lace|guessed/)
       }
@@ -89,7 +89,7 @@ describe.skipIf(!zookeeperHosts)('logbooks of somebody', () => {
     await expect(reader.createBook({ uuid: 'no', name: 'no' })).rejects.toThrow(StorageFailure)
     const other = await failureOf(open({ auth: [ADA], acl: ACL.creatorAll }))
     expect(other).toBeInstanceOf(InvalidArgument)
-    expect(String(other)).toContain('is there and has another ACL than the one that was given')
+    expect(String(other)).toContain('exists and has another ACL than the given one')
   })
 
   test('a right that is taken away while they are open is no fault of a job', async () => {
@@ -156,6 +156,6 @@ describe.skipIf(!zookeeperHosts)('logbooks behind TLS', () => {
     const without = await failureOf(openPersistence(`zookeepers://${server.secureHosts}/tls?ca=${ca}`))
     expect(without).toMatchObject({ code: 'JOBBOARD_STORAGE_FAILURE', cause: expect.any(TlsFailed) })
     const stray = await failureOf(openPersistence(`zookeeper://${server.hosts}/tls?ca=${ca}`))
-    expect(String(stray)).toContain('ca is of TLS; write zookeepers://')
+    expect(String(stray)).toContain('ca needs TLS; write zookeepers://')
   })
 })

@@ -39,9 +39,9 @@ describe('an error of ZooKeeper', () => {
   })
 
   test.each([
-    ['create', '/a/b', 'create /a/b: its parent /a is not there; mkdirp makes it'],
-    ['create', '/a', "create /a: the chroot of this client is not there; mkdirp('/') makes it"],
-    ['getData', '/', "getData /: the chroot of this client is not there; mkdirp('/') makes it"],
+    ['create', '/a/b', 'create /a/b: its parent /a does not exist; create it with mkdirp'],
+    ['create', '/a', "create /a: the chroot of this client does not exist; create it with mkdirp('/')"],
+    ['getData', '/', "getData /: the chroot of this client does not exist; create it with mkdirp('/')"],
     ['getData', '/a/b', 'getData /a/b: there is no such znode'],
   ])('names the znode that is missing, of a %s of %s', (operation, path, message) => {
     const error = errorOfCode(-101, { operation, path })

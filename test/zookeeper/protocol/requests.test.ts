@@ -96,8 +96,8 @@ describe('a request', () => {
     [{ container: true, sequential: true }, 'a container cannot be sequential'],
     [{ container: true, ttl: 5 }, 'a container cannot be ttl'],
     [{ ephemeral: true, ttl: 5 }, 'an ephemeral znode cannot have a ttl'],
-    [{ ttl: 0 }, 'not between'],
-    [{ ttl: 2 ** 40 }, 'not between'],
+    [{ ttl: 0 }, 'ttl must be between 1 and'],
+    [{ ttl: 2 ** 40 }, 'ttl must be between 1 and'],
     [{ ttl: 'soon' }, 'no duration'],
   ])('to create %j is refused', (mode, says) => {
     const wrong = mode as CreateMode

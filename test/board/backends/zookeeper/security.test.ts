@@ -70,7 +70,7 @@ describe.skipIf(!zookeeperHosts)('a board of somebody', () => {
         `opening zookeeper://${zookeeperHosts}${path}: getData ${path}: the ACL does not`,
       )
       expect(String(failure)).toContain(
-        'open the board as somebody whom its ACL names: zookeeper://user:password@host/path',
+        'open the board with credentials that its ACL names: zookeeper://user:password@host/path',
       )
       expect(String(failure)).toContain(auth.length > 0 ? 'wrong user or password?' : 'no credentials were given')
     }
@@ -184,7 +184,7 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
     for (const acl of [[bobs], [adas, bobs, ...ACL.read], ACL.open, [{ ...adas, permissions: 1 }, bobs]]) {
       const failure = await rejectionOf(open({ auth: [BOB], acl }))
       expect(failure).toBeInstanceOf(InvalidArgument)
-      expect(String(failure)).toContain(`board ${path} is there and has another ACL than the one that was given; leave`)
+      expect(String(failure)).toContain(`board ${path} exists and has another ACL than the given one; leave`)
     }
   })
 
