@@ -1,21 +1,24 @@
 /**
- * The servers' clock, as answers show it: the answer to what was just written says what time it was there.
+ * The servers' clock, estimated from answers: the answer to a write contains the server's time of that write.
  *
- * An answer takes its time, so each sample is a little behind; the one that is the least behind counts, of the newest ones,
- * because clocks drift and are set.
+ * An answer takes time to arrive, so each sample is a little behind. Of the newest samples the one that is least behind
+ * is used; older samples expire, because clocks drift and are set.
  */
 import { monotonic } from '../../core/time.ts'
 
-/** How long a sample counts, at least, in milliseconds. */
+/** The minimum time for which a sample is used. */
 const SAMPLE_PERIOD_MS = 5 * 60_000
 
 export class ServerClock {
   #since = Number.NEGATIVE_INFINITY
-  /** How far the server's clock is ahead of the monotonic one: the best of this period, and of the one before. */
+  /**
+   * The best offset of the server's clock to the monotonic clock in this period; the next field has that of the period
+   * before.
+   */
   #offsetMs: number | undefined
   #previousOffsetMs: number | undefined
 
-  /** @param time when an answer that just came was made, in milliseconds since 1970 */
+  /** Adds a sample. @param time the server's time in an answer that just arrived, in milliseconds since 1970 */
   observe(time: number): void {
     const now = monotonic()
     if (now - this.#since > SAMPLE_PERIOD_MS) {
@@ -26,7 +29,9 @@ export class ServerClock {
     this.#offsetMs = Math.max(this.#offsetMs ?? Number.NEGATIVE_INFINITY, time - now)
   }
 
-  /** In milliseconds since 1970; this machine's own clock as long as no server has told. */
+  /**
+   * Returns the server's time in milliseconds since 1970, or the time of this machine as long as there is no sample.
+   */
   now(): number {
     if (this.#offsetMs === undefined) return Date.now()
     return monotonic() + Math.max(this.#offsetMs, this.#previousOffsetMs ?? Number.NEGATIVE_INFINITY)

@@ -1,11 +1,12 @@
 /**
- * How a long trash is listed: first which entries there are, in their order and with their sizes, then their contents page by
- * page. Neither this process nor a reply of the server holds all of them, and a page is read when the one before is used up.
+ * The listing of a long trash: first the entries in their order, with their sizes, then their contents page by page. So
+ * neither this process nor a reply of the server holds all contents, and a page is read only when the page before it is
+ * used up.
  */
 
-/** The most that the entries of a page have together, in bytes, unless one alone has more. */
+/** The maximum size of the entries of a page together. A single larger entry is a page of its own. */
 const MAX_PAGE_BYTES = 1_024 * 1_024
-/** The most entries that a page has. */
+/** The maximum number of entries of a page. */
 const MAX_PAGE_ENTRIES = 500
 
 /** Yields the entries in pages that can be read at once. */

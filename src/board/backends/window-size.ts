@@ -1,4 +1,4 @@
-/** How much of a long board a view holds: `?window=10000&windowBytes=67108864`. */
+/** The size of a view's window in a URI: `?window=10000&windowBytes=67108864`. */
 import { InvalidArgument } from '../../core/errors.ts'
 import type { ResourceUri } from '../../core/uri.ts'
 
@@ -6,9 +6,9 @@ const DEFAULT_WINDOW_JOBS = 10_000
 const DEFAULT_WINDOW_BYTES = 64 * 1_024 * 1_024
 
 export interface WindowSize {
-  /** In jobs. */
+  /** The maximum number of jobs. */
   readonly window: number
-  /** In bytes of their encoded postings. */
+  /** The maximum size of the encoded postings, in bytes. */
   readonly windowBytes: number
 }
 
@@ -28,5 +28,5 @@ function numberOf(
   if (text === undefined) return undefined
   const number = Number(text)
   if (/^\d+$/.test(text) && Number.isSafeInteger(number) && number > 0) return number
-  throw new InvalidArgument(`${printable}: ${name} must be a number of ${unit}, from 1, got '${text}'`)
+  throw new InvalidArgument(`${printable}: ${name} must be a number of ${unit}, at least 1, got '${text}'`)
 }

@@ -217,7 +217,7 @@ describe('failed: exit code 1', () => {
     const path = namespace('cli')
     await zookeeper.create(path, Buffer.from('somebody else was here'))
     const outcome = await place.jobboard(['jobs', '--board', `zookeeper://${zookeeperHosts}${path}`])
-    expect(oneLine(outcome)).toContain(`${path} is there and is no board of jobboard`)
+    expect(oneLine(outcome)).toContain(`${path} exists and is not a jobboard board`)
     expect(outcome.exitCode).toBe(1)
   })
 

@@ -1,4 +1,7 @@
-/** The memory backend: a board inside one process, for tests, for trying things, and for work that may die with it. */
+/**
+ * The memory backend: a board inside one process, for tests, for trying things out, and for work that may end with the
+ * process.
+ */
 import type { AlarmClock } from '../../../core/alarm-clock.ts'
 import { asError, ClaimLost, InvalidPosting, InvalidState } from '../../../core/errors.ts'
 import type {
@@ -25,12 +28,15 @@ import type {
 import { encodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
 import { MemorySpace } from './space.ts'
 
-/** As large as a posting may be on ZooKeeper: what works here in a test works there. */
+/** The limit of the ZooKeeper backend: a posting that a test can post here can be posted there. */
 const MAX_POSTING_BYTES = 507_903
 
 const spacesByName = new Map<string, MemorySpace>()
 
-/** The space of that name, shared by all of this process; a new one, shared with nobody, for the empty name. */
+/**
+ * Returns the space of that name, which all boards of this process share. An empty name returns a new space, which is
+ * not shared.
+ */
 export function memorySpace(name: string): MemorySpace {
   if (name === '') return new MemorySpace()
   const space = spacesByName.get(name) ?? new MemorySpace()
@@ -73,12 +79,12 @@ export class MemoryBackend implements Backend {
     if (!open) return
     this.#open = undefined
     open.unsubscribe()
-    // The owner first: it has to know before anybody else can claim.
+    // The owner is notified first: it must know before another board can claim.
     open.sink.session({ state: 'closed', session: open.session })
     this.#space.endSession(open.session)
   }
 
-  /** Ends the session and begins another, as an expired one would on a server: what a test of take-overs needs. */
+  /** Ends the session and begins another one, as when a session expires on a server. Tests of takeovers use it. */
   expireSession(): void {
     const open = this.#requireOpen()
     open.sink.session({ state: 'lost', session: open.session })
@@ -164,7 +170,7 @@ export class MemoryBackend implements Backend {
     return this.#space.cancellation(id)
   }
 
-  /** Changes are told as they happen. */
+  /** Resolves at once: changes are reported as they happen. */
   async barrier(): Promise<void> {
     this.#requireOpen()
   }
@@ -196,7 +202,7 @@ export class MemoryBackend implements Backend {
     return this.clock.now()
   }
 
-  /** A session here lasts as long as the board object. */
+  /** Returns a hold that does nothing: a session of this backend lasts as long as the board object. */
   holdSession(): SessionHold {
     return { whenAlive: async () => this.#requireOpen().session, [Symbol.dispose]: () => undefined }
   }
@@ -211,7 +217,7 @@ export class MemoryBackend implements Backend {
   }
 }
 
-/** Attempts and a failure join a posting later: only the post itself is limited. */
+/** Encodes a posting. Only a post is limited: attempts and a failure are added to the posting later. */
 function encodeWithinLimit(
   posting: Posting,
   options: { limit: number } = { limit: Number.POSITIVE_INFINITY },

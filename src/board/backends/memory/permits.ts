@@ -1,4 +1,4 @@
-/** Who holds which resource: one job alone, or several together. */
+/** The owners of the resources: one job exclusively, or several jobs shared. */
 import { Unclaimable } from '../../../core/errors.ts'
 import type { Posting } from '../../model/posting.ts'
 import { toResourceWants } from '../../model/resources.ts'
@@ -13,7 +13,7 @@ interface Holders {
 export class Permits {
   readonly #held = new Map<string, Holders>()
 
-  /** All of them, or none. @throws Unclaimable */
+  /** Acquires all resources of the posting, or none. @throws Unclaimable if another job holds one of them */
   acquire(id: string, posting: ResourceRequest): void {
     const { exclusive, shared } = toResourceWants(posting)
     const busy =
@@ -28,6 +28,7 @@ export class Permits {
     }
   }
 
+  /** Releases all resources of the posting that the job holds. */
   release(id: string, posting: ResourceRequest): void {
     const { exclusive, shared } = toResourceWants(posting)
     for (const name of [...exclusive, ...shared]) {

@@ -1,8 +1,8 @@
 /**
- * What several memory boards of one process share: the postings, who holds them, the trash, the participants.
+ * The state that several memory boards of one process share: postings, claims, trash and participants.
  *
- * Every step is one synchronous function, so nothing can come between its check and its change. It is the reference model
- * of the contract: the other backends are tested against it.
+ * Every step is one synchronous function, so nothing can run between its check and its change. This is the reference
+ * model of the contract: the other backends are tested against it.
  */
 import { type AlarmClock, systemAlarmClock } from '../../../core/alarm-clock.ts'
 import { decode, encode } from '../../../core/codec.ts'
@@ -35,14 +35,14 @@ interface MemoryJob {
   readonly postedAt: number
   writtenAt: number
   held: MemoryClaim | undefined
-  /** Wakes the boards when its delay is over. */
+  /** The alarm that wakes the boards when the delay is over. */
   rest: Disposable | undefined
 }
 
-/** What one transaction leaves behind in the trash. */
+/** An entry of the trash, as one transaction writes it. */
 type TrashRow = TrashReason & { readonly bytes: Uint8Array; readonly who: string; readonly at: Date }
 
-/** Who hears of what happens here. */
+/** A board that is notified of changes in the space. */
 export interface SpaceListener {
   changes(batch: readonly BoardChange[]): void
   paused(paused: boolean): void
@@ -65,7 +65,7 @@ export class MemorySpace {
   #sessions = 0
   #fence = 0n
 
-  /** @param options.clock what its jobs' delays go by; the process' own by default */
+  /** @param options.clock the clock for the delays of jobs; the clock of the process by default */
   constructor(options: { readonly clock?: AlarmClock } = {}) {
     this.#ownClock = options.clock
   }
@@ -90,7 +90,7 @@ export class MemorySpace {
     }
   }
 
-  /** Frees whatever the session holds, as the end of a process does. */
+  /** Releases everything that the session holds, as the end of a process does. */
   endSession(session: string): void {
     for (const [key, { session: owner }] of this.#entities) if (owner === session) this.#entities.delete(key)
     for (const [id, row] of this.#rows) {
@@ -107,12 +107,12 @@ export class MemorySpace {
     return { created: true, ...this.#add(posting, bytes) }
   }
 
-  /** Whatever somebody puts there by hand. @returns its id */
+  /** Adds any bytes as a posting, as if they were put there by hand. @returns its id */
   putRaw(bytes: Uint8Array): string {
     return this.#add({ uuid: '' }, bytes).id
   }
 
-  /** Whatever somebody takes away by hand: its key stays behind. */
+  /** Removes a posting as if it were removed by hand: its key stays. */
   removeRaw(id: string): void {
     if (this.#rows.delete(id)) this.#notify({ kind: 'gone', id })
   }
@@ -132,7 +132,7 @@ export class MemorySpace {
     return { revision: row.revision, fence: this.#fence }
   }
 
-  /** @returns false when the claim is not held any more in this session at this revision */
+  /** @returns false if this session no longer holds the claim at this revision */
   settle(settlement: Settlement, bytes: Uint8Array): boolean {
     const { id, session, revision } = settlement
     const row = this.#rows.get(id)
@@ -286,7 +286,10 @@ export class MemorySpace {
     this.#notify(...changes)
   }
 
-  /** Boards set timers of the process for what rests; of another clock they know nothing but what time it is. */
+  /**
+   * Sets the alarm for a delayed job on the space's own clock. Boards set timers of the process themselves; of another
+   * clock they know only the current time.
+   */
   #scheduleWake(delay: number | undefined, row: MemoryJob): void {
     if (delay !== undefined) row.rest = this.#ownClock?.alarm(delay, { kind: 'delay', ring: () => this.#notify() })
   }
@@ -301,8 +304,8 @@ function notInTrashError({ posting }: TrashedEntry): NotFound {
 }
 
 /**
- * Returns the next fence: at least the time in microseconds, so that the space of the next process, which knows nothing of
- * this one, continues above it.
+ * Returns the next fence: at least the time in microseconds, so that the space of the next process, which does not know
+ * this one, continues with larger fences.
  */
 function nextFence(last: bigint, nowMs: number): bigint {
   const micros = BigInt(Math.floor(nowMs * 1_000))

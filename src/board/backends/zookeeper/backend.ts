@@ -1,6 +1,7 @@
 /**
- * The ZooKeeper backend: what `Backend` asks for, as znodes and multis. Where things are: `store/layout.ts`; what is one
- * transaction: `commit/transactions.ts`; what it means: `writer.ts`; what became of it: `commit/committer.ts`.
+ * The ZooKeeper backend: implements `Backend` with znodes and multis. `store/layout.ts` defines the paths,
+ * `commit/transactions.ts` the transactions, `writer.ts` what a transaction and its refusal mean, and
+ * `commit/committer.ts` how transactions are sent and their outcomes are determined.
  */
 
 import { asError, InvalidState, NotFound } from '../../../core/errors.ts'
@@ -67,17 +68,17 @@ export interface ZooKeeperBackendOptions extends BoardPathOptions, Security {
   readonly hosts: string
   readonly layout: Layout
   readonly sessionTimeout?: Duration
-  /** The servers' tick: what leases depend on. */
+  /** The servers' tick, on which leases depend. */
   readonly tick?: Duration
   readonly scanPeriod?: Duration
-  /** From which count of children on postings are numbered here; for tests. */
+  /** The count of children from which this client numbers postings itself; for tests. */
   readonly numbersFrom?: number
-  /** The longest answer that is taken from a server; for tests. */
+  /** The maximum size of an answer that the client accepts; for tests. */
   readonly maxReplyBytes?: number
   readonly log?: Logger
 }
 
-/** What there is once the board is open. */
+/** The components of an open board. */
 interface ZooKeeperComponents {
   readonly record: BoardRecord
   readonly reader: BoardReader
@@ -100,7 +101,10 @@ const CAPABILITIES: BackendCapabilities = {
   restore: true,
   completeChangeFeed: true,
 }
-/** TaskFlow's services, which know nothing of these, would not keep to them. */
+/**
+ * The capabilities of a shared board: TaskFlow's services do not know keys, resources and delays, and would not respect
+ * them.
+ */
 const SHARED_CAPABILITIES: BackendCapabilities = { ...CAPABILITIES, keys: false, resources: false, delays: false }
 
 export class ZooKeeperBackend implements Backend {
@@ -121,7 +125,7 @@ export class ZooKeeperBackend implements Backend {
     this.#layout = layout
     this.#zookeeper = new ZooKeeper({ hosts, log, sessionTimeout, ...toOptionalSettings(options) })
     this.#committer = new Committer(this.#zookeeper, layout, {
-      patience: toMilliseconds(sessionTimeout, 'sessionTimeout'),
+      timeoutMs: toMilliseconds(sessionTimeout, 'sessionTimeout'),
       clock: (time) => this.#clock.observe(time),
     })
   }
@@ -160,7 +164,7 @@ export class ZooKeeperBackend implements Backend {
     await translateErrors(what, () => this.#zookeeper.watch(this.#layout.path, { mode: 'recursive' }, handler))
     await translateErrors(what, () => this.#committer.prepare())
     this.#onAttached(board)
-    // Whoever has opened a board knows whether it is paused.
+    // An open board always knows whether it is paused.
     await translateErrors(what, () => board.gate.read())
     board.scan.start()
   }
@@ -195,7 +199,7 @@ export class ZooKeeperBackend implements Backend {
 
   async releaseOrphans(left: OrphanedClaim): Promise<void> {
     const at = { zookeeper: this.#zookeeper, layout: this.#layout }
-    await translateErrors(`freeing what is left of job ${left.posting.uuid}`, () => releaseOrphans(at, left))
+    await translateErrors(`releasing the orphaned claim of job ${left.posting.uuid}`, () => releaseOrphans(at, left))
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -222,7 +226,8 @@ export class ZooKeeperBackend implements Backend {
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     const { reader, marks, sink } = this.#requireOpen
     const found = await translateErrors(`reading ${this.uri}`, () => reader.read(ids))
-    // The event that says how it ended may be lost: it would be taken for consumed. Of an event that came this is a repetition.
+    // The event that says how the job ended may be lost; then the job would be taken for consumed. If the event
+    // arrived, this repeats it.
     const gone = ids.filter((_, index) => found[index] === undefined)
     const trashed = await translateErrors(`reading ${this.uri}`, () => reader.readTrashedIds(gone))
     if (trashed.length > 0) sink.changes(trashed.map((id) => ({ kind: 'trashed', id })))
@@ -235,10 +240,13 @@ export class ZooKeeperBackend implements Backend {
   }
 
   async cancellation(id: string): Promise<Cancellation | undefined> {
-    return translateErrors(`looking for who cancelled ${id}`, () => this.#requireOpen.reader.cancellation(id))
+    return translateErrors(`reading the cancel request of ${id}`, () => this.#requireOpen.reader.cancellation(id))
   }
 
-  /** Watch events of a session come before answers that are younger: when a sync is answered, all is heard. */
+  /**
+   * Resolves when all changes up to the call are received: watch events of a session arrive before later answers, such
+   * as that of the sync.
+   */
   async barrier(): Promise<void> {
     await translateErrors(`sync of ${this.uri}`, () => this.#zookeeper.sync(this.#layout.path))
     await Promise.all([this.#requireOpen.early.whenSettled(), this.#requireOpen.gate.whenSettled()])
@@ -297,7 +305,9 @@ export class ZooKeeperBackend implements Backend {
 
   // --- Inside -----------------------------------------------------------------------------------------------------
 
-  /** Changes what is in the trash. What was not found there may be marked only, and is moved there first. */
+  /**
+   * Changes an entry of the trash. An entry that is not found may only be marked yet; it is moved into the trash first.
+   */
   async #changeTrashed({ id, posting }: TrashedEntry, change: (changer: BoardWriter) => Promise<void>): Promise<void> {
     const { changer, marks } = this.#requireOpen
     try {
@@ -377,7 +387,7 @@ export class ZooKeeperBackend implements Backend {
     if (ofGate.length > 0) gate.refresh()
   }
 
-  /** Attached to a session, old or new, with the watch armed: from here on every change is told. */
+  /** Reports the session, old or new. The watch is armed: from now on every change is reported. */
   #onAttached(board: ZooKeeperComponents): void {
     const session = this.#zookeeper.session?.id
     if (session === undefined) return
@@ -393,7 +403,7 @@ export class ZooKeeperBackend implements Backend {
     gate.refresh()
   }
 
-  /** Without a connection, or with the end of a session, there is a gap to come, and with it another look. */
+  /** Reports an error, unless the connection or the session is lost: then a gap follows, and with it another read. */
   #onError(error: unknown, sink: BackendSink): void {
     if (this.#zookeeper.state !== 'connected' || error instanceof SessionExpired) return
     sink.error(asError(error))
@@ -407,7 +417,10 @@ export class ZooKeeperBackend implements Backend {
   }
 }
 
-/** What the client has defaults of its own for. The ACL is the board's, which is not open yet. */
+/**
+ * Returns the options for which the client has defaults. The ACL is missing: it is the board's, and the board is not
+ * open yet.
+ */
 function toOptionalSettings({
   tick,
   auth,

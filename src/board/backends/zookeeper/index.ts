@@ -23,14 +23,18 @@ interface ZooKeeperBoardOptions extends SecurityOptions {
   readonly create?: boolean
 }
 
-/** @throws InvalidArgument when the URI names no hosts, a path that cannot be a board, or files that cannot be read */
+/**
+ * Returns the backend for a URI.
+ *
+ * @throws InvalidArgument when the URI names no hosts, a path that cannot be a board, or files that cannot be read
+ */
 export async function zooKeeperBackend(uri: ResourceUri, options: ZooKeeperBoardOptions): Promise<Backend> {
   assertParameters(uri, ['encoding', 'client', ...LOCATION_PARAMETERS])
   const place = await parseZooKeeperLocation(uri, { tenant: 'board', defaultPath: DEFAULT_PATH }, options)
   const encoding = uri.parameters.get('encoding')
   if (encoding !== undefined && encoding !== 'msgpack' && encoding !== 'json')
     throw new InvalidArgument(
-      `${uri.printable}: encoding is msgpack, or json for a board that is shared with TaskFlow; it cannot be ${encoding}`,
+      `${uri.printable}: encoding must be msgpack, or json for a board that is shared with TaskFlow, got '${encoding}'`,
     )
   const board = {
     uri: uri.printable,
@@ -44,7 +48,7 @@ export async function zooKeeperBackend(uri: ResourceUri, options: ZooKeeperBoard
   }
   if (!isNative(uri))
     return new ZooKeeperBackend({ ...board, ...client, ...security, ...(encoding === undefined ? {} : { encoding }) })
-  // Most boards have our own client, and no use for what is done step by step.
+  // Loaded lazily: most boards use our own client and do not need the backend without transactions.
   const { WithoutMultiBackend } = await import('./native/backend.ts')
   const { identified = false, auth = [], ...rest } = security
   const zookeeper = new NativeZooKeeper({ ...client, ...rest, auth: auth.map(toTextAuth) })
@@ -55,19 +59,17 @@ function isNative({ parameters, printable }: ResourceUri): boolean {
   const client = parameters.get('client')
   if (client === undefined) return false
   if (client !== 'native') {
-    throw new InvalidArgument(
-      `${printable}: client is native, for ZooKeeper's own C client, or left out; it cannot be ${client}`,
-    )
+    throw new InvalidArgument(`${printable}: client must be native (ZooKeeper's C client) or left out, got '${client}'`)
   }
   if (parameters.get('encoding') === 'json') {
-    const message = `${printable}: a board that is shared with TaskFlow takes transactions; leave client=native out`
+    const message = `${printable}: a board that is shared with TaskFlow needs transactions; remove client=native`
     throw new UnsupportedCapability(message, { capability: 'shared' })
   }
   return true
 }
 
-/** The C client takes texts only. */
+/** Returns the credentials as text, because the C client accepts only text. */
 function toTextAuth({ scheme, auth }: AuthInfo): { readonly scheme: string; readonly auth: string } {
   if (typeof auth === 'string') return { scheme, auth }
-  throw new UnsupportedCapability('client=native takes credentials as texts, not as bytes', { capability: 'auth' })
+  throw new UnsupportedCapability('client=native needs credentials as text, not as bytes', { capability: 'auth' })
 }

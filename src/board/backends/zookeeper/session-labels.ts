@@ -1,26 +1,26 @@
-/** Names for sessions, because their ids are secrets. */
+/** Labels for sessions: their ids are secrets and must not be shown. */
 import { ClaimLost } from '../../../core/errors.ts'
 import type { Settlement } from '../../backend.ts'
 
 export class SessionLabels {
   readonly #labels = new Map<bigint, string>()
 
-  /** Given to it when it is first asked for. */
+  /** Returns the label of a session. A session gets its label at the first call. */
   labelFor(session: bigint): string {
     const label = this.#labels.get(session) ?? `session ${this.#labels.size + 1}`
     this.#labels.set(session, label)
     return label
   }
 
-  /** Of the session that was asked for last for the first time; empty where none was. */
+  /** The label that was assigned last; empty if there is none yet. */
   get newest(): string {
     return [...this.#labels.values()].at(-1) ?? ''
   }
 
   /**
-   * The session that granted the claim, if it is the one there is now.
+   * Returns the session that granted the claim, if it is the current session.
    *
-   * @throws ClaimLost
+   * @throws ClaimLost if another session granted it
    */
   requireGranting({ session, kind, posting }: Settlement, { now }: { readonly now: bigint | undefined }): bigint {
     if (now !== undefined && this.labelFor(now) === session) return now

@@ -1,6 +1,7 @@
 /**
- * Changes the board: each of `Backend`'s steps as one transaction, with what its refusal means. What the transactions are
- * made of is in `commit/transactions.ts`, what becomes of them in `commit/committer.ts`.
+ * Changes the board: implements each operation of `Backend` as one transaction, and maps its refusal to an error.
+ * `commit/transactions.ts` defines the steps of the transactions; `commit/committer.ts` sends them and determines their
+ * outcomes.
  */
 import type { Encoding } from '../../../core/codec.ts'
 import { ClaimLost, Duplicate, NotConnected, NotFound, PayloadTooLarge, Unclaimable } from '../../../core/errors.ts'
@@ -50,15 +51,15 @@ import { encodeCancellation, encodeGate, encodeKey, encodeLock, encodeTrash, typ
 import type { ResourceNodes } from './store/resource-nodes.ts'
 import { encodeSharedPosting } from './taskflow/shared-posting.ts'
 
-/** What a server takes in one frame, as servers ship. */
+/** The maximum size of a frame that a server accepts by default. */
 export const MAX_FRAME_BYTES = 1_048_575
 /**
- * The most bytes of a posting when it is posted: half a frame, less what else travels with it. Attempts and a failure
- * join it later, so what can be posted can be claimed and trashed.
+ * The maximum size of a posting when it is posted: half a frame, less the rest of the request. Attempts and a failure
+ * are added later, so every job that can be posted can be claimed and trashed.
  */
 export const MAX_POSTING_BYTES = Math.floor(MAX_FRAME_BYTES / 2) - 16 * 1_024
 
-/** The most bytes of a claim when its job is posted: attempts join it later. */
+/** The maximum size of a claim when its job is posted: attempts are added later. */
 const MAX_CLAIM_BYTES = MAX_FRAME_BYTES - 64 * 1_024
 
 export interface BoardWriterOptions {
@@ -68,9 +69,9 @@ export interface BoardWriterOptions {
   readonly reader: BoardReader
   readonly readMany: ReadMany
   readonly gate: BoardGate
-  /** The session there is now, with the newest transaction that is known; undefined without a connection. */
+  /** Returns the current session with the newest transaction that is known; undefined without a connection. */
   readonly session: () => { readonly id: bigint; readonly newestZxid: bigint } | undefined
-  /** The servers' clock, in milliseconds since 1970. */
+  /** Returns the time of the servers' clock, in milliseconds since 1970. */
   readonly now: () => number
   readonly conflicts: ConflictTracker
   readonly folders: ResourceNodes
@@ -79,7 +80,7 @@ export interface BoardWriterOptions {
   readonly lateCancellations: LateCancellations
 }
 
-/** A claim as it was granted, in the session of the transaction. */
+/** A granted claim, with the session of its transaction. */
 export interface SessionClaimGrant {
   readonly session: bigint
   readonly revision: number
@@ -121,7 +122,7 @@ export class BoardWriter {
           },
           onRecovered: ({ zxid }) => this.#recoverPosted(zxid, { uuid: posting.uuid, bytes: counted, path }),
           ...(key ? { precheck: this.#keyPrecheck(key) } : {}),
-          // A key that is taken, and a number of our own that somebody else has too, are answers to look at.
+          // A taken key, and a number that another poster has created too, are results to examine and not errors yet.
           toRejection: (error, step) => (isKeyTaken(error, step) ? new KeyTakenSignal() : error),
         })
         .catch((error: unknown) => {
@@ -132,7 +133,7 @@ export class BoardWriter {
       if (posting.key === undefined) continue
       const { key: name } = posting
       const holder = await translateErrors(what, () => reader.key(name))
-      // Where the revision is the one to be taken over, it is the number that was taken.
+      // If the key has the revision to take over, the number was taken and not the key.
       if (holder && holder.revision !== revision) {
         return {
           created: false,
@@ -140,7 +141,7 @@ export class BoardWriter {
           revision: holder.revision,
         }
       }
-      // It has gone since: there is nothing to take over any more.
+      // The key was deleted since: there is nothing to take over any more.
       if (!holder) revision = undefined
     }
   }
@@ -164,7 +165,7 @@ export class BoardWriter {
           what,
           steps: transactions.claimSteps(layout, id, { revision, bytes, lock, posting, shared: this.#isShared }),
           touches: [...touchedNames({ id }), ...requestedResources(posting)],
-          // Another session may be with servers that have lost what this base was seen with.
+          // In another session the servers may have lost the data from which this base was computed.
           session,
           guard: transactions.gateCheckOp(layout, version),
           getConflict: () => conflictError(what, tracked.conflict),
@@ -175,14 +176,15 @@ export class BoardWriter {
             isGateConflict(error, step) ? new KeyTakenSignal() : notClaimedError(what, error, step),
         })
       } catch (error) {
-        // Nothing was done: the gate was written meanwhile, or the session ended before the claim was sent.
+        // Nothing was done: the gate was written meanwhile, or the session ended before the claim was sent. The claim
+        // is tried again.
         if (!(error instanceof KeyTakenSignal || error instanceof ClaimLost)) throw error
         await translateErrors(what, () => gate.read())
       }
     }
   }
 
-  /** The gate as claims of this session may use it. @throws Unclaimable while the board is paused */
+  /** Returns the gate with a base that claims of this session may use. @throws Unclaimable while the board is paused */
   async #prepareGate(what: string): Promise<GateSnapshot & { readonly session: bigint }> {
     const { gate, session: current } = this.#options
     let seen = gate.seen ?? (await translateErrors(what, () => gate.read()))
@@ -204,7 +206,7 @@ export class BoardWriter {
     return translateErrors('reading the gate', () => this.#options.gate.read())
   }
 
-  /** Undefined where it is not as it was seen any more. */
+  /** Writes the gate. @returns undefined if the gate has changed since it was read */
   #writeGate(what: string, { version }: GateSnapshot, record: GateRecord): Promise<GateSnapshot | undefined> {
     const { layout, committer, gate } = this.#options
     return committer
@@ -214,7 +216,7 @@ export class BoardWriter {
         touches: [{ name: 'gate', mode: 'alone' }],
         onCommitted: ({ results: [set] }) =>
           gate.noteWritten({ ...record, version: set && 'version' in set ? set.version : version + 1 }),
-        // Somebody else may have set it since.
+        // Another client may have written it since.
         onRecovered: () => this.#readGate(),
         toRejection: (error) => (error instanceof BadVersion || error instanceof NoNode ? new KeyTakenSignal() : error),
       })
@@ -234,7 +236,7 @@ export class BoardWriter {
         session,
         toRejection: (error, step) => notSettledError(what, error, step),
       })
-    // Of a job that was asked to be cancelled before, the request goes in the same transaction.
+    // A cancel request that is known is deleted in the same transaction.
     if (settlement.kind === 'abandon' || settlement.cancelRequested) return settling()
     return this.#options.lateCancellations.removeAfterEnd(id, settling)
   }
@@ -255,7 +257,7 @@ export class BoardWriter {
     return discarded.cancelRequested ? discarding() : this.#options.lateCancellations.removeAfterEnd(id, discarding)
   }
 
-  /** Into the trash. Another may be faster: then it is there. */
+  /** Moves a marked job into the trash. If another client was faster, the job is there already. */
   async moveToTrash(marked: MarkedJob): Promise<void> {
     const { layout, committer } = this.#options
     const what = `moving ${marked.id} into the trash`
@@ -270,7 +272,7 @@ export class BoardWriter {
         },
       })
       .catch((error: unknown) => {
-        // Of those who move it at once, all but one find the posting gone.
+        // If several clients move it at once, all but one find the posting deleted.
         if (!(error instanceof KeyTakenSignal)) throw error
       })
   }
@@ -295,7 +297,8 @@ export class BoardWriter {
   }
 
   /**
-   * What the gate says of fences is kept: it is written as it was seen, or read and written again.
+   * Pauses or resumes the board. The fence base of the gate is kept: the gate is written at the revision that was read,
+   * or read and written again.
    *
    * @throws InvalidState for a gate whose base cannot be read
    */
@@ -332,7 +335,7 @@ export class BoardWriter {
     })
     await restoring.catch((error: unknown) => {
       if (!(error instanceof KeyTakenSignal)) throw error
-      // A number of our own that another poster has, too: the next one is free.
+      // Another poster has created the same number; the next one is free.
       return this.restore(entry, posting)
     })
   }
@@ -347,18 +350,23 @@ export class BoardWriter {
     })
   }
 
-  /** Where the answer to a post was lost: the job may have been claimed, done or trashed by others since. */
+  /** Finds a posted job whose answer was lost: other clients may have claimed, consumed or trashed it since. */
   async #recoverPosted(
     zxid: bigint,
     { uuid, bytes, path }: { uuid: string; bytes: number; path: string | undefined },
   ): Promise<Posted> {
     const { layout, lostPosts } = this.#options
     const id = path === undefined ? {} : { id: layout.toJobId(path) }
-    const found = await translateErrors('looking for a job just posted', () => lostPosts.find({ zxid, uuid, ...id }))
+    const found = await translateErrors('reading a job that was just posted', () =>
+      lostPosts.find({ zxid, uuid, ...id }),
+    )
     return { created: true, revision: 0, order: zxid, bytes, ...found }
   }
 
-  /** Every resource is some steps of the claim, each with the board's ACL: those have to fit, too. @throws PayloadTooLarge */
+  /**
+   * Refuses a posting whose claim would be too large: every resource adds some steps, each with the board's ACL.
+   * @throws PayloadTooLarge
+   */
   #assertClaimable(posting: Posting, bytes: Uint8Array): void {
     if (!posting.resources) return
     const { layout, committer } = this.#options
@@ -366,12 +374,12 @@ export class BoardWriter {
     const size = committer.sizeOf(transactions.claimSteps(layout, layout.toJobId(layout.newPosting), at))
     if (size <= MAX_CLAIM_BYTES) return
     throw new PayloadTooLarge(
-      `${toJobName(posting)}: a claim of it, with all of its resources, would be ${size} bytes, this board takes ${MAX_CLAIM_BYTES}; ` +
+      `${toJobName(posting)}: its claim, with all of its resources, would have ${size} bytes; this board accepts ${MAX_CLAIM_BYTES}; ` +
         'name fewer resources, or put large data elsewhere',
     )
   }
 
-  /** A key that is there is taken, unless it is as it was when it was judged to be left behind. */
+  /** Returns the check whether the key is taken. A key at the revision to take over is free. */
   #keyPrecheck({ name, takenOverAt }: { readonly name: string; readonly takenOverAt?: number }): Precheck {
     const judge = ({ error, stat }: ReadResult<ReadData>) => {
       if (error) return undefined
@@ -380,7 +388,7 @@ export class BoardWriter {
     return { op: op.getData(this.#options.layout.key(name)), judge }
   }
 
-  /** Its folder was swept away since it was last seen. */
+  /** Returns the repair for a resource whose folder was swept since it was last seen. */
   #createMissingResource({ resource }: TransactionStep, error: ZooKeeperError): (() => Promise<unknown>) | undefined {
     if (resource === undefined || !(error instanceof NoNode)) return undefined
     return () => this.#options.folders.create(resource)
@@ -409,7 +417,7 @@ export class BoardWriter {
     }
   }
 
-  /** With TaskFlow, whose JSON is written only there. */
+  /** Whether the board is shared with TaskFlow: only shared boards are JSON. */
   get #isShared(): boolean {
     return this.#options.encoding === 'json'
   }
@@ -423,10 +431,10 @@ export class BoardWriter {
   }
 }
 
-/** Internal: the answer is to be looked at, it is no error yet. */
+/** Internal signal: the answer must be examined; it is not an error yet. */
 class KeyTakenSignal extends Error {}
 
-/** Returns why a claim is refused that a change of its job has overtaken; undefined where nothing is known against it. */
+/** Returns why a claim is refused when its job was changed meanwhile, or undefined if no change is known. */
 function conflictError(what: string, by: 'change' | 'end' | undefined): Error | undefined {
   if (by === undefined) return undefined
   return by === 'end'
@@ -438,7 +446,7 @@ function isGateConflict(error: ZooKeeperError, step: TransactionStep | 'guard' |
   return step === 'guard' && (error instanceof BadVersion || error instanceof NoNode)
 }
 
-/** A transaction of which nothing but its effect is wanted. */
+/** Returns the parts of a transaction that has an effect and no result. */
 function effectOnly(
   what: string,
   steps: readonly TransactionStep[],
@@ -446,7 +454,7 @@ function effectOnly(
   return { what, steps, onCommitted: () => undefined, onRecovered: () => undefined }
 }
 
-/** For errors. */
+/** Returns the name of a job for errors. */
 export function toJobName(posting: Posting): string {
   return `job ${posting.uuid} (${posting.name})`
 }

@@ -227,7 +227,7 @@ describe.skipIf(!zookeeperHosts)("a board's ACL", () => {
     // Servers do not tell of what one may not read: who was there before finds it with the next scan.
     await using later = await open()
     expect(String((await nextEvent(later, 'error')).error)).toMatch(
-      /has an ACL that is not the board's and keeps this client out/,
+      /has an ACL that is not the board's and this client cannot read it/,
     )
     expect(await namesOn(later)).toEqual(['a', 'b'])
   })

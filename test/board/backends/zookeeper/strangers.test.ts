@@ -60,7 +60,7 @@ describe.skipIf(!zookeeperHosts)('a board that is for its creator alone', () => 
     await evil.create(folder, null, { acl: [{ ...adas }, { ...evils }] })
     const failure = await rejectionOf(open({ auth: [ADA] }))
     expect(failure).toBeInstanceOf(AccessDenied)
-    expect(String(failure)).toContain(`${folder} beside it has another ACL than the board`)
+    expect(String(failure)).toContain(`${folder} has another ACL than the board`)
     await evil.setACL(folder, [evils])
     expect(await rejectionOf(open({ auth: [ADA] }))).toBeInstanceOf(AccessDenied)
     await evil.delete(folder)

@@ -1,9 +1,10 @@
 /**
- * Several transactions as one multi: which go together, and whose each of its operations is.
+ * Combines several transactions into one multi: decides which transactions go together, and maps each operation to its
+ * transaction.
  *
- * Two that are about the same job, key or resource never share a batch, except those who share a resource. So each of a
- * batch would be granted or refused alone as it is with its neighbours, and the operation that a multi failed at proves
- * the refusal of its own transaction and says nothing of the others.
+ * Two transactions about the same job, key or resource never share a batch, except those that share a resource. So each
+ * transaction of a batch is granted or refused exactly as it would be alone, and the operation at which a multi fails
+ * proves the refusal of its own transaction only.
  */
 import type {
   Acl,
@@ -17,75 +18,84 @@ import type {
 } from '../../../../zookeeper/index.ts'
 import type { TransactionStep } from './transactions.ts'
 
-/** The largest batch: what comes after it waits for the next, and a server should not be kept from others for long. */
+/** The limits of a batch: later transactions wait for the next one, and a server should not be blocked for long. */
 const MAX_BATCH_OPERATIONS = 1_024
 const MAX_BATCH_BYTES = 512 * 1_024
-/** So many are looked at for one batch: those that have to wait for others about the same must not hide who is behind them. */
+/**
+ * The number of transactions examined for one batch: transactions that wait for others about the same name must not
+ * hide those behind them.
+ */
 const MAX_EXAMINED = 4 * MAX_BATCH_OPERATIONS
-/** A part that is tried where connections broke under the whole: see {@link QueuedTransaction.brokenConnections}. */
+/** The factor by which batches get smaller when connections break: see {@link QueuedTransaction.brokenConnections}. */
 const MIN_FREE_FRACTION = 1 / 4
-/** What an operation adds to its path, data and ACL, about. */
+/** The approximate size of an operation in addition to its path, data and ACL. */
 const OPERATION_OVERHEAD_BYTES = 64
-/** What an identity of an ACL adds to its texts. */
+/** The size of an identity of an ACL in addition to its texts. */
 const IDENTITY_OVERHEAD_BYTES = 12
 
-/** A job, key or resource that a transaction is about. */
+/** A job, key or resource that a transaction changes. */
 export interface TouchedName {
   readonly name: string
   readonly mode: 'alone' | 'together'
 }
 
-/** A transaction was applied, together with others in one of the server. */
+/** A transaction that was applied, together with others in one transaction of the server. */
 export interface CommittedTransaction {
-  /** Everything of one batch has the same. */
+  /** The transaction number of the server; the same for all transactions of a batch. */
   readonly zxid: bigint
   readonly session: bigint
 }
 
-/** What a multi answered, for one transaction of it. */
+/** The part of a multi's answer that belongs to one transaction. */
 export interface Applied extends CommittedTransaction {
-  /** One per step; undefined for a step that was left out. */
+  /** The results, one per step; undefined for a step that was left out. */
   readonly results: readonly ({ readonly path: string } | Stat | undefined)[]
 }
 
 export interface Transaction<T> {
-  /** For errors: `claim of job …`. */
+  /** The name of the operation in errors: `claim of job …`. */
   readonly what: string
   readonly steps: readonly TransactionStep[]
   readonly touches: readonly TouchedName[]
-  /** Checked once for all of a batch that have it. */
+  /** A check that is sent once for all transactions of a batch that have it. */
   readonly guard?: CheckOp
-  /** Never sent in another session: settles belong to the session that claimed. */
+  /** The session in which the transaction must be sent: a settle belongs to the session that claimed. */
   readonly session?: bigint
-  /** Asked when its batch was refused because of another: what the changes told since it was made say against it. */
+  /**
+   * Returns the conflict with changes received since the transaction was created. Called when its batch was refused
+   * because of another transaction.
+   */
   getConflict?(): Error | undefined
-  /** What shows whether it would be refused: looked at, together, when its batch was refused because of another that has it. */
+  /**
+   * A read that shows whether the transaction would be refused. The prechecks of a batch are read together when the
+   * batch was refused because of another transaction with a precheck.
+   */
   readonly precheck?: Precheck
-  /** What is done about a refused step before the transaction is tried again; undefined where the refusal stands. */
+  /** Returns a repair to run before the transaction is tried again, or undefined if the refusal is final. */
   repair?(step: TransactionStep, error: ZooKeeperError): (() => Promise<unknown>) | undefined
   onCommitted(applied: Applied): T
-  /** It was applied; the rest of the answer is lost. */
+  /** Called when the transaction was applied and the rest of the answer is lost. */
   onRecovered(done: CommittedTransaction): T | Promise<T>
-  /** What a refusal means. Without a step the server refused the multi as such. */
+  /** Returns the error for a refusal. Without a step the server refused the multi as a whole. */
   toRejection(error: ZooKeeperError, step: TransactionStep | 'guard' | undefined): Error
 }
 
 export interface Precheck {
   readonly op: GetDataOp
-  /** What speaks against the transaction. */
+  /** Returns the reason to refuse the transaction, or undefined. */
   readonly judge: (found: ReadResult<ReadData>) => Error | undefined
 }
 
-/** A transaction that waits for its turn. */
+/** A transaction in the queue. */
 export interface QueuedTransaction {
   readonly transaction: Transaction<unknown>
-  /** On the monotonic clock: how long it waits for a connection. */
+  /** The time on the monotonic clock until which it waits for a connection. */
   readonly until: number
-  /** Steps that are left out by now; almost always there are none. */
+  /** Steps that are left out because their znodes do not exist any more; usually none. */
   leftOut?: Set<TransactionStep>
   /**
-   * How many connections broke when it was sent, and it had not been done. It may be too much for a server that takes less
-   * than servers do as they ship: so it goes out in smaller and smaller company.
+   * The number of connections that broke when it was sent, without it being applied. It may be too large for a server
+   * with smaller limits than the defaults, so it is sent in smaller and smaller batches.
    */
   brokenConnections?: number
   resolve(value: unknown): void
@@ -93,9 +103,9 @@ export interface QueuedTransaction {
 }
 
 /**
- * Takes from the waiting, in their order, those that may go together; the rest stay, in their order.
+ * Returns the transactions that can be sent together, and the rest. Both keep their order.
  *
- * @param acl what goes out with every create
+ * @param acl the ACL that is sent with every create
  */
 export function takeBatch(
   waiting: readonly QueuedTransaction[],
@@ -119,7 +129,7 @@ export function takeBatch(
       bytes += bytesWithCreates(steps, perCreate)
       if (batch.length > 0 && (operations > MAX_BATCH_OPERATIONS * part || bytes > MAX_BATCH_BYTES * part)) break
     }
-    // One that is passed over keeps its place before later ones about the same.
+    // A transaction that is skipped keeps its place before later transactions about the same names.
     for (const { name, mode } of touches) touched.set(name, clash ? 'alone' : mode)
     if (clash) passed.push(turn)
     else batch.push(turn)
@@ -131,7 +141,7 @@ function conflictsWith(there: TouchedName['mode'] | undefined, wanted: TouchedNa
   return there !== undefined && (there === 'alone' || wanted === 'alone')
 }
 
-/** In bytes, about. @param acl what goes out with every create */
+/** Returns the approximate size of the steps in bytes. @param acl the ACL that is sent with every create */
 export function stepBytes(steps: readonly TransactionStep[], acl: readonly Acl[]): number {
   return bytesWithCreates(steps, aclBytes(acl))
 }
@@ -147,7 +157,7 @@ function bytesWithCreates(steps: readonly TransactionStep[], perCreate: number):
   }, 0)
 }
 
-/** Who is to blame for an operation of the multi: one transaction's step, or everybody with this guard. */
+/** The owner of an operation of the multi: one transaction's step, all transactions with this guard, or the marker. */
 export type FailedOperation =
   | { readonly turn: QueuedTransaction; readonly step: TransactionStep }
   | { readonly guarded: readonly QueuedTransaction[] }
@@ -156,11 +166,11 @@ export type FailedOperation =
 export interface ComposedMulti {
   readonly ops: readonly Op[]
   findFailed(index: number): FailedOperation | undefined
-  /** What the answer of the whole says to this one. */
+  /** Returns the results of one transaction from the results of the multi. */
   resultsOf(turn: QueuedTransaction, results: Applied['results']): Applied['results']
 }
 
-/** @param first the operation that begins every multi */
+/** Builds the multi of these transactions. @param first the operation that begins every multi */
 export function compose(first: Op, turns: readonly QueuedTransaction[]): ComposedMulti {
   const ops: Op[] = [first]
   const blames: FailedOperation[] = [{ first: true }]

@@ -1,20 +1,22 @@
 /**
- * Commits transactions, and knows of each what became of it.
+ * Commits transactions and determines the outcome of each.
  *
- * **Group commit.** One multi is in flight. What comes while it is being answered gathers and goes out together as the
- * next one, so the more there is to do, the more a transaction of the server carries. One in flight, because with two the
- * marker could not say which of them was applied.
+ * **Group commit.** One multi is in flight at a time. Transactions that arrive meanwhile are collected and sent
+ * together as the next multi, so the higher the load, the more one transaction of the server carries. Only one multi is
+ * in flight because the marker could not show which of two was applied.
  *
- * **A refused operation fails nobody but its own.** A multi is refused as a whole, and names the operation it failed at.
- * Its transaction is refused for good: the server's state says so, and no neighbour is about the same (see `batch.ts`).
- * The others go out again, but for those that changes told meanwhile speak against: a watch event reaches a client before
- * the answer to anything younger, so when a batch is refused because others were faster, everybody who lost is known by
- * then, and half a batch stolen costs one more round instead of one for each. Nobody is told of keys: where one was taken,
- * one look shows which of the others are, or many that are posted again would cost a round each.
+ * **A refused operation fails only its own transaction.** A multi is refused as a whole, and the answer names the
+ * operation at which it failed. The transaction of that operation is refused finally: the server's state proves it, and
+ * no other transaction of the batch is about the same names (see `batch.ts`). The others are sent again, except those
+ * in conflict with changes that were received meanwhile. A watch event reaches a client before the answer to any later
+ * request; so when a batch is refused because other owners were faster, all lost claims are known by then, and half a
+ * batch lost costs one more round instead of one for each. Watches do not report keys: when one key was taken, one read
+ * shows which of the other keys are taken; otherwise many jobs that are posted again would cost a round each.
  *
- * **A lost answer** is found out by the marker (see `marker.ts`), for the whole batch. If the session is over by then,
- * nobody can tell any more: OutcomeUnknown. What was not applied is sent again, in smaller company; what breaks connections
- * even when it is alone is given up in time, for nobody behind it would ever have a turn.
+ * **The outcome after a lost answer** is determined from the marker (see `marker.ts`), for the whole batch. If the
+ * session is over by then, the outcome stays unknown: OutcomeUnknown. A batch that was not applied is sent again in
+ * smaller batches. A transaction that breaks connections even when it is sent alone is rejected in the end; otherwise
+ * the transactions behind it would never be sent.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { ClaimLost, NotConnected, OutcomeUnknown, PayloadTooLarge } from '../../../../core/errors.ts'
@@ -42,7 +44,10 @@ import {
 import { type Marker, Markers } from './marker.ts'
 import type { TransactionStep } from './transactions.ts'
 
-/** So many connections may break under one transaction that goes out alone; more, and it takes the blame. */
+/**
+ * The number of connections that may break under a transaction that is sent alone. After that it is taken for the
+ * cause.
+ */
 const MAX_BROKEN_CONNECTIONS = 4
 
 export class Committer {
@@ -53,25 +58,25 @@ export class Committer {
   #queue: QueuedTransaction[] = []
   #scheduled = false
   #draining: Promise<void> | undefined
-  /** What was applied and is still being found, and what is being mended. */
+  /** Recoveries of applied transactions, and repairs, that are in progress. */
   readonly #background = new Set<Promise<void>>()
 
   /**
-   * @param options.patience how long a transaction waits for a connection, in milliseconds
-   * @param options.clock told of the server's time, in milliseconds since 1970, with every answer
+   * @param options.timeoutMs how long a transaction waits for a connection
+   * @param options.clock receives the server's time, in milliseconds since 1970, with every answer
    */
-  constructor(zookeeper: ZooKeeper, layout: Layout, options: { patience: number; clock: (time: number) => void }) {
+  constructor(zookeeper: ZooKeeper, layout: Layout, options: { timeoutMs: number; clock: (time: number) => void }) {
     this.#zookeeper = zookeeper
     this.#markers = new Markers(zookeeper, layout, options.clock)
-    this.#timeoutMs = options.patience
+    this.#timeoutMs = options.timeoutMs
     this.#onServerTime = options.clock
   }
 
   /**
-   * Waits for a connection no longer than a session lasts, counted from the call: those that stand in line while a server
-   * is away must not wait one after the other.
+   * Sends a transaction. It waits for a connection for at most a session timeout, counted from the call: transactions
+   * that are queued while a server is away must not wait one after the other.
    *
-   * @throws what `refused` says; NotConnected, OutcomeUnknown; ClaimLost when its session is over
+   * @throws the error of `toRejection`; NotConnected, OutcomeUnknown; ClaimLost when its session is over
    */
   commit<T>(transaction: Transaction<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -81,26 +86,26 @@ export class Committer {
     })
   }
 
-  /** How large these steps are when they are sent, in bytes, about. */
+  /** Returns the approximate size of these steps in a request, in bytes. */
   sizeOf(steps: readonly TransactionStep[]): number {
     return stepBytes(steps, this.#zookeeper.acl)
   }
 
-  /** Makes the marker ahead of the first transaction, and learns what time it is at the server. */
+  /** Creates the marker before the first transaction, and reads the server's time. */
   async prepare(): Promise<void> {
     await this.#markers.current()
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no transaction is in progress. */
   async idle(): Promise<void> {
     while (this.#scheduled || this.#draining !== undefined || this.#background.size > 0) {
       await Promise.all([this.#draining, ...this.#background])
-      // What is scheduled for the end of this turn runs before the next one.
+      // Work that is scheduled for the end of this turn runs before the next turn.
       await nextTurn()
     }
   }
 
-  /** At the end of the turn: what is asked in one turn of the event loop goes together. */
+  /** Sends the queue at the end of the turn, so that transactions of one turn of the event loop go together. */
   #schedule(): void {
     if (this.#scheduled || this.#draining !== undefined) return
     this.#scheduled = true
@@ -187,7 +192,10 @@ export class Committer {
     this.#requeue(doubtful ? await this.#withoutPrecheckFailures(rest) : rest)
   }
 
-  /** Without those of which one look shows that they would be refused. */
+  /**
+   * Returns the transactions without those that would be refused, as one read of their prechecks shows, and rejects
+   * these.
+   */
   async #withoutPrecheckFailures(turns: readonly QueuedTransaction[]): Promise<readonly QueuedTransaction[]> {
     const doubted = turns.flatMap((turn) => {
       const { precheck } = turn.transaction
@@ -195,7 +203,7 @@ export class Committer {
     })
     if (doubted.length === 0) return turns
     const looking = this.#zookeeper.multiRead(doubted.map(({ op }) => op))
-    // Whatever keeps it from looking: they are tried, and refused one by one.
+    // If the read fails, the transactions are sent and refused one by one.
     const results = await looking.then(
       (answer) => answer.results,
       () => [],
@@ -258,7 +266,10 @@ export class Committer {
     else this.#requeue(batch)
   }
 
-  /** Either the copy that was sent before has arrived after all, or a stranger has touched the marker. */
+  /**
+   * Handles a refused marker operation: either an earlier copy of the multi was applied after all, or another client
+   * changed the marker.
+   */
   async #handleRefusedMarker({ batch, marker }: SentMulti, error: ZooKeeperError): Promise<void> {
     const ours = error instanceof BadVersion || error instanceof NoNode
     if (!ours) return rejectAll(batch, (turn) => rejectionOf(turn, error))
@@ -271,7 +282,10 @@ export class Committer {
     this.#requeue(batch)
   }
 
-  /** That it was applied is certain: a connection that breaks meanwhile must not read as "nothing was done". */
+  /**
+   * Completes the transactions of an applied batch. A connection that breaks meanwhile must not be reported as "nothing
+   * was done", because they are certainly applied.
+   */
   #handleApplied(batch: readonly QueuedTransaction[], marker: Marker, zxid: bigint): void {
     this.#advanced(marker)
     const { session } = marker
@@ -324,7 +338,10 @@ interface SentMulti {
   readonly marker: Marker
 }
 
-/** What the transaction takes it for, unless it is about who we are. */
+/**
+ * Returns the error of the transaction for a refusal. Errors about permissions, credentials or ACLs say what to do
+ * about them.
+ */
 function rejectionOf(
   { transaction }: QueuedTransaction,
   error: ZooKeeperError,
@@ -367,14 +384,14 @@ function notConnectedError({ what }: { what: string }, cause?: ZooKeeperError): 
 function breaksConnectionsError({ what }: { what: string }, bytes: number, cause: Error): NotConnected {
   return new NotConnected(
     `${what}: nothing was done: connections break when it is sent, about ${bytes} bytes; ` +
-      "see whether the servers' jute.maxbuffer is smaller than the megabyte that they ship with",
+      "check whether the servers' jute.maxbuffer is smaller than its default of one megabyte",
     { cause },
   )
 }
 
 function outcomeUnknownError({ what }: { what: string }, cause: Error): OutcomeUnknown {
   return new OutcomeUnknown(
-    `${what}: the connection broke before the answer, and nobody can tell if it was done: the session is over`,
+    `${what}: the connection broke before the answer, and it is not known whether it was done, because the session is over`,
     { cause },
   )
 }

@@ -1,18 +1,22 @@
-/** Which of the jobs that are being claimed were changed by others meanwhile, as the changes tell. */
+/**
+ * Tracks which of the jobs that are being claimed were changed by other clients meanwhile, as the change feed shows.
+ */
 import type { BoardChange } from '../../../backend.ts'
 
 interface TrackedClaim extends Disposable {
-  /** What speaks against the claim, once something does: another change of the job, or its end. */
+  /** The conflict with the claim, if there is one: another change of the job, or its end. */
   readonly conflict: 'change' | 'end' | undefined
 }
 
-/** The changes that refuse a claim which was chosen before them. A cancel request does not. */
+/**
+ * The changes that make the backend reject a claim that was chosen before them. A cancel request is not one of them.
+ */
 const CONFLICTING_KINDS: ReadonlySet<BoardChange['kind']> = new Set<BoardChange['kind']>(['updated', 'gone', 'claimed'])
 
 export class ConflictTracker {
   readonly #tracked = new Map<string, { overtakenBy: TrackedClaim['conflict'] }>()
 
-  /** From now until it is disposed, by one claim of the job at a time. */
+  /** Tracks a job from now until the result is disposed. Only one claim of a job is tracked at a time. */
   track(id: string): TrackedClaim {
     const tracked: { overtakenBy: TrackedClaim['conflict'] } = { overtakenBy: undefined }
     this.#tracked.set(id, tracked)
@@ -26,6 +30,7 @@ export class ConflictTracker {
     }
   }
 
+  /** Applies changes of the board to the tracked claims. */
   changed(batch: readonly BoardChange[]): void {
     if (this.#tracked.size === 0) return
     for (const { id, kind } of batch) {

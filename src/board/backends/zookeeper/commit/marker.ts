@@ -1,11 +1,12 @@
 /**
- * The marker: an ephemeral znode of this client, by which it finds out what became of a transaction whose answer was lost.
+ * The marker: an ephemeral znode of this client, from which it determines the outcome of a transaction whose answer was
+ * lost.
  *
- * Every multi begins with a setData of the marker, at the version that it is known to have. So the marker's version counts
- * the multis that were applied in this session, and none can be applied twice. Once the same session is attached again,
- * `sync` and a look at the marker tell: its version has moved on: the multi was applied, and the marker's mzxid is its zxid;
- * it has not: the multi never arrived, or was refused, and may be sent again. Should the first copy still be on its way
- * somewhere, the version makes the second one fail, at its first operation, which is how it is told from a refusal.
+ * Every multi begins with a setData of the marker, at its known version. So the marker's version counts the multis that
+ * were applied in this session, and none can be applied twice. When the same session is attached again, `sync` and a
+ * read of the marker give the outcome. If the version has changed, the multi was applied, and the marker's mzxid is its
+ * zxid. If it has not, the multi did not arrive or was refused, and may be sent again. If the first copy arrives later
+ * than that, the version makes the second copy fail at its first operation; this distinguishes it from a refusal.
  */
 import { newUuid } from '../../../../core/uuid.ts'
 import {
@@ -21,13 +22,13 @@ import type { Layout } from '../store/layout.ts'
 export interface Marker {
   readonly session: bigint
   readonly path: string
-  /** How many multis were applied with it. */
+  /** The number of multis that were applied with this marker. */
   version: number
-  /** A multi was sent with this version, and it is not known to have been refused. */
+  /** Whether a multi was sent with this version and is not known to have been refused. */
   sentBefore: boolean
 }
 
-/** What a look at the marker showed. */
+/** The outcome of a multi, as a read of the marker shows it. */
 export type MarkerOutcome = { readonly applied: bigint } | 'not-applied' | 'lost'
 
 export class Markers {
@@ -43,9 +44,9 @@ export class Markers {
   }
 
   /**
-   * The marker in the session there is; made where it is missing.
+   * Returns the marker of the current session, and creates it if it is missing.
    *
-   * @throws ZooKeeperError when there is no connection in time, or the server refuses to make it
+   * @throws ZooKeeperError when there is no connection in time, or the server refuses to create it
    */
   async current(): Promise<Marker> {
     while (true) {
@@ -54,7 +55,7 @@ export class Markers {
       try {
         this.#current = await this.#make(session)
       } catch (error) {
-        // Broken while making it: an unknown one goes with its session and harms nobody.
+        // The connection broke during the create: a marker that may exist now is unused and ends with its session.
         const again =
           error instanceof ZooKeeperError && (error.outcome === 'unknown' || error instanceof SessionExpired)
         if (!again) throw error
@@ -62,17 +63,20 @@ export class Markers {
     }
   }
 
-  /** The operation that every multi begins with. */
+  /** Returns the operation that begins every multi. */
   checkStep(marker: Marker): SetDataOp {
     return op.setData(marker.path, null, { version: marker.version })
   }
 
-  /** Another is made for the next multi: somebody else has touched this one. */
+  /** Forgets the marker because another client has changed it. The next multi gets a new one. */
   forget(marker: Marker): void {
     if (this.#current === marker) this.#current = undefined
   }
 
-  /** What became of the multi that was sent with this marker. Two requests in one round trip, as often as connections break. */
+  /**
+   * Determines the outcome of the multi that was sent with this marker: two requests in one round trip, repeated
+   * whenever the connection breaks.
+   */
   async recoverOutcome(marker: Marker): Promise<MarkerOutcome> {
     const { session, path, version } = marker
     while (true) {
@@ -85,13 +89,13 @@ export class Markers {
         return stat?.version === version + 1 ? { applied: stat.mzxid } : 'lost'
       } catch (error) {
         if (!(error instanceof ZooKeeperError)) throw error
-        // Broken again while looking: the look is repeated. Anything else means that the session is over.
+        // The connection broke again, so the read is repeated. Any other error means that the session is over.
         if (error.outcome !== 'unknown') return 'lost'
       }
     }
   }
 
-  /** Without a session yet the request waits for one; which one it was, is asked afterwards. */
+  /** Creates a marker. Without a session the request waits for one, and the answer shows which session it is. */
   async #make(session: bigint | undefined): Promise<Marker> {
     const path = this.#layout.marker(newUuid())
     const bound = session === undefined ? {} : { session }

@@ -1,17 +1,19 @@
-/** What a server's refusal of a step means for the board. */
+/** Errors of the board for steps that the server refused. */
 import { ClaimLost, Duplicate, NotFound, Unclaimable } from '../../../../core/errors.ts'
 import { BadVersion, NodeExists, NoNode, NotEmpty, type ZooKeeperError } from '../../../../zookeeper/index.ts'
 import type { TransactionStep } from './transactions.ts'
 
-/** The step that was refused, or the check beside a batch of them. */
+/** The step that was refused, or the guard of the batch. */
 type RefusedStep = TransactionStep | 'guard' | undefined
 
+/** Whether the step was refused because the key, or the number of the posting, is taken. */
 export function isKeyTaken(error: ZooKeeperError, step: RefusedStep): boolean {
   if (step === undefined || step === 'guard') return false
   if (step.subject === 'posting') return error instanceof NodeExists
   return step.subject === 'key' && [NodeExists, BadVersion, NoNode].some((type) => error instanceof type)
 }
 
+/** Returns the error for a refused claim or discard. */
 export function notClaimedError(what: string, cause: ZooKeeperError, refused: RefusedStep): Error {
   const step = refused === 'guard' ? undefined : refused
   if (step?.subject === 'posting' && cause instanceof NoNode) {
@@ -24,7 +26,10 @@ export function notClaimedError(what: string, cause: ZooKeeperError, refused: Re
   return raced ? new Unclaimable(`${what}: it was claimed or changed by another`, { cause }) : cause
 }
 
-/** Only the posting and the lock prove that a claim is gone; a server that says no for another reason leaves it as it is. */
+/**
+ * Returns the error for a refused settle. Only the posting and the lock prove that a claim is lost; a refusal for
+ * another reason does not change the claim.
+ */
 export function notSettledError(what: string, cause: ZooKeeperError, step: RefusedStep): Error {
   const about = step === 'guard' ? undefined : step?.subject
   const gone = (about === 'posting' || about === 'lock') && (cause instanceof BadVersion || cause instanceof NoNode)
@@ -32,8 +37,8 @@ export function notSettledError(what: string, cause: ZooKeeperError, step: Refus
 }
 
 /**
- * Of what makes an entry in the trash. Its first step checks that the posting is there, so an entry that is in its way is not
- * that of another who trashed the job a moment before.
+ * Returns Duplicate if the trash already holds an entry of this job. The first step of such a transaction checks that
+ * the posting exists, so the entry does not come from another client that trashed the job a moment before.
  */
 export function alreadyTrashedError(
   what: string,
@@ -42,15 +47,19 @@ export function alreadyTrashedError(
   step: RefusedStep,
 ): Duplicate | undefined {
   const there = step !== 'guard' && step?.subject === 'trash' && cause instanceof NodeExists
-  return there ? new Duplicate(`${what}: the trash holds ${id} already; remove one of the two`, { cause }) : undefined
+  return there ? new Duplicate(`${what}: the trash already holds ${id}; remove one of the two`, { cause }) : undefined
 }
 
+/** Returns the error for a refused restore or purge. */
 export function notInTrashError(what: string, cause: ZooKeeperError): Error {
   const gone = cause instanceof NoNode || cause instanceof BadVersion
   return gone ? new NotFound(`${what}: it is not in the trash any more`, { cause }) : cause
 }
 
-/** Only a posting that is not there proves that the job has left; a folder of the board may be missing, too. */
+/**
+ * Returns the error for a refused cancel. Only a missing posting proves that the job has left the board: the reason may
+ * also be a missing folder.
+ */
 export function notCancelledError(what: string, cause: ZooKeeperError, step: RefusedStep): Error {
   const gone = step !== 'guard' && step?.subject === 'posting' && cause instanceof NoNode
   return gone ? new NotFound(`${what}: it has left the board`, { cause }) : cause

@@ -1,16 +1,17 @@
 /**
- * Numbers for postings, near the end of ZooKeeper's own.
+ * Numbers for postings when ZooKeeper's own numbers are nearly used up.
  *
- * ZooKeeper numbers sequential znodes by their folder's count of children made, a signed 32-bit number which locks use up
- * too; at its end every sequential create is refused, for good. From 80 % on posters make numbers of 20 digits themselves:
- * longer than any of ZooKeeper's ten, so they are later in digits too; in time's order, as far as clocks agree. What comes
- * first is decided by the transaction that posted, not by digits.
+ * ZooKeeper numbers sequential znodes by the number of children created in their folder, a signed 32-bit number to
+ * which locks contribute too. At the limit every further sequential create is refused. From 80 % of the limit on,
+ * posters create numbers of 20 digits themselves. These are longer than ZooKeeper's ten digits, so they sort after
+ * them; among themselves they sort by time, as far as clocks agree. The claim order is decided by the transaction that
+ * posted, not by the digits.
  */
 import { randomInt } from 'node:crypto'
 
 const MAX_SEQUENCE = 2 ** 31 - 1
 const SWITCH_FRACTION = 0.8
-/** So many in a millisecond, before the numbers run ahead of the clock. */
+/** The count of numbers per millisecond, before the numbers run ahead of the clock. */
 const NUMBERS_PER_MS = 10_000n
 const DIGITS = 20
 const RANDOM_DIGITS = 3
@@ -22,9 +23,9 @@ export class SequenceNumbers {
   #newest = 0n
 
   /**
-   * @param options.newPosting the path, without digits
-   * @param options.count how many children were made and taken away so far, if that is known
-   * @param options.from from which count on numbers are made here
+   * @param options.newPosting the path without digits
+   * @param options.count the number of children created and deleted so far, if it is known
+   * @param options.from the count from which numbers are created here
    */
   constructor(options: { newPosting: string; count: () => number | undefined; from?: number }) {
     this.#folder = options.newPosting
@@ -32,12 +33,12 @@ export class SequenceNumbers {
     this.#switchAt = options.from ?? MAX_SEQUENCE * SWITCH_FRACTION
   }
 
-  /** The path of the next posting; undefined where ZooKeeper still numbers. */
+  /** Returns the path of the next posting, or undefined as long as ZooKeeper numbers postings. */
   next(): string | undefined {
     const count = this.#count()
-    // At its end the count wraps around.
+    // The count wraps around at its limit.
     if (count === undefined || (count >= 0 && count < this.#switchAt)) return undefined
-    // Never backwards: what is posted in one transaction is put in order by its digits.
+    // The numbers never decrease: jobs that are posted in one transaction are ordered by their digits.
     const now = BigInt(Date.now()) * NUMBERS_PER_MS
     this.#newest = now > this.#newest ? now : this.#newest + 1n
     const chance = String(randomInt(10 ** RANDOM_DIGITS)).padStart(RANDOM_DIGITS, '0')

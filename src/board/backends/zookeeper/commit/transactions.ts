@@ -1,10 +1,10 @@
 /**
- * The board's transactions, one function a row. Each is granted whole or not at all, and checks the server's state, never
- * this process' view of it.
+ * The board's transactions, one function per row. Each is applied as a whole or not at all, and checks the server's state,
+ * never this process' view of it.
  *
  * | operation         | one multi of                                                                                |
  * |-------------------|---------------------------------------------------------------------------------------------|
- * | post              | create posting (+ create key, or take over that of a job that is gone, at its revision)       |
+ * | post              | create posting (+ create key, or take over the key of a removed job, at its revision)        |
  * | claim             | check gate, setData posting at the revision seen (next run, its attempt), permits, create lock |
  * | consume           | delete posting at the revision this claim wrote, permits, key, cancel request, lock           |
  * | abandon           | setData posting at that revision, permits, lock                                              |
@@ -15,41 +15,43 @@
  * | purge             | delete trash entry at its revision                                                           |
  * | cancel            | check posting, create cancel request                                                         |
  * | gate, fence base  | setData gate at its revision                                                                 |
- * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if anybody holds any of it     |
+ * | permit, exclusive | delete resource, create it, create `x` in it: the delete fails if another job holds any of it  |
  * | permit, shared    | create `x`, delete `x`, create `s-<job>`: the first create fails if a writer holds it         |
  *
- * Posting first, lock last: a watcher never sees a free lock beside an old posting. Making and deleting the lock in a
- * discard proves that there was none. The revision is what makes a former owner harmless: every claim and abandon raises
- * it, so a settle by anybody but the newest claim is refused. Revisions of resources and locks are never compared: such
- * znodes are made anew all the time. Only on a board that is shared with TaskFlow a lock has its revision, because an owner
- * there does not raise the posting's: see {@link SHARED_LOCK_VERSION}.
+ * The posting is changed first and the lock last: a watcher never sees a free lock beside an old posting. A discard creates
+ * and deletes the lock to prove that there was none. The revision protects against former owners: every claim and abandon
+ * increments it, so a settle by any claim but the newest is refused. Revisions of resources and locks are not compared,
+ * because these znodes are created again all the time. The exception is a lock on a board that is shared with TaskFlow: its
+ * revision is compared, because an owner there does not increment the posting's: see {@link SHARED_LOCK_VERSION}.
  */
 import { type CheckOp, type Op, op } from '../../../../zookeeper/index.ts'
 import type { Posting } from '../../../model/posting.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import type { Layout } from '../store/layout.ts'
 
-/** What a step is about: who asks learns from it what a refusal means. */
+/** The subject of a step, which decides what a refusal means. */
 export type StepSubject = 'gate' | 'posting' | 'lock' | 'resource' | 'key' | 'cancel' | 'trash'
 
 export interface TransactionStep {
   readonly op: Op
   readonly subject: StepSubject
-  /** Takes away what may have been taken away before, by hand say: without it the rest is as good. */
+  /** Whether the step deletes a znode that may be deleted already, for example by hand: then the step is left out. */
   readonly mayBeGone?: boolean
-  /** Of a step about a resource: which. */
+  /** The name of the resource, for a step about a resource. */
   readonly resource?: string
 }
 
 /**
- * The revision of a lock of ours on a shared board. TaskFlow's locks are of revision 0, and it deletes its own at that
- * revision. So neither side can take away a lock that the other has made since: an owner that comes too late is refused.
+ * The revision of this library's locks on a shared board. TaskFlow's locks have revision 0, and TaskFlow deletes its
+ * own locks at that revision. So neither side can delete a lock that the other has created since: an owner that comes
+ * too late is refused.
  */
 export const SHARED_LOCK_VERSION = 1
 
-/** What a posting asks for, beside itself. */
+/** The resources and the key that a posting requests. */
 type ResourceRequest = Pick<Posting, 'resources' | 'key'>
 
+/** Returns the steps of a post. */
 export function postSteps(
   layout: Layout,
   posting: { readonly bytes: Uint8Array; readonly path?: string },
@@ -60,7 +62,7 @@ export function postSteps(
   return steps
 }
 
-/** ZooKeeper appends the digits, unless a path is given that has them. */
+/** Returns the step that creates the posting. ZooKeeper appends the digits, unless the given path has them. */
 function createStep(layout: Layout, posting: { readonly bytes: Uint8Array; readonly path?: string }): TransactionStep {
   const { bytes, path } = posting
   const create = path === undefined ? op.create(layout.newPosting, bytes, { sequential: true }) : op.create(path, bytes)
@@ -76,7 +78,7 @@ function keyStep(
   return { subject: 'key', op: version === undefined ? op.create(path, bytes) : op.setData(path, bytes, { version }) }
 }
 
-/** What a claim checks beside its steps; one for a whole batch of claims. */
+/** Returns the check of the gate, which is sent once for a whole batch of claims. */
 export function gateCheckOp(layout: Layout, version: number): CheckOp {
   return op.check(layout.gate, { version })
 }
@@ -132,9 +134,10 @@ export function abandonSteps(
 }
 
 /**
- * Checked first by what makes an entry in the trash. A refused multi names only its first refused operation: without this
- * check a job that another trashed a moment before would be refused for its entry that is there, as if it were there twice.
- * The entry is made before the posting is deleted, so that watchers know that the job was trashed when they see it go.
+ * Returns the check that begins every transaction which creates a trash entry. A refused multi names only its first
+ * refused operation: without this check a job that another client trashed a moment before would be refused because of
+ * its entry, as if the entry were a duplicate. The entry is created before the posting is deleted, so that watchers
+ * know that the job was trashed when they see the posting deleted.
  */
 function postingCheckStep(layout: Layout, id: string, { revision }: { readonly revision: number }): TransactionStep {
   return { subject: 'posting', op: op.check(layout.posting(id), { version: revision }) }
@@ -167,7 +170,7 @@ export function discardSteps(
   ]
 }
 
-/** What a board without multi has marked as trashed belongs into the trash. */
+/** Returns the steps that move a job into the trash which a board without multi has marked as trashed. */
 export function moveSteps(
   layout: Layout,
   { id, revision, bytes }: { readonly id: string; readonly revision: number; readonly bytes: Uint8Array },

@@ -1,7 +1,7 @@
 /**
- * The ZooKeeper board over a client that has neither transactions nor persistent watches: the official C client, by way of the
- * `zookeeper` package. It shares its boards with the backend that has both. What it does one step after the other, and which
- * step decides: `writer.ts`; how it knows what is on the board: `snapshot.ts`.
+ * The ZooKeeper board over a client that has neither transactions nor persistent watches: the official C client, used
+ * through the `zookeeper` package. It shares its boards with the backend that has both. `writer.ts` defines which steps
+ * an operation has and which step decides; `snapshot.ts` tracks what is on the board.
  */
 
 import { asError, InvalidState, UnsupportedCapability } from '../../../../core/errors.ts'
@@ -48,7 +48,7 @@ import { missingCapabilityFor, WithoutMultiWriter } from './writer.ts'
 
 export interface WithoutMultiBackendOptions extends Pick<BoardPathOptions, 'create' | 'identified'> {
   readonly uri: string
-  /** Not connected yet; closed with the backend. */
+  /** The client, not connected yet. It is closed with the backend. */
   readonly zookeeper: ZooKeeperDriver
   readonly layout: Layout
   readonly scanPeriod?: Duration
@@ -108,7 +108,7 @@ export class WithoutMultiBackend implements Backend {
       openBoardPath(this.#zookeeper, this.#layout, this.#options),
     )
     if (shared) {
-      const message = `${this.uri} is shared with TaskFlow, which takes transactions; open it without client=native`
+      const message = `${this.uri} is shared with TaskFlow and needs transactions; open it without client=native`
       throw new UnsupportedCapability(message, { capability: 'shared' })
     }
     const board = this.#createComponents(encoding, sink)
@@ -158,7 +158,7 @@ export class WithoutMultiBackend implements Backend {
   }
 
   async restore(_: TrashedEntry, posting: Posting): Promise<void> {
-    const message = `job ${posting.uuid} (${posting.name}): to restore it takes a transaction; open the board without client=native`
+    const message = `job ${posting.uuid} (${posting.name}): restoring needs a transaction; open the board without client=native`
     throw new UnsupportedCapability(message, { capability: 'restore' })
   }
 
@@ -179,10 +179,13 @@ export class WithoutMultiBackend implements Backend {
   }
 
   async cancellation(id: string): Promise<Cancellation | undefined> {
-    return translateErrors(`looking for who cancelled ${id}`, () => this.#requireOpen.reader.cancellation(id))
+    return translateErrors(`reading the cancel request of ${id}`, () => this.#requireOpen.reader.cancellation(id))
   }
 
-  /** Two round trips, and one where jobs were released or have ended. */
+  /**
+   * Resolves when all changes up to the call are reported: two round trips, and one more if jobs were released or have
+   * ended.
+   */
   async barrier(): Promise<void> {
     const { mirror, gate } = this.#requireOpen
     await translateErrors(`sync of ${this.uri}`, async () => {
@@ -193,7 +196,7 @@ export class WithoutMultiBackend implements Backend {
     await gate.whenSettled()
   }
 
-  /** What was marked is read by the view, so it is known when that is current. */
+  /** Yields the trash. The barrier comes first: postings are read by then, and marked jobs are known. */
   async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
     const { reader, mirror, sink } = this.#requireOpen
     await this.barrier()
@@ -288,7 +291,7 @@ export class WithoutMultiBackend implements Backend {
     return { reader, changer, entities: new EntityNodes(parts), gate, mirror, patrol, sink }
   }
 
-  /** In a session, old or new: what happened meanwhile is not known. */
+  /** Reports the session, old or new, and a gap: changes may have been missed meanwhile. */
   #onAttached({ sink, gate }: WithoutMultiComponents): void {
     const session = this.#zookeeper.session?.id
     if (session === undefined) return
@@ -308,13 +311,13 @@ export class WithoutMultiBackend implements Backend {
     board.sink.session({ state: event.state, session, ...reason })
   }
 
-  /** Without a connection, or with the end of a session, there is a gap to come, and with it another look. */
+  /** Reports an error, unless the connection or the session is lost: then a gap follows, and with it another read. */
   #onError(error: unknown, sink: BackendSink): void {
     if (this.#zookeeper.state !== 'connected' || error instanceof SessionExpired) return
     sink.error(asError(error))
   }
 
-  /** What is under way is waited for before the client is closed. */
+  /** Tracks an operation, so that `close` can wait for it before it closes the client. */
   async #trackWork<T>(work: Promise<T>): Promise<T> {
     const over = work.then(
       () => undefined,

@@ -1,7 +1,7 @@
 /**
- * Makes certain what one-shot watches make fast: once per period it compares what the folders' Stats count of children with
- * the newest listing, and looks at the gate. Three reads, also of an idle board: the C client does not tell what the answers
- * to its pings said.
+ * Detects changes that one-shot watches missed: once per period it compares the child counts in the folders' Stats with
+ * the newest listing, and reads the gate. It sends three reads even when the board is idle: the C client does not
+ * expose what the answers to its pings contain.
  */
 import type { ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type { BoardGateOptions } from '../store/gate.ts'
@@ -13,14 +13,14 @@ export interface ConsistencyCheckOptions {
   readonly zookeeper: ZooKeeperDriver
   readonly layout: Layout
   readonly mirror: BoardSnapshot
-  /** Milliseconds. */
+  /** The time between two checks, in milliseconds. */
   readonly period: number
-  /** Something may have happened to it. */
+  /** Called when the gate may have changed. */
   readonly onGateChange: () => void
   readonly onError: (error: unknown) => void
 }
 
-/** So many rounds between two sweeps: clutter may lie about for a while. */
+/** The number of rounds between two sweeps; unused znodes may stay for a while. */
 const ROUNDS_PER_SWEEP = 6
 
 export class ConsistencyCheck {
@@ -44,15 +44,15 @@ export class ConsistencyCheck {
     this.#timer = undefined
   }
 
-  /** Another session: nothing is watched any more. */
+  /** Forgets the watch of the gate, because it ended with its session. */
   forgetWatches(): void {
     this.#gateWatched = false
   }
 
-  /** Reads the gate with a watch, whoever wants to read it. */
+  /** A client for the gate that sets a watch with every read, unless one is set already. */
   get watchingGate(): BoardGateOptions['zookeeper'] {
     const { zookeeper, onGateChange } = this.#options
-    const written = () => {
+    const onWritten = () => {
       this.#gateWatched = false
       onGateChange()
     }
@@ -61,7 +61,7 @@ export class ConsistencyCheck {
       getData: async (path) => {
         if (this.#gateWatched) return zookeeper.getData(path)
         this.#gateWatched = true
-        return zookeeper.getData(path, { watch: written }).catch((error: unknown) => {
+        return zookeeper.getData(path, { watch: onWritten }).catch((error: unknown) => {
           this.#gateWatched = false
           throw error
         })

@@ -1,7 +1,7 @@
 /**
- * Locks of this process: one operation on a job after the other, and no lock stays that nobody means to hold. A lock whose
- * deletion was refused, or lost its answer, is tried again until it is gone or its session is; before that nothing else is
- * done with the job here, or the deletion could hit the lock of the next claim.
+ * The locks of this process. Only one operation on a job runs at a time, and no lock stays without an owner. If the
+ * deletion of a lock is refused, or its answer is lost, it is tried again until the lock is deleted or its session has
+ * ended. Until then no other operation on the job runs here: the deletion could hit the lock of the next claim.
  */
 import { backoffDelay, sleep } from '../../../../core/time.ts'
 import { SessionExpired, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
@@ -16,13 +16,14 @@ export interface LocksOptions {
 export class Locks {
   readonly #options: LocksOptions
   readonly #busy = new Map<string, Promise<unknown>>()
-  /** Locks that are still to go. */
+  /** Locks that are still to be deleted. */
   readonly #pendingReleases = new Map<string, Promise<void>>()
 
   constructor(options: LocksOptions) {
     this.#options = options
   }
 
+  /** Runs the work when earlier operations on the job, and deletions of its lock, are over. */
   async runExclusive<T>(id: string, work: () => Promise<T>): Promise<T> {
     const before = this.#busy.get(id) ?? Promise.resolve()
     const done = before.then(work)
@@ -35,7 +36,7 @@ export class Locks {
     return done
   }
 
-  /** Whether it is gone by now; it goes in any case. */
+  /** Releases the lock, in the background if the first attempt fails. @returns whether it is deleted already */
   async release(id: string, session: bigint): Promise<boolean> {
     const { steps, zookeeper, onError } = this.#options
     try {
@@ -49,7 +50,10 @@ export class Locks {
     }
   }
 
-  /** The same where it may be another's. */
+  /**
+   * Releases the lock if this session owns it; another session may own it. @returns whether no lock of this session is
+   * left
+   */
   async releaseIfOwned(id: string, session: bigint): Promise<boolean> {
     const ours = await this.#options.steps.isLockOwned(id, { session }).catch(() => false)
     return ours ? this.release(id, session) : true

@@ -1,13 +1,14 @@
 /**
- * What is on the board, as a client sees it that has one-shot watches only: by listings, which are compared with the one
- * before. A watch on the board's path says when to list again; one on each posting that was read, that it was written.
+ * The state of the board, for a client that has one-shot watches only. It comes from listings, each of which is
+ * compared with the one before. A watch on the board's path shows when to list again; a watch on each posting that was
+ * read shows when it is written.
  *
- * Answers and watch events of a session come in the order of what the server has done, so what is told of a job is told in
- * order: by its listings, by the events, and by the answers to what this process itself does with it. While that is under
- * way the job is **ours**: it is told of by whoever does it, not by what a listing shows of it in between.
+ * Answers and watch events of a session arrive in the order of the server's transactions, so changes of a job are
+ * reported in order: from listings, from events, and from the answers to operations of this process. While such an
+ * operation on a job is in progress the job is **own work**: the operation reports its changes, and listings do not.
  *
- * Two listings do not show what was undone between them, such as a claim that was given back at once: that the posting was
- * written is told all the same, so nobody believes what it said before.
+ * Two listings do not show a change that was undone between them, such as a claim that was abandoned at once. The write
+ * of the posting is reported nevertheless, so no cached content of it is used.
  */
 import { monotonic } from '../../../../core/time.ts'
 import type {
@@ -23,8 +24,8 @@ import { compareDigits, isJob, type Layout, toLockedJob } from '../store/layout.
 import { deniedAsValue, missingAsUndefined, type NodeReadResult } from '../store/reader.ts'
 
 /**
- * So many postings are watched: when the C client comes to another server it asks for all its watches in one request. Of the
- * others is found out when they are wanted.
+ * The number of postings that are watched: when the C client connects to another server it sets all its watches in one
+ * request. The other postings are read again when their content is needed.
  */
 const MAX_WATCHED = 4_096
 
@@ -32,13 +33,13 @@ export interface BoardSnapshotOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
   readonly onChanges: (changes: readonly BoardChange[]) => void
-  /** Whether a posting is marked as trashed. */
+  /** Returns whether a posting is marked as trashed. */
   readonly isMarked: (id: string, data: Uint8Array | null) => boolean
-  /** A look in the background failed. */
+  /** Called when a read in the background fails. */
   readonly onError: (error: unknown) => void
 }
 
-/** What the Stats of the folders counted. */
+/** The child counts in the Stats of the folders. */
 export interface FolderVersions {
   readonly jobs: number
   readonly cancellations: number
@@ -55,15 +56,15 @@ export class BoardSnapshot {
   readonly #jobs = new Set<string>()
   readonly #claimed = new Set<string>()
   readonly #cancelled = new Set<string>()
-  /** On the board's path still, and trashed. */
+  /** Jobs that are trashed, but still on the board's path. */
   readonly #marked = new Set<string>()
-  /** This process is at work on them. */
+  /** Jobs on which an operation of this process is in progress. */
   readonly #ownWork = new Set<string>()
-  /** Asked for, or read, since they were last written, with a watch that tells when they are. */
+  /** Postings with a watch, which were requested or read since they were last written. */
   readonly #watched = new Map<string, 'asked' | 'read'>()
-  /** Read without. */
+  /** Postings that were read without a watch. */
   readonly #unwatched = new Set<string>()
-  /** Folders whose children are watched. */
+  /** The folders whose children are watched. */
   readonly #armed = new Set<string>()
   #newest = ''
   #versions: FolderVersions | undefined
@@ -76,12 +77,12 @@ export class BoardSnapshot {
     this.#options = options
   }
 
-  /** Of the newest listing. */
+  /** The child counts of the newest listing. */
   get versions(): FolderVersions | undefined {
     return this.#versions
   }
 
-  /** The posting with the largest number that was ever seen. */
+  /** The posting with the largest number that was ever listed. */
   get newest(): string {
     return this.#newest
   }
@@ -90,12 +91,12 @@ export class BoardSnapshot {
     return this.#marked
   }
 
-  /** Jobs whose postings may have been written since they were read here. */
+  /** The jobs whose postings may have been written since they were read here. */
   get unwatchedIds(): string[] {
     return [...this.#jobs].filter((id) => this.#watched.get(id) !== 'read')
   }
 
-  /** Another session: nothing is watched any more. */
+  /** Forgets all watches, because they ended with their session. */
   forgetWatches(): void {
     this.#watched.clear()
     this.#unwatched.clear()
@@ -107,7 +108,7 @@ export class BoardSnapshot {
     this.#refreshTimer = undefined
   }
 
-  /** Everything anew. Later changes are told against it. */
+  /** Lists the whole board. Later changes are reported relative to this listing. */
   list(): Promise<BoardListing> {
     return this.#runExclusive(async () => {
       const [names, trash] = await Promise.all([
@@ -131,7 +132,7 @@ export class BoardSnapshot {
     })
   }
 
-  /** Resolves when everything is told that was on the board at the call. */
+  /** Resolves when all changes up to the call are reported. */
   whenFresh(): Promise<void> {
     this.#next ??= this.#runExclusive(() => {
       this.#next = undefined
@@ -140,7 +141,7 @@ export class BoardSnapshot {
     return this.#next
   }
 
-  /** Something may have happened. At most half of the time is spent on listings. */
+  /** Lists the board again soon, because something may have changed. At most half of the time is spent on listings. */
   refreshSoon(): void {
     this.#refreshTimer ??= setTimeout(() => {
       this.#refreshTimer = undefined
@@ -148,14 +149,14 @@ export class BoardSnapshot {
     }, this.#lastListingMs)
   }
 
-  /** What was read without a watch may have been written since: tells so, of those that nobody holds. */
+  /** Reports updates of unclaimed jobs whose postings were read without a watch: they may have been written since. */
   reportUnwatched(): void {
     const doubted = [...this.#unwatched].filter((id) => this.#jobs.has(id) && !this.#claimed.has(id))
     this.#unwatched.clear()
     if (doubted.length > 0) this.#options.onChanges(doubted.map((id) => ({ kind: 'updated', id })))
   }
 
-  /** Reads znodes; postings with a watch. */
+  /** Reads znodes, and sets a watch on those that are postings. */
   readonly readMany = (paths: readonly string[]): Promise<NodeReadResult[]> => {
     const { zookeeper, layout } = this.#options
     return Promise.all(
@@ -167,13 +168,13 @@ export class BoardSnapshot {
     )
   }
 
-  /** The Stat of a posting that was just made, watched from then on. */
+  /** Returns the Stat of a posting that was just created, and watches the posting from then on. */
   noteCreated(id: string): Promise<Stat | undefined> {
     const { zookeeper, layout } = this.#options
     return this.#watching(id, (options) => zookeeper.exists(layout.posting(id), options))
   }
 
-  /** From now until it is disposed this process tells of the job itself. */
+  /** Marks the job as own work from now until the result is disposed: the caller reports its changes itself. */
   beginWork(id: string): Disposable {
     this.#ownWork.add(id)
     return {
@@ -184,12 +185,12 @@ export class BoardSnapshot {
     }
   }
 
-  /** What this process has done, or was shown by an answer. Tells what is news. */
+  /** Applies a change that this process made, or saw in an answer, and reports it if it is new. */
   report(kind: BoardChange['kind'], id: string): void {
     if (this.#applyChange(kind, id)) this.#options.onChanges([{ kind, id }])
   }
 
-  /** A posting says that its job is trashed. */
+  /** Notes that a posting is marked as trashed, and reports it. */
   noteMarked(id: string): void {
     this.#marked.add(id)
     if (!this.#jobs.has(id)) return
@@ -199,7 +200,7 @@ export class BoardSnapshot {
 
   // --- Listings -----------------------------------------------------------------------------------------------------
 
-  /** One listing after the other. */
+  /** Runs the work when earlier listings are over, and measures how long it takes. */
   #runExclusive<T>(work: () => Promise<T>): Promise<T> {
     const done = (this.#running ?? Promise.resolve())
       .catch(() => undefined)
@@ -215,7 +216,10 @@ export class BoardSnapshot {
     return done
   }
 
-  /** The trash and the posting of a job are looked at behind the listing, so they are as new. */
+  /**
+   * Lists the board and reports the differences. The trash and the posting of a job are read after the listing, so they
+   * are at least as new.
+   */
   async #compare(): Promise<void> {
     const names = await this.#names()
     for (const id of this.#marked) if (!names.jobs.has(id)) this.#marked.delete(id)
@@ -240,7 +244,10 @@ export class BoardSnapshot {
     this.report('gone', id)
   }
 
-  /** What its owner has written last is not known, unless it is watched. */
+  /**
+   * Reports a release. The last write of the owner is not known unless the posting is watched, so the posting is read
+   * first.
+   */
   async #handleReleased(id: string): Promise<void> {
     const there = this.#watched.get(id) === 'read' || (await this.#readPosting(id))
     if (this.#ownWork.has(id) || !this.#claimed.has(id)) return
@@ -289,7 +296,7 @@ export class BoardSnapshot {
     return this.#watching(id, (options) => missingAsUndefined(this.#options.zookeeper.getData(path, options)))
   }
 
-  /** Counted as watched from the asking on: an event that comes with the answer must not be overtaken by it. */
+  /** Reads with a watch. The watch counts from the request on: an event may arrive together with the answer. */
   async #watching<T>(id: string, ask: (options: ReadOptions) => Promise<T | undefined>): Promise<T | undefined> {
     if (this.#watched.has(id)) return ask({})
     if (this.#watched.size >= MAX_WATCHED) {
@@ -313,7 +320,7 @@ export class BoardSnapshot {
       this.#options.onChanges([{ kind: 'updated', id }])
   }
 
-  /** Whether it is news. */
+  /** Applies a change. @returns whether it is new */
   #applyChange(kind: BoardChange['kind'], id: string): boolean {
     switch (kind) {
       case 'posted':

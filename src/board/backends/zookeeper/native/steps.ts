@@ -1,6 +1,7 @@
 /**
- * Single writes that know what became of them: each looks for its trace where its answer was lost, and is sent again only in
- * the session it began in. What makes the traces certain is the lock: while it is ours nobody else writes the posting.
+ * Single writes that determine their outcome: a write whose answer was lost reads the trace it leaves, and is sent
+ * again only in the session in which it began. The lock makes the traces reliable: while this process owns it, no other
+ * client writes the posting.
  */
 import {
   NodeExists,
@@ -24,7 +25,7 @@ export class Steps {
     this.#layout = options.layout
   }
 
-  /** Makes the lock of this session. @throws NodeExists when another holds it */
+  /** Creates the lock of this session. @throws NodeExists when another client holds it */
   async lock(id: string, data: Uint8Array, { session }: SessionBound): Promise<void> {
     const path = this.#layout.lock(id)
     await writeExactlyOnce<unknown>(
@@ -36,13 +37,13 @@ export class Steps {
           const there = await this.#readSynced(path, { session })
           if (!there) return 'not-done'
           if (there.ephemeralOwner === session) return { happened: undefined }
-          return { refused: new NodeExists(`create ${path}: another holds it`, { path }) }
+          return { refused: new NodeExists(`create ${path}: another client holds it`, { path }) }
         },
       },
     )
   }
 
-  /** Takes the lock of this session away; that it is gone already is as good. */
+  /** Deletes the lock of this session. A lock that does not exist counts as deleted. */
   async unlock(id: string, { session }: SessionBound): Promise<void> {
     const path = this.#layout.lock(id)
     await writeExactlyOnce<unknown>(
@@ -58,12 +59,12 @@ export class Steps {
     )
   }
 
-  /** Whether the lock is this session's. */
+  /** Returns whether this session owns the lock. */
   async isLockOwned(id: string, bound: SessionBound): Promise<boolean> {
     return (await this.#readSynced(this.#layout.lock(id), bound))?.ephemeralOwner === bound.session
   }
 
-  /** Writes the posting, whose lock is ours, at the revision it is to have. @throws BadVersion, NoNode */
+  /** Writes the posting, whose lock this session owns, if it has this revision. @throws BadVersion, NoNode */
   rewrite(
     id: string,
     data: Uint8Array,
@@ -72,7 +73,7 @@ export class Steps {
     return versionedSetData(this.#zookeeper, this.#layout.posting(id), data, { version: revision }, { session })
   }
 
-  /** Takes the posting away, whose lock is ours. @throws BadVersion, NoNode */
+  /** Deletes the posting, whose lock this session owns. @throws BadVersion, NoNode */
   async remove(id: string, { revision, session }: SessionBound & { readonly revision: number }): Promise<void> {
     const path = this.#layout.posting(id)
     await writeExactlyOnce<unknown>(
@@ -85,7 +86,7 @@ export class Steps {
     )
   }
 
-  /** Takes a znode away that is at this revision, or any, in whichever session there is; false where it was gone already. */
+  /** Deletes a znode at this revision, or at any, in any session. @returns false if it did not exist */
   async discard(path: string, options: { readonly revision?: number } = {}): Promise<boolean> {
     const { revision } = options
     const version = revision === undefined ? {} : { version: revision }
@@ -102,13 +103,16 @@ export class Steps {
             throw error
           }
         },
-        // Gone by now: by this one or another, nobody can tell.
+        // It is deleted, and there is no way to know whether this request or another client deleted it.
         look: async ({ session }) => ((await this.#readSynced(path, { session })) ? 'not-done' : 'unknown'),
       },
     )
   }
 
-  /** Behind a sync, on the same connection: what was sent before has happened by then, or never will. */
+  /**
+   * Returns the Stat after a sync on the same connection: requests that were sent before are applied by then, or never
+   * will be.
+   */
   async #readSynced(path: string, bound: SessionBound): Promise<Stat | undefined> {
     const [, stat] = await Promise.all([this.#zookeeper.sync(path, bound), this.#zookeeper.exists(path, bound)])
     return stat

@@ -1,6 +1,6 @@
 /**
- * Changes the board with a client that writes one znode at a time. Each operation has one step that decides; whoever dies
- * before it has done nothing, whoever dies behind it has done everything that counts:
+ * Changes the board with a client that writes one znode at a time. Each operation has one deciding step: if the process dies
+ * before it, nothing was done; if it dies after it, everything that matters was done:
  *
  * | operation | steps, the deciding one in capitals                                                                      |
  * |-----------|----------------------------------------------------------------------------------------------------------|
@@ -10,13 +10,13 @@
  * | abandon   | SETDATA POSTING at that revision, delete lock                                                            |
  * | trash     | SETDATA POSTING at that revision: the trash entry, as a mark; delete cancel request, delete lock         |
  * | discard   | create lock, SETDATA POSTING at the revision seen: the mark; delete cancel request, delete lock          |
- * | cancel    | look for posting, CREATE CANCEL REQUEST, look again: taken away when the posting is gone                 |
- * | gate      | SETDATA GATE at the revision seen; so is the fence base, by the claim that finds it too low              |
- * | purge     | DELETE TRASH ENTRY, or the posting that bears the mark                                                   |
+ * | cancel    | read posting, CREATE CANCEL REQUEST, read again: the request is deleted when the posting is gone         |
+ * | gate      | SETDATA GATE at the revision seen; also to raise the fence base, by a claim that finds it too low        |
+ * | purge     | DELETE TRASH ENTRY, or the posting that has the mark                                                     |
  *
- * The lock is what all boards agree on: those that have multi make it with the rest of a claim or not at all. What a lock
- * lies beside whose owner died tells what it did: the old posting, a posting with one more run (a death like any other), a
- * mark, or nothing, and then it is nobody's job. It goes with its session.
+ * All boards respect the lock: boards that have multi create it together with the rest of a claim or not at all. When an owner
+ * has died, the posting beside its lock shows what it did: the posting is unchanged, or has one more run (a death like any
+ * other), or is a mark, or is deleted, and then the lock belongs to no job. The lock ends with its session.
  */
 import type { Encoding } from '../../../../core/codec.ts'
 import {
@@ -81,9 +81,9 @@ export interface WithoutMultiWriterOptions {
   readonly reader: BoardReader
   readonly gate: BoardGate
   readonly numbers: SequenceNumbers
-  /** Told of the server's time, in milliseconds since 1970. */
+  /** Receives the server's time, in milliseconds since 1970, from answers. */
   readonly onServerTime: (time: number) => void
-  /** The servers' clock, in milliseconds since 1970. */
+  /** Returns the time of the servers' clock, in milliseconds since 1970. */
   readonly now: () => number
 }
 
@@ -100,7 +100,7 @@ export class WithoutMultiWriter {
     })
   }
 
-  /** Two round trips: the answer to a create tells no more than its path. */
+  /** Posts a job, in two round trips: the answer to a create contains only the path. */
   async post({ posting }: PostRequest): Promise<Posted> {
     const { zookeeper, layout, mirror, numbers, onServerTime } = this.#options
     const what = `post of ${toJobName(posting)}`
@@ -128,7 +128,7 @@ export class WithoutMultiWriter {
     return { ...posted, id, order: stat.czxid }
   }
 
-  /** Four round trips. */
+  /** Claims a job, in four round trips. */
   claim(choice: ClaimRequest): Promise<SessionClaimGrant> {
     const { id, posting } = choice
     const what = `claim of ${toJobName(posting)}`
@@ -211,20 +211,23 @@ export class WithoutMultiWriter {
     }
   }
 
-  /** Undefined where it is not as it was seen any more. */
+  /** Writes the gate. @returns undefined if the gate has changed since it was read */
   async #writeGate(what: string, { version }: GateSnapshot, record: GateRecord): Promise<GateSnapshot | undefined> {
     const { zookeeper, layout, gate } = this.#options
     try {
       const written = await versionedSetData(zookeeper, layout.gate, encodeGate(record), { version })
       return gate.noteWritten({ ...record, version: written.version })
     } catch (error) {
-      // Somebody else has set it since.
+      // Another client has written it since.
       if (error instanceof BadVersion || error instanceof NoNode) return undefined
       throw notDoneError(what, error)
     }
   }
 
-  /** Another board may move it from the one place to the other meanwhile, once. */
+  /**
+   * Purges a trash entry or a marked posting. Another board may move the job from the posting to the entry meanwhile,
+   * once.
+   */
   async purge({ id, revision, posting }: TrashedEntry): Promise<void> {
     const { layout, steps, mirror } = this.#options
     const what = `purge of ${toJobName(posting)}`
@@ -259,7 +262,7 @@ export class WithoutMultiWriter {
       const { version, mzxid, mtime } = await steps.rewrite(id, this.#encodePosting(posting), { revision, session })
       written = true
       onServerTime(mtime)
-      // Behind the write, so whatever was asked for before it is seen.
+      // Read after the write, so every pause or cancel request from before the write is seen.
       const [seen, cancelled] = await Promise.all([gate.read(), zookeeper.exists(layout.cancel(id), { session })])
       const { paused, fenceBase } = await this.#ensureFence(seen, { session, zxid: mzxid })
       if (paused) throw new Unclaimable(`${what}: the board is paused`)
@@ -275,8 +278,9 @@ export class WithoutMultiWriter {
   }
 
   /**
-   * The gate with the base that a claim of this session may use. When the session is over the claim is lost, and what the
-   * gate says may be younger than the claim that follows: then the base is 0, and whoever compares fences refuses this one.
+   * Returns the gate with the base that a claim of this session may use. If the session is over the claim is lost, and
+   * the gate that was read may be newer than the claim that follows: then the base is 0, so systems that compare fences
+   * refuse this claim.
    */
   async #ensureFence(
     seen: GateSnapshot,
@@ -293,7 +297,7 @@ export class WithoutMultiWriter {
     }
   }
 
-  /** The run was granted to nobody. Who cannot say so any more leaves a death behind, as far as anybody can tell. */
+  /** Removes the run that was not granted from the posting. If this fails, the run looks like a death to all others. */
   async #undoClaim(
     id: string,
     { posting, revision, session }: { posting: Posting; revision: number; session: bigint },
@@ -311,7 +315,7 @@ export class WithoutMultiWriter {
     try {
       await steps.lock(id, encodeLock(who, encoding), { session })
     } catch (error) {
-      // Whoever tries again must not choose it before it is released.
+      // The next attempt of a caller must not choose this job before it is released.
       if (error instanceof NodeExists) mirror.report('claimed', id)
       else await locks.releaseIfOwned(id, session)
       throw notClaimedError(what, error)
@@ -327,7 +331,7 @@ export class WithoutMultiWriter {
     onServerTime((await steps.rewrite(id, bytes, { revision, session })).mtime)
   }
 
-  /** What is left of it is swept. */
+  /** Deletes a znode and ignores failures: the sweep deletes what remains. */
   async #removeQuietly(path: string): Promise<void> {
     await this.#options.steps.discard(path).catch((error: unknown) => {
       if (!(error instanceof ZooKeeperError)) throw error
@@ -340,7 +344,9 @@ export class WithoutMultiWriter {
     return there && decodeTrashMark(id, there.data, encoding) ? there.stat.version : undefined
   }
 
-  /** Where the answer to a post was lost. That it is not there proves nothing: it may have been done and be gone. */
+  /**
+   * Finds a posted job whose answer was lost. A missing job proves nothing: it may have been posted and removed since.
+   */
   async #recoverPosted(
     { uuid }: Posting,
     { what, newest, error }: { what: string; newest: string; error: unknown },
@@ -375,7 +381,10 @@ export class WithoutMultiWriter {
   }
 }
 
-/** What a claim would have to hold or let go of together with the job. */
+/**
+ * Returns the capability that the posting needs and this client lacks: claims cannot hold keys or resources without
+ * transactions.
+ */
 export function missingCapabilityFor(
   posting: Pick<Posting, 'key' | 'resources'>,
 ): keyof BackendCapabilities | undefined {
@@ -386,7 +395,7 @@ export function missingCapabilityFor(
 function assertSupported(what: string, posting: Posting): void {
   const capability = missingCapabilityFor(posting)
   if (capability === undefined) return
-  const message = `${what}: the native client has no ${capability}, for it has no transactions; open the board without client=native`
+  const message = `${what}: the native client does not support ${capability}, because it has no transactions; open the board without client=native`
   throw new UnsupportedCapability(message, { capability })
 }
 
@@ -414,7 +423,10 @@ function notDoneError(what: string, cause: unknown): unknown {
 }
 
 function outcomeUnknownError(what: string, cause: Error): OutcomeUnknown {
-  return new OutcomeUnknown(`${what}: the connection broke before the answer, and nobody can tell if it was done`, {
-    cause,
-  })
+  return new OutcomeUnknown(
+    `${what}: the connection broke before the answer, and it is not known whether it was done`,
+    {
+      cause,
+    },
+  )
 }

@@ -1,4 +1,7 @@
-/** Makes the board where it is missing, takes over what TaskFlow has made, and checks that what is there is a board. */
+/**
+ * Creates the board if it is missing, adopts a path that TaskFlow created, and checks that an existing path holds a
+ * board.
+ */
 
 import { RetryRounds } from '../../../../core/async/rounds.ts'
 import type { Encoding } from '../../../../core/codec.ts'
@@ -36,24 +39,25 @@ import {
   UNFINISHED_BOARD,
 } from './records.ts'
 
-/** What is asked for: anything that is there will do without it, and msgpack is what a new board gets. */
+/** The requested settings. Without them any existing board is accepted, and a new board is created with msgpack. */
 export interface BoardPathOptions extends WantedAcl, ClientCredentials {
   readonly encoding?: Encoding
-  /** Whether the board is made where it is missing; true by default. */
+  /** Whether a missing board is created; true by default. */
   readonly create?: boolean
   readonly log?: Logger
 }
 
 /**
- * The record of the board at this path. One round trip where the board is there; the first process makes it, with its
- * folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays one. Without multi
- * the record says that the board is not finished until all of it is there; whoever comes first finishes it. What the client
- * makes from then on has the ACL of the path.
+ * Returns the record of the board at this path, in one round trip if the board exists. The first process creates the
+ * board with its folders, in one multi. A path without a record is TaskFlow's: it becomes a shared board, and stays
+ * one. Without multi the record says that the board is unfinished until all of it exists, and the next process that
+ * opens it finishes it. From then on the client creates znodes with the ACL of the path.
  *
- * @throws NotFound where there is none and none is to be made
- * @throws InvalidArgument where the board has another ACL; AccessDenied where it is not for this client;
- * UnsupportedCapability where the client cannot keep to it
- * @throws IncompatibleVersion when the path holds something else, a newer release's board, or one of another encoding
+ * @throws NotFound if there is no board and none may be created
+ * @throws InvalidArgument if the board has another ACL; AccessDenied if this client may not use it;
+ * UnsupportedCapability if the client cannot create znodes with its ACL
+ * @throws IncompatibleVersion when the path holds something else, the board of a newer release, or a board of another
+ * encoding
  */
 export async function openBoardPath(
   zookeeper: ZooKeeperDriver,
@@ -69,15 +73,15 @@ export async function openBoardPath(
     ])
     if (!there || !access) {
       if (wanted.create === false) throw boardNotFoundError(layout)
-      createBoardPath(zookeeper, newTreeAcl(wanted), layout)
+      applyAcl(zookeeper, newTreeAcl(wanted), layout)
       await createBoard(zookeeper, layout, wanted.encoding === 'json' ? SHARED_BOARD : NEW_BOARD)
       continue
     }
     const own = await findOwnEntries(access.acl, { given: wanted, client: zookeeper })
     const acl = existingTreeAcl(access.acl, wanted, { tenant: 'board', path: layout.path, own })
-    createBoardPath(zookeeper, acl, layout)
+    applyAcl(zookeeper, acl, layout)
     if (!there.data || there.data.length === 0) {
-      // Another process was faster, or the path is gone again: it is looked at anew.
+      // Another process was faster, or the path was deleted again: the path is read again.
       await ignoreConcurrentCreate(shareBoard(zookeeper, layout, { ...wanted, stat: there.stat }))
     } else {
       const record = checkWanted(decodeBoardRecord(there.data, layout.path), layout, wanted)
@@ -93,22 +97,27 @@ export async function openBoardPath(
   }
 }
 
-/** @throws UnsupportedCapability where the client makes every znode for everybody, and the board is not for everybody */
-function createBoardPath(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Layout): void {
+/**
+ * Sets the ACL with which the client creates znodes.
+ *
+ * @throws UnsupportedCapability if the client creates every znode open to all, and the board is not
+ */
+function applyAcl(zookeeper: ZooKeeperDriver, acl: readonly Acl[], { path }: Layout): void {
   if (zookeeper.capabilities.aclOnCreate) {
     zookeeper.acl = acl
     return
   }
   if (isOpenToAll(acl)) return
-  const message = `board ${path} has an ACL, and the C client makes every znode for everybody; open it without client=native`
+  const message = `board ${path} has an ACL, but the C client creates every znode open to all; open the board without client=native`
   throw new UnsupportedCapability(message, { capability: 'aclOnCreate' })
 }
 
 /**
- * The folder of the markers lies beside the board, where others may be allowed to make znodes. Whoever makes it first could
- * keep the board from being opened, or replace the markers that say what became of a transaction.
+ * Checks that the folder of the markers has the board's ACL. The folder is outside the board, where other clients may
+ * be allowed to create znodes. A client that creates it first could prevent the board from being opened, or replace the
+ * markers from which the outcomes of transactions are determined.
  *
- * @throws AccessDenied
+ * @throws AccessDenied if it has another ACL
  */
 async function assertOwnSessions(zookeeper: ZooKeeperDriver, layout: Layout, acl: readonly Acl[]): Promise<void> {
   const path = layout.sessionsFolder
@@ -118,8 +127,8 @@ async function assertOwnSessions(zookeeper: ZooKeeperDriver, layout: Layout, acl
   })
   if (!found || isSameAcl(found.acl, acl)) return
   throw new AccessDenied(
-    `opening board ${layout.path}: ${path} beside it has another ACL than the board, so another may have made it; give it the ` +
-      "board's ACL (setACL), or delete it while nobody has the board open",
+    `opening board ${layout.path}: its folder ${path} has another ACL than the board, so another client may have created it; give it the ` +
+      "board's ACL (setACL), or delete it while no process has the board open",
   )
 }
 
@@ -138,13 +147,13 @@ function checkWanted(record: BoardRecord, layout: Layout, wanted: BoardPathOptio
   const kind = record.shared ? 'shared with TaskFlow' : 'not shared with TaskFlow'
   throw new IncompatibleVersion(
     `board ${layout.path} is ${kind}: its encoding is ${record.encoding}, not ${wanted.encoding}; ` +
-      'leave the encoding out, or choose another path',
+      'omit the encoding, or choose another path',
   )
 }
 
 async function createBoard(zookeeper: ZooKeeperDriver, layout: Layout, record: BoardRecord): Promise<void> {
   const parent = layout.path.slice(0, layout.path.lastIndexOf('/'))
-  // Also where nothing is above the board but a chroot: that may be missing too.
+  // Also needed if only a chroot is above the board: the chroot may be missing too.
   await zookeeper.mkdirp(parent === '' ? '/' : parent)
   if (!zookeeper.capabilities.multi) {
     const unfinished = encodeBoardRecord({ ...record, ...UNFINISHED_BOARD })
@@ -157,12 +166,15 @@ async function createBoard(zookeeper: ZooKeeperDriver, layout: Layout, record: B
       op.create(layout.gate, encodeGate(OPEN_GATE)),
     ])
   } catch (error) {
-    // Another process was faster; what it made is read next.
+    // Another process was faster; its board is read next.
     if (!(error instanceof NodeExists)) throw error
   }
 }
 
-/** TaskFlow passes over the folders, whose names do not begin as its jobs' do, and never looks at the data of the path. */
+/**
+ * Makes a path of TaskFlow a shared board. TaskFlow ignores the folders, whose names do not begin like those of its
+ * jobs, and never reads the data of the path.
+ */
 async function shareBoard(
   zookeeper: ZooKeeperDriver,
   layout: Layout,
@@ -171,22 +183,25 @@ async function shareBoard(
   const { path } = layout
   if (encoding === 'msgpack') {
     throw new IncompatibleVersion(
-      `${path} is there without a board's record, so it is TaskFlow's, whose encoding is json; choose a path that is free`,
+      `${path} exists without a board record, so it belongs to TaskFlow, whose encoding is json; choose a path that does not exist`,
     )
   }
   const { names } = await zookeeper.getChildren(path)
-  // Whoever only wants to look makes no board of what may be anybody's.
+  // An open without `create` does not turn an empty path, which may belong to anything, into a board.
   if (names.length === 0 && create === false) throw boardNotFoundError(layout)
-  const stranger = names.find((name) => !layout.isKnownChild(name))
-  if (stranger !== undefined) {
+  const unknown = names.find((name) => !layout.isKnownChild(name))
+  if (unknown !== undefined) {
     throw new IncompatibleVersion(
-      `${path} is there and is no board, for it holds ${stranger}; choose a path that is free or a board`,
+      `${path} exists and is not a board: it holds ${unknown}; choose a path that does not exist, or the path of a board`,
     )
   }
   await finishBoard(zookeeper, layout, { record: SHARED_BOARD, version: stat.version })
 }
 
-/** Folders first, the record last: who finds a whole record finds a whole board, whoever dies in between. */
+/**
+ * Creates the folders first and writes the record last: a client that finds a complete record finds a complete board,
+ * even if a process died in between.
+ */
 async function finishBoard(
   zookeeper: ZooKeeperDriver,
   layout: Layout,

@@ -1,4 +1,4 @@
-/** Participants as ephemeral znodes: there as long as their session. */
+/** Participants as ephemeral znodes, which exist as long as their session. */
 
 import { RetryRounds } from '../../../../core/async/rounds.ts'
 import type { Encoding } from '../../../../core/codec.ts'
@@ -20,7 +20,7 @@ export class EntityNodes {
     this.#encoding = options.encoding
   }
 
-  /** @throws Duplicate */
+  /** Creates the znode of a participant. @throws Duplicate if another instance has the name */
   async register(
     entity: Entity,
     rounds: RetryRounds = new RetryRounds(`registering ${entity.kind} ${entity.name}`),
@@ -35,13 +35,16 @@ export class EntityNodes {
     } catch (error) {
       if (error instanceof NodeExists) return this.#takeOver(entity, { path, rounds })
       if (!(error instanceof NoNode)) throw error
-      // The first of its kind.
+      // The folder of its kind is missing: this is the first of its kind.
       await this.#zookeeper.mkdirp(this.#layout.entityKind(entity.kind))
       await this.register(entity, rounds)
     }
   }
 
-  /** Only its own: when it was away, another may have taken the name. */
+  /**
+   * Deletes the znode of a participant, if it belongs to this instance: another instance may have taken the name during
+   * an outage.
+   */
   async unregister(entity: Entity): Promise<void> {
     const path = this.#layout.entity(entity.kind, entity.name)
     const there = await missingAsUndefined(this.#zookeeper.getData(path))
@@ -59,7 +62,10 @@ export class EntityNodes {
     return nodes.flatMap((node) => (node && decodeEntity(node.data, this.#encoding)) ?? [])
   }
 
-  /** What this process shows is written anew; a leftover of its last session, not expired yet, is made anew in this one. */
+  /**
+   * Writes the znode of this instance again. A znode of its last session that has not expired yet is replaced by one of
+   * the current session.
+   */
   async #takeOver(
     entity: Entity,
     { path, rounds }: { readonly path: string; readonly rounds: RetryRounds },

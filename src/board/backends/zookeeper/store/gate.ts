@@ -1,11 +1,14 @@
-/** The gate: whether the board grants claims, what their fences begin at, and at which revision of the gate that is known. */
+/**
+ * The gate: whether the board grants claims, the base of their fences, and the revision of the gate at which this is
+ * known.
+ */
 import { RetryRounds } from '../../../../core/async/rounds.ts'
 
 import { NodeExists, NoNode, type ReadData, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 import { decodeGate, encodeGate, type GateRecord, OPEN_GATE } from './records.ts'
 
-/** The gate as it was seen. */
+/** The gate with the revision at which it was read. */
 export interface GateSnapshot extends GateRecord {
   readonly version: number
 }
@@ -13,17 +16,17 @@ export interface GateSnapshot extends GateRecord {
 export interface BoardGateOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'create' | 'getData'>
   readonly layout: Layout
-  /** Hears what was seen, each time. */
+  /** Receives the state of the gate after each read or write. */
   readonly onGate: (paused: boolean) => void
-  /** A look in the background failed. */
+  /** Called when a read in the background fails. */
   readonly onError: (error: unknown) => void
 }
 
 export class BoardGate {
   readonly #options: BoardGateOptions
-  /** Every claim checks that the gate is still as it was seen. Undefined until it is read. */
+  /** The gate as it was last read; every claim checks that it has not changed. Undefined until it is read. */
   #seen: GateSnapshot | undefined
-  #looking: Promise<void> | undefined
+  #refreshing: Promise<void> | undefined
 
   constructor(options: BoardGateOptions) {
     this.#options = options
@@ -33,34 +36,34 @@ export class BoardGate {
     return this.#seen
   }
 
-  /** Forgets what was seen: a gate that is made again may have the version that another had. */
+  /** Forgets the gate: a gate that is created again may have the same version as the one before. */
   forget(): void {
     this.#seen = undefined
   }
 
-  /** What was just read of it, by whomever. */
+  /** Notes a read of the gate that any component made. */
   noteRead({ data, stat }: ReadData): GateSnapshot {
     return this.noteWritten({ version: stat.version, ...decodeGate(data) })
   }
 
-  /** What was just written. */
+  /** Notes a write of the gate. */
   noteWritten(seen: GateSnapshot): GateSnapshot {
     this.#seen = seen
     this.#options.onGate(seen.paused)
     return seen
   }
 
-  /** Something has happened to it: reads it in the background. */
+  /** Reads the gate in the background, because it may have changed. */
   refresh(): void {
-    this.#looking = this.read().then(() => undefined, this.#options.onError)
+    this.#refreshing = this.read().then(() => undefined, this.#options.onError)
   }
 
-  /** Resolves when everything is told that was looked for so far. */
+  /** Resolves when the latest read in the background is over. */
   async whenSettled(): Promise<void> {
-    await this.#looking
+    await this.#refreshing
   }
 
-  /** One round trip. A gate that somebody took away is put up again, open. */
+  /** Reads the gate, in one round trip. A gate that was deleted is created again, open. */
   async read(): Promise<GateSnapshot> {
     const { zookeeper, layout } = this.#options
     const rounds = new RetryRounds(`reading ${layout.gate}`)

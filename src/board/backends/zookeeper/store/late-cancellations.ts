@@ -1,9 +1,9 @@
 /**
- * Removes cancel requests that were made while the job ended.
+ * Removes cancel requests that were created while the job ended.
  *
- * The transaction that ends a job takes its cancel request with it where there is one. A request that another board makes
- * after the transaction was composed, and before it is applied, would stay: nobody can ask anything of a job that has left. A
- * watch event reaches a client before any later answer, so when the end is answered every such request is known. Where the
+ * The transaction that ends a job also deletes a known cancel request. A request that another board creates after the
+ * transaction was composed and before it is applied would stay, although a job that has left cannot be cancelled. A
+ * watch event reaches a client before any later answer, so every such request is known when the end is answered. If the
  * connection breaks in between, the sweep removes the request.
  */
 import { type ZooKeeperDriver, ZooKeeperError } from '../../../../zookeeper/index.ts'
@@ -23,7 +23,9 @@ export class LateCancellations {
     this.#options = options
   }
 
-  /** Calls `end`, which takes the job off the board, and then removes a request that was made meanwhile. */
+  /**
+   * Calls `end`, which removes the job from the board, and then removes a cancel request that was created meanwhile.
+   */
   async removeAfterEnd(id: string, end: () => Promise<void>): Promise<void> {
     const watched = { requested: false }
     this.#endingJobs.set(id, watched)
@@ -35,6 +37,7 @@ export class LateCancellations {
     if (watched.requested) await this.#remove(id)
   }
 
+  /** Applies changes of the board: notes cancel requests of jobs that are ending. */
   changed(batch: readonly BoardChange[]): void {
     if (this.#endingJobs.size === 0) return
     for (const { id, kind } of batch) {
@@ -43,7 +46,7 @@ export class LateCancellations {
     }
   }
 
-  /** The job has ended, whatever becomes of this. */
+  /** Deletes the request and ignores failures: the job has ended in any case. */
   async #remove(id: string): Promise<void> {
     const { zookeeper, layout } = this.#options
     await zookeeper.delete(layout.cancel(id)).catch((error: unknown) => {

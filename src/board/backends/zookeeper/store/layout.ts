@@ -1,15 +1,15 @@
 /**
- * Where things are on ZooKeeper. DEFAULT_PATH, `job`, `.lock`, `.trash` and `.entities` are TaskFlow's names.
+ * The paths of a board on ZooKeeper. DEFAULT_PATH, `job`, `.lock`, `.trash` and `.entities` are TaskFlow's names.
  *
  *     <path>                              board record
  *     <path>/job0000000042                the posting (persistent, sequential)
- *     <path>/job0000000042.lock           who; its existence is the claim (ephemeral)
- *     <path>/.trash/job0000000042         the posting, who, when, why
+ *     <path>/job0000000042.lock           the owner; its existence is the claim (ephemeral)
+ *     <path>/.trash/job0000000042         the posting, who trashed it, when, why
  *     <path>/.entities/<kind>/<name>      a participant (ephemeral)
- *     <path>/.permits/<resource>/x        the job that owns the resource alone (ephemeral)
- *     <path>/.permits/<resource>/s-<job>  one of those who share it (ephemeral)
- *     <path>/.keys/<key>                  the uuid of the job that was posted with it
- *     <path>/.cancel/<job>                who wants the job given up, and why
+ *     <path>/.permits/<resource>/x        the job that owns the resource exclusively (ephemeral)
+ *     <path>/.permits/<resource>/s-<job>  a job that shares the resource (ephemeral)
+ *     <path>/.keys/<key>                  the uuid of the job that was posted with the key
+ *     <path>/.cancel/<job>                who cancelled the job, and why
  *     <path>/.gate                        whether the board is paused
  *     <dirname>/.<basename>-sessions/…    a client's marker (ephemeral), outside the watched tree
  */
@@ -29,7 +29,7 @@ const KEYS_NAME = '.keys'
 const CANCEL_NAME = '.cancel'
 const GATE_NAME = '.gate'
 
-/** Longer names are hashed: a znode's name is part of every request about it. */
+/** The maximum length of a name. Longer names are hashed: a znode's name is part of every request about it. */
 const MAX_NAME_LENGTH = 200
 
 export class Layout {
@@ -54,19 +54,19 @@ export class Layout {
     this.sessionsFolder = `${path.slice(0, cut)}/.${path.slice(cut + 1)}-sessions`
   }
 
-  /** What a board has beside its jobs, from the beginning. */
+  /** The folders of a new board. */
   get folders(): readonly string[] {
     return [this.trashFolder, this.entitiesFolder, this.permitsFolder, this.keysFolder, this.cancelFolder]
   }
 
-  /** Whether a child of the board's path may be called so. */
+  /** Returns whether a child of the board's path may have this name. */
   isKnownChild(name: string): boolean {
     return (
       isJob(name) || toLockedJob(name) !== undefined || [...this.folders, this.gate].includes(`${this.path}/${name}`)
     )
   }
 
-  /** ZooKeeper appends the digits. */
+  /** The path of a new posting, to which ZooKeeper appends the digits. */
   get newPosting(): string {
     return `${this.path}/job`
   }
@@ -123,7 +123,7 @@ export class Layout {
     return path.slice(path.lastIndexOf('/') + 1)
   }
 
-  /** What watch events mean for the board; those that are none of its business are left out. */
+  /** Converts watch events to changes of the board; events that do not concern jobs are left out. */
   toChanges(batch: readonly WatchEvent[]): BoardChange[] {
     return batch.flatMap((event) => this.#toChange(event) ?? [])
   }
@@ -159,17 +159,17 @@ export function isJob(name: string): boolean {
   return JOB_PATTERN.test(name)
 }
 
-/** By the number of a job: more digits are a larger one. */
+/** Compares two ids by their number: one with more digits is larger. */
 export function compareDigits(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
 }
 
-/** Posters' own numbers are longer. */
+/** Returns whether ZooKeeper numbered the job. The numbers that posters create are longer. */
 export function isNumberedByServer(name: string): boolean {
   return isJob(name) && name.length === MIN_NAME_LENGTH
 }
 
-/** The job that a lock of this name is of. */
+/** Returns the job of a lock with this name; undefined for other names. */
 export function toLockedJob(name: string): string | undefined {
   if (!name.endsWith(LOCK_NAME)) return undefined
   const job = name.slice(0, -LOCK_NAME.length)
@@ -177,8 +177,8 @@ export function toLockedJob(name: string): string | undefined {
 }
 
 /**
- * Any text as the name of a znode, no two alike: what a path cannot hold is escaped; what is long, or has half a character
- * that no escape stands for, is hashed.
+ * Encodes any text as the name of a znode, different for different texts. Characters that a path cannot hold are
+ * escaped; a text that is long, or has a lone surrogate, which cannot be escaped, is hashed.
  */
 export function encodeNodeName(text: string): string {
   const escaped = text.isWellFormed() ? encodeURIComponent(text).replace(/^\./, '%2E').replaceAll('~', '%7E') : ''

@@ -1,31 +1,31 @@
 /**
- * What became of jobs whose posts were done, when the answers were lost.
+ * Finds jobs that were posted, but whose answers were lost.
  *
- * They were posted many together as a rule, in one transaction: one look finds them all. A look for each would list the
- * board, and read the trash, as often as there were jobs in it.
+ * Usually many such jobs were posted in one transaction: one lookup finds them all. A lookup for each job would list
+ * the board, and read the trash, once per job.
  */
 import { pagesOf } from '../../trash-pages.ts'
 import type { BoardReader } from './reader.ts'
 
-/** The job is on the board under this id; or it has left it, maybe for the trash. */
+/** The state of a posted job: on the board under this id, or no longer on the board and maybe in the trash. */
 type PostStatus = { readonly id: string } | { readonly trashed: boolean }
 
 interface LostPostLookup {
   readonly posted: ReadonlyMap<string, string>
-  /** The uuids of what is in the trash. Read only where a job is missing. */
+  /** The uuids of the jobs in the trash. The trash is read only if a job is missing on the board. */
   trashed?: Promise<ReadonlySet<string>>
 }
 
 export class LostPosts {
   readonly #reader: Pick<BoardReader, 'readPostedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>
-  /** By transaction; as long as anybody waits for it. */
+  /** Lookups by transaction, kept while they are in progress. */
   readonly #lookups = new Map<bigint, Promise<LostPostLookup>>()
 
   constructor(reader: Pick<BoardReader, 'readPostedIn' | 'read' | 'trashIndex' | 'trashPage' | 'isTrashed'>) {
     this.#reader = reader
   }
 
-  /** @param post.id where the poster made it */
+  /** Returns the state of a posted job. @param post.id the id, if the poster created it */
   async find(post: { readonly zxid: bigint; readonly uuid: string; readonly id?: string }): Promise<PostStatus> {
     const { zxid, uuid, id } = post
     if (id !== undefined) {

@@ -1,15 +1,17 @@
 /**
- * What is left of a claim that was taken away by hand while its session lives: the lock beside a posting that somebody
- * deleted, the permits of a lock that somebody deleted. They would keep others off until the session ends.
+ * Releases orphaned claims: the lock of a posting that was deleted by hand, or the permits of a lock that was deleted
+ * by hand, while the session lives. They would block other owners until the session ends.
  *
- * A claim makes all of them in one transaction, whose number it keeps as its mark: what has another one is another's. What stands cannot be replaced but by hand, so that nothing comes between the look and the deletion.
+ * A claim creates all of them in one transaction, whose zxid it keeps as its mark: a znode with another zxid belongs to
+ * another claim. While such a znode exists it cannot be replaced except by hand, so nothing comes between the read and
+ * the deletion.
  */
 import { BadVersion, NoNode, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
 import type { OrphanedClaim } from '../../../backend.ts'
 import { toResourceWants } from '../../../model/resources.ts'
 import type { Layout } from './layout.ts'
 
-/** Two round trips, and a transaction for each that is there. */
+/** Deletes the znodes of an orphaned claim: two round trips, and a transaction for each znode that exists. */
 export async function releaseOrphans(
   at: { readonly zookeeper: Pick<ZooKeeperDriver, 'exists' | 'delete'>; readonly layout: Layout },
   { id, posting, mark }: OrphanedClaim,

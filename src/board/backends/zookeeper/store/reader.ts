@@ -1,4 +1,4 @@
-/** Reads the board: what is on it, what its postings say, who holds what, what is in the trash. Changes nothing. */
+/** Reads the board: its jobs, their postings, who owns what, and the trash. Changes nothing. */
 import type { Encoding } from '../../../../core/codec.ts'
 import { asError, InvalidPosting, NotConnected } from '../../../../core/errors.ts'
 import {
@@ -21,38 +21,41 @@ import { decodeCancellation, decodeKey, decodeLock, decodeTrash, decodeTrashMark
 import type { ChildCounts } from './scan.ts'
 
 /**
- * How many znodes are asked for in one request. As servers ship a znode has 1 MiB, and a client closes the connection over an
- * answer of more than 64 MiB: a batch of this many is half as large.
+ * The number of znodes that one request reads. By default a znode has at most 1 MiB, and a client closes the connection
+ * if an answer is larger than 64 MiB: a batch of this size is at most half as large.
  */
 const MAX_BATCH_ITEMS = 32
-/** How many requests for znodes are under way at once: together they may be that many times as large. */
+/** The number of concurrent requests for znodes. Their answers together may be this many times as large. */
 const MAX_CONCURRENT_BATCHES = 8
-/** How many Stats are asked for at once. */
+/** The number of concurrent requests for Stats. */
 const STATS_AT_ONCE = 1_000
-/** Entries of the trash are never written again. */
+/** The revision of every trash entry: entries are never written again. */
 const TRASH_REVISION = 0
 
-/** The listing, and what the Stats of its folders counted of children made and taken away when it was made. */
+/** A listing with the child counts of its folders at the same moment. */
 export type CountedListing = BoardListing & { readonly counts: ChildCounts }
 
-/** Many znodes at once, in as few requests as there is a way; undefined where there is none. */
+/** Reads many znodes in as few requests as possible; a missing znode reads as undefined. */
 export type ReadMany = (paths: readonly string[]) => Promise<NodeReadResult[]>
 
-/** Undefined where there is no znode. One that is not for us, a stranger's say, must not hide the others. */
+/**
+ * The result for one znode: undefined if it does not exist, NoAuth if this client may not read it. Another client's
+ * znode with another ACL must not hide the others.
+ */
 export type NodeReadResult = ReadData | NoAuth | undefined
 
-/** A job whose posting is marked as trashed, and has not been moved into the trash yet. */
+/** A job whose posting is marked as trashed and has not been moved into the trash yet. */
 export interface MarkedJob {
   readonly id: string
   readonly revision: number
-  /** The entry that belongs into the trash. */
+  /** The content of its trash entry. */
   readonly bytes: Uint8Array
 }
 
-/** An entry of the trash that has not been read. */
+/** A trash entry that has not been read. */
 export interface TrashIndexEntry {
   readonly id: string
-  /** Where it may be: the last of these that is there counts. */
+  /** The paths where it may be. If it exists at several, the last one counts. */
   readonly paths: readonly string[]
   readonly bytes: number
 }
@@ -62,7 +65,7 @@ export interface ZooKeeperReaderOptions {
   readonly layout: Layout
   readonly encoding: Encoding
   readonly readMany: ReadMany
-  /** Called before the answer, in which such a posting is gone. */
+  /** Called for a marked posting, before the answer in which it is missing. */
   readonly onMarked: (marked: MarkedJob) => void
 }
 
@@ -79,6 +82,7 @@ export class BoardReader {
     this.#encoding = options.encoding
   }
 
+  /** Reads the postings of these jobs; a job that does not exist, or is marked as trashed, reads as undefined. */
   async read(ids: readonly string[]): Promise<(StoredJob | UnreadableJob | undefined)[]> {
     const nodes = await this.#options.readMany(ids.map((id) => this.#layout.posting(id)))
     return nodes.map((node, index) => node && this.#toReadResult(ids[index] ?? '', node))
@@ -94,21 +98,24 @@ export class BoardReader {
     return request && decodeCancellation(request.data, this.#encoding)
   }
 
-  /** Whose the key is, and its revision. The uuid is undefined where the key does not say. */
+  /**
+   * Returns the uuid of the job with this key, and the key's revision. The uuid is undefined if the key does not
+   * contain one.
+   */
   async key(name: string): Promise<{ readonly uuid: string | undefined; readonly revision: number } | undefined> {
     const key = await missingAsUndefined(this.#zookeeper.getData(this.#layout.key(name)))
     return key && { uuid: decodeKey(key.data, this.#encoding), revision: key.stat.version }
   }
 
   /**
-   * Returns which entries the trash has and how large they are, in the order in which they were trashed.
+   * Returns the entries of the trash with their sizes, in the order in which they were trashed.
    *
-   * @param marked jobs that lie on the board still, with the mark
+   * @param marked jobs that are marked and still on the board's path
    */
   async trashIndex(marked: Iterable<string> = []): Promise<TrashIndexEntry[]> {
     const layout = this.#layout
     const ids = [...marked]
-    // Those first: one that is moved meanwhile is found in both places, rather than in none.
+    // The marked jobs are read first: one that is moved meanwhile is found in both places, and not in none.
     const onBoard = await this.#stats(ids.map((id) => layout.posting(id)))
     const moved = (await this.#zookeeper.getChildren(layout.trashFolder)).names.filter(isJob)
     const inTrash = await this.#stats(moved.map((id) => layout.trash(id)))
@@ -126,7 +133,7 @@ export class BoardReader {
       .map(([id, { stat, paths }]) => ({ id, paths, bytes: stat.dataLength }))
   }
 
-  /** Returns these entries, as far as they are there still; one that cannot be read as the error that says so. */
+  /** Returns those of the entries that still exist. An entry that cannot be read is returned as the error. */
   async trashPage(page: readonly TrashIndexEntry[]): Promise<(TrashedEntry | Error)[]> {
     const nodes = await this.#options.readMany(page.flatMap(({ paths }) => paths))
     let read = 0
@@ -139,7 +146,7 @@ export class BoardReader {
     })
   }
 
-  /** Without the contents: an entry of the trash may have a megabyte. */
+  /** Reads Stats only, without contents: a trash entry may have a megabyte. */
   async #stats(paths: readonly string[]): Promise<(Stat | undefined)[]> {
     const stats: (Stat | undefined)[] = []
     for (let from = 0; from < paths.length; from += STATS_AT_ONCE) {
@@ -149,14 +156,14 @@ export class BoardReader {
     return stats
   }
 
-  /** Returns those of the ids that are in the trash; without ids, asks for nothing. */
+  /** Returns those of the ids that are in the trash. Sends no request for an empty list. */
   async readTrashedIds(ids: readonly string[]): Promise<string[]> {
     if (ids.length === 0) return []
     const found = await this.#options.readMany(ids.map((id) => this.#layout.trash(id)))
     return ids.filter((_, index) => found[index] !== undefined)
   }
 
-  /** Returns the trash entry of a job, also of one that is marked and has not been moved yet. */
+  /** Returns the trash entry of a job, even if the job is only marked and has not been moved yet. */
   async trashedEntry(id: string): Promise<TrashedEntry | undefined> {
     const [marked, moved] = await this.#options.readMany([this.#layout.posting(id), this.#layout.trash(id)])
     const node = moved ?? marked
@@ -165,14 +172,15 @@ export class BoardReader {
     return entry instanceof Error ? undefined : entry
   }
 
-  /** Whether the job is in the trash. */
+  /** Returns whether the job is in the trash. */
   async isTrashed(id: string): Promise<boolean> {
     return (await missingAsUndefined(this.#zookeeper.getData(this.#layout.trash(id)))) !== undefined
   }
 
   /**
-   * The postings that a transaction made under numbers of ZooKeeper's, by uuid. Such ids grow with transactions, so they
-   * are near the end; numbers that posters made go by their clocks, and are passed over.
+   * Returns the ids of the postings that a transaction created with ZooKeeper's numbers, by uuid. These numbers grow
+   * with the transactions, so the postings are near the end. Numbers created by posters follow the posters' clocks, and
+   * are ignored.
    */
   async readPostedIn(zxid: bigint): Promise<ReadonlyMap<string, string>> {
     const { names } = await this.#zookeeper.getChildren(this.#layout.path)
@@ -189,8 +197,11 @@ export class BoardReader {
 
   #toReadResult(id: string, node: ReadData | NoAuth): StoredJob | UnreadableJob | undefined {
     if (!(node instanceof NoAuth)) return this.#toStoredJob(id, node)
-    const what = `${this.#layout.posting(id)} has an ACL that is not the board's and keeps this client out`
-    return { id, error: new InvalidPosting(`${what}; it is not claimed here, give it the board's`, { cause: node }) }
+    const what = `${this.#layout.posting(id)} has an ACL that is not the board's and this client cannot read it`
+    return {
+      id,
+      error: new InvalidPosting(`${what}; it is not claimed here, set the board's ACL on it`, { cause: node }),
+    }
   }
 
   #toStoredJob(
@@ -206,7 +217,7 @@ export class BoardReader {
         this.#options.onMarked({ id, revision, bytes: encoded })
         return undefined
       }
-      // Whatever was thrown: an error that left here would hide every posting that was asked for with this one.
+      // Any error is caught: if it were thrown from here, it would hide all other postings of the same request.
       const what = `${this.#layout.posting(id)} ${cause instanceof Error ? cause.message : String(cause)}`
       const error = new InvalidPosting(`${what}; it is not claimed here, remove or repair it`, { cause })
       return { id, error, bytes: encoded.length }
@@ -222,7 +233,7 @@ export class BoardReader {
   }
 }
 
-/** One request: names and counts are of one and the same moment. */
+/** Lists the board in one request, so names and counts are from the same moment. */
 export async function listBoard(
   zookeeper: ZooKeeper,
   { path, trashFolder, cancelFolder }: Layout,
@@ -247,9 +258,9 @@ export async function listBoard(
 }
 
 /**
- * Returns a reader that sends one request for every so many znodes. Servers may be configured to keep larger ones: after an
- * answer that was too large for this client the next requests are for half as many, or the same answer would break each
- * connection for ever.
+ * Returns a reader that reads znodes in batches. Servers may be configured to store larger znodes: after an answer that
+ * was too large for this client the following batches have half the size, because the same answer would break every
+ * connection.
  */
 export function batchedReader(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadMany {
   let size = MAX_BATCH_ITEMS
@@ -274,13 +285,16 @@ export function batchedReader(zookeeper: Pick<ZooKeeper, 'multiRead'>): ReadMany
   }
 }
 
-/** Whether the connection was closed because of an answer that this client does not take; the class is the client's own. */
+/**
+ * Returns whether the connection was closed because an answer was too large for this client. The error's class is
+ * internal to the client.
+ */
 function isReplyTooLarge(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) if (at.name === 'MalformedBytes') return true
   return false
 }
 
-/** One that is not for us, a stranger's say, is an answer among others. */
+/** Resolves to NoAuth as a value, so that one znode that this client may not read does not fail the others. */
 export function deniedAsValue<T>(asked: Promise<T>): Promise<T | NoAuth> {
   return asked.catch((error: unknown) => {
     if (error instanceof NoAuth) return error
@@ -295,7 +309,7 @@ function toNodeReadResult(reading: ReadResult<ReadData>): NodeReadResult {
   throw reading.error
 }
 
-/** What was asked of a znode; undefined where there is none. */
+/** Resolves to the answer, or to undefined if the znode does not exist. */
 export async function missingAsUndefined<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked
@@ -305,13 +319,15 @@ export async function missingAsUndefined<T>(asked: Promise<T>): Promise<T | unde
   }
 }
 
-/** For what changes nothing on the queue: whatever the connection did to it, asking again is right. */
+/**
+ * Translates the errors of operations that do not change jobs: if the connection fails, it is always safe to try again.
+ */
 export async function translateErrors<T>(what: string, ask: () => Promise<T>): Promise<T> {
   try {
     return await ask()
   } catch (error) {
     if (!(error instanceof ZooKeeperError)) throw error
-    // A server that has just ended the session says so in answers, before it hangs up.
+    // A server that has just ended the session answers with SessionExpired before it closes the connection.
     if (error.outcome === 'refused' && !(error instanceof SessionExpired)) throw toTenantError('board', what, error)
     throw new NotConnected(`${what}: ${error.message}`, { cause: error })
   }

@@ -1,4 +1,4 @@
-/** What the board's znodes hold, beside postings. */
+/** The records in the board's znodes, except postings. */
 import { decode, type Encoding, encode } from '../../../../core/codec.ts'
 import { IncompatibleVersion, InvalidPosting } from '../../../../core/errors.ts'
 import type { Failure } from '../../../../core/failure.ts'
@@ -10,16 +10,16 @@ import { decodeSharedPosting, decodeText, encodeSharedPosting, sliceFields } fro
 
 const BOARD_FORMAT = 1
 const TRASH_FORMAT = 1
-/** A failure is cut to this in the trash; its stack is the first to go. */
+/** The maximum length of a failure in the trash. A longer one loses its stack first. */
 const MAX_FAILURE_LENGTH = 8 * 1024
 
-/** At the root of a board, written once. JSON on every board: it says how to read the rest. */
+/** The record at the root of a board, written once. It is JSON on every board, because it says how to read the rest. */
 export interface BoardRecord {
   readonly format: number
   readonly encoding: Encoding
-  /** TaskFlow's services post and claim here too. So it is wherever the encoding is JSON, and nowhere else. */
+  /** Whether TaskFlow's services use the board too. This is so if and only if the encoding is JSON. */
   readonly shared: boolean
-  /** Folders or gate may be missing: whoever made the path, one step after the other, has not got so far. */
+  /** Whether folders or the gate may be missing: the creator of the path works step by step and has not finished. */
   readonly unfinished?: true
 }
 
@@ -31,46 +31,53 @@ export function encodeBoardRecord({ shared, ...record }: BoardRecord): Uint8Arra
   return encode(shared ? { ...record, shared } : record, 'json')
 }
 
-/** @throws IncompatibleVersion for a path that holds something else, or a board of a newer release */
+/**
+ * Decodes the board record. @throws IncompatibleVersion for a path that holds something else, or a board of a newer
+ * release
+ */
 export function decodeBoardRecord(bytes: Uint8Array | null, path: string): BoardRecord {
   const record = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, 'json')) : {}
   const { format, encoding, unfinished } = record
   const newer = typeof format === 'number' && format > BOARD_FORMAT
   const known = encoding === 'msgpack' || encoding === 'json'
   if (typeof format !== 'number' || !(known || newer)) {
-    throw new IncompatibleVersion(`${path} is there and is no board of jobboard; choose a path that is free or a board`)
+    throw new IncompatibleVersion(
+      `${path} exists and is not a jobboard board; choose a path that does not exist, or the path of a board`,
+    )
   }
   if (newer || !known) {
     throw new IncompatibleVersion(
-      `board ${path} is of format ${format}, this release knows ${BOARD_FORMAT}; upgrade it`,
+      `board ${path} has format ${format}, and this release supports format ${BOARD_FORMAT}; upgrade jobboard`,
     )
   }
   return { format, encoding, shared: encoding === 'json', ...(unfinished ? UNFINISHED_BOARD : {}) }
 }
 
-/** What the gate holds, on every board. */
+/** The record in the gate of every board. */
 export interface GateRecord {
   readonly paused: boolean
-  /** What is added to the zxid of a claim to make its fence: see `fence-base.ts`. 0 on a board without a claim. */
+  /**
+   * The number that is added to the zxid of a claim to get its fence: see `fence-base.ts`. 0 on a board without claims.
+   */
   readonly fenceBase: bigint
-  /** What is wrong with the gate where its base cannot be read. Then nothing is granted, and the gate is not written. */
+  /** The reason why the base cannot be read. As long as it is set no claim is granted, and the gate is not written. */
   readonly damage?: string
 }
 
 export const OPEN_GATE: GateRecord = { paused: false, fenceBase: 0n }
 
-/** A fence base as text: at most 20 digits, and none in front that says nothing. */
+/** Matches a fence base: at most 20 digits, without leading zeros. */
 const DECIMAL_PATTERN = /^[1-9]\d{0,19}$/
 
-/** JSON on every board, like the board's record. */
+/** Encodes the gate, as JSON on every board. */
 export function encodeGate({ paused, fenceBase }: Omit<GateRecord, 'damage'>): Uint8Array {
-  // As text: a number of JSON is exact up to 2^53 only.
+  // A string, because JSON numbers are exact only up to 2^53.
   return encode({ paused, ...(fenceBase === 0n ? {} : { fenceBase: String(fenceBase) }) }, 'json')
 }
 
 /**
- * Reads the gate. One that is empty, or has neither field, is open and has no base yet. Any other gate without a readable base
- * may have had one: a base that is made anew could repeat fences.
+ * Decodes the gate. A gate that is empty, or has neither field, is open and has no base yet. Any other gate without a
+ * readable base may have had one: a base that is computed again could repeat fences.
  */
 export function decodeGate(bytes: Uint8Array | null): GateRecord {
   if (!bytes || bytes.length === 0) return OPEN_GATE
@@ -81,12 +88,12 @@ export function decodeGate(bytes: Uint8Array | null): GateRecord {
     return { ...OPEN_GATE, damage: 'it is not JSON' }
   }
   if (typeof record !== 'object' || record === null || Array.isArray(record))
-    return { ...OPEN_GATE, damage: 'it is not an object of JSON' }
+    return { ...OPEN_GATE, damage: 'it is not a JSON object' }
   const { paused, fenceBase }: { readonly paused?: unknown; readonly fenceBase?: unknown } = record
   const gate = { paused: paused === true, fenceBase: 0n }
   if (fenceBase === undefined) return gate
   if (typeof fenceBase === 'string' && DECIMAL_PATTERN.test(fenceBase)) return { ...gate, fenceBase: BigInt(fenceBase) }
-  return { ...gate, damage: `its fenceBase is not a number in quotes, of at most 20 digits` }
+  return { ...gate, damage: 'its fenceBase is not a quoted number of at most 20 digits' }
 }
 
 export function encodeCancellation(cancellation: Cancellation, encoding: Encoding): Uint8Array {
@@ -94,7 +101,7 @@ export function encodeCancellation(cancellation: Cancellation, encoding: Encodin
   return encode({ who, reason }, encoding)
 }
 
-/** Whatever it says, it asks for the job to be given up. */
+/** Decodes a cancel request. A request with unreadable content is still a cancel request. */
 export function decodeCancellation(bytes: Uint8Array | null, encoding: Encoding): Cancellation {
   const { who, reason } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
   const text = (value: unknown, unknown: string) => (typeof value === 'string' ? value : unknown)
@@ -105,7 +112,7 @@ export function encodeKey(uuid: string, encoding: Encoding): Uint8Array {
   return encode({ uuid }, encoding)
 }
 
-/** Undefined for a key that does not say whose it is. */
+/** Returns the uuid in a key, or undefined if it has none. */
 export function decodeKey(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
   const { uuid } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
   return typeof uuid === 'string' ? uuid : undefined
@@ -115,7 +122,10 @@ export function encodeLock(who: string, encoding: Encoding): Uint8Array {
   return encode({ owner: who }, encoding)
 }
 
-/** Undefined for a lock that does not say whose it is. It is a claim all the same: nobody else can make the znode. */
+/**
+ * Returns the owner in a lock, or undefined if it has none. It is a claim nevertheless: no other client can create the
+ * znode.
+ */
 export function decodeLock(bytes: Uint8Array | null, encoding: Encoding): string | undefined {
   const { owner } = bytes && bytes.length > 0 ? decodeFields(() => decode(bytes, encoding)) : {}
   return typeof owner === 'string' ? owner : undefined
@@ -129,13 +139,14 @@ export function encodeTrash(
   const posted = encodeSharedPosting(posting, options)
   const rest = { format: TRASH_FORMAT, who, at, reason, ...(failure ? { failure: truncateFailure(failure) } : {}) }
   if (options.encoding !== 'json') return encode({ ...rest, posting: posted }, options.encoding)
-  // Spliced in as text, so that it is kept to the letter.
+  // The posting is inserted as text, so that it stays exactly the same.
   return Buffer.from(`{"posting":${decodeText(posted)},${decodeText(encode(rest, 'json')).slice(1)}`)
 }
 
 /**
- * Where a posting would be, a trash entry marks a job as trashed: so does a board that cannot write two znodes at once, and
- * who can moves it. Undefined for what is none.
+ * Decodes a trash entry that stands in place of a posting and marks the job as trashed; undefined for anything else. A
+ * board that cannot write two znodes at once marks jobs in this way, and a board that can moves the entry into the
+ * trash.
  */
 export function decodeTrashMark(
   id: string,
@@ -149,7 +160,7 @@ export function decodeTrashMark(
   }
 }
 
-/** @throws InvalidPosting when the entry is unreadable */
+/** Decodes a trash entry. @throws InvalidPosting when the entry is unreadable */
 export function decodeTrash(
   { id, revision }: { readonly id: string; readonly revision: number },
   bytes: Uint8Array | null,
@@ -177,7 +188,7 @@ export function encodeEntity(entity: Entity, encoding: Encoding): Uint8Array {
   return encode(entity, encoding)
 }
 
-/** Undefined for what is no entity of ours. */
+/** Decodes an entity, or returns undefined for anything else. */
 export function decodeEntity(bytes: Uint8Array | null, encoding: Encoding): Entity | undefined {
   const { kind, name, instance, metadata } = bytes ? decodeFields(() => decode(bytes, encoding)) : {}
   if (typeof kind !== 'string' || typeof name !== 'string' || typeof instance !== 'string') return undefined

@@ -1,20 +1,20 @@
 /**
- * The folders of resources: they are made when somebody first wants them, and swept when nobody has for a while.
+ * The folders of resources: created when a job first needs them, and swept when they have been unused for a while.
  *
- * The transaction that claims needs them to be there. Were it left to that one to find out, it would be refused once for
- * each that is missing, and everything that goes out with it. So what watches tell of them counts, too: two hundred that
- * were swept since they were last wanted would be two hundred refusals.
+ * The transaction that claims needs the folders to exist. If they were created only after a refusal, the transaction
+ * and its whole batch would be refused once for each missing folder. So watch events about folders are applied too: two
+ * hundred folders that were swept since their last use would cause two hundred refusals.
  */
 import { NodeExists, op, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
 
-/** Of how many is remembered that they were there. */
+/** The number of folders that are cached as existing. */
 const MAX_REMEMBERED_FOLDERS = 10_000
 
 export class ResourceNodes {
   readonly #zookeeper: ZooKeeper
   readonly #layout: Layout
-  /** By path; settled once it is there. */
+  /** Creations by path; resolved when the folder exists. */
   readonly #known = new Map<string, Promise<void>>()
 
   constructor(options: { zookeeper: ZooKeeper; layout: Layout }) {
@@ -22,12 +22,15 @@ export class ResourceNodes {
     this.#layout = options.layout
   }
 
-  /** Makes sure that they are there, as far as that is not known; a round trip, two where it has to be made. */
+  /** Creates the folders that are not known to exist: one round trip, and a second one for those that are missing. */
   async prepare(names: readonly string[]): Promise<void> {
     await Promise.all(names.map((name) => this.#known.get(this.#layout.resource(name)) ?? this.#prepare(name)))
   }
 
-  /** Made and taken away, by anybody. Claims do both at once, so that the last word counts. */
+  /**
+   * Applies created and deleted folders, whichever client changed them. Claims do both at once, so the last event
+   * counts.
+   */
   changed(batch: readonly WatchEvent[]): void {
     for (const { type, path } of batch) {
       if (!this.#layout.isResource(path)) continue
@@ -36,12 +39,12 @@ export class ResourceNodes {
     }
   }
 
-  /** Changes may have been missed. */
+  /** Forgets all folders, because changes may have been missed. */
   clear(): void {
     this.#known.clear()
   }
 
-  /** Makes it; one that is there already is as good. */
+  /** Creates the folder; a folder that exists already is accepted. */
   async create(name: string): Promise<void> {
     await this.#zookeeper.create(this.#layout.resource(name), null).catch((error: unknown) => {
       if (!(error instanceof NodeExists)) throw error
@@ -62,7 +65,7 @@ export class ResourceNodes {
     if (this.#known.size > MAX_REMEMBERED_FOLDERS && oldest !== undefined) this.#known.delete(oldest)
   }
 
-  /** To look costs no transaction, and most are there. */
+  /** Reads the folder before creating it: a read costs no transaction, and most folders exist. */
   async #createIfMissing(name: string): Promise<void> {
     const { results } = await this.#zookeeper.multiRead([op.getData(this.#layout.resource(name))])
     if (results[0].error) await this.create(name)

@@ -1,10 +1,11 @@
 /**
- * The scan: makes certain what watches make fast.
+ * The scan: detects changes that watches missed.
  *
- * A folder's Stat counts every child made and taken away (`cversion`). Once per period that count must be what it was at the
- * last listing plus the changes told since, for postings and locks, and for cancel requests; if it is not, changes were
- * missed, and the board is listed again. The gate is read with them. Nothing is asked while nothing happens: the answers to
- * pings tell whether anything did. An idle server sees pings only, once what the last changes left behind is swept.
+ * A folder's Stat counts every child created or deleted (`cversion`). Once per period this count must equal the count
+ * of the last listing plus the changes received since, for postings and locks, and for cancel requests. If it does not,
+ * changes were missed, and the board is listed again. The gate is read in the same request. No request is sent while
+ * nothing happens: the answers to pings show whether anything did. An idle server receives only pings, once the znodes
+ * that became unused by the last changes are swept.
  */
 import { op, type ReadData, type WatchEvent, type ZooKeeper } from '../../../../zookeeper/index.ts'
 import type { Layout } from './layout.ts'
@@ -12,24 +13,27 @@ import type { Layout } from './layout.ts'
 export interface ScanOptions {
   readonly zookeeper: ZooKeeper
   readonly layout: Layout
-  /** Milliseconds. */
+  /** The time between two scans, in milliseconds. */
   readonly period: number
-  /** Changes were missed. */
+  /** Called when changes were missed. */
   readonly onMissed: () => void
-  /** The gate as it is now; undefined where it is gone. */
+  /** Receives the current gate; undefined if it does not exist. */
   readonly onGate: (node: ReadData | undefined) => void
   readonly onError: (error: unknown) => void
-  /** Called now and then for what is not urgent; resolves to whether there is something to do later. */
+  /** Called from time to time for work that is not urgent; resolves to whether there is more to do later. */
   readonly onIdle: () => Promise<boolean>
 }
 
-/** What the Stats of both folders counted. */
+/** The child counts in the Stats of both folders. */
 export interface ChildCounts {
   readonly jobs: number
   readonly cancellations: number
 }
 
-/** So many scans, or periods of silence after a change of the board, between two leisures: clutter may lie about for a while. */
+/**
+ * The number of scans, or of idle periods after a change of the board, between two runs of `onIdle`; unused znodes may
+ * stay for a while.
+ */
 const SCANS_PER_IDLE = 6
 
 export class Scan {
@@ -40,9 +44,12 @@ export class Scan {
   #counts: ChildCounts | undefined
   #newestZxid = 0n
   #scans = 0
-  /** Whether the board has changed since the last leisure: a silent board would keep what the last change left behind. */
+  /**
+   * Whether the board has changed since `onIdle` last ran: an idle board would keep znodes that became unused by the
+   * last change.
+   */
   #changed = true
-  /** Periods of silence since the last scan. */
+  /** The number of idle periods since the last scan. */
   #silent = 0
   #running: Promise<void> | undefined
 
@@ -52,7 +59,9 @@ export class Scan {
     this.#cancellations = `${options.layout.cancelFolder}/`
   }
 
-  /** Postings and locks made and taken away so far, as a 32-bit number; undefined while that is not known. */
+  /**
+   * The number of postings and locks created and deleted so far, as a 32-bit number; undefined while it is not known.
+   */
   get count(): number | undefined {
     return this.#counts?.jobs
   }
@@ -67,16 +76,17 @@ export class Scan {
     this.#timer = undefined
   }
 
-  /** The board was listed. Called before any later change is counted. */
+  /** Sets the counts of a listing. Called before any later change is counted. */
   setBaseline(counts: ChildCounts): void {
     this.#counts = counts
   }
 
-  /** A listing is to come: until then nothing is known. */
+  /** Forgets the counts until the next listing. */
   clearBaseline(): void {
     this.#counts = undefined
   }
 
+  /** Adds received changes to the counts. */
   countChanges(batch: readonly WatchEvent[]): void {
     this.#changed = true
     if (this.#counts === undefined) return
@@ -89,7 +99,7 @@ export class Scan {
     this.#counts = { jobs, cancellations }
   }
 
-  /** One at a time, however long a server takes to answer. */
+  /** Starts a scan, unless one is running: a server may take long to answer. */
   #begin(): void {
     this.#running ??= this.run()
       .catch(this.#options.onError)
@@ -98,7 +108,7 @@ export class Scan {
       })
   }
 
-  /** One round trip where anything happened since the last time, else none. */
+  /** Scans the board, in one round trip if anything happened since the last scan, else without a request. */
   async run(): Promise<void> {
     const { zookeeper, layout, onMissed, onGate } = this.#options
     const newest = zookeeper.session?.newestZxid ?? 0n
@@ -112,7 +122,7 @@ export class Scan {
     ])
     const [jobs, cancellations, gateNode] = results
     onGate(gateNode.error ? undefined : gateNode)
-    // Every change before this answer has been told, so the counts agree if none was missed.
+    // Every change before this answer has been received, so the counts agree if none was missed.
     const counts = this.#counts
     if (counts && (hasChanged(counts.jobs, jobs.stat) || hasChanged(counts.cancellations, cancellations.stat))) {
       onMissed()
@@ -142,7 +152,7 @@ export class Scan {
   }
 }
 
-/** Directly in the folder, not further down. */
+/** Returns whether the path is a direct child of the folder. */
 function isIn(folder: string, path: string): boolean {
   return path.startsWith(folder) && !path.includes('/', folder.length)
 }

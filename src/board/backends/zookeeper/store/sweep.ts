@@ -1,8 +1,8 @@
 /**
- * Takes away what nobody needs any more: resources that nobody has held for a while, and keys and cancel requests of jobs
- * that are gone. A job that is removed by hand leaves both behind; a cancel request stays, too, when it is made while the job
- * ends and the board that ends it dies, or is one that knows of no requests (TaskFlow's, the native client's). Any board may do it, several at once too: what somebody
- * makes use of meanwhile is refused to be deleted.
+ * Deletes unused znodes: resources that have not been held for a while, and keys and cancel requests of jobs that no
+ * longer exist. A job that is removed by hand leaves both. A cancel request also stays when it is created while the job
+ * ends, and the board that ends the job dies or does not know cancel requests (TaskFlow's, the native client's). Any
+ * board may sweep, and several may at once: the server refuses to delete a znode that is in use again.
  */
 import type { Encoding } from '../../../../core/codec.ts'
 import { BadVersion, NoNode, NotEmpty, type ZooKeeperDriver } from '../../../../zookeeper/index.ts'
@@ -11,32 +11,32 @@ import type { Layout } from './layout.ts'
 import { missingAsUndefined } from './reader.ts'
 import { decodeKey } from './records.ts'
 
-/** So many of a kind at a time: it is not urgent. */
+/** The maximum number of znodes of each kind per sweep: the work is not urgent. */
 const MAX_SWEPT = 1_000
-/** Milliseconds that a resource rests before its folder goes: making it again costs a round trip. */
+/** The time for which a resource is unused before its folder is deleted: creating it again costs a round trip. */
 const UNUSED_AFTER_MS = 60_000
 
 export interface SweepOptions {
   readonly zookeeper: Pick<ZooKeeperDriver, 'delete' | 'exists' | 'getChildren' | 'getData'>
   readonly layout: Layout
   readonly encoding: Encoding
-  /** The servers' clock. */
+  /** The current time of the servers' clock, in milliseconds since 1970. */
   readonly now: number
-  /** Whether a job with this uuid may be on the board. */
+  /** Returns whether a job with this uuid may be on the board. */
   readonly mayExist: (uuid: string) => boolean
 }
 
 /**
- * Two round trips, and two for each that may go.
+ * Deletes unused znodes, in two round trips and two more for each candidate.
  *
- * @returns whether something may go later, also if nothing happens on the board until then
+ * @returns whether something may become unused later, even if nothing happens on the board until then
  */
 export async function sweep(options: SweepOptions): Promise<boolean> {
   const [resting] = await Promise.all([sweepResources(options), sweepKeys(options), sweepCancellations(options)])
   return resting
 }
 
-/** @returns whether one that is not held has to rest yet */
+/** @returns whether a resource is unused, but not yet for long enough */
 async function sweepResources({ zookeeper, layout, now }: SweepOptions): Promise<boolean> {
   let resting = false
   await forEachChild(zookeeper, layout.permitsFolder, async (path) => {
@@ -52,14 +52,14 @@ async function sweepKeys({ zookeeper, layout, encoding, mayExist }: SweepOptions
   await forEachChild(zookeeper, layout.keysFolder, async (path) => {
     const key = await missingAsUndefined(zookeeper.getData(path))
     const uuid = key && decodeKey(key.data, encoding)
-    // A key is made with its posting, so by the time it is read the view has heard of the job.
+    // A key is created together with its posting, so by the time the key is read the view knows the job.
     if (key && uuid !== undefined && !mayExist(uuid)) {
       await ignoreInUse(zookeeper.delete(path, { version: key.stat.version }))
     }
   })
 }
 
-/** Of a job that is gone nobody can ask anything: its id never comes back. */
+/** Deletes the cancel requests of jobs that no longer exist: their ids are never used again. */
 export async function sweepCancellations({
   zookeeper,
   layout,
@@ -75,7 +75,7 @@ async function forEachChild(
   look: (path: string, name: string) => Promise<void>,
 ): Promise<void> {
   const listed = await missingAsUndefined(zookeeper.getChildren(folder))
-  // Not always the same: behind those that are in use others would lie for ever.
+  // A random choice: with a fixed one, znodes behind those in use would never be deleted.
   const picked = pickAtRandom(listed?.names ?? [], { count: MAX_SWEPT, random: Math.random })
   await Promise.all(picked.map((name) => look(`${folder}/${name}`, name)))
 }

@@ -1,12 +1,13 @@
 /**
- * Jobs that boards without multi have trashed: marked where their posting is, because they cannot write two znodes at once.
- * Whoever reads such a mark tells that the job is trashed, and moves it into the trash. Any board may, several at once too.
+ * Jobs that boards without multi have trashed. Such a board marks the posting, because it cannot write two znodes at
+ * once. A board that reads the mark reports that the job is trashed, and moves it into the trash. Any board may, and
+ * several may at once.
  */
 import type { BoardChange } from '../../../backend.ts'
 import type { MarkedJob } from './reader.ts'
 
 export interface TrashMarksOptions {
-  /** Reads these postings; of what is marked {@link TrashMarks.noteMarked} is told. */
+  /** Reads these postings, and calls {@link TrashMarks.noteMarked} for those that are marked. */
   readonly read: (ids: readonly string[]) => Promise<unknown>
   readonly move: (marked: MarkedJob) => Promise<void>
   readonly onChanges: (changes: readonly BoardChange[]) => void
@@ -15,7 +16,7 @@ export interface TrashMarksOptions {
 
 export class TrashMarks {
   readonly #options: TrashMarksOptions
-  /** Postings that were written since they were last read here: claimed ones, most of them. */
+  /** Postings that were written since they were last read here; most of them are claimed. */
   readonly #unread = new Set<string>()
   readonly #moving = new Map<string, Promise<void>>()
 
@@ -23,6 +24,7 @@ export class TrashMarks {
     this.#options = options
   }
 
+  /** Applies changes of the board to the list of unread postings. */
   changed(batch: readonly BoardChange[]): void {
     for (const { kind, id } of batch) {
       if (kind === 'updated') this.#unread.add(id)
@@ -30,11 +32,12 @@ export class TrashMarks {
     }
   }
 
-  /** These postings were read. */
+  /** Notes that these postings were read. */
   noteRead(ids: readonly string[]): void {
     for (const id of ids) this.#unread.delete(id)
   }
 
+  /** Reports a marked job as trashed, and moves it into the trash in the background. */
   noteMarked(marked: MarkedJob): void {
     const { move, onChanges, onError } = this.#options
     const { id } = marked
@@ -46,14 +49,14 @@ export class TrashMarks {
     this.#moving.set(id, moving)
   }
 
-  /** Resolves when everything is in the trash that was marked by the call, as far as it was told of. */
+  /** Resolves when every job that was marked at the call is in the trash, as far as changes have been received. */
   async whenSettled(): Promise<void> {
     const unread = [...this.#unread]
     if (unread.length > 0) await this.#options.read(unread)
     await Promise.all(this.#moving.values())
   }
 
-  /** The same for one job. */
+  /** Resolves when this job is in the trash, if it is marked. */
   async whenMoved(id: string): Promise<void> {
     await this.#options.read([id])
     await this.#moving.get(id)

@@ -1,23 +1,27 @@
 /**
- * Postings on a board that is shared with TaskFlow: its JSON.
+ * The JSON of postings on a board that is shared with TaskFlow.
  *
- * What this library has to say of a job (its runs, its attempts, a rest) it writes into fields of its own, which TaskFlow
- * passes over. All else stays as the poster wrote it: fields that nobody here knows, and numbers that JavaScript cannot
- * hold, such as 2.0 or an id of 20 digits, which a Python service would miss when the job comes back to it.
+ * This library writes its own data about a job (runs, attempts, a delay) into fields of its own, which TaskFlow
+ * ignores. Everything else stays as the poster wrote it: fields that this library does not know, and numbers that
+ * JavaScript cannot represent, such as 2.0 or an id of 20 digits, which a Python service would miss when it gets the
+ * job back.
  */
 import type { Encoding } from '../../../../core/codec.ts'
 import { InvalidArgument } from '../../../../core/errors.ts'
 import { encodePosting, type Posting, readSizedPosting, type SizedPosting } from '../../../model/posting.ts'
 
-/** The text of fields that have to be written as they were read. It travels along wherever a posting is copied. */
+/** The text of fields that must be written as they were read. It is copied together with the posting. */
 const VERBATIM_FIELDS = Symbol('fields as they were written')
 
 type VerbatimPosting = Posting & { readonly [VERBATIM_FIELDS]?: ReadonlyMap<string, string> }
 
-/** What changes from claim to claim is never written as it was read. */
+/** Fields that change from claim to claim; they are never written as they were read. */
 const CHANGING_FIELDS: ReadonlySet<string> = new Set(['runs', 'attempts', 'delay'] satisfies (keyof Posting)[])
 
-/** @throws PayloadTooLarge; InvalidArgument where the details hold what JSON does not, such as a Date */
+/**
+ * Encodes a posting. @throws PayloadTooLarge; InvalidArgument if the details hold a value that JSON cannot hold, such
+ * as a Date
+ */
 export function encodeSharedPosting(posting: Posting, options: { encoding: Encoding; limit: number }): Uint8Array {
   if (options.encoding !== 'json') return encodePosting(posting, options)
   const kept = (posting as VerbatimPosting)[VERBATIM_FIELDS]
@@ -30,12 +34,14 @@ export function encodeSharedPosting(posting: Posting, options: { encoding: Encod
   return Buffer.from(`{${written.join(',')}}`)
 }
 
-/** @throws InvalidPosting whatever the bytes are */
+/** Decodes a posting. @throws InvalidPosting for any bytes that are not a posting */
 export function decodeSharedPosting(bytes: Uint8Array, encoding: Encoding): Posting {
   return decodeSizedPosting(bytes, encoding).posting
 }
 
-/** Reads a posting, and how large it counts. @throws InvalidPosting whatever the bytes are */
+/**
+ * Decodes a posting and returns it with its counted size. @throws InvalidPosting for any bytes that are not a posting
+ */
 export function decodeSizedPosting(bytes: Uint8Array, encoding: Encoding): SizedPosting {
   const sized = readSizedPosting(bytes, encoding)
   if (encoding !== 'json') return sized
@@ -46,10 +52,10 @@ export function decodeSizedPosting(bytes: Uint8Array, encoding: Encoding): Sized
   return sized
 }
 
-/** Texts, brackets and separators, and everything else: numbers, true, false, null. */
+/** Matches strings, brackets, separators, and everything else: numbers, true, false, null. */
 const JSON_TOKEN_PATTERN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[\]{},:]|[^\s"[\]{},:]+/g
 
-/** What stands behind each field of a JSON object, as it is written there. For text that `JSON.parse` takes. */
+/** Returns the text of the value of each field of a JSON object, as it is written. The text must be valid JSON. */
 export function sliceFields(text: string): ReadonlyMap<string, string> {
   const fields = new Map<string, string>()
   let field: string | undefined
@@ -76,12 +82,12 @@ function isExactJson(text: string): boolean {
   return true
 }
 
-/** What would come back as something else, or not at all, is refused while nothing is posted. */
+/** Refuses values that would be read back as another value, or not at all, before anything is posted. */
 function assertJson(value: unknown, where: string): void {
   const wrong = findNonJson(value)
   if (wrong !== undefined) {
     throw new InvalidArgument(
-      `${where} is ${wrong}; this board is shared with TaskFlow and holds JSON: post it as text`,
+      `${where} is ${wrong}, which JSON cannot hold; this board is shared with TaskFlow: post the value as text`,
     )
   }
   if (typeof value !== 'object' || value === null) return
@@ -92,7 +98,7 @@ function findNonJson(value: unknown): string | undefined {
   if (value instanceof Date) return 'a Date'
   if (value instanceof Uint8Array) return 'bytes'
   if (typeof value === 'bigint') return 'a bigint'
-  return typeof value === 'number' && !Number.isFinite(value) ? 'no finite number' : undefined
+  return typeof value === 'number' && !Number.isFinite(value) ? 'not a finite number' : undefined
 }
 
 export function decodeText(bytes: Uint8Array): string {

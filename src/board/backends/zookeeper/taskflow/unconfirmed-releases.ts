@@ -1,26 +1,29 @@
 /**
- * Locks that go before their postings.
+ * Locks that are deleted before their postings.
  *
- * Every settle of ours changes the posting first and takes the lock last, so whoever sees the lock go knows all. TaskFlow
- * consumes the other way round: for an instant the job looks given back, though it is done. And its abandon, like a death,
- * leaves the posting as it is. So on a shared board a lock that goes alone is not believed at once: all changes of one
- * transaction come before the answer to anything younger, so one question later it is known whether the posting is gone
- * too. Until then the job counts as claimed, which costs a round trip and never a claim in vain.
+ * A settle of this library changes the posting first and deletes the lock last, so a client that sees the lock deleted
+ * knows the final state. TaskFlow consumes in the opposite order: for a moment the job looks abandoned although it is
+ * done. TaskFlow's abandon, like a death, leaves the posting unchanged. So on a shared board the release is not
+ * reported at once when a lock is deleted alone. All changes of one transaction arrive before the answer to any later
+ * request, so one request later it is known whether the posting is deleted too. Until then the job counts as claimed.
+ * This costs one round trip and avoids claims that must fail.
  */
 import type { BoardChange } from '../../../backend.ts'
 
 export interface UnconfirmedReleasesOptions {
-  /** A question to the server; when it is answered, the rest of what was told so far has been heard. */
+  /** Sends a request to the server. When it is answered, all earlier changes have been received. */
   readonly sync: () => Promise<unknown>
-  /** The job was given back indeed, or its owner is dead. */
+  /** Receives the confirmed releases: the job was abandoned, or its owner is dead. */
   readonly onReleased: (changes: readonly BoardChange[]) => void
 }
 
 export class UnconfirmedReleases {
   readonly #options: UnconfirmedReleasesOptions
-  /** Jobs whose lock is gone, with the question that decides. */
+  /** Jobs whose lock was deleted, with the request that confirms the release. */
   readonly #held = new Map<string, symbol>()
-  /** What became of the posting since it was last claimed: the lock that follows goes with it. */
+  /**
+   * The last change of the posting since the job was last claimed: the deletion of the lock that follows belongs to it.
+   */
   readonly #first = new Map<string, 'updated' | 'gone'>()
   readonly #asking = new Set<Promise<void>>()
 
@@ -28,7 +31,7 @@ export class UnconfirmedReleases {
     this.#options = options
   }
 
-  /** The changes that can be believed now. */
+  /** Returns the changes that are confirmed now. Unconfirmed releases are reported later. */
   confirmed(changes: readonly BoardChange[]): BoardChange[] {
     const question = Symbol('question')
     const believed = changes.flatMap((change) => this.#isConfirmed(change, question))
@@ -37,13 +40,13 @@ export class UnconfirmedReleases {
     return believed
   }
 
-  /** A gap: the listing that follows says it all. */
+  /** Forgets all unconfirmed releases after a gap: the listing that follows shows the current state. */
   clear(): void {
     this.#held.clear()
     this.#first.clear()
   }
 
-  /** Resolves when nothing that was held back at the call is any more. */
+  /** Resolves when every release that was unconfirmed at the call is confirmed or discarded. */
   async whenSettled(): Promise<void> {
     await Promise.all(this.#asking)
   }
@@ -72,7 +75,8 @@ export class UnconfirmedReleases {
   #ask(ids: readonly string[], question: symbol): void {
     const asked = this.#options
       .sync()
-      // Without an answer there is a gap to come; and where there is none, a claim in vain is better than a job forgotten.
+      // Without an answer a gap follows. If no gap follows, a claim that fails is better than a job that is never
+      // claimed.
       .catch(() => undefined)
       .then(() => {
         const released = ids.filter((id) => this.#held.get(id) === question)
