@@ -80,7 +80,7 @@ test('a database that the server does not have is refused: nothing is posted int
   const { exitCode, stdout, stderr } = await place.jobboard(['post', 'hello'])
   expect([exitCode, stdout]).toEqual([2, ''])
   expect(stderr).toBe(
-    `jobboard: ${server.uri}/99?prefix=none: there is no database 99 on this server (ERR DB index is out of range)\n`,
+    `jobboard: ${server.uri}/99?prefix=none: this server has no database 99 (ERR DB index is out of range)\n`,
   )
 })
 

@@ -1,6 +1,7 @@
 /**
- * The Postgres backend: what `Backend` asks for, as functions of the database (`functions/`) over a few connections. Who
- * lives: `session.ts`; what is done once: `requests.ts`; what others do: `feed.ts`; who is gone: `clean-up.ts`.
+ * The Postgres backend implements `Backend` with functions of the database (`functions/`) over a few connections.
+ * `session.ts` keeps the session alive, `requests.ts` sends each change at most once, `feed.ts` delivers the changes of
+ * others, and `clean-up.ts` takes over from dead participants.
  */
 
 import { rejectOnAbort } from '../../../core/async/abort.ts'
@@ -55,19 +56,19 @@ import { BoardWriter } from './writer.ts'
 export interface PostgresBackendOptions extends WindowSize {
   readonly uri: string
   readonly location: PostgresLocation
-  /** Of the board, among those of the schema. */
+  /** The name of the board in its schema. */
   readonly board: string
   readonly who: string
   readonly create?: boolean
   readonly log?: Logger
-  /** In milliseconds, like the next. */
+  /** The TTL of the session, in milliseconds; `scanPeriod` is in milliseconds, too. */
   readonly sessionTimeout: number
   readonly scanPeriod: number
-  /** False: notifications are not listened to; for tests. */
+  /** Whether the backend listens to notifications; false only in tests. */
   readonly listen?: boolean
 }
 
-/** What there is once the board is open. */
+/** The components of an open board. */
 interface PostgresComponents {
   readonly sink: BackendSink
   readonly reader: BoardReader
@@ -87,11 +88,11 @@ const CAPABILITIES: BackendCapabilities = {
   completeChangeFeed: true,
 }
 
-/** How long after a look that came to nothing the board is listed anew, in milliseconds. */
+/** The delay between a failed read and the gap that makes the view list the board again, in milliseconds. */
 const RETRY_LISTING_AFTER_MS = 250
-/** How long what is under way may take when the board is closed, in milliseconds. */
+/** The time limit for pending work while the board is closed, in milliseconds. */
 const CLOSE_TIMEOUT_MS = 5_000
-/** Of jobs with a number that is none. */
+/** Limit of reported jobs with an invalid number. */
 const MAX_REPORTED = 1_000
 
 export class PostgresBackend implements Backend {
@@ -150,7 +151,7 @@ export class PostgresBackend implements Backend {
     await withinTime(CLOSE_TIMEOUT_MS, idle)
     feed.detach()
     const session = keeper.current
-    // The owner first: it has to know before anybody else can claim.
+    // The session event comes first: the owner must receive it before another owner can claim its jobs.
     sink.session({ state: 'closed', session: session?.label ?? 'none' })
     for (const request of requests) if (!session) request.disconnect(this.#closing.signal.reason)
     await keeper.close()
@@ -249,7 +250,7 @@ export class PostgresBackend implements Backend {
   }
 
   async entities(kind: string): Promise<Entity[]> {
-    // Over several connections: those that were asked for before are seen only once they are there.
+    // Queries use several connections, so entities whose registration is pending are visible only after it.
     await Promise.all(this.#registering)
     return translateErrors(`listing every ${kind}`, () => this.#requireOpen.reader.entities(kind))
   }
@@ -258,7 +259,7 @@ export class PostgresBackend implements Backend {
     return this.#clock.now()
   }
 
-  /** A session's heart beats whether or not claims hang on it. */
+  /** Returns a hold that costs nothing: the session sends heartbeats whether or not it has claims. */
   holdSession(): SessionHold {
     return { whenAlive: async () => this.#requireOpen.keeper.whenAlive(), [Symbol.dispose]: () => undefined }
   }
@@ -274,19 +275,22 @@ export class PostgresBackend implements Backend {
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
-  /** A view that is told nothing must not take itself for current: the next session brings another gap. */
+  /**
+   * Returns the sections while there is a session. Without one, no changes arrive and a view must not consider itself current;
+   * the next session reports a gap, which makes the view list the board again.
+   */
   get #sections(): PostgresSections {
     this.#requireSession('listing')
     return this.#requireOpen.sections
   }
 
   /**
-   * A view that cannot look waits for the gap that the connection's return is. It looks over other connections than the
-   * session's, though: where the session goes on there is no return, and the gap is ours to tell.
+   * Runs a read and reports a gap later if the read fails but the session continues. A view whose read fails waits for the
+   * gap that follows a reconnect. But reads use other connections than the session, so there may be no reconnect.
    */
-  async #translateReadErrors<T>(look: () => Promise<T>): Promise<T> {
+  async #translateReadErrors<T>(read: () => Promise<T>): Promise<T> {
     try {
-      return await look()
+      return await read()
     } catch (error) {
       const goesOn = error instanceof NotConnected && this.#board?.keeper.current
       if (goesOn) this.#retryListingTimer ??= setTimeout(() => this.#reportGap(), RETRY_LISTING_AFTER_MS).unref()
@@ -306,17 +310,17 @@ export class PostgresBackend implements Backend {
   }
 
   #notConnectedError(what: string): NotConnected {
-    return new NotConnected(`${what}: there is no session with ${this.uri}`)
+    return new NotConnected(`${what}: no session with ${this.uri}; try again when the board is connected`)
   }
 
-  /** Reports each number once; of a great many the first. */
+  /** Returns a function that reports each invalid number once, up to {@link MAX_REPORTED} numbers. */
   #reporting(failed: (error: Error) => void): (number: unknown) => void {
     const reported = new Set<unknown>()
     return (number) => {
       if (reported.has(number) || reported.size >= MAX_REPORTED) return
       reported.add(number)
-      const what = `the number ${String(number)} of a job in ${this.uri}`
-      failed(new InvalidPosting(`${what} is none that a board gives; the job is not claimed here, remove it`))
+      const what = `a job in ${this.uri} has the invalid number ${String(number)}`
+      failed(new InvalidPosting(`${what}; it is not claimed here, remove it`))
     }
   }
 
@@ -365,11 +369,11 @@ export class PostgresBackend implements Backend {
         feed.detach()
         for (const request of requests) request.disconnect(reason)
         sink.session({ state: 'lost', session: label, reason })
-        // Until there is a session again nothing is heard of, and answers come all the same.
+        // No changes arrive until the next session, while answers of requests still do.
         sink.gap()
       },
       onNotification: ({ backend }) => {
-        // Of what is done here it is looked before anybody hears the answer.
+        // For requests of this process, the feed is read before the caller receives the answer.
         if (requests.every((request) => request.backend !== backend)) void feed.caughtUp()
       },
       onHeartbeat: (expired) => cleanUp.onHeartbeat(expired),
@@ -378,7 +382,7 @@ export class PostgresBackend implements Backend {
       ...{ schema, board, posts, claims, others, failed },
       session: () => keeper.current,
       onSessionOver: (session) =>
-        keeper.markLost(session, new NotConnected(`${uri}: the session was ended by another`)),
+        keeper.markLost(session, new NotConnected(`${uri}: another participant ended the session`)),
       catchUp: () => feed.caughtUp(),
       onGone: (id) => sink.changes([{ kind: 'gone', id, again: true }]),
       statusOf: (jobs) => reader.statusOf(jobs),

@@ -1,33 +1,33 @@
-/** The board among those of its database: found by its name, made where it is missing. */
+/** Finds the row of a board by its name, and creates it if it is missing. */
 import { IncompatibleVersion, NotFound } from '../../../core/errors.ts'
 import { encodeText, migrate, type SqlDriver } from '../../../postgres/index.ts'
 import { boardMigrations } from './migrations.ts'
 
 const BOARD_FORMAT = 1
-/** The first whose snapshots can be asked for, as `server_version_num`. */
+/** The oldest server version with `pg_current_snapshot`, as `server_version_num`. */
 const MIN_SERVER_VERSION = 130_000
 
 export interface BoardRowOptions {
   readonly schema: string
   readonly name: string
-  /** False: a board that is not there is not made. */
+  /** Whether a missing board is created. */
   readonly create?: boolean
 }
 
 /**
- * Its number. Some round trips, where it is there already as well.
+ * Returns the number of the board. Takes several round trips, also for an existing board.
  *
- * @throws NotFound with `create: false`; IncompatibleVersion where a newer release has made it, or the server is too old
+ * @throws NotFound with `create: false`; IncompatibleVersion if a newer release made the board, or if the server is too old
  */
 export async function openBoardRow(
   driver: SqlDriver,
   { schema, name, create = true }: BoardRowOptions,
 ): Promise<number> {
-  const look = "SELECT current_setting('server_version_num') AS version, to_regclass($1) IS NOT NULL AS there"
-  const [server] = (await driver.query(look, [`${schema}.boards`])).rows
+  const query = "SELECT current_setting('server_version_num') AS version, to_regclass($1) IS NOT NULL AS there"
+  const [server] = (await driver.query(query, [`${schema}.boards`])).rows
   if (Number(server?.['version']) < MIN_SERVER_VERSION)
     throw new IncompatibleVersion(
-      `Postgres is older than 13 (${server?.['version']}), and cannot keep boards; upgrade it`,
+      `boards need Postgres 13 or newer, this server is older (${server?.['version']}); upgrade it`,
     )
   if (!create && server?.['there'] !== true) throw boardNotFoundError(schema, name)
   await migrate(driver, boardMigrations(schema))
@@ -41,7 +41,7 @@ export async function openBoardRow(
   if (!row) throw boardNotFoundError(schema, name)
   if (Number(row['format']) > BOARD_FORMAT)
     throw new IncompatibleVersion(
-      `board ${name} is of format ${row['format']}, this release knows ${BOARD_FORMAT}; upgrade it`,
+      `board ${name} has format ${row['format']}, this release supports ${BOARD_FORMAT}; upgrade jobboard`,
     )
   return Number(row['id'])
 }

@@ -1,6 +1,6 @@
 /**
- * Takes over from participants that are gone without a word, and clears away what nobody needs any more. Everybody does it,
- * for everybody: who is dead is judged in the transaction that says so.
+ * Takes over from dead participants, and deletes obsolete changes and receipts. Every participant does both for all others:
+ * the transaction of the takeover decides whether a participant is dead.
  */
 import { backoffDelay, monotonic, sleep } from '../../../core/time.ts'
 import type { SqlDriver } from '../../../postgres/index.ts'
@@ -16,15 +16,15 @@ export interface CleanUpOptions {
   readonly onError: (error: Error) => void
 }
 
-/** How often changes and receipts are cleared away, in milliseconds, at most. */
+/** The shortest interval between two deletions of obsolete changes and receipts, in milliseconds. */
 const PRUNE_PERIOD_MS = 60_000
-/** So often a backend is told to end, within some seconds, before the next heartbeat begins anew. */
+/** Limit of requests to terminate one backend, within some seconds; the next heartbeat begins again. */
 const MAX_TERMINATE_ATTEMPTS = 12
 
 export class CleanUp {
   readonly #options: CleanUpOptions
   readonly #takeOvers = new Set<number>()
-  /** Sessions whose backends did not end, and of which it was reported. */
+  /** Sessions whose backends did not end, and which were reported. */
   readonly #reported = new Set<number>()
   #prunedAt = Number.NEGATIVE_INFINITY
 
@@ -32,7 +32,7 @@ export class CleanUp {
     this.#options = options
   }
 
-  /** At each heartbeat, with those sessions whose own has not come in time. */
+  /** Takes over the expired sessions. Called at each heartbeat. */
   onHeartbeat(expired: readonly number[]): void {
     for (const session of expired) {
       if (this.#takeOvers.has(session)) continue
@@ -41,14 +41,14 @@ export class CleanUp {
     }
     if (monotonic() - this.#prunedAt < PRUNE_PERIOD_MS) return
     this.#prunedAt = monotonic()
-    void this.#callFunction('clearing the board up', 'prune', this.#options.board)
+    void this.#callFunction('deleting obsolete changes and receipts', 'prune', this.#options.board)
   }
 
-  /** The connection of one that hangs is ended by force; its lock is free a moment later. */
+  /** Takes over a session. If its backend hangs, the backend is terminated and its lock is free a moment later. */
   async #takeOver(session: number): Promise<void> {
     const { signal } = this.#options
     for (let attempt = 1; attempt <= MAX_TERMINATE_ATTEMPTS && !signal.aborted; attempt += 1) {
-      const outcome = await this.#callFunction('taking over from one that is gone', 'take_over', session)
+      const outcome = await this.#callFunction('taking over from a dead participant', 'take_over', session)
       if (outcome === 'hung') await this.#report(session)
       else this.#reported.delete(session)
       if (outcome !== 'hung') return
@@ -56,11 +56,11 @@ export class CleanUp {
     }
   }
 
-  /** Once for each session: its backend is told to end again and again. */
+  /** Reports a session whose backend does not end: once per session, although termination is requested repeatedly. */
   async #report(session: number): Promise<void> {
     if (this.#reported.has(session)) return
     const { board, onError } = this.#options
-    const owners = await this.#callFunction('looking for owners that are stopped', 'stopped_owners', board)
+    const owners = await this.#callFunction('looking for stopped owners', 'stopped_owners', board)
     const owner = Array.isArray(owners)
       ? (owners as StoppedOwner[]).find((each) => each.session === session)
       : undefined

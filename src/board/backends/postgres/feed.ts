@@ -1,12 +1,12 @@
 /**
- * What happens on the board, as others hear of it: exactly once, in an order in which it may have been committed.
+ * Delivers the changes of a board exactly once, in an order in which they may have been committed.
  *
- * Each change names its transaction. Of a snapshot Postgres says which transactions were under way in it, and which
- * number none had yet. So whatever is visible now and was not then is found by these numbers alone, however long some
- * stranger's transaction has been open, and what a transaction has to say comes when it is committed and not before.
+ * Each change names its transaction. A snapshot of Postgres names the transactions that were in progress, and the first
+ * transaction number that was not assigned yet. So these numbers alone find the changes that became visible since a snapshot,
+ * however long another application keeps a transaction open. The changes of a transaction arrive when it is committed.
  *
- * Notifications say only that it is time to look. Without them it is looked once per period, and after each request of
- * our own before anybody hears its answer.
+ * A notification only means that there are changes to read. Without notifications the feed polls once per period, and after
+ * each request of this process before the caller receives the answer.
  */
 import { createDeferred, type Deferred } from '../../../core/async/abort.ts'
 import type { PostgresConnection } from '../../../postgres/index.ts'
@@ -14,7 +14,9 @@ import type { BackendSink, BoardChange } from '../../backend.ts'
 import { PRIORITIES } from '../../model/priority.ts'
 import { isJobNumber, jobId } from './records.ts'
 
-/** Of a participant that has not looked for so long, in milliseconds, changes may be gone: they are kept twice as long. */
+/**
+ * The longest time between two polls, in milliseconds, after which no change can be missing: changes are kept twice as long.
+ */
 const CHANGE_RETENTION_MS = 60_000
 
 type FeedSink = Pick<BackendSink, 'changes' | 'paused' | 'gap' | 'jobCount'>
@@ -23,11 +25,11 @@ export interface PostgresFeedOptions {
   readonly schema: string
   readonly board: number
   readonly sink: FeedSink
-  /** In milliseconds. */
+  /** The time between two polls without notifications, in milliseconds. */
   readonly period: number
-  /** The server's clock, in milliseconds since 1970, at each look. */
+  /** Called at each poll with the server's clock, in milliseconds since 1970. */
   readonly onServerTime: (at: number) => void
-  /** Called with the number of a job that is none: what is said of it is left out. */
+  /** Called with an invalid number of a job; changes of that job are omitted. */
   readonly misnumbered: (number: unknown) => void
 }
 
@@ -39,7 +41,7 @@ interface FeedSource {
 export class PostgresChangeFeed {
   readonly #options: PostgresFeedOptions
   #source: FeedSource | undefined
-  /** Set while the session has no connection: whoever waits for a look waits until there is one. */
+  /** Set while the session has no connection: callers that wait for a poll wait until there is one. */
   #suspended: Deferred<void> | undefined
   #snapshot = ''
   #seenAt = 0
@@ -51,7 +53,7 @@ export class PostgresChangeFeed {
     this.#options = options
   }
 
-  /** From now on, as seen in a snapshot that is older than the listing which is to follow. */
+  /** Begins to deliver changes, from a snapshot that is older than the listing that follows. */
   async attach(source: FeedSource): Promise<void> {
     await this.#begin(source)
     this.#source = source
@@ -64,7 +66,7 @@ export class PostgresChangeFeed {
     this.#waitForResume()
   }
 
-  /** Waits for another connection of the same session: what happens meanwhile is read from there, and nothing is missed. */
+  /** Suspends polls until the session has another connection. Changes of that time are read there, so none is missed. */
   suspend(): void {
     if (!this.#source) return
     this.#source = undefined
@@ -72,7 +74,7 @@ export class PostgresChangeFeed {
     this.#suspended = createDeferred()
   }
 
-  /** Goes on from the last look. Resolves when the sink has heard of everything that was committed before the call. */
+  /** Continues after the last poll. Resolves when the sink has received everything committed before the call. */
   async resume(source: FeedSource): Promise<void> {
     this.#source = source
     this.#waitForResume()
@@ -85,8 +87,8 @@ export class PostgresChangeFeed {
   }
 
   /**
-   * Resolves when the sink has heard of everything that was committed before the call; at once where there is no session,
-   * because then the sink was told of a gap.
+   * Resolves when the sink has received everything committed before the call. Resolves at once if there is no session,
+   * because the sink received a gap then.
    */
   caughtUp(): Promise<void> {
     if (!this.#source && !this.#suspended) return Promise.resolve()
@@ -94,7 +96,7 @@ export class PostgresChangeFeed {
     return this.#next
   }
 
-  /** How the board stands in the snapshot itself: whatever is told from here on comes after it, and is not counted yet. */
+  /** Reports the state of the board in a new snapshot: later changes come after it, and the job count excludes them. */
   async #begin({ connection }: FeedSource): Promise<void> {
     const { schema, board, sink } = this.#options
     const text = `SELECT pg_current_snapshot()::text AS snapshot, extract(epoch FROM clock_timestamp())::float8 * 1000::float8 AS at,
@@ -113,7 +115,7 @@ export class PostgresChangeFeed {
     await this.#polling
   }
 
-  /** Looks once; again on another connection where this one breaks, since somebody waits for what a look would tell. */
+  /** Polls once. If the connection breaks, polls again on another one, because callers wait for the changes. */
   async #poll(): Promise<void> {
     while (this.#source || this.#suspended) {
       if (this.#suspended) await this.#suspended.promise
@@ -122,7 +124,7 @@ export class PostgresChangeFeed {
     }
   }
 
-  /** @returns whether the sink was told what there is to see */
+  /** Polls on this connection. @returns whether the sink received all changes */
   async #pollOn(source: FeedSource): Promise<boolean> {
     const { schema, board } = this.#options
     try {
@@ -174,7 +176,7 @@ export class PostgresChangeFeed {
   }
 }
 
-/** What a transaction did of one kind. Of what was posted the places, where they are not the usual, and delays. */
+/** The changes of one kind in a transaction. Posts include ranks that are not the default, and due times. */
 type TransactionPart = readonly [kind: string, jobs: readonly unknown[], ranks: number[] | null, dues: number[] | null]
 
 function toPostedChange(job: number, rank: number | undefined, dueAt = 0): BoardChange {
@@ -183,7 +185,7 @@ function toPostedChange(job: number, rank: number | undefined, dueAt = 0): Board
   return { kind: 'posted', id, at: { id, priority, order: BigInt(job), dueAt } }
 }
 
-/** What each kind of transaction changes. */
+/** The changes of a job for each kind in the table. */
 const CHANGES_BY_KIND: Readonly<Record<string, readonly BoardChange['kind'][]>> = {
   claimed: ['updated', 'claimed'],
   abandoned: ['updated', 'released'],

@@ -1,4 +1,4 @@
-/** `postgres://user:password@host:5432/database?board=NAME&schema=jobboard&sessionTimeout=30s&scanPeriod=10s&window=10000&…` */
+/** Opens Postgres boards by URI: `postgres://user:password@host:5432/database?board=NAME&schema=jobboard&sessionTimeout=30s&scanPeriod=10s&window=10000&…` */
 import { InvalidArgument } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log.ts'
 import { toMilliseconds } from '../../../core/time.ts'
@@ -14,18 +14,18 @@ interface PostgresBoardOptions {
   readonly log?: Logger
 }
 
-/** Whoever has not looked for longer has to list the board. */
+/** The largest scan period: after a longer time without a poll, the board must be listed again. */
 const MAX_SCAN_PERIOD_MS = 30_000
 
-/** @throws InvalidArgument for an address, or a parameter, that means nothing */
+/** Creates the backend for a URI. @throws InvalidArgument for an invalid address or parameter */
 export function postgresBackend(uri: ResourceUri, { who, create, log }: PostgresBoardOptions): Backend {
   const place = parsePostgresLocation(uri, ['board', 'sessionTimeout', 'scanPeriod', 'window', 'windowBytes'])
   const board = uri.parameters.get('board') ?? 'default'
-  if (board === '') throw new InvalidArgument(`${uri.printable}: board is empty; leave it out, or name one`)
+  if (board === '') throw new InvalidArgument(`${uri.printable}: board must not be empty; omit it, or name a board`)
   const sessionTimeout = parseDurationParameter(uri, 'sessionTimeout', '30s')
   const scanPeriod = parseDurationParameter(uri, 'scanPeriod', '10s')
   if (scanPeriod > MAX_SCAN_PERIOD_MS)
-    throw new InvalidArgument(`${uri.printable}: scanPeriod is at most ${MAX_SCAN_PERIOD_MS / 1_000}s`)
+    throw new InvalidArgument(`${uri.printable}: scanPeriod must be at most ${MAX_SCAN_PERIOD_MS / 1_000}s`)
   return new PostgresBackend({
     ...{ uri: uri.printable, location: place, board, who, sessionTimeout, scanPeriod, ...windowSizeOf(uri) },
     ...(create === undefined ? {} : { create }),
@@ -37,5 +37,5 @@ function parseDurationParameter({ parameters, printable }: ResourceUri, name: st
   const text = parameters.get(name) ?? usual
   const ms = toMilliseconds(/^\d+$/.test(text) ? Number(text) : text, `${printable}: ${name}`)
   if (ms > 0) return ms
-  throw new InvalidArgument(`${printable}: ${name} has to be longer than no time`)
+  throw new InvalidArgument(`${printable}: ${name} must be longer than 0`)
 }

@@ -1,7 +1,7 @@
 /**
- * The numbered steps that make a schema one for boards. What was released is never changed; the next step is. Functions are
- * kept once, as they are now, and belong to one step, behind all that changes tables: a change of theirs moves them into a new
- * last step, and leaves an empty one behind, so that every schema gets them.
+ * The numbered migration steps of the schema of boards. A released step never changes; changes are made in a new step. The
+ * functions are kept once, in their present form, in one step after all steps that change tables. A change of a function moves
+ * them into a new last step and leaves an empty step in their former place, so that every schema receives them.
  */
 import type { Migrations } from '../../../postgres/index.ts'
 import { boardFunctions } from './functions/index.ts'
@@ -11,7 +11,7 @@ export function boardMigrations(schema: string): Migrations {
   return { schema, part: 'board', steps: [tables(schema), columnAdditions(schema), boardFunctions(schema)] }
 }
 
-/** What a schema has that was made before its table had these columns. */
+/** Returns the columns that a schema of an older release is missing. */
 function columnAdditions(schema: string): string {
   return `
 ALTER TABLE ${schema}.boards ADD COLUMN IF NOT EXISTS fence_base bigint NOT NULL DEFAULT 0;

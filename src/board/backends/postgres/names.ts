@@ -1,12 +1,12 @@
-/** What a board's locks and notifications are called in the whole database. */
+/** Names of a board's locks and notifications, which are shared by the whole database. */
 import { advisoryClass } from '../../../postgres/index.ts'
 
-/** First numbers of our advisory locks; a session's id is the second. */
+/** Returns the first keys of our advisory locks; the second key identifies the session. */
 export function lockClasses(schema: string): { readonly session: number } {
   return { session: advisoryClass(`session ${schema}`) }
 }
 
-/** Of the notifications of one board, by its number. */
+/** Returns the channel for notifications of one board, by the board's number. */
 export function channelName(schema: string, board: number | string): string {
   return `jobboard_${(advisoryClass(schema) >>> 0).toString(36)}_${board}`
 }

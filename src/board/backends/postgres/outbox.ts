@@ -14,8 +14,8 @@ const TRANSACTION_ADVICE =
   'use one client for the whole transaction: const client = await pool.connect(), then BEGIN, post, COMMIT'
 
 /**
- * Costs no round trip where the driver knows that a transaction is open (`getTransactionStatus` of newer `pg`). Where the
- * driver says that there is none, the server is asked all the same: a BEGIN that is not awaited may still be queued.
+ * Checks that the client has an open transaction. Costs no round trip if the driver knows it (`getTransactionStatus` of newer
+ * `pg`). If the driver reports none, the server is asked: a BEGIN that is not awaited may still be queued.
  *
  * @param options.what names the job, for errors
  * @throws InvalidArgument for a pool, and for a client without an open transaction
@@ -36,7 +36,7 @@ export async function assertInTransaction(
   }
 }
 
-/** @param status as `pg_xact_status` returns it */
+/** Returns the state of a transaction. @param status as `pg_xact_status` returns it */
 export function parseTransactionState(status: unknown): TransactionState {
   if (status === 'in progress') return 'open'
   if (status === 'committed') return 'committed'
@@ -48,7 +48,7 @@ function isPool(client: object): boolean {
   return typeof totalCount === 'number' || typeof idleCount === 'number'
 }
 
-/** `I` idle, `T` in a transaction, `E` in a failed one; undefined where the driver does not know. */
+/** Returns `I` for idle, `T` in a transaction, `E` in a failed one; undefined if the driver does not know. */
 function driverStatus(client: object): unknown {
   const { getTransactionStatus }: { readonly getTransactionStatus?: unknown } = Object(client)
   return typeof getTransactionStatus === 'function' ? getTransactionStatus.call(client) : undefined

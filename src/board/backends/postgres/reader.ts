@@ -1,4 +1,4 @@
-/** Reads the board, over connections that are nobody's in particular. Changes nothing but who takes part. */
+/** Reads the board over the connections of a pool. Its only writes register and unregister participants. */
 import { encode } from '../../../core/codec.ts'
 import { Duplicate, NotConnected } from '../../../core/errors.ts'
 import { decodeText, encodeText, type SqlDriver } from '../../../postgres/index.ts'
@@ -43,7 +43,7 @@ export class BoardReader {
     })
   }
 
-  /** What became of those that are not on the board any more. */
+  /** Returns the status of those jobs that are no longer on the board. */
   async statusOf(jobs: readonly number[]): Promise<ReadonlyMap<number, 'gone' | 'trashed'>> {
     const { rows } = await this.#query(
       `SELECT a.id, t.id IS NOT NULL AS trashed FROM pg_catalog.unnest($2::bigint[]) AS a(id)
@@ -83,7 +83,7 @@ FROM @.trash WHERE board = $1 ORDER BY trashed_at, id`)
     return rows.map((row) => ({ id: String(row['id']), bytes: Number(row['bytes']) }))
   }
 
-  /** Returns these entries of the trash, as far as they are there still; one that cannot be read as the error that says so. */
+  /** Returns the entries that are still in the trash; an unreadable entry is returned as an error. */
   async trashPage(page: readonly { readonly id: string }[]): Promise<(TrashedEntry | Error)[]> {
     const { rows } = await this.#query(
       `
@@ -102,7 +102,7 @@ WHERE board = $1 AND id = ANY($2::bigint[]) ORDER BY trashed_at, id`,
 
   // --- Participants -----------------------------------------------------------------------------------------------
 
-  /** As long as the session lasts. @throws Duplicate, NotConnected when the session is over */
+  /** Registers an entity for as long as the session lasts. @throws Duplicate, NotConnected when the session is over */
   async register(entity: Entity, session: PostgresSession): Promise<void> {
     const { kind, name, instance, metadata } = entity
     const values = [textDigest(kind, name), encodeText(kind), encodeText(name), instance, encode(metadata, 'msgpack')]

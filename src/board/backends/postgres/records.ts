@@ -1,4 +1,4 @@
-/** Rows of the board's tables as the contract has them. */
+/** Parses rows of the board's tables into the types of `Backend`. */
 import { createHash } from 'node:crypto'
 import { decode } from '../../../core/codec.ts'
 import { InvalidPosting } from '../../../core/errors.ts'
@@ -8,7 +8,7 @@ import type { Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backe
 import { decodePosting, type Posting, readSizedPosting } from '../../model/posting.ts'
 import { parseMetadata } from '../entity-metadata.ts'
 
-/** The board's own name for a posting. */
+/** Returns the id of a job by its number. */
 export function jobId(number: number | string): string {
   return `job${String(number).padStart(10, '0')}`
 }
@@ -17,12 +17,12 @@ export function jobNumber(id: string): number {
   return Number(id.slice('job'.length))
 }
 
-/** Whether a number in a row is one that a board gives to a job. Those made by hand may be negative, missing, or too large to be exact. */
+/** Returns whether a number is a valid number of a job. A row made by hand may have one that is negative, missing or too large to be exact. */
 export function isJobNumber(number: unknown): number is number {
   return Number.isSafeInteger(number) && Number(number) > 0
 }
 
-/** Texts of any length and content, in one that an index takes; no two become one. */
+/** Returns a digest of texts of any length and content, short enough for an index; different texts have different digests. */
 export function textDigest(...texts: readonly string[]): Buffer {
   return createHash('sha256').update(JSON.stringify(texts)).digest()
 }
@@ -75,7 +75,7 @@ function parsePosting(row: Row): Posting {
   return decodePosting(readBytes(row, 'body') ?? new Uint8Array(), 'msgpack', readBytes(row, 'life'))
 }
 
-/** One record that cannot be read must not hide those beside it. */
+/** Decodes a record, or returns a text instead: an unreadable record must not hide the other rows. */
 function tryDecode(bytes: Uint8Array | undefined): unknown {
   try {
     return bytes && decode(bytes, 'msgpack')

@@ -1,15 +1,15 @@
 /**
- * Requests that change the board, one after the other over one connection, each done once at most.
+ * Sends requests that change the board, one after the other over one connection; each is executed at most once.
  *
- *     sent ──→ answered                      done, or refused by the server, which has changed nothing then
+ *     sent ──→ answered                      done, or refused by the server without any change
  *       └→ the connection is lost ──→ found  its answer was kept in the same transaction: done
- *                                 ├─→ void   its number was taken from it: not done, and never will be
+ *                                 ├─→ void   its number was invalidated: not done, and never will be
  *                                 └─→ the server stays away: OutcomeUnknown
  *
- * Each request has a number, greater than the one before, and writes it with its answer into the receipt of its
- * connection's *lane*, last of all, and only over a smaller number. To find out is to write the number without an answer
- * by the same rule: whoever comes second waits for the other's commit. So a request that is still on its way, in a
- * buffer of the network say, is void from then on wherever it arrives; nobody has to ask what became of a connection.
+ * Each request has a number, greater than the one before. As its last step it writes the number and its answer into the
+ * receipt of its *lane*, but only over a smaller number. The recovery of a lost answer writes the number without an answer by
+ * the same rule; the second of the two transactions waits for the commit of the first. So a request that is still in
+ * transit, for example in a network buffer, is void from then on, and the state of the old connection does not matter.
  */
 import { randomUUID } from 'node:crypto'
 import { NotConnected, OutcomeUnknown } from '../../../core/errors.ts'
@@ -18,30 +18,30 @@ import { PostgresConnection, type PostgresLocation, toPostgresError } from '../.
 import { SET_READ_COMMITTED, toBoardError } from './errors.ts'
 
 export interface FunctionCall {
-  /** For errors. */
+  /** The name of the operation, for errors. */
   readonly what: string
-  /** The function's name, and what it is told behind the lane and the number. */
+  /** The function's name; `values` are its arguments after the lane and the number. */
   readonly call: string
   readonly values: readonly unknown[]
 }
 
 export interface FunctionResult {
   readonly answer: unknown
-  /** Whether it was lost and found: much may have happened since. */
+  /** Whether the answer was lost and recovered, so that the board may have changed since. */
   readonly wasRecovered: boolean
 }
 
 export interface FunctionCallerOptions {
   readonly location: PostgresLocation
-  /** For errors: the board's URI, without a password. */
+  /** The board's URI without a password, for errors. */
   readonly uri: string
-  /** How long to look for a lost answer, in milliseconds. */
+  /** The time limit for the recovery of a lost answer, in milliseconds. */
   readonly recoveryTimeoutMs: number
-  /** Fires when nobody waits for lost answers any more. */
+  /** Fires when lost answers need no recovery any more. */
   readonly signal: AbortSignal
 }
 
-/** Transactions that stood in each other's way: the one that was broken off may go again. */
+/** SQLSTATEs of transactions that conflicted; the aborted one may be repeated. */
 const DEADLOCK = '40P01'
 const SERIALIZATION = '40001'
 
@@ -56,13 +56,13 @@ export class FunctionCaller {
     this.#options = options
   }
 
-  /** The backend that does them now, if there is one. */
+  /** The backend that executes the requests, or 0. */
   #backend = 0
   get backend(): number {
     return this.#backend
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when no request is pending. */
   async idle(): Promise<void> {
     for (let last: unknown; last !== this.#last; ) {
       last = this.#last
@@ -70,14 +70,14 @@ export class FunctionCaller {
     }
   }
 
-  /** @throws NotConnected, and what the server has refused it for: nothing was done; OutcomeUnknown */
+  /** Sends a request. @throws NotConnected, or the error of a refusal: nothing was done; OutcomeUnknown */
   send(request: FunctionCall): Promise<FunctionResult> {
     const sent = this.#last.then(() => this.#send(request))
     this.#last = sent.catch(() => undefined)
     return sent
   }
 
-  /** Ends the connection at once: whatever is under way is looked for on another. */
+  /** Ends the connection at once; the answer of a pending request is recovered on another connection. */
   disconnect(reason: unknown): void {
     this.#connection?.then((connection) => connection.disconnect(reason)).catch(() => undefined)
   }
@@ -122,13 +122,19 @@ export class FunctionCaller {
         break
       } catch {
         if (signal.aborted || monotonic() >= end)
-          throw new OutcomeUnknown(`${what}: the connection was lost before the answer came, and the server is away`, {
-            cause,
-          })
+          throw new OutcomeUnknown(
+            `${what}: the connection was lost before the answer arrived, and the server is away`,
+            {
+              cause,
+            },
+          )
         await sleep(backoffDelay(attempt, { first: 50, max: 1_000 }), { signal }).catch(() => undefined)
       }
     }
-    throw new NotConnected(`${what}: the connection was lost before it was done; it was not done`, { cause })
+    throw new NotConnected(
+      `${what}: the connection was lost before the request was executed; nothing was done, try again`,
+      { cause },
+    )
   }
 
   async #connect(): Promise<PostgresConnection> {

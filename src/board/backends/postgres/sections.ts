@@ -1,4 +1,4 @@
-/** Parts of a board, for views that hold no more of it. One round trip each, and what is asked for is all that is read. */
+/** Reads parts of a board for views that hold only a window of it, in one round trip each, and without reading more rows. */
 import type { SqlDriver } from '../../../postgres/index.ts'
 import type { BoardSections, JobSummary } from '../../backend.ts'
 import { PRIORITIES, rank } from '../../model/priority.ts'
@@ -9,13 +9,13 @@ export interface PostgresSectionsOptions {
   readonly driver: SqlDriver
   readonly schema: string
   readonly board: number
-  /** For errors. */
+  /** The board's URI, for errors. */
   readonly uri: string
-  /** Called with the number of a job that is none: it is left out. */
+  /** Called with an invalid number of a job; the job is omitted. */
   readonly misnumbered: (number: unknown) => void
 }
 
-/** As the functions tell a job. */
+/** The summary of a job as the SQL functions return it. */
 type JobTuple = readonly [id: number, rank: number, dueAt: number, claimed: boolean, cancelled: boolean]
 
 export class PostgresSections implements Omit<BoardSections, 'window' | 'windowBytes'> {
@@ -37,7 +37,7 @@ export class PostgresSections implements Omit<BoardSections, 'window' | 'windowB
       const last = page.spots.at(-1)
       if (!last || page.spots.length < count) return { at, spots, end: true }
       if (spots.length >= limit) return { at, spots, end: false }
-      from = behind(last)
+      from = positionAfter(last)
     }
   }
 
@@ -62,14 +62,14 @@ export class PostgresSections implements Omit<BoardSections, 'window' | 'windowB
   }
 
   async find(uuid: string): Promise<string | undefined> {
-    // A text that Postgres does not take is nobody's.
+    // Postgres stores no text with a NUL character, so no job has such a uuid.
     if (uuid.includes('\0')) return undefined
     const text = 'SELECT min(id) AS answer FROM @.jobs WHERE board + 0 = $1 AND uuid = $2'
     const found = await this.#ask(text, [uuid])
     return isJobNumber(Number(found)) ? jobId(String(found)) : undefined
   }
 
-  /** Leaves out what has a number that no board gives: Postgres would refuse to read it, and with it the jobs beside it. */
+  /** Omits jobs with an invalid number: Postgres would refuse to read them, together with the other jobs of the request. */
   #spots(answer: readonly JobTuple[]): JobSummary[] {
     return answer.flatMap((each) => {
       if (isJobNumber(each[0])) return [toJobSummary(each)]
@@ -86,8 +86,8 @@ export class PostgresSections implements Omit<BoardSections, 'window' | 'windowB
   }
 }
 
-/** Where the next page begins. In each rank the numbers that are none come first, where they are negative, or last. */
-function behind([id, place]: JobTuple): readonly [rank: number, id: number] {
+/** Returns the position after this job. In each rank, invalid numbers come first if they are negative, otherwise last. */
+function positionAfter([id, place]: JobTuple): readonly [rank: number, id: number] {
   if (isJobNumber(id)) return [place, id]
   return id > 0 ? [place + 1, 0] : [place, 0]
 }

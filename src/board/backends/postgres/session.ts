@@ -1,19 +1,19 @@
 /**
- * The session: a row whose heart beats three times per TTL, and a connection of its own, which holds a lock that means "this
- * participant lives".
+ * The session consists of a row, which is updated by three heartbeats per TTL, and a connection of its own, which holds a lock
+ * that means "this participant lives".
  *
  *     connecting → connected ⇄ re-attaching       and from each of them: closed
  *         ↑            └──→ lost ←──┘
  *         └───────────────────┘
  *
- * **A connection that breaks** does not end the session. Another one proves itself by the session's row, under its lock, and
- * takes a lock anew (`functions/reattaching.ts`); claims stand meanwhile, since the row is what everybody judges them by. The
- * session is lost, with every claim, when its lease ends before that, or the server knows it no more: because another has
- * taken it over, or because this is another server than it was, or one that was started again. What comes next is another
- * session, which first ends its predecessor, so that nobody waits for the TTL to pass.
+ * **A broken connection** does not end the session. Another connection attaches to the session's row, under the row's lock,
+ * and takes a new advisory lock (`functions/reattaching.ts`). Claims remain valid meanwhile, because all participants decide
+ * by the row. The session and its claims are lost if the lease ends first, or if the server no longer knows the session:
+ * another participant took it over, the address leads to another server, or the server was restarted. The next session first
+ * ends the former one, so that other participants need not wait for the TTL.
  *
- * **The lease** ends one TTL after the sending of the last heartbeat or re-attachment that was answered, less a margin: the
- * server's clock read it later than it was sent, so nobody takes over before. It is looked at by a timer, and by whoever asks.
+ * **The lease** ends one TTL after the last answered heartbeat or re-attachment was sent, less a margin. The server's clock
+ * recorded it later than it was sent, so no takeover happens before. A timer checks the lease, and so does each query for it.
  */
 import { createDeferred, type Deferred, onAbort, rejectOnAbort } from '../../../core/async/abort.ts'
 import { type Instant, systemClock } from '../../../core/clock.ts'
@@ -25,34 +25,34 @@ import { channelName } from './names.ts'
 
 export interface PostgresSession {
   readonly id: number
-  /** As everybody else is told it. */
+  /** The name of the session in events. */
   readonly label: string
 }
 
 export interface SessionKeeperOptions {
   readonly location: PostgresLocation
-  /** For errors: the board's URI, without a password. */
+  /** The board's URI without a password, for errors. */
   readonly uri: string
   readonly board: number
   readonly who: string
-  /** In milliseconds. */
+  /** The TTL of the session, in milliseconds. */
   readonly ttl: number
-  /** False: nobody listens to notifications, and scans alone tell what changes. */
+  /** Whether the connection listens to notifications; otherwise only scans find changes. */
   readonly listen: boolean
-  /** There is a session, and nothing is known of the board in it yet. */
+  /** Called with a new session, before the board is read in it. */
   readonly onOpened: (session: PostgresSession, connection: PostgresConnection) => Promise<void>
-  /** It is the one there is from now on. */
+  /** Called when a new session has become the current one. */
   readonly onCurrent: (session: PostgresSession) => void
-  /** Its connection is broken, and another one is tried. Called at once. */
+  /** Called at once when the session's connection is broken; another one is opened. */
   readonly onSuspended: (session: PostgresSession, reason: Error) => void
-  /** It goes on over this connection. Resolves when nothing was missed. */
+  /** Called when the session continues on this connection. Resolves when all missed changes were read. */
   readonly onReattached: (session: PostgresSession, connection: PostgresConnection) => Promise<void>
-  /** It goes on, and everything that happened meanwhile is known. */
+  /** Called when the session continues and all missed changes were read. */
   readonly onResumed: (session: PostgresSession) => void
-  /** Called at once, before anything else can happen. */
+  /** Called synchronously when the session is lost. */
   readonly onLost: (session: PostgresSession, reason: Error) => void
   readonly onNotification: (notification: Notification) => void
-  /** A heartbeat was answered, with the sessions of others whose TTL has passed. */
+  /** Called after each answered heartbeat, with the sessions of others whose TTL has passed. */
   readonly onHeartbeat: (expired: readonly number[]) => void
   readonly onError: (error: Error) => void
 }
@@ -61,13 +61,13 @@ export class SessionKeeper {
   readonly #options: SessionKeeperOptions
   readonly #closing = new AbortController()
   #current: PostgresSession | undefined
-  /** Of the current session; none while it is being attached to another. */
+  /** The connection of the current session; undefined while the session is attached to another connection. */
   #connection: PostgresConnection | undefined
-  /** How often the current session was attached to a connection, or was to be. */
+  /** The number of attempts to attach the current session to a connection. */
   #attachments = 0
-  /** Fires when the session is over that is being attached to another connection. */
+  /** Fires when the session is lost while it is attached to another connection. */
   #attaching = new AbortController()
-  /** Lost, and not yet ended by us. */
+  /** Lost sessions that this process has not ended on the server yet. */
   readonly #lostSessions = new Set<number>()
   #lastHeartbeat: Instant = { monotonic: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY }
   #heartbeatTimer: NodeJS.Timeout | undefined
@@ -84,21 +84,24 @@ export class SessionKeeper {
     return this.#current
   }
 
-  /** @throws AccessDenied, NotFound, NotConnected, UnsupportedCapability behind a pooler of transactions */
+  /** Opens the first session. @throws AccessDenied, NotFound, NotConnected; UnsupportedCapability behind a transaction pooler */
   async start({ signal }: { readonly signal: AbortSignal }): Promise<void> {
     await this.#connect(AbortSignal.any([signal, this.#closing.signal]))
   }
 
-  /** Whether the session is certain to be alive at this instant. Where it is not, it is told to be lost first. */
+  /** Returns whether the session is certainly alive at this instant. If it is not, the session is reported as lost first. */
   isAlive(label: string): boolean {
     const session = this.#current
     if (session?.label !== label) return false
     if (this.#remainingMs > 0) return true
-    this.markLost(session, new NotConnected(`${this.#options.uri}: no heartbeat was answered for too long`))
+    this.markLost(
+      session,
+      new NotConnected(`${this.#options.uri}: the lease expired, because no heartbeat was answered in time`),
+    )
     return false
   }
 
-  /** Resolves with a session that is alive. @throws NotConnected when there will be none */
+  /** Resolves with the label of a session that is alive. @throws NotConnected when the board is closed */
   async whenAlive(): Promise<string> {
     while (true) {
       const session = this.#current
@@ -107,7 +110,7 @@ export class SessionKeeper {
     }
   }
 
-  /** Over, whatever the server thinks of it. */
+  /** Marks the session as lost, whatever its state on the server. */
   markLost(session: PostgresSession, reason: Error): void {
     if (this.#current !== session) return
     this.#current = undefined
@@ -121,7 +124,7 @@ export class SessionKeeper {
     if (!this.#closing.signal.aborted) this.#reconnecting = this.#reconnect()
   }
 
-  /** Ends the session, so that what it held is free at once, if the server is there. */
+  /** Ends the session. Its claims are released at once if the server can be reached. */
   async close(): Promise<void> {
     this.#closing.abort(new NotConnected(`${this.#options.uri} is closed`))
     this.#next.reject(this.#closing.signal.reason)
@@ -133,13 +136,16 @@ export class SessionKeeper {
     if (!session) return
     const connection = this.#connection ?? (await this.#lastConnection())
     if (!connection) return
-    const timeoutMs = setTimeout(() => connection.disconnect(new Error('it does not answer')), END_SESSION_TIMEOUT_MS)
+    const timeoutMs = setTimeout(
+      () => connection.disconnect(new Error('the server does not answer')),
+      END_SESSION_TIMEOUT_MS,
+    )
     await this.#endSession(connection, session.id).catch(() => undefined)
     clearTimeout(timeoutMs)
     await connection.close()
   }
 
-  /** For a session that has lost its connection: what it held is free at once if the server is there. */
+  /** Opens a connection to end a session that has none, so that its claims are released at once if the server can be reached. */
   async #lastConnection(): Promise<PostgresConnection | undefined> {
     const signal = AbortSignal.timeout(END_SESSION_TIMEOUT_MS)
     try {
@@ -152,7 +158,7 @@ export class SessionKeeper {
     }
   }
 
-  /** How long the lease lasts yet, in milliseconds. */
+  /** The remaining time of the lease, in milliseconds. */
   get #remainingMs(): number {
     const { monotonic, wall } = systemClock()
     const passed = Math.max(monotonic - this.#lastHeartbeat.monotonic, wall - this.#lastHeartbeat.wall)
@@ -178,7 +184,7 @@ export class SessionKeeper {
     const { location, uri, onOpened, onNotification } = this.#options
     try {
       const connection = await PostgresConnection.open(location, { signal })
-      // A server that does not answer would otherwise hold up whoever closes the board until the statement times out.
+      // Without this, a server that does not answer would delay the closing of the board until the statement times out.
       const forget = onAbort(signal, () => connection.disconnect(signal.reason))
       try {
         connection.onNotification(onNotification)
@@ -217,8 +223,10 @@ export class SessionKeeper {
   }
 
   /**
-   * Something between us and the server has a name for the backend of its own: a pooler. Of one that lends a backend for
-   * each transaction, an idle session's backend is lent to the next who asks.
+   * Checks that the backend belongs to this connection alone. A pooler between client and server has its own backend numbers.
+   * A pooler that assigns a backend per transaction gives the backend of an idle session to the next client.
+   *
+   * @throws UnsupportedCapability behind a transaction pooler
    */
   async #assertOwn(backend: number, signal: AbortSignal): Promise<void> {
     const { location, uri } = this.#options
@@ -232,7 +240,7 @@ export class SessionKeeper {
       await probe.close()
     }
     throw new UnsupportedCapability(
-      `${uri} is behind a pooler of transactions, where no lock lasts; name the server itself, or a pool of sessions`,
+      `${uri} is behind a transaction pooler, which keeps no locks between transactions; name the server itself, or a session pooler`,
       { capability: 'sessions' },
     )
   }
@@ -272,14 +280,17 @@ export class SessionKeeper {
     this.#reconnecting = this.#reattach(session, AbortSignal.any([this.#attaching.signal, this.#closing.signal]))
   }
 
-  /** Until it is attached, or over. */
+  /** Retries until the session is attached to a connection, or is lost. */
   async #reattach(session: PostgresSession, signal: AbortSignal): Promise<void> {
     const { uri, onError } = this.#options
-    const what = `going on with a session on ${uri}`
+    const what = `continuing a session on ${uri}`
     for (let attempt = 1; !signal.aborted; attempt += 1) {
       try {
         if (!(await this.#attach(session, signal)))
-          this.markLost(session, new NotConnected(`${what}: another took it over, or the server was started again`))
+          this.markLost(
+            session,
+            new NotConnected(`${what}: another participant took it over, or the server was restarted`),
+          )
         return
       } catch (error) {
         if (signal.aborted) return
@@ -290,11 +301,11 @@ export class SessionKeeper {
     }
   }
 
-  /** @returns false when the server knows the session no more */
+  /** Attaches the session to a new connection. @returns false if the server no longer knows the session */
   async #attach(session: PostgresSession, signal: AbortSignal): Promise<boolean> {
     const { location, board, listen, ttl, onNotification, onReattached, onResumed } = this.#options
     const { schema } = location
-    // Another connection may get through where this one does not, and the lease goes on.
+    // Each attempt is limited: another connection may succeed while the lease is still valid.
     const soon = AbortSignal.any([signal, AbortSignal.timeout(Math.max(MIN_ATTACHING_MS, ttl / 6))])
     const connection = await PostgresConnection.open(location, { signal: soon })
     const cut = () => connection.disconnect(new NotConnected('the server did not answer in time'))
@@ -313,7 +324,7 @@ export class SessionKeeper {
       }
       this.#lastHeartbeat = sentAt
       if (listen) await connection.query(`LISTEN ${channelName(schema, board)}`, [])
-      // Where this connection breaks, what was missed is read over the next one, and not waited for here.
+      // If this connection breaks, missed changes are read over the next one, so this attempt does not wait for them.
       await rejectOnAbort(onReattached(session, connection), connection.lost)
       signal.throwIfAborted()
       connection.lost.throwIfAborted()
@@ -332,7 +343,7 @@ export class SessionKeeper {
     this.#heartbeatTimer = setTimeout(() => void this.#heartbeat(session, connection), this.#options.ttl / 3)
   }
 
-  /** Tells of the lease's end on time, should nobody ask. */
+  /** Sets a timer that reports the end of the lease in time, even without a query for it. */
   #watchLease(session: PostgresSession): void {
     clearTimeout(this.#leaseTimer)
     this.#leaseTimer = setTimeout(
@@ -344,7 +355,7 @@ export class SessionKeeper {
   async #heartbeat(session: PostgresSession, connection: PostgresConnection): Promise<void> {
     const { location, uri, ttl, onHeartbeat } = this.#options
     const sentAt = systemClock()
-    // Connections break without a word, in a firewall say: another can be had before the lease is over.
+    // A connection may break silently, for example in a firewall; the limit leaves time for another one before the lease ends.
     const timeoutMs = setTimeout(() => connection.disconnect(new NotConnected('a heartbeat was not answered')), ttl / 3)
     try {
       const { rows } = await connection.query(`SELECT ${location.schema}.heartbeat($1) AS expired`, [session.id])
@@ -352,7 +363,7 @@ export class SessionKeeper {
       if (this.#connection !== connection || this.#closing.signal.aborted) return
       const found = rows[0]?.['expired']
       if (!Array.isArray(found)) {
-        const how = 'another took it over, or the connection leads to another backend than it did'
+        const how = 'another participant took it over, or the connection leads to another backend'
         this.markLost(session, new NotConnected(`${uri}: the session is over: ${how}`))
         return
       }
@@ -368,11 +379,11 @@ export class SessionKeeper {
   }
 }
 
-/** How long one attempt to attach a session to another connection may take at least, in milliseconds. */
+/** The smallest time limit for one attempt to attach a session to another connection, in milliseconds. */
 const MIN_ATTACHING_MS = 500
 
-/** What an owner may need to stop when it learns of the end, in milliseconds; of a short TTL a fifth. */
+/** The time that an owner needs to stop after the end of its lease, in milliseconds; with a short TTL, a fifth of the TTL. */
 const LEASE_MARGIN_MS = 3_000
 
-/** How long the server may take to end a session, in milliseconds. */
+/** The time limit for ending a session on the server, in milliseconds. */
 const END_SESSION_TIMEOUT_MS = 5_000

@@ -1,20 +1,20 @@
 /**
- * Owners that are silent for twice their session's timeout, and whose backend still holds their session's lock: a backend that
- * is stopped ends only when it goes on. Their jobs cannot be given to others, since they may still be theirs.
+ * A stopped owner is silent for twice its session's timeout, while its backend still holds the session's lock. A stopped
+ * backend ends only after it continues. Until then its jobs cannot be claimed by others, because it may still own them.
  */
 import { NotConnected } from '../../../core/errors.ts'
 
-/** What `stopped_owners` in `functions/sessions.ts` returns of each. */
+/** A stopped owner, as `stopped_owners` in `functions/sessions.ts` returns it. */
 export interface StoppedOwner {
   readonly session: number
   readonly who: string
   readonly backend: number
-  /** In seconds. */
+  /** The time since its last heartbeat, in seconds. */
   readonly silent: number
   readonly jobs: number
 }
 
-/** The error that says which process on the server has to be ended, and what waits for it. */
+/** Returns the error that names the process to end on the server, and the number of jobs that wait for it. */
 export function stoppedOwnerError({ who, backend, silent, jobs }: StoppedOwner): NotConnected {
   return new NotConnected(
     `owner ${who} has been silent for ${Math.round(silent)} s, and its Postgres backend ${backend} does not end: ${jobs} ` +

@@ -1,26 +1,26 @@
 import { PRIORITIES, rank } from '../../model/priority.ts'
 
 /**
- * The tables of boards. What programs and people look for has a column of its own; the posting is in `body` as everywhere
- * else (msgpack), because JSON would not give back what was put in.
+ * Returns the tables of boards. Values that programs and people search for have columns of their own. The posting is in
+ * `body`, encoded as msgpack as on other boards, because JSON would not return every value unchanged.
  *
- * - A posting is written once, and what claims change of it (runs, attempts, delay) is apart, in `life`: a claim does not
- *   write a large posting anew. Without a `life` it is as it was posted.
- * - `session` is the claim. The index on it is what a take-over finds the jobs of the dead by.
- * - `changes` is how boards hear of each other: what a transaction did, one row of each kind, with the transaction's number.
- *   Whoever has seen the board in one snapshot reads what was committed since by that number, in `feed.ts`.
- * - A fence is `fence_base` plus the next of `fences`. The base only grows: a session that begins to claim raises it by the
- *   clock, so that a database that was restored, or begun anew, continues above what was handed out. `sessions.fences` is
- *   the sequence for which the session has done so: a restored one is another, also for a session that lives on.
- * - `receipts` holds the answer to the last request of each connection, in case it is lost: `requests.ts`.
+ * - A posting is written once. What claims change (runs, attempts, delay) is kept separately in `life`, so that a claim does
+ *   not write a large posting again. Without a `life` the posting is unchanged since its post.
+ * - `session` is the claim. A takeover finds the jobs of a dead session by the index on it.
+ * - `changes` transfers changes between boards: one row per transaction and kind, with the transaction's number. A participant
+ *   with an older snapshot finds the later commits by that number, in `feed.ts`.
+ * - A fence is `fence_base` plus the next value of `fences`. The base only grows: a session that begins to claim raises it to
+ *   the clock, so that a restored or newly created database continues above the granted fences. `sessions.fences` is the
+ *   sequence for which the session has done so; a restored sequence is another one, also for a session that continues.
+ * - `receipts` keeps the answer to the last request of each connection, in case it is lost: `requests.ts`.
  *
- * Where rows are found by one of two keys, the key that tells them apart comes first: a plan that was made for a small table
- * may take the other, and read all of a board for each row.
+ * In an index with two keys for the same rows, the more selective key comes first: a plan that was made for a small table may
+ * use the other key, and read a whole board for each row.
  *
- * - `rank` and `id` are the claim order; `due_at` is when a delay ends, of a job that rests: so the head of a long board, and
- *   those that wake next, are found without the rest. Of what is posted the changes tell as much, where it is not the usual.
+ * - `rank` and `id` are the claim order, and `due_at` is the end of a job's delay. So the head of a long board and the next
+ *   delayed jobs are found without reading the other jobs. Changes of posts include ranks and due times that are not the default.
  *
- * Ids, and the numbers that order changes, come from sequences without a cache: in the order of their drawing.
+ * Ids, and the numbers that order changes, come from sequences without a cache, in the order in which they are drawn.
  */
 export function tables(schema: string): string {
   const ranks = PRIORITIES.map((priority) => `WHEN '${priority}' THEN ${rank(priority)}`).join(' ')

@@ -1,6 +1,6 @@
 /**
- * Changes the board: what is asked for side by side goes out together, as one call of a function and one transaction, and
- * each element has an answer of its own. Posts, claims and everything else have a connection each.
+ * Changes the board. Concurrent requests are sent together, as one call of a function and one transaction; each element has
+ * its own answer. Posts, claims and all other requests use one connection each.
  */
 
 import { type CommitResult, GroupCommit } from '../../../core/async/group-commit.ts'
@@ -35,11 +35,11 @@ import { jobId, jobNumber, textDigest } from './records.ts'
 import type { FunctionCaller, FunctionResult } from './requests.ts'
 import type { PostgresSession } from './session.ts'
 
-/** As large as a posting may be on ZooKeeper: what works on one board works on the others. */
+/** The largest posting, in bytes; the limit of ZooKeeper, so that a posting fits on every board. */
 const MAX_POSTING_BYTES = 507_903
-/** Of one transaction: what waits behind it should not wait for long. */
+/** Limits of one transaction, so that the next batch does not wait long. */
 const MAX_BATCH = { items: 500, bytes: 2 * 1_024 * 1_024 }
-/** A lock on a resource counts as so many bytes: the server has room for some thousands of locks at once. */
+/** The bytes that a lock on a resource counts as in a batch: the server has room for some thousands of locks at once. */
 const LOCK_COST_BYTES = 4 * 1_024
 
 export interface BoardWriterOptions {
@@ -49,14 +49,14 @@ export interface BoardWriterOptions {
   readonly claims: FunctionCaller
   readonly others: FunctionCaller
   readonly session: () => PostgresSession | undefined
-  /** The server knows nothing of the session any more. */
+  /** Called when the server no longer knows the session. */
   readonly onSessionOver: (session: PostgresSession) => void
   readonly failed: (error: Error) => void
-  /** Resolves when everybody here has heard of what was committed before. */
+  /** Resolves when the sink has received everything committed before the call. */
   readonly catchUp: () => Promise<void>
-  /** It has left the board. That was told, unless somebody has taken it away by hand. */
+  /** Called when a job has left the board; the sink knows it already, unless the job was removed by hand. */
   readonly onGone: (id: string) => void
-  /** What became of jobs that were posted, and whose answer was lost, and that have left the board since. */
+  /** Returns the status of posted jobs that have left the board before their lost answer was recovered. */
   readonly statusOf: (jobs: readonly number[]) => Promise<ReadonlyMap<number, 'gone' | 'trashed'>>
 }
 
@@ -103,7 +103,7 @@ export class BoardWriter {
     return this.#afterCatchUp(this.#posts.add({ request, bytes }))
   }
 
-  /** As one statement of a transaction that is not ours: the answer cannot be lost by us, nor kept. */
+  /** Posts with one statement in a transaction of the caller. The answer is not kept: its recovery is up to the caller. */
   async postInTransaction(client: SqlClient, { posting }: PostRequest): Promise<PostedInTransaction> {
     const { schema, board } = this.#options
     const bytes = encodePosting(posting, { encoding: 'msgpack', limit: MAX_POSTING_BYTES })
@@ -141,7 +141,7 @@ export class BoardWriter {
     const parameters = [encodeText(who), encodeText(reason), failure ? encode(failure, 'msgpack') : null]
     const answer = await this.#callOnce(what, 'discard', [jobNumber(id), revision, life, ...parameters])
     if (answer === 'gone') throw new NotFound(`${what}: it has left the board`)
-    if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another`)
+    if (answer === 'changed') throw new Unclaimable(`${what}: it was claimed or changed by another owner`)
   }
 
   async request(request: CancelRequest | GateRequest): Promise<void> {
@@ -181,7 +181,7 @@ export class BoardWriter {
     return (await this.#afterCatchUp(this.#send(this.#options.others, { what, name, values }))).answer
   }
 
-  /** While the answer waits for what came before it to be told, the next batch is on its way. */
+  /** Resolves after the sink has received the earlier changes; meanwhile the next batch is sent. */
   async #afterCatchUp<T>(asked: Promise<T>): Promise<T> {
     try {
       return await asked
@@ -230,7 +230,7 @@ export class BoardWriter {
         'claim',
         some.map(({ request }) => request.posting),
       )
-      if (!session) throw new NotConnected(`${what}: there is no session with the server`)
+      if (!session) throw new NotConnected(`${what}: no session with the server; nothing was done, try again`)
       const choices = some.map(({ request }) => request)
       const grants = choices.flatMap(({ posting }, index) =>
         toGrantParameters(posting).map((grant) => ({ ...grant, index })),
@@ -257,16 +257,16 @@ export class BoardWriter {
     })
   }
 
-  /** Once: jobs are claimed again and again. */
+  /** Reports the end of the fences once, although claims are repeated. */
   #reportEndOfFences(): void {
     if (this.#hasReportedFences) return
     this.#hasReportedFences = true
     const { schema, board, failed } = this.#options
     failed(
       new JobboardError(
-        `fences of schema ${schema} are at their end, so nothing can be claimed: the last value of the sequence ${schema}.fences and ` +
+        `the fences of schema ${schema} have reached their maximum, so no job can be claimed: the last value of the sequence ${schema}.fences and ` +
           `fence_base of board ${board} in ${schema}.boards add up to 2^53 or nearly that; set the sequence (setval) so that the sum is ` +
-          'larger than every fence that was handed out and smaller than 2^53, or move to another schema',
+          'larger than every granted fence and smaller than 2^53, or move to another schema',
       ),
     )
   }
@@ -281,7 +281,7 @@ export class BoardWriter {
       return some.map((item) => {
         if (ours.includes(item) && !lost.has(item)) return { value: undefined }
         const { kind, posting } = item.request
-        return { error: new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is gone; stop and write nothing`) }
+        return { error: new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is lost; stop and write nothing`) }
       })
     })
   }
@@ -321,15 +321,15 @@ const NO_STATUSES: ReadonlyMap<number, 'gone' | 'trashed'> = new Map()
 
 interface PostAnswer {
   readonly ids: readonly number[]
-  /** By place: uuid and number of the job that has the key. */
+  /** The uuid and number of the job that has the key, by the index of the request. */
   readonly taken: Readonly<Record<string, readonly [string | null, number | null]>> | null
 }
 
 interface ClaimAnswer {
-  /** The session is over, or the board paused: nothing is granted. */
+  /** Whether the session is over; with it, or with a paused board, nothing is granted. */
   readonly over?: true
   readonly paused?: true
-  /** There is no fence for another claim: nothing is granted. */
+  /** Whether the fences have reached their maximum, so that nothing is granted. */
   readonly outOfFences?: true
   readonly granted?: readonly number[] | null
   readonly fences?: readonly number[] | null
@@ -355,13 +355,13 @@ function toClaimResults(
     if (outOfFences)
       return {
         error: new WritesRefused(
-          `${what}: the fences of the board are at their end; nothing was changed, see its error event`,
+          `${what}: the fences of the board have reached their maximum; nothing was changed, see the board's error event`,
         ),
       }
     if (reasons.get(at) === 'gone') return { error: new NotFound(`${what}: it has left the board`) }
     const resource = resources.get(at)
     if (resource !== undefined) return { error: new Unclaimable(`${what}: another job holds resource ${resource}`) }
-    return { error: new Unclaimable(`${what}: it was claimed or changed by another`) }
+    return { error: new Unclaimable(`${what}: it was claimed or changed by another owner`) }
   })
 }
 
@@ -388,7 +388,7 @@ function toPostParameters(items: readonly Encoded<PostRequest>[]): unknown[] {
   ]
 }
 
-/** All bytes one after the other, and how many belong to each: as an array of texts they would be twice as long. */
+/** Joins the bytes of all items, and returns the length of each: an array of texts would be twice as long. */
 function joinBytes(items: readonly { readonly bytes: Uint8Array }[]): [Buffer, number[]] {
   return [Buffer.concat(items.map(({ bytes }) => bytes)), items.map(({ bytes }) => bytes.length)]
 }
@@ -405,7 +405,7 @@ function toKeyDigest({ key }: Posting): Buffer | null {
   return key === undefined ? null : textDigest(key)
 }
 
-/** What the server refuses of a batch it refuses as a whole: then one after the other, so that each has its own answer. */
+/** Sends a batch. If the server refuses it as a whole, sends each item alone, so that each has its own answer. */
 async function retryEachAlone<T, R>(
   batch: readonly T[],
   work: (some: readonly T[]) => Promise<CommitResult<R>[]>,
@@ -421,7 +421,7 @@ async function retryEachAlone<T, R>(
   return outcomes
 }
 
-/** For errors. */
+/** Returns the name of a job for messages. */
 function toJobName({ uuid, name }: Posting): string {
   return `job ${uuid} (${name})`
 }
@@ -433,5 +433,5 @@ function describeBatch(verb: string, postings: readonly Posting[]): string {
 }
 
 function notInTrashError(what: string): NotFound {
-  return new NotFound(`${what}: it is not in the trash any more`)
+  return new NotFound(`${what}: it is no longer in the trash`)
 }

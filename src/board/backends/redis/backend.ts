@@ -1,6 +1,6 @@
 /**
- * The Redis backend: what `Backend` asks for, as steps of scripts. Where things are: `layout.ts`; what is one step:
- * `scripts/commit.ts`; how it is sent, and what became of it: `committer.ts`; whose it is, and for how long: `session.ts`.
+ * The Redis backend implements `Backend` with steps of Lua scripts. `layout.ts` defines the keys, `scripts/commit.ts` the
+ * steps. `committer.ts` sends steps and resolves their outcome. `session.ts` keeps the owner's session alive.
  */
 import {
   ClaimLost,
@@ -73,12 +73,12 @@ const CAPABILITIES: BackendCapabilities = {
   completeChangeFeed: true,
 }
 
-/** A hand-made change is one step for each posting; so many are sent at once. */
+/** Limit of repair steps that are sent at once; each inconsistent posting takes one step. */
 const MAX_REPAIRS_PER_BATCH = 256
-/** Of jobs in no place of the claim order, and of other damage. */
+/** Limit of reported faults: jobs with an invalid score in the claim order, and other damage. */
 const MAX_REPORTED = 1_000
 
-/** Keys, and names in them, can have any length. */
+/** Limit of the length of a reported fault, in characters: keys, and names in them, can have any length. */
 const MAX_FAULT_LENGTH = 1_000
 
 interface RedisComponents {
@@ -98,7 +98,7 @@ export class RedisBackend implements Backend {
   #failed: (error: Error) => void = () => undefined
   #board: RedisComponents | undefined
 
-  /** @throws InvalidArgument for a prefix that cannot be one */
+  /** @throws InvalidArgument for an invalid prefix */
   constructor(options: RedisBackendOptions) {
     this.uri = options.location.uri
     this.sessionTimeout = options.location.ttl
@@ -140,10 +140,10 @@ export class RedisBackend implements Backend {
   async close(): Promise<void> {
     if (!this.#board) return
     const { session, committer } = this.#board
-    // Where no connection comes back, what was sent last is never answered.
+    // Without a new connection the last batch is never answered, so the wait is limited.
     await withinTime(CLOSE_TIMEOUT_MS, committer.idle())
     await session.close()
-    // What was asked for meanwhile, and what was not answered.
+    // Rejects the steps that were requested meanwhile, and those that were not answered.
     committer.sessionsEnded()
     await committer.idle()
   }
@@ -169,7 +169,7 @@ export class RedisBackend implements Backend {
     const { committer } = this.#requireOpen
     const steps = choices.map((choice) => catchError(() => claimStep(choice)))
     const answers = await committer.submitAll(steps)
-    // What held a resource was a dead owner's, and is free by now.
+    // A dead owner held the resource, which was released since: these claims are sent once more.
     const freed = answers.flatMap((answer, index) => (isBlockedByReleased(answer) ? [index] : []))
     const second = await committer.submitAll(freed.flatMap((index) => steps[index] ?? []))
     for (const [at, index] of freed.entries()) answers[index] = second[at] ?? NO_REPLY
@@ -266,7 +266,7 @@ export class RedisBackend implements Backend {
 
   async entities(kind: string): Promise<Entity[]> {
     const { session, reader } = this.#requireOpen
-    // The dead are buried first.
+    // Entities of dead owners are removed first.
     await session.refresh()
     return (await reader.entities()).filter((entity) => entity.kind === kind)
   }
@@ -275,7 +275,7 @@ export class RedisBackend implements Backend {
     return this.#board?.session.clock.now() ?? Date.now()
   }
 
-  /** The lease is watched in any case. */
+  /** Returns a hold that costs nothing: the lease is watched in any case. */
   holdSession(): SessionHold {
     return { whenAlive: () => this.#requireOpen.session.whenAlive(), [Symbol.dispose]: () => undefined }
   }
@@ -291,13 +291,13 @@ export class RedisBackend implements Backend {
     throw new InvalidState(`board ${this.uri} is not open`)
   }
 
-  /** Reports each job once; of a great many the first. */
+  /** Reports each misplaced job once, up to {@link MAX_REPORTED} faults. */
   #misplaced(id: string): void {
-    const what = `${shortenText(id)} has a score in ${this.#layout.key('order')} that no board gives`
+    const what = `${shortenText(id)} has an invalid score in ${this.#layout.key('order')}`
     this.#report(id, new InvalidPosting(`${what}; it is not claimed here, remove it`))
   }
 
-  /** Reports each damage once, also where it cannot be repaired and is found again and again. */
+  /** Reports each fault once, also if it cannot be repaired and is found repeatedly. */
   #damaged(fault: string): void {
     this.#report(fault, new JobboardError(`${this.uri}: ${fault.slice(0, MAX_FAULT_LENGTH)}`))
   }
@@ -312,21 +312,24 @@ export class RedisBackend implements Backend {
     return this.#requireOpen.committer.submit(step)
   }
 
-  /** Of a job that was posted before its answer was lost. Without a connection to ask by, the listing on the next one tells. */
+  /**
+   * Adds the present place of a job that was posted before its answer was lost. If there is no connection to ask, the id
+   * stays as it was: the listing on the next connection shows whether the job is on the board.
+   */
   async #locatePosted(result: Result<Posted>): Promise<Result<Posted>> {
     if ('error' in result || !result.value.created || result.value.id === undefined) return result
     const { id, ...posted } = result.value
     return { value: { ...posted, ...(await this.#requireOpen.reader.locatePosted(id).catch(() => ({ id }))) } }
   }
 
-  /** The view hears of what somebody did by hand. */
+  /** Repairs postings without a row and rows without a posting, which were made by hand; the view receives the changes. */
   async #repair(): Promise<void> {
     const { reader } = this.#requireOpen
     const ids = await reader.findInconsistent()
     for (let from = 0; from < ids.length; from += MAX_REPAIRS_PER_BATCH) {
       const part = ids.slice(from, from + MAX_REPAIRS_PER_BATCH)
       await Promise.all(
-        part.map((id) => this.#submitStep({ arguments: ['mend', id], what: `mending of ${id}`, bytes: 50 })),
+        part.map((id) => this.#submitStep({ arguments: ['mend', id], what: `repair of ${id}`, bytes: 50 })),
       )
     }
   }
@@ -350,7 +353,7 @@ function isBlockedByReleased(answer: Result<StepReply>): boolean {
 }
 
 function claimLostError({ kind, posting }: Settlement): ClaimLost {
-  return new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is gone; stop and write nothing`)
+  return new ClaimLost(`${kind} of ${toJobName(posting)}: the claim is lost; stop and write nothing`)
 }
 
 function unwrapReply(result: Result<StepReply> = NO_REPLY): StepReply {
@@ -370,15 +373,15 @@ function claimRejection(
       return new Unclaimable(`${what}: the board is paused`)
     case 'fences':
       return new WritesRefused(
-        `${what}: the fence of the board is at its end; nothing was changed, see its error event`,
+        `${what}: the fence of the board has reached its maximum; nothing was changed, see the board's error event`,
       )
     case 'resource':
       return new Unclaimable(`${what}: another job holds one of its resources, ${String(asked.resource)}`)
     default:
-      return new Unclaimable(`${what} (${id}) was claimed or changed by another`)
+      return new Unclaimable(`${what} (${id}) was claimed or changed by another owner`)
   }
 }
 
 function notInTrashError({ posting }: TrashedEntry): NotFound {
-  return new NotFound(`${toJobName(posting)} is not in the trash any more`)
+  return new NotFound(`${toJobName(posting)} is no longer in the trash`)
 }

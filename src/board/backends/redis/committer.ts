@@ -1,10 +1,10 @@
 /**
- * Sends steps to Redis: one batch at a time, in one call of one script. While it is being answered, what comes next gathers.
+ * Sends steps to Redis, one batch at a time, each in one call of one script. Steps that arrive meanwhile form the next batch.
  *
- * Batches are numbered, and the owner's key keeps the number and the answers of the newest. So a batch whose answers were
- * lost is sent again on the next connection, as it was: the script does it, or answers what it answered before. It is never
- * sent in another session: then nobody can tell what became of it (OutcomeUnknown), and what was not sent yet is refused,
- * or goes with the next session where that does no harm.
+ * Batches are numbered, and the owner's key keeps the number and the answers of the newest batch. So a batch whose answers
+ * were lost is sent again, unchanged, on the next connection: the script executes it, or returns its former answers. It is
+ * never sent in another session: the outcome of its steps is then unknown (OutcomeUnknown). Steps that were not sent yet
+ * are refused, or are sent in the next session if that does no harm.
  */
 import { createDeferred } from '../../../core/async/abort.ts'
 import { type Instant, systemClock } from '../../../core/clock.ts'
@@ -22,24 +22,24 @@ import type { RedisSession } from './session.ts'
 import type { ScriptStep } from './steps.ts'
 
 const COMMIT_SCRIPT = script(COMMIT_SOURCE)
-/** Others wait while Redis is busy with a batch. */
+/** Limits of a batch: other clients wait while Redis executes it. */
 const MAX_BATCH_STEPS = 512
 const MAX_BATCH_BYTES = 1_024 * 1_024
 
-/** What a step came to. */
+/** The result of a step. */
 export interface StepReply {
   readonly done: boolean
-  /** What the script has to tell of it. */
+  /** Values that the script returns with the result. */
   readonly details: readonly unknown[]
-  /** In which it was done. */
+  /** The session in which the step was executed. */
   readonly session: string
-  /** What dead owners held is free since it was refused. */
+  /** Whether claims and resources of dead owners were released after the step was refused. */
   readonly wasReleasedSince: boolean
-  /** It was done before: its first answer was lost, and what it tells may not be so any more. */
+  /** Whether this is a repeated answer: the first one was lost, and its details may be out of date. */
   readonly isRepeated: boolean
 }
 
-/** Until there is an answer. */
+/** The result of a step that has no answer yet. */
 export const NO_REPLY: Result<StepReply> = { error: new Error('no answer yet') }
 
 type BatchReply = readonly [
@@ -62,7 +62,7 @@ interface QueuedStep {
 
 interface SentBatch {
   readonly number: number
-  /** A number that was refused is the next batch's: this tells whose answers are kept with it. */
+  /** Identifies the batch whose answers are kept: the next batch uses the number of a refused one again. */
   readonly serial: number
   readonly session: string
   readonly waiting: readonly QueuedStep[]
@@ -75,14 +75,14 @@ export interface CommitterOptions {
   readonly ttl: number
   readonly session: () => RedisSession
   readonly onError: (error: Error) => void
-  /** Called with what the script has found damaged, in a sentence. */
+  /** Called with a sentence for each damage that the script has found. */
   readonly damaged: (fault: string) => void
 }
 
 export class Committer {
   readonly #options: CommitterOptions
   #queue: QueuedStep[] = []
-  /** Sent, and not answered. */
+  /** The batch that was sent and is not answered yet. */
   #batch: SentBatch | undefined
   #serial = 0
   #sending = false
@@ -96,7 +96,8 @@ export class Committer {
   }
 
   /**
-   * @returns what the script answered
+   * Queues a step. Resolves with the answer of the script.
+   *
    * @throws NotConnected, OutcomeUnknown, WritesRefused; ClaimLost for a step of a session that is over
    */
   submit(step: ScriptStep): Promise<StepReply> {
@@ -104,8 +105,9 @@ export class Committer {
   }
 
   /**
-   * One promise for them all: a promise for each is what hundreds of claims cost most. Each has its own result, and what
-   * could not be made a step is its own.
+   * Queues several steps. Resolves with a result for each; a step that could not be built keeps its error as its result.
+   *
+   * All steps share one promise: a promise for each step would be the largest part of the cost of hundreds of claims.
    */
   submitAll(steps: readonly Result<ScriptStep>[]): Promise<Result<StepReply>[]> {
     const results = steps.map((step): Result<StepReply> => ('error' in step ? step : NO_REPLY))
@@ -127,13 +129,13 @@ export class Committer {
     })
   }
 
-  /** Resolves when nothing is under way. Without a connection nothing is waited for. */
+  /** Resolves when no step is pending. Without a connection, steps that were not sent are rejected first. */
   async idle(): Promise<void> {
     if (!this.#session.attached) this.#giveUp(Number.POSITIVE_INFINITY)
     await this.#idle.promise
   }
 
-  /** There is a connection: what was not answered goes first. */
+  /** Continues on a new connection: the batch that was not answered is sent first. */
   attached(): void {
     clearTimeout(this.#timeoutTimer)
     this.#timeoutTimer = undefined
@@ -142,7 +144,7 @@ export class Committer {
     else this.#schedule()
   }
 
-  /** The session is over. */
+  /** Rejects the steps of a lost session. */
   sessionLost(session: string): void {
     this.#leaveUnanswered()
     this.#drop(({ step }) => step.session === session, claimLostError)
@@ -150,7 +152,7 @@ export class Committer {
     this.#notifyIdle()
   }
 
-  /** There will be no session any more. */
+  /** Rejects all steps: no further session will begin. */
   sessionsEnded(): void {
     this.#leaveUnanswered()
     this.#giveUp(Number.POSITIVE_INFINITY)
@@ -167,7 +169,7 @@ export class Committer {
     this.#schedule()
   }
 
-  /** A turn later: what is asked for at the same time makes one batch. */
+  /** Sends the next batch in the next turn of the event loop, so that steps requested at the same time form one batch. */
   #schedule(): void {
     if (this.#scheduled || this.#batch) return
     this.#scheduled = true
@@ -243,18 +245,18 @@ export class Committer {
     const [head, answers] = answer
     const [accepted, now, version, changes, paused, late, again, faults = []] = decodeReply<BatchReply>(head)
     if (!accepted) {
-      // Also where the key is gone: what comes second is the number it knows.
+      // This includes a missing key. The second element is the number that the key holds.
       session.markLost(sessionExpiredError(session.uri, Number(now)))
       return
     }
     there.acked = batch.number
     for (const fault of faults) this.#options.damaged(fault)
     session.clock.observe(Number(now))
-    // One that was done before has renewed nothing now.
+    // A repeated answer has not renewed the owner's key.
     if (!again) session.noteAnswer(there.id, sentAt)
-    // Heard before anybody goes on who waits for an answer.
+    // The feed receives the changes before callers receive their answers.
     if (session.attached === there) session.feed.applyReply(changes, { version: Number(version), paused })
-    // Whoever heard may have found out that the lease is over, and then all who waited were told.
+    // A receiver may have found the lease expired; then all waiting callers were rejected already.
     if (this.#batch !== batch) return
     this.#batch = undefined
     const dead = late.filter((id) => id !== there.id)
@@ -279,7 +281,7 @@ export class Committer {
   #handleFailure(there: OwnerConnection, batch: SentBatch, error: Error): void {
     if (this.#batch !== batch) return
     const complaint = toErrorKind(error)
-    // The connection broke: it is found out on the next one.
+    // The connection broke: the outcome is resolved on the next one.
     if (complaint === undefined || complaint === 'away' || complaint === 'forgotten') return
     this.#batch = undefined
     there.sent = there.acked
@@ -291,7 +293,7 @@ export class Committer {
     this.#notifyIdle()
   }
 
-  /** Nothing was done. What needs no memory is done without the rest. */
+  /** Rejects a refused batch, of which nothing was executed. If memory is full, steps that need no memory are sent again. */
   #handleRefusal({ waiting, grows }: SentBatch, cause: Error): void {
     const full = grows && cause.message.includes('OOM')
     const again = full ? waiting.filter(({ step }) => !step.grows) : []
@@ -299,14 +301,14 @@ export class Committer {
     for (const { step, reject } of waiting) if (!full || step.grows) reject(writesRefusedError(step.what, cause))
   }
 
-  /** There may be a connection since, or a session, or more to do. */
+  /** Continues after an answer or a failure: sends an unanswered batch on the present connection, or the next batch. */
   #resume(): void {
     const there = this.#session.attached
     if (there && this.#batch?.session === there.id && !this.#sending) void this.#send(there, this.#batch)
     else this.#schedule()
   }
 
-  /** Without a connection for so long: nothing that waits was sent. */
+  /** Rejects steps that waited too long for a connection; none of them was sent. */
   #expireWaiting(): void {
     this.#timeoutTimer = undefined
     if (this.#session.attached) return
@@ -341,25 +343,25 @@ export class Committer {
 }
 
 function outcomeUnknownError({ what }: ScriptStep, cause?: Error): OutcomeUnknown {
-  const message = `${what}: the session ended before Redis had answered; nobody can tell whether it was done`
+  const message = `${what}: the session ended before Redis answered; it is unknown whether this was done`
   return new OutcomeUnknown(message, { cause })
 }
 
 function damaged({ what }: ScriptStep, problem: string): WritesRefused {
-  const why = `a key of the board holds what no board writes (${problem})`
+  const why = `a key of the board is damaged (${problem})`
   return new WritesRefused(`${what}: ${why}; nothing was changed, repair or remove it`)
 }
 
 function claimLostError({ what, arguments: [name] }: ScriptStep): Error {
   // An entity is registered again with the next session.
   if (name === 'register') return notConnectedError(what)
-  return new ClaimLost(`${what}: the session that claimed it is over; stop and write nothing`)
+  return new ClaimLost(`${what}: the session that claimed the job is over; stop and write nothing`)
 }
 
-/** Before the steps in the script's arguments, counted from 1. */
+/** The number of arguments of the script before the bytes of the steps; arguments are counted from 1. */
 const HEADER_ARGUMENTS = 4
 
-/** The steps, and behind them the bytes they are given. */
+/** Returns the encoded steps, followed by the byte values that the steps refer to. */
 function toArguments(steps: readonly ScriptStep[]): readonly Buffer[] {
   const bytes: Buffer[] = []
   const words = steps.map((step) =>

@@ -1,9 +1,9 @@
 /**
- * One life of a connection: opened, used until anything is wrong with it, never mended. Whoever needs another opens another,
- * so nothing is ever sent again, or to another server, behind our back.
+ * A connection is opened once, used until the first fault, and never repaired. To reconnect, the session opens another one:
+ * so the driver never sends a command again, or to another server, without our knowledge.
  *
- * It is two: one for commands, one that hears what is published. When either breaks, both are closed. An answer that does
- * not come in time breaks it, too: a connection that has gone deaf looks like one that is idle.
+ * It consists of two clients, one for commands and one for the subscription. If either breaks, both are closed. An answer
+ * that does not arrive in time also breaks the connection, because a connection that receives nothing looks like an idle one.
  */
 import { createHash } from 'node:crypto'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
@@ -15,7 +15,7 @@ import type { RedisLocation } from './place.ts'
 type Driver = Pick<typeof import('ioredis'), 'Redis' | 'Cluster'>
 type Client = Redis | Cluster
 
-/** A script, and what Redis calls it. */
+/** A script, and the hash by which Redis knows it. */
 export interface Script {
   readonly lua: string
   readonly sha: string
@@ -26,9 +26,9 @@ export type Argument = string | Buffer
 export interface RedisConnectionOptions {
   readonly location: RedisLocation
   readonly channel: string
-  /** How long an answer may take, in milliseconds. */
+  /** The time limit for an answer, in milliseconds. */
   readonly timeoutMs: number
-  /** Something was published. */
+  /** Called with each published message. */
   readonly onMessage: (message: Buffer) => void
   readonly signal: AbortSignal
 }
@@ -37,7 +37,11 @@ export function script(lua: string): Script {
   return { lua, sha: createHash('sha1').update(lua).digest('hex') }
 }
 
-/** @throws InvalidArgument saying what to install */
+/**
+ * Imports the driver.
+ *
+ * @throws InvalidArgument naming the package to install
+ */
 export async function loadDriver({ uri }: RedisLocation): Promise<Driver> {
   try {
     return await import('ioredis')
@@ -46,16 +50,16 @@ export async function loadDriver({ uri }: RedisLocation): Promise<Driver> {
   }
 }
 
-/** Before 6.2 a script's writes and its clock do not go together in every setting. */
+/** The oldest supported version: before 6.2, some settings forbid a script to read the clock and then write. */
 const MIN_SERVER_VERSION = [6, 2] as const
 
-/** @throws IncompatibleVersion */
+/** Checks the version of the server. @throws IncompatibleVersion */
 export function assertVersion(info: string): void {
   const [, version = '', major, minor] = /^redis_version:((\d+)\.(\d+)\S*)/m.exec(info) ?? []
   if (version === '' || Number(major) > MIN_SERVER_VERSION[0]) return
   if (Number(major) === MIN_SERVER_VERSION[0] && Number(minor) >= MIN_SERVER_VERSION[1]) return
   throw new IncompatibleVersion(
-    `Redis ${version} is too old for a board; it takes ${MIN_SERVER_VERSION.join('.')} or newer`,
+    `Redis ${version} is too old for a board; use Redis ${MIN_SERVER_VERSION.join('.')} or newer`,
   )
 }
 
@@ -67,12 +71,12 @@ export class RedisConnection {
   readonly #waiting = new Set<(error: Error) => void>()
   #closeReason: Error | undefined
 
-  private constructor(clients: { commands: Client; hearing: Client }, options: RedisConnectionOptions) {
+  private constructor(clients: { commands: Client; subscriber: Client }, options: RedisConnectionOptions) {
     this.#commands = clients.commands
-    this.#subscriber = clients.hearing
+    this.#subscriber = clients.subscriber
     this.#timeoutMs = options.timeoutMs
     for (const client of new Set([this.#commands, this.#subscriber])) {
-      // The last of these says why it was closed.
+      // The last error is the reason of the close.
       client.on('error', (error: Error) => {
         this.#closeReason = error
       })
@@ -81,7 +85,7 @@ export class RedisConnection {
     this.#subscriber.on('messageBuffer', (_: Buffer, message: Buffer) => options.onMessage(message))
   }
 
-  /** @throws what the driver says, or what the server answered */
+  /** Opens a connection. @throws the error of the driver or of the server */
   static async open(driver: Driver, options: RedisConnectionOptions): Promise<RedisConnection> {
     const clients = createClients(driver, options)
     const connection = new RedisConnection(clients, options)
@@ -99,14 +103,14 @@ export class RedisConnection {
     }
   }
 
-  /** Resolves with the reason when it is of no use any more. */
+  /** Resolves with the reason when the connection is broken. */
   get broken(): Promise<Error> {
     return this.#broken.promise
   }
 
   /**
-   * Runs a script; sends it whole where the server does not know it yet, behind all that was sent meanwhile: so what is only
-   * true at the moment it is sent is a function here. Answers are bytes, numbers, null and lists.
+   * Runs a script. Sends its text if the server does not know it yet; other commands may have been sent before that second
+   * attempt, so arguments that depend on the moment of sending are given as a function. Returns bytes, numbers, null and lists.
    */
   async run(
     { lua, sha }: Script,
@@ -118,7 +122,7 @@ export class RedisConnection {
     try {
       return await send('evalsha', sha)
     } catch (error) {
-      // What is not known was not run.
+      // A script that the server does not know was not run.
       if (toErrorKind(error) !== 'forgotten') throw error
       return send('eval', lua)
     }
@@ -128,7 +132,7 @@ export class RedisConnection {
     return this.#withTimeout(this.#commands.callBuffer(command, ...args))
   }
 
-  /** Idempotent. What waits for an answer fails at once, whatever becomes of the sockets. */
+  /** Closes both clients. Pending commands fail at once, without waiting for the sockets. Idempotent. */
   disconnect(why: Error): void {
     this.#broken.resolve(why)
     for (const fail of this.#waiting) fail(why)
@@ -145,12 +149,15 @@ export class RedisConnection {
     assertVersion(String(await this.command('info', 'server')))
   }
 
-  /** Left to the driver, a refusal would be overheard, and all be done in database 0, which is somebody else's. */
+  /**
+   * Selects the database. The driver's own selection ignores a refusal, and all commands would run in database 0, which may
+   * belong to another application.
+   */
   async #select({ db, uri }: RedisLocation): Promise<void> {
     if (db === 0) return
     await this.command('select', String(db)).catch((cause: Error) => {
       if (toErrorKind(cause) !== 'odd') throw cause
-      throw new InvalidArgument(`${uri}: there is no database ${db} on this server (${cause.message})`, { cause })
+      throw new InvalidArgument(`${uri}: this server has no database ${db} (${cause.message})`, { cause })
     })
   }
 
@@ -172,7 +179,7 @@ export class RedisConnection {
         resolve(value)
       }
       answer.then(done, (error: Error & { command?: unknown }) => {
-        // What was sent may hold somebody's secrets, and errors are printed.
+        // The command may contain secrets, and errors are printed.
         delete error.command
         fail(error)
         const complaint = toErrorKind(error)
@@ -182,13 +189,13 @@ export class RedisConnection {
   }
 }
 
-/** Nothing is tried again, queued or sent elsewhere by the driver itself. */
+/** Creates the clients with all retries, queues and redirections of the driver disabled. */
 function createClients(
   { Redis, Cluster }: Driver,
   { location, timeoutMs }: RedisConnectionOptions,
 ): {
   commands: Client
-  hearing: Client
+  subscriber: Client
 } {
   const { kind, hosts, master, credentials, tls } = location
   const user = credentials?.user
@@ -197,7 +204,7 @@ function createClients(
     lazyConnect: true,
     connectTimeout: timeoutMs,
     enableOfflineQueue: false,
-    // It would complain on the console of a user who may not ask INFO, and scripts tell as well that a server is loading.
+    // The check prints a warning for users without the right to INFO; scripts also report that a server is loading.
     enableReadyCheck: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
@@ -220,16 +227,16 @@ function createClients(
       redisOptions,
     }
     const cluster = new Cluster([...hosts], options)
-    return { commands: cluster, hearing: cluster }
+    return { commands: cluster, subscriber: cluster }
   }
   const sentinel: RedisOptions = {
     sentinels: [...hosts],
     name: master,
     sentinelRetryStrategy: () => null,
-    // The sentinels as well: whoever answers for them names the host that the password is sent to.
+    // TLS protects the connections to the sentinels, too: their answer names the host that receives the password.
     ...(secure ? { sentinelTLS: secure, enableTLSForSentinelMode: true } : {}),
   }
   const [{ host, port }] = hosts
   const options = { ...usual, ...(kind === 'sentinel' ? sentinel : { host, port }) }
-  return { commands: new Redis(options), hearing: new Redis(options) }
+  return { commands: new Redis(options), subscriber: new Redis(options) }
 }

@@ -1,16 +1,18 @@
-/** What a Redis says when it does not do what it is asked, in this library's words. */
+/** Translates errors of Redis into errors of this library. */
 import { AccessDenied, NotConnected, WritesRefused } from '../../../core/errors.ts'
 
 /**
- * - `denied`: other credentials are needed, or another right
- * - `refused`: it is there, and takes no writes now; nothing was changed
- * - `away`: this connection is of no use (it leads to a replica, to a server that is loading), another may be
- * - `forgotten`: it does not know the script (any more)
- * - `odd`: anything else, which is a mistake of somebody's
+ * The kinds of errors that a server returns:
+ *
+ * - `denied`: other credentials, or more rights, are needed
+ * - `refused`: the server accepts no writes now; nothing was changed
+ * - `away`: this connection cannot be used (it leads to a replica or to a server that is loading); another one may work
+ * - `forgotten`: the server does not know the script, or no longer knows it
+ * - `odd`: any other error, which a retry does not solve
  */
 export type RedisErrorKind = 'denied' | 'refused' | 'away' | 'forgotten' | 'odd'
 
-/** What servers from 7 on say of a command within a script, where others say NOPERM. */
+/** The text with which servers from 7 on refuse a command within a script; older servers write NOPERM. */
 const WITHIN_SCRIPT = 'The user executing the script'
 
 const ERROR_KINDS: readonly (readonly [RedisErrorKind, readonly string[]])[] = [
@@ -20,10 +22,10 @@ const ERROR_KINDS: readonly (readonly [RedisErrorKind, readonly string[]])[] = [
   ['forgotten', ['NOSCRIPT']],
 ]
 
-/** Undefined for what is no answer of a server: the connection broke. */
+/** Returns the kind of an error; undefined if it is not an answer of a server, because the connection broke. */
 export function toErrorKind(error: unknown): RedisErrorKind | undefined {
   if (!(error instanceof Error)) return undefined
-  // Servers before 7 wrap what a command within a script is answered.
+  // Servers before 7 wrap the error of a command within a script.
   const found = ERROR_KINDS.find(([, words]) =>
     words.some((word) => new RegExp(`(^|[\\s-])${word}\\b`).test(error.message)),
   )
@@ -32,29 +34,28 @@ export function toErrorKind(error: unknown): RedisErrorKind | undefined {
 }
 
 const ERROR_ADVICE: readonly (readonly [word: string, advice: string])[] = [
-  ['OOM', 'its memory is full: raise maxmemory, or let jobs be done (settling goes on)'],
-  ['MISCONF', 'it cannot write its snapshots to disk: make room there, or see its log'],
-  ['NOREPLICAS', 'too few replicas are with it (min-replicas-to-write)'],
+  ['OOM', 'its memory is full: raise maxmemory, or wait until jobs are done (jobs can still be settled)'],
+  ['MISCONF', 'it cannot write its snapshots to disk: free disk space, or see its log'],
+  ['NOREPLICAS', 'too few replicas are connected (min-replicas-to-write)'],
 ]
 
-/** @param what was asked, for the message */
+/** Returns the error for refused writes. @param what names the operation, for the message */
 export function writesRefusedError(what: string, cause: Error): WritesRefused {
   const advice = ERROR_ADVICE.find(([word]) => cause.message.includes(word))?.[1] ?? 'see its log'
-  return new WritesRefused(`${what}: Redis takes no writes now, ${advice}; nothing was changed`, { cause })
+  return new WritesRefused(`${what}: Redis accepts no writes now, ${advice}; nothing was changed`, { cause })
 }
 
 export function accessDeniedError(uri: string, cause: Error, options: { readonly given: boolean }): AccessDenied {
-  const who = options.given ? 'the credentials that were given' : 'nobody without credentials'
   const lacksRight = ['NOPERM', WITHIN_SCRIPT].some((words) => cause.message.includes(words))
   const what = lacksRight
-    ? 'the user lacks a right: a board takes scripts (EVALSHA, EVAL) and what they do, SUBSCRIBE, INFO, and all keys and channels of its prefix'
+    ? 'the user lacks a right: a board needs scripts (EVALSHA, EVAL) and the commands within them, SUBSCRIBE, INFO, and all keys and channels of its prefix'
     : options.given
-      ? `it does not accept ${who}`
-      : `it accepts ${who}; write user:password@ before the host`
+      ? 'the server does not accept the credentials that were given'
+      : 'the server requires credentials; write user:password@ before the host'
   return new AccessDenied(`${uri}: ${what}`, { cause })
 }
 
 export function notConnectedError(what: string, cause?: unknown): NotConnected {
   const why = cause instanceof Error ? ` (${cause.message})` : ''
-  return new NotConnected(`${what}: there is no connection to Redis${why}; nothing was done, try again`, { cause })
+  return new NotConnected(`${what}: no connection to Redis${why}; nothing was done, try again`, { cause })
 }

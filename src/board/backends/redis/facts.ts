@@ -1,4 +1,4 @@
-/** What a Redis says of itself, for whoever looks after it. */
+/** Reads facts about a Redis server, for `jobboard doctor`. */
 import { parseUri } from '../../../core/uri.ts'
 import { loadDriver, RedisConnection } from './connection.ts'
 import { Layout } from './layout.ts'
@@ -9,24 +9,24 @@ export interface RedisServerInfo {
   readonly version: string
   /** `master` or `slave`. */
   readonly role: string
-  /** What becomes of keys when its memory is full; `noeviction` is the only one that is safe for jobs. */
+  /** The eviction policy for keys when memory is full; only `noeviction` is safe for jobs. */
   readonly eviction: string
-  /** In bytes. */
+  /** Size in bytes. */
   readonly usedMemory: number
-  /** In bytes; 0 is without a limit. */
+  /** Limit in bytes; 0 means that there is no limit. */
   readonly mostMemory: number
-  /** Whether it appends what it is told to a file. */
+  /** Whether the server writes an append-only file. */
   readonly appends: boolean
-  /** In milliseconds since 1970. */
+  /** The server's clock, in milliseconds since 1970. */
   readonly now: number
-  /** When it was asked for the time, and when it had answered, in milliseconds since 1970 on this machine's clock. */
+  /** The times before and after the clock was read, in milliseconds since 1970 on this machine's clock. */
   readonly asked: readonly [before: number, after: number]
 }
 
 /**
- * A connection of its own and two round trips. Of a cluster one server tells.
+ * Reads the facts over a connection of its own, in two round trips. In a cluster, one server answers.
  *
- * @throws InvalidArgument for the URI; what the driver says, or what the server answered
+ * @throws InvalidArgument for the URI; the error of the driver or of the server
  */
 export async function redisServerInfo(
   uri: string,
@@ -43,11 +43,11 @@ export async function redisServerInfo(
     const now = (seconds ?? 0) * 1_000 + (micros ?? 0) / 1_000
     return { ...parseInfo(info), now, asked: [before, Date.now()] }
   } finally {
-    connection.disconnect(new Error('nothing more is asked'))
+    connection.disconnect(new Error('all facts were read'))
   }
 }
 
-/** `name:value`, a line each. */
+/** Parses lines of the form `name:value`. */
 function parseInfo(info: string): Omit<RedisServerInfo, 'now' | 'asked'> {
   const facts = new Map(info.split(/\r?\n/).map((line) => line.split(':', 2) as [string, string | undefined]))
   return {

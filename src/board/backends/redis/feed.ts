@@ -1,18 +1,18 @@
 /**
- * What the sink hears: the log of changes, each once and in order, whichever way it came. Answers of scripts bring what was
- * missing, in order; what is published may come before them, late, or never.
+ * Delivers the log of changes to the sink, each change once and in order, from two sources. Answers of scripts contain all
+ * missing changes in order; publications may arrive before those answers, late, or never.
  */
 import type { BackendSink, BoardChange } from '../../backend.ts'
 import { PRIORITIES, type Priority } from '../../model/priority.ts'
 import { toOrder } from './layout.ts'
 
-/** How the board stands after all that was told. */
+/** The state of the board after all delivered changes. */
 export interface FeedPosition {
   readonly version: number
   readonly paused: boolean
 }
 
-/** A letter of the log, and what it says of the job. */
+/** The changes of a job that each letter of the log stands for. */
 const CHANGES_BY_LETTER: Readonly<Record<string, readonly BoardChange['kind'][]>> = {
   C: ['updated', 'claimed'],
   A: ['updated', 'released'],
@@ -23,10 +23,10 @@ const CHANGES_BY_LETTER: Readonly<Record<string, readonly BoardChange['kind'][]>
 }
 
 const GATE_LETTER = 'G'
-/** With rank, where it is not the usual, and when it is due: `Pjob42:1:1790000000000`. */
+/** The letter of a post; the entry adds the rank, unless it is the default, and the due time: `Pjob42:1:1790000000000`. */
 const POSTED_LETTER = 'P'
 
-/** So many messages that are ahead of what was seen are kept; more than that, and something was missed for good. */
+/** Limit of kept messages that are ahead of the seen version; with more, a message is missing for good. */
 const MAX_MESSAGES_AHEAD = 100
 
 interface FeedPart {
@@ -43,17 +43,17 @@ export class RedisChangeFeed {
     this.#sink = sink
   }
 
-  /** The version up to which everything was told; undefined while nothing is told. */
+  /** The version up to which all changes were delivered; undefined while the feed delivers nothing. */
   get seen(): number | undefined {
     return this.#seenVersion
   }
 
-  /** Whether something was heard of, and what came before it was not. */
+  /** Whether a change was received while an earlier one is missing. */
   get hasHole(): boolean {
     return this.#ahead.length > 0
   }
 
-  /** From here on everything is told; the sink lists what there was before, and a pause is on no list. */
+  /** Begins to deliver changes after this position. The sink lists the jobs; a pause is not part of a list, so it is reported here. */
   begin({ version, paused }: FeedPosition): void {
     this.#seenVersion = version
     this.#ahead = []
@@ -61,20 +61,20 @@ export class RedisChangeFeed {
     this.#sink.paused(paused)
   }
 
-  /** Nothing is told any more until it begins again. */
+  /** Stops the delivery until the feed begins again. */
   end(): void {
     this.#seenVersion = undefined
     this.#ahead = []
   }
 
-  /** What a script answered: all there is between what was seen and the version; false where the log does not go back so far. */
+  /** Applies the answer of a script: all entries after the seen version, or false if the log does not reach back so far. */
   applyReply(entries: readonly string[] | false, position: FeedPosition): void {
     if (this.#seenVersion === undefined) return
     if (entries === false) this.begin(position)
     else this.applyMessage({ entries, version: position.version })
   }
 
-  /** What was published: the newest entries of that version. */
+  /** Applies a publication: the newest entries of that version. */
   applyMessage(part: FeedPart): void {
     if (this.#seenVersion === undefined) return
     this.#ahead.push(part)
@@ -85,7 +85,7 @@ export class RedisChangeFeed {
     if (this.#ahead.length > MAX_MESSAGES_AHEAD) this.#ahead.shift()
   }
 
-  /** False where something comes before it that was not heard of. */
+  /** Delivers the entries that are new. @returns false if earlier entries are missing */
   #apply({ entries, version }: FeedPart): boolean {
     const seen = this.#seenVersion
     if (seen === undefined) return true
@@ -116,7 +116,7 @@ export class RedisChangeFeed {
 }
 
 function toPostedChange(entry: string): BoardChange {
-  // The usual: at once, with the usual priority.
+  // The default: due at once, with the default priority.
   if (!entry.includes(':')) return toQueueKey(entry, { priority: 'NORMAL', dueAt: 0 })
   const [id = '', rank, dueAt = 0] = entry.split(':')
   const priority = (rank === undefined ? undefined : PRIORITIES[Number(rank)]) ?? 'NORMAL'

@@ -1,11 +1,15 @@
-/** `redis://127.0.0.1:6379/0?prefix=taskflow&ttl=10s`, and others: `place.ts`. */
+/** Opens Redis boards by URI, such as `redis://127.0.0.1:6379/0?prefix=taskflow&ttl=10s`; `place.ts` describes all forms. */
 import { type Logger, silentLog } from '../../../core/log.ts'
 import type { ResourceUri } from '../../../core/uri.ts'
 import type { Backend } from '../../backend.ts'
 import { RedisBackend } from './backend.ts'
 import { parseRedisLocation, type RedisTls } from './place.ts'
 
-/** @throws InvalidArgument when the URI names no server, or what cannot be a board, or files that cannot be read */
+/**
+ * Creates the backend for a URI.
+ *
+ * @throws InvalidArgument if the URI names no server or an invalid board, or files that cannot be read
+ */
 export async function redisBackend(
   uri: ResourceUri,
   options: { readonly create?: boolean; readonly tls?: RedisTls; readonly log?: Logger },

@@ -1,2 +1,2 @@
-/** What the rest of this project needs of Redis boards, and their users do not. */
+/** Exports for other parts of this project; they are not part of the public interface. */
 export { type RedisServerInfo, redisServerInfo } from './facts.ts'

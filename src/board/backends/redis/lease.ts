@@ -1,6 +1,6 @@
 /**
- * Until when this owner is certain to be alive: its key has a TTL, and was given it anew at some time after the request was
- * sent. So the lease ends one TTL after the newest answered request was sent, less a margin for whoever acts on it.
+ * The lease is the time until which this owner is certainly alive. Its key has a TTL, which was renewed at some time after
+ * the request was sent. So the lease ends one TTL after the newest answered request was sent, less a margin for reactions.
  */
 import { type Instant, systemClock } from '../../../core/clock.ts'
 
@@ -12,22 +12,22 @@ export class OwnerLease {
   #expiresAt = NEVER_EXTENDED
   #timer: NodeJS.Timeout | undefined
 
-  /** @param over told once, when the lease is over; by a timer, or by {@link isValid} where that is sooner */
+  /** @param over called once, when the lease expires: by a timer, or earlier by {@link isValid} */
   constructor(options: { readonly ttl: number; readonly over: () => void }) {
     this.#lengthMs = options.ttl - Math.min(options.ttl / 5, 2_000)
     this.#onExpired = options.over
   }
 
-  /** A request that was sent then has been answered. */
+  /** Extends the lease after an answer to a request that was sent at this time. */
   extend(sentAt: Instant): void {
     const monotonic = sentAt.monotonic + this.#lengthMs
     if (monotonic <= this.#expiresAt.monotonic) return
-    // An answer that was on its way while the machine was suspended proves nothing: only the wall clock knows.
+    // An answer that was on its way while the machine was suspended proves nothing: only the wall clock includes that time.
     this.#expiresAt = { monotonic, wall: sentAt.wall + this.#lengthMs }
     this.#timer ??= this.#watch()
   }
 
-  /** Whether it lasts at this instant. Tells of its end first. */
+  /** Returns whether the lease is valid at this instant. If it has expired, the callback is called first. */
   isValid(): boolean {
     const now = systemClock()
     if (this.#expiresAt.monotonic > now.monotonic && this.#expiresAt.wall > now.wall) return true
@@ -41,7 +41,7 @@ export class OwnerLease {
     this.#expiresAt = NEVER_EXTENDED
   }
 
-  /** One timer for many extensions: it looks when the lease was to end as it was set. */
+  /** Starts a timer for the present end of the lease. Extensions keep it: when it fires, it is set again if the lease is valid. */
   #watch(): NodeJS.Timeout {
     const timer = setTimeout(
       () => {

@@ -1,4 +1,4 @@
-/** The keys of owners: made, renewed, and cleared away with all that a dead owner held. */
+/** Creates and renews the keys of owners, and releases what dead owners held. */
 import { randomBytes } from 'node:crypto'
 import { IncompatibleVersion, NotConnected, NotFound } from '../../../core/errors.ts'
 import { shortenText } from '../../../core/texts.ts'
@@ -9,22 +9,22 @@ import { decodeText } from './records.ts'
 import { decodeReply, toList } from './replies.ts'
 import { JOIN_SOURCE, RELEASE_OWNER_SOURCE, RENEW_SOURCE } from './scripts/session.ts'
 
-const SCRIPTS = { join: script(JOIN_SOURCE), look: script(RENEW_SOURCE), bury: script(RELEASE_OWNER_SOURCE) }
-/** Of the board; a larger one is a newer release's. */
+const SCRIPTS = { join: script(JOIN_SOURCE), renew: script(RENEW_SOURCE), release: script(RELEASE_OWNER_SOURCE) }
+/** The format of a board; a newer release may use a larger number. */
 const BOARD_FORMAT = 1
-/** As long as nobody guesses. */
+/** The length of a board's secret, long enough not to be guessed. */
 const SECRET_BYTES = 16
 
 /** An owner on a connection. */
 export interface OwnerConnection {
   readonly id: string
   readonly connection: RedisConnection
-  /** Of batches: the newest that was answered, and the newest that was sent. */
+  /** The number of the newest answered batch; `sent` is the number of the newest sent one. */
   acked: number
   sent: number
 }
 
-/** What is told to whoever looks; numbers that may be large are texts. */
+/** The status that a script returns to an owner; numbers that may be large are strings. */
 export type OwnerStatus = readonly [
   now: string,
   version: string,
@@ -48,47 +48,49 @@ export class OwnerKeys {
   }
 
   /**
-   * @returns whether the board was made, and how things stand
+   * Creates the key of a new owner, and the board if there is none.
+   *
+   * @returns whether the board was created, and its status
    * @throws NotFound, IncompatibleVersion
    */
   async join(
     { id, connection }: OwnerConnection,
     { mayMake }: { readonly mayMake: boolean },
-  ): Promise<{ readonly made: boolean; readonly outlook: OwnerStatus }> {
+  ): Promise<{ readonly made: boolean; readonly status: OwnerStatus }> {
     const { uri, ttl, prefix } = this.#location
     const args = [id, this.#layout.channel, String(ttl), mayMake ? '1' : '0', String(BOARD_FORMAT), newSecret()]
-    const [answer, outlook] = toList(await connection.run(SCRIPTS.join, this.#layout.keys(id), args))
-    const [joined, status] = decodeReply<[boolean, unknown]>(answer)
-    if (joined) return { made: status === true, outlook: decodeReply<OwnerStatus>(outlook) }
-    if (status === 0)
+    const [answer, encoded] = toList(await connection.run(SCRIPTS.join, this.#layout.keys(id), args))
+    const [joined, detail] = decodeReply<[boolean, unknown]>(answer)
+    if (joined) return { made: detail === true, status: decodeReply<OwnerStatus>(encoded) }
+    if (detail === 0)
       throw new NotFound(
         `${uri}: there is no board with the prefix ${prefix}; check the URI, or post a job to make one`,
       )
     throw new IncompatibleVersion(
-      `${uri}: its format is ${shortenText(String(status))}, this release knows ${BOARD_FORMAT}; upgrade it`,
+      `${uri}: the board has format ${shortenText(String(detail))}, this release supports ${BOARD_FORMAT}; upgrade jobboard`,
     )
   }
 
-  /** Renews the key, if it is there and knows all that its owner was told was done. */
+  /** Renews the key if it exists and includes every batch whose answer the owner has received. */
   async renew(
     there: OwnerConnection,
     seen: number | undefined,
   ): Promise<
-    { readonly alive: true; readonly outlook: OwnerStatus } | { readonly alive: false; readonly reason: Error }
+    { readonly alive: true; readonly status: OwnerStatus } | { readonly alive: false; readonly reason: Error }
   > {
     const { id, connection } = there
-    // A batch that was sent before the look is counted, or its owner would be taken for one that Redis does not know.
+    // A batch that was sent before this call is counted; otherwise Redis would reject its number as unknown.
     const args = () => [id, this.#location.ttl, seen ?? '', there.acked, there.sent].map(String)
-    const [answer, outlook] = toList(await connection.run(SCRIPTS.look, this.#layout.keys(id), args))
+    const [answer, encoded] = toList(await connection.run(SCRIPTS.renew, this.#layout.keys(id), args))
     const [alive, last] = decodeReply<[boolean, number]>(answer)
-    if (alive) return { alive, outlook: decodeReply<OwnerStatus>(outlook) }
+    if (alive) return { alive, status: decodeReply<OwnerStatus>(encoded) }
     return { alive, reason: sessionExpiredError(this.#location.uri, last) }
   }
 
   /**
-   * What the owner held is free. Of one that lives nothing is taken, unless it is the owner itself that goes.
+   * Releases what a dead owner held. A living owner keeps its claims, unless `itself` says that it leaves.
    *
-   * @returns what was found damaged
+   * @returns the damage that was found
    */
   async releaseOwner(
     connection: RedisConnection,
@@ -96,25 +98,25 @@ export class OwnerKeys {
     { itself }: { readonly itself?: boolean } = {},
   ): Promise<readonly string[]> {
     const args = [id, this.#layout.channel, itself ? '1' : '0', String(this.#location.ttl)]
-    return toList(await connection.run(SCRIPTS.bury, this.#layout.keys(id), args)).map((fault) =>
+    return toList(await connection.run(SCRIPTS.release, this.#layout.keys(id), args)).map((fault) =>
       fault instanceof Uint8Array ? decodeText(fault) : String(fault),
     )
   }
 }
 
-/** Signs what is published on the board, where it has no secret yet. */
+/** Returns a secret for a board that has none; it signs the board's publications. */
 function newSecret(): string {
   return randomBytes(SECRET_BYTES).toString('hex')
 }
 
 export function sessionExpiredError(uri: string, last: number): Error {
-  const what = last < 0 ? 'the key of this owner is gone' : 'Redis has forgotten what it had said was done'
+  const what = last < 0 ? 'the key of this owner is missing' : 'Redis has lost changes that it had confirmed'
   return new NotConnected(`${uri}: ${what}; every claim is lost`)
 }
 
 export function boardEmptiedError(uri: string): Error {
   return new NotFound(
-    `${uri}: the board was gone, and was begun anew: Redis came back without its data, or somebody emptied it; ` +
-      'jobs that waited there are lost with it',
+    `${uri}: the board was missing and was created anew: Redis came back without its data, or it was emptied; ` +
+      'the jobs that waited on the board are lost',
   )
 }

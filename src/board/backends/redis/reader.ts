@@ -1,4 +1,4 @@
-/** Reads what is on a board. Long lists are read page by page: nobody waits for Redis while it makes one long answer. */
+/** Reads a board. Long lists are read in pages, so that no client waits while Redis builds one long answer. */
 import { asError } from '../../../core/errors.ts'
 import type { Cancellation, Entity, StoredJob, TrashedEntry, UnreadableJob } from '../../backend.ts'
 import { pagesOf } from '../trash-pages.ts'
@@ -29,7 +29,7 @@ export class BoardReader {
     return ids.map((id, index) => parseStoredJob(id, both[2 * index], both[2 * index + 1]))
   }
 
-  /** Of a job that was posted a while ago: its id while it is on the board, else whether it went to the trash. */
+  /** Returns the id of a posted job while it is on the board, otherwise whether it is in the trash. */
   async locatePosted(id: string): Promise<{ readonly id: string } | { readonly trashed: boolean }> {
     const [rows, trash] = [this.#layout.key('rows'), this.#layout.key('trash')]
     if ((await this.#session.command('hexists', rows, id)) === 1) return { id }
@@ -51,7 +51,7 @@ export class BoardReader {
     return value && decodeTrash(id, value)
   }
 
-  /** Yields the entries of the trash, oldest first. What cannot be read is reported as an error, and left out. */
+  /** Yields the entries of the trash, oldest first. Unreadable entries are reported as errors and omitted. */
   async *trashed(): AsyncGenerator<TrashedEntry, void, undefined> {
     const ids = await this.#ordered('trashed')
     for (let from = 0; from < ids.length; from += PAGE_SIZE)
@@ -59,7 +59,7 @@ export class BoardReader {
         yield* await this.#trashPage(page)
   }
 
-  /** With the sizes of their entries: a script that returned them all would make everybody else wait. */
+  /** Returns the ids with the sizes of their entries. Each size is one command: a script for all would block other clients. */
   async #sized(ids: readonly string[]): Promise<{ readonly id: string; readonly bytes: number }[]> {
     const key = this.#layout.key('trash')
     return Promise.all(ids.map(async (id) => ({ id, bytes: Number(await this.#session.command('hstrlen', key, id)) })))
@@ -85,7 +85,7 @@ export class BoardReader {
     return values.flatMap((value) => (value instanceof Uint8Array ? (decodeEntity(value) ?? []) : []))
   }
 
-  /** Ids that are a posting without a row, or a row without a posting. */
+  /** Returns ids that have a posting without a row, or a row without a posting. */
   async findInconsistent(): Promise<string[]> {
     const [jobs, rows] = await Promise.all([this.#fields('jobs'), this.#fields('rows')])
     const [postings, known] = [new Set(jobs), new Set(rows)]
@@ -101,7 +101,7 @@ export class BoardReader {
     return texts(await this.#session.command('hkeys', this.#layout.key(key)))
   }
 
-  /** By their scores, of which no two are alike. */
+  /** Returns the members of a sorted set by their scores, which are distinct. */
   async #ordered(key: string): Promise<string[]> {
     const found: string[] = []
     for (let after = '-inf'; ; ) {

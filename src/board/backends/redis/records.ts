@@ -1,4 +1,4 @@
-/** What the values of the board's keys hold: postings, and what is kept beside them. */
+/** Encodes and decodes the values of the board's keys: postings, trash entries, cancellations and entities. */
 import { decode, encode } from '../../../core/codec.ts'
 import { asError, InvalidPosting } from '../../../core/errors.ts'
 import type { Failure } from '../../../core/failure.ts'
@@ -8,24 +8,28 @@ import { decodePosting, encodePosting, type Posting, readSizedPosting } from '..
 import { parseMetadata } from '../entity-metadata.ts'
 import { toOrder } from './layout.ts'
 
-/** As large as a posting may be on ZooKeeper: what is posted here can be posted there. */
+/** The largest posting, in bytes; the limit of ZooKeeper, so that a posting fits on every board. */
 export const MAX_POSTING_BYTES = 507_903
 
 const ENCODING = 'msgpack'
 const TRASH_FORMAT = 1
-/** A failure is cut to this in the trash; its stack is the first to go. */
+/** The largest failure in the trash, in bytes of JSON; a longer one loses its stack first. */
 const MAX_FAILURE_LENGTH = 8 * 1024
 
 export interface StoredPosting {
   readonly bytes: Uint8Array
 }
 
-/** Attempts and a failure join a posting later: only the post itself is limited. @throws PayloadTooLarge */
+/**
+ * Encodes a posting. Only the post itself has a limit: attempts and a failure are added later.
+ *
+ * @throws PayloadTooLarge
+ */
 export function encodePostingWithin(posting: Posting, { limit = Number.POSITIVE_INFINITY } = {}): Uint8Array {
   return encodePosting(posting, { encoding: ENCODING, limit })
 }
 
-/** Undefined where either is missing: a posting without a row is somebody's who has just put it there by hand. */
+/** Parses a stored job. Returns undefined if the row or the posting is missing: a posting without a row was added by hand. */
 export function parseStoredJob(id: string, row: unknown, bytes: unknown): StoredJob | UnreadableJob | undefined {
   if (!(row instanceof Uint8Array) || !(bytes instanceof Uint8Array)) return undefined
   const { revision, postedAt, writtenAt } = parseRow(decodeText(row))
@@ -41,7 +45,7 @@ export function parseStoredJob(id: string, row: unknown, bytes: unknown): Stored
   }
 }
 
-/** `revision:posted:written:…`; read for every job, so without a list of its parts. */
+/** Parses `revision:posted:written:…`. It is called for every job, so it allocates no list of parts. */
 function parseRow(row: string): Pick<StoredJob, 'revision' | 'postedAt' | 'writtenAt'> {
   const first = row.indexOf(':')
   const second = row.indexOf(':', first + 1)
@@ -59,7 +63,7 @@ export function encodeTrash(entry: TrashReason & { readonly posting: Posting; re
   return encode(failure ? { ...record, failure: truncateFailure(failure) } : record, ENCODING)
 }
 
-/** @throws InvalidPosting */
+/** Decodes an entry of the trash. @throws InvalidPosting */
 export function decodeTrash(id: string, value: Uint8Array): TrashedEntry {
   const colon = value.indexOf(58)
   const at = new Date(Number(decodeText(value.subarray(0, colon))))
@@ -85,9 +89,9 @@ export function encodeEntity(entity: Entity): Uint8Array {
   return encode(entity, ENCODING)
 }
 
-/** Undefined for what is no entity of ours. */
+/** Decodes an entity; returns undefined for a value that is not one. */
 export function decodeEntity(value: Uint8Array): Entity | undefined {
-  // Behind the owner and the instance, which is JSON and may hold colons of its own.
+  // The entity follows the owner and the instance; the instance is JSON and may contain colons.
   for (let at = value.indexOf(58); at >= 0; at = value.indexOf(58, at + 1)) {
     const { kind, name, instance, metadata } = decodeFields(value.subarray(at + 1))
     if (typeof kind === 'string' && typeof name === 'string' && typeof instance === 'string')
@@ -96,7 +100,7 @@ export function decodeEntity(value: Uint8Array): Entity | undefined {
   return undefined
 }
 
-/** Who holds the claim, of a value `owner:who`. */
+/** Returns the name of the claim's owner from a value `owner:who`. */
 export function parseHolder(value: Uint8Array): string {
   const text = decodeText(value)
   return text.slice(text.indexOf(':') + 1)

@@ -1,15 +1,15 @@
-/** What Redis answers and publishes, read. */
+/** Reads answers and publications of Redis. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { decode } from '../../../core/codec.ts'
 
 export function toList(answer: unknown): readonly unknown[] {
   if (Array.isArray(answer)) return answer
-  throw new TypeError('Redis answered with something else than a list')
+  throw new TypeError('Redis did not answer with a list')
 }
 
 export function decodeReply<T>(bytes: unknown): T {
   if (bytes instanceof Uint8Array) return decode(bytes, 'msgpack') as T
-  throw new TypeError('Redis answered with something else than bytes')
+  throw new TypeError('Redis did not answer with bytes')
 }
 
 export interface Publication {
@@ -17,16 +17,16 @@ export interface Publication {
   readonly entries: readonly string[]
 }
 
-/** As long as a SHA-1 is in hexadecimal digits. */
+/** The length of a SHA-1 in hexadecimal digits. */
 const SIGNATURE_BYTES = 40
-/** What many thousand changes take; the entries of a longer publication are asked for instead. */
+/** The size of many thousand changes; a longer publication is not decoded, and its entries are read from the log. */
 const MAX_PUBLICATION_BYTES = 4 * 1024 * 1024
 
 /**
- * Reads what was published on the channel of a board. Everybody whom Redis lets publish there can put anything into it, so
- * nothing is decoded before its signature is verified: `told` in `scripts/prelude.ts` makes it.
+ * Parses a message from the channel of a board. Any client that may publish there can send any content, so nothing is
+ * decoded before its signature is verified. `publish` in `scripts/prelude.ts` creates the signature.
  *
- * @returns undefined for what the scripts of this release did not publish: it says no more than that something may have changed
+ * @returns undefined for a message that the scripts of this release did not publish: it only hints that something may have changed
  */
 export function parsePublication(message: Buffer, secret: string): Publication | undefined {
   if (secret === '' || message.length <= SIGNATURE_BYTES || message.length > MAX_PUBLICATION_BYTES) return undefined
@@ -36,7 +36,7 @@ export function parsePublication(message: Buffer, secret: string): Publication |
   return decodePublication(content)
 }
 
-/** Undefined for entries of another shape: those of a release that is not known here. */
+/** Decodes a publication; returns undefined for entries of another shape, which an unknown release may publish. */
 function decodePublication(content: Buffer): Publication | undefined {
   try {
     const [version, entries] = toList(decodeReply(content))
@@ -48,7 +48,7 @@ function decodePublication(content: Buffer): Publication | undefined {
   }
 }
 
-/** Hashed twice, since the hash of a text that begins with a secret can be continued by whoever does not know it. */
+/** Computes a signature. It hashes twice: a single hash of secret and content can be extended without knowing the secret. */
 function computeSignature(content: Buffer, secret: string): string {
   return sha1(secret, sha1(secret, content))
 }

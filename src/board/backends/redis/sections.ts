@@ -1,6 +1,6 @@
 /**
- * Parts of a board, for views that hold no more of it. Long ones are read page by page: nobody waits for Redis while it
- * makes one long answer.
+ * Reads parts of a board for views that hold only a window of it. Long parts are read in pages, so that no client waits while
+ * Redis builds one long answer.
  */
 import type { BoardSections, JobSummary } from '../../backend.ts'
 import type { ClaimOrderKey } from '../../model/claim-order.ts'
@@ -13,28 +13,28 @@ import { CLAIMED_SOURCE, DELAYED_SOURCE, RANGE_SOURCE, STATUS_SOURCE } from './s
 import type { RedisSession } from './session.ts'
 
 const SCRIPTS = {
-  stretch: script(RANGE_SOURCE),
-  resters: script(DELAYED_SOURCE),
+  range: script(RANGE_SOURCE),
+  delayed: script(DELAYED_SOURCE),
   claimed: script(CLAIMED_SOURCE),
-  fates: script(STATUS_SOURCE),
+  status: script(STATUS_SOURCE),
 }
-/** Of jobs that are looked at in one call. */
+/** The number of jobs that one call reads. */
 const PAGE_SIZE = 1_000
-/** What is asked for of a uuid: more than one only where somebody has posted it again. */
+/** Limit of the jobs that are read for one uuid: there are several only if the uuid was posted again. */
 const MAX_SAME_UUID = 100
 
-/** As scripts make it: see `place` in `scripts/commit.ts`. */
+/** The factor of the rank in a score; `order` in `scripts/commit.ts` computes scores with it. */
 const RANK_SCORE = 2 ** 50
 const ORDER_EPOCH_US = 1_577_836_800_000_000
 
-/** As scripts tell a job. */
+/** The summary of a job as the scripts return it. */
 type JobTuple = readonly [id: string, score: string, dueAt: string, claimed: 0 | 1, cancelled: 0 | 1]
 
 export interface RedisSectionsOptions extends WindowSize {
   readonly session: () => RedisSession
-  /** The key of uuids. */
+  /** The name of the key with the uuids. */
   readonly uuids: string
-  /** Called with the id of a job whose place in the claim order is none: it is left out. */
+  /** Called with the id of a job whose score in the claim order is invalid; the job is omitted. */
   readonly misplaced: (id: string) => void
 }
 
@@ -55,7 +55,7 @@ export class RedisSections implements BoardSections {
     for (let from = after ? toScore(after) : '-inf'; ; ) {
       const count = due ? PAGE_SIZE : Math.min(PAGE_SIZE, limit - spots.length)
       const [now, jobs, last] = decodeReply<[number, readonly JobTuple[], string]>(
-        await this.#run(SCRIPTS.stretch, [from === '-inf' ? from : `(${from}`, String(count)]),
+        await this.#run(SCRIPTS.range, [from === '-inf' ? from : `(${from}`, String(count)]),
       )
       at = Math.min(at, Number(now))
       const page = this.#spots(jobs)
@@ -67,7 +67,7 @@ export class RedisSections implements BoardSections {
   }
 
   async delayed({ after, limit }: Parameters<BoardSections['delayed']>[0]): Promise<readonly JobSummary[]> {
-    return this.#spots(decodeReply<readonly JobTuple[]>(await this.#run(SCRIPTS.resters, [`(${after}`, String(limit)])))
+    return this.#spots(decodeReply<readonly JobTuple[]>(await this.#run(SCRIPTS.delayed, [`(${after}`, String(limit)])))
   }
 
   async claimed(): Promise<readonly JobSummary[]> {
@@ -75,21 +75,23 @@ export class RedisSections implements BoardSections {
   }
 
   async statusOf(ids: readonly string[]): ReturnType<BoardSections['statusOf']> {
-    const pages = await Promise.all(splitIntoPages(ids).map((part) => this.#run(SCRIPTS.fates, part)))
-    return pages.flatMap((page) => toList(page).map((fate) => (fate === 1 ? 'there' : fate === 2 ? 'trashed' : 'gone')))
+    const pages = await Promise.all(splitIntoPages(ids).map((part) => this.#run(SCRIPTS.status, part)))
+    return pages.flatMap((page) =>
+      toList(page).map((status) => (status === 1 ? 'there' : status === 2 ? 'trashed' : 'gone')),
+    )
   }
 
   async find(uuid: string): Promise<string | undefined> {
     const { session, uuids } = this.#options
     const range = [`[${uuid}:`, `(${uuid};`, 'LIMIT', '0', String(MAX_SAME_UUID)]
     const found = toList(await session().command('zrangebylex', uuids, ...range)).map(toText)
-    // A uuid may have colons of its own, and what was taken away by hand has left its name here.
+    // A uuid may contain colons. A job that was removed by hand may still be listed here.
     const ids = found.map((name) => name.slice(uuid.length + 1)).filter((id) => !id.includes(':'))
-    const fates = ids.length > 0 ? await this.statusOf(ids) : []
-    return ids.find((_, index) => fates[index] === 'there')
+    const statuses = ids.length > 0 ? await this.statusOf(ids) : []
+    return ids.find((_, index) => statuses[index] === 'there')
   }
 
-  /** Leaves out what has a score that no script gives: nothing could be computed from it, also not for the jobs beside it. */
+  /** Omits jobs with an invalid score, from which no order can be computed; they would make the whole page fail. */
   #spots(jobs: readonly JobTuple[]): JobSummary[] {
     return jobs.flatMap((each) => {
       const score = Number(each[1])
@@ -112,7 +114,7 @@ function toJobSummary([id, , due, claimed, cancelled]: JobTuple, score: number):
   const place = Math.floor(score / RANK_SCORE)
   const order = BigInt(score - place * RANK_SCORE + ORDER_EPOCH_US)
   const priority = PRIORITIES[place] ?? 'NORMAL'
-  // Redis writes infinity in another way than JavaScript reads it.
+  // Redis and JavaScript write infinity differently.
   const dueAt = due === 'inf' ? Number.POSITIVE_INFINITY : due === '-inf' ? 0 : Number(due)
   return { id, priority, order, dueAt, claimed: claimed === 1, cancelled: cancelled === 1 }
 }

@@ -1,13 +1,13 @@
 /**
- * The session: an owner's key in Redis, and the connection that keeps it alive.
+ * The session consists of an owner's key in Redis and the connection that renews it.
  *
  *     away ──connection──→ joining ──→ attached ──broken──→ away
  *                             ↑            │
  *                             └───lost─────┘
  *
- * A key that is gone, or a lease that is over, is the end of the session and of every claim it held; the next owner is
- * another one, with another key, and what the former one held is given back first. A connection that breaks is no end: on
- * the next one it is asked whether the key is there, and knows all that this side was told was done.
+ * The session and all its claims end when the key is missing or the lease has expired. The next session has another owner
+ * with another key; it first releases what the former owner held. A broken connection does not end the session: on the next
+ * connection the session checks that the key exists and includes every batch whose answer this process has received.
  */
 import { createDeferred } from '../../../core/async/abort.ts'
 import { Condition } from '../../../core/async/condition.ts'
@@ -35,13 +35,13 @@ import { boardEmptiedError, type OwnerConnection, OwnerKeys, type OwnerStatus } 
 import type { RedisLocation } from './place.ts'
 import { parsePublication } from './replies.ts'
 
-/** How long opening is tried, in milliseconds. */
+/** The time limit for opening a board, in milliseconds. */
 const OPEN_TIMEOUT_MS = 10_000
-/** How long a server may take to answer when the board is closed, in milliseconds. */
+/** The time limit for answers while the board is closed, in milliseconds. */
 export const CLOSE_TIMEOUT_MS = 5_000
-/** How long a change that was heard of waits for those before it, in milliseconds. */
+/** The time that a received change waits for missing earlier ones before the board is asked, in milliseconds. */
 const HOLE_TIMEOUT_MS = 20
-/** How long a publication that is not signed waits until the board is asked, in milliseconds: anybody may send any number. */
+/** The pause between an unsigned publication and the request to the board, in milliseconds: a client may send any number of them. */
 const UNSIGNED_PAUSE_MS = 50
 
 export interface RedisSessionOptions {
@@ -49,15 +49,15 @@ export interface RedisSessionOptions {
   readonly layout: Layout
   readonly sink: BackendSink
   readonly log: Logger
-  /** False: a board that is not there is not made. */
+  /** Whether a missing board is created. */
   readonly create: boolean
-  /** There is an owner on a connection. */
+  /** Called when an owner is attached to a connection. */
   readonly onAttached: (attached: OwnerConnection) => void
-  /** The owner that had this id is no more. */
+  /** Called with the id of the owner whose session was lost. */
   readonly onLost: (id: string) => void
-  /** Called with what scripts have found damaged, in a sentence. */
+  /** Called with a sentence for each damage that scripts have found. */
   readonly damaged: (fault: string) => void
-  /** Postings were put there, or taken away, by hand. */
+  /** Called when postings were added or removed by hand. */
   readonly onInconsistent: () => Promise<void>
 }
 
@@ -70,7 +70,7 @@ export class RedisSession {
   readonly #closing = new AbortController()
   readonly #wake = new Condition()
   #id: string | undefined
-  /** The one before, whose claims are still to be given back. */
+  /** The former owner, whose claims are not released yet. */
   #previousId: string | undefined
   #label = newUuid()
   #numbers = { acked: 0, sent: 0 }
@@ -79,13 +79,13 @@ export class RedisSession {
   #running: Promise<void> | undefined
   #leaving: Promise<void> | undefined
   #holeTimer: NodeJS.Timeout | undefined
-  /** Signs what the scripts publish. */
+  /** The secret that signs the publications of the scripts. */
   #secret = ''
-  /** Something was published that has to be asked for. */
+  /** Whether an unsigned publication was received, so that the board must be asked for changes. */
   #isHinted = false
   #warnedOfUnsigned = false
   readonly #proven = new Condition()
-  /** Why there is no connection. */
+  /** The reason why there is no connection. */
   #lastError: unknown
 
   constructor(options: RedisSessionOptions) {
@@ -94,7 +94,7 @@ export class RedisSession {
     this.#owners = new OwnerKeys(options)
     this.#lease = new OwnerLease({
       ttl: options.location.ttl,
-      over: () => this.markLost(new Error('its lease is over')),
+      over: () => this.markLost(new Error('its lease has expired')),
     })
   }
 
@@ -106,7 +106,7 @@ export class RedisSession {
     return this.#attached
   }
 
-  /** @throws AccessDenied, IncompatibleVersion, NotFound; NotConnected where it takes too long */
+  /** Opens the session. @throws AccessDenied, IncompatibleVersion, NotFound; NotConnected after the time limit */
   async open(options: { readonly signal: AbortSignal }): Promise<void> {
     await loadDriver(this.#options.location)
     const first = createDeferred()
@@ -126,7 +126,7 @@ export class RedisSession {
     }
   }
 
-  /** Tells that it is over, gives back what is held, and leaves. */
+  /** Ends the session: reports it as closed, releases its claims, and disconnects. */
   close(): Promise<void> {
     this.#leaving ??= this.#shutDown()
     return this.#leaving
@@ -141,14 +141,14 @@ export class RedisSession {
     clearTimeout(this.#holeTimer)
     this.feed.end()
     sink.session({ state: 'closed', session: this.#label })
-    const left = there && this.#bury(there.connection, there.id, { itself: true }).catch(() => undefined)
+    const left = there && this.#releaseOwner(there.connection, there.id, { itself: true }).catch(() => undefined)
     if (left) await withinTime(CLOSE_TIMEOUT_MS, left)
     this.#closing.abort(new NotConnected(`${this.uri} was closed`))
     there?.connection.disconnect(new Error('the board was closed'))
     await this.#running
   }
 
-  /** The session is over, and with it every claim it held. */
+  /** Ends the session and all its claims. */
   markLost(reason: Error): void {
     const id = this.#id
     if (id === undefined) return
@@ -165,7 +165,7 @@ export class RedisSession {
     return this.#id === id && this.#lease.isValid()
   }
 
-  /** Resolves with the session's id when it is certain to be alive. */
+  /** Resolves with the session's id when the session is certainly alive. */
   async whenAlive(): Promise<string> {
     while (!(this.#attached && this.isAlive(this.#attached.id))) {
       this.#closing.signal.throwIfAborted()
@@ -174,12 +174,12 @@ export class RedisSession {
     return this.#attached.id
   }
 
-  /** A request that was sent at that time, in this session, was answered. */
+  /** Extends the lease after an answer to a request of this session that was sent at this time. */
   noteAnswer(id: string, sentAt: Instant): void {
     if (this.#id === id) this.#lease.extend(sentAt)
   }
 
-  /** Runs one of the scripts that take all keys. @throws NotConnected */
+  /** Runs a script that takes all keys. @throws NotConnected */
   async run(what: Script, args: readonly Argument[]): Promise<unknown> {
     const { connection, id } = this.#requireAttached()
     return connection.run(what, this.#options.layout.keys(id), args).catch((error: unknown) => this.#reportError(error))
@@ -191,18 +191,20 @@ export class RedisSession {
       .catch((error: unknown) => this.#reportError(error))
   }
 
-  /** Everything that was committed before is told when it resolves, and what dead owners held is free. */
+  /** Resolves when the sink has received everything committed before the call, and dead owners were released. */
   async refresh(): Promise<void> {
     const there = this.#requireAttached()
-    const outlook = await this.#renew(there, this.feed.seen).catch((error: unknown) => this.#reportError(error))
-    if (!outlook) throw notConnectedError(this.uri, new Error('the session is over'))
-    await this.#applyStatus(there, outlook).catch((error: unknown) => this.#reportError(error))
+    const status = await this.#renew(there, this.feed.seen).catch((error: unknown) => this.#reportError(error))
+    if (!status) throw notConnectedError(this.uri, new Error('the session is over'))
+    await this.#applyStatus(there, status).catch((error: unknown) => this.#reportError(error))
   }
 
-  /** Gives back what these held, as far as they are dead. */
+  /** Releases the claims of these owners if they are dead. */
   async releaseOwners(ids: readonly string[]): Promise<void> {
     const { connection } = this.#requireAttached()
-    await Promise.all(ids.map((id) => this.#bury(connection, id))).catch((error: unknown) => this.#reportError(error))
+    await Promise.all(ids.map((id) => this.#releaseOwner(connection, id))).catch((error: unknown) =>
+      this.#reportError(error),
+    )
   }
 
   // --- Inside -----------------------------------------------------------------------------------------------------
@@ -230,33 +232,33 @@ export class RedisSession {
     const driver = await loadDriver(this.#options.location)
     const { location, layout, sink, log } = this.#options
     const { signal } = this.#closing
-    // Longer than a slow answer takes, and so short that another connection can be had before the lease is over.
-    const patience = Math.max(500, location.ttl / 3)
+    // The limit allows slow answers, but leaves time for another connection before the lease expires.
+    const timeoutMs = Math.max(500, location.ttl / 3)
     for (let attempt = 1; !signal.aborted; attempt += 1) {
       let connection: RedisConnection | undefined
       try {
         const { channel } = layout
         const onMessage = (message: Buffer) => this.#onMessage(message)
-        connection = await RedisConnection.open(driver, { location, channel, timeoutMs: patience, onMessage, signal })
+        connection = await RedisConnection.open(driver, { location, channel, timeoutMs, onMessage, signal })
         await this.#serve(connection, () => {
           attempt = 1
           first.resolve()
         })
       } catch (error) {
         this.#lastError = error
-        // While it is being opened nobody else can be told.
+        // While the board is being opened, the log is the only place to report it.
         log.debug({ reason: describeError(error) }, 'no connection to Redis')
         const fatal = toErrorKind(error) === 'denied' && error instanceof Error ? this.#isAccessDenied(error) : error
         if (isFinal(fatal)) first.reject(fatal)
         if (isFinal(fatal) && this.#joinedBefore && !signal.aborted) sink.error(fatal)
       }
-      connection?.disconnect(new Error('another connection is tried'))
+      connection?.disconnect(new Error('another connection is opened'))
       this.#detached()
       await sleep(backoffDelay(attempt, { first: 50, max: 2_000 }), { signal }).catch(() => undefined)
     }
   }
 
-  /** Until the connection breaks. */
+  /** Serves the session on a connection until the connection breaks. */
   async #serve(connection: RedisConnection, begun: () => void): Promise<void> {
     const { ttl } = this.#options.location
     let broken: Error | undefined
@@ -268,33 +270,33 @@ export class RedisSession {
     })
     while (!broken && !this.#closing.signal.aborted) {
       if (this.#isLeaving) {
-        // The connection is needed yet, and whoever leaves does not come back as another.
+        // The connection is still needed to leave, and a session that leaves is not replaced by another.
         await this.#pause(ttl)
         continue
       }
       let there = this.#attached
-      let outlook: OwnerStatus | undefined
-      if (there) outlook = await this.#renew(there, this.feed.seen)
+      let status: OwnerStatus | undefined
+      if (there) status = await this.#renew(there, this.feed.seen)
       else {
-        ;[there, outlook] = await this.#attach(connection)
+        ;[there, status] = await this.#attach(connection)
         if (there) begun()
       }
-      if (!there || !outlook) continue
-      const earliest = Number(outlook[5]) - this.clock.now()
-      await this.#applyStatus(there, outlook)
+      if (!there || !status) continue
+      const earliest = Number(status[5]) - this.clock.now()
+      await this.#applyStatus(there, status)
       if (this.#attached === there) await this.#pause(Math.max(10, Math.min(ttl / 3, earliest + 5)))
     }
     if (broken) throw broken
   }
 
-  /** Until that time has passed, or something has happened. */
+  /** Resolves after this time, or when the session is woken. */
   async #pause(ms: number): Promise<void> {
     const timer = setTimeout(() => this.#wake.notify(), ms).unref()
     await this.#wake.wait({ signal: this.#closing.signal }).catch(() => undefined)
     clearTimeout(timer)
   }
 
-  /** The session goes on here, or a new one begins. Neither, where the old one turned out to be over. */
+  /** Continues the session on this connection, or begins a new one. Returns nothing if the old session is over. */
   async #attach(connection: RedisConnection): Promise<[OwnerConnection, OwnerStatus] | [undefined, undefined]> {
     const { sink } = this.#options
     const id = this.#id ?? newUuid()
@@ -304,66 +306,70 @@ export class RedisSession {
     const there: OwnerConnection = { id, connection, acked, sent }
     const sentAt = systemClock()
     if (isNew && this.#previousId !== undefined) {
-      await this.#bury(connection, this.#previousId, { itself: true })
+      await this.#releaseOwner(connection, this.#previousId, { itself: true })
       this.#previousId = undefined
     }
-    const outlook = isNew ? await this.#join(there) : await this.#renew(there, undefined)
-    if (this.#isLeaving) await this.#bury(connection, id, { itself: true })
-    // While that was asked, its lease may have run out: what was told to be over does not come back.
+    const status = isNew ? await this.#join(there) : await this.#renew(there, undefined)
+    if (this.#isLeaving) await this.#releaseOwner(connection, id, { itself: true })
+    // The lease may have expired meanwhile: a session that was reported as lost does not continue.
     const over = !isNew && this.#id !== id
-    if (!outlook || over || this.#isLeaving) return [undefined, undefined]
+    if (!status || over || this.#isLeaving) return [undefined, undefined]
     this.#id = id
     this.#label = id
     this.#numbers = there
     this.#lease.extend(sentAt)
     this.#attached = there
-    this.#secret = outlook[8]
-    sink.jobCount(outlook[7])
-    this.feed.begin(toFeedPosition(outlook))
+    this.#secret = status[8]
+    sink.jobCount(status[7])
+    this.feed.begin(toFeedPosition(status))
     sink.session({ state: 'connected', session: id })
     this.#options.onAttached(there)
     this.#proven.notify()
-    return [there, outlook]
+    return [there, status]
   }
 
   async #join(there: OwnerConnection): Promise<OwnerStatus> {
     const { create, sink, location } = this.#options
-    const { made, outlook } = await this.#owners.join(there, { mayMake: create || this.#joinedBefore })
+    const { made, status } = await this.#owners.join(there, { mayMake: create || this.#joinedBefore })
     if (made && this.#joinedBefore) sink.error(boardEmptiedError(location.uri))
     this.#joinedBefore = true
-    return outlook
+    return status
   }
 
-  /** Undefined where it told that the session is over. */
+  /** Renews the owner's key. Returns undefined if the session is over, which is reported. */
   async #renew(there: OwnerConnection, seen: number | undefined): Promise<OwnerStatus | undefined> {
     const sentAt = systemClock()
-    const status = await this.#owners.renew(there, seen)
-    if (status.alive) {
+    const renewed = await this.#owners.renew(there, seen)
+    if (renewed.alive) {
       this.noteAnswer(there.id, sentAt)
-      return status.outlook
+      return renewed.status
     }
-    if (this.#id === there.id) this.markLost(status.reason)
+    if (this.#id === there.id) this.markLost(renewed.reason)
     return undefined
   }
 
-  async #bury(connection: RedisConnection, id: string, options: { readonly itself?: boolean } = {}): Promise<void> {
+  async #releaseOwner(
+    connection: RedisConnection,
+    id: string,
+    options: { readonly itself?: boolean } = {},
+  ): Promise<void> {
     for (const fault of await this.#owners.releaseOwner(connection, id, options)) this.#options.damaged(fault)
   }
 
-  async #applyStatus(there: OwnerConnection, outlook: OwnerStatus): Promise<void> {
-    const [now, version, changes, , late, , uneven, jobs, secret, faults] = outlook
+  async #applyStatus(there: OwnerConnection, status: OwnerStatus): Promise<void> {
+    const [now, version, changes, , late, , uneven, jobs, secret, faults] = status
     this.#secret = secret
     for (const fault of faults) this.#options.damaged(fault)
     this.clock.observe(Number(now))
-    if (this.#attached === there) this.feed.applyReply(changes, toFeedPosition(outlook))
-    // Of what came after it nothing may have been told yet, or it would be counted twice.
+    if (this.#attached === there) this.feed.applyReply(changes, toFeedPosition(status))
+    // The count is valid only if no later change was delivered, which would be counted twice.
     if (this.feed.seen === Number(version)) this.#options.sink.jobCount(jobs)
     const dead = late.filter((id) => id !== there.id)
-    await Promise.all(dead.map((id) => this.#bury(there.connection, id)))
-    // What is mended waits for the next connection where this one breaks, and who makes that must not wait for it.
+    await Promise.all(dead.map((id) => this.#releaseOwner(there.connection, id)))
+    // If this connection breaks, the repair waits for the next one; this loop opens it, so it must not wait for the repair.
     if (uneven && this.#attached === there)
       await Promise.race([this.#options.onInconsistent(), there.connection.broken])
-    // What was done just now is told by what was published, or by the next look: here it has to be known at once.
+    // These changes would arrive by publication or with the next status, but they must be delivered before this call ends.
     if ((dead.length > 0 || uneven) && this.#attached === there) {
       const next = await this.#renew(there, this.feed.seen)
       if (next && this.#attached === there) this.feed.applyReply(next[2], toFeedPosition(next))
@@ -371,8 +377,8 @@ export class RedisSession {
   }
 
   /**
-   * Takes what was published for what it is: of the board's own scripts the changes themselves, of anybody else a hint to ask
-   * for them. It is called by a socket's event, so what it threw would end the process.
+   * Handles a publication. A message of the board's scripts contains the changes; any other message is only a hint to ask for
+   * them. A socket's event calls this method, so an error that it throws would end the process.
    */
   #onMessage(message: Buffer): void {
     const part = parsePublication(message, this.#secret)
@@ -387,14 +393,14 @@ export class RedisSession {
     this.#refreshSoon()
   }
 
-  /** One question at a time, however many publications come. */
+  /** Schedules a refresh; one at a time, however many publications arrive. */
   #refreshSoon(): void {
     if (!this.#isHinted && !this.feed.hasHole) return
     const pause = this.#isHinted ? UNSIGNED_PAUSE_MS : HOLE_TIMEOUT_MS
     this.#holeTimer ??= setTimeout(() => void this.#refreshInBackground(), pause)
   }
 
-  /** Asks for the changes that were not published. */
+  /** Asks the board for changes that were not published. */
   async #refreshInBackground(): Promise<void> {
     const isHinted = this.#isHinted
     this.#isHinted = false
@@ -404,13 +410,13 @@ export class RedisSession {
   }
 
   #warnOfUnsigned(message: Buffer): void {
-    // Before the board has answered its secret is not known, and an empty message asks for a look and nothing else.
+    // The secret is unknown until the board has answered, and an empty message only requests a refresh.
     if (this.#warnedOfUnsigned || !this.#attached || message.length === 0) return
     this.#warnedOfUnsigned = true
     this.#options.log.warn(
       { channel: this.#options.layout.channel },
-      'a publication is not signed with the secret of the board, and was not believed: a process of an older release is ' +
-        'on the board, or somebody else may publish on its channel; restrict the channels of its users (ACL SETUSER … resetchannels)',
+      'a publication is not signed with the secret of the board and was ignored: a process of an older release uses ' +
+        'the board, or another client may publish on its channel; restrict the channels of its users (ACL SETUSER … resetchannels)',
     )
   }
 
@@ -428,7 +434,7 @@ function toFeedPosition([, version, , paused]: OwnerStatus): FeedPosition {
   return { version: Number(version), paused }
 }
 
-/** What another connection would be told, too. */
+/** Returns whether another connection would fail with the same error. */
 function isFinal(error: unknown): error is Error {
   const known = [AccessDenied, InvalidArgument, NotFound, IncompatibleVersion, TypeError, RangeError]
   return toErrorKind(error) === 'odd' || known.some((final) => error instanceof final)

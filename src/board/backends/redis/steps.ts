@@ -1,4 +1,4 @@
-/** What the script is asked to do, step by step: its words, in its order. */
+/** Builds the steps of the commit script, with their arguments in the order of the script's functions. */
 import type { ClaimRequest, DiscardRequest, Entity, PostRequest, Settlement, TrashedEntry } from '../../backend.ts'
 import type { Posting } from '../../model/posting.ts'
 import { rank } from '../../model/priority.ts'
@@ -6,7 +6,7 @@ import { toResourceWants } from '../../model/resources.ts'
 import { fieldName } from './layout.ts'
 import { encodeEntity, encodePostingWithin, encodeTrash, type StoredPosting } from './records.ts'
 
-/** The name of the step, and what it is given. Null where there is nothing: the script knows no gaps. */
+/** The name of a step and its arguments. A missing argument is null, because the script cannot skip one. */
 export type StepArguments = readonly [
   name: string,
   ...given: (string | number | boolean | null | Uint8Array | readonly string[])[],
@@ -14,17 +14,17 @@ export type StepArguments = readonly [
 
 export interface ScriptStep {
   readonly arguments: StepArguments
-  /** For messages: `consume of job UUID (NAME)`. */
+  /** The name of the operation for messages: `consume of job UUID (NAME)`. */
   readonly what: string
-  /** How large it is, about. */
+  /** The approximate size, in bytes. */
   readonly bytes: number
-  /** It takes memory that nothing gives back soon: refused where there is none. */
+  /** Whether the step takes memory for long, so that a server with full memory must refuse it. */
   readonly grows?: true
-  /** Only in this session. */
+  /** The only session in which the step may be executed. */
   readonly session?: string
 }
 
-/** Of what is short. */
+/** The assumed size of a step without byte values. */
 const SMALL_STEP_BYTES = 100
 
 export function postStep({ posting }: PostRequest, { bytes }: StoredPosting): ScriptStep {
@@ -104,7 +104,7 @@ export function unregisterStep({ kind, name, instance }: Entity): ScriptStep {
   return { arguments: words, what: `unregistering ${kind} ${name}`, bytes: SMALL_STEP_BYTES }
 }
 
-/** As every message names it. */
+/** Returns the name of a job for messages. */
 export function toJobName({ uuid, name }: Posting): string {
   return `job ${uuid} (${name})`
 }

@@ -76,7 +76,7 @@ describe('where a board is', () => {
   })
 
   test.each([
-    ['board=', 'board is empty'],
+    ['board=', 'board must not be empty'],
     ['sessionTimeout=soon', 'sessionTimeout'],
     ['sessionTimeout=0', 'sessionTimeout'],
     ['scanPeriod=1h', 'scanPeriod'],

@@ -93,7 +93,7 @@ describe('a Redis that comes back empty', () => {
     expect(await rejectionOf(claim.consume())).toMatchObject({
       code: expect.stringMatching(/CLAIM_LOST|OUTCOME_UNKNOWN/),
     })
-    expect((await told).error.message).toContain('somebody emptied it')
+    expect((await told).error.message).toContain('it was emptied')
     await back
     await (await board.claim(await board.post('flow', {}))).consume()
   })

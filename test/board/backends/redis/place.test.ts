@@ -64,17 +64,17 @@ describe('where a Redis is', () => {
   })
 
   test.each([
-    ['redis://', 'no host'],
+    ['redis://', 'is not a host'],
     ['redis://a,b/0', 'redis+sentinel:// or redis+cluster://'],
-    ['redis://a:99999', 'is no host'],
-    ['redis://a/jobs', 'a database is a number'],
-    ['redis://a/0/1', 'a database is a number'],
+    ['redis://a:99999', 'is not a host'],
+    ['redis://a/jobs', 'the database must be a number'],
+    ['redis://a/0/1', 'the database must be a number'],
     ['redis+cluster://a/1', 'a cluster has one database'],
-    ['redis+sentinel://a', 'which master'],
-    ['redis://a?ttl=10ms', 'ttl has to be 1000 ms at least'],
+    ['redis+sentinel://a', 'the name of the master is missing'],
+    ['redis://a?ttl=10ms', 'ttl must be at least 1000 ms'],
     ['redis://a?ttl=soon', 'is not a duration'],
     ['redis://a?ca=ca.pem', 'write rediss://'],
-    ['rediss://a?ca=/nowhere.pem', 'has to name a file in PEM that can be read'],
+    ['rediss://a?ca=/nowhere.pem', 'must name a PEM file that can be read'],
     ['redis://a?sessionTimeout=2s', 'unknown parameter "sessionTimeout"'],
   ])('%s is refused', async (text, says) => {
     expect(await refusalOf(text)).toContain(says)

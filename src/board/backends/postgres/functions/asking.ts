@@ -1,7 +1,7 @@
-/** A pause, or a cancel: what outlives whoever asked for it; and what nobody has to know any more. */
+/** SQL functions that pause a board, cancel a job, and delete obsolete changes and receipts. */
 /**
- * With `@` for the schema. The gate is closed and opened under a lock of the table of boards, which claims share: its waiters
- * are served in their order, and only who may write the table gets it. An advisory lock is granted to every role.
+ * Returns the functions, with `@` for the schema. The gate is closed and opened under a lock of the table of boards, which
+ * claims share. Such a lock serves waiters in order, and requires the right to write the table; any role can take an advisory lock.
  */
 export function requestFunctions(): string {
   return `

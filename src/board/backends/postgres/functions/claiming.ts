@@ -1,25 +1,26 @@
 /**
- * Jobs, their resources and their attempts are taken in one go, for one session.
+ * SQL functions that claim jobs and their resources for a session, and record the attempts, in one call.
  *
- * A claim reads the fence base and draws its number under a lock of the table of boards, which it shares with other claims
- * and holds until it commits; the base is changed only by a transaction that holds that lock alone. So no claim adds an older base to a later number.
+ * A claim reads the fence base and draws its number under a lock of the table of boards. It shares the lock with other claims
+ * and holds it until it commits. Only a transaction that holds the lock exclusively changes the base. So no claim adds an
+ * older base to a later number.
  */
 
 import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
 /**
- * Every role of the database may hold the advisory lock of a resource. Who does not get it in this time is refused as for a
- * resource that is held, and its neighbours in the batch are claimed.
+ * The time limit for advisory locks of resources, which any role of the database may hold. After it, a claim is refused as
+ * if the resource were held, and the other claims of the batch continue.
  */
 const MAX_LOCK_WAIT_MS = 2_000
 
 /**
- * The largest number up to which each is exact in JavaScript and in JSON, less as many as may be drawn side by side: two
- * claims behind it could get the same fence.
+ * The largest number that JavaScript and JSON represent exactly, less a margin for numbers that are drawn concurrently: two
+ * claims above it could get the same fence.
  */
 const MAX_FENCE = Number.MAX_SAFE_INTEGER - 1_000_000
 
-/** With `@` for the schema. */
+/** Returns the functions, with `@` for the schema. */
 export function claimFunctions(): string {
   return `
 CREATE FUNCTION @.raise_fences(p_board integer) RETURNS void LANGUAGE plpgsql AS $function$

@@ -1,6 +1,6 @@
-/** A job that nobody owns goes to the trash. */
+/** SQL function that moves an unclaimed job to the trash. */
 
-/** With `@` for the schema. */
+/** Returns the function, with `@` for the schema. */
 export function discardFunctions(): string {
   return `
 CREATE FUNCTION @.discard(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_revision integer, p_life bytea,

@@ -1,8 +1,8 @@
-/** What every function ends with: others are told, and the answer is kept until the next one. */
+/** SQL functions that others share: they record and notify changes, and keep each answer until the next request of its lane. */
 import { channelName } from '../names.ts'
 import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
-/** With `@` for the schema. */
+/** Returns the functions, with `@` for the schema. */
 export function helperFunctions(schema: string): string {
   return `
 CREATE FUNCTION @.milliseconds(p_at timestamptz) RETURNS float8 LANGUAGE sql IMMUTABLE AS $function$

@@ -1,15 +1,15 @@
 /**
- * What happens on a board, each as a function of the database: one statement, and so one round trip and one transaction,
- * which nobody can leave open halfway. Within, every statement sees what was committed before *it*: the default isolation.
+ * The operations of a board are functions of the database. Each call is one statement: one round trip and one transaction,
+ * which no client can leave open. Within a function, each statement sees what was committed before *it*: the default isolation.
  *
- * Each takes many elements and answers for each. What one of them may not have is left out of the batch, and not raised:
- * an error would take the neighbours along.
+ * Each function takes several elements and returns an answer for each. An element that is refused is omitted from the batch
+ * instead of raising an error, which would roll back the other elements.
  *
- * **Order of locks**, the same everywhere, so that nobody waits in a circle: the session's row, the table of boards (the gate),
- * resources by number, jobs by id. A session's row is held FOR KEY SHARE: it cannot be deleted meanwhile, and can be heartbeaten.
+ * **Order of locks**, the same everywhere to avoid deadlocks: the session's row, the table of boards (the gate), resources by
+ * number, jobs by id. A session's row is locked FOR KEY SHARE: it cannot be deleted meanwhile, but heartbeats can update it.
  *
- * **Names** are looked up in Postgres' own schema only: whoever may create functions in `public` could otherwise have theirs
- * called in place of Postgres' own, as the user of the board (CVE-2018-1058).
+ * **Names** are resolved in Postgres' own schema only. Otherwise a role that may create functions in `public` could have its
+ * functions called instead of Postgres' own, as the user of the board (CVE-2018-1058).
  */
 import { requestFunctions } from './asking.ts'
 import { claimFunctions } from './claiming.ts'
@@ -22,7 +22,7 @@ import { sessionFunctions } from './sessions.ts'
 import { settleFunctions } from './settling.ts'
 import { trashFunctions } from './trash.ts'
 
-/** All of them, as the newest step of the migrations makes them. */
+/** Returns all functions, as the newest step of the migrations creates them. */
 export function boardFunctions(schema: string): string {
   return [
     helperFunctions,
@@ -40,10 +40,10 @@ export function boardFunctions(schema: string): string {
     .join('\n')
 }
 
-/** Is inlined, which a function with settings is not, and qualifies all names by itself. */
+/** The function that Postgres inlines, so it must have no settings; it qualifies all names itself. */
 const INLINED_FUNCTION = 'milliseconds'
 
-/** Makes functions that replace those of an older release, each with a search path of its own. */
+/** Changes the statements so that they replace functions of an older release and set the search path of each function. */
 function withSearchPath(text: string): string {
   return text.replace(/CREATE FUNCTION @\.(\w+)([\s\S]*?) AS \$function\$/g, (_, name: string, head: string) => {
     const path = name === INLINED_FUNCTION ? '' : ' SET search_path TO pg_catalog, pg_temp'

@@ -1,14 +1,15 @@
 /**
- * A plan is made for the table as it was when it was last looked at, perhaps empty: a board is, again and again. Rows are
- * always found by their keys: a plan that reads all of a board, which looks cheap then, must not be there when it has grown.
- * The first settings keep away from the table. From reading a whole index keeps that nothing gains by its order:
+ * Settings that make plans find rows by their keys. Postgres plans for the table as it was when its statistics were last
+ * collected, and a board is often empty. A plan that reads a whole board looks cheap then, but must not be used for a board
+ * that has grown. The first settings prevent sequential scans of the table. A scan of a whole index is prevented because no
+ * query gains from the order of an index:
  *
- * - What is joined is compared as `id = ANY(ARRAY[a.id])`, which finds a row by its key and sorts nothing, and is ordered by
- *   the other side. By `id = a.id` all ids of the table may be read, in order, and each be looked for in the batch.
- * - `coalesce(session, 0)` keeps the index on sessions out of it, which holds what is claimed on all boards.
+ * - Joins compare with `id = ANY(ARRAY[a.id])`, which finds each row by its key without sorting, in the order of the other
+ *   side. With `id = a.id` Postgres may read all ids of the table in order, and search for each in the batch.
+ * - `coalesce(session, 0)` prevents use of the index on sessions, which contains the claimed jobs of all boards.
  *
- * What cannot do without a plan that is switched off, as the look at a sequence, then seems to cost so much that Postgres compiles
- * it first: that took the first claim of each session a tenth of a second, and is switched off, too.
+ * A query that needs a disabled plan, such as a read of a sequence, seems so expensive that Postgres compiles it first. That
+ * took a tenth of a second for the first claim of each session, so JIT compilation is disabled, too.
  */
 export const INDEX_SCAN_SETTINGS =
   'SET enable_seqscan TO off SET enable_hashjoin TO off SET enable_mergejoin TO off SET enable_material TO off SET jit TO off'

@@ -1,11 +1,11 @@
-/** Jobs come onto the board. */
+/** SQL function that posts jobs. */
 import { rank } from '../../../model/priority.ts'
 import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
-/** Of most jobs: it is not told. */
+/** The rank of most jobs, which changes do not include. */
 const DEFAULT_RANK = rank('NORMAL')
 
-/** With `@` for the schema. */
+/** Returns the function, with `@` for the schema. */
 export function postFunctions(): string {
   return `
 CREATE FUNCTION @.post(p_lane uuid, p_number bigint, p_board integer, p_bodies bytea, p_lengths integer[], p_uuids text[],

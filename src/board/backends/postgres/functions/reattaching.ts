@@ -1,15 +1,15 @@
 /**
- * A session outlives its connection: within its time to live its owner goes on with it on another connection.
+ * SQL function that attaches a session to another connection: a session outlives its connection within its TTL.
  *
- * The session's row decides, under its lock. It names the backend that is attached, the number of the advisory lock that
- * this backend holds, and how many attachments there were. Each attachment takes a lock with a new number, so it waits
- * neither for the former backend to notice that its connection is broken nor for one that is stopped. A request of a former
- * attachment that arrives late has a smaller number, and is refused.
+ * The session's row decides, under its lock. It names the attached backend, the number of the advisory lock that this backend
+ * holds, and the number of attachments. Each attachment takes a lock with a new number. So it does not wait until the former
+ * backend detects its broken connection, nor for a stopped backend. A late request of a former attachment has a smaller
+ * number and is refused.
  *
- * Whoever takes over locks the same row, skips it while it is locked, and judges by the same heartbeat: so one of the two
- * comes first, and the other finds the session gone or alive.
+ * A takeover locks the same row, skips it while it is locked, and decides by the same heartbeat. So one of the two comes
+ * first, and the other finds that the session has ended or is alive.
  */
-/** With `@` for the schema. */
+/** Returns the function, with `@` for the schema. */
 export function reattachFunctions(): string {
   return `
 CREATE FUNCTION @.reattach(p_session integer, p_attachment integer) RETURNS boolean LANGUAGE plpgsql AS $function$

@@ -1,15 +1,15 @@
 /**
- * Parts of a board as functions of the database: the head of the claim order, those that wake next, those that are claimed.
- * None of them may read a long board where a short answer is asked for, whatever is believed of the table: they walk an
- * index in its order, and sort nothing.
+ * SQL functions that read parts of a board: the head of the claim order, the next delayed jobs, and the claimed jobs. None of
+ * them may read a long board for a short answer, whatever the statistics of the table are. So they read an index in its order
+ * and sort nothing.
  */
 
 const ORDERED_SCAN_SETTINGS = 'SET enable_seqscan TO off SET enable_sort TO off SET enable_bitmapscan TO off'
 
-/** A job without its posting, as `sections.ts` reads it. */
+/** The summary of a job without its posting, as `sections.ts` reads it. */
 const JOB_SUMMARY = `json_build_array(id, rank, @.milliseconds(due_at), session IS NOT NULL, cancelled_by IS NOT NULL)`
 
-/** With `@` for the schema. */
+/** Returns the functions, with `@` for the schema. */
 export function sectionFunctions(): string {
   return `
 CREATE FUNCTION @.stretch(p_board integer, p_rank smallint, p_id bigint, p_limit integer, p_due boolean)

@@ -1,12 +1,12 @@
 /**
- * A session lives while its backend holds its lock and its heart beats. A lock that another backend holds says nothing: every
- * role that may connect can take it. So a session waits for no lock, and takes one with a random number: the next number of a
- * sequence could be foreseen, and each that is held by another role would cost a number of the sequence.
+ * SQL functions of sessions. A session lives while its backend holds its lock and its heartbeats arrive. A lock of another
+ * backend proves nothing, because any role that may connect can take it. So a session does not wait for a lock, and takes one
+ * with a random number: the numbers of a sequence are predictable, and each number that another role holds would be lost.
  */
 import { lockClasses } from '../names.ts'
 import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
-/** With `@` for the schema. */
+/** Returns the functions, with `@` for the schema. */
 export function sessionFunctions(schema: string): string {
   const { session } = lockClasses(schema)
   return `

@@ -1,7 +1,7 @@
-/** The claims of one session end, each in the way that is asked for. */
+/** SQL function that settles claims of one session, each as requested. */
 import { INDEX_SCAN_SETTINGS } from './plans.ts'
 
-/** With `@` for the schema. */
+/** Returns the function, with `@` for the schema. */
 export function settleFunctions(): string {
   return `
 CREATE FUNCTION @.settle(p_lane uuid, p_number bigint, p_board integer, p_session integer, p_ids bigint[], p_revisions integer[],

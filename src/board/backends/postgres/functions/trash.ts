@@ -1,6 +1,6 @@
-/** Out of the trash: back onto the board, or for ever. */
+/** SQL functions that restore a job from the trash, or purge it. */
 
-/** With `@` for the schema. */
+/** Returns the functions, with `@` for the schema. */
 export function trashFunctions(): string {
   return `
 CREATE FUNCTION @.restore(p_lane uuid, p_number bigint, p_board integer, p_id bigint, p_life bytea, p_priority text,

@@ -1,9 +1,9 @@
 /**
- * The script that changes the board: a batch of steps, each done or refused by itself.
+ * The script that changes the board. It executes a batch of steps; each step is done or refused separately.
  *
- * It obeys one owner, batch after batch: each has the number after the one before it. The number and the answers are kept
- * with the owner's key, so a batch that comes a second time, because its answers were lost, is answered and not done again;
- * one that comes too late, or from before the server lost what it had said was done, changes nothing.
+ * Batches of one owner have consecutive numbers. The owner's key keeps the number and the answers of the newest batch. So a
+ * batch that is sent again because its answers were lost is answered, but not executed again. A batch that arrives too late,
+ * or whose predecessor the server has lost, changes nothing.
  */
 import { SCRIPT_PRELUDE } from './prelude.ts'
 
@@ -11,7 +11,7 @@ const STEP_FUNCTIONS = `
 local steps = {}
 
 local function nextSequence()
-  -- By the clock, so that no id comes twice on a server that has forgotten some.
+  -- The clock is the lower limit, so that a server that has lost data assigns no id twice.
   sequence = math.max(sequence + 1, micros)
   return sequence
 end
@@ -20,7 +20,7 @@ local function order(id, place, number)
   rank(ORDER, id, whole(place * 2 ^ 50 + number - 1577836800000000))
 end
 
--- Whether anything rests: looked at once, when it is needed.
+-- Whether any job is delayed: read once, on first use.
 local resting
 
 local function wake(id)
@@ -43,14 +43,14 @@ local function add(place, bytes, uuid, key, delay)
   if key then put(TAKEN, key, id .. ':' .. uuid) end
   if delay then
     rest(id, delay)
-    tell('P' .. id .. ':' .. place .. ':' .. whole(now + delay))
+    logChange('P' .. id .. ':' .. place .. ':' .. whole(now + delay))
   else
-    tell(place == 2 and 'P' .. id or 'P' .. id .. ':' .. place)
+    logChange(place == 2 and 'P' .. id or 'P' .. id .. ':' .. place)
   end
   return { true, id }
 end
 
--- The uuid of the job that has the key, if that job is there. A value that names no job is overwritten.
+-- Returns the uuid of the job that has the key, if that job exists. A value that names no job is overwritten.
 local function holderOf(key)
   local holder = key and get(TAKEN, key)
   if not holder then return end
@@ -58,7 +58,7 @@ local function holderOf(key)
   if id and has(JOBS, id) then return uuid end
 end
 
--- Whether anybody has asked for any job to be given up: looked at once, when it is needed.
+-- Whether any job is cancelled: read once, on first use.
 local cancels
 
 local function remove(id, row, key, uuid)
@@ -78,7 +78,7 @@ end
 local function toTrash(id, entry)
   put(TRASH, id, whole(now) .. ':' .. ARGV[entry])
   rank(TRASHED, id, whole(version + #changes + 1))
-  tell('T' .. id)
+  logChange('T' .. id)
 end
 
 function steps.post(place, bytes, uuid, key, delay)
@@ -96,12 +96,12 @@ local function blocked(exclusive, shared)
   end
 end
 
--- Whether there is a number for another claim. Beyond 2^53 two claims would get the same one.
+-- Returns whether a fence for another claim is available. Above 2^53 two claims could get the same fence.
 local function hasFence()
   if fence < 2 ^ 53 - 1 then return true end
   if not fencesEnd then
-    fault('the field fence of ' .. BOARD .. ' is at its end, so nothing can be claimed; set it to a number that is larger than ' ..
-      'every fence that was handed out, and smaller than 2^53, or move to another prefix')
+    fault('the field fence of ' .. BOARD .. ' has reached its maximum, so no job can be claimed; set it to a number that is larger ' ..
+      'than every granted fence and smaller than 2^53, or move to another prefix')
   end
   fencesEnd = true
 end
@@ -126,11 +126,11 @@ function steps.claim(id, revision, who, bytes, exclusive, shared)
   row.revision, row.written, row.owner = revision + 1, now, owner
   putRow(id, row)
   fence = math.max(math.floor(fence) + 1, micros)
-  tell('C' .. id)
+  logChange('C' .. id)
   return { true, row.revision, fence }
 end
 
--- The row, if this owner's claim at this revision stands.
+-- Returns the row if this owner still holds the claim at this revision.
 local function ownRow(id, revision)
   local row = rowOf(id)
   if row and row.owner == owner and row.revision == revision then return row end
@@ -140,7 +140,7 @@ function steps.consume(id, revision, key, uuid)
   local row = ownRow(id, revision)
   if not row then return { false } end
   remove(id, row, key, uuid)
-  tell('D' .. id)
+  logChange('D' .. id)
   return { true }
 end
 
@@ -151,9 +151,9 @@ function steps.abandon(id, revision, bytes, delay)
   put(JOBS, id, ARGV[bytes])
   row.revision, row.written = revision + 1, now
   putRow(id, row)
-  -- One that is asked to be given up is due at once.
+  -- A cancelled job is due at once.
   if delay and not has(CANCELS, id) then rest(id, delay) end
-  tell('A' .. id)
+  logChange('A' .. id)
   return { true }
 end
 
@@ -180,7 +180,7 @@ function steps.cancel(id, request)
   if not has(CANCELS, id) then
     put(CANCELS, id, ARGV[request])
     wake(id)
-    tell('X' .. id)
+    logChange('X' .. id)
   end
   return { true }
 end
@@ -189,7 +189,7 @@ function steps.gate(closed)
   if closed ~= paused then
     paused = closed
     put(BOARD, 'paused', closed and '1' or '0')
-    tell(closed and 'G1' or 'G0')
+    logChange(closed and 'G1' or 'G0')
   end
   return { true }
 end
@@ -225,51 +225,51 @@ function steps.unregister(field, instance)
   return { true }
 end
 
--- What somebody did by hand: took a posting away, or put one there.
+-- Repairs a job whose posting was removed or added by hand.
 function steps.mend(id)
   local row, posting = rowOf(id), has(JOBS, id)
   if row and not posting then
     remove(id, row)
-    tell('D' .. id)
+    logChange('D' .. id)
   elseif posting and not row then
     putRow(id, { revision = 0, posted = now, written = now, owner = '', more = '' })
-    -- As if it had been posted when its id says.
+    -- The claim order uses the time in the id, as for a normal post.
     local number = tonumber(string.match(id, '^job(%d+)$') or '')
-    -- One of many digits would be placed behind every score that can be read.
+    -- A number with too many digits would get a score that no client can read.
     order(id, 2, number and number < 2 ^ 53 and number or nextSequence())
-    tell('P' .. id)
+    logChange('P' .. id)
   end
   return { true }
 end
 `
 
 /**
- * KEYS: all, with the owner's. ARGV: its id, the channel, the head `[number, seen, ttl, grows, serial]`, the steps, and then all bytes
- * that steps are given, which name them by their place here: what Redis unpacks knows texts, and no bytes.
+ * KEYS: all, including the owner's. ARGV: the owner's id, the channel, the head `[number, seen, ttl, grows, serial]`, the steps,
+ * and then all byte values. Steps refer to byte values by their index in ARGV, because msgpack in Redis unpacks strings only.
  */
 export const COMMIT_SOURCE = `${SCRIPT_PRELUDE}
 local owner, channel = ARGV[1], ARGV[2]
 local head = unpacked(ARGV[3])
 local number, seen, ttl, grows, serial = head[1], head[2], head[3], head[4], whole(head[5])
--- What is no number, or no hash, knows as much as a key that is gone.
+-- A value that is not a number, or a key that is not a hash, counts as a missing key.
 local kept = redis.pcall('HMGET', OWNER, 'number', 'serial')
 local last = tonumber(kept[1] or '-1') or -1
 if last ~= number and last ~= number - 1 then return { pack({ false, last }) } end
--- Another batch with this number, which its owner was told was refused, has come over a former connection since.
+-- Another batch with this number has arrived over a former connection since; its owner received a refusal for it.
 if last == number and kept[2] ~= serial then return { pack({ false, last }) } end
 
 local numbers = call('HMGET', BOARD, 'sequence', 'fence')
--- A larger one would have no place in the claim order: see 'order'.
+-- A larger sequence would have no place in the claim order: see 'order'.
 local sequence = counter('sequence', numbers[1], 1577836800000000 + 2 ^ 50 - 2 ^ 20) or 0
--- A number that is too large is not replaced by a smaller one: the fence never goes back. What is no number was never handed out.
+-- A fence that is too large is not replaced by a smaller one: the fence never decreases. Other values were never granted as a fence.
 local fence, fencesEnd = counter('fence', numbers[2], 1e308) or 0, false
 local refused = false
 ${STEP_FUNCTIONS}
--- Done before. It is answered without a write, for this may be a moment in which every write is refused.
+-- A repeated batch is answered without a write, because the server may refuse all writes now.
 if last == number then
   return { pack({ true, whole(now), whole(version), since(seen), paused, {}, true, faults }), call('HGET', OWNER, 'answers') }
 end
--- The first write of what needs memory is one that a full memory refuses: then nothing has been done.
+-- For a batch that needs memory, the first write is one that a full memory refuses: then nothing was changed.
 if grows then call('HSET', OWNER, 'answers', '') end
 renew(owner, ttl)
 local answers = {}
@@ -279,7 +279,7 @@ for index, step in ipairs(unpacked(ARGV[4])) do
   if not done then
     undo()
     local problem = problemOf(answer)
-    fault('a step of the board, ' .. step[1] .. ', was refused: ' .. problem)
+    fault('the step ' .. step[1] .. ' was refused: ' .. problem)
     answer = { false, 'damaged', problem }
   end
   refused = refused or not answer[1]
@@ -288,7 +288,7 @@ end
 put(BOARD, 'sequence', whole(sequence))
 put(BOARD, 'fence', whole(fence))
 written()
-told(channel)
+publish(channel)
 answers = pack(answers)
 call('HSET', OWNER, 'number', whole(number), 'serial', serial, 'answers', answers)
 return { pack({ true, whole(now), whole(version), since(seen), paused, refused and late() or {}, false, faults }), answers }

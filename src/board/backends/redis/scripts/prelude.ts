@@ -1,19 +1,20 @@
 /**
- * What every script begins with: the keys by their names, Redis' clock, the log of changes.
+ * The common beginning of the scripts: names of the keys, the clock of Redis, and the log of changes.
  *
- * A script is one transaction: Redis runs nothing else meanwhile. It takes nothing back, though: a script that fails halfway
- * leaves what it has written. So changes are only collected first, by `put`, `rank` and `tell`, which verify the type of the
- * key, and each can be undone; nothing that `written` and `told` do is refused. Who changes anything ends with these two.
+ * A script is one transaction: Redis runs nothing else meanwhile. But Redis rolls nothing back: a script that fails halfway
+ * leaves its writes. So `put`, `rank` and `logChange` only collect changes at first. They verify the type of the key, and
+ * each change can be undone. `written` and `publish` write the changes; no write of theirs is refused. Every script that
+ * changes anything ends with these two calls.
  *
- * **Damage.** What a key holds may have been changed by hand. A value that no script writes is reported by `fault`, replaced
- * where that is safe, and refuses only the step that needs it.
+ * **Damage.** A key may have been changed by hand. A value that no script writes is reported by `fault`, and replaced if that
+ * is safe. Only the step that needs it is refused.
  *
- * **The log** is a list of what has happened, one entry a change: a letter and the job's id. `version` counts all entries
- * that there have ever been, so whoever has seen up to one version asks for those after it, and knows when it has missed
- * more than the list still holds. What a script did is also published, with the version it led to, signed with the
- * board's secret: everybody who may publish on the channel could otherwise forge what becomes of a job.
+ * **The log** is a list with one entry per change: a letter and the job's id. `version` counts all entries ever made. So a
+ * client that has seen a version asks for the entries after it, and detects when the list no longer holds all of them. Each
+ * script also publishes its changes with the resulting version. The message is signed with the board's secret: otherwise any
+ * client that may publish on the channel could forge the end of a job.
  *
- * Numbers of Lua are doubles: what goes into a key is written by `whole`, for Lua's own way has 14 digits.
+ * Numbers in Lua are doubles. `whole` formats numbers for keys, because Lua's own conversion keeps only 14 digits.
  */
 export const SCRIPT_PRELUDE = `
 local BOARD, JOBS, ROWS, ORDER = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -30,26 +31,26 @@ local time = call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local now = math.floor(micros / 1000)
 
--- What was found damaged, in sentences for people.
+-- Damage that was found, as sentences for people.
 local faults = {}
 local function fault(text) faults[#faults + 1] = text end
 
--- A counter in the hash of the board: nil, and a fault, where it is nothing that a script writes.
+-- Parses a counter in the hash of the board. Returns nil and reports a fault for a value that no script writes.
 local function counter(name, value, most)
   local number = tonumber(value or '0')
   if number and number >= 0 and number <= most and number == math.floor(number) then return number end
-  fault('the field ' .. name .. ' of ' .. BOARD .. ' was not a number that a board writes; it continues from the clock of the server')
+  fault('the field ' .. name .. ' of ' .. BOARD .. ' was not a valid number; it continues from the clock of the server')
 end
 
 local board = call('HMGET', BOARD, 'version', 'paused', 'secret')
 local version, paused, secret = counter('version', board[1], 2 ^ 52), board[2] == '1', board[3]
 if not version then
-  -- Larger than any version that was seen, so everybody reads the board anew. Where writes are refused it stays as it is.
+  -- This is larger than any version that was seen, so all owners list the board again. If writes are refused, the field keeps its value.
   version = micros
   redis.pcall('HSET', BOARD, 'version', whole(version))
 end
 
--- Fails where the key is of another type than its command is for: once for each key is enough.
+-- Fails if the type of the key does not fit the command; it is checked once per key.
 local verified = {}
 local function verify(command, key)
   if verified[key] then return end
@@ -58,12 +59,12 @@ local function verify(command, key)
 end
 
 local changes = {}
-local function tell(change)
+local function logChange(change)
   verify('LLEN', LOG)
   changes[#changes + 1] = change
 end
 
-local function told(channel)
+local function publish(channel)
   if #changes == 0 then return end
   local length
   for from = 1, #changes, 1000 do
@@ -73,28 +74,28 @@ local function told(channel)
   version = version + #changes
   call('HSET', BOARD, 'version', whole(version))
   local message = pack({ version, changes })
-  -- A board of an older release has no secret until a newer one joins it.
+  -- A board of an older release has no secret until an owner of a newer release joins.
   if secret then message = redis.sha1hex(secret .. redis.sha1hex(secret .. message)) .. message end
   call('PUBLISH', channel, message)
 end
 
--- False where the list does not go back so far, or the board is not the one that was seen.
+-- Returns the entries after a version; false if the list does not reach back so far, or this is another board.
 local function since(seen)
   local missed = version - seen
-  -- Nothing, or what this script has just told.
+  -- No entries were missed, except those of this script.
   if missed == #changes then return changes end
-  -- Less than what this script has just told: a version was seen that had not been reached. Redis refuses -0 as an index.
+  -- With fewer entries than this script has added, the seen version was never reached here. Redis refuses -0 as an index.
   if missed < #changes or missed > call('LLEN', LOG) then return false end
   return call('LRANGE', LOG, -missed, -1)
 end
 
--- The owner lives on. Its first write is one that a full memory does not refuse, and then none of this script is.
+-- Renews the owner's key. Its first write is one that a full memory does not refuse; then no later write of the script is refused.
 local function renew(id, ttl)
   call('PEXPIRE', OWNER, ttl)
   call('ZADD', OWNERS, whole(now + ttl), id)
 end
 
--- Owners whose time is over. One with a time that no owner sets, many years ahead, would never be looked at.
+-- Returns expired owners, and owners with a time many years ahead, which no owner sets and which would never expire.
 local function late()
   local found = call('ZRANGEBYSCORE', OWNERS, '-inf', '(' .. whole(now), 'LIMIT', 0, 16)
   for _, id in ipairs(call('ZRANGEBYSCORE', OWNERS, '(' .. whole(now + 2 ^ 40), '+inf', 'LIMIT', 0, 16)) do
@@ -103,15 +104,15 @@ local function late()
   return found
 end
 
--- Changes are collected here and written at the end: one call for many fields costs a fraction of one for each. Until then
--- values are read here first. False stands for a field or member that is removed.
+-- Changes are collected here and written at the end: one call for many fields costs a fraction of one call for each. Until
+-- then, reads look here first. False marks a field or member that is removed.
 local pending = {
   [BOARD] = {}, [JOBS] = {}, [ROWS] = {}, [HELD] = {}, [GRANTED] = {}, [EXCLUSIVE] = {}, [SHARED] = {}, [TAKEN] = {},
   [CANCELS] = {}, [TRASH] = {}, [ENTITIES] = {},
 }
 local scored = { [ORDER] = {}, [RESTING] = {}, [UUIDS] = {}, [TRASHED] = {} }
 
--- For each change since the last mark: the table, the name in it, and what was there before.
+-- For each change since the last mark: the table, the name in it, and the former value.
 local journal, noted = {}, 0
 local marked = 0
 
@@ -129,7 +130,7 @@ local function undo()
   for at = #changes, marked + 1, -1 do changes[at] = nil end
 end
 
--- What an error says. Missing rights are no damage: they end the script.
+-- Returns the text of an error. Missing rights are not damage: they end the script.
 local function problemOf(thrown)
   local text = type(thrown) == 'table' and thrown.err or tostring(thrown)
   if string.find(text, 'NOPERM', 1, true) or string.find(text, 'The user executing the script', 1, true) then error(thrown, 0) end
@@ -198,7 +199,7 @@ local function written()
   end
 end
 
--- A row: revision, when posted, when written, the owner's id if there is one, and a + if it was granted resources.
+-- Parses a row: revision, time of the post, time of the last write, the owner's id or nothing, and a + if resources are granted.
 local function rowOf(id)
   local row = get(ROWS, id)
   if not row then return end
@@ -210,7 +211,7 @@ local function putRow(id, row)
   put(ROWS, id, whole(row.revision) .. ':' .. row.posted .. ':' .. row.written .. ':' .. row.owner .. row.more)
 end
 
--- The names of the exclusive and of the shared resources in a record of grants; nil for what is no such record.
+-- Returns the names of the exclusive and of the shared resources in a record of grants; nil for an invalid record.
 local function namesIn(record)
   local isRecord, lists = pcall(unpacked, record)
   if not isRecord or type(lists) ~= 'table' then return end
@@ -223,7 +224,7 @@ local function namesIn(record)
   return lists[1], lists[2]
 end
 
--- How many jobs share each resource, by the records of grants. The second is whether all of these can be read.
+-- Counts the jobs that share each resource, from the records of grants. The second result is whether all records can be read.
 local function tally()
   local counts, sound = {}, true
   for _, record in pairs(all(GRANTED)) do
@@ -234,22 +235,22 @@ local function tally()
   return counts, sound
 end
 
--- How many share the resource now. In doubt it is taken as shared: two owners are worse than a job that waits.
+-- Returns the number of jobs that share the resource. In doubt the resource counts as shared: two owners are worse than a job that waits.
 local function sharing(name)
   local value = get(SHARED, name)
   if not value then return 0 end
   local count = tonumber(value)
   if count and count >= 0 and count <= 2 ^ 53 and count == math.floor(count) then return count end
-  fault('the field ' .. name .. ' of ' .. SHARED .. ' was not a number that a board writes; it is counted anew')
+  fault('the field ' .. name .. ' of ' .. SHARED .. ' was not a valid number; the jobs are counted again')
   local counts, sound = tally()
   return math.max(counts[name] or 0, sound and 0 or 1)
 end
 
 local function share(name, count) put(SHARED, name, count > 0 and whole(count) or false) end
 
--- What the job held cannot be read: its exclusive resources are found by its id, shared ones are counted anew.
+-- Releases the resources of a job whose record cannot be read: exclusive ones are found by its id, shared ones are counted again.
 local function giveBackUnread(id)
-  fault('the field ' .. id .. ' of ' .. GRANTED .. ' was not a record that a board writes; the resources of that job are free')
+  fault('the field ' .. id .. ' of ' .. GRANTED .. ' was not a valid record; the resources of that job are released')
   for name, holder in pairs(all(EXCLUSIVE)) do
     if holder == id then put(EXCLUSIVE, name, false) end
   end
@@ -258,7 +259,7 @@ local function giveBackUnread(id)
   for name in pairs(all(SHARED)) do share(name, counts[name] or 0) end
 end
 
--- The resources of a job are free; the row is the caller's to write.
+-- Releases the resources of a job; the caller writes the row.
 local function giveBack(id, row)
   put(HELD, id, false)
   if row.more == '' then return end

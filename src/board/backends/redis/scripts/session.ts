@@ -1,13 +1,14 @@
-/** The scripts of a session: an owner's key that lives as long as its owner is heard of. */
+/** The scripts of a session. A session is an owner's key, which expires unless its owner renews it. */
 import { SCRIPT_PRELUDE } from './prelude.ts'
 
 /**
- * What a look tells: the clock, the version, the changes since the one that was seen, the pause, who is late, how many jobs there are,
- * the secret that publications are signed with, and what was found damaged.
+ * The status that an owner receives: the clock, the version, the changes since the seen version, the pause, expired owners,
+ * the earliest end of a TTL, whether postings and rows are inconsistent, the number of jobs, the secret that signs
+ * publications, and the damage that was found.
  */
 const OWNER_STATUS = `
-local function outlook(seen)
-  -- Of an owner that was entered by hand it may be infinite.
+local function status(seen)
+  -- The time of an owner that was added by hand may be infinite.
   local earliest = math.min(math.max(tonumber(call('ZRANGE', OWNERS, 0, 0, 'WITHSCORES')[2]) or 0, 0), 2 ^ 53)
   local missed = {}
   if seen then missed = since(seen) end
@@ -19,8 +20,9 @@ end
 `
 
 /**
- * A new owner; and the board, where there is none. ARGV: its id, the channel, its TTL, whether the board may be made, the
- * format that is known here, a secret for a board that has none. Answers `false, format` for a board that cannot be opened: 0 where there is none.
+ * Adds an owner, and creates the board if there is none. ARGV: the owner's id, the channel, the TTL, whether the board may be
+ * created, the supported format, and a secret for a board that has none. Returns `false, format` for a board that cannot be
+ * opened; the format is 0 if there is no board.
  */
 export const JOIN_SOURCE = `${SCRIPT_PRELUDE}${OWNER_STATUS}
 local id, channel, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -28,7 +30,7 @@ local mayMake, format = ARGV[4] == '1', tonumber(ARGV[5])
 local there = call('HGET', BOARD, 'format')
 if not there and not mayMake then return { pack({ false, 0 }) } end
 if there and not (tonumber(there) and tonumber(there) <= format) then return { pack({ false, there }) } end
--- A first write that a full memory does not refuse: whoever drains a board may join it.
+-- A full memory does not refuse this first write, so an owner may join to drain a board.
 call('DEL', OWNER)
 if not there then call('HSET', BOARD, 'format', whole(format), 'paused', '0', 'version', '0') end
 if not secret then
@@ -37,31 +39,31 @@ if not secret then
 end
 call('HSET', OWNER, 'number', '0')
 renew(id, ttl)
--- Who may not publish is told so now, and not in the middle of a change.
+-- An owner without the right to publish fails here, and not in the middle of a change.
 call('PUBLISH', channel .. ':joined', '')
-return { pack({ true, not there }), outlook() }
+return { pack({ true, not there }), status() }
 `
 
 /**
- * The owner is alive, and hears what it has missed. ARGV: its id, its TTL, the version it has seen (or nothing), the numbers
- * of the last batch it knows of, and of one whose answers it waits for. Answers `false` where the key is gone, or the
- * server has forgotten what it had said was done.
+ * Renews the owner's key, and returns the changes that the owner has missed. ARGV: the owner's id, its TTL, the version it has
+ * seen (or nothing), and the numbers of its newest answered and newest sent batch. Returns `false` if the key is missing, or
+ * if the server has lost changes that it had confirmed.
  */
 export const RENEW_SOURCE = `${SCRIPT_PRELUDE}${OWNER_STATUS}
 local id, ttl, seen = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
--- What is no number, or no hash, knows as much as a key that is gone.
+-- A value that is not a number, or a key that is not a hash, counts as a missing key.
 local last = tonumber(redis.pcall('HGET', OWNER, 'number') or '-1') or -1
 if last < tonumber(ARGV[4]) or last > tonumber(ARGV[5]) then return { pack({ false, last }) } end
 renew(id, ttl)
-return { pack({ true }), outlook(seen) }
+return { pack({ true }), status(seen) }
 `
 
 /**
- * An owner is no more: what it held is free. KEYS: all, with that owner's. ARGV: its id, the channel, 1 where it is the owner
- * itself that goes, the TTL of who asks. Of one that lives nothing is taken. Answers what was found damaged.
+ * Releases what a dead owner held. KEYS: all, including that owner's. ARGV: the owner's id, the channel, 1 if the owner itself
+ * leaves, and the TTL of the caller. A living owner keeps its claims. Returns the damage that was found.
  *
- * One that cannot be buried is looked at again later, and ever more rarely: its place among the first that are late would
- * keep others from being buried. An owner that lives sets its time anew by itself.
+ * An owner that cannot be released is postponed, each time for longer: at the head of the expired owners it would block the
+ * others. A living owner renews its time by itself.
  */
 export const RELEASE_OWNER_SOURCE = `${SCRIPT_PRELUDE}
 local id, channel, itself, ttl = ARGV[1], ARGV[2], ARGV[3] == '1', tonumber(ARGV[4])
@@ -70,14 +72,14 @@ local function postpone(times)
   call('ZADD', OWNERS, whole(now + math.min(ttl * 2 ^ math.min(times, 8), 2 ^ 39)), id)
 end
 
-local function bury()
+local function release()
   for job, holder in pairs(all(HELD)) do
     if string.sub(holder, 1, #id + 1) == id .. ':' then
       local row = rowOf(job)
       if row and row.owner == id then
         released(job, row)
         putRow(job, row)
-        tell('L' .. job)
+        logChange('L' .. job)
       else
         put(HELD, job, false)
       end
@@ -96,20 +98,20 @@ elseif call('EXISTS', OWNER) == 1 then
   postpone(type(times) == 'number' and times or 8)
   return faults
 end
--- A first write that a full memory does not refuse.
+-- A full memory does not refuse this first write.
 call('ZREM', OWNERS, id)
-local done, thrown = pcall(bury)
+local done, thrown = pcall(release)
 if not done then
   postpone(3)
   undo()
-  fault('what owner ' .. id .. ' held is not free yet: ' .. problemOf(thrown))
+  fault('the claims of dead owner ' .. id .. ' could not be released yet: ' .. problemOf(thrown))
   return faults
 end
-told(channel)
+publish(channel)
 return faults
 `
 
-/** Rows and postings of the ids in ARGV, by turns, as they were at one moment. KEYS: all. */
+/** Returns the rows and postings of the ids in ARGV, alternately, as of one moment. KEYS: all. */
 export const READ_SOURCE = `
 local rows, postings = redis.call('HMGET', KEYS[3], unpack(ARGV)), redis.call('HMGET', KEYS[2], unpack(ARGV))
 local both = {}
