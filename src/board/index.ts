@@ -1,4 +1,4 @@
-/** Boards: posting work, seeing it, and owning it one at a time. */
+/** Public exports of the board: posting jobs, listing them, and claiming each by one owner at a time. */
 
 export type { RegisteredEntity } from './api/entity-registry.ts'
 export type { BoardEvents, JobEvent } from './api/events.ts'
@@ -26,7 +26,7 @@ export { memoryTestBackend } from './memory-place.ts'
 /** @internal `isOutage` is for conductors. */
 export { type Attempt, isOutage } from './model/attempts.ts'
 export type { PostBackOff } from './model/back-off.ts'
-/** @internal For conductors, and for what removes logbooks. */
+/** @internal For conductors, and for the removal of logbooks. */
 export { boardId } from './model/board-id.ts'
 export { type Details, type Posting, type PostOptions, SIZES, type Size, type SqlClient } from './model/posting.ts'
 export { PRIORITIES, type Priority } from './model/priority.ts'
