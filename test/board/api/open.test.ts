@@ -18,7 +18,7 @@ describe.each([NOBODY, `${NOBODY}?client=native`])('on %s', (uri) => {
     ['bytes without a colon', { auth: [{ scheme: 'digest', auth: Buffer.from(SECRET) }] }, 'with a colon'],
     ['an acl that is a word', { acl: 'creator' }, 'acl is a list of who may do what, such as ACL.creatorAll'],
     ['the console as a log', { log: console }, 'log: a logger of pino is needed, as in log: pino()'],
-    ['create that is a text', { create: 'no' }, 'openBoard: create is true or false'],
+    ['create that is a text', { create: 'no' }, 'openBoard: create must be true or false'],
     ['a signal that is none', { signal: 5 }, 'signal: an AbortSignal is needed'],
   ])('%s is refused', async (_, options, says) => {
     const failure = await rejectionOf(loosely(uri, options))
@@ -34,7 +34,7 @@ test.each<[what: string, uri: string, options: unknown, says: string]>([
   ['ticks longer than the session', `${NOBODY}?sessionTimeout=3s&tick=4s`, {}, 'tick is longer than sessionTimeout'],
   ['ticks longer than the default', `${NOBODY}?tick=11s`, {}, 'the 10000 ms there are by default'],
   ['the console as a log', 'memory:', { log: console }, 'log: a logger of pino is needed'],
-  ['an identity on a board of this process', 'memory:', { auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'leave auth'],
+  ['an identity on a board of this process', 'memory:', { auth: [{ scheme: 'digest', auth: 'a:b' }] }, 'omit auth'],
 ])('%s is refused', async (_, uri, options, says) => {
   const failure = await rejectionOf(loosely(uri, options))
   expect(failure).toMatchObject({ code: 'JOBBOARD_INVALID_ARGUMENT', message: expect.stringContaining(says) })
